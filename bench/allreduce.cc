@@ -1,5 +1,5 @@
-// How long MPI_Allreduce takes: for each size that is named (bytes, of floats), a line with the
-// median of its bursts in microseconds, "SIZE MEDIAN".
+// Measures MPI_Allreduce: prints a line "SIZE MEDIAN" for each requested size (bytes, of floats),
+// with the median time of its bursts in microseconds.
 #include <mpi.h>
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace {
 
-constexpr double kMostSeconds = 2;  // for a size, on a machine that is busy, too
+constexpr double kMostSeconds = 2;  // for one size, even on a busy machine
 constexpr int kMostBursts = 100;
-constexpr int kTimes = 10;  // in a burst
+constexpr int kTimes = 10;  // calls in a burst
 
 double microseconds_of(std::vector<float>& sent, std::vector<float>& sums, int times) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -31,7 +31,7 @@ double median_of(size_t bytes) {
   std::vector<float> sums(sent.size());
   microseconds_of(sent, sums, kTimes);
   std::vector<double> bursts;
-  // All ranks have the same figures, so they agree on when it is enough.
+  // All ranks have the same figures, so they agree on when to stop.
   for (double took = 0; took < kMostSeconds && bursts.size() < kMostBursts;) {
     bursts.push_back(microseconds_of(sent, sums, kTimes));
     took += bursts.back() * kTimes / 1e6;

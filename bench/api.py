@@ -1,17 +1,17 @@
-"""The server as many use it: submits, listings, watchers, memory, and how soon a killed one is back.
+"""The server with many clients: submits, listings, watchers, memory, and the time to recover from kill -9.
 
     bench/api.py [--only submits|listing|memory|watchers|kill] [--rounds N]
 
-submits   16 clients on kept-alive connections, each waiting for its answer: a job that is answered is on
-          disk. The jobs wait for a GPU, so nothing but submitting is measured.
+submits   16 clients on kept-alive connections, each waiting for its answer: an answered job is on disk. The
+          jobs wait for a GPU, so that only submitting is measured.
 listing   100,000 jobs in the store; pages of the list, filtered and sorted, and single jobs by name.
-memory    100,000 ended jobs, 1,000 that run, 200 open streams: the server's resident memory.
-watchers  1,000 connections follow one job's log while it prints 10 MB/s for some seconds. Each must see
-          every line once and in order; they read as fast as one thread of theirs can.
-kill      kill -9 with 1,000 running jobs; from there to a new server's open socket, which opens when all
-          are adopted.
+memory    100,000 ended jobs, 1,000 running jobs, 200 open streams: the server's resident memory.
+watchers  1,000 connections follow the log of one job while it prints 10 MB/s for some seconds. Each must
+          receive every line once and in order; one thread reads all of them as fast as it can.
+kill      kill -9 with 1,000 running jobs: the time until a new server's socket opens, which happens when
+          all jobs are adopted.
 
-Prints one row a figure; a row with an aim ends in `ok` or `short`.
+Prints one row for each figure. A row with an aim ends in `ok` or `short`.
 """
 
 import argparse
@@ -41,7 +41,7 @@ AIM_ADOPT_S = 2
 
 
 class OwnServer:
-    """A server that is this benchmark's child, with a state folder on a disk, beside the build."""
+    """A server that is a child of this benchmark, with a state folder on a disk, beside the build."""
 
     def __init__(self, *flags):
         self.folder = tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)
@@ -54,7 +54,7 @@ class OwnServer:
         return self
 
     def start(self):
-        """Returns once the socket is open."""
+        """Starts the server and returns once its socket is open."""
         reader, writer = os.pipe()
         log = open(pathlib.Path(self.folder.name) / "server.log", "ab")
         self.process = subprocess.Popen(
@@ -83,13 +83,13 @@ class OwnServer:
         return json.loads(self.muster("list", "--output", "json", *words))["jobs"]
 
     def start_jobs(self, count):
-        """`count` jobs that run until they are stopped."""
+        """Starts `count` jobs that run until they are stopped."""
         self.load("submit", self.socket, 16, count, 0, "exec sleep 100000")
         while True:
             running = [job for job in self.jobs() if job["phase"] == "Running"]
             if len(running) == count:
                 return running
-            time.sleep(0.2)  # not measured; asking all the time would only slow the start
+            time.sleep(0.2)  # not measured; polling without a pause would only slow down the start
 
     def rss_mib(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -106,7 +106,7 @@ class OwnServer:
         self.process.wait()
 
     def end_jobs(self):
-        """Those that wait go with the folder; nothing new may start in the place of those that run."""
+        """Stops all running jobs. Waiting jobs are removed with the folder, and must not start meanwhile."""
         for node in json.loads(self.muster("node", "list", "--output", "json"))["nodes"]:
             self.muster("node", "cordon", node["name"])
         while running := [job["id"] for job in self.jobs() if job["phase"] in ("Starting", "Running")]:
@@ -180,7 +180,7 @@ def memory(_rounds):
 def watchers(_rounds):
     with OwnServer("--connections", str(2 * WATCHERS)) as server:
         server.start()
-        # It begins when it is told to: all readers are there by then.
+        # The job starts to print when this file exists: all readers are connected by then.
         gate = pathlib.Path(server.folder.name) / "gate"
         command = (f'while [ ! -e "{gate}" ]; do sleep 0.05; done; '
                    f'exec "{LOAD}" write-log 10 {LOG_SECONDS}')

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a newcomer and a contributor wait for: a first build, all tests, and the build after a change.
+"""The waiting times of newcomers and contributors: a first build, all tests, and the build after a change.
 
-Cold times are taken in a bare Debian 12: a root made by debootstrap with git, make and ca-certificates
-and nothing else, entered by mount and process namespaces and pivot_root, so that sandboxes work there as
-they do on a machine. Nothing is cached: CCACHE_DISABLE=1, no packages, a clone of this repository's HEAD.
-The packages come from the sources that this machine has. CPU time is what the command and all that it
-waited for spent; a busy machine does not change it. Run as root: `make bench-build`.
+Cold times are measured in a bare Debian 12: a root that debootstrap has made with git, make and ca-certificates
+only, entered with mount and process namespaces and pivot_root, so that sandboxes work there as on a machine.
+Nothing is cached: CCACHE_DISABLE=1, no packages, a clone of this repository's HEAD. The packages come from this
+machine's sources. CPU time is that of the command and its descendants, and does not depend on other load. Run as
+root: `make bench-build`.
 
     bench/build.py [--only quickstart|test|touch] [--rounds N]
 """
@@ -22,13 +22,13 @@ from measure import BUILD, print_table, row, verdict
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 WORK = TREE / "build" / "bare"
-# PATH and nothing else of the caller's environment.
+# PATH, and nothing else of the caller's environment.
 ENVIRONMENT = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                "HOME=/root", "LANG=C.UTF-8", "CCACHE_DISABLE=1", "PIP_CERT=/etc/ssl/certs/ca-certificates.crt"]
-# Certificate authorities that this machine trusts beside Debian's, for registries behind a proxy.
+# Additional certificate authorities that this machine trusts, for registries behind a proxy.
 AUTHORITIES = pathlib.Path("usr/local/share/ca-certificates")
 
-# The root's own mounts; its end takes them along, and every process that is left.
+# The mounts of the root. They end with it, and so does every process inside.
 ENTER = r"""
 set -e
 cd "$1"; shift
@@ -49,7 +49,7 @@ exec "$@"
 
 
 class BareRoot:
-    """A copy of a bare Debian with a clone of this tree in /root/muster, gone at the end."""
+    """A copy of a bare Debian with a clone of this tree in /root/muster, removed at the end."""
 
     template = WORK / "debian"
 
@@ -83,7 +83,7 @@ class BareRoot:
         making.rename(self.template)
 
     def run(self, command):
-        """(wall seconds, CPU seconds) of a command in the clone. Its output goes to build/bare/NAME.log."""
+        """Runs a command in the clone. Returns (wall seconds, CPU seconds). The output goes to build/bare/NAME.log."""
         log = self.path.with_suffix(".log")
         with open(log, "ab") as output:
             output.write(f"$ {command}\n".encode())
@@ -103,7 +103,7 @@ class BareRoot:
 
 def aimed(name, samples, unit, aim):
     cells = row(name, samples, unit)
-    # The median's own words, for an aim holds of what the row shows.
+    # The verdict uses the printed median, so that the row agrees with itself.
     cells[5] = f"at most {aim}: {verdict(float(cells[1]) <= aim)}"
     return cells
 
@@ -118,14 +118,14 @@ def quickstart():
 
 
 def tests():
-    # .ci/run is `make test` and nothing else.
+    # .ci/run runs `make test` and nothing else.
     with BareRoot("test") as root:
         wall, cpu = root.run("bash .ci/run")
     return [aimed(".ci/run (make test), from nothing", [wall], "s", 900), row("  CPU time", [cpu], "s")]
 
 
 def touch(rounds):
-    """What ninja takes after a change, everything else being built."""
+    """The time of ninja after a change, in a tree that is completely built."""
     environment = dict(os.environ, CCACHE_DISABLE="1")
 
     def build():
@@ -150,7 +150,7 @@ def touch(rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", choices=["quickstart", "test", "touch"])
-    parser.add_argument("--rounds", type=int, default=3, help="of the builds after a change (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the builds after a change (default: 3)")
     wanted = parser.parse_args()
     rows = []
     if wanted.only in (None, "touch"):

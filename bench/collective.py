@@ -1,28 +1,28 @@
-"""All-reduce of libmuster_collective, against Open MPI, MPICH, Gloo and torch.distributed, and
-against what the machine allows.
+"""All-reduce of libmuster_collective, compared with Open MPI, MPICH, Gloo and torch.distributed, and with
+the limits of the machine.
 
-  pair      two ranks on two cores of one host: blocking calls, in buffers of the program's own and
-            in the shared arena
+  pair      two ranks on two cores of one host: blocking calls, in the program's own buffers and in the
+            shared arena
   crowded   four ranks on two cores
   network   two ranks in two network namespaces, joined by a veth pair (needs root)
-  session   the gradients of ResNet-50, 148 tensors, handed over one by one; and one of 4 bytes
-  idle      what an initialised process costs that does nothing
+  session   the gradients of ResNet-50, 148 tensors, handed over one by one; and one tensor of 4 bytes
+  idle      the cost of an initialised process that does nothing
   servers   push and pull of a parameter server, against plain gRPC streaming of the same bytes
   digits    the example under ring all-reduce and a parameter server, with 1, 2 and 4 workers
 
-In the all-reduces ours and the peers take turns, all in the same loop (bench/collective/core.h):
-buffers rewritten before each call, every byte of the result verified after it; the distance of the
-cores probed around each burst of calls; samples that other processes disturbed dropped. The peers are
-as their packages come, but for the allocator, which is tuned for them from 64 MB on. Those that use
-TCP run with the system's congestion control and with cubic; ours as the system has it. Nothing has
+In the all-reduces our library and its peers take turns, in the same loop (bench/collective/core.h): buffers
+are rewritten before each call, and every byte of the result is verified after it; the distance of the cores is
+probed before and after each burst of calls; samples that other processes disturbed are dropped. The peers run
+with the settings of their packages, except for the allocator, which is tuned for them from 64 MB on. Peers over
+TCP run with the system's congestion control and with cubic; our library runs with the system's. No process has
 special priority.
 
   --quick          one round of few sizes, two minutes
   --only SECTION   may be given several times
-  --rounds N       3 if not given
+  --rounds N       default: 3
   --plot FILE      draws the pair's figures (SVG)
   --plot-digits FILE  draws accuracy over time and images/s of the digits section (SVG)
-  --keep-disturbed also counts what other processes disturbed: to try the harness on a busy machine
+  --keep-disturbed also counts disturbed samples: to try the benchmark on a busy machine
 """
 
 import argparse
@@ -50,14 +50,14 @@ SIZES = [4, 64, KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 *
 QUICK_SIZES = [4, 64 * KIB, 4 * MIB, 64 * MIB]
 CORES = 2
 SECTIONS = ["pair", "crowded", "network", "session", "idle", "servers", "digits"]
-# ResNet-50 without its classifier: bench/collective/resnet50.h. For torch in buckets of 25 MB, as
-# DistributedDataParallel has them, though without its copies.
+# ResNet-50 without its classifier: bench/collective/resnet50.h. For torch in buckets of 25 MB, as in
+# DistributedDataParallel, but without its copies.
 GRADIENTS = 4 * 23_507_328
 BUCKET = 25 << 20
 
 
 class Subject:
-    """Something that is measured. `start(run)`: what to launch; `types`: those that it has."""
+    """A subject of the measurement. `start(run)` launches it; `types` are the types that it supports."""
 
     def __init__(self, name, start, types=("float32",), places=("in", "out"), sizes=None,
                  cubic=None):
@@ -66,7 +66,7 @@ class Subject:
         self.types = types
         self.places = places
         self.sizes = sizes
-        self.cubic = cubic  # None: no matter
+        self.cubic = cubic  # None: with either
 
 
 class Bench:
@@ -76,10 +76,10 @@ class Bench:
         self.rounds = 1 if options.quick else options.rounds
         self.sizes = QUICK_SIZES if options.quick else SIZES
         self.burst = 30 if options.quick else 50
-        self.network = None  # Namespaces, where there are any
+        self.network = None  # Namespaces, if there are any
 
     def run(self, section, subject, round_, ranks, network=None, sizes=None):
-        """One turn of a subject: one start for each type, and one for the sizes whose allocator is
+        """One turn of a subject: one start for each type, and one for the sizes for which the allocator is
         tuned."""
         loopback = None
         if subject.cubic is not None and self.network:
@@ -90,7 +90,7 @@ class Bench:
         small = [size for size in sizes if size < launching.TUNED_MALLOC_FROM]
         large = [size for size in sizes if size >= launching.TUNED_MALLOC_FROM]
         for type_ in subject.types:
-            # Half the bytes an element: in place shows it.
+            # These types have half the bytes per element; measuring them in place is sufficient.
             places = subject.places if type_ == "float32" else ["in"]
             for part in (small, large):
                 if part:
@@ -128,7 +128,7 @@ def ours(name="ours", types=("float32", "bfloat16"), cubic=None, **words):
 
 
 def tcp_peers(options, both):
-    """Peers over TCP, with the system's congestion control and, where `both`, with cubic."""
+    """Peers over TCP, with the system's congestion control and, if `both`, with cubic as well."""
     kinds = {"Open MPI tcp": (lambda run: launching.open_mpi(run, *options), ["float32"]),
              "Gloo ring": (lambda run: launching.gloo(run, "ring"), ["float32", "float16"]),
              "Gloo halving": (lambda run: launching.gloo(run, "halving"), ["float32"]),
@@ -153,7 +153,7 @@ def pair(bench):
              Subject("MPICH", launching.mpich), *tcp_peers(OPEN_MPI_TCP, with_cubic)]
     for peer in peers:
         if peer.cubic is not None:
-            # Far behind: where the data ends up changes nothing, nor would one size more.
+            # Much slower: more places and sizes would not change the result.
             peer.places = ["in"]
             peer.sizes = [size for size in bench.sizes if size <= 64 * MIB]
     limits = [Subject("limit import", lambda run: launching.limit(run, "import"), places=["in"]),
@@ -173,8 +173,8 @@ def pair(bench):
 
 
 def memory_limit(figures, state, bytes_):
-    """What no all-reduce of two ranks can beat: while both buffers fit the last cache, each rank
-    has to read as many bytes from the other's; past it, 4 times the bytes go to and from memory."""
+    """The lower bound of any all-reduce of two ranks: while both buffers fit into the last-level cache, each
+    rank has to read as many bytes from the other's buffer; beyond, 4 times the bytes move to and from memory."""
     fits = 2 * bytes_ <= last_cache()
     figure = (figures.figure("pair", "limit import", state, bytes_) if fits
               else figures.figure("pair", "limit copy", state, bytes_, "out"))
@@ -208,7 +208,7 @@ def crowded(bench):
 
 def network(bench):
     if not bench.network:
-        return lambda: print("\n  Two network namespaces: left out, making them needs root")
+        return lambda: print("\n  Two network namespaces: left out, because creating them requires root")
     sizes = [size for size in bench.sizes if size >= 64 * KIB or size == 4]
     both = system_congestion_control() != "cubic"
     peers = tcp_peers(OPEN_MPI_TCP, both)
@@ -296,14 +296,14 @@ def idle(bench):
         if shares:
             most = statistics.median(shares)
             print("\n  An initialised process that does nothing\n")
-            # A hundredth of a percent of a core: what a look at the clock every second costs.
+            # A hundredth of a percent of a core is the cost of reading the clock every second.
             print_table([["ours", f"{most:.3f}", f"{min(shares):.3f}", f"{max(shares):.3f}",
                           "% of a core", f"below 0.01  {verdict(most < 0.01)}"]])
     return show
 
 
 def draw(bench, path):
-    """The state of the cores that has more figures; out of place, which all have."""
+    """Draws the state of the cores with more figures, out of place, which all subjects have."""
     figures = bench.figures
 
     def line(subject, state, place="out"):
@@ -343,7 +343,7 @@ def parse():
 def main():
     options = parse()
     if os.sched_getscheduler(0) != os.SCHED_OTHER or os.nice(0) != 0:
-        raise SystemExit("bench-collective: run it under normal scheduling; no user has another")
+        raise SystemExit("bench-collective: run it under normal scheduling, as users do")
     bench = Bench(options)
     sections = {"pair": pair, "crowded": crowded, "network": network, "session": session,
                 "idle": idle, "servers": lambda bench: servers.measure(bench, progress),

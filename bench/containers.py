@@ -1,17 +1,16 @@
-"""Tasks in containers, against the same by hand with Podman's own commands.
+"""Tasks in containers, compared with the same work by hand with Podman's own commands.
 
-  launch     from submit to the first line of rank 0: a launcher and two workers, by ssh and by Muster's
-             own agent. By hand: `podman run` of two workers with an sshd, one after the other and both
-             at once, then mpirun in a third; keys, network and settings were made before.
-             Aim: at most 1.2 times the quicker of the two by hand.
-  gang       from submit to the first line of the last of 16 tasks. By hand: `podman run` of 16, one
+  launch     from submit to the first line of rank 0: a launcher and two workers, over ssh and over Muster's own
+             agent. By hand: `podman run` of two workers with an sshd, one after the other and both at once, then
+             mpirun in a third container; keys, network and settings exist before. Aim: at most 1.2 times the
+             faster of the two by hand.
+  gang       from submit to the first line of the last of 16 tasks. By hand: `podman run` of 16 containers, one
              after the other, and 8 at once.
-  allreduce  MPI_Allreduce across two containers, of a job and by hand. Aim: no loss, at least 0.95 of
-             the speed by hand.
+  allreduce  MPI_Allreduce across two containers, of a job and by hand. Aim: at least 0.95 of the speed by hand.
 
-The engine is a Podman of the benchmark's own (tests/container_hosts.py), the image and the kind of
-network the same for all; what a round has made is removed before the next begins. Interleaved.
-As root. Arguments: the parts to run; without any, all.
+The engine is a Podman of the benchmark's own (tests/container_hosts.py). Image and kind of network are the same for
+all. A round removes its containers before the next one begins. Interleaved. Requires root. Arguments: the parts to
+run; default: all.
 """
 
 import concurrent.futures
@@ -40,22 +39,22 @@ AT_ONCE = 8
 LAUNCH_AIM = 1.2
 SPEED_AIM = 0.95
 SIZES = {4: "4 B", 64 << 10: "64 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB"}
-# Two ranks and what starts them share two cores: who waits for the other lets it run.
+# Two ranks and their launcher share two cores: a waiting process yields.
 MPIRUN = ["mpirun", "--allow-run-as-root", "-np", "2", "-bind-to", "none", "-map-by", "slot",
           "-mca", "pml", "ob1", "-mca", "btl", "tcp,self", "-mca", "mpi_yield_when_idle", "1"]
 BOUND = 120
 
 
 def first_line_of(process, words):
-    """Reads until a line holds `words`: seconds on the monotonic clock."""
+    """Reads until a line contains `words`. Returns seconds on the monotonic clock."""
     for line in process.stdout:
         if words in line:
             return time.monotonic()
-    raise SystemExit(f"{process.args[-6:]} ended before it said {words!r}")
+    raise SystemExit(f"{process.args[-6:]} ended before it printed {words!r}")
 
 
 class Server:
-    """Muster with tasks in containers of `engine`."""
+    """Muster, with tasks in containers of `engine`."""
 
     def __init__(self, engine):
         self._engine = engine
@@ -86,15 +85,15 @@ class Server:
                                 stderr=subprocess.DEVNULL)
 
     def remove(self, name):
-        """The job, and waits until nothing of it is in the engine."""
+        """Removes the job, and waits until the engine has none of its containers."""
         self.muster("delete", "--force", name)
         for container in self._engine.containers():
             # 404: it was gone before the engine could be asked.
             status, answer = self._engine.api("POST", f"/containers/{container}/wait?condition=removed")
             if status not in (200, 404):
-                raise SystemExit(f"the engine does not say when {container} is removed: {status} {answer}")
+                raise SystemExit(f"cannot wait for the removal of {container}: {status} {answer}")
 
-
+            # 404: the container was removed before this request.
 class Measurements:
     def __init__(self, engine, server, hand):
         self._engine, self._server, self._hand = engine, server, hand

@@ -1,5 +1,5 @@
-"""Containers for bare mpirun, set up by hand with Podman's own commands: what Muster does for a job,
-without Muster. Network, keys and settings are made once, before anything is measured."""
+"""Containers for bare mpirun, set up by hand with Podman's own commands: the work that Muster does for a job, without
+Muster. Network, keys and settings are made once, before the measurement."""
 
 import concurrent.futures
 import subprocess
@@ -10,7 +10,7 @@ LAUNCHER = "bare-launcher"
 
 
 class ByHand:
-    """`programs`: a folder that each container has as /job."""
+    """`programs`: a folder that each container mounts as /job."""
 
     def __init__(self, engine, image, folder, programs):
         self._engine, self._image, self._folder, self._programs = engine, image, folder, programs
@@ -31,7 +31,7 @@ class ByHand:
         self._engine.podman("network", "rm", NETWORK)
 
     def start_workers(self, at_once):
-        """Until an sshd answers in each. `at_once`: how many commands run side by side."""
+        """Starts the workers, and waits until an sshd answers in each. `at_once`: the number of parallel commands."""
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             list(pool.map(self._start_worker, WORKERS))
 
@@ -40,7 +40,7 @@ class ByHand:
                         "-F /by-hand/config", *map(str, program))
 
     def run(self, name, *words):
-        """A container in the foreground, whose output is read from the process that this answers."""
+        """Runs a container in the foreground. Returns the process, from which its output can be read."""
         self._names.append(name)
         return self._engine.spawn("run", *self._flags(name), *words, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL)

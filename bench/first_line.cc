@@ -1,4 +1,5 @@
-// The smallest MPI program: rank 0 says when MPI is up. What the launch benchmark waits for.
+// The smallest MPI program: rank 0 prints a line when MPI is initialized. The launch benchmark
+// waits for that line.
 #include <mpi.h>
 
 #include <cstdio>

@@ -1,20 +1,20 @@
-"""muster.torch against Horovod 0.28.1 itself and against torch.distributed over gloo: two ranks of one thread each, on
-this host, with Debian's PyTorch. `make bench-horovod` compiles Horovod first.
+"""muster.torch compared with Horovod 0.28.1 and with torch.distributed over gloo: two ranks of one thread each, on this
+host, with Debian's PyTorch. `make bench-horovod` compiles Horovod first.
 
   latency    blocking allreduce_ of 4 B to 64 KB, by name
-  bandwidth  the same of 1 MB to 100 MB
-  gradients  the 148 gradients of a ResNet-50, 94 MB, begun one by one and then waited for
-  resnet18   images a second of both ranks together, made-up images of 224 x 224, 8 a rank
-  resnet20   seconds of a step of 8 images of 32 x 32, beside the same two processes without communication
-  start      horovodrun -np 2 true; the time that init() takes
-  idle       what an initialised process uses that does nothing
+  bandwidth  the same with 1 MB to 100 MB
+  gradients  the 148 gradients of a ResNet-50, 94 MB, started one by one and then waited for
+  resnet18   images per second of both ranks together, with 8 synthetic images of 224 x 224 on each rank
+  resnet20   seconds per step with 8 images of 32 x 32, compared with the same two processes without communication
+  start      horovodrun -np 2 true; the time of init()
+  idle       the processor use of an initialised process that does nothing
 
-Horovod is measured as it comes, which is over Gloo with a cycle of 1 ms, and as it can be tuned: with a cycle of 0,
-over MPI, and over MPI with 0.1 ms. All take turns, one start of each a round. The sum is taken by all; Horovod and ours
-agree on names as they go, torch.distributed does not.
+Horovod is measured with its defaults (over Gloo with a cycle of 1 ms), and tuned: with a cycle of 0, over MPI, and over
+MPI with 0.1 ms. All subjects take turns, with one start of each per round. All subjects compute sums. Horovod and our
+library agree on names at run time, torch.distributed does not.
 
   --only SECTION   may be given several times
-  --rounds N       3 if not given
+  --rounds N       default: 3
 """
 
 import argparse
@@ -37,7 +37,7 @@ TRAINED = [OURS, HOROVOD_DEFAULT, "Horovod, cycle 0", DDP]
 
 
 class Bench:
-    """Samples by what was measured and of whom, and what went wrong."""
+    """Samples by measurement and subject, and the errors."""
 
     def __init__(self, rounds):
         self.rounds = rounds
@@ -45,7 +45,7 @@ class Bench:
         self.notes = collections.Counter()
 
     def take_turns(self, names, take):
-        """`take(name, subject)` returns what -> list of samples."""
+        """`take(name, subject)` returns a map from the name of a measurement to its samples."""
         for round_ in range(self.rounds):
             for name in names:
                 start = time.monotonic()
@@ -65,7 +65,7 @@ class Bench:
                 for name, samples in self.samples[what].items()]
 
     def ratio(self, what, label, other, aim=None, inverse=False, name=OURS):
-        """How many times better ours is than another, by medians."""
+        """The ratio of the medians of another subject and of ours: how many times better ours is."""
         ours, theirs = self.median(what, name), self.median(what, other)
         if ours is None or theirs is None:
             return []
@@ -76,7 +76,7 @@ class Bench:
 
 
 def best_tuned(bench, what):
-    """The name of the Horovod that is fastest with its settings changed."""
+    """The name of the fastest Horovod with changed settings."""
     tuned = [name for name in SUBJECTS if name.startswith(HOROVOD_DEFAULT) and name != HOROVOD_DEFAULT]
     return min(tuned, key=lambda name: bench.median(what, name) or float("inf"))
 
@@ -84,7 +84,7 @@ def best_tuned(bench, what):
 def operations(bench, sections):
     def take(name, subject):
         found = measured(subject, "operations")
-        # One line for the start section, where it is asked for.
+        # One row for the start section, if it was requested.
         return {**{what: found[what] for what in [*SMALL, *LARGE, "gradients"]}, "init": [found["init"]]}
 
     bench.take_turns(SUBJECTS, take)
@@ -108,8 +108,8 @@ def resnet18(bench):
 
 
 def resnet20(bench):
-    """Together / alone of the same process, block by block. Horovod's threads take their part of the cores also from
-    steps without communication, so it is held against the steps alone of the others."""
+    """The time together / alone in the same process, block by block. Horovod's threads use the cores also during steps
+    without communication, so it is compared with the other subjects' steps alone."""
     def take(name, subject):
         found = measured(subject, "resnet20")
         steps = {"resnet20": found["together"]}
@@ -159,7 +159,7 @@ def idle(bench):
     median = bench.median("idle", OURS)
     rows = bench.rows("idle", "", "% of a core", 3, 1)
     if median is not None:
-        # A look at the clock every second costs a hundredth of a percent.
+        # Reading the clock every second costs a hundredth of a percent.
         rows.append([f"{OURS}, idle", f"{median:.3f}", "", "", "% of a core", f"below 0.01  {verdict(median < 0.01)}"])
     yield "idle", rows
 

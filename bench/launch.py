@@ -1,9 +1,9 @@
-"""From submit to the first line of rank 0, against mpirun alone.
+"""From submit to the first line of rank 0, compared with mpirun alone.
 
-  muster        muster submit mpi ... --follow, the server up, the workers not: keys, two sandboxes,
+  muster        muster submit mpi ... --follow, with a running server and no workers: keys, two sandboxes,
                 two sshds, hostfile, mpirun, merged log
-  mpirun (ssh)  mpirun over two sshds that somebody has set up before and that run already
-  mpirun        mpirun on this host alone, no ssh
+  mpirun (ssh)  mpirun over two sshds that were set up before and already run
+  mpirun        mpirun on this host alone, without ssh
 
 Interleaved, 20 runs each. Aim: at most 150 ms over mpirun (ssh).
 """
@@ -26,7 +26,7 @@ def milliseconds_to_first_line(command, environment=None):
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         took = None
-        # mpirun may have a warning of its own to print before.
+        # mpirun may print a warning of its own first.
         for line in process.stdout:
             if took is None and b"first line" in line:
                 took = (time.monotonic() - start) * 1000

@@ -1,14 +1,14 @@
-"""How a job's output reaches its reader: how soon, how fast, and at what cost to the server.
+"""The delivery of a job's output to its reader: its latency, its throughput, and its cost on the server.
 
-Latency: from a task's write to the terminal that shows it. Each line holds the time at which it was
-written; the reader has a terminal (a pty) and takes the time of each line as it comes. Eight tasks
-print 20 lines a second each. The peer is `tail -f` of plain files that the same program writes.
+Latency: from a task's write to the terminal that shows it. Each line contains the time at which it was written. The
+reader has a terminal (a pty) and notes the time of each line when it arrives. Eight tasks print 20 lines per second
+each. The peer is `tail -f` of plain files that the same program writes.
 
-Throughput: eight tasks' logs, 256 MiB each, read by one `muster logs` into a pipe; with lines of 100
-bytes and of 1,000. The peer is `cat` of the same text in plain files.
+Throughput: the logs of eight tasks, 256 MiB each, read by one `muster logs` into a pipe, with lines of 100 bytes and of
+1,000 bytes. The peer is `cat` of the same text in plain files.
 
-Memory: what the server's resident memory grows by at its peak while 2 GiB pass to a fast reader, and
-to a slow one that is still at the beginning when the fast one has ended.
+Memory: the growth of the server's resident memory at its peak while 2 GiB pass to a fast reader, and to a slow reader
+that is still at the beginning when the fast one has ended.
 """
 
 import os
@@ -52,7 +52,7 @@ while time.monotonic() - start < seconds:
 
 
 def open_terminal():
-    """Its far end and its near one; what is written passes as it is."""
+    """Returns the far end and the near end of a terminal in raw mode, which passes bytes unchanged."""
     reader, shown = pty.openpty()
     attributes = termios.tcgetattr(shown)
     attributes[1] &= ~termios.OPOST
@@ -61,8 +61,8 @@ def open_terminal():
 
 
 class Reader:
-    """A command on a terminal of its own, or in a pipe, read by a thread that notes for each line how
-    old it was when it came."""
+    """A command on a terminal of its own, or in a pipe. A thread reads its output and notes the age of each line at its
+    arrival."""
 
     def __init__(self, command, environment, open_ends=open_terminal):
         reader, shown = open_ends()
@@ -153,7 +153,7 @@ def print_much(server, name, line):
 
 
 def drained(command, environment):
-    """Runs a command that prints into a pipe, as fast as it does. Seconds and bytes."""
+    """Runs a command that prints into a pipe, at its own speed. Returns seconds and bytes."""
     start = time.monotonic()
     size = 0
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
@@ -165,11 +165,11 @@ def drained(command, environment):
 
 
 def rate_of_muster(server, name):
-    """MB a second of what the tasks printed; the prefixes are not counted."""
+    """MB per second of the tasks' output, without the prefixes."""
     seconds, size = drained([MUSTER, "logs", name], server.environment)
     printed = TASKS * BYTES_OF_TASK
     if size < printed * 0.99:
-        raise SystemExit(f"of {printed} bytes only {size} came")
+        raise SystemExit(f"only {size} of {printed} bytes arrived")
     return printed / 1e6 / seconds
 
 
@@ -179,7 +179,7 @@ def rate_of_cat(server, path):
 
 
 def rate_of_follow(server, name):
-    """The same while they are printed: from the submit to the end of the follow."""
+    """The same while the tasks print: from the submit to the end of the follow."""
     text = "x" * 99
     command = ["sh", "-c", f"yes {text} | head -c {BYTES_OF_TASK // 100 * 100}"]
     seconds, _ = drained([MUSTER, "submit", "torch", name, "--workers", str(TASKS - 1), "--follow",
@@ -198,7 +198,7 @@ def server_process(server):
             continue
         if b"server" in words and server.folder.name.encode() in environment:
             return int(entry.name)
-    raise SystemExit("the server is not there")
+    raise SystemExit("the server is not running")
 
 
 def memory_of(pid, field):
@@ -209,7 +209,7 @@ def memory_of(pid, field):
 
 
 def growth_of_server(server, name):
-    """MiB that the server grows by at its peak while a fast and a slow reader have the log."""
+    """The growth in MiB of the server at its peak while a fast and a slow reader read the log."""
     pid = server_process(server)
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak counts from now on
     before = memory_of(pid, "VmRSS")
@@ -242,14 +242,14 @@ def time_to_prompt(server, name):
     said = b""
     while b"$ " not in said and b"# " not in said:
         if not select.select([reader], [], [], 30)[0]:
-            raise SystemExit(f"no prompt came: {said}")
+            raise SystemExit(f"no prompt appeared: {said}")
         said += os.read(reader, 4096)
     took = (time.monotonic() - start) * 1000
     os.write(reader, b"exit\n")
     try:
         while os.read(reader, 4096):
             pass
-    except OSError:  # EIO: it has ended
+    except OSError:  # EIO: the command has ended
         pass
     process.wait()
     os.close(reader)

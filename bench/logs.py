@@ -1,11 +1,11 @@
-"""What it is to live with a job: how soon its output is seen and how fast it passes (log_streams.py
-says how that is measured), and how long a person waits for an answer.
+"""The waiting times of a person with a job: how soon its output appears and how fast it passes (log_streams.py
+describes the measurement), and how long commands take.
 
-`list` and `get` are taken as whole processes, in each dialect.
+`list` and `get` are measured as whole processes, in each dialect.
 
-The server has 100 jobs, one of which runs; a process is started, asks, prints and ends. Interleaved,
-60 runs each. The peer is the least that any client written in Python does: an interpreter that
-imports what an HTTP request needs and asks the same question. Aim: under 20 ms.
+The server has 100 jobs, one of which runs. A process is started, sends a request, prints the answer and ends.
+Interleaved, 60 runs each. The peer is the minimal client in Python: an interpreter that imports the modules of an HTTP
+request and sends the same request. Aim: below 20 ms.
 """
 
 import os
@@ -47,14 +47,14 @@ def milliseconds_of(command, environment):
 
 
 def fill(server):
-    """A project with one job that runs and the others held, as a busy team's page has them."""
+    """Creates a project with one running job and held jobs, like the list of a busy team."""
     server.muster("submit", "mpi", "dist", "--workers", "2", "--", "sleep", "infinity")
     for number in range(1, JOBS):
         server.muster("submit", "single", f"job-{number}", "--hold", "--", "true")
 
 
 def questions(server):
-    """What is asked, by name."""
+    """The commands to measure, by name."""
     words = {
         "muster list": ["list"],
         "muster get": ["get", "dist"],
@@ -70,7 +70,7 @@ def questions(server):
 
 
 def answers():
-    """Rows of the questions."""
+    """Rows of the commands."""
     with Server() as server:
         fill(server)
         samples = interleaved(
@@ -88,7 +88,7 @@ def answers():
 
 
 def aimed(name, samples, unit, aim, holds, digits=0):
-    """A row with an aim in words; `holds` judges the median."""
+    """A row with an aim as text; `holds` judges the median."""
     cells = row(name, samples, unit, digits)
     cells[-1] = f"{aim}  {verdict(holds(float(cells[1])))}"
     return cells
@@ -121,7 +121,7 @@ def latencies():
 
 
 def throughputs():
-    """Rows of MB a second, and of the memory that it takes."""
+    """Rows of MB per second, and of the required memory."""
     rows = []
     with Server() as server:
         for line in (100, 1000):
@@ -163,7 +163,7 @@ PARTS = {"latency": latencies, "throughput": throughputs, "prompt": prompts, "an
 
 
 def main():
-    """All parts, or those that are named."""
+    """Runs all parts, or the parts that the arguments name."""
     print_table([cells for part in sys.argv[1:] or PARTS for cells in PARTS[part]()])
 
 

@@ -1,7 +1,7 @@
-"""What the benchmarks share: taking samples in turn, and the table at the end.
+"""The common part of the benchmarks: taking samples in turn, and the table at the end.
 
-Every benchmark prints one row a measured thing: median, 10th and 90th percentile, and where there is
-an aim, the aim and the word `ok` or `short`. It exits 0 either way: a figure is for people to judge.
+Every benchmark prints one row for each measurement: median, 10th and 90th percentile and, if there is an aim, the aim
+and the word `ok` or `short`. The exit code is 0 in either case, since people judge the figures.
 """
 
 import os
@@ -15,9 +15,9 @@ MUSTER = BUILD / "platform" / "muster"
 
 
 def interleaved(subjects, rounds):
-    """Calls each of `subjects` (name -> function that returns a figure) in turn, `rounds` times, so
-    that whatever else the machine does meets all of them alike. The first round is not counted: it
-    warms caches. Returns name -> list of figures."""
+    """Calls each of `subjects` (name -> function that returns a figure) in turn, `rounds` times, so that other load on
+    the machine affects all of them alike. The first round is not counted, since it warms caches. Returns name -> list
+    of figures."""
     samples = {name: [] for name in subjects}
     for count in range(rounds + 1):
         for name, take in subjects.items():
@@ -52,7 +52,7 @@ def print_table(rows):
 
 
 class Server:
-    """A Muster server with a state folder of its own, gone with all it made at the end."""
+    """A Muster server with a state folder of its own, removed at the end with all jobs."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="muster-bench-")

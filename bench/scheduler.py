@@ -2,13 +2,13 @@
 
     bench/scheduler.py [--only baseline|large|cycle] [--rounds N]
 
-baseline, large   kubernetes-sigs/kueue, test/performance/scheduler/configs/{baseline,large-scale}: the
-                  same cohorts, queues, classes, intervals and run times, submitted within the process
-                  to the server's own controller and its SQLite store, which syncs every commit to disk.
-                  Tasks are simulated: timers. Upstream's published figures are of a harness with an API
-                  server between, limited to 50 queries a second; there is none here.
-cycle             10,000 nodes of 8 GPUs, 100,000 gangs of 1 to 64 GPUs in 200 projects: a full plan,
-                  then the plan after one job has ended. Only the scheduler: no store, no tasks.
+baseline, large   kubernetes-sigs/kueue, test/performance/scheduler/configs/{baseline,large-scale}: the same cohorts,
+                  queues, classes, intervals and run times, submitted within the process to the server's own
+                  controller and its SQLite store, which syncs every commit to disk. Tasks are simulated by timers.
+                  Upstream's published figures come from a harness with an API server, limited to 50 queries per
+                  second; this benchmark has no API server.
+cycle             10,000 nodes with 8 GPUs, 100,000 gangs of 1 to 64 GPUs in 200 projects: a full plan, then the plan
+                  after one job has ended. Only the scheduler: no store, no tasks.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from measure import BUILD, percentile, print_table, row, verdict
 
 PROGRAMS = BUILD / "bench" / "scheduler"
 
-# What upstream publishes; waits in seconds from submission to admission.
+# The figures that upstream publishes; waits in seconds from submission to admission.
 KUEUE_BASELINE = {"makespan_s": 351.1, "held_percent": 55.9,
                   "wait_s": {"large": 16.5, "medium": 76.8, "small": 215.5}}
 KUEUE_LARGE = {"makespan_s": 1179.4, "rate": 42.4}
@@ -40,14 +40,14 @@ def output_of(program, *arguments):
 
 
 def run_queues(*arguments):
-    # Beside the build, not in /tmp, which may be no disk.
+    # Beside the build, since /tmp may not be on a disk.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
         workload, *rest = arguments
         return output_of("queues", workload, folder, *rest)
 
 
 def published(line, figure, aim=None, holds=None):
-    """A row with what upstream publishes, and where there is one, the aim."""
+    """A row with the figure that upstream publishes and, if there is one, the aim."""
     line[5] = f"Kueue {figure}"
     if aim is not None:
         line[5] += f", aim {aim}  " + verdict(holds)

@@ -1,23 +1,22 @@
-"""Jobs on Slurm through Muster, against the same by hand, and what they cost Slurm's controller.
+"""Jobs on Slurm through Muster, compared with the same jobs by hand, and their cost on Slurm's controller.
 
   start     from submit to the first line of rank 0 of two ranks on two nodes, one after the other:
-              muster              muster submit mpi --launch srun --follow, the server up
+              muster              muster submit mpi --launch srun --follow, with a running server
               muster, mpirun      muster submit mpi --follow -- mpirun ...
               srun                srun --mpi=pmix --nodes=2
-              sbatch              the same srun in a batch script, whose output is read as it comes
-            Slurm looks for batch jobs to start once a second. Each begins at a moment by chance, or
-            all would begin in step with those looks, behind the end of the one before.
-            Aim: at most 1.3 times srun's time and sbatch's.
+              sbatch              the same srun in a batch script, whose output is read as it arrives
+            Slurm looks for batch jobs to start once per second. Each run begins at a random moment; otherwise all
+            would begin right after the end of the previous one, in step with those looks.
+            Aim: at most 1.3 times the time of srun and of sbatch.
   submits   500 jobs, one after the other, until all of them are in Slurm's queue; no node is free:
               muster              500 commands
               muster, API         500 requests on one connection, as the Python client sends them
               sbatch              500 commands
-            Aim: not slower than 500 sbatch.
-  calls     how often Slurm's controller is asked within a minute in which 1,000 jobs wait and one
-            runs, of all that it counts (sdiag). Aim: under 30.
-
-The cluster is Debian's Slurm, started for the benchmark: 4 nodes on this machine, which look for work
-every second at the least and whenever a job comes. Needs root.
+            Aim: not slower than 500 times sbatch.
+  calls     the number of requests to Slurm's controller within a minute in which 1,000 jobs wait and one runs, of
+            all that it counts (sdiag). Aim: below 30.
+The cluster is Debian's Slurm, started for the benchmark: 4 nodes on this machine. It looks for work at least every
+second, and whenever a job arrives. Requires root.
 """
 
 import argparse
@@ -48,14 +47,14 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "-np", "2", "-mca", "pml", "ob1", "-m
 
 
 class SlurmServer(Server):
-    """A Muster server on a cluster."""
+    """A Muster server with a Slurm cluster."""
 
     def __init__(self, cluster):
         self._cluster = cluster
         self._before = {}
 
     def __enter__(self):
-        # Server takes the environment as it is.
+        # Server uses the environment of this process.
         settings = {"MUSTER_ENGINE": "slurm"} | self._cluster.environment
         self._before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)
@@ -71,7 +70,7 @@ class SlurmServer(Server):
 
 
 def milliseconds_to_first_line(command, environment, opened=None):
-    """`opened`: where its first line is read, if not from its standard output."""
+    """`opened`: the file with the first line, if it is not on standard output."""
     start = time.monotonic()
     with subprocess.Popen([str(word) for word in command], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -95,9 +94,9 @@ def measure_start(cluster, rounds):
     chance = random.Random(1)
 
     def free():
-        """The nodes of the one before are free: by hand nobody waits for that, so it is not counted."""
+        """Waits until the nodes of the previous job are free, which is not measured."""
         cluster.until(lambda: not cluster.active_jobs(), "the queue is empty")
-        time.sleep(chance.random())  # to begin anywhere between two looks of Slurm's for batch jobs
+        time.sleep(chance.random())  # to begin at any point between two looks of Slurm for batch jobs
 
     with SlurmServer(cluster) as server:
         def muster(*words):
@@ -205,8 +204,8 @@ def measure_submits(cluster, rounds):
 def measure_calls(cluster, _rounds):
     with SlurmServer(cluster) as server:
         server.muster("submit", "single", "runs", "--", "sleep", "infinity")
-        cluster.until(lambda: any(job["state"] == "RUNNING" for job in cluster.jobs_of_muster()), "one runs")
-        # What is left of the nodes is held by hand, so that all others wait.
+        cluster.until(lambda: any(job["state"] == "RUNNING" for job in cluster.jobs_of_muster()), "one job runs")
+        # The remaining nodes are held by hand, so that all other jobs wait.
         for node in cluster.nodes:
             cluster.drain(node, "held for the benchmark")
         submit_by_request(server, WAITING)
@@ -214,7 +213,7 @@ def measure_calls(cluster, _rounds):
         figures, kinds = [], {}
         for _ in range(3):
             cluster.reset_calls()
-            time.sleep(60)  # the measure itself: calls in a minute
+            time.sleep(60)  # the measurement: calls within a minute
             kinds = cluster.calls()
             figures.append(sum(kinds.values()))
         for node in cluster.nodes:
@@ -240,7 +239,7 @@ def main():
     rows = []
     for name in options.only or SECTIONS:
         rounds = options.rounds or {"start": ROUNDS, "submits": SUBMIT_ROUNDS}.get(name, 1)
-        # The controller forgets ended jobs soon: their number must not tell on later figures.
+        # The controller forgets ended jobs soon, so that their number does not affect later figures.
         with SlurmCluster(settings="MinJobAge=2\n") as cluster:
             rows += SECTIONS[name](cluster, rounds)
     print_table(rows)

@@ -1,7 +1,7 @@
-"""How many small jobs a second, and whether anything of them is left.
+"""How many small jobs per second run, and whether any process remains.
 
-200 jobs of `true`, submitted by four shells at once as a user's loop would: one `muster submit` a job.
-The clock runs from the first submit to the end of the last job. Aims: 50 jobs/s, 0 leaked processes.
+200 jobs of `true`, submitted by four shells at once like a user's loop: one `muster submit` per job. The time is that
+from the first submit to the end of the last job. Aims: 50 jobs/s, 0 leaked processes.
 """
 
 import calendar
@@ -20,7 +20,7 @@ AIM_JOBS_PER_SECOND = 50
 
 
 def submit_all(server):
-    """One shell loop for each share of the names."""
+    """Runs one shell loop for each share of the names."""
     loops = []
     for share in range(SHELLS):
         names = " ".join(f"job-{number}" for number in range(share, JOBS, SHELLS))
@@ -34,7 +34,7 @@ def submit_all(server):
 
 
 def wait_for_all(server):
-    """Follows each job to its end; most have ended by then. Returns the jobs."""
+    """Follows each job to its end, which most have reached by then. Returns the jobs."""
     for number in range(JOBS):
         server.muster("logs", "-f", f"job-{number}")
     return json.loads(server.muster("list", "--output", "json"))["jobs"]
@@ -47,7 +47,7 @@ def jobs_per_second():
         jobs = wait_for_all(server)
         unfinished = [job["spec"]["name"] for job in jobs if job["phase"] != "Succeeded"]
         if unfinished:
-            raise SystemExit(f"did not succeed: {unfinished[:5]} and {len(unfinished)} in all")
+            raise SystemExit(f"did not succeed: {unfinished[:5]} {len(unfinished)} in total")
         leaked = processes_of(server.folder.name)
         # RFC 3339 in UTC with nanoseconds, which sort as text.
         last = max(job["ended"] for job in jobs)
@@ -61,7 +61,7 @@ def calendar_seconds(text):
 
 
 def processes_of(folder):
-    """Live processes that name the state folder, the server itself not counted."""
+    """The live processes whose command lines contain the state folder, except the server itself."""
     count = 0
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

@@ -1,5 +1,5 @@
-"""Two hosts for bare mpirun, set up by hand the way the tutorials do: a sandbox each with a name of
-its own, an sshd in it, fresh keys, a hostfile. What Muster does for a job, without Muster."""
+"""Two hosts for bare mpirun, set up by hand as in tutorials: a sandbox for each with a name of its own, an sshd in it,
+fresh keys, a hostfile. This is the work that Muster does for a job, without Muster."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ class TwoHosts:
         self.holder.cleanup()
 
     def mpirun(self, program):
-        """The command, and its environment."""
+        """Returns the command, and its environment."""
         environment = dict(os.environ,
                            OMPI_MCA_plm_rsh_args=f"-F {self.folder}/config",
                            OMPI_MCA_oob_tcp_if_include="lo", OMPI_MCA_btl_tcp_if_include="lo")
@@ -58,8 +58,8 @@ class TwoHosts:
         public = (folder / "host.pub").read_text()
         (folder / "known_hosts").write_text("".join(f"{name} {public}" for name in NAMES))
         (folder / "hostfile").write_text("".join(f"{name} slots=1\n" for name in NAMES))
-        # mpirun asks the resolver whether a name is this host; it must know the names, or each
-        # question costs a timeout of DNS. Sandboxes see this file as /etc/hosts.
+        # mpirun asks the resolver whether a name is this host. Unless the resolver finds the names, each request takes
+        # a timeout of DNS. Sandboxes mount this file as /etc/hosts.
         (folder / "hosts").write_text(
             "".join(f"{a} {n}\n" for n, a in zip(NAMES, ADDRESSES)) +
             pathlib.Path("/etc/hosts").read_text())
@@ -73,7 +73,7 @@ class TwoHosts:
         return words
 
     def inside(self, command):
-        """`command` where the two names resolve, as on a machine whose hosts file has them."""
+        """`command` in a sandbox in which the two names resolve, as on a machine whose hosts file has them."""
         return self._sandbox("bare-launcher") + command
 
     def _start(self, name, address):

@@ -1,4 +1,4 @@
-// Users, tokens, secrets and audit records as the database keeps them: a damaged row is an error,
+// Users, tokens, secrets and audit records as the database stores them: a damaged row is an error,
 // never a crash.
 #include <cstdlib>
 #include <string_view>

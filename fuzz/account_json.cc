@@ -1,5 +1,6 @@
-// What a shared server is sent about users, tokens and secrets, and what the command line keeps of
-// servers: an error at worst; and what was read reads back the same from what is written.
+// JSON about users, tokens and secrets that a shared server receives, and the command line's list
+// of servers: the worst result is an error, and encoding and decoding a decoded value gives the
+// same value.
 #include <cstdlib>
 #include <string_view>
 

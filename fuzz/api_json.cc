@@ -1,5 +1,5 @@
-// The JSON of the API, both directions: whatever comes, an error at worst; and what was read reads
-// back the same from what is written.
+// The JSON of the API, in both directions: the worst result is an error, and encoding and decoding
+// a decoded value gives the same value.
 #include <cstdlib>
 #include <string_view>
 

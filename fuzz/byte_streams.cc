@@ -1,6 +1,5 @@
-// Every byte stream of our own that consists of frames (base/frame.h), cut into pieces anywhere:
-// the remote shell, programs beside a task, muster-node, a task that is followed, and a followed
-// log.
+// Every byte stream that consists of frames (base/frame.h), divided anywhere: the remote shell,
+// programs beside a task, muster-node, a followed task, and a followed log.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -15,7 +14,7 @@ namespace {
 
 using namespace muster;
 
-/// Reads all that is whole after each piece; false: the stream is broken.
+/// Reads all complete records after each piece. Returns false if the stream is broken.
 template <class Reader>
 bool read_on(Reader& reader) {
   while (true) {

@@ -1,5 +1,5 @@
-// What ranks say to each other beside the data, whole and in pieces of the length that the first
-// byte says: both ways come to the same frames. What was understood is sent on as it came.
+// Control frames between ranks, whole and in pieces of the length that the first byte gives: both
+// ways give the same frames. Encoding a decoded frame gives the same bytes.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ByteView bytes = std::as_bytes(std::span(data + 1, size - 1));
   const std::vector<Bytes> whole = frames_in(bytes, bytes.size());
   if (frames_in(bytes, 1 + data[0]) != whole) std::abort();
-  // A frame that was encoded again is a frame, and the same.
+  // An encoded frame decodes to the same frame.
   for (const Bytes& frame : whole) {
     if (frames_in(frame, frame.size()) != std::vector<Bytes>{frame}) std::abort();
   }

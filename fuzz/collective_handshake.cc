@@ -1,6 +1,5 @@
-// Both sides of a handshake, each against a stranger who may send anything in pieces: from the
-// start, after words that are right, and after an opening that is. Nobody gets in who does not hold
-// the key.
+// Both sides of a handshake, each with a stranger who may send any bytes in pieces: from the start,
+// after a valid handshake, and after a valid opening. Only a peer that holds the key is accepted.
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,8 +14,8 @@ const Bytes& key() {
   return kKey;
 }
 
-// Feeds what is wanted in pieces of at most `piece` bytes; the last verdict. Side: ClientHandshake or
-// ServerHandshake.
+// Feeds the wanted bytes in pieces of at most `piece` bytes and returns the last verdict. Side:
+// ClientHandshake or ServerHandshake.
 template <typename Side>
 Side::Verdict feed(Side& side, ByteView& bytes, std::size_t piece) {
   auto verdict = Side::Verdict::kMore;
@@ -52,7 +51,7 @@ void approach(ByteView bytes, std::size_t piece) {
   if (feed(guest, bytes, piece) == ClientHandshake::Verdict::kIntroduced) std::abort();
 }
 
-// A guest who holds the key, and introduces itself with these bytes.
+// A peer that holds the key, and introduces itself with these bytes.
 void introduce(ByteView bytes, std::size_t piece) {
   ClientHandshake guest = caller({});
   ServerHandshake host(key(), Nonce{std::byte{2}});

@@ -1,5 +1,5 @@
-// What a rank asks for and what the coordinator of a session answers: the header of a call, a
-// hand-over and a record. What was understood means the same once it is encoded again.
+// The header of a call, a hand-over to the coordinator of a session, and its record. Encoding and
+// decoding a decoded message gives the same message.
 #include <cstdlib>
 #include <cstring>
 
@@ -18,14 +18,14 @@ void read_call(ByteView bytes) {
   if (!call) return;
   static_cast<void>(to_string(*call));
   if (signature_of(*call) == 0) std::abort();
-  // Bytes that mean nothing are zero from here on.
+  // Unused bytes are zero from here on.
   const CallHeader first = encode(*call);
   const std::optional<Call> again = decode(first);
   if (!again || encode(*again) != first || signature_of(*again) != signature_of(*call))
     std::abort();
 }
 
-// Encodes and decodes until nothing may change any more.
+// Encodes and decodes until the bytes must not change any more.
 void read_record(ByteView bytes) {
   const std::optional<session::Record> record = session::decode_record(bytes);
   if (!record) return;

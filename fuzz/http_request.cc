@@ -1,5 +1,6 @@
-// What a client may send to the server's socket, whole and cut in two where the first byte says:
-// both ways come to the same requests. A fault may be seen earlier in the one than in the other.
+// Bytes that a client sends to the server's socket, whole and divided where the first byte
+// determines: both ways give the same requests. An error may be detected earlier in one way than in
+// the other.
 #include <cstdlib>
 #include <string_view>
 
@@ -11,7 +12,7 @@ using muster::http::RequestReader;
 
 constexpr int kFault = -1;
 
-/// How many requests the bytes hold.
+/// The number of requests in the bytes.
 int requests_in(std::string_view first, std::string_view second) {
   RequestReader reader(muster::http::Limits{});
   int requests = 0;

@@ -1,4 +1,4 @@
-// A data set's files: what is no IDX is an error that names the file.
+// The files of a data set: an invalid IDX file is an error that names the file.
 #include "idx.h"
 
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// A file in memory that holds `size` bytes, by a path that can be opened.
+/// A file in memory with `size` bytes, and a path by which it can be opened.
 class MemoryFile {
  public:
   MemoryFile(const uint8_t* data, size_t size) : fd_(::memfd_create("idx", MFD_CLOEXEC)) {

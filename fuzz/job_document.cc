@@ -1,4 +1,4 @@
-// A job as the database keeps it: a damaged row is an error, never a crash.
+// A job as the database stores it: a damaged row is an error, never a crash.
 #include <cstdlib>
 #include <string_view>
 

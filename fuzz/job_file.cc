@@ -1,4 +1,5 @@
-// A job file: every fault reported, never a crash; what is accepted can be validated.
+// A job file: every fault is reported, and no file causes a crash. An accepted file can be
+// validated.
 #include <string_view>
 
 #include "cli/spec/spec_file.h"

@@ -1,4 +1,4 @@
-// A task's log: frames out of any bytes, and lines out of any frames.
+// The log of a task: frames from any bytes, and lines from any frames.
 #include <sys/mman.h>
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// What the server reads of the programs on Slurm's nodes, and they of it: before they have shown
-// the key, and after.
+// Messages between the server and the programs on Slurm's nodes, in both directions, before the
+// sender has proved that it holds the key, and after.
 #include <cstdlib>
 #include <string>
 #include <string_view>

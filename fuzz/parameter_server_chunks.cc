@@ -1,5 +1,5 @@
-// The chunks of pushes and pulls, cut anywhere: nothing is written past its room, and what is taken
-// for a chunk is one, whatever the pieces.
+// The chunks of pushes and pulls, divided anywhere: nothing is written past the end of a buffer,
+// and every accepted chunk is valid, however it was divided.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 using namespace muster::parameter_server;
 using View = std::span<const std::byte>;
 
-// The data of a message that comes in pieces; nothing where it is refused.
+// The data of a message that arrives in pieces; nullopt if it is rejected.
 std::optional<std::vector<std::byte>> read(View message, std::size_t piece) {
   ChunkReader reader;
   std::vector<std::byte> data;

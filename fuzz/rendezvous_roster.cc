@@ -1,5 +1,6 @@
-// What a rank reads from rank 0 at the rendezvous: the first byte says whether the bytes come as
-// they are, or as the payload of one who holds the key. What is a roster is of this world.
+// Bytes that a rank reads from rank 0 at the rendezvous. The first byte determines whether they
+// arrive as they are, or as the payload of a peer that holds the key. An accepted roster belongs to
+// this world.
 #include <sys/socket.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// The short texts in requests that mean something: tokens, places in streams and lists, what to run
-// in a task. Nothing that is read from them may be more than they say.
+// Short texts with a meaning in requests: tokens, positions in streams and lists, and commands to
+// run in a task. A value that is read from a text must not contain more than the text.
 #include <cstdlib>
 #include <map>
 #include <string>

@@ -1,4 +1,5 @@
-// What the remote shell reads before the other end has shown the key, and its list of hosts.
+// Bytes that the remote shell reads before the other end has proved that it holds the key, and its
+// list of hosts.
 #include <string_view>
 
 #include "engine/rsh/arguments.h"

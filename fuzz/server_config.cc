@@ -1,4 +1,4 @@
-// A server's configuration: every fault reported, never a crash.
+// The configuration of a server: every fault is reported, and no text causes a crash.
 #include "config/server_config.h"
 
 #include <string_view>

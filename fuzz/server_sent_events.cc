@@ -1,4 +1,4 @@
-// A stream of events, whole and cut in two: the same events both ways.
+// A stream of events, whole and divided in two: both ways give the same events.
 #include "http/server_sent_events.h"
 
 #include <cstdlib>

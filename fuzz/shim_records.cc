@@ -1,4 +1,4 @@
-// What a shim reads and leaves in its task's folder, and hears on its socket there.
+// Files that a shim reads and writes in its task's folder, and messages on its socket there.
 #include <string_view>
 
 #include "engine/shim/attachments.h"

@@ -1,5 +1,5 @@
-// Values of a job in the options of a batch script: each stays within its own line and its own
-// quotes, or is refused.
+// Values of a job as options of a batch script: each value stays within its own line and its own
+// quotes, or is rejected.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace muster::engine::slurm;
 
-/// Reads a value in double quotes as sbatch does; nothing may stand behind it.
+/// Reads a value in double quotes like sbatch. No text may follow the closing quote.
 std::string unquoted(std::string_view text) {
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') std::abort();
   text = text.substr(1, text.size() - 2);

@@ -1,4 +1,4 @@
-// What Slurm's programs print: whatever comes, an error at worst, and values within their bounds.
+// The output of Slurm's programs: the worst result is an error, and values are within their bounds.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(takes_jobs(text));
   static_cast<void>(explain_reason(text));
   static_cast<void>(refusal_of(text, {}));
-  // So that lines are met often: what ends a value is easily come by.
+  // Replaces characters, so that the input contains separators often.
   for (char& c : text) {
     if (c == '|') c = '\x1f';
   }

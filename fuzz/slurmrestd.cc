@@ -1,5 +1,4 @@
-// What slurmrestd answers, whichever version it is of, where it is said to be, and what programs of
-// tokens print.
+// Answers of slurmrestd, in any version, its address, and the output of programs that print tokens.
 #include <cstdlib>
 #include <string>
 #include <string_view>

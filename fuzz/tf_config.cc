@@ -1,5 +1,5 @@
-// TF_CONFIG of any content: what is taken for a cluster has a part for this process, and what is
-// not has a sentence.
+// TF_CONFIG with any content: an accepted cluster has a role for this process, and a rejected text
+// has an error message.
 #include <cstdlib>
 
 #include "muster/parameter_server/cluster.h"

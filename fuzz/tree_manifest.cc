@@ -1,5 +1,5 @@
-// The list of files of a tree: what is accepted is the one text for what it says, and nothing in it
-// leads out of the tree.
+// The list of the files of a tree: an accepted list is the canonical text of its content, and no
+// path in it leads out of the tree.
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>

@@ -110,7 +110,7 @@ class Documents(MusterTest):
 
         self.train(experiment, ranks=3)
 
-    def test_the_page_on_mpi_lacks_a_backslash_and_says_so(self):
+    def test_the_missing_backslash_of_the_page_on_mpi_is_reported(self):
         block = self.block("gradient-mpi.md", "gradient experiments create")
 
         broken = self.paste(block, code=127)  # the second line is no command
@@ -122,7 +122,7 @@ class Documents(MusterTest):
         self.assertNotEqual(mended, block.text)
         self.train(self.experiment_of(self.paste(block, mended)), ranks=1)
 
-    def test_the_older_page_lacks_a_backslash_and_a_workspace_and_says_both(self):
+    def test_the_missing_backslash_and_workspace_of_the_older_page_are_reported(self):
         block = self.block("gradient-mpi-aws-vpc.md", "gradient experiments create")
 
         self.assertIn("does its line lack a '\\' at the end?", self.paste(block, code=127).stderr)

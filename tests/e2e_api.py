@@ -127,7 +127,7 @@ class Tricks(Api):
         self.assertIn(answer.status, (400, 404))
         self.assertAlive()
 
-    def test_what_two_parsers_could_read_in_two_ways_is_refused(self):
+    def test_an_ambiguous_request_is_refused(self):
         for head in (b"content-length: 3\r\ncontent-length: 4\r\n",
                      b"content-length: 3\r\ntransfer-encoding: chunked\r\n",
                      b"content-length: -1\r\n", b"content-length: 0x3\r\n",
@@ -139,7 +139,7 @@ class Tricks(Api):
 
 class SlowReaders(Api):
 
-    def test_a_client_that_stops_reading_a_log_holds_up_nobody(self):
+    def test_a_client_that_stops_reading_a_log_delays_no_other(self):
         lines = 200_000
         status, job = self.submit("loud", ["sh", "-c", f"seq {lines}"])
         self.assertEqual(status, 201)

@@ -71,7 +71,7 @@ class Artifacts(MusterTest):
         self.assertEqual((to / "logs/out").stat().st_size, 3893)
         self.assertEqual(sorted(path.name for path in to.iterdir()), ["empty", "logs", "model.pt"])
 
-    def test_only_what_is_named_is_fetched(self):
+    def test_only_named_files_are_fetched(self):
         self.leave("mkdir run-1 run-10; touch run-1/a run-1/b run-10/a other")
 
         self.get("run-1", "other", "--to", "some")
@@ -82,7 +82,7 @@ class Artifacts(MusterTest):
         missing = self.get("run-2", code=3)
         self.assertIn("job 'job' has no artifact 'run-2'", missing.stderr)
 
-    def test_a_job_that_leaves_nothing_says_why(self):
+    def test_a_job_without_artifacts_explains_why(self):
         self.leave("true")
         self.muster.run("submit", "single", "plain", "--follow", "--", "true")
 
@@ -132,7 +132,7 @@ class Artifacts(MusterTest):
         self.get("--to", "out")
         self.assertEqual((self.muster.work / "out/log").read_bytes(), b"first and more")
 
-    def test_a_file_that_is_cut_while_it_is_sent_is_told_and_not_taken_for_whole(self):
+    def test_a_file_that_shrinks_during_the_transfer_is_reported(self):
         self.leave(f"head -c {64 * MIB} /dev/zero > big")
         connection = socket.socket(socket.AF_UNIX)
         self.addCleanup(connection.close)
@@ -159,7 +159,7 @@ class Artifacts(MusterTest):
         self.assertLess(grown, 32 * MIB)
         self.assertEqual((self.muster.work / "out/big").stat().st_size, 400 * MIB)
 
-    def test_what_was_cut_off_is_gone_on_with_and_what_is_there_is_not_fetched_again(self):
+    def test_an_interrupted_transfer_continues_without_fetching_twice(self):
         self.leave(f"head -c {8 * MIB} /dev/urandom > big; echo x > small")
         content = read_bytes(self.folder() / "big")
         wanted = {each["path"]: each for each in self.listed("--checksums")}

@@ -23,7 +23,7 @@ class BadInput(MusterTest):
         self.assertTrue(ran.stderr.startswith("muster: "), ran.stderr)
         return ran.stderr
 
-    def test_a_yaml_file_with_five_faults_is_told_all_five_with_line_and_field(self):
+    def test_five_faults_of_a_yaml_file_are_reported_with_line_and_field(self):
         (self.muster.work / "job.yaml").write_text(FIVE_FAULTS)
 
         said = self.refused("submit", "-f", "job.yaml").splitlines()
@@ -50,13 +50,13 @@ class BadInput(MusterTest):
             self.muster.run("submit", "-f", "-", "--follow", input=text.format("input")).stdout,
             "[main] from input\n")
 
-    def test_text_that_is_no_yaml_is_told_the_line(self):
+    def test_text_that_is_not_yaml_is_reported_with_its_line(self):
         self.assertIn("line 2", self.refused("submit", "-f", "-", input="name: a\n\tkind: [single\n"))
 
     def test_a_yaml_file_that_is_not_there_is_named(self):
         self.assertIn("nowhere.yaml", self.refused("submit", "-f", "nowhere.yaml"))
 
-    def test_a_name_that_is_no_dns_label_is_refused_and_the_rule_told(self):
+    def test_a_name_that_is_not_a_dns_label_is_refused_with_the_rule(self):
         for name in ("My_Job", "-x-", "job.1", "ünïcode", "a" * 49, ""):
             with self.subTest(name):
                 said = self.refused("run", "--name", name, "--", "true")
@@ -68,11 +68,11 @@ class BadInput(MusterTest):
             with self.subTest(words):
                 self.assertRegex(self.refused(*words), "(?i)command|CMD")
 
-    def test_an_unknown_flag_is_refused_with_the_one_that_was_meant(self):
+    def test_an_unknown_flag_is_refused_with_the_nearest_flag(self):
         self.assertIn("--workers", self.refused("submit", "mpi", "job", "--wrokers", 2, "--", "true"))
         self.assertIn("--follow", self.refused("logs", "job", "--folow"))
 
-    def test_an_unknown_command_is_refused_with_the_one_that_was_meant(self):
+    def test_an_unknown_command_is_refused_with_the_nearest_command(self):
         self.assertIn("submit", self.refused("sumbit", "single", "job", "--", "true"))
 
     def test_flags_of_the_program_are_left_to_the_program(self):
@@ -80,7 +80,7 @@ class BadInput(MusterTest):
 
         self.assertEqual(ran.stdout, "[main] --wrokers --help -n\n")
 
-    def test_several_faults_of_a_command_line_are_told_at_once(self):
+    def test_all_faults_of_a_command_line_are_reported_at_once(self):
         said = self.refused("submit", "mpi", "Bad_Name", "--workers", "many", "--grace", "soon", "--",
                             "true")
 

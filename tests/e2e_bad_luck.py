@@ -40,7 +40,7 @@ class ProgramsThatCannotRun(MusterTest):
         self.assertIn("'no-such-program' was not found", ran.stderr)
         self.assertIn("install the program", job["failure"]["advice"])
 
-    def test_a_program_that_is_not_executable_ends_with_126_and_says_what_to_do(self):
+    def test_a_program_that_is_not_executable_ends_with_126_and_a_remedy(self):
         job, ran = self.single(self.muster.script("train.py", "print()", mode=0o644), code=126)
 
         self.assertIn("exited with code 126: the command was found but is not executable", ran.stderr)
@@ -57,7 +57,7 @@ class ProgramsThatCannotRun(MusterTest):
                               f"'{line.rpartition(' ')[2].removeprefix('#!')}', {where}", ran.stderr)
                 self.assertIn("install the interpreter where the task runs", ran.stderr)
 
-    def test_a_script_with_the_line_ends_of_windows_says_so(self):
+    def test_the_line_ends_of_windows_in_a_script_are_reported(self):
         for line in ("#!/bin/sh", "#!/usr/bin/env sh"):
             with self.subTest(line):
                 script = self.muster.script("train.sh", f"{line}\r\ntrue\r\n")
@@ -66,7 +66,7 @@ class ProgramsThatCannotRun(MusterTest):
                 self.assertIn("sh' and ends with a carriage return (CRLF line ends)", ran.stderr)
                 self.assertIn(f"sed -i 's/\\r$//' {script}", ran.stderr)
 
-    def test_a_script_that_mpirun_starts_without_its_interpreter_says_so(self):
+    def test_a_missing_interpreter_under_mpirun_is_reported(self):
         script = self.muster.script("train.py", "#!/usr/bin/pythn3\nprint()\n")
 
         job, ran = self.mpi(*MPIRUN, script)
@@ -155,7 +155,7 @@ class ProgramsThatCannotRun(MusterTest):
 
 class ProgramsThatDie(MusterTest):
 
-    def test_a_program_killed_by_a_signal_ends_with_128_and_the_signal_and_says_which(self):
+    def test_a_program_killed_by_a_signal_ends_with_128_and_names_the_signal(self):
         for signal_name, code in (("KILL", 137), ("SEGV", 139), ("TERM", 143)):
             with self.subTest(signal_name):
                 name = f"dies-{signal_name.lower()}"
@@ -178,7 +178,7 @@ class ProgramsThatDie(MusterTest):
         else:
             self.assertIn("launcher exited with code 137: as after signal 9 (SIGKILL)", ran.stderr)
 
-    def test_a_program_that_the_kernel_killed_for_memory_says_so(self):
+    def test_an_out_of_memory_kill_of_the_kernel_is_reported(self):
         group = self.small_memory_group(32 << 20)
 
         ran = self.muster.run("submit", "single", "hungry", "--follow", "--", "sh", "-c",

@@ -103,7 +103,7 @@ class ProgramsUnderALauncher(CollectiveTest):
 
 class TheBenchmarkProgram(CollectiveTest):
 
-    def test_explain_says_a_line_for_each_size(self):
+    def test_explain_prints_a_line_for_each_size(self):
         said = self.finish(*self.start_ranks([BENCH, "--explain", "--sizes", "4:64M:4"],
                                              self.muster_variables()))
 

@@ -66,7 +66,7 @@ class Looking(MusterTest):
     def from_yaml(self, *words):
         return read_yaml(self.muster.run(*words, "--output", "yaml").stdout)
 
-    def test_get_explains_how_tasks_ended_and_what_happened(self):
+    def test_get_shows_the_ends_of_tasks_and_the_events(self):
         self.muster.run("submit", "single", "job", "--follow", "--", "no-such-program", code=127)
 
         page = self.muster.run("get", "job").stdout
@@ -86,7 +86,7 @@ class Looking(MusterTest):
                          [["NAME", "PROJECT", "KIND", "PHASE"], ["one", "default", "single", "Succeeded"],
                           ["two", "default", "single", "Failed"]])
 
-    def test_the_version_is_told(self):
+    def test_the_version_is_printed(self):
         self.assertRegex(self.muster.run("version").stdout, r"^muster \d+\.\d+\.\d+")
         self.assertRegex(self.muster.run("--version").stdout, r"\d+\.\d+\.\d+")
 
@@ -243,7 +243,7 @@ class Foreground(MusterTest):
         self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
 
 
-    def test_who_follows_a_job_that_waits_is_told_why(self):
+    def test_a_follower_of_a_waiting_job_gets_the_reason(self):
         follow = self.muster.stream_of(
             ["sh", "-c", '"$@" 2>&1', "sh",
              *self.muster.argv("submit", "single", "job", "--hold", "--follow", "--", "echo", "on")])

@@ -59,7 +59,7 @@ class ServerTest(MusterTest):
 
 class Faults(ServerTest):
 
-    def test_every_fault_of_the_file_is_told_at_once_and_nothing_is_started(self):
+    def test_all_faults_of_the_file_are_reported_at_once_and_nothing_is_started(self):
         path = self.config("listn: 127.0.0.1:0\nlimits:\n  connections: many\n  request_rat: 5\n")
 
         ran = self.muster.run("server", "--config", path, code=2)
@@ -117,7 +117,7 @@ class Faults(ServerTest):
         self.assertIn("A100", self.muster.run("node", "list").stdout)
 
 
-    def test_a_file_that_is_newer_than_the_server_is_told_until_it_is_read(self):
+    def test_a_changed_file_causes_a_warning_until_it_is_read(self):
         warning = "the server's configuration file has changed since the server read it"
         self.assertNotIn(warning, self.muster.run("list").stderr)
 
@@ -146,7 +146,7 @@ class Tls(ServerTest):
 
         self.assertEqual(self.certificate_at(tls_port(second)), certificate)
 
-    def test_it_answers_by_tls_with_the_names_it_was_told(self):
+    def test_its_certificate_has_the_configured_names(self):
         server = self.serve("listen: 127.0.0.1:0\ntls: {names: [muster.test]}\n")
         context = ssl.create_default_context(cafile=str(self.muster.state / "tls" / "cert.pem"))
         with socket.create_connection(("127.0.0.1", tls_port(server)), BOUND) as plain:
@@ -218,7 +218,7 @@ class Reload(ServerTest):
     def der(self, name):
         return ssl.PEM_cert_to_DER_cert((self.muster.work / f"{name}.pem").read_text())
 
-    def test_a_broken_file_changes_nothing_and_is_said(self):
+    def test_a_broken_file_changes_nothing_and_is_reported(self):
         server = self.serve("limits: {body_bytes: 1Ki}\n")
 
         log = self.reload(server, "limits: {body_bytes: 1Mi}\nlog_format: xml\n",
@@ -227,7 +227,7 @@ class Reload(ServerTest):
         self.assertIn("log_format: 'xml' is none of text, json", log)
         self.assertEqual(self.answer("POST /v1/jobs", b"x" * 2000)[0], 413)
 
-    def test_what_needs_a_restart_is_named(self):
+    def test_keys_that_require_a_restart_are_named(self):
         server = self.serve("node_pool: a\n")
 
         log = self.reload(server, "node_pool: b\nlimits: {request_rate: 7}\n", "takes effect only after a restart")
@@ -280,7 +280,7 @@ class Ending(ServerTest):
             except OSError:
                 return
 
-    def test_those_who_only_watch_do_not_hold_it_up(self):
+    def test_watchers_do_not_delay_its_end(self):
         gate = self.muster.gate()
         server = self.serve("")
         self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; echo two")
@@ -303,7 +303,7 @@ class Ending(ServerTest):
             text += answer.readline()
         return text
 
-    def test_it_tells_systemd_what_it_does(self):
+    def test_it_reports_its_state_to_systemd(self):
         path = self.muster.work / "notify"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
             systemd.bind(str(path))
@@ -345,7 +345,7 @@ class StoreTools(ServerTest):
         self.assertIn("a server uses", ran.stderr)
         self.assertIn("muster server --stop", ran.stderr)
 
-    def test_a_damaged_store_is_told(self):
+    def test_a_damaged_store_is_reported(self):
         self.muster.run("run", "--", "true")
         self.muster.run("server", "--stop")
         path = self.muster.state / "muster.db"

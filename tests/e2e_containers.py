@@ -54,7 +54,7 @@ class TheDocumentsCommands(ContainerTest, GradientTest):
         self.assertEqual(ranks_of("\n".join(lines)), [("0", "dist-worker-0"), ("1", "dist-worker-1")])
         self.assertRegex(self.muster.job("dist")["launch"]["mpi"], r"\AMPICH 4\.")
 
-    def test_open_mpis_flags_on_mpich_are_told_as_what_they_are(self):
+    def test_open_mpis_flags_on_mpich_are_explained(self):
         self.experiment(MPICH, " ".join(DOCUMENTS_MPIRUN) + " ./where", code=255)
 
         failure = self.muster.job("dist")["failure"]
@@ -134,7 +134,7 @@ class BadLuck(ContainerTest):
                          advice="an image with a shell")
         self.assertIsNone(job["tasks"][0].get("exit"))
 
-    def test_an_image_without_a_shell_runs_what_it_holds(self):
+    def test_an_image_without_a_shell_runs_its_program(self):
         ran = self.muster.run("submit", "single", "hello", "-i", NO_SHELL, "--follow")
 
         self.assertIn("hello from an image without a shell", ran.stdout)
@@ -147,14 +147,14 @@ class BadLuck(ContainerTest):
                       "('no-such-program' was not found)", ran.stderr)
         self.assertIn("an image that has the program", ran.stderr)
 
-    def test_a_root_that_cannot_be_written_is_told_with_what_lets_it_be(self):
+    def test_a_read_only_root_is_reported_with_the_flag_that_changes_it(self):
         self.fails("touch /opt/mine && echo written", cause="main exited with code 1",
                    advice="--writable-root")
 
         _, ran = self.run_line("touch /opt/mine && echo written", "--writable-root", code=0)
         self.assertIn("written", ran.stdout)
 
-    def test_a_container_that_runs_out_of_memory_is_told_with_its_limit(self):
+    def test_a_container_that_runs_out_of_memory_is_reported_with_its_limit(self):
         job = self.fails("exec tail /dev/zero", "--memory", "64M",
                          cause="main was killed: out of memory (its limit is 64Mi", advice="--memory")
         end = job["tasks"][0]["exit"]
@@ -171,7 +171,7 @@ class BadLuck(ContainerTest):
         self.assertRegex(ran.stdout, rf"\b50\n(.*\n)*.*\b{1 << 20}\n")
         self.assertRegex(ran.stdout + ran.stderr, r"(?i)can't fork|cannot fork|resource temporarily unavailable|\b60\b")
 
-    def test_a_container_that_somebody_kills_is_told_as_that(self):
+    def test_a_container_killed_from_outside_is_reported(self):
         _, follow = self.at_the_gate()
 
         self.engine.podman("kill", self.container_of("job"))
@@ -212,7 +212,7 @@ class BadLuck(ContainerTest):
         self.assertEqual(state, "created")
         self.engine.podman("rm", strangers)
 
-    def test_what_is_stopped_while_its_image_is_looked_for_leaves_nothing(self):
+    def test_a_job_stopped_while_its_image_is_fetched_leaves_nothing(self):
         self.muster.run("submit", "single", "job", "-i", BASE, "--", "sleep", "infinity")
         self.muster.run("stop", "--now", "job")
 
@@ -238,7 +238,7 @@ class ARegistryOfOnesOwn(ContainerTest):
         return self.muster.run("submit", "single", "job", "-i", image or self.image, *flags,
                                "--follow", code=code)
 
-    def test_a_registry_that_refuses_says_how_to_log_in(self):
+    def test_a_refusal_of_a_registry_explains_the_login(self):
         ran = self.submit(code=1)
 
         self.assertIn("--registry-username USER --registry-secret NAME", ran.stderr)
@@ -269,7 +269,7 @@ class ARegistryOfOnesOwn(ContainerTest):
 
 class NoEngine(MusterTest):
 
-    def test_where_no_engine_answers_it_says_which_was_tried_and_how_to_start_one(self):
+    def test_without_an_engine_it_lists_the_tried_sockets_and_the_remedy(self):
         socket = self.muster.work / "none.sock"
 
         ran = self.muster.run("server", "--engine", "container", bound=BOUND, code=None,

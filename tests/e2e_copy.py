@@ -102,7 +102,7 @@ class CopyingFiles(MusterTest):
         self.cp("job:../there/./f", "h")
         self.assertEqual((self.muster.work / "h").read_text(), "f")
 
-    def test_what_is_wrong_is_told_and_nothing_is_made(self):
+    def test_faults_are_reported_and_nothing_is_created(self):
         (self.muster.work / "f").write_text("f")
         os.mkfifo(self.there / "fifo")
         before = tree_of(self.muster.work / "there" / "..")
@@ -140,7 +140,7 @@ class CopyingFiles(MusterTest):
         self.assertEqual((self.muster.work / "copy" / "x").read_text(), "x")
         self.assertEqual(os.readlink(self.muster.work / "copy" / "loop"), "../real")
 
-    def test_what_cannot_be_copied_is_named_and_the_rest_is_there(self):
+    def test_files_that_cannot_be_copied_are_named_and_the_rest_is_copied(self):
         (self.there / "d").mkdir()
         (self.there / "d" / "x").write_text("x")
         os.mkfifo(self.there / "d" / "\x1b[31mfifo")

@@ -132,7 +132,7 @@ class ThatAskWhoIsThere(ElasticTest):
     def test_they_grow_and_shrink_with_their_room_and_reach_every_newcomer_by_agent(self):
         self.assert_they_come_and_go("agent")
 
-    def test_the_others_are_told_before_a_worker_is_stopped(self):
+    def test_other_workers_are_notified_before_a_worker_is_stopped(self):
         run, owner = self.grow_and_shrink()
         job = self.muster.job("dist")
 
@@ -145,7 +145,7 @@ class ThatAskWhoIsThere(ElasticTest):
         self.let_go(owner)
         self.assert_ends_well(run)
 
-    def test_what_became_of_them_is_told_in_the_words_of_each_command(self):
+    def test_each_command_reports_the_changes_in_its_own_terms(self):
         run, owner = self.grow_and_shrink()
 
         page = self.muster.run("get", "dist").stdout
@@ -198,7 +198,7 @@ class ThatLoseWorkers(ElasticTest):
             self.assertIn("PET_NNODES=2:3 ", line)
         return run
 
-    def test_a_killed_worker_is_replaced_by_one_that_is_told_the_same(self):
+    def test_a_killed_worker_is_replaced_by_an_equal_one(self):
         run = self.torch()
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
@@ -265,7 +265,7 @@ class ThatLoseWorkers(ElasticTest):
 
 class ThatOutliveTheirServer(ElasticTest):
 
-    def test_a_new_server_grows_and_shrinks_one_that_it_took_up(self):
+    def test_a_new_server_grows_and_shrinks_a_job_that_it_took_over(self):
         first = self.hold("first", 2)
         run = self.watch()
         self.until_all(run, "dist-worker-0 works")
@@ -282,7 +282,7 @@ class ThatOutliveTheirServer(ElasticTest):
         self.assert_ends_well(run)
         self.assertEqual(self.muster.job("dist")["attempt"], 1)
 
-    def test_what_its_workers_share_is_kept_for_it_but_not_in_clear(self):
+    def test_the_shared_key_of_its_workers_is_stored_encrypted(self):
         run = self.watch()
         self.until_all(run, "dist-worker-2 works")
         self.assertIn(b"sealed_seed", self.kept())
@@ -332,7 +332,7 @@ class ThatEnd(ElasticTest):
         self.until_all(run, "dist-worker-1 works", "dist-worker-2 works")
         return run
 
-    def test_one_that_is_suspended_starts_again_with_all_that_there_is_room_for(self):
+    def test_a_suspended_job_starts_again_with_all_workers_that_fit(self):
         run = self.grown()
 
         self.muster.run("suspend", "dist")
@@ -350,7 +350,7 @@ class ThatEnd(ElasticTest):
         job = self.muster.job("dist")
         self.assertEqual((job["phase"], job["attempt"], job["restarts"]), ("Succeeded", 2, 1))
 
-    def test_one_that_is_stopped_leaves_nothing(self):
+    def test_a_stopped_job_leaves_nothing(self):
         run = self.grown()
 
         self.muster.run("stop", "dist")
@@ -359,7 +359,7 @@ class ThatEnd(ElasticTest):
         self.assertEqual(self.muster.job("dist")["phase"], "Stopped")
         self.assert_nothing_runs()
 
-    def test_one_that_meets_its_time_limit_leaves_nothing(self):
+    def test_a_job_that_reaches_its_time_limit_leaves_nothing(self):
         first = self.hold("first", 2)
         run = self.watch("--time-limit", "2s")
         self.let_go(first)

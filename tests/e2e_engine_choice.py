@@ -28,12 +28,12 @@ class WithoutAnEngine(MusterTest):
         self.assertIn("systemctl --user start podman.socket", text)
         self.assertIn("DOCKER_HOST", text)
 
-    def test_a_server_says_which_sockets_it_tried_and_how_an_engine_is_started(self):
+    def test_a_server_lists_the_tried_sockets_and_the_remedy(self):
         ran = self.muster.run("server", "--engine", "container", code=1, environment={"DOCKER_HOST": ""})
 
         self.assert_helps(ran.stderr)
 
-    def test_a_command_that_starts_the_server_says_so_too(self):
+    def test_a_command_that_starts_the_server_reports_the_same(self):
         ran = self.muster.run("submit", "single", "hello", "-i", "train", "--", "true", code=5,
                               environment=self.chosen())
 
@@ -55,7 +55,7 @@ class HostsThatDoNotAnswer(MusterTest):
         self.assertIn("no container host answers", ran.stderr)
         self.assertIn("a: did not answer in time", ran.stderr)
 
-    def test_each_host_says_why(self):
+    def test_each_host_has_its_reason(self):
         ran = self.serve("--host", "a=ssh://no-such-host.invalid/run/x.sock",
                          "--host", "b=ssh://-no-host", code=2)
         self.assertIn("container_hosts.b: 'ssh://-no-host' contains no host", ran.stderr)
@@ -82,11 +82,11 @@ class ChosenByACommand(MusterTest):
         self.assertIn("muster server --stop", ran.stderr)
         self.muster.run("run", "--", "true")
 
-    def test_a_flag_sets_aside_what_the_file_says_of_another_engine(self):
+    def test_a_flag_overrides_settings_of_another_engine_in_the_file(self):
         self.muster.configure("engine: slurm\nslurm: {callback: head, shared: no}\n")
         self.muster.run("run", "--engine", "process", "--", "true")
 
-    def test_what_runs_is_not_left_to_another_engine(self):
+    def test_running_jobs_are_not_left_to_another_engine(self):
         self.muster.run("submit", "single", "stays", "--", "sh", "-c", "echo up; exec sleep infinity")
         logs = self.muster.stream("logs", "-f", "stays")
         logs.until("up")
@@ -103,7 +103,7 @@ class ChosenByACommand(MusterTest):
 
 class Doctor(MusterTest):
 
-    def test_it_looks_at_each_engine_and_says_whether_the_chosen_one_runs_jobs(self):
+    def test_it_checks_each_engine_and_reports_whether_the_chosen_one_runs_jobs(self):
         ran = self.muster.run("doctor", "--output", "json")
 
         told = json.loads(ran.stdout)
@@ -115,7 +115,7 @@ class Doctor(MusterTest):
         self.assertEqual(found["bubblewrap"], "fine")
         self.assertEqual(found["sandboxes"], "fine")
 
-    def test_what_is_missing_comes_with_how_to_get_it(self):
+    def test_missing_parts_are_listed_with_a_remedy(self):
         tools = self.muster.work / "tools"
         tools.mkdir()
 

@@ -40,7 +40,7 @@ class RunningProgramsInTasks(MusterTest):
             self.assertEqual(lines.line().strip(), "2")
             self.assertEqual(lines.finish(), 0)
 
-    def test_what_cannot_be_run_is_told(self):
+    def test_a_program_that_cannot_be_run_is_reported(self):
         self.assertIn("the task has no program 'no-such-program'",
                       self.exec("--", "no-such-program", code=3).stderr)
         self.assertIn("has no task 'worker-9'",

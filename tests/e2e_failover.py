@@ -81,7 +81,7 @@ class TwoServers(MusterTest):
         self.assertEqual((self.muster.work / f"{name}.starts").read_text(), "start\n")
         return job
 
-    def test_one_leads_and_the_other_says_who(self):
+    def test_one_leads_and_the_other_names_it(self):
         self.start("a")
         self.start("b")
 
@@ -114,7 +114,7 @@ class TwoServers(MusterTest):
             job = self.assert_ran_once("b", f"job-{i}")
             self.assertIn("adopted by a new server", [event["text"] for event in job["events"]])
 
-    def test_who_led_before_waits_when_it_comes_again(self):
+    def test_a_former_leader_waits_when_it_returns(self):
         self.start("a")
         self.start("b")
         os.kill(self.servers["a"].process.pid, signal.SIGKILL)

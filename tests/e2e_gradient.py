@@ -94,7 +94,7 @@ class Flows(GradientTest):
             f"{rule}| Name     | ID           | {'Status'.ljust(len(state))} |\n"
             f"{rule}| My test! | {id} | {state.ljust(6)} |\n{rule}"))
 
-    def test_what_is_not_there_is_told_in_gradients_words_and_is_no_success(self):
+    def test_a_missing_thing_is_reported_in_gradients_words_and_fails(self):
         for words, doing in ((["details"], "fetch data"), (["logs"], "fetch data"),
                              (["logs", "--follow", "true"], "fetch data"),
                              (["start"], "update resource"), (["stop"], "update resource"),
@@ -119,7 +119,7 @@ class Flows(GradientTest):
         self.assertIn("| State               | stopped ",
                       self.experiments("details", "--id", id).stdout)
 
-    def test_who_follows_and_is_interrupted_is_told_that_it_goes_on_and_how_to_stop_it(self):
+    def test_an_interrupted_follow_explains_that_the_experiment_continues(self):
         run = self.muster.stream("gradient", "experiments", "run", "singlenode", "--name", "long",
                                  *SINGLE, "--command", "echo up; exec sleep infinity")
         run.until("\tup")
@@ -132,7 +132,7 @@ class Flows(GradientTest):
         self.assertIn(f"gradient experiments stop --id {id}", run.errors)
         self.assertEqual(self.muster.job("long")["phase"], "Running")
 
-    def test_one_that_was_created_is_cancelled_before_it_ever_ran(self):
+    def test_a_created_experiment_is_cancelled_before_it_ran(self):
         id = self.create("--name", "never", *SINGLE, "--command", "true")
 
         self.experiments("stop", "--id", id)
@@ -140,7 +140,7 @@ class Flows(GradientTest):
         self.assertIn("| State               | canceled ",
                       self.experiments("details", "--id", "never").stdout)
 
-    def test_the_details_of_an_mpi_experiment_are_what_was_said(self):
+    def test_the_details_of_an_mpi_experiment_are_its_flags(self):
         workspace = self.folder("tree", word="x")
         id = self.create("--name", "dist", "--experimentType", "MPI", "--workerContainer", "w:1",
                          "--workerMachineType", "p2.xlarge", "--workerCount", 2,
@@ -161,7 +161,7 @@ class Flows(GradientTest):
 
         self.assertEqual(self.experiments("details", "--id", id).stdout, table(rows))
 
-    def test_tags_are_added_and_removed_and_choose_what_is_listed(self):
+    def test_tags_are_added_and_removed_and_filter_the_list(self):
         first = self.create("--name", "first", *SINGLE, "--command", "true")
         second = self.create("--name", "second", *SINGLE, "--command", "true", "--tag", "big")
 
@@ -197,7 +197,7 @@ class Flows(GradientTest):
         self.assertEqual(self.experiments("list").stdout.count("| My test! |"), 3)
         self.assertIn(ids[1], self.experiments("details", "--id", "my-test-2").stdout)
 
-    def test_of_those_that_are_created_at_once_each_gets_a_name_of_its_own(self):
+    def test_experiments_created_at_once_get_different_names(self):
         self.muster.run("list")
         creates = [self.muster.stream("gradient", "experiments", "create", "singlenode", "--name",
                                       "same", *SINGLE, "--command", "true") for _ in range(4)]
@@ -207,7 +207,7 @@ class Flows(GradientTest):
         self.assertEqual(sorted(job["spec"]["name"] for job in self.muster.jobs()),
                          ["same", "same-2", "same-3", "same-4"])
 
-    def test_of_two_deletes_at_once_none_fails_over_the_other(self):
+    def test_two_deletes_at_once_both_succeed(self):
         self.create("--name", "both", *SINGLE, "--command", "echo up; exec sleep infinity", verb="run")
         self.muster.stream("logs", "both", "-f").until("up")
 
@@ -245,7 +245,7 @@ class OptionsFiles(GradientTest):
             "--tag", "small", "--workspace", "tree", "--experimentEnv",
             '{"WORD": "said", "MORE": 5}', "--createOptionsFile", self.file)
 
-    def test_a_file_that_was_written_does_what_its_command_would_have_done(self):
+    def test_a_written_options_file_does_the_same_as_its_command(self):
         written = self.write()
 
         self.assertEqual((written.stdout, written.stderr), ("", ""))
@@ -267,7 +267,7 @@ class OptionsFiles(GradientTest):
         self.assertEqual(lines, ["the word is", "otherwise "])
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["mine"])
 
-    def test_a_typo_in_a_file_is_told_with_the_nearest_name_and_nothing_is_submitted(self):
+    def test_a_typo_in_a_file_is_reported_with_the_nearest_name(self):
         self.file.write_text("container: image\nmachineTyp: C3\ncommand: 'true'\ncomand: 'false'\n")
 
         ran = self.experiments("run", "singlenode", "--optionsFile", self.file, code=2)
@@ -310,7 +310,7 @@ class WrongCommands(GradientTest):
         self.assertEqual(self.missing(self.refused("create", "singlenode")),
                          ["--container", "--machineType", "--command"])
 
-    def test_faults_of_every_sort_are_told_together(self):
+    def test_faults_of_every_kind_are_reported_together(self):
         said = self.refused("run", "multinode", "--experimentType", "GRPC", *WORKER,
                             "--workerCount", "none", "--workerCommand", " ", "--modelPath", "/m",
                             "--experimentEnv", "{", "--parameterServerCount", "0",
@@ -323,7 +323,7 @@ class WrongCommands(GradientTest):
                       "--artifactDirectory: 'here'"):
             self.assertIn(words, said)
 
-    def test_a_misspelt_option_or_command_is_told_with_the_nearest(self):
+    def test_a_misspelt_option_or_command_is_reported_with_the_nearest(self):
         said = self.refused("run", "singlenode", *SINGLE, "--comand", "true")
         self.assertIn("unknown flag '--comand'; did you mean '--command'?", said)
         ran = self.gradient("experiment", "list", code=2)
@@ -331,7 +331,7 @@ class WrongCommands(GradientTest):
         ran = self.experiments("detials", "--id", "x", code=2)
         self.assertIn("did you mean 'details'?", ran.stderr)
 
-    def test_an_unknown_machine_is_told_with_the_nearest(self):
+    def test_an_unknown_machine_is_reported_with_the_nearest(self):
         said = self.refused("run", "singlenode", "--container", "image", "--machineType", "p2.xlrage",
                             "--command", "true")
         self.assertIn("--machineType: there is no machine type 'p2.xlrage'; did you mean 'p2.xlarge'",

@@ -61,7 +61,7 @@ class TensorFlowClusters(GradientTest):
         self.workspace = self.folder("tree", **{"train.py": CLUSTER_PROGRAM})
         self.command = f"{sys.executable} train.py"
 
-    def test_each_task_is_told_of_its_peers_and_they_answer_where_they_are_said_to_be(self):
+    def test_each_task_has_the_addresses_of_its_peers_which_answer_there(self):
         lines = self.run_to_its_end("--name", "mnist", "--workspace", self.workspace,
                                     *grpc(self.command, workers=2, servers=2), kind="multinode")
 
@@ -161,7 +161,7 @@ class Containers(GradientTest):
         artifacts = [path.read_text() for path in self.muster.state.glob("jobs/*/artifacts/plot")]
         self.assertEqual(artifacts, ["mine\n"])
 
-    def test_a_data_set_is_a_folder_that_nobody_can_write_to(self):
+    def test_a_data_set_is_a_read_only_folder(self):
         faces = self.folder("faces", one="a face\n", **{".gitignore": "one\n"})
         digits = self.folder("digits.v2", two="a digit\n")
 
@@ -189,7 +189,7 @@ class Containers(GradientTest):
         # (A line of mpirun's own may follow.)
         self.assertEqual(several[0], f"[launcher] at /storage/models/{self.muster.job('dist')['id']}")
 
-    def test_variables_are_those_of_the_experiment_and_not_those_of_the_caller(self):
+    def test_variables_come_from_the_experiment_and_not_from_the_caller(self):
         self.muster.environment["OF_THE_CALLER"] = "x"
         lines = self.run_to_its_end(
             *SINGLE, "--experimentEnv", '{"EPOCHS": 5, "TEXT": "a b", "YES": true}', "--command",
@@ -200,7 +200,7 @@ class Containers(GradientTest):
 
 class MachineTypes(GradientTest):
 
-    def test_a_machine_type_of_the_configuration_is_what_a_container_gets(self):
+    def test_a_container_gets_the_resources_of_its_machine_type(self):
         self.muster.configure("machine_types:\n"
                               "  Big-Box: {gpus: 3, cpus: 0.5, memory: 64M, gpu_model: Mine}\n"
                               "  V100: {gpus: 2}\n")

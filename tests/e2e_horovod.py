@@ -75,7 +75,7 @@ class Jobs(HorovodTest):
         self.assertEqual(run.finish(), 0, run.text + run.errors)
         self.assert_learned(run.text, ranks=2)
 
-    def test_the_synthetic_benchmark_tells_how_many_images_all_learn_from(self):
+    def test_the_synthetic_benchmark_prints_the_number_of_images(self):
         run = self.submit("--", self.horovodrun, "-np", 2, TORCH, BENCHMARK, "--batch-size", 4, "--image-size", 32,
                           "--width", 8, "--num-warmup-batches", 1, "--num-batches-per-iter", 2, "--num-iters", 3)
 

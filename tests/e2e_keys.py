@@ -40,7 +40,7 @@ class Keys(MusterTest):
         for gate, follow, _ in jobs:
             self.finish(gate, follow)
 
-    def test_nobody_else_may_read_them_and_the_launcher_has_no_host_key(self):
+    def test_only_the_owner_may_read_them_and_the_launcher_has_no_host_key(self):
         gate, follow, job = self.start("dist")
 
         for task in ("launcher", "worker-0", "worker-1"):

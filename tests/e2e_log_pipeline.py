@@ -31,7 +31,7 @@ class LogsWithAQuota(MusterTest):
                 numbers.append(int(line))
         return numbers, notices
 
-    def test_the_oldest_part_goes_and_the_reader_is_told(self):
+    def test_the_oldest_part_is_dropped_and_the_reader_gets_a_notice(self):
         script = self.muster.script("print.py", NUMBERED.format(50_000))
         self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
 
@@ -47,14 +47,14 @@ class LogsWithAQuota(MusterTest):
         self.assertLess(log.stat().st_blocks * 512, 1.2 * MIB)
         self.assertGreater(log.stat().st_size, 4 * MIB)
 
-    def test_who_asks_for_the_last_lines_is_told_nothing_of_the_first(self):
+    def test_a_reader_of_the_last_lines_gets_no_notice_of_the_first(self):
         script = self.muster.script("print.py", NUMBERED.format(50_000))
         self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
 
         self.assertEqual(self.numbers_of(self.muster.logs("job", "--no-prefix", "--tail", "3")),
                          ([49_997, 49_998, 49_999], []))
 
-    def test_a_reader_that_is_overtaken_misses_lines_and_is_told_so(self):
+    def test_a_reader_that_is_overtaken_gets_a_notice_of_missed_lines(self):
         gate = self.muster.gate()
         count = 400_000  # more than the server buffers for a slow reader
         script = self.muster.script("print.py", NUMBERED.format(count))
@@ -108,7 +108,7 @@ class WhatIsPickedOut(MusterTest):
         self.assertEqual(self.ask(grep="loss", tail=2), (200, ["loss 29", "loss 30"]))
         self.assertEqual(self.ask(rank=0), (200, []))
 
-    def test_a_pattern_that_is_none_is_refused_with_its_fault(self):
+    def test_an_invalid_pattern_is_refused_with_its_fault(self):
         self.muster.run("submit", "single", "job", "--follow", "--", "true")
 
         status, faults = self.ask(grep="(", rank="-1")

@@ -122,7 +122,7 @@ class SharedServerTest(MusterTest):
 
 class Projects(SharedServerTest):
 
-    def test_a_member_sees_and_changes_only_what_is_of_its_project(self):
+    def test_a_member_sees_and_changes_only_its_project(self):
         ada, ben = self.two_teams()
         self.submit(ada, "hers", "team-a", "echo", "of-ada")
         self.submit(ben, "his", "team-b", "echo", "of-ben")
@@ -138,7 +138,7 @@ class Projects(SharedServerTest):
             self.assertNotIn("of-ada", ran.stdout + ran.stderr)
         self.assertEqual(self.admin("list", "-o", "names").stdout.split(), ["hers", "his"])
 
-    def test_a_name_that_two_projects_have_is_told_apart(self):
+    def test_a_name_in_two_projects_is_ambiguous(self):
         ada, ben = self.two_teams()
         self.submit(ada, "same", "team-a", "echo", "of-ada")
         self.submit(ben, "same", "team-b", "echo", "of-ben")
@@ -163,7 +163,7 @@ class Projects(SharedServerTest):
 
 class Logins(SharedServerTest):
 
-    def test_who_somebody_is_and_until_when(self):
+    def test_whoami_shows_the_user_and_the_end_of_the_session(self):
         ada, _ = self.two_teams()
 
         page = ada.run("whoami").stdout
@@ -200,7 +200,7 @@ class Logins(SharedServerTest):
         # Neither attempt used up the invitation.
         self.log_in(ada, invitation)
 
-    def test_a_session_that_was_ended_is_refused_and_says_to_log_in_again(self):
+    def test_an_ended_session_is_refused_with_the_advice_to_log_in(self):
         ada, ben = self.two_teams()
         session = TOKEN.search(ada.contexts_file.read_text()).group(0)
         self.admin("token", "revoke", session.split("_")[1])
@@ -294,7 +294,7 @@ class Contexts(SharedServerTest):
                          "there\n")
         ada.run("server", "--stop")
 
-    def test_a_shared_server_starts_none_here(self):
+    def test_a_command_for_a_shared_server_starts_no_server_here(self):
         ada, _ = self.two_teams()
 
         ada.run("list")
@@ -349,7 +349,7 @@ class Tokens(SharedServerTest):
 
 class Audit(SharedServerTest):
 
-    def test_it_says_who_did_what_from_where(self):
+    def test_it_lists_actions_with_user_and_address(self):
         ada, _ = self.two_teams()
         self.submit(ada, "hers", "team-a", "true")
         ada.run("delete", "hers")

@@ -18,7 +18,7 @@ class LookingAtLogs(MusterTest):
     def lines_of(self, name, *flags):
         return self.muster.logs(name, *flags).splitlines()
 
-    def test_the_follow_ends_with_the_job_and_shows_what_came_before_it(self):
+    def test_the_follow_shows_earlier_output_and_ends_with_the_job(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "job", "--", "sh", "-c",
                         f"echo before; {gate.wait}; echo after")
@@ -44,7 +44,7 @@ class LookingAtLogs(MusterTest):
 
         self.assertEqual(shown + follow.process.stdout.read(), b"[main] loss: 0.1\n")
 
-    def test_ranks_are_told_apart_by_their_prefix_and_found_in_their_own_tasks(self):
+    def test_ranks_have_prefixes_and_are_in_the_logs_of_their_tasks(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
                         "echo out; echo err >&2")
 
@@ -57,7 +57,7 @@ class LookingAtLogs(MusterTest):
         self.assertNotIn("out", "".join(self.lines_of("dist", "--task", "launcher")))
         self.assertIn("out", self.lines_of("dist", "--no-prefix"))
 
-    def test_a_script_that_runs_mpirun_reads_what_mpirun_prints(self):
+    def test_a_script_can_read_the_output_of_mpirun(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", "sh", "-c",
                         "echo begin; \"$@\" | sed 's/^/seen: /'", "launch", *MPIRUN, "echo", "out")
 
@@ -73,7 +73,7 @@ class LookingAtLogs(MusterTest):
         for line in self.lines_of("job", "--tail", "2", "--timestamps"):
             self.assertRegex(line, rf"^{TIME} \[main\] \d+$")
 
-    def test_since_shows_only_what_came_from_then_on(self):
+    def test_since_shows_only_later_output(self):
         gate = self.muster.gate()
         follow = self.muster.stream("submit", "single", "job", "--follow", "--timestamps", "--", "sh",
                                     "-c", f"echo one; {gate.wait}; echo two")
@@ -90,13 +90,13 @@ class LookingAtLogs(MusterTest):
         self.assertEqual(self.lines_of("job", "--since", "2099-01-01T00:00:00Z"), [])
         self.assertEqual(self.lines_of("job", "--since", "1h"), ["[main] one", "[main] two"])
 
-    def test_lines_of_one_task_keep_their_order_and_none_is_lost(self):
+    def test_lines_of_one_task_keep_their_order_without_loss(self):
         ran = self.muster.run("run", "--no-prefix", "--", "seq", "100000")
 
         self.assertEqual(hashlib.sha256(ran.stdout.encode()).hexdigest(), hashlib.sha256(
             "".join(f"{n}\n" for n in range(1, 100001)).encode()).hexdigest())
 
-    def test_short_lines_of_all_ranks_printed_fast_are_merged_and_none_is_lost(self):
+    def test_short_lines_of_all_ranks_printed_fast_are_merged_without_loss(self):
         ran = self.muster.run("run", "-n", 2, "--", "sh", "-c",
                               "for i in $(seq 2000); do echo line $i; done")
 
@@ -153,7 +153,7 @@ class OnATerminal(MusterTest):
         self.assertEqual(command.finish(), 0, command.text)
         return command.text.replace(b"\r\n", b"\n")
 
-    def test_colours_are_for_terminals_alone_and_for_nobody_who_wants_none(self):
+    def test_colours_appear_only_on_terminals_and_not_with_no_color(self):
         self.muster.run("submit", "single", "job", "--follow", "--", "echo", "hi")
         self.muster.environment["TERM"] = "xterm"
         self.assertEqual(self.typed("logs", "job"), b"\x1b[32m[main]\x1b[0m hi\n")
@@ -162,7 +162,7 @@ class OnATerminal(MusterTest):
         self.muster.environment["NO_COLOR"] = "1"
         self.assertEqual(self.typed("logs", "job"), b"[main] hi\n")
 
-    def test_what_a_terminal_would_obey_is_made_harmless(self):
+    def test_terminal_controls_are_made_harmless(self):
         script = self.muster.script(
             "evil.py", "import sys\n"
             "sys.stdout.buffer.write(b'\\x1b]0;title\\a \\x1b[2J\\x1b[10Aup \\x1b[31mred\\x1b[0m \\x1b[6n"
@@ -271,7 +271,7 @@ class FailureReports(MusterTest):
         self.assertTrue(failure["cause"].startswith("a rank on worker-1 was killed by signal 9"), failure)
         self.assertIn("[launcher] about to fail", failure["last_lines"])
 
-    def test_what_a_single_program_said_is_advice(self):
+    def test_the_output_of_a_single_program_leads_to_advice(self):
         failure, _ = self.failed("sh", "-c", "echo 'bind: Address already in use' >&2; exit 1",
                                  kind="single", code=1)
 
@@ -356,7 +356,7 @@ class FullDisk(MusterTest):
         self.assertIn(f"main: {lost} bytes of its output are lost: the disk of its log was full", events)
         return lost
 
-    def test_a_job_that_fills_the_disk_ends_with_its_own_code_and_the_loss_is_told(self):
+    def test_a_job_that_fills_the_disk_ends_with_its_own_code_and_reports_the_loss(self):
         self.on_a_small_disk(
             f"muster submit single job -- sh -c 'head -c {3 * self.SIZE} /dev/zero | tr \"\\0\" x; exit 7'\n"
             "muster logs job -f --no-prefix > log\n"
@@ -369,7 +369,7 @@ class FullDisk(MusterTest):
         log = (self.muster.work / "log").read_bytes()
         self.assertEqual(log.count(b"x") + self.lost_bytes(log, job), 3 * self.SIZE, exit_status)
 
-    def test_a_log_goes_on_when_there_is_room_again_and_says_how_much_it_lacks(self):
+    def test_a_log_continues_after_a_full_disk_and_reports_the_loss(self):
         self.on_a_small_disk(
             f"head -c {self.SIZE // 2} /dev/zero > $1/filler\n"
             f"muster submit single job -- sh -c \"head -c {self.SIZE} /dev/zero | tr '\\0' x;"
@@ -383,7 +383,7 @@ class FullDisk(MusterTest):
         self.assertEqual(log.count(b"x") + self.lost_bytes(log, self.get()), self.SIZE)
         self.assertTrue(log.endswith(b"room again\n"), log[-300:])
 
-    def test_a_job_of_which_half_the_log_is_lost_succeeds_and_says_so(self):
+    def test_a_job_that_lost_half_of_its_log_succeeds_and_reports_it(self):
         self.on_a_small_disk(
             f"muster submit single job -- sh -c 'head -c {2 * self.SIZE} /dev/zero | tr \"\\0\" x'\n"
             "muster logs job -f --no-prefix > log\n"
@@ -397,7 +397,7 @@ class FullDisk(MusterTest):
         self.assertGreater(lost, self.SIZE)
         self.assertIn(f"main: {lost} bytes of its output are lost", (self.muster.work / "page").read_text())
 
-    def test_a_job_that_finds_no_room_to_start_says_what_to_do(self):
+    def test_a_job_that_cannot_start_on_a_full_disk_advises_a_remedy(self):
         self.muster.state.mkdir(mode=0o700)
         jobs = self.muster.state / "jobs"
         jobs.mkdir(mode=0o700)
@@ -414,7 +414,7 @@ class FullDisk(MusterTest):
         self.assertIn("No space left on device", ran.stderr)
         self.assertIn(f"the disk under '{jobs}' is full: make room there (muster delete", ran.stderr)
 
-    def test_a_server_that_finds_no_room_to_start_says_what_to_do(self):
+    def test_a_server_that_cannot_start_on_a_full_disk_advises_a_remedy(self):
         ran = self.on_a_small_disk(
             f"head -c {2 * self.SIZE} /dev/zero > $1/filler || true\n"
             "muster list 2> refusal || true\n")

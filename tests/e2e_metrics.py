@@ -65,7 +65,7 @@ class MetricsTest(MusterTest):
         self.assertEqual(self.muster.job("train")["progress"], {"unit": "epoch", "done": 4, "total": 4})
         self.assertNotIn("progress", self.muster.jobs()[0])
 
-    def test_tables_charts_and_files_show_what_was_measured(self):
+    def test_tables_charts_and_files_show_the_metrics(self):
         gate = self.train()
         self.follow("cpu_percent").until(",cpu_percent,main,,")
         self.follow("accuracy").until(",accuracy,main,,0.125")
@@ -108,7 +108,7 @@ class MetricsTest(MusterTest):
         stays.close()
         self.assertIn(b"train  Succeeded  epoch 4/4 100%", stays.text)
 
-    def test_a_restarted_server_knows_what_was_measured_before(self):
+    def test_a_restarted_server_has_the_earlier_metrics(self):
         gate = self.train()
         self.follow("loss").until(",loss,main,,2")
         self.muster.kill_server()
@@ -117,7 +117,7 @@ class MetricsTest(MusterTest):
         self.muster.ended("train")
         self.assertEqual(self.muster.job("train")["progress"]["done"], 4)
 
-    def test_gradient_knows_them_by_its_own_names(self):
+    def test_gradient_shows_them_under_its_own_names(self):
         gate = self.train()
         self.follow("memory_bytes").until(",memory_bytes,main,,")
         id = self.muster.job("train")["id"]

@@ -59,7 +59,7 @@ class BothMpis(ContainerTest):
                 self.assertEqual((launch["by"], launch["mpi"]), (by, MPI[image]))
                 self.muster.run("delete", "dist")
 
-    def test_what_is_trained_there_is_bit_by_bit_what_processes_train(self):
+    def test_training_there_gives_the_same_bits_as_with_processes(self):
         workspace = self.muster.workspace(digits=True)
         processes = Muster()
         self.addCleanup(processes.close)
@@ -75,7 +75,7 @@ class BothMpis(ContainerTest):
                 self.assertEqual(ran.stdout.count("719 training images"), 1)
                 self.muster.run("delete", "dist")
 
-    def test_without_sshd_in_the_image_muster_starts_the_ranks_and_says_why(self):
+    def test_without_sshd_in_the_image_muster_starts_the_ranks_and_explains_it(self):
         workspace = self.muster.workspace(OPEN_MPI_WITHOUT_SSHD)
 
         ran = self.submit(OPEN_MPI_WITHOUT_SSHD, "auto", workspace, *DOCUMENTS_MPIRUN, "./where")

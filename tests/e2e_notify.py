@@ -126,7 +126,7 @@ class NotifyTest(MusterTest):
 
 class Deliveries(NotifyTest):
 
-    def test_a_job_is_told_of_with_a_signature(self):
+    def test_a_notification_of_a_job_is_signed(self):
         receiver = self.receiver()
         self.serve(receiver.port)
         subscription, key = self.subscribe(receiver.url + "?x=1", "--on", "all", "--job", "tr*n")
@@ -152,7 +152,7 @@ class Deliveries(NotifyTest):
         self.muster.run("notify", "remove", subscription)
         self.assertEqual(self.muster.run("notify", "list", "-o", "names").stdout, "")
 
-    def test_a_failure_is_told_with_its_lines_where_they_are_wanted(self):
+    def test_a_notification_of_a_failure_has_its_last_lines_on_request(self):
         plain, curious = self.receiver(), self.receiver()
         self.serve(plain.port, curious.port)
         self.subscribe(plain.url, "--on", "failed")
@@ -168,7 +168,7 @@ class Deliveries(NotifyTest):
         _, _, body, _ = curious.next()
         self.assertIn("no room here", body["failure"]["last_lines"])
 
-    def test_what_fails_twice_arrives_the_third_time_under_the_same_id(self):
+    def test_a_delivery_that_fails_twice_arrives_with_the_same_id(self):
         receiver = self.receiver(lambda n: 500 if n <= 2 else 200)
         self.serve(receiver.port)
         self.subscribe(receiver.url)
@@ -184,7 +184,7 @@ class Deliveries(NotifyTest):
     def ids(self):
         return self.muster.run("notify", "list", "-o", "names").stdout.split()
 
-    def test_what_a_killed_server_still_had_to_tell_is_told_by_the_next_one(self):
+    def test_the_next_server_sends_the_deliveries_of_a_killed_one(self):
         port = free_port()
         server = self.serve(port)
         _, key = self.subscribe(f"https://127.0.0.1:{port}/hook", "--on", "all")
@@ -222,7 +222,7 @@ class Deliveries(NotifyTest):
 
 class DeadLetters(NotifyTest):
 
-    def test_what_is_refused_is_listed_and_tried_again_when_it_is_asked_for(self):
+    def test_a_refused_delivery_is_listed_and_can_be_retried(self):
         receiver = self.receiver(404)
         self.serve(receiver.port)
         subscription, _ = self.subscribe(receiver.url)
@@ -269,7 +269,7 @@ class DeadLetters(NotifyTest):
             paths.add(receiver.next()[0])
         self.assertEqual(paths, {"/hook"})
 
-    def test_a_certificate_that_nobody_vouches_for_is_not_trusted(self):
+    def test_a_self_signed_certificate_is_not_trusted(self):
         receiver = self.receiver()
         self.muster.start_server("--notify-allow", f"127.0.0.1:{receiver.port}")
         subscription, _ = self.subscribe(receiver.url)
@@ -293,14 +293,14 @@ class Addresses(NotifyTest):
         self.assertIn("notifications require https", ran.stderr)
         self.assertEqual(self.muster.run("notify", "list", "-o", "names").stdout, "")
 
-    def test_a_url_that_says_too_much_is_refused_without_being_repeated(self):
+    def test_a_url_with_a_password_is_refused_without_being_repeated(self):
         self.muster.start_server()
         ran = self.muster.run("notify", "add", "https://ada:s3same@example.com", code=2)
 
         self.assertIn("holds a user or a password", ran.stderr)
         self.assertNotIn("s3same", ran.stderr)
 
-    def test_what_may_be_reached_is_taken_over_while_the_server_runs(self):
+    def test_allowed_addresses_are_reloaded_while_the_server_runs(self):
         receiver = self.receiver()
         path = self.muster.work / "muster.yaml"
         path.write_text("notify:\n  allow: []\n")
@@ -339,7 +339,7 @@ class Addresses(NotifyTest):
 
 class Command(NotifyTest):
 
-    def test_a_command_of_the_server_is_told_of_every_job(self):
+    def test_a_command_of_the_server_runs_for_every_job(self):
         done = self.muster.work / "done"
         os.mkfifo(done)
         descriptor = os.open(done, os.O_RDWR)

@@ -119,7 +119,7 @@ class Experiments(GradientTest):
         run.finish()
         self.assertEqual(self.muster.job("digits")["phase"], "Stopped")
 
-    def test_a_tf_config_of_ones_own_is_respected_and_judged(self):
+    def test_a_tf_config_of_the_user_is_used_and_checked(self):
         # It does not matter which task ends first and which are then stopped.
         run = self.experiments("run", "multinode", "--name", "digits", "--experimentEnv",
                                json.dumps({"TF_CONFIG": json.dumps({"cluster": {"ps": []}})}),
@@ -191,7 +191,7 @@ class ByHand(ProgramsTest):
         # They could not tell the remaining server that they leave.
         self.assertRegex(servers[0].text, r"\d workers left, \d lost")
 
-    def test_a_killed_chief_ends_every_worker_with_a_sentence_that_says_so(self):
+    def test_a_killed_chief_ends_every_worker_with_an_error_that_names_it(self):
         servers, workers = self.start_all("--epochs", 1000000)
         workers[0].until("epoch ")
 
@@ -211,7 +211,7 @@ class ByHand(ProgramsTest):
         self.assertGreater(accuracy_in(said.splitlines()), 90)
         self.assertIn("2 workers left, 1 lost", said)
 
-    def test_who_holds_another_key_is_refused_and_nobody_else_minds(self):
+    def test_a_client_with_another_key_is_refused_without_effect_on_others(self):
         servers, workers = self.start_all("--epochs", 1000000)
         self.hosts["worker"].append(self.address())
         workers[0].until("epoch ")
@@ -223,7 +223,7 @@ class ByHand(ProgramsTest):
         self.assertNotIn(OTHER_KEY, stranger.errors)
         workers[0].until("epoch ")
 
-    def test_an_evaluator_is_told_that_there_is_nothing_to_do(self):
+    def test_an_evaluator_prints_that_it_has_nothing_to_do(self):
         self.cluster(1, 1)
         self.hosts["evaluator"] = [self.address()]
 
@@ -232,7 +232,7 @@ class ByHand(ProgramsTest):
         self.assertNotEqual(evaluator.finish(), 0)
         self.assertIn("evaluator", evaluator.errors)
 
-    def test_a_start_without_a_cluster_says_what_is_missing(self):
+    def test_a_start_without_a_cluster_names_the_missing_variable(self):
         alone = self.start(TRAIN.split())
 
         self.assertEqual(alone.finish(), 1)

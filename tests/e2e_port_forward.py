@@ -108,7 +108,7 @@ class ForwardingPorts(MusterTest):
         command.interrupt()
         command.finish()
 
-    def test_a_connection_that_fails_is_told_and_the_others_go_on(self):
+    def test_a_failed_connection_is_reported_and_the_others_continue(self):
         with socket.create_server(("127.0.0.1", 0)) as unused:
             nobodys = unused.getsockname()[1]
         command, (dead, files) = self.forward(nobodys, self.files)
@@ -133,7 +133,7 @@ class ForwardingPorts(MusterTest):
         self.assertEqual(command.finish(), 0)
         self.assertIn("job 'job' has ended: Succeeded", command.errors)
 
-    def test_what_cannot_be_forwarded_is_told(self):
+    def test_a_port_that_cannot_be_forwarded_is_reported(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             cases = [
@@ -150,7 +150,7 @@ class ForwardingPorts(MusterTest):
                     ran = self.muster.run("port-forward", *words, code=code)
                     self.assertIn(sentence, ran.stderr)
 
-    def test_it_listens_for_others_where_it_is_told_to_and_says_so(self):
+    def test_it_listens_at_the_given_address_and_warns(self):
         command, _ = self.forward(self.files, words=("port-forward", "job", "--address", "0.0.0.0"))
         command.interrupt()
         command.finish()

@@ -149,7 +149,7 @@ class HoldingJobsBack(ProjectTest):
         self.assert_succeeds(first, "first")
         self.muster.run("suspend", "second", code=4)
 
-    def test_a_cordoned_node_takes_nothing_new_and_a_drained_one_gives_back_what_runs(self):
+    def test_a_cordoned_node_gets_no_new_task_and_a_drained_node_loses_its_tasks(self):
         node = self.muster.run("node", "list", "-o", "names").stdout.strip()
         gate, first = self.holder("first")
 
@@ -196,7 +196,7 @@ class Asking(ProjectTest):
         self.assertEqual(self.muster.jobs(), [])
         self.assertEqual(self.project("team-a")["status"]["requested"]["gpus"], 0)
 
-    def test_a_dry_run_of_a_job_that_would_wait_says_why(self):
+    def test_a_dry_run_of_a_job_that_would_wait_gives_the_reason(self):
         gate, holder = self.holder("holder", gpus=2)
 
         said = self.muster.run("submit", "single", "next", "--gpus", 1, "--dry-run", "--", "true").stdout
@@ -221,7 +221,7 @@ class Asking(ProjectTest):
         node = self.muster.run("node", "list", "-o", "names").stdout.strip()
         self.assertIn(node, self.muster.run("node", "get", node + "x", code=3).stderr)
 
-    def test_a_project_with_jobs_is_not_deleted_and_its_quota_may_fall_below_what_runs(self):
+    def test_a_project_with_jobs_is_not_deleted_and_its_quota_may_fall_below_its_use(self):
         self.muster.run("project", "create", "team-a", "--gpus", 2)
         gate, holder = self.holder("holder", "--project", "team-a", gpus=2)
 
@@ -259,7 +259,7 @@ class Top(ProjectTest):
         gate.open()
         self.assert_succeeds(holder, "holder")
 
-    def test_on_a_terminal_it_follows_what_happens_and_q_leaves_it_as_it_was(self):
+    def test_on_a_terminal_it_updates_and_q_restores_the_terminal(self):
         ours, its = pty.openpty()
         self.addCleanup(os.close, ours)
         self.addCleanup(os.close, its)

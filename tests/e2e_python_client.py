@@ -73,7 +73,7 @@ class PythonClient(MusterTest):
         self.assertEqual(self.client.get_artifact(job.id, path="a"), b"\xff\0x")
         self.assertEqual(self.client.get_artifact(job.id, path="empty"), b"")
 
-    def test_a_job_that_fails_says_so_to_who_waits(self):
+    def test_a_failed_job_raises_an_error_in_wait(self):
         self.client.submit(self.spec("bad", "echo broken; exit 3"))
         with self.assertRaisesRegex(muster.JobFailed, "job 'bad' failed.*\n.*\n.*broken") as caught:
             self.client.wait("bad", timeout=BOUND)
@@ -110,7 +110,7 @@ class PythonClient(MusterTest):
         names = [job.spec.name for job in self.client.iter_jobs(page=2, sort="-submitted")]
         self.assertEqual(names, [f"job-{number}" for number in reversed(range(7))])
 
-    def test_a_watcher_is_told_what_changes_also_by_the_next_server(self):
+    def test_a_watcher_gets_changes_also_from_the_next_server(self):
         gate = self.muster.gate()
         self.client.submit(self.spec("gone", "true"))
         self.client.wait("gone", timeout=BOUND)
@@ -142,7 +142,7 @@ class PythonClient(MusterTest):
         got += [line.text for line in lines]
         self.assertEqual(got, [f"line {number}" for number in range(3000)] + ["last"])
 
-    def test_events_tell_what_happened_to_a_job(self):
+    def test_events_list_the_history_of_a_job(self):
         begin = time.time() - 3600
         job = self.client.submit(self.spec("told", "true"))
         self.client.wait(job, timeout=BOUND)
@@ -181,11 +181,11 @@ class OverTls(PythonClient):
         with self.assertRaisesRegex(muster.Refused, "another certificate"):
             client.who_am_i()
 
-    def test_a_certificate_that_nobody_vouches_for_is_refused(self):
+    def test_a_self_signed_certificate_is_refused(self):
         with self.assertRaisesRegex(muster.Refused, "is not trusted"):
             self.connect(fingerprint="").who_am_i()
 
-    def test_a_token_that_is_none_is_refused(self):
+    def test_an_invalid_token_is_refused(self):
         with self.assertRaises(muster.Refused) as caught:
             self.connect(token="muster_" + "a" * 12 + "_" + "b" * 52).who_am_i()
         self.assertEqual(caught.exception.status, 401)

@@ -95,7 +95,7 @@ class Rules(Keeping):
         log = (self.muster.state / "server.log").read_text()
         self.assertIn("removes a job by a rule of retention", log)
 
-    def test_get_says_until_when_a_job_is_kept(self):
+    def test_get_shows_until_when_a_job_is_kept(self):
         self.run_job("job", "--keep-for", "2h")
 
         page = self.muster.run("get", "job").stdout
@@ -147,7 +147,7 @@ class Rules(Keeping):
         path.write_text(text)
         return path
 
-    def test_what_runs_and_what_waits_stays_whatever_the_rules(self):
+    def test_running_and_waiting_jobs_stay_under_any_rule(self):
         self.muster.configure("keep_jobs: 0\nkeep_jobs_for: 0s\nkeep_bytes: 1Ki\n")
         gate = self.muster.gate()
         self.muster.run("submit", "single", "runs", "--", "sh", "-c", gate.wait)
@@ -216,7 +216,7 @@ class Deleting(Keeping):
             await_removal(left)
         self.assertEqual((outside / "kept").read_text(), "mine")
 
-    def test_what_is_mounted_in_a_folder_is_not_entered_and_what_stays_is_told(self):
+    def test_a_mount_in_a_folder_is_not_entered_and_remaining_files_are_reported(self):
         server = self.muster.start_server(prefix=("unshare", "--user", "--map-root-user", "--mount"))
         precious = self.muster.work / "precious"
         precious.mkdir()
@@ -242,7 +242,7 @@ class Deleting(Keeping):
         await_removal(jobs / ".removed" / job)
         self.assertEqual((precious / "kept").read_text(), "mine")
 
-    def test_what_a_killed_server_has_not_removed_the_next_one_does(self):
+    def test_the_next_server_removes_what_a_killed_one_left(self):
         self.run_job("job")
         self.muster.kill_server()
         left = self.muster.state / "jobs" / ".removed" / "gone"
@@ -302,7 +302,7 @@ class Deleting(Keeping):
         self.assertEqual(self.names(), ["runs"])
         gate.open()
 
-    def test_somebody_who_sits_there_is_asked_first(self):
+    def test_on_a_terminal_it_asks_first(self):
         self.run_job("a")
         no = Typed(self.muster, "delete", "--all-ended")
         no.until(b"delete 1 job with all logs and artifacts? [y/N]")
@@ -318,7 +318,7 @@ class Deleting(Keeping):
         yes.close()
         self.assertEqual(self.names(), [])
 
-    def test_only_those_of_the_project_go(self):
+    def test_only_jobs_of_the_project_are_removed(self):
         self.muster.run("project", "create", "other")
         self.run_job("mine")
         self.run_job("theirs", "--project", "other")

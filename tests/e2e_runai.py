@@ -155,7 +155,7 @@ class DistributedJobs(RunAiTest):
 
         self.assertEqual(sorted(lines), ["dist-worker-0 0 1 b=c 2", "dist-worker-1 1 1 b=c 2"])
 
-    def test_a_gang_with_too_little_room_says_why_it_waits_and_runs_when_there_is_room(self):
+    def test_a_gang_that_does_not_fit_explains_its_wait_and_runs_when_it_fits(self):
         held = self.holder("other", 3)
         gate = self.muster.gate()
         self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi", script=gate.wait)
@@ -242,7 +242,7 @@ class DistributedJobs(RunAiTest):
         self.assertEqual(set(self.pods("ddp").values()), {"COMPLETED"})
         self.assertEqual(values_of(self.describe("ddp"))["TOTAL REQUESTED GPUS"], "2")
 
-    def test_the_tasks_of_a_tensorflow_job_are_told_who_the_others_are(self):
+    def test_the_tasks_of_a_tensorflow_job_get_the_addresses_of_the_others(self):
         program = self.muster.script("listen.py", LISTEN)
         gate = self.muster.gate()  # all tasks exist until the chief has started
         self.submit("keras", "--workers=2", "--backoff-limit", "0", kind="submit-dist tf",
@@ -267,7 +267,7 @@ class DistributedJobs(RunAiTest):
 
 class Looking(RunAiTest):
 
-    def test_list_shows_the_jobs_of_the_project_in_use_and_with_all_those_of_every_project(self):
+    def test_list_shows_the_jobs_of_the_project_in_use_or_of_every_project(self):
         for project in ("team-a", "team-b"):
             self.muster.run("project", "create", project)
             self.submit(f"of-{project}", "-p", project, script="true")
@@ -307,7 +307,7 @@ class Looking(RunAiTest):
                           ("dist-worker-0", "Completed", False),
                           ("dist-worker-1", "Completed", False)])
 
-    def test_logs_are_those_of_all_pods_merged_or_of_one(self):
+    def test_logs_are_merged_from_all_pods_or_from_one(self):
         self.runai("submit-mpi", "dist", "--processes=2", "-i", "image", "--", *MPIRUN, "sh", "-c",
                    "echo on $(hostname); echo end")
 
@@ -337,7 +337,7 @@ class Looking(RunAiTest):
         self.assertIsNone(logs.line())
         self.assertEqual(logs.finish(), 0, logs.errors)
 
-    def test_what_is_not_there_is_said_in_run_ais_words(self):
+    def test_a_missing_thing_is_reported_in_run_ais_words(self):
         missing = ("The job dist does not exist in project default. If the job exists in a "
                    "different project, use -p <project name>.")
         for words in (("get", "dist"), ("describe", "job", "dist"), ("logs", "dist"),
@@ -355,7 +355,7 @@ class Looking(RunAiTest):
 
 class Submitting(RunAiTest):
 
-    def test_a_name_that_is_taken_is_told_and_jobs_without_one_are_numbered(self):
+    def test_a_taken_name_is_reported_and_jobs_without_a_name_are_numbered(self):
         first = self.submit("train", script="true").stdout
         taken = self.runai("submit", "train", "-i", "image", "--", "true", code=4)
 
@@ -378,7 +378,7 @@ class Submitting(RunAiTest):
         self.assertFalse(self.muster.state.exists())  # the command does not even start a server
         self.assertEqual(self.runai("list", "-A", "-o", "names").stdout, "")
 
-    def test_all_faults_of_a_command_line_are_told_at_once(self):
+    def test_all_faults_of_a_command_line_are_reported_at_once(self):
         told = self.runai("submit-mpi", "Bad_Name", "--procesess=2", code=2).stderr
 
         self.assertIn("3 errors in the command line", told)
@@ -426,7 +426,7 @@ class Submitting(RunAiTest):
         self.assertEqual((self.muster.work / "out" / "host").read_text(), "dist-worker-0\n")
         self.assertEqual(os.listdir(self.muster.work / "data"), ["file"])
 
-    def test_an_interactive_job_gives_way_to_nobody_and_one_that_trains_does(self):
+    def test_an_interactive_job_is_not_evicted_and_a_training_job_is(self):
         self.muster.configure("scheduler:\n  forbearance: 0s\n")
         self.muster.run("project", "create", "team-a", "--gpus", "4")
         self.runai("project", "set", "team-a")
@@ -472,7 +472,7 @@ class Changing(RunAiTest):
         self.assertEqual(self.muster.jobs(), [])
         self.assertEqual(self.muster.job_folders(), [])
 
-    def test_of_those_that_delete_a_job_at_once_none_is_told_anything_but_that_it_is_gone(self):
+    def test_simultaneous_deletes_of_a_job_all_report_success(self):
         self.submit("dist", "--processes=2", kind="submit-mpi",
                     script="echo up; sleep 1000000 & wait $!")
         self.muster.stream("runai", "logs", "dist", "-f").until("up")
@@ -530,7 +530,7 @@ class Inside(RunAiTest):
         self.assertIn("no program 'no-such-program'", exec("no-such-program", code=3).stderr)
         self.assertIn("the command to run is missing", exec(code=2).stderr)
 
-    def test_exec_without_i_leaves_what_a_script_reads_alone(self):
+    def test_exec_without_i_does_not_read_the_input_of_a_script(self):
         runai = " ".join(self.muster.argv("runai"))
 
         ran = subprocess.run(["sh", "-c", f"{runai} exec dist cat; read line; echo $line"],

@@ -134,7 +134,7 @@ class Secrets(MusterTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(self.files_with_values(), [])
 
-    def test_a_server_that_is_killed_still_has_them_and_leaves_none_behind(self):
+    def test_a_killed_server_still_has_them_and_leaves_no_files(self):
         gate = self.muster.gate()
         program = self.program(gate)
         flags = ("--secret", "KEY=API_KEY", "--secret-file", "CA=tls/ca.pem")
@@ -153,7 +153,7 @@ class Secrets(MusterTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(mode_of(self.muster.state / "secret.key"), 0o600)
 
-    def test_a_job_that_is_killed_leaves_none_behind(self):
+    def test_a_killed_job_leaves_no_secret_files(self):
         gate = self.muster.gate()
         follow = self.muster.stream(
             "submit", "single", "one", "--follow", "--secret", "KEY=API_KEY", "--secret-file",
@@ -166,7 +166,7 @@ class Secrets(MusterTest):
         self.assertEqual(self.muster.ended("one")["phase"], "Stopped")
         self.assertEqual(self.files_with_values(), [])
 
-    def test_one_that_is_not_there_is_told_before_anything_starts(self):
+    def test_a_missing_secret_is_reported_before_anything_starts(self):
         ran = self.muster.run("submit", "single", "one", "--secret", "KEY", "--secret", "NONE",
                               "--secret-file", "NEITHER", "--", "true", code=3)
 

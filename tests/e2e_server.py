@@ -106,7 +106,7 @@ class Starting(MusterTest):
 
 class Leaving(MusterTest):
 
-    def test_it_leaves_when_nothing_runs_and_nobody_asks(self):
+    def test_it_exits_when_no_job_runs_and_no_request_comes(self):
         server = self.muster.start_server("--idle-exit", "100ms")
 
         self.assertEqual(server.finish(), 0)
@@ -128,7 +128,7 @@ class Leaving(MusterTest):
         self.assertEqual(job["phase"], "Succeeded")
         self.assertEqual([event["text"] for event in job["events"]].count("adopted by a new server"), 1)
 
-    def test_it_leaves_when_told_and_its_jobs_go_on(self):
+    def test_it_exits_on_request_and_its_jobs_continue(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; echo two")
         self.muster.stream("logs", "job", "-f").until("one")
@@ -180,7 +180,7 @@ class Killed(MusterTest):
         self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1))
         self.assertIn("adopted by a new server", [event["text"] for event in job["events"]])
 
-    def test_what_ended_while_there_was_no_server_is_known_to_the_next_one(self):
+    def test_the_next_server_reports_jobs_that_ended_without_a_server(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "job", "--", "sh", "-c", f"echo one; {gate.wait}; exit 9")
         follow = self.muster.stream("logs", "job", "-f")

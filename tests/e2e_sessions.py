@@ -60,7 +60,7 @@ class AShell(Sessions):
 
         self.assertEqual(shell.finish(), 0, shell.text)
 
-    def test_reads_ones_own_bashrc_and_two_may_be_open(self):
+    def test_reads_the_users_bashrc_and_two_shells_may_be_open(self):
         (self.muster.home / ".bashrc").write_text("greeting='of my own'\nPS1='mine> '\n")
         self.lab()
         first, second = self.shell(), self.shell()
@@ -78,7 +78,7 @@ class AShell(Sessions):
         self.assertEqual(second.finish(), 3)
         self.assertIn(b"still\r\n", second.text)
 
-    def test_takes_what_is_piped_into_it(self):
+    def test_runs_a_script_from_a_pipe(self):
         self.lab()
 
         ran = self.muster.run("bash", "lab", input="echo piped $MUSTER_JOB\nexit 4\n", code=4)
@@ -127,7 +127,7 @@ class AShell(Sessions):
         around.finish()
         self.assertIn(b" echo \r\n", around.text)
 
-    def test_ends_with_its_job_and_says_so(self):
+    def test_ends_with_its_job_and_reports_it(self):
         self.lab()
         shell = self.shell()
 
@@ -147,7 +147,7 @@ class AShell(Sessions):
         shell.type(b"exit\n")
         self.assertEqual(shell.finish(), 0)
 
-    def test_does_not_wait_for_ever_nor_for_what_has_ended(self):
+    def test_waits_for_a_limited_time_and_not_for_ended_jobs(self):
         self.muster.run("submit", "single", "held", "--interactive", "--hold")
         self.muster.run("submit", "single", "done", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
@@ -165,7 +165,7 @@ class AShellOfAnMpiJob(Sessions):
 
     FLAGS: tuple = ()
 
-    def test_finds_hostfile_keys_and_workers_without_being_told(self):
+    def test_finds_hostfile_keys_and_workers_without_options(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive", *self.FLAGS)
         shell = self.typed("bash", "dist")
         shell.until(b"dist/launcher")
@@ -245,7 +245,7 @@ class Attaching(Sessions):
         self.assertEqual(ran.stdout.strip(), "300000")
         self.assertIn("attached to main of job 'talk'; Ctrl-C detaches", ran.stderr)
 
-    def test_looking_on_says_nothing_to_the_program(self):
+    def test_watching_sends_nothing_to_the_program(self):
         self.submit("--stdin", "--", "sh", "-c", "echo up; read line; echo \"got $line\"; exit 3")
         self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] up")
         watcher = self.muster.stream("attach", "talk", "--no-stdin", "--from-start")
@@ -274,7 +274,7 @@ class Attaching(Sessions):
         self.assertIn(b"after", watcher.text)
         self.assertNotIn(b"before", watcher.text)
 
-    def test_keys_that_are_none_are_told(self):
+    def test_invalid_keys_are_reported(self):
         self.assertIn("'alt-x' is not a key",
                       self.muster.run("attach", "talk", "--detach-keys", "alt-x", code=2).stderr)
 
@@ -290,7 +290,7 @@ class Converting(Sessions):
         shell.type(b"exit\n")
         self.assertEqual(shell.finish(), 0)
 
-    def test_makes_what_was_typed_a_job_that_runs_unattended(self):
+    def test_turns_the_typed_command_into_an_unattended_job(self):
         self.lab()
         (self.muster.work / "deep").mkdir()
         (self.muster.work / "deep" / "train.py").write_text("print('trained in', __import__('os').getcwd())\n")
@@ -314,7 +314,7 @@ class Converting(Sessions):
         self.assertEqual(spec["scheduling"]["purpose"], "train")
         self.assertEqual(self.muster.ended("lab")["phase"], "Stopped")
 
-    def test_takes_any_line_and_keeps_the_session_where_it_is_told_to(self):
+    def test_accepts_any_line_and_keeps_the_session_on_request(self):
         self.lab()
         self.type_in_lab("echo one", "echo two")
 
@@ -342,7 +342,7 @@ class Converting(Sessions):
         self.assertNotIn("with-a-blank", listed)
         self.assertNotIn("behind-it", listed)
 
-    def test_knows_what_still_ran_when_its_terminal_was_closed(self):
+    def test_uses_a_command_that_still_ran_when_its_terminal_was_closed(self):
         self.lab()
         shell = self.shell()
         shell.type(b"python3 -c 'print(6 * 7, flush=True); import time; time.sleep(1000)'\n")

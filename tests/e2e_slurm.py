@@ -65,7 +65,7 @@ class Jobs:
         self.assertEqual(len({task["node"] for task in self.muster.job("dist")["tasks"]
                               if task["name"] != "launcher"}), 2)
 
-    def test_a_tensorflow_cluster_knows_who_is_where(self):
+    def test_a_tensorflow_cluster_has_the_addresses_of_its_tasks(self):
         ran = self.muster.run("submit", "grpc", "net", "--workers", 1, "--parameter-servers", 1, "--follow", "--",
                               "sh", "-c", "echo \"$TF_CONFIG\"; case $MUSTER_TASK in ps-*) sleep 1000;; esac")
 
@@ -130,7 +130,7 @@ class Jobs:
         nodes = [task["node"] for task in self.muster.job("dist")["tasks"]]
         self.assertEqual(len(set(nodes)), 3, nodes)
 
-    def test_srun_starts_the_ranks_where_it_is_told_to(self):
+    def test_srun_starts_the_ranks_on_request(self):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, *CLAIM, "--launch", "srun", "--follow", "--",
                               self.where())
 
@@ -147,7 +147,7 @@ class Jobs:
             self.assertEqual(lines, [str(number) for number in range(1, 50001)], task)
         self.assertEqual(self.muster.logs("talk").count("\n"), 100000)
 
-    def test_what_a_job_leaves_in_its_artifacts_comes_back(self):
+    def test_the_artifacts_of_a_job_are_fetched(self):
         self.muster.run("submit", "single", "job", "--artifacts", "--follow", "--", "sh", "-c",
                         "mkdir -p /artifacts/deep && head -c 3000000 /dev/urandom | tee /artifacts/deep/data | "
                         "sha256sum")

@@ -65,7 +65,7 @@ class TheController(CountedTest):
                            bound=ENDING_BOUND)
         self.assertEqual(len(self.muster.slurm_jobs("later")), 1)
 
-    def test_one_that_hangs_holds_nobody_up(self):
+    def test_a_hanging_program_delays_no_other(self):
         starts, gate = self.counted()
         self.await_starts(starts, 1)
 
@@ -84,7 +84,7 @@ class TheController(CountedTest):
         self.ends_well("later")
         self.assertEqual(len(self.muster.slurm_jobs("later")), 1, "it was submitted once")
 
-    def test_one_that_has_forgotten_a_job_gets_it_again(self):
+    def test_a_controller_that_has_forgotten_a_job_gets_it_again(self):
         holder = self.fill()
         self.cluster.kill_controller()  # and the controller has saved its state
         self.cluster.start_controller()

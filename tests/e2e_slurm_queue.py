@@ -28,7 +28,7 @@ class Waiting(SlurmTest):
         self.let_go(holder)
         self.ends_well("patient")
 
-    def test_who_is_behind_another_is_told_so(self):
+    def test_a_job_behind_another_has_the_reason_priority(self):
         holder = self.fill()
         self.submit("first", "true")
         self.cluster.until(lambda: self.muster.slurm_job("first"), "the first is in the queue")
@@ -64,7 +64,7 @@ class Waiting(SlurmTest):
         self.ends_well("job")
         self.assertEqual(len(self.muster.slurm_jobs("job")), 2)
 
-    def test_cancelled_in_slurm_while_it_waits_it_ends_and_says_who(self):
+    def test_a_waiting_job_cancelled_in_slurm_ends_and_names_the_user(self):
         self.fill()
         self.submit("job", "true")
         listed = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")
@@ -118,7 +118,7 @@ class WhatIsPassedOn(SlurmTest):
         gate.open()
         self.assertEqual(follow.finish(), 0, follow.errors)
 
-    def test_what_slurm_refuses_is_told_in_its_words_with_what_to_do(self):
+    def test_a_refusal_quotes_slurm_and_advises_a_remedy(self):
         for flags, words in ((["--slurm-partition", "nope"], "partition"),
                              (["--slurm-reservation", "nope"], "reservation"),
                              (["--slurm-constraint", "v100"], "feature"),
@@ -142,7 +142,7 @@ class WhatIsPassedOn(SlurmTest):
 
 class BehindItsBack(SlurmTest):
 
-    def test_cancelled_while_it_runs_it_ends_and_says_so(self):
+    def test_a_running_job_cancelled_in_slurm_ends_with_the_reason(self):
         _, follow = self.at_the_gate()
         identity = self.muster.slurm_job("job")["id"]
 
@@ -170,7 +170,7 @@ class BehindItsBack(SlurmTest):
         job = self.ends_well("job")
         self.assertEqual(job["attempt"], 2)
 
-    def test_preempted_it_is_queued_again_and_says_why(self):
+    def test_a_preempted_job_is_queued_again_with_the_reason(self):
         marks = self.muster.work / "starts"
         gate = self.muster.gate()
         self.submit("job", f"echo run >> {marks}; {gate.wait}")
@@ -187,7 +187,7 @@ class BehindItsBack(SlurmTest):
         job = self.ends_well("job")
         self.assertEqual(job["attempt"], 2)
 
-    def test_suspended_by_slurm_it_stays_and_says_so(self):
+    def test_a_job_suspended_by_slurm_stays_running_with_a_note(self):
         gate, follow = self.at_the_gate()
         identity = self.muster.slurm_job("job")["id"]
 

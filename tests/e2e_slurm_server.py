@@ -51,7 +51,7 @@ class TheServer(CountedTest):
         self.assertEqual(self.muster.job("job")["attempt"], 1)
         self.assertEqual(self.muster.logs("job").splitlines(), ["[main] begun", "[main] over"])
 
-    def test_down_while_a_job_ends_it_hears_of_the_end(self):
+    def test_an_end_without_a_server_is_reported_to_the_next_one(self):
         starts, gate = self.counted()
         self.await_starts(starts, 1)
         self.muster.kill_server()

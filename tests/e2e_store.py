@@ -75,7 +75,7 @@ class StoreTest(MusterTest):
         self.assertIn("a server uses", in_use.stderr)
         self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
 
-    def test_a_damaged_database_is_named_with_what_to_do(self):
+    def test_a_damaged_database_is_named_with_a_remedy(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         backup = self.muster.work / "backup"
         self.muster.run("store", "backup", backup)
@@ -229,7 +229,7 @@ class StoreTest(MusterTest):
         self.assertNotIn("another server", ran.stderr)
         self.assertIn("MUSTER_STATE_DIR", ran.stderr)
 
-    def test_a_first_start_on_a_full_disk_says_so_and_succeeds_once_there_is_room(self):
+    def test_a_first_start_on_a_full_disk_reports_it_and_succeeds_later(self):
         self.muster.state.mkdir(mode=0o700)
         filler = self.muster.state / "filler"
 

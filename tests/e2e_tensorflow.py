@@ -96,7 +96,7 @@ class Strategies(TensorFlowTest):
         self.assertLess(text.index("[worker-0] TensorFlow "), text.index("[chief] ::metrics epoch=1 "))
         self.assert_it_learned(text)
 
-    def test_a_tf_config_of_ones_own_is_respected_and_the_job_says_so(self):
+    def test_a_tf_config_of_the_user_is_used_and_reported(self):
         text = self.succeeded(self.run_experiment(
             *grpc(MIRRORED)[:-4], "--parameterServerCommand", "exec sleep infinity", "--parameterServerCount", 1,
             TF_CONFIG="{}"))

@@ -100,7 +100,7 @@ class Trainings(TorchTest):
         run = self.submit(1, "--", TORCH, TRAIN, *checkpoint)
 
         self.assert_it_learned(run, ranks=2)
-        self.assertIn("goes on after epoch 3", run.text)
+        self.assertIn("continues after epoch 3", run.text)
 
 
 class OnATeamServer(TorchTest):
@@ -163,14 +163,14 @@ class ElasticTrainings(TorchTest):
     def assert_it_goes_on(self, run, ranks, attempt):
         self.gate.open()
         self.assertEqual(run.finish(), 0, run.text + run.errors)
-        self.assertRegex(run.text, r"goes on after epoch \d")
+        self.assertRegex(run.text, r"continues after epoch \d")
         self.assertIn(f"on {ranks} ranks", run.text)
         self.assertGreater(accuracy_in(run.text), 90)
         self.assertEqual(len(set(checksums_in(run.text).values())), 1, "all have the same weights")
         job = self.muster.job("ddp")
         self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", attempt))
 
-    def test_another_worker_takes_the_place_of_one_that_is_killed(self):
+    def test_another_worker_replaces_a_killed_one(self):
         run = self.held(by=TORCHRUN)
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
@@ -197,7 +197,7 @@ class ElasticTrainings(TorchTest):
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
 
-        run.until("goes on after epoch 1")
+        run.until("continues after epoch 1")
         self.assert_it_goes_on(run, ranks=3, attempt=2)
 
 

@@ -84,7 +84,7 @@ class WithoutSandbox(MusterTest):
             f"[{rank}@dist-worker-{rank}] said worker-{rank} in {self.muster.work}" for rank in (0, 1)])
         self.assertFalse(os.path.exists("/generated"))
 
-    def test_a_stopped_program_leaves_none_of_its_children_behind(self):
+    def test_a_stopped_program_leaves_no_children(self):
         gate = self.muster.gate()
         follow = self.muster.stream("submit", "single", "job", "--sandbox", "none", "--follow", "--",
                                     "sh", "-c", f"setsid sh -c '{gate.wait}' & setsid -f sh -c '{gate.wait}';"
@@ -96,7 +96,7 @@ class WithoutSandbox(MusterTest):
         follow.finish()
         self.assertEqual(self.muster.job("job")["phase"], "Stopped")
 
-    def test_a_missing_bubblewrap_is_told_with_what_to_install_and_how_to_do_without(self):
+    def test_a_missing_bubblewrap_is_reported_with_a_remedy(self):
         self.muster.environment["PATH"] = str(self.muster.folder)
 
         ran = self.muster.run("submit", "single", "job", "--follow", "--", "/bin/true", code=None)
@@ -108,7 +108,7 @@ class WithoutSandbox(MusterTest):
         self.assertEqual(self.muster.job("job")["phase"], "Failed")
         self.muster.run("run", "--sandbox", "none", "--", "/bin/true")
 
-    def test_forbidden_namespaces_are_told_with_what_to_switch_on_and_how_to_do_without(self):
+    def test_forbidden_namespaces_are_reported_with_a_remedy(self):
         # The error of bwrap if the kernel does not allow user namespaces.
         self.muster.script("bwrap", "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\n"
                            "exit 1\n")

@@ -129,7 +129,7 @@ class WheelsTest(unittest.TestCase):
         self.assertRegex(self.wheel("muster").name, rf"^muster-[0-9.]+-py3-none-linux_{machine}\.whl$")
         self.assertRegex(self.wheel("muster_horovod").name, r"^muster_horovod-[0-9.]+-py3-none-any\.whl$")
 
-    def test_it_carries_the_library_alone_with_what_it_needs(self):
+    def test_it_contains_the_library_with_its_dependencies(self):
         with zipfile.ZipFile(self.wheel("muster")) as wheel:
             names = wheel.namelist()
             wheel.extractall(self.folder / "unpacked")

@@ -74,7 +74,7 @@ class FoldersThatAreSent(WorkspaceTest):
         self.assertEqual(self.run_in("tree", "cat train.py"),
                          ("print(22)\n", "2 files, 3.1 MiB; nothing new to send"))
 
-    def test_what_gitignore_and_the_command_leave_out_stays_at_home(self):
+    def test_files_excluded_by_gitignore_and_the_command_are_not_sent(self):
         for name in ("train.py", "debug.log", "kept.log", "data/raw.bin", "data/labels.csv",
                      "sub/cache/x", "sub/notes.txt", ".git/config"):
             self.write(name)
@@ -121,7 +121,7 @@ class FoldersThatAreSent(WorkspaceTest):
             f"dist-worker-{i} /workspace {digest} weights" for i in range(2)])
         self.assertFalse((self.tree / "note").exists())
 
-    def test_what_a_job_writes_is_its_own(self):
+    def test_a_job_writes_to_its_own_copy(self):
         self.write("word", "sent\n")
 
         self.assertEqual(self.run_in("tree", "echo changed > word; cat word")[0], "changed\n")
@@ -175,7 +175,7 @@ class FoldersThatAreNot(WorkspaceTest):
         self.assertIn("'inside/out': is a link to", ran.stderr)
         self.assertEqual(self.muster.jobs(), [])
 
-    def test_what_is_neither_file_folder_nor_link_is_named(self):
+    def test_special_files_are_named(self):
         os.mkfifo(self.tree / "pipe")
 
         self.assertIn("'pipe'", self.refused("tree"))
@@ -194,7 +194,7 @@ class FoldersThatAreNot(WorkspaceTest):
         # Excluded files cause no error.
         self.assertEqual(self.run_in("tree", "find . -type f", "--ignore", "*.bin")[0], "./train.py\n")
 
-    def test_several_reasons_are_told_with_the_flags_of_this_command_alone(self):
+    def test_several_reasons_are_reported_with_the_flags_of_this_command(self):
         os.mkfifo(self.tree / "pipe")
         for name in ("old.bin", "older.bin"):
             os.truncate(self.write(name), 1 << 30)
@@ -224,7 +224,7 @@ class Archives(WorkspaceTest):
 
         self.assertEqual(self.run_in(path, "./run")[0], "packed\n")
 
-    def test_one_that_leads_out_of_itself_is_refused_and_writes_nothing(self):
+    def test_an_archive_that_leads_outside_is_refused_and_writes_nothing(self):
         temporary = self.muster.work / "tmp"
         temporary.mkdir()
         self.muster.environment["TMPDIR"] = str(temporary)
@@ -235,7 +235,7 @@ class Archives(WorkspaceTest):
         self.assertEqual(list(self.muster.folder.rglob("evil")), [])
         self.assertEqual(list(temporary.iterdir()), [])
 
-    def test_what_is_no_archive_is_refused(self):
+    def test_a_file_that_is_not_an_archive_is_refused(self):
         (self.muster.work / "tree.zip").write_text("no archive")
 
         self.assertIn("tree.zip", self.refused("tree.zip"))
@@ -300,7 +300,7 @@ class Repositories(RepositoryTest):
 
         self.assertIn("has no branch, tag or commit 'v2'", said)
 
-    def test_what_is_no_url_of_a_repository_is_refused_and_git_is_not_even_started(self):
+    def test_an_invalid_url_of_a_repository_is_refused_without_starting_git(self):
         mark = self.muster.work / "ran"
         programs = self.muster.work / "bin"
         programs.mkdir()
@@ -441,7 +441,7 @@ class PrivateRepositories(RepositoryTest):
                 and self.server.PASSWORD.encode() in path.read_bytes()]
         self.assertEqual(kept, [])
 
-    def test_without_a_password_the_command_is_refused_and_asks_nobody(self):
+    def test_without_a_password_the_command_is_refused_without_a_prompt(self):
         text = self.on_a_terminal(code=4)
 
         self.assertIn(f"the repository '{self.url}' requires a password, or does not exist", text)
@@ -466,7 +466,7 @@ class PrivateRepositories(RepositoryTest):
         self.assertEqual(self.server.seen, set())
         self.assert_nobody_keeps_the_password()
 
-    def test_one_that_was_typed_on_the_command_line_is_in_no_other_process(self):
+    def test_a_password_on_the_command_line_is_in_no_other_process(self):
         self.on_a_terminal("--workspaceUsername", "ada", "--workspacePassword", self.server.PASSWORD,
                            "--workspaceRef", "v1", code=0)
 
@@ -537,7 +537,7 @@ class Between:
 
 class ServersInTrouble(WorkspaceTest):
 
-    def test_one_that_is_killed_while_files_are_sent_is_started_again_and_gets_the_rest(self):
+    def test_a_server_killed_during_a_transfer_is_restarted_and_gets_the_rest(self):
         self.write("large", os.urandom(6 << 20))
         digest = hashlib.sha256((self.tree / "large").read_bytes()).hexdigest()
         self.muster.run("list")
@@ -551,7 +551,7 @@ class ServersInTrouble(WorkspaceTest):
         self.assertEqual(self.muster.starts_of_server(), 2)
         self.assertEqual(self.run_in("tree", "sha256sum large")[1], "1 file, 6 MiB; nothing new to send")
 
-    def test_a_full_disk_is_said_to_be_full_and_with_room_again_the_rest_is_sent(self):
+    def test_a_full_disk_is_reported_and_the_rest_is_sent_later(self):
         # The state folder is a small file system, in a namespace of bubblewrap.
         self.write("large", os.urandom(12 << 20))
         digest = hashlib.sha256((self.tree / "large").read_bytes()).hexdigest()

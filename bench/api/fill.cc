@@ -15,7 +15,7 @@ using muster::job::Job;
 using muster::job::Phase;
 using What = muster::job::Notice::What;
 
-/// A job of two workers that has run: what most of a server's jobs look like after a while.
+/// An ended job of two workers, which is typical of the jobs in a server's store.
 Job ended_job(size_t number) {
   const muster::base::Time start{std::chrono::seconds(1'700'000'000) +
                                  std::chrono::seconds(number)};

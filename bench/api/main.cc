@@ -37,7 +37,7 @@ int run(const std::vector<std::string>& words) {
   if (mode == "hold" && words.size() == 4) {
     return bench::hold_streams(words[1], words[2], number(words[3]));
   }
-  std::fprintf(stderr, "bench_api: unknown words; see the head of its main.cc\n");
+  std::fprintf(stderr, "bench_api: unknown arguments; see the head of its main.cc\n");
   return 2;
 }
 

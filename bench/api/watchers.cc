@@ -1,5 +1,5 @@
-// Many readers in one thread: epoll over plain sockets, for a thread and a parser each would
-// measure the benchmark instead of the server.
+// Many readers in one thread, with epoll over plain sockets. A thread and a parser for each reader
+// would measure the benchmark instead of the server.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,10 +28,11 @@ using muster::base::UniqueFd;
 constexpr std::string_view kLine = "\"text\":\"line ";
 constexpr std::string_view kEnd = "event: end";
 
-/// What one reader has of the log: looks for the lines' numbers in bytes that are cut anywhere.
+/// The log as one reader receives it. Searches the numbers of lines in bytes that are divided
+/// anywhere.
 class Reader {
  public:
-  /// False: a line was missing, came twice or out of order.
+  /// Returns false if a line was missing, was repeated, or was out of order.
   bool take(std::string_view bytes) {
     text_.append(bytes);
     size_t from = 0;
@@ -43,7 +44,7 @@ class Reader {
       from = at + kLine.size();
     }
     if (text_.find(kEnd, from) != std::string::npos) ended_ = true;
-    // What may be the beginning of something stays.
+    // Keeps bytes that may be the beginning of a line.
     constexpr size_t kKept = kLine.size() + 24;
     if (from == 0 && text_.size() > kKept) from = text_.size() - kKept;
     text_.erase(0, from);

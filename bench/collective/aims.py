@@ -1,6 +1,6 @@
-"""The tables: figures beside those of the best peer and the limit, with the aims.
+"""The tables: figures compared with those of the best peer and the limit, with the aims.
 
-An aim is a ratio: how many times as fast as the best peer, or what share of the limit.
+An aim is a ratio: the speed relative to the best peer, or the share of the limit.
 """
 
 from measure import verdict
@@ -9,7 +9,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def ordinary(bytes_, place):
-    """Two ranks, shared memory."""
+    """Aims for two ranks over shared memory."""
     return 2 if bytes_ >= 64 * KIB else 1
 
 
@@ -55,7 +55,7 @@ def time_text(microseconds):
 
 
 def judged(ratio, aim):
-    """The last cells of a row."""
+    """The last cells of a row: the ratio, the aim and the verdict."""
     if ratio is None:
         return ["-", "", ""]
     if aim is None:
@@ -64,7 +64,7 @@ def judged(ratio, aim):
 
 
 def print_columns(rows, left=1):
-    """Columns as wide as they need to be; the first `left` to the left, the others to the right."""
+    """Prints columns as wide as necessary; the first `left` columns left-aligned, the others right-aligned."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [cell.ljust(width) if column < left else cell.rjust(width)
@@ -73,9 +73,9 @@ def print_columns(rows, left=1):
 
 
 class Section:
-    """What one table needs to know. `subjects`: names of ours -> (aim against the best peer, aim
-    against the limit), each a function of bytes and place that may say None. `limit(state, bytes)`:
-    microseconds, or None."""
+    """The contents of one table. `subjects`: names of our subjects -> (aim against the best peer, aim against
+    the limit), each a function of bytes and place that may return None. `limit(state, bytes)`: microseconds, or
+    None."""
 
     def __init__(self, figures, name, subjects, peers, limit=lambda state, bytes_: None):
         self.figures = figures
@@ -85,9 +85,9 @@ class Section:
         self.limit = limit
 
     def best_peer(self, state, bytes_, place, type_):
-        """(median, name), or None: also where a peer that is the best with the cores near, or far,
-        was not seen in this state, for then the best is not known."""
-        # Peers have no bfloat16; float16 is what they have of the same length.
+        """(median, name), or None. Also None if a peer that is the best in the other state of the cores was not
+        measured in this state, since the best peer is unknown then."""
+        # Peers have no bfloat16, so they are measured with float16, which has the same length.
         peer_type = "float16" if type_ == "bfloat16" else type_
         found = {seen: self.medians(seen, bytes_, place, peer_type)
                  for seen in self.figures.states(self.name)}

@@ -35,7 +35,7 @@ std::vector<std::string> Arguments::list(const std::string& name,
 
 void fail(const std::string& why) {
   std::fprintf(stderr, "bench: %s\n", why.c_str());
-  // Not exit(): what the peers have registered there may wait for ranks that are gone.
+  // Not exit(): functions that the peers have registered could wait for lost ranks.
   std::_Exit(1);
 }
 

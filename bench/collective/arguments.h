@@ -1,5 +1,5 @@
-// What a program of this benchmark was asked to do: `--name=value` words. collective.py is their
-// only caller, so a word that makes no sense ends the program.
+// The arguments of a program of this benchmark: words `--name=value`. Only collective.py starts
+// these programs, so an invalid word ends the program.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class Arguments {
   std::map<std::string, std::string> words_;
 };
 
-/// Says why on standard error and ends the program.
+/// Prints the reason to standard error and ends the program.
 [[noreturn]] void fail(const std::string& why);
 
-/// Ends the program where a result of the library's is none.
+/// Ends the program if a result of the library is an error.
 template <typename ResultType>
 void need(const ResultType& result) {
   if (!result) fail(result.error().to_string());

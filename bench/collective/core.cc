@@ -23,11 +23,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kSpins = 20'000;  // about a millisecond, then others may have the core
+constexpr int kSpins = 20'000;  // about a millisecond, then the thread yields the core
 constexpr std::chrono::milliseconds kBeforeHelp{1};
 constexpr std::chrono::seconds kPatience{120};
 
-// Two cores that ask for the same line without a pause slow each other down.
+// Two cores that request the same line without a pause slow each other down.
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -54,7 +54,8 @@ void pin_to(int core) {
 
 }  // namespace
 
-// One writer each; 128 bytes, since neighbouring lines are fetched in pairs.
+// Each line has one writer. It has 128 bytes, since the processor fetches neighbouring lines in
+// pairs.
 struct alignas(128) Page::Line {
   std::atomic<std::uint64_t> count;
   std::atomic<double> value;
@@ -68,7 +69,7 @@ struct Page::Memory {
 
 Page::Page(const std::string& path, int rank, int ranks, int cores) : rank_(rank), ranks_(ranks) {
   static_assert(sizeof(Memory) <= kPageBytes);
-  if (ranks < 2 || ranks > kMostRanks || rank < 0 || rank >= ranks) fail("no such rank");
+  if (ranks < 2 || ranks > kMostRanks || rank < 0 || rank >= ranks) fail("invalid rank");
   cores_ = allowed_cores();
   if (cores < 2 || cores_.size() < static_cast<std::size_t>(cores)) fail("too few cores");
   cores_.resize(static_cast<std::size_t>(cores));
@@ -99,7 +100,7 @@ void Page::meet() {
       if (spins == before_yield) since = steady_clock::now();
       sched_yield();
       const steady_clock::duration waited = steady_clock::now() - since;
-      if (waited > kPatience) fail("a rank did not come to the barrier");
+      if (waited > kPatience) fail("a rank did not reach the barrier");
       if (help_ && waited > kBeforeHelp) help_();
     }
   }
@@ -119,7 +120,7 @@ double Page::probe() {
   constexpr int kBatches = 15;
   meet();
   if (rank_ > 1) {
-    // Asleep and not at a barrier, where they would take turns with the two.
+    // The other ranks sleep instead of waiting at a barrier, where they would compete with the two.
     while (memory_->ball[1].count.load(std::memory_order_acquire) < ball_ + kTurns * kBatches) {
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
@@ -137,8 +138,8 @@ double Page::probe() {
   return from_first(nanoseconds[kBatches / 2]);
 }
 
-// The barriers on both sides let no rank read a value before it is posted, or post the next value
-// before all ranks have read this one.
+// The barriers before and after guarantee that no rank reads a value before it is posted, or posts
+// the next value before all ranks have read this one.
 void Page::post(double value) {
   meet();
   memory_->said[rank_].value.store(value, std::memory_order_relaxed);
@@ -180,7 +181,7 @@ int value_of(std::uint64_t element, int rank) {
   return static_cast<int>(place * place % kPeriod % kValues);
 }
 
-// Whole numbers below 2048 are exact in binary16: exponent and mantissa are cut out of the float32.
+// Whole numbers below 2048 are exact in binary16: exponent and mantissa are taken from the float32.
 std::uint16_t float16_bits(float value) {
   if (value == 0) return 0;
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -203,7 +204,7 @@ Type type_named(const std::string& name) {
   if (name == "float32") return Type::kFloat32;
   if (name == "float16") return Type::kFloat16;
   if (name == "bfloat16") return Type::kBFloat16;
-  fail("no such type: " + name);
+  fail("unknown type: " + name);
 }
 
 std::uint64_t size_of(Type type) {
@@ -246,7 +247,7 @@ void read_through(const void* data, std::uint64_t bytes) {
   const auto* words = static_cast<const std::uint64_t*>(data);
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < bytes / sizeof *words; i++) sum += words[i];
-  // The compiler must not remove the loop, so the sum has to look used.
+  // Makes the sum appear used, so that the compiler keeps the loop.
   asm volatile("" : : "r"(sum));
 }
 
@@ -254,8 +255,8 @@ namespace {
 
 constexpr std::uint64_t kBatchedBytes = 1024;
 constexpr double kBatchSeconds = 100e-6;
-constexpr double kMostWait = 0.02;     // of a sample, spent waiting for the core
-constexpr double kMostForeign = 0.10;  // of the cores' time, used by others
+constexpr double kMostWait = 0.02;     // share of a sample spent waiting for the core
+constexpr double kMostForeign = 0.10;  // share of the cores' time used by other processes
 constexpr int kTries = 2;
 constexpr std::uint64_t kLongBytes = 64 << 20;  // few calls: each takes 10 ms and more
 constexpr std::size_t kPrintedSamples = 100;
@@ -268,7 +269,7 @@ int rank_from_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
     if (const char* value = std::getenv(name)) return std::atoi(value);
   }
-  fail("which rank is this? --rank=R");
+  fail("the rank is unknown: set --rank=R");
 }
 
 struct Buffers {
@@ -290,7 +291,7 @@ struct Outcome {
   std::uint64_t batch = 1;
 };
 
-// One size in one place.
+// The calls of one size in one place.
 class Burst {
  public:
   Burst(const Plan& plan, Page& page, const Subject& subject, const Buffers& buffers)
@@ -319,7 +320,7 @@ class Burst {
     if (!pattern_.is_sum(buffers_.out, buffers_.bytes)) fail("the result is wrong");
   }
 
-  // The first call connects and allocates; the last shows how long one takes.
+  // The first call connects and allocates. The last call shows how long a call takes.
   void warm_up() {
     const int calls = buffers_.bytes < kLongBytes ? 10 : 1;
     double took = 0;
@@ -351,13 +352,14 @@ class Burst {
     return outcome;
   }
 
-  // Writing and verifying may take longer than the calls: the whole burst has its bounds, too.
+  // Writing and verifying may take longer than the calls, so the time of the whole burst is
+  // limited, too.
   bool is_enough(const Outcome& outcome, double timed, steady_clock::time_point start) const {
     if (outcome.samples.size() < (buffers_.bytes < kLongBytes ? 5 : 2)) return false;
     return timed > plan_.burst_seconds || seconds_since(start) > 3 * plan_.burst_seconds;
   }
 
-  // In pieces would be no rest: the host looks at longer spans.
+  // Rests in one piece: the host judges the load over longer spans.
   void rest(double seconds) const {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
@@ -365,7 +367,8 @@ class Burst {
   Sample take() {
     if (batch_ == 1) write();
     const std::uint64_t wait = run_queue_wait();
-    // Twice: after the first everyone is awake, so that everyone leaves the second at once.
+    // Two barriers: after the first all ranks are awake, so that they leave the second one
+    // together.
     page_.meet();
     page_.meet();
     const steady_clock::time_point start = steady_clock::now();
@@ -407,7 +410,7 @@ void print(const Plan& plan, const std::string& place, std::uint64_t bytes, cons
   std::printf("\"foreign\": %.3f, \"batch\": %llu, \"count\": %zu, \"dropped\": %zu, \"us\": [",
               outcome.foreign, static_cast<unsigned long long>(outcome.batch), kept.size(),
               outcome.samples.size() - kept.size());
-  // Evenly over the burst, so that what is printed has the same distribution.
+  // Samples are taken evenly from the burst, so that the printed ones have the same distribution.
   const std::size_t step = std::max<std::size_t>(1, kept.size() / kPrintedSamples);
   for (std::size_t i = 0; i < kept.size(); i += step) {
     std::printf("%s%.4f", i == 0 ? "" : ", ", kept[i]);
@@ -437,7 +440,7 @@ void release(const Subject& subject, void* memory) {
 Plan plan_from(const Arguments& arguments) {
   errno = 0;
   if (sched_getscheduler(0) != SCHED_OTHER || getpriority(PRIO_PROCESS, 0) != 0) {
-    fail("under real-time priority or niceness the figures would be nobody's");
+    fail("run it without real-time priority and niceness, as users do");
   }
   Plan plan;
   plan.page = arguments.text("page", "");

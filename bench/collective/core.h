@@ -1,9 +1,9 @@
-// A page that the ranks of one measurement share, beside the library that is measured: a barrier
-// which costs every library the same, a probe for the distance of the cores, and one number from
-// each rank.
+// A page that the ranks of a measurement share, independent of the measured library: a barrier with
+// the same cost for every library, a probe for the distance of the cores, and an exchange of one
+// number per rank.
 //
-// Ownership: the file belongs to collective.py, which makes it (zeros) and removes it.
-// Thread-safety: one thread a rank.
+// Ownership: the file belongs to collective.py, which creates it (zeros) and removes it.
+// Thread-safety: one thread for each rank.
 #pragma once
 
 #include <atomic>
@@ -33,24 +33,25 @@ class Page {
   int ranks() const { return ranks_; }
   bool is_crowded() const { return ranks_ > static_cast<int>(cores_.size()); }
 
-  /// The cores that the ranks are on.
+  /// The cores of the ranks.
   const std::vector<int>& cores() const { return cores_; }
 
-  /// Returns once every rank is here. Spins; yields as well where ranks share a core.
+  /// Returns once every rank has called it. Spins, and yields if ranks share a core.
   void meet();
 
-  /// What a rank does again and again once it has waited a millisecond for the others: a library
-  /// without threads may have something left to send.
+  /// `help` is called repeatedly once this rank has waited for a millisecond: a library without
+  /// threads may still have data to send.
   void while_waiting(std::function<void()> help) { help_ = std::move(help); }
 
-  /// The time that a cache line takes from the core of rank 0 to that of rank 1, in nanoseconds, by
-  /// ping-pong; the others sleep meanwhile. Called by all ranks, and the same on all.
+  /// The time in nanoseconds in which a cache line moves from the core of rank 0 to that of rank 1,
+  /// measured by ping-pong while the other ranks sleep. Called by all ranks, and equal on all of
+  /// them.
   double probe();
 
-  /// What rank 0 says, on every rank. Called by all.
+  /// Returns rank 0's value on every rank. Called by all ranks.
   double from_first(double value);
 
-  /// The sum or the largest of what all ranks say. Called by all.
+  /// The sum or the maximum of the values of all ranks. Called by all ranks.
   double sum(double value);
   double largest(double value);
 
@@ -69,12 +70,12 @@ class Page {
   std::function<void()> help_;
 };
 
-// What stands in the buffers. Each rank writes before every call and compares every byte after it,
-// so that the data is where a training program has it, in the caches of the rank that computed it,
-// and so that a wrong result is no figure.
+// The contents of the buffers. Each rank writes before every call and compares every byte after it.
+// So the data is in the caches of the rank that computed it, as in a training program, and a wrong
+// result ends the measurement.
 //
-// The values are small whole numbers, whose sum every type here holds exactly. They repeat with a
-// prime period, so that a part that came to the wrong place does not look right.
+// The values are small whole numbers, whose sum is exact in all types. They repeat with a prime
+// period, so that a part in the wrong place is detected.
 
 enum class Type { kFloat32, kFloat16, kBFloat16 };
 
@@ -85,12 +86,12 @@ class Pattern {
  public:
   Pattern(Type type, int rank, int ranks);
 
-  /// Every call has values of its own: the pattern moves on by an element.
+  /// Moves the pattern by one element, so that every call has other values.
   void advance() { place_ = place_ + element_ == end_ ? 0 : place_ + element_; }
 
   void write(void* data, std::uint64_t bytes) const;
 
-  /// Whether `data` is the sum of what all ranks wrote since they last advanced.
+  /// Whether `data` is the sum of the values that all ranks have written since the last advance().
   bool is_sum(const void* data, std::uint64_t bytes) const;
 
  private:
@@ -101,35 +102,37 @@ class Pattern {
   std::vector<unsigned char> sum_;
 };
 
-/// Reads all of it, where there is nothing to compare with.
+/// Reads all of the data, if there is nothing to compare it with.
 void read_through(const void* data, std::uint64_t bytes);
 
-// What all programs of this benchmark have in common: every library is called in the same loop,
-// over the same data, timed and judged in the same way. What differs is a Subject.
+// The common part of all programs of this benchmark: every library is called in the same loop, with
+// the same data, and is timed and judged alike. The differences are in a Subject.
 //
 // For each size and place (in place or not) there is a burst of calls:
 //
 //   - the distance of the cores is probed before and after it (Page::probe),
 //   - every rank writes its buffer before each call, and reads and verifies the result after it,
-//   - all ranks leave a barrier together, and a sample is the time of the slowest of them,
+//   - all ranks leave a barrier together, and a sample is the time of the slowest rank,
 //   - a sample in which a rank waited for its core is dropped; a burst in which other processes
 //     used more than a tenth of the cores is repeated,
-//   - then all ranks sleep as long as the burst took: some hosts slow down a guest that spins.
+//   - then all ranks sleep as long as the burst took, since some hosts slow down a guest that
+//     spins.
 //
-// Calls of up to 1 KiB are too short for a look at the clock each: a sample is the mean of several,
-// one after the other, writing and verifying included.
+// Calls of up to 1 KiB are too short to be timed one by one: a sample is the mean of several
+// consecutive calls, including writing and verifying.
 //
 // Rank 0 prints a line of JSON for each burst.
 
-/// The words that all programs understand.
+/// The arguments of all programs.
 ///
-///   --page=PATH  --ranks=N  --rank=R    the rank is the launcher's where it is left out
-///   --cores=N                           that the ranks share; 2 if left out
+///   --page=PATH  --ranks=N  --rank=R    default of the rank: the launcher's
+///   --cores=N                           shared by the ranks; default: 2
 ///   --type=float32|float16|bfloat16     --places=in,out
 ///   --sizes=4,1024,...                  bytes
-///   --burst=MS                          time in calls for each size, where that is not too few
+///   --burst=MS                          time in calls for each size, with a minimum of calls
 ///   --threads=0|1                       whether the library has threads on the rank's core: then
-///                                       a wait for the core may be for them, and disturbs nothing
+///                                       waiting for the core may be waiting for them, and is not a
+///                                       disturbance
 struct Plan {
   std::string page;
   int rank = 0;
@@ -143,21 +146,21 @@ struct Plan {
   bool has_threads = false;
 };
 
-/// Ends the program where it runs with real-time priority or niceness: no user does.
+/// Ends the program if it runs with real-time priority or niceness, which users do not have.
 Plan plan_from(const Arguments& arguments);
 
-/// The library under test. What is left out is the usual thing.
+/// The library under test. Empty functions mean the default.
 struct Subject {
   using Call = std::function<void()>;
 
-  /// Where buffers come from; may be null once there are no more, which ends the program.
+  /// Allocates buffers. Returning null ends the program.
   std::function<void*(std::uint64_t bytes)> allocate = {};
   std::function<void(void*)> release = {};
 
-  /// Makes a call for these buffers, to be repeated. All ranks prepare at the same time.
+  /// Returns a call for these buffers, which can be repeated. All ranks prepare at the same time.
   std::function<Call(const void* in, void* out, std::uint64_t bytes)> prepare = {};
 
-  /// Whether the call sums. What measures a limit of the machine does not.
+  /// Whether the call computes a sum. A measurement of a limit of the machine does not.
   bool is_sum = true;
 };
 

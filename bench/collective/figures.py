@@ -1,12 +1,12 @@
-"""All samples of a run of the benchmark, and what they say: who took how long for which bytes, with
-the cores near to each other or far.
+"""All samples of a run of the benchmark, and the figures that follow from them: the time of each subject for each
+number of bytes, with the cores near to each other or far apart.
 """
 
 import dataclasses
 import json
 import statistics
 
-# Between the two states of the machine that this was made on: 50 and 200 ns for a cache line.
+# Between the two states of the machine on which this was written: 50 and 200 ns for a cache line.
 NEAR_BELOW_NS = 100
 MOST_FOREIGN = 0.10
 FEWEST_SAMPLES = 2
@@ -20,7 +20,7 @@ class Figure:
 
 
 class Figures:
-    """`keeps_disturbed`: for a look at the harness on a busy machine."""
+    """`keeps_disturbed`: to try the benchmark on a busy machine."""
 
     def __init__(self, keeps_disturbed=False):
         self.bursts = []
@@ -36,7 +36,7 @@ class Figures:
         self.notes[what] = self.notes.get(what, 0) + 1
 
     def states(self, section):
-        """Those that were seen, near first."""
+        """The states of the cores that occurred, near first."""
         seen = {self.state(burst) for burst in self.bursts
                 if burst["section"] == section and "probe" in burst}
         return [state for state in ("near", "far") if state in seen]
@@ -47,7 +47,7 @@ class Figures:
         return "near" if all(near) else "far" if not any(near) else "moved"
 
     def finish(self):
-        """Counts what is left out. Called once, when all is added."""
+        """Counts the bursts that are left out. Called once, after the last one."""
         for burst in self.bursts:
             if "probe" not in burst:
                 continue
@@ -60,7 +60,7 @@ class Figures:
         return self.keeps_disturbed or burst["foreign"] <= MOST_FOREIGN
 
     def figure(self, section, subject, state, bytes_, place="in", type_="float32"):
-        """None where there are too few samples."""
+        """Returns None if there are too few samples."""
         samples = [sample for burst in self.bursts
                    if (burst["section"], burst["subject"]) == (section, subject)
                    and burst.get("bytes") == bytes_ and burst["place"] == place

@@ -1,4 +1,4 @@
-"""Starting the ranks of one run, of ours, a peer or a limit, and collecting what rank 0 prints."""
+"""Starts the ranks of one run, of our library, a peer or a limit, and collects the output of rank 0."""
 
 import json
 import os
@@ -18,8 +18,8 @@ SOURCES = pathlib.Path(__file__).parent
 PROGRAMS = BUILD / "bench" / "collective"
 PAGE_BYTES = 8192
 
-# From this size the fair baseline keeps the memory of temporaries that it allocates in every call:
-# without that the peers lose 1.3 to 2 times to page faults.
+# From this size on the baseline keeps the memory of temporaries that it allocates in every call. Otherwise the
+# peers would be 1.3 to 2 times slower because of page faults.
 TUNED_MALLOC_FROM = 64 << 20
 TUNED_MALLOC = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 42)}
 
@@ -29,15 +29,15 @@ class Failed(Exception):
 
 
 def environment(**variables):
-    """That of a program which is told of `variables` and of no other job."""
+    """The environment of a program with `variables` and without variables of other jobs."""
     others = ("MUSTER_", "TF_CONFIG")
     return {name: value for name, value in os.environ.items()
             if not name.startswith(others)} | variables
 
 
 class Run:
-    """One start of the ranks. `plan`: words for the programs, as in core.h. `network`: None, or
-    Namespaces, with a rank in each. `loopback`: the name of a namespace to run in, or None."""
+    """One start of the ranks. `plan`: arguments of the programs, see core.h. `network`: None, or Namespaces with
+    one rank in each. `loopback`: the name of a namespace to run in, or None."""
 
     def __init__(self, plan, ranks=2, network=None, loopback=None, tuned_malloc=False):
         self.plan = dict(plan, ranks=ranks)
@@ -51,7 +51,7 @@ class Run:
             self.environment.update(TUNED_MALLOC)
 
     def __enter__(self):
-        # In memory: the page is what the barrier is made of.
+        # The folder is in memory, since the barrier is built on this page.
         self.folder = tempfile.TemporaryDirectory(prefix="muster-bench-", dir="/dev/shm")
         page = pathlib.Path(self.folder.name) / "page"
         page.write_bytes(bytes(PAGE_BYTES))
@@ -75,12 +75,12 @@ class Run:
         return command
 
     def each_rank(self, command_of, environment_of=lambda rank: {}):
-        """Starts the ranks one by one: command_of(rank)."""
+        """Starts the ranks one by one, with command_of(rank)."""
         return [(self.inside(rank, [str(word) for word in command_of(rank)]),
                  dict(self.environment, **environment_of(rank))) for rank in range(self.ranks)]
 
     def launcher(self, command):
-        """A launcher that starts the ranks itself."""
+        """Runs a launcher that starts the ranks itself."""
         return [(self.inside(0, [str(word) for word in command]), self.environment)]
 
 
@@ -101,7 +101,7 @@ def ours(run, **words):
 
 
 def open_mpi(run, *options):
-    # As many slots as ranks: told that there are fewer, it would begin to yield of itself.
+    # The number of slots is the number of ranks: with fewer slots Open MPI would yield the processor.
     where = ["--host", f"localhost:{run.ranks}", "--mca", "btl_tcp_if_include", "lo"]
     if run.network:
         where = ["--host", ",".join(f"{address}:1" for address in ADDRESSES),
@@ -116,7 +116,7 @@ def open_mpi(run, *options):
 def mpich(run):
     where = []
     if run.network:
-        # By the numbers of its hosts; never by memory that the two would share.
+        # The ranks use the addresses of the hosts, and no shared memory between the two.
         where = ["-launcher", "ssh", "-launcher-exec", run.network.agent,
                  "-hosts", ",".join(ADDRESSES), "-ppn", "1", "-iface", run.network.interface,
                  "-env", "UCX_NET_DEVICES", run.network.interface, "-env", "UCX_TLS", "tcp,self",
@@ -138,7 +138,7 @@ def torch(run, **words):
     if run.network:
         words["interface"] = run.network.interface
     store = pathlib.Path(run.folder.name) / "torch-store"
-    # Debian's python3, whose package it is; another may come first in PATH.
+    # Debian's python3, to which the package belongs; another python3 may precede it in PATH.
     return run.each_rank(lambda rank: [
         "/usr/bin/python3", SOURCES / "peer_torch.py",
         *run.words(rank=rank, core=program("libbench_torch_core.so"), store=store, threads=1,
@@ -158,9 +158,9 @@ def free_port():
 
 
 def take(processes, patience):
-    """Runs the (command, environment) pairs at once; returns the lines of JSON that they print, and
-    None or a remark. What is still there after `patience` seconds is killed: MPICH at times hangs
-    after its last line."""
+    """Runs the (command, environment) pairs at once. Returns the lines of JSON that they print, and None or a
+    remark. Processes that still run after `patience` seconds are killed: MPICH sometimes hangs after its last
+    line."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         started = [subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                     stdout=output, stderr=errors, start_new_session=True)
@@ -174,12 +174,12 @@ def take(processes, patience):
         if late or any(process.returncode != 0 for process in started):
             errors.seek(0)
             lines = [line for line in errors.read().splitlines() if line.strip("- ")]
-            raise Failed("no end" if late else (lines or [""])[0] or "failed without a word")
+            raise Failed("it did not end in time" if late else (lines or [""])[0] or "failed without output")
         return blocks, None
 
 
 def wait_for(started, patience):
-    """Until all have ended, or one has failed, or time is up. Returns whether time was up."""
+    """Waits until all have ended, one has failed, or the time is up. Returns whether the time was up."""
     end = time.monotonic() + patience
     running = {os.pidfd_open(process.pid): process for process in started}
     ends = select.poll()
@@ -204,7 +204,7 @@ def wait_for(started, patience):
 
 
 def end_group(process):
-    """Asked first: an mpirun that is killed leaves its ranks behind."""
+    """Sends SIGTERM first: an mpirun that is killed leaves its ranks behind."""
     for word in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return

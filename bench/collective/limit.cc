@@ -1,14 +1,15 @@
-// What the machine allows, in the same loop as the libraries.
+// The limits of the machine, in the same loop as the libraries.
 //
-//   --limit=import   each rank reads as many bytes as the call has out of the cache of the other,
-//                    which has just written them; before, the two have to know of each other. No
-//                    all-reduce of data that fits the caches can do with less.
-//   --limit=copy     each rank copies as many bytes, past the caches: 4 times the bytes of a call
-//                    move over the memory's wires, as in an all-reduce in place that reads each
-//                    gradient once and writes each once.
-//   --limit=socket   each rank sends as many bytes to the other and receives as many, over plain
-//                    sockets: --streams=N of them, with --congestion=NAME, --address=A of this rank
-//                    and --peer=A of the other. A ring of two moves just as much.
+//   --limit=import   each rank reads the bytes of the call from the cache of the other rank, which
+//                    has just written them. Before, the two ranks have to synchronize. No
+//                    all-reduce of data that fits into the caches can do with less.
+//   --limit=copy     each rank copies the bytes of the call with stores that bypass the caches: 4
+//                    times the bytes of a call move to and from memory, as in an all-reduce in
+//                    place that reads and writes each gradient once.
+//   --limit=socket   each rank sends the bytes of the call to the other rank and receives as many,
+//                    over plain sockets: --streams=N of them, with --congestion=NAME, --address=A
+//                    of this rank and --peer=A of the other. A ring of two ranks moves the same
+//                    bytes.
 //
 // Two ranks.
 #include <arpa/inet.h>
@@ -33,7 +34,8 @@ namespace {
 
 using bench::Subject;
 
-// The sum keeps the reads; eight at a time, or the additions would be what is measured.
+// The sum keeps the reads. Eight are added at a time, since otherwise the additions would dominate
+// the time.
 [[gnu::target_clones("avx512f", "avx2", "default")]] void read_all(const std::uint64_t* words,
                                                                    std::uint64_t count) {
   std::uint64_t sums[32] = {};
@@ -66,7 +68,7 @@ void copy_past_caches(const void* from, void* to, std::uint64_t bytes) {
 #endif
 }
 
-// A buffer that the other rank maps, too: a file beside the page, which goes with it.
+// A buffer that the other rank maps, too: a file beside the page, removed with it.
 class Shared {
  public:
   explicit Shared(const bench::Plan& plan) : plan_(plan) {}
@@ -129,7 +131,7 @@ sockaddr_in endpoint(const std::string& address, int port) {
   return name;
 }
 
-// Connections between the two ranks, each of which carries its share of the bytes both ways.
+// Connections between the two ranks. Each carries its share of the bytes in both directions.
 class Streams {
  public:
   Streams(const bench::Arguments& arguments, bench::Page& page)
@@ -154,7 +156,7 @@ class Streams {
       const std::uint64_t start = std::min(bytes, i * share);
       parts.push_back({sockets_[i], start, start, std::min(bytes, start + share)});
     }
-    // Asks again and again: two ranks on two cores have nothing better to do.
+    // Polls without a pause: two ranks on two cores have no other work.
     for (bool all_done = false; !all_done;) {
       all_done = true;
       for (Progress& part : parts) {
@@ -187,7 +189,7 @@ class Streams {
   static std::uint64_t done(ssize_t moved) {
     if (moved > 0) return static_cast<std::uint64_t>(moved);
     if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
-    bench::fail("the other rank has gone");
+    bench::fail("the other rank has ended");
   }
 
   int open_socket() const {
@@ -204,7 +206,7 @@ class Streams {
   }
 
   void listen_and_accept(const std::string& address, std::uint64_t count, bench::Page& page) {
-    // What is accepted inherits the options.
+    // Accepted connections inherit the options.
     const int listener = open_socket();
     sockaddr_in name = endpoint(address, 0);
     socklen_t length = sizeof name;
@@ -257,7 +259,7 @@ int main(int argc, char** argv) {
   } else if (limit == "socket") {
     bench::measure(plan, page, socket_exchange(arguments, page));
   } else {
-    bench::fail("no such limit: " + limit);
+    bench::fail("unknown limit: " + limit);
   }
   return 0;
 }

@@ -1,12 +1,12 @@
-"""Two network namespaces joined by a veth pair, as two hosts are by a cable; and one with nothing
-but a loopback, for a congestion control of its own. Needs root. All of it is gone at the end.
+"""Two network namespaces joined by a veth pair, like two hosts joined by a cable, and a third with a loopback
+interface only, for a congestion control of its own. Requires root. All of them are removed at the end.
 """
 
 import os
 import pathlib
 import subprocess
 
-# Set aside for measuring networks (RFC 2544), so it is nobody's.
+# Reserved for measuring networks (RFC 2544), so that no other host has them.
 ADDRESSES = ["198.18.77.1", "198.18.77.2"]
 ALLOWED = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 DEFAULT = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
@@ -17,7 +17,7 @@ def system_congestion_control():
 
 
 class Namespaces:
-    """`places`[rank % 2] is where a rank is; `loopback` is the third namespace."""
+    """`places`[rank % 2] is the namespace of a rank; `loopback` is the third namespace."""
 
     def __init__(self, folder):
         own = f"muster-bench-{os.getpid()}"
@@ -37,7 +37,7 @@ class Namespaces:
 
     def __exit__(self, *ignored):
         for name in [*self.places, self.loopback]:
-            # Its end of the cable goes with it.
+            # Its end of the veth pair is removed with it.
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
         if self.allowed is not None:
             ALLOWED.write_text(self.allowed)
@@ -46,7 +46,7 @@ class Namespaces:
         return ["ip", "netns", "exec", self.places[rank % 2], *command]
 
     def use_congestion_control(self, name):
-        """Of every connection made from now on that does not choose its own."""
+        """Sets the default of every connection that is made from now on."""
         for place in [*self.places, self.loopback]:
             self._run("ip", "netns", "exec", place, "sysctl", "-qw",
                       f"net.ipv4.tcp_congestion_control={name}")
@@ -65,15 +65,15 @@ class Namespaces:
         self._write_agent()
 
     def _allow(self, name):
-        """A namespace may take only what the machine lists, and the list is the machine's."""
+        """A namespace may use only the congestion controls that the machine allows, so this extends that list."""
         allowed = ALLOWED.read_text()
         if name not in allowed.split():
             ALLOWED.write_text(f"{allowed.strip()} {name}")
             self.allowed = allowed
 
     def _write_agent(self):
-        """What an mpirun is given for ssh. The second host gets a name of its own: with the same
-        name twice, Open MPI and MPICH would take them for one host."""
+        """The program that mpirun runs instead of ssh. The second host gets a name of its own: if both had the
+        same name, Open MPI and MPICH would regard them as one host."""
         self.agent.write_text(f"""#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
 case $1 in {ADDRESSES[0]}) place={self.places[0]} ;; *) place={self.places[1]} ;; esac

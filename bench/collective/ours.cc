@@ -1,10 +1,11 @@
-// libmuster_collective. Its world comes from the MUSTER_* variables or the launcher's.
+// libmuster_collective. Its world comes from the MUSTER_* variables or from the launcher's.
 //
 //   --arena=1     buffers from allocate_shared()
-//   --session=1   asynchronous: handed over by name and waited for; in the tensors of ResNet-50
-//                 where the size is theirs, last one first as in backpropagation, else as one
-//   --idle=S      instead of calls: processor time of a process that does nothing for S seconds,
-//                 its session up, as a share of a core
+//   --session=1   asynchronous: operations are handed over by name and waited for. A buffer of the
+//                 size of ResNet-50 is divided into its tensors, the last one first as in
+//                 backpropagation; other buffers are one tensor
+//   --idle=S      instead of calls: the processor time of a process with a session that does
+//                 nothing for S seconds, as a share of a core
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -34,7 +35,7 @@ DataType type_of(bench::Type type) {
     case bench::Type::kBFloat16:
       return DataType::kBFloat16;
   }
-  bench::fail("no such type");
+  bench::fail("unknown type");
 }
 
 Communicator connect() {
@@ -77,7 +78,7 @@ struct Named {
   std::uint64_t count;
 };
 
-// Names are new for each size: a name stands for one shape.
+// Each size has names of its own, since a name stands for one shape.
 std::vector<Named> tensors_of(std::uint64_t count) {
   static int generation = 0;
   const std::string prefix = "size" + std::to_string(generation++) + ".gradient";
@@ -119,12 +120,13 @@ bench::Subject asynchronous(Session& session, DataType type, bool arena) {
 }
 
 void measure_idleness(Session& session, bench::Page& page, std::chrono::seconds span) {
-  // One operation, so that nothing of the start is left to do.
+  // One operation, so that no work of the start remains.
   float value = 1;
   auto ticket = session.all_reduce("first", &value, &value, 1, DataType::kFloat32, Reduction());
   bench::need(ticket);
   bench::need(session.wait(*ticket));
-  // What the start has set going ends in milliseconds; then idleness itself is measured.
+  // Work that the start has caused ends within milliseconds. After that, idleness itself is
+  // measured.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const double before = bench::own_processor_time();
   std::this_thread::sleep_for(span);

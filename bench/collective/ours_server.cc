@@ -1,7 +1,7 @@
 // libmuster_parameter_server: one server, one worker, one tensor of each size. See streams.h.
 //
-// The optimizer is plain SGD, the cheapest: the server checks each gradient, applies it, and hands
-// out what has become of the tensor.
+// The optimizer is plain SGD, the cheapest one: the server checks each gradient, applies it, and
+// returns the resulting tensor.
 #include <vector>
 
 #include "muster/parameter_server/client.h"
@@ -29,7 +29,7 @@ std::size_t elements_of(const std::string& size) {
   return std::stoull(size) / sizeof(float);
 }
 
-// Each push takes 1 off every value.
+// Each push subtracts 1 from every value.
 void exchange(Client& client, const std::string& size, double seconds) {
   const std::string name = name_of(size);
   std::vector<float> values(elements_of(size));

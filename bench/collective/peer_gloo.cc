@@ -1,10 +1,10 @@
 // Gloo over its TCP transport; the ranks meet by files.
 //
-//   --algorithm=ring|halving   its segmented ring (also what torch.distributed uses), or its
+//   --algorithm=ring|halving   its segmented ring (which torch.distributed uses as well), or its
 //                              recursive halving and doubling, which works in place only: out of
-//                              place a copy goes before, as in a program that needs it
-//   --address=A                of this rank's interface
-//   --store=FOLDER             empty
+//                              place it is preceded by a copy, as in a program that needs one
+//   --address=A                the address of this rank's interface
+//   --store=FOLDER             an empty folder
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/math.h>
@@ -38,7 +38,7 @@ bench::Subject::Call ring(const ContextPointer& context, const void* in, void* o
                           std::uint64_t bytes) {
   auto options = std::make_shared<gloo::AllreduceOptions>(context);
   const std::size_t count = bytes / sizeof(T);
-  // Without an input Gloo takes the output for it. It never writes to an input.
+  // Without an input Gloo uses the output as input. It never writes to an input.
   if (in != out) options->setInput(static_cast<T*>(const_cast<void*>(in)), count);
   options->setOutput(static_cast<T*>(out), count);
   options->setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);

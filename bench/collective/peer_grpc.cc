@@ -1,10 +1,10 @@
-// Plain gRPC streaming, as fast as its synchronous API lets it: the same bytes as ours_server.cc in
-// the same direction, in messages of the same size, over TLS with the same certificates. Messages
-// are raw buffers that refer to the sender's memory; the receiver lays them into memory of its own.
-// Nothing else is done with them. See streams.h.
+// Plain gRPC streaming, as fast as its synchronous API allows: the same bytes as in ours_server.cc,
+// in the same direction and in messages of the same size, over TLS with the same certificates.
+// Messages are raw buffers that refer to the sender's memory; the receiver copies them to memory of
+// its own and does nothing else with them. See streams.h.
 //
-// Each call says in its metadata how many `bytes` there are; they go to the server (push) or come
-// from it (pull), which ends after the last call (end).
+// Each call has the number of `bytes` in its metadata. They go to the server (push) or come from it
+// (pull). The server ends after the last call (end).
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/method_handler.h>
 #include <grpcpp/support/sync_stream.h>
@@ -23,7 +23,7 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 using muster::parameter_server::kChunkBytes;
-// Of the server and of the worker, as far as both are the same.
+// The common interfaces of server and worker.
 using Sink = grpc::internal::WriterInterface<ByteBuffer>;
 using Source = grpc::internal::ReaderInterface<ByteBuffer>;
 
@@ -51,15 +51,15 @@ void receive(Source& stream, std::vector<float>& values) {
   for (ByteBuffer message; stream.Read(&message); slices.clear()) {
     if (!message.Dump(&slices).ok()) bench::fail("a message has no slices");
     for (const grpc::Slice& slice : slices) {
-      if (at + slice.size() > size) bench::fail("more came than was expected");
+      if (at + slice.size() > size) bench::fail("more bytes arrived than expected");
       std::memcpy(into + at, slice.begin(), slice.size());
       at += slice.size();
     }
   }
-  if (at != size) bench::fail("less came than was expected");
+  if (at != size) bench::fail("fewer bytes arrived than expected");
 }
 
-// What gRPC's plugin would generate, for buffers in the place of messages.
+// The code that gRPC's plug-in would generate, for buffers instead of messages.
 class Service : public grpc::Service {
  public:
   Service() {
@@ -146,7 +146,7 @@ void work(const std::string& address, const std::string& key, const bench::Argum
         stream.WritesDone();
       });
     });
-    // What was pushed last comes back.
+    // The pushed values are returned.
     std::vector<float> pulled(values.size());
     bench::measure_stream("pull", bytes, seconds, [&] {
       worker.call(kPull, bytes, [&](auto& stream) { receive(stream, pulled); });

@@ -5,15 +5,15 @@
 
 int main(int argc, char** argv) {
   const bench::Plan plan = bench::plan_from(bench::Arguments(argc, argv));
-  // Before MPI starts threads, which stay on the core where they were made.
+  // Comes before MPI starts threads, which stay on the core on which they were started.
   bench::Page page(plan.page, plan.rank, plan.ranks, plan.cores);
   if (plan.type != bench::Type::kFloat32) bench::fail("MPI has no 16-bit floats");
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank != plan.rank) bench::fail("MPI numbers the ranks otherwise");
-  // MPI moves only while it is called: over TCP the last word of a message may still be queued when
-  // the call that sent it has returned, and the other rank would wait for it for ever.
+  if (rank != plan.rank) bench::fail("MPI has other numbers for the ranks");
+  // MPI makes progress only while it is called: over TCP the end of a message may still be queued
+  // when the call that sent it has returned, and the other rank would wait for ever.
   page.while_waiting([] {
     int found = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);

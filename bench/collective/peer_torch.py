@@ -1,12 +1,12 @@
 """torch.distributed over gloo, in the loop of core.cc.
 
   --core=PATH        the loop, as a shared library
-  --store=PATH       a file by which the ranks meet; not there yet
-  --interface=NAME   of this rank, where it is not the loopback
-  --buckets=N,N,...  instead of one call: one for each of these, in elements, all of them started
-                     and then waited for, as DistributedDataParallel does with its buckets
+  --store=PATH       a file by which the ranks meet; it must not exist yet
+  --interface=NAME   the interface of this rank, if it is not the loopback
+  --buckets=N,N,...  instead of one call, one for each of these numbers of elements: all of them are started and
+                     then waited for, as DistributedDataParallel does with its buckets
 
-Out of place, which torch does not have, is a copy and a call, as in a program that needs it.
+torch has no out-of-place call, so it is a copy and a call, as in a program that needs it.
 """
 
 import ctypes
@@ -58,7 +58,7 @@ def main():
     core.bench_open.restype = ctypes.c_void_p
     core.bench_measure.argtypes = [ctypes.c_void_p, PREPARE, CALL]
     arguments = (ctypes.c_char_p * len(sys.argv))(*[word.encode() for word in sys.argv])
-    # Binds to a core, and so do the threads that gloo makes.
+    # Binds this process to a core, and with it the threads of gloo.
     session = core.bench_open(len(sys.argv), arguments)
 
     torch.distributed.init_process_group("gloo", init_method="file://" + words["store"],

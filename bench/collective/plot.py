@@ -1,11 +1,11 @@
-"""Time over size as an SVG, both axes logarithmic. Lines that end are measured no further."""
+"""Draws time over size as an SVG, both axes logarithmic. Lines end with their last measured size."""
 
 import math
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 860, 520
 LEFT, RIGHT, TOP, BOTTOM = 74, 200, 40, 56
-# Told apart also without red and green (Okabe and Ito), and by their dashes.
+# Distinguishable without red and green (Okabe and Ito), and by their dashes.
 STYLES = [("#0072b2", ""), ("#d55e00", ""), ("#009e73", "6 3"), ("#cc79a7", "6 3"),
           ("#e69f00", "2 3"), ("#56b4e9", "2 3"), ("#555555", "8 3 2 3"), ("#999933", "1 2")]
 

@@ -19,7 +19,7 @@ std::uint64_t run_queue_wait() {
   // "time on a core, time waiting for one, time slices"
   static const int file = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
   char text[128] = {};
-  // A kernel without it: nothing is known, nothing is dropped.
+  // Without this file the waiting time is unknown, and no sample is dropped.
   if (file < 0 || pread(file, text, sizeof text - 1, 0) <= 0) return 0;
   char* second = nullptr;
   std::strtoull(text, &second, 10);

@@ -5,8 +5,8 @@ namespace {
 
 using Tensors = std::vector<std::uint64_t>;
 
-// // A convolution without bias, and the weight and bias of the batch normalisation behind it. Of
-// the smallest tensors, which have 64 elements, the first 11 are left out.
+// A convolution without bias, and the weight and bias of the batch normalisation after it. Of the
+// smallest tensors, which have 64 elements, the first 11 are left out.
 void add_convolution(Tensors& tensors, std::uint64_t from, std::uint64_t to, std::uint64_t width,
                      int& left_out) {
   tensors.push_back(from * to * width * width);
@@ -32,7 +32,7 @@ std::vector<std::uint64_t> resnet50_tensors() {
       add_convolution(tensors, channels, inner, 1, left_out);
       add_convolution(tensors, inner, inner, 3, left_out);
       add_convolution(tensors, inner, 4 * inner, 1, left_out);
-      // The way around the first block of each stage.
+      // The short cut of the first block of each stage.
       if (block == 0) add_convolution(tensors, channels, 4 * inner, 1, left_out);
       channels = 4 * inner;
     }

@@ -1,5 +1,5 @@
-// The gradients of ResNet-50 (He et al., "Deep residual learning for image recognition", 2015), as
-// far as their lengths go.
+// The lengths of the gradients of ResNet-50 (He et al., "Deep residual learning for image
+// recognition", 2015).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace bench {
 
-/// Elements of each of the 148 largest tensors of the network without its classifier, in the order
-/// in which the forward pass meets them: 94 MB of float32.
+/// The number of elements of each of the 148 largest tensors of the network without its classifier,
+/// in the order of the forward pass: 94 MB of float32.
 std::vector<std::uint64_t> resnet50_tensors();
 
 }  // namespace bench

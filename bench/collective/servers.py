@@ -1,7 +1,6 @@
-"""Push and pull of a parameter server against plain gRPC streaming: the same bytes in the same
-direction, in messages of the same size, over TLS with the same certificates, in turns. Plain gRPC
-lays the bytes down and does nothing with them; a push to the server is checked for NaN and applied,
-and a pull is of parameters that others may change meanwhile."""
+"""Push and pull of a parameter server, compared with plain gRPC streaming: the same bytes in the same direction, in
+messages of the same size, over TLS with the same certificates, in turns. Plain gRPC only copies the bytes. The
+server also checks a push for NaN and applies it, and returns parameters that other workers may change meanwhile."""
 
 import secrets
 import statistics
@@ -15,7 +14,7 @@ SIZES = [MIB, 16 * MIB, 128 * MIB]
 QUICK_SIZES = [16 * MIB]
 PROGRAMS = {"ours": "ours_server", "plain gRPC": "peer_grpc"}
 DIRECTIONS = ["push", "pull"]
-AIM = 0.8  # of plain gRPC's bandwidth
+AIM = 0.8  # share of plain gRPC's bandwidth
 
 
 def start(program, sizes):
@@ -27,7 +26,7 @@ def start(program, sizes):
 
 
 def measure(bench, progress):
-    """Returns what shows the table."""
+    """Returns a function that prints the table."""
     sizes = QUICK_SIZES if bench.options.quick else SIZES
     samples = {}  # (subject, direction, bytes) -> microseconds
 

@@ -1,6 +1,6 @@
-"""The digits example under both strategies: ring all-reduce and one parameter server, with 1, 2 and 4
-workers, in turns. Its clock starts when all have come, and counts the tests that it makes after each
-epoch; a parameter server is a process more on the same cores."""
+"""The digits example with both strategies: ring all-reduce and one parameter server, with 1, 2 and 4 workers, in turns.
+Its clock starts when all processes have joined, and includes the tests after each epoch. A parameter server is one
+more process on the same cores."""
 
 import json
 import secrets
@@ -45,7 +45,7 @@ START = dict(zip(STRATEGIES, (ring, parameter_server)))
 
 
 def measure(bench, progress):
-    """Returns what shows the table and, where a file was asked for, draws the chart."""
+    """Returns a function that prints the table and, if a file was given, draws the chart."""
     epochs = QUICK_EPOCHS if bench.options.quick else EPOCHS
     flags = ["--epochs", str(epochs), "--output", "json"]
     runs = {(strategy, workers): [] for workers in WORKERS for strategy in STRATEGIES}
@@ -78,7 +78,7 @@ def speed(rows):
 
 
 def time_to(rows, accuracy):
-    """Seconds until a test was that good, or None."""
+    """The seconds until a test reached this accuracy, or None."""
     return next((row["seconds"] for row in rows if row["test_accuracy"] >= accuracy), None)
 
 
@@ -102,7 +102,7 @@ def spread(values, digits):
 
 
 def curves(runs):
-    """(strategy, workers) -> [(seconds, accuracy), ...]: of each epoch the medians of all runs."""
+    """(strategy, workers) -> [(seconds, accuracy), ...]: the medians of all runs for each epoch."""
     lines = {}
     for key, found in runs.items():
         by_epoch = {}

@@ -6,10 +6,10 @@ from plot import STYLES, circle, grid_line, text
 
 WIDTH, HEIGHT = 960, 420
 TOP, BOTTOM = 64, 56
-# Where the two halves begin and end.
+# The left and right edges of the two halves.
 LINES = (64, 560)
 BARS = (640, 940)
-LOWEST = 0.5  # accuracy: below it no line says anything
+LOWEST = 0.5  # accuracy at the lower edge of the chart
 DASHES = {"ring": "", "parameter server": "6 3"}
 
 
@@ -18,7 +18,7 @@ def colour_of(workers):
 
 
 def down(share):
-    """From a share of the height, from below."""
+    """The y coordinate of a share of the height, measured from below."""
     return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 

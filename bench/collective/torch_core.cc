@@ -1,6 +1,6 @@
-// The common loop as a shared library, for peer_torch.py: it prepares and calls from Python, the
-// loop, the clock and the verification are the same as everyone's. Entering Python costs a call one
-// or two microseconds.
+// The common loop as a shared library, for peer_torch.py. Preparation and calls come from Python;
+// the loop, the clock and the verification are the same as for all other subjects. Entering Python
+// takes one or two microseconds per call.
 #include <memory>
 
 #include "core.h"
@@ -15,7 +15,7 @@ struct BenchSession {
   bench::Page page;
 };
 
-/// Never destroyed: the process ends with it.
+/// Never destroyed, since the process ends with it.
 BenchSession* bench_open(int argc, char** argv) {
   const bench::Plan plan = bench::plan_from(bench::Arguments(argc, argv));
   return new BenchSession{plan, bench::Page(plan.page, plan.rank, plan.ranks, plan.cores)};

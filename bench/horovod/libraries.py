@@ -1,4 +1,4 @@
-"""Ours, Horovod and torch.distributed behind one face. Each process of a run imports one of them."""
+"""Our library, Horovod and torch.distributed behind one interface. Each process of a run imports one of them."""
 
 import os
 
@@ -6,7 +6,7 @@ import torch
 
 
 class Hvd:
-    """muster.torch, or Horovod: the same calls."""
+    """muster.torch or Horovod, which have the same calls."""
 
     def __init__(self, module):
         self.hvd = module
@@ -36,7 +36,7 @@ class Hvd:
             self.hvd.synchronize(handle)
 
     def distributed(self, model, optimizer):
-        """The model and the optimizer of a data-parallel training."""
+        """Returns the model and the optimizer of a data-parallel training."""
         self.hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         return model, self.hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 

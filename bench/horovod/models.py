@@ -1,6 +1,6 @@
-"""The networks of the benchmark, and the gradients of a third: Debian has no torchvision.
+"""The networks of the benchmark, and the gradients of a third network, since Debian has no torchvision.
 
-He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition (2015): ResNet-18 as for ImageNet, ResNet-20 as for
+He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition (2015): ResNet-18 for ImageNet, ResNet-20 for
 CIFAR-10.
 """
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 class Block(nn.Module):
-    """Two convolutions and a way around them."""
+    """Two convolutions and a short cut around them."""
 
     def __init__(self, channels, out, stride):
         super().__init__()

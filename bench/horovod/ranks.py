@@ -1,6 +1,6 @@
-"""What every rank of the benchmark runs:  ranks.py LIBRARY PART FILE [WORDS...]
+"""The program of every rank of the benchmark:  ranks.py LIBRARY PART FILE [WORDS...]
 
-Rank 0 writes what it measured to FILE, as JSON. One thread a rank, as bench/horovod.py has told torch.
+Rank 0 writes its measurements to FILE, as JSON. Each rank has one thread, as bench/horovod.py has configured torch.
 """
 
 import json
@@ -12,7 +12,7 @@ import torch
 import models
 from libraries import library
 
-# Calls of one start, by bytes: enough for a median, and not minutes where a call takes a tenth of a second.
+# Calls per start, by bytes: enough for a median, without taking minutes if a call takes a tenth of a second.
 CALLS = {4: 300, 1 << 10: 300, 16 << 10: 300, 64 << 10: 300, 1 << 20: 60, 4 << 20: 30, 25 << 20: 12, 100 << 20: 8}
 WARM_UP = 3
 
@@ -29,16 +29,16 @@ def checked(tensor, value, what):
 
 
 def operations(lib):
-    """Blocking all-reduces in place, of one name a size; and all gradients of a network at once."""
+    """Blocking all-reduces in place, with one name per size, and all gradients of a network at once."""
     took = {}
     ranks_sum = lib.size() * (lib.size() + 1) // 2
     for size, calls in CALLS.items():
         tensor = torch.full((size // 4,), float(lib.rank() + 1))
         lib.reduce(tensor, f"reduce.{size}")
         checked(tensor, ranks_sum, f"{size} bytes")
-        # Sums of nothing stay what they are, however often.
+        # Sums of zeros stay zeros, however often.
         tensor.zero_()
-        # As many as are measured: a library's first pass over its own buffers takes their pages from the system.
+        # The warm-up has as many calls as the measurement: at first a library gets pages of buffers from the system.
         for _ in range(calls):
             lib.reduce(tensor, f"reduce.{size}")
         lib.barrier()
@@ -60,7 +60,7 @@ def operations(lib):
 
 
 class Training:
-    """One model, its optimizer and a batch of made-up images, the same on every rank but for the images."""
+    """A model, its optimizer and a batch of synthetic images. Only the images differ between the ranks."""
 
     def __init__(self, model, images, classes, rank, lib=None):
         torch.manual_seed(1)
@@ -80,7 +80,7 @@ class Training:
 
 
 def resnet18(lib, batch="8", steps="2", blocks="4"):
-    """Images a second of all ranks together, of each block of steps."""
+    """Images per second of all ranks together, for each block of steps."""
     training = Training(models.resnet18, (int(batch), 3, 224, 224), 1000, lib.rank(), lib)
     training.steps(2)
     rates = []
@@ -92,8 +92,8 @@ def resnet18(lib, batch="8", steps="2", blocks="4"):
 
 
 def resnet20(lib, batch="8", steps="20", blocks="10"):
-    """Seconds of a step, alone and together in turn: both ranks compute at the same time in either case, and both are
-    waited for, so that what differs is the communication."""
+    """Seconds per step, alone and together in turn. In either case both ranks compute at the same time and wait for
+    each other, so that the difference is the communication."""
     shape = (int(batch), 3, 32, 32)
     alone = Training(models.resnet20, shape, 10, lib.rank())
     together = Training(models.resnet20, shape, 10, lib.rank(), lib)
@@ -109,10 +109,10 @@ def resnet20(lib, batch="8", steps="20", blocks="10"):
 
 
 def idle(lib, length="5"):
-    """Percent of a core that an initialised process uses while it does nothing, its threads included."""
+    """The percentage of a core that an initialised process uses while it does nothing, including its threads."""
     lib.barrier()
     before, start = time.process_time(), time.monotonic()
-    time.sleep(float(length))  # the nothing that is measured
+    time.sleep(float(length))  # the measured idle time
     return {"percent": 100 * (time.process_time() - before) / (time.monotonic() - start)}
 
 

@@ -1,4 +1,4 @@
-"""What is compared, and how the two ranks of each are started. A run that fails is noted and left out of the table."""
+"""The subjects of the comparison, and how their two ranks are started. A failed run is noted and left out."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from measure import BUILD
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = pathlib.Path(__file__).parent / "ranks.py"
-# Debian's, which has Debian's PyTorch; Horovod was compiled against that one.
+# Debian's Python, which has Debian's PyTorch, for which Horovod was compiled.
 PYTHON = os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
 HOROVOD = pathlib.Path(os.environ.get("HOROVOD_ENVIRONMENT", ROOT / "build" / "horovod")) / "bin"
 COUNT = 2
@@ -22,7 +22,7 @@ class Failed(Exception):
 
 
 def plain_environment():
-    """That of this process without other jobs in it; one thread a rank."""
+    """The environment of this process without variables of other jobs, with one thread per rank."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("MUSTER_", "HOROVOD_", "OMPI_", "PMI", "SLURM_"))}
     return dict(kept, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
@@ -50,18 +50,18 @@ class Horovod:
         return [str(HOROVOD / "horovodrun"), "-np", str(COUNT), *self.options]
 
     def environment(self, folder):
-        # Its mpirun.
+        # Variables for its mpirun.
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **self.settings,
                 "PATH": f"{HOROVOD}:{os.environ['PATH']}"}
 
 
 class Gloo:
-    """torch.distributed, by torchrun's variables and a file."""
+    """torch.distributed, with torchrun's variables and a file."""
 
     package, python = "gloo", PYTHON
 
     def launcher(self):
-        # All that a launcher of two processes on one host has to do.
+        # The complete work of a launcher of two processes on one host.
         starts = "; ".join(f'RANK={rank} WORLD_SIZE={COUNT} "$@" & p{rank}=$!' for rank in range(COUNT))
         waits = " && ".join(f"wait $p{rank}" for rank in range(COUNT))
         return ["sh", "-c", f"{starts}; {waits}", "sh"]
@@ -83,7 +83,7 @@ SUBJECTS = {
 
 
 def started(subject, command, folder, patience):
-    """Runs `command` on the ranks of a subject. Returns its output; ends all that it started where it fails."""
+    """Runs `command` on the ranks of a subject. Returns its output. Ends all processes that it started if it fails."""
     environment = {**plain_environment(), **subject.environment(folder)}
     with subprocess.Popen([*subject.launcher(), *command], env=environment, cwd=folder, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -99,11 +99,11 @@ def started(subject, command, folder, patience):
 
 
 def measured(subject, part, *words, patience=300):
-    """What rank 0 of a subject found in one part of ranks.py."""
+    """The measurements of rank 0 of a subject in one part of ranks.py."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         path = pathlib.Path(folder) / "found.json"
         output = started(subject, [subject.python, str(RANKS), subject.package, part, str(path), *words], folder,
                          patience)
         if not path.exists():
-            raise Failed("rank 0 found nothing: " + " | ".join(output.strip().splitlines()[-3:]))
+            raise Failed("rank 0 wrote no measurements: " + " | ".join(output.strip().splitlines()[-3:]))
         return json.loads(path.read_text())

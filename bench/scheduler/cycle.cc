@@ -1,10 +1,10 @@
-// One scheduler with a large cluster and a long queue: how long a full plan takes, and then how
-// long one that follows the end of a single job.
+// One scheduler with a large cluster and a long queue: measures a full plan, and then plans that
+// follow the end of a single job.
 //
 //   cycle NODES GANGS PROJECTS EVENTS     10000 100000 200 1000
 //
-// Gangs of 1 to 64 GPUs, drawn from a fixed seed: to 8 GPUs in one task, beyond that in tasks of 8.
-// They ask for some nine times what there is, so nearly all of them wait. Nothing but the scheduler
+// Gangs of 1 to 64 GPUs, drawn from a fixed seed: up to 8 GPUs in one task, more in tasks of 8.
+// They request about nine times the existing GPUs, so nearly all of them wait. Only the scheduler
 // runs here: no store, no tasks.
 #include <algorithm>
 #include <chrono>
@@ -81,10 +81,10 @@ void fill(Scheduler& scheduler, int nodes, int gangs, int projects) {
   }
 }
 
-/// What runs, as far as plans have said so.
+/// The running gangs, according to the plans.
 class Running {
  public:
-  /// The number of gangs that the plan started.
+  /// Returns the number of gangs that the plan started.
   int take(Scheduler& scheduler, const Plan& plan) {
     for (const Eviction& eviction : plan.evictions) {
       std::erase(ids_, eviction.id);
@@ -95,7 +95,7 @@ class Running {
     return static_cast<int>(plan.starts.size());
   }
 
-  /// One of them, which no longer counts as running.
+  /// Removes and returns a random running gang.
   std::string draw(std::mt19937& random) {
     std::uniform_int_distribution<size_t> any(0, ids_.size() - 1);
     std::swap(ids_[any(random)], ids_.back());
@@ -112,8 +112,8 @@ class Running {
   int evictions_ = 0;
 };
 
-/// Plans again until nothing moves any more: the first plan fills the cluster, the next ones even
-/// out what that left unfair. How many plans that took.
+/// Plans again until no gang moves: the first plan fills the cluster, the next ones correct its
+/// unfairness. Returns the number of plans.
 int settle(Scheduler& scheduler, Running& running, Time& now) {
   constexpr int kMost = 10'000;
   for (int plans = 1; plans < kMost; ++plans) {

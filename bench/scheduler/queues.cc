@@ -3,11 +3,11 @@
 //
 //   queues baseline|large FOLDER [at-once] [protected]
 //
-// Jobs come as the generator says, or all together; where they are protected, none is evicted
-// before it has run for a second, which is as long as the longest takes. Slots are GPUs: a cohort
-// is a project that deserves and is limited to its slots, a queue a project below it with its quota
-// and limit. The nodes have twice as many GPUs as there are slots, in nodes of 64, so that what is
-// scarce is quota, as it is there, and not a place for 20 slots in one piece.
+// Jobs arrive at the generator's times, or all together. If they are protected, no job is evicted
+// before it has run for a second, which is as long as the longest job takes. Slots are GPUs. A
+// cohort is a project whose quota and limit are its slots; a queue is a project below it with its
+// own quota and limit. The nodes, of 64 GPUs each, have twice as many GPUs as there are slots, so
+// that quota is scarce, as in Kueue, and not a place for 20 slots in one piece.
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -31,7 +31,7 @@ using std::chrono::steady_clock;
 
 constexpr int kGpusPerNode = 64;
 constexpr milliseconds kProtection{1000};
-constexpr milliseconds kForbearance{1000};  // what `muster server` does unless it is told otherwise
+constexpr milliseconds kForbearance{1000};  // the default of `muster server`
 
 struct Mode {
   bool at_once = false;
@@ -79,19 +79,19 @@ job::JobSpec spec_of(const Arrival& arrival) {
   spec.command = {"sleep", std::to_string(arrival.of->duration.count())};
   spec.resources.gpus = arrival.of->slots;
   spec.scheduling.priority = arrival.of->priority;
-  spec.scheduling.preemptible = true;  // whatever its priority, as upstream
+  spec.scheduling.preemptible = true;  // at any priority, as upstream
   spec.folder = "/";
   return spec;
 }
 
-/// What happens to the jobs, and when. A job may be admitted in the turn of the loop in which it is
-/// submitted, before the submitter hears of it.
+/// The events of the jobs, with their times. A job may be admitted in the turn of the loop in which
+/// it is submitted, before the submitter receives the answer.
 class Log {
  public:
   struct Job {
     const WorkloadClass* of = nullptr;
     steady_clock::time_point came;
-    steady_clock::time_point admitted;  ///< last
+    steady_clock::time_point admitted;  ///< the last time
     bool runs = false;
     bool done = false;
   };
@@ -149,7 +149,7 @@ class Log {
     return job.of->slots * seconds(steady_clock::now() - job.admitted);
   }
 
-  /// From submission to the admission that led to the end, in seconds, by class.
+  /// The mean time from submission to the admission that led to the end, in seconds, by class.
   std::map<std::string, double> mean_waits() const {
     std::map<std::string, std::pair<double, int>> sums;
     for (const auto& [id, job] : jobs_) {
@@ -172,7 +172,7 @@ class Log {
   steady_clock::time_point last_end_;
 };
 
-/// Submits what is due, and asks to be called again when more is.
+/// Submits the jobs that are due, and schedules the next call.
 class Generator {
  public:
   Generator(base::EventLoop& loop, control::Controller& controller, Log& log,
@@ -184,7 +184,7 @@ class Generator {
     submit_due();
   }
   steady_clock::time_point begun() const { return begin_; }
-  /// A submission that was refused, in words; empty: none.
+  /// The error of a refused submission; empty if there is none.
   const std::string& fault() const { return fault_; }
 
  private:
@@ -247,7 +247,7 @@ int measure_queues(const Workload& workload, const std::filesystem::path& folder
   if (mode.at_once)
     for (Arrival& arrival : arrivals) arrival.at = milliseconds(0);
   Generator generator(loop, controller, log, std::move(arrivals));
-  // The last end has to be committed, too, before this counts as done.
+  // Waits until the last end is committed, too.
   base::EventLoop::Interest poll;
   std::function<void()> leave_when_idle = [&] {
     if (log.ends() == workload.jobs() && controller.idle()) loop.stop();

@@ -67,7 +67,7 @@ std::shared_ptr<void> kept(std::function<void()> callback) {
 
 base::Error nothing_to_get_into(const std::string& task) {
   return {.code = base::ErrorCode::kRefused,
-          .what = "'" + task + "' is simulated: there is nothing to get into"};
+          .what = "'" + task + "' is simulated and runs no program"};
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void SimulatedEngine::stop(const engine::GangId& gang, const std::vector<std::st
   for (const std::string& task : tasks) {
     const auto running = found->second.find(task);
     if (running == found->second.end()) continue;
-    running->second.reset();  // its time is over before its end came
+    running->second.reset();  // its timer has ended before the end was reported
     loop_.post([this, gang, task] {
       if (on_stop) on_stop(gang.job_id);
       end(gang, task, {.signal = kTerminated, .stopped = true});

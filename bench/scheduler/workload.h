@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 struct WorkloadClass {
   std::string_view name;
   int count;              ///< in each queue
-  milliseconds interval;  ///< the first comes after one of it
+  milliseconds interval;  ///< the first job arrives after one interval
   milliseconds duration;
   int slots;
   int priority;
@@ -43,7 +43,7 @@ struct Workload {
 Workload baseline();
 Workload large_scale();
 
-/// One job that is to come.
+/// A future job.
 struct Arrival {
   milliseconds at{0};
   int cohort = 0;
@@ -52,7 +52,7 @@ struct Arrival {
   int number = 0;
 };
 
-/// All of them in the order in which they come; `workload` must outlive them.
+/// All jobs in the order of their arrival. `workload` must outlive them.
 std::vector<Arrival> arrivals_of(const Workload& workload);
 
 std::string cohort_name(int cohort);
@@ -71,9 +71,9 @@ class SimulatedEngine : public engine::Engine {
   SimulatedEngine(base::EventLoop& loop, std::vector<engine::Node> nodes)
       : loop_(loop), nodes_(std::move(nodes)) {}
 
-  Seen on_start;  ///< a job's tasks were handed over to run
-  Seen on_end;    ///< they ran to their end
-  Seen on_stop;   ///< they were stopped before
+  Seen on_start;  ///< the tasks of a job were started
+  Seen on_end;    ///< they ended by themselves
+  Seen on_stop;   ///< they were stopped before their end
 
   std::vector<engine::Node> nodes() override { return nodes_; }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed) override;
@@ -123,7 +123,7 @@ class SimulatedEngine : public engine::Engine {
   base::EventLoop& loop_;
   std::vector<engine::Node> nodes_;
   Listener listener_;
-  /// By job and attempt, then by task.
+  /// The ends of running tasks, by job and attempt, then by task.
   std::map<engine::GangId, std::map<std::string, base::EventLoop::Interest>> running_;
 };
 

@@ -1,6 +1,6 @@
-// How many jobs a second a store takes, changes, gives back and forgets, by the size of a batch;
-// each commit is on disk before the next begins. A folder stands for SQLite in it; a URL
-// (postgres://...) for an empty schema of PostgreSQL.
+// Measures how many jobs per second a store inserts, changes, loads and deletes, by the size of a
+// batch. Each commit is on disk before the next begins. A folder selects SQLite in it; a URL
+// (postgres://...) selects an empty schema of PostgreSQL.
 //
 //   bench_store FOLDER|URL [JOBS [JOBS_A_COMMIT]]
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ using muster::store::Batch;
 using muster::store::Store;
 using Clock = std::chrono::steady_clock;
 
-/// A small job as most are: a short command, a few variables, one task, a few events.
+/// A small job, as most jobs are: a short command, a few variables, one task, a few events.
 Job small_job(size_t number) {
   const muster::base::Time now(std::chrono::nanoseconds(1'700'000'000'123'456'789));
   Job job{
@@ -53,7 +53,7 @@ void report(const char* what, Clock::time_point start, size_t jobs, size_t commi
   std::printf("\n");
 }
 
-/// Commits all jobs in batches; `fill` says what happens to each.
+/// Commits all jobs in batches; `fill` adds the change of each job.
 template <class Fill>
 void commit_all(Store& store, std::vector<Job>& jobs, size_t size, const char* what, Fill fill) {
   const auto start = Clock::now();
@@ -94,7 +94,7 @@ muster::base::Result<std::unique_ptr<Store>> open_empty(const std::string& place
   if (muster::store::is_postgres_url(place)) {
     MUSTER_TRY(auto store, muster::store::PostgresStore::open(place, "."));
     MUSTER_TRY(const bool leads, store->try_to_lead("bench"));
-    if (!leads) std::fprintf(stderr, "bench_store: another server leads there\n");
+    if (!leads) std::fprintf(stderr, "bench_store: another server is the leader there\n");
     return std::unique_ptr<Store>(std::move(store));
   }
   const std::filesystem::path file = std::filesystem::path(place) / "bench.db";

@@ -1,10 +1,10 @@
-// all_reduce of two ranks over TCP on this host, beside what plain sockets move: each rank writes
-// and reads as many bytes as the all_reduce has to, both ways at once, over one connection.
+// Compares all_reduce of two ranks over TCP on this host with plain sockets: over one connection,
+// each rank sends and receives as many bytes as the all_reduce must, in both directions at once.
 //
 //   tcp_bench [algorithm [streams]]
 //
-// Two processes, one connection a stream on 127.0.0.1, medians. The buffers are written between the
-// calls.
+// The ranks are two processes, with one connection on 127.0.0.1 for each stream. Times are medians.
+// The buffers are written between the calls.
 #include <sched.h>
 #include <sys/wait.h>
 
@@ -34,7 +34,7 @@ Ends connect_pair() {
   return ends;
 }
 
-// The least that any all_reduce of two ranks can do: send `bytes` and receive as many.
+// The lower bound of any all_reduce of two ranks: sends `bytes` bytes and receives as many.
 void swap_plainly(const Descriptor& socket, std::vector<std::byte>& out,
                   std::vector<std::byte>& in) {
   std::size_t sent = 0;

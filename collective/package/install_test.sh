@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Whether what `cmake --install` puts down can be used from outside: by find_package, in C++ and C,
-# and by pkg-config. Leaves nothing behind.
+# Checks that an external project can use the files of `cmake --install`: with find_package, in C++ and C,
+# and with pkg-config. Leaves nothing behind.
 #
 #   install_test.sh BUILD_FOLDER CMAKE CXX CC
 set -euo pipefail
 
 build=${1:?} cmake=${2:?} cxx=${3:?} cc=${4:?}
 consumer=$(cd "$(dirname "${BASH_SOURCE[0]}")/consumer" && pwd)
-# The ranks meet by a file, in a folder that must be ours alone (mktemp makes it so).
+# The ranks meet by a file, in a folder that must be private (mktemp makes it so).
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -20,7 +20,7 @@ quietly() {
   "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "failed: $*"; }
 }
 
-# Two ranks of a program. None outlives the other by more than its own timeout.
+# Runs two ranks of a program. Neither outlives the other by more than its own timeout.
 run_two() {
   local first
   "$1" 0 "$work/meet-$2" &
@@ -50,7 +50,7 @@ read -ra flags < <(pkg-config --cflags --libs muster-collective-cxx)
 quietly "$cxx" -std=c++20 -o "$work/by_pkg_config_cxx" "$consumer/consumer.cc" "${flags[@]}"
 run_two "$work/by_pkg_config_cxx" pkg_config_cxx
 
-# Only the C interface comes out of the shared library.
+# The shared library exports only the C interface.
 foreign=$(nm -D --defined-only "$library"/libmuster_collective.so |
   awk '{print $3}' | grep -vE '^(muster_|MUSTER_COLLECTIVE_0)' || true)
 [[ -z $foreign ]] || fail "the shared library also exports: $foreign"

@@ -33,7 +33,7 @@ std::vector<Options> world_of(int size, std::chrono::milliseconds timeout, Place
                      .timeout = timeout,
                      .arena_bytes = std::uint64_t{64} << 20});
   }
-  // A world of one meets nobody and would not take the listener over.
+  // A world of one rank has no rendezvous, and would not take over the listener.
   if (size > 1) world[0].listener = listener->release();
   return world;
 }

@@ -1,5 +1,5 @@
-// Buffers and values that are seldom seen in tests and often in life, on two ranks that share
-// memory or speak TCP, and worlds of more ranks than cores.
+// Buffers and values that are rare in tests and common in practice, on two ranks that share memory
+// or use TCP, and worlds of more ranks than cores.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/spawn_ranks.h>
 
@@ -18,7 +18,7 @@ namespace {
 using testing::Placement;
 using testing::spawn_ranks;
 
-// Floats of every width, in and out of their bits.
+// Converts floats of every width to their bits and back.
 template <typename T>
 T narrowed(float value) {
   return static_cast<T>(value);
@@ -42,7 +42,8 @@ template <typename T>
 class Values {
  public:
   Values(std::size_t count, std::size_t offset) : bytes_(count * sizeof(T) + offset + 1) {
-    // As aligned as can be, so that `offset` is what it says.
+    // The memory has the largest alignment, so that `offset` alone determines the alignment of the
+    // values.
     const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
     EXPECT_EQ(address % alignof(std::max_align_t), 0u);
     first_ = offset;
@@ -90,7 +91,7 @@ float small_whole(int rank, std::size_t i) {
   return static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 3) % 13) - 6;
 }
 
-// Where the ranks' buffers lie differs, as do those of one rank.
+// The offsets of buffers differ between the ranks, and between the buffers of a rank.
 template <typename T>
 void expect_sum_at(Communicator& world, std::size_t count, std::size_t offset, bool in_place) {
   const auto rank = static_cast<std::size_t>(world.rank());
@@ -111,7 +112,7 @@ void expect_sum_at(Communicator& world, std::size_t count, std::size_t offset, b
 TEST_P(TwoRanks, ReduceBuffersThatAreNotAligned) {
   spawn([](Communicator& world) {
     for (std::size_t offset = 1; offset < 8; ++offset) {
-      // In the entries of a call, in one step, in slices and chunks.
+      // Sizes for the entries of a call, for one step, and for slices and chunks.
       for (const std::size_t count : {1, 61, 1009, 30'011, 300'007}) {
         const bool in_place = (offset + count / 2) % 2 == 0;
         expect_sum_at<float>(world, count, offset, in_place);
@@ -143,7 +144,7 @@ TEST_P(TwoRanks, GatherAndBroadcastBuffersThatAreNotAligned) {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// One rank is healthy; the other's values have, at every other place, something that is no number.
+// One rank has normal values; every other value of the other rank is a NaN or an infinity.
 float healthy(std::size_t i) {
   return static_cast<float>(i % 3 + 1);
 }
@@ -177,7 +178,7 @@ void expect_sickness_to_show(Communicator& world, std::size_t count, ReduceOp op
   }
 }
 
-TEST_P(TwoRanks, DoNotHideTheNansAndInfinitiesOfOne) {
+TEST_P(TwoRanks, DoNotHideTheNansAndInfinitiesOfOneRank) {
   spawn([](Communicator& world) {
     for (const ReduceOp op :
          {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct}) {
@@ -192,7 +193,7 @@ TEST_P(TwoRanks, DoNotHideTheNansAndInfinitiesOfOne) {
   });
 }
 
-TEST_P(TwoRanks, GetANanFromAdasumWhereOneHasIt) {
+TEST_P(TwoRanks, GetANanFromAdasumIfOneRankHasANan) {
   spawn([](Communicator& world) {
     std::vector<float> values(1009, 1);
     if (world.rank() == 1) values[500] = kNan;
@@ -201,7 +202,7 @@ TEST_P(TwoRanks, GetANanFromAdasumWhereOneHasIt) {
   });
 }
 
-// Infinities that meet, on both ranks.
+// Infinities of both signs, on both ranks.
 TEST_P(TwoRanks, AddInfinitiesOfBothSignsToANan) {
   spawn([](Communicator& world) {
     for (const std::size_t count : {3, 1009, 100'003}) {
@@ -212,7 +213,7 @@ TEST_P(TwoRanks, AddInfinitiesOfBothSignsToANan) {
   });
 }
 
-// 1 to 16 ranks on however few cores there are.
+// 1 to 16 ranks on any number of cores.
 class ManyRanks : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Of, ManyRanks, ::testing::Range(1, 17));

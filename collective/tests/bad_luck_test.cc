@@ -1,5 +1,5 @@
-// Worlds that come and go by the thousand, that are killed, that strangers call at, and that run on
-// other processors.
+// Thousands of worlds in a row, worlds that are killed, worlds that strangers connect to, and
+// worlds on other processors.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <muster/collective/testing/leaks.h>
@@ -37,7 +37,7 @@ using testing::world_of;
 
 // --- leaks
 
-// A sanitizer makes worlds slow, and maps memory of its own as it goes.
+// A sanitizer makes worlds slow, and maps memory of its own at run time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #else
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Leaks,
                          });
 
 TEST_P(Leaks, DoNotAriseInAThousandWorlds) {
-  // The ranks are two threads that stay: what a thread leaves in malloc is none of ours.
+  // The ranks are two threads that stay: memory that malloc keeps for each thread does not count.
   const auto live = [&](int worlds) {
     std::vector<std::vector<Options>> options;
     for (int i = 0; i < worlds; ++i) {
@@ -88,7 +88,7 @@ TEST_P(Leaks, DoNotAriseInAThousandWorlds) {
       }
     });
   };
-  // The first may load what stays: random numbers, the name service.
+  // The first worlds may load modules that stay: random numbers, the name service.
   live(20);
   const std::ptrdiff_t descriptors = entries_in("/proc/self/fd");
   const std::ptrdiff_t threads = threads_once_they_are(1);
@@ -101,7 +101,7 @@ TEST_P(Leaks, DoNotAriseInAThousandWorlds) {
 
 // --- ranks that are killed
 
-// A folder that goes away with all that is in it.
+// A folder that is removed with everything in it.
 class Folder {
  public:
   Folder() {
@@ -119,8 +119,8 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// As srun would start it, with a runtime folder of its own. Says a byte into `done` after its first
-// call and goes on for as long as it lives.
+// A rank as srun would start it, with a runtime folder of its own. Writes a byte to `done` after
+// its first call, and continues until it is killed.
 [[noreturn]] void run_rank(int rank, int size, const std::filesystem::path& folder, int done) {
   const std::map<std::string, std::string> environment = {{"SLURM_PROCID", std::to_string(rank)},
                                                           {"SLURM_NTASKS", std::to_string(size)},
@@ -140,7 +140,7 @@ class Folder {
   ::_exit(1);
 }
 
-// What a process has mapped or open below /dev/shm.
+// The files below /dev/shm that a process has mapped or open.
 std::vector<std::string> files_in_dev_shm(pid_t process) {
   const std::filesystem::path root = "/proc/" + std::to_string(process);
   std::vector<std::string> found;
@@ -167,7 +167,8 @@ TEST(KillingAllRanks, InTheMiddleOfAnAllReduceLeavesNoFileBehind) {
     ASSERT_GE(child, 0);
     if (child == 0) run_rank(rank, kRanks, folder.path(), pipe[1]);
     ranks.push_back(child);
-    // A group of their own, so that one signal is for all: none lives to see another die.
+    // A process group of their own, so that one signal reaches all: no rank lives to see another
+    // die.
     ASSERT_EQ(::setpgid(child, ranks.front()), 0);
   }
   ::close(pipe[1]);
@@ -175,11 +176,11 @@ TEST(KillingAllRanks, InTheMiddleOfAnAllReduceLeavesNoFileBehind) {
     pollfd entry = {pipe[0], POLLIN, 0};
     char byte = 0;
     EXPECT_EQ(::poll(&entry, 1, static_cast<int>(testing::kPatience.count())), 1);
-    EXPECT_EQ(::read(pipe[0], &byte, 1), 1) << "a rank did not get through its first call";
+    EXPECT_EQ(::read(pipe[0], &byte, 1), 1) << "a rank did not finish its first call";
   }
   ::close(pipe[0]);
 
-  // What they share has no name while they work, so none can stay.
+  // The shared memory has no name while the ranks work, so no file can remain.
   for (const pid_t rank : ranks) {
     EXPECT_EQ(files_in_dev_shm(rank), std::vector<std::string>());
   }
@@ -187,7 +188,7 @@ TEST(KillingAllRanks, InTheMiddleOfAnAllReduceLeavesNoFileBehind) {
   for (const pid_t rank : ranks) {
     int status = 0;
     ::waitpid(rank, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status)) << "it had ended before";
+    EXPECT_TRUE(WIFSIGNALED(status)) << "the rank had ended before";
   }
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "muster-collective"));
   EXPECT_EQ(entries_in(folder.path() / "muster-collective"), 0);
@@ -195,7 +196,7 @@ TEST(KillingAllRanks, InTheMiddleOfAnAllReduceLeavesNoFileBehind) {
 
 // --- strangers at the rendezvous
 
-TEST(AWrongKey, IsToldAtOnceAndKeepsNobodyOut) {
+TEST(AWrongKey, IsReportedAtOnceAndKeepsNoRankOut) {
   const std::vector<Options> world = world_of(2);
   Options wrong = world[1];
   wrong.key = "ffffffffffffffffffffffffffffffff";
@@ -228,7 +229,7 @@ TEST(AWrongKey, OfRank0IsAnErrorOnEveryRank) {
   });
 }
 
-// A connection to the rendezvous that belongs to no rank; it may still be on its way.
+// A connection to the rendezvous that belongs to no rank. It may still be pending.
 class Stranger {
  public:
   explicit Stranger(const std::string& endpoint) {
@@ -241,7 +242,7 @@ class Stranger {
     EXPECT_GE(socket_, 0);
     sockaddr generic = {};
     std::memcpy(&generic, &address, sizeof generic);
-    // It is on its way, or the door has just been closed.
+    // The connection is pending, or the listener has just been closed.
     [[maybe_unused]] const int outcome = ::connect(socket_, &generic, sizeof generic);
   }
   ~Stranger() { ::close(socket_); }
@@ -256,20 +257,20 @@ class Stranger {
   int socket_;
 };
 
-TEST(AThousandStrangers, AtTheRendezvousKeepNobodyOut) {
+TEST(AThousandStrangers, AtTheRendezvousKeepNoRankOut) {
   const std::vector<Options> world = world_of(3);
   const std::string endpoint = world[0].rendezvous;
   const std::array<std::string, 4> greetings = {
       "GET / HTTP/1.1\r\n\r\n", std::string(5000, '\xff'), "MUSTERCO",
-      // As far as a stranger gets: an opening, and an introduction without the key.
+      // The most that a stranger can send: an opening, and an introduction without the key.
       std::string("MUSTERCO\2\0\1\0", 12) + std::string(1000, 'x')};
-  // They stay, and say nothing, or a little.
+  // These connections stay open, and send nothing, or a little.
   std::vector<std::unique_ptr<Stranger>> staying;
   for (std::size_t i = 0; i < 400; ++i) {
     staying.push_back(std::make_unique<Stranger>(endpoint));
     if (i % 2 == 1) staying.back()->say(greetings[i / 2 % greetings.size()]);
   }
-  // The others hang up, while the world gathers.
+  // The other connections are closed while the ranks join.
   std::atomic<int> joined = 0;
   std::atomic<int> hung_up = 0;
   on_threads(4, [&](int thread) {
@@ -281,7 +282,7 @@ TEST(AThousandStrangers, AtTheRendezvousKeepNobodyOut) {
       }
       return;
     }
-    // Rank 2 comes last, when many have come and gone.
+    // Rank 2 comes last, when many connections have come and gone.
     for (int seen = hung_up; thread == 2 && seen < 600; seen = hung_up) hung_up.wait(seen);
     Result<Communicator> communicator =
         Communicator::connect(world[static_cast<std::size_t>(thread)]);
@@ -300,7 +301,8 @@ std::uint64_t mixed(std::uint64_t hash, const void* data, std::size_t bytes) {
   return hash;
 }
 
-// Finite, of very different sizes: what is added in another order, or rounded once less, shows.
+// Finite values of very different magnitudes: another order of additions, or one rounding less,
+// changes the result.
 double varied_value(int rank, std::size_t i) {
   return std::exp(8 * std::sin(static_cast<double>(i) * (rank + 1))) * (i % 3 == 0 ? -1 : 1);
 }
@@ -321,7 +323,7 @@ std::uint64_t digest_of(Communicator& world, std::size_t count, const Reduction&
   return mixed(0xcbf29ce484222325U, values.data(), count * sizeof(T));
 }
 
-// The next test runs this one, each time as another processor would, and reads what it prints.
+// The next test runs this test in a process for each instruction set, and reads its output.
 TEST(InstructionSets, GiveTheSameBitsToEveryRank) {
   std::array<std::uint64_t, 3> digests = {};
   spawn_ranks(3, [&](Communicator& world) {

@@ -1,10 +1,10 @@
-// A buffer of more bytes than the memory should be asked for: one small file, mapped over and over.
+// A buffer of more bytes than the machine has memory: one small file, mapped many times.
 //
 //   file | file | ... | mark | file | ... | mark | rest
 //
-// All copies of the file are the same bytes, so what is put in or comes out has to have the file's
-// period. The marks, pages of their own in the middle and at the end, are what an offset that was
-// cut off to 31 or 32 bits cannot reach: they begin as zeros.
+// All copies of the file have the same bytes, so data that is written or read must have the file's
+// period. The marks are pages of their own in the middle and at the end, which an offset that is
+// truncated to 31 or 32 bits cannot reach. They are zeros at first.
 #pragma once
 
 #include <sys/mman.h>
@@ -40,10 +40,11 @@ class VastBuffer {
 
   std::byte* data() const { return data_; }
 
-  /// What all bytes are made of; the marks hide parts of it, but other copies show those.
+  /// One period of the content. The marks replace parts of some copies, but other copies contain
+  /// those parts.
   std::span<std::byte> period() const { return {data_ + kPeriod, kPeriod}; }
 
-  /// The marks, of which the last is cut off at the end of the buffer.
+  /// The marks. The last one is cut off at the end of the buffer.
   std::array<std::span<std::byte>, 4> marks() const {
     return {{{data_ + kMarks[0], kMark},
              {data_ + kMarks[1], kMark},
@@ -63,7 +64,7 @@ class VastBuffer {
     if (mapped == MAP_FAILED) throw_away();
     return static_cast<std::byte*>(mapped);
   }
-  [[noreturn]] static void throw_away() { throw std::runtime_error("no room for a vast buffer"); }
+  [[noreturn]] static void throw_away() { throw std::runtime_error("cannot map a vast buffer"); }
 
   std::byte* data_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Buffers of more bytes than 32 bits can count.
+// Buffers with more bytes than a 32-bit number can count.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/spawn_ranks.h>
 
@@ -51,7 +51,7 @@ class VastOn : public ::testing::TestWithParam<Placement> {
  protected:
   void SetUp() override {
 #ifdef MUSTER_IS_SANITIZED
-    GTEST_SKIP() << "a sanitizer's shadow of so much address space does not fit";
+    GTEST_SKIP() << "the sanitizer's shadow memory is too small for this address space";
 #endif
   }
 };

@@ -23,7 +23,7 @@ constexpr std::array kOperations = {
     std::pair{Operation::kBarrier, "barrier"},
 };
 
-// Options without a letter of their own.
+// Options without a short form.
 enum Long : int {
   kOp = 256,
   kReduction,
@@ -125,7 +125,7 @@ bool keep(const std::optional<T>& value, T& into) {
   return value.has_value();
 }
 
-// Takes one option; false where its argument makes no sense.
+// Reads one option. Returns false if its argument is invalid.
 bool take(int which, const std::string& value, BenchOptions& options) {
   switch (which) {
     case kOp:
@@ -166,7 +166,7 @@ std::string expected_of(int which) {
     case kType:
       return "a type (float32, float64, float16, bfloat16, int8 .. uint64, bool)";
     case kSizes:
-      return "MIN[:MAX[:FACTOR]] in bytes, as in 4:64M:4";
+      return "MIN[:MAX[:FACTOR]] in bytes, for example 4:64M:4";
     default:
       return "a whole number";
   }
@@ -184,17 +184,18 @@ const char* const kUsage =
     "  --reduction NAME    sum (default), average, min, max, product, adasum\n"
     "  --type NAME         float32 (default), float64, float16, bfloat16, int8 .. uint64, bool\n"
     "  --sizes MIN:MAX:F   bytes from MIN to MAX, each F times the one before (4:64M:4)\n"
-    "  --in-place          results go where the data is\n"
+    "  --in-place          write results into the input buffers\n"
     "  --arena             buffers from Communicator::allocate_shared\n"
     "  --transport NAME    auto, shm, tcp, mpi, nccl\n"
-    "  --iterations N      calls measured for each size (by default fewer the larger)\n"
-    "  --warmup N          calls before them (5)\n"
-    "  --explain           say how each size would be carried out and why, and measure nothing\n"
-    "  --json              one JSON object a line instead of the table\n"
+    "  --iterations N      measured calls for each size (default: fewer for larger sizes)\n"
+    "  --warmup N          calls before the measured calls (5)\n"
+    "  --explain           print the algorithm for each size and why, without measuring\n"
+    "  --json              one JSON object per line instead of a table\n"
     "\n"
-    "bytes is the whole buffer (of all ranks' parts). time is that of the slowest rank of each\n"
-    "call; algbw is bytes / time, busbw what that means for each link if the algorithm is optimal\n"
-    "(all_reduce: times 2 (n-1) / n; reduce_scatter, all_gather, all_to_all: (n-1) / n).\n";
+    "bytes is the size of the whole buffer (the parts of all ranks). time is the time of the\n"
+    "slowest rank in each call. algbw is bytes / time. busbw is the load of each link under an\n"
+    "optimal algorithm: algbw times 2 (n-1) / n for all_reduce, and times (n-1) / n for\n"
+    "reduce_scatter, all_gather and all_to_all.\n";
 
 std::string to_string(Operation operation) {
   for (const auto& [one, text] : kOperations) {
@@ -218,7 +219,7 @@ Result<BenchOptions> parse_command_line(int count, char** words) {
     if (which == -1) break;
     if (which == '?') {
       return Error{ErrorCode::kBadArgument,
-                   std::string("'") + words[at] + "' is no option, or lacks its argument",
+                   std::string("'") + words[at] + "' is not an option, or its argument is missing",
                    "see --help"};
     }
     const std::string value = optarg == nullptr ? "" : optarg;
@@ -226,8 +227,8 @@ Result<BenchOptions> parse_command_line(int count, char** words) {
     return wrong(kOptions[static_cast<std::size_t>(which - kOp)].name, value, expected_of(which));
   }
   if (optind < count) {
-    return Error{ErrorCode::kBadArgument, std::string("'") + words[optind] + "' is not expected",
-                 "see --help"};
+    return Error{ErrorCode::kBadArgument,
+                 std::string("'") + words[optind] + "' is an unexpected argument", "see --help"};
   }
   return options;
 }

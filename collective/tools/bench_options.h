@@ -23,7 +23,7 @@ enum class Operation {
 
 std::string to_string(Operation operation);
 
-/// Whether it computes, and so has a type and an operation.
+/// Whether the operation is a reduction, which has a type and an operator.
 bool is_reduction(Operation operation);
 
 struct BenchOptions {
@@ -43,10 +43,10 @@ struct BenchOptions {
   bool help = false;
 };
 
-/// Errors: kBadArgument, saying which option and what it takes.
+/// Errors: kBadArgument, naming the option and its valid values.
 Result<BenchOptions> parse_command_line(int count, char** words);
 
-/// The sizes to measure, ascending, all of them multiples of `unit`, each once.
+/// The sizes to measure, ascending, without duplicates, all multiples of `unit`.
 std::vector<std::uint64_t> sizes_of(const BenchOptions& options, std::uint64_t unit);
 
 extern const char* const kUsage;

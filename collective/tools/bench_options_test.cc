@@ -28,7 +28,7 @@ TEST(BenchOptions, AreReadFromTheCommandLine) {
   EXPECT_TRUE(options->in_arena && options->in_place && options->json);
 }
 
-TEST(BenchOptions, ThatMakeNoSenseAreNamed) {
+TEST(BenchOptions, ThatAreInvalidAreNamed) {
   const std::vector<std::vector<std::string>> cases = {
       {"--op", "gossip"},
       {"--type", "float8"},
@@ -50,7 +50,7 @@ TEST(BenchOptions, ThatMakeNoSenseAreNamed) {
   }
 }
 
-TEST(BenchOptions, SizesAreWholeUnitsEachOnce) {
+TEST(BenchOptions, SizesAreMultiplesOfTheUnitWithoutDuplicates) {
   BenchOptions options;
   options.min_bytes = 4;
   options.max_bytes = 64;

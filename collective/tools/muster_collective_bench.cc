@@ -1,8 +1,9 @@
-// muster-collective-bench: how long a collective takes, by size; see --help.
+// muster-collective-bench: measures the time of a collective by size; see --help.
 //
-// Measured as a training step would use it: buffers are written before each call and read after it,
-// so they are in the caches of the rank that works on them; all ranks enter together (a barrier),
-// and a call took as long as on its slowest rank. Results of every call are checked.
+// Measures a collective as a training step would use it: buffers are written before each call and
+// read after it, so they are in the caches of the rank that works on them. All ranks enter
+// together, after a barrier, and the time of a call is that of its slowest rank. The results of
+// every call are checked.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +26,7 @@ int report(const Error& error) {
   return error.code == ErrorCode::kBadArgument ? 2 : 1;
 }
 
-// Memory for one side of a call, from the shared arena or not.
+// The memory of one buffer of a call, from the shared arena or ordinary.
 class Buffer {
  public:
   Buffer(Communicator& world, std::uint64_t bytes, bool in_arena) : world_(world) {
@@ -65,7 +66,7 @@ struct Case {
   std::uint64_t part() const { return count() / ranks(); }
   std::uint64_t first() const { return static_cast<std::uint64_t>(world.rank()) * part(); }
 
-  // Where this rank's own data is before the call: all of `in`, or its part of an all_gather.
+  // The offset of this rank's own data before the call: all of `in`, or its part of an all_gather.
   void prepare() const;
   Status call() const;
   bool is_right() const;
@@ -109,7 +110,7 @@ Status Case::call() const {
   return {};
 }
 
-// There and back: the time of a call is twice that of a message.
+// To the other rank and back: the time of a call is twice the time of a message.
 Status Case::ping_pong() const {
   if (world.rank() > 1) return {};
   if (world.rank() == 0) {
@@ -151,7 +152,7 @@ bool Case::is_right() const {
   return true;
 }
 
-// One call, in microseconds, on this rank.
+// The time of one call on this rank, in microseconds.
 Result<double> time_once(const Case& one) {
   one.prepare();
   if (Status entered = one.world.barrier(); !entered) return entered.error();
@@ -172,7 +173,7 @@ struct Times {
   double p10 = 0;
 };
 
-// Of the slowest rank of each call, on every rank.
+// The times of the slowest rank of each call, equal on every rank.
 Result<Times> measure(const Case& one) {
   const int by_size =
       static_cast<int>(std::clamp<std::uint64_t>(kBytesEachSize / one.bytes, 10, 1000));
@@ -200,7 +201,7 @@ double bus_factor(Operation operation, int ranks) {
     case Operation::kAllToAll:
       return (n - 1) / n;
     case Operation::kSendReceive:
-      return 2;  // bytes went there and back
+      return 2;  // the bytes go to the other rank and back
     case Operation::kBarrier:
       return 0;
     default:
@@ -246,7 +247,7 @@ Status run_size(Communicator& world, const BenchOptions& options, std::uint64_t 
   const Buffer out(world, options.in_place ? 1 : bytes, options.in_arena);
   if (in.data() == nullptr || out.data() == nullptr) {
     return Error{ErrorCode::kSystem,
-                 "there are no " + std::to_string(bytes) + " bytes of shared memory to allocate",
+                 "cannot allocate " + std::to_string(bytes) + " bytes of shared memory",
                  "run without --arena, or set MUSTER_COLLECTIVE_ARENA_BYTES"};
   }
   const Case one{world, options, bytes, in.data(), options.in_place ? in.data() : out.data()};
@@ -258,15 +259,15 @@ Status run_size(Communicator& world, const BenchOptions& options, std::uint64_t 
 
 Status check(const Communicator& world, const BenchOptions& options) {
   if (options.operation == Operation::kSendReceive && world.size() < 2) {
-    return Error{ErrorCode::kBadArgument, "send_receive takes two ranks or more"};
+    return Error{ErrorCode::kBadArgument, "send_receive requires two ranks or more"};
   }
   if (options.operation == Operation::kAllToAll && options.in_place) {
-    return Error{ErrorCode::kBadArgument, "an all_to_all is never in place"};
+    return Error{ErrorCode::kBadArgument, "an all_to_all cannot work in place"};
   }
   return {};
 }
 
-// Every size is a whole number of elements for each rank.
+// Measures every size, rounded to a whole number of elements for each rank.
 Status run(Communicator& world, BenchOptions options) {
   if (Status fine = check(world, options); !fine) return fine;
   const bool is_split = options.operation == Operation::kReduceScatter ||

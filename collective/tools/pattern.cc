@@ -44,7 +44,7 @@ void store(std::byte* to, int value) {
   std::memcpy(to, &typed, sizeof(T));
 }
 
-// 1 or 2 of any type.
+// Writes 1 or 2 as a value of any type.
 void encode(std::byte* to, DataType type, int value) {
   switch (type) {
     case DataType::kFloat32:
@@ -72,7 +72,7 @@ void encode(std::byte* to, DataType type, int value) {
   }
 }
 
-// Normal numbers and zero: what a reduction of the pattern can be.
+// Converts normal numbers and zero: other values do not occur in a reduction of the pattern.
 double half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -113,7 +113,7 @@ double tolerance_of(DataType type, ReduceOp op) {
   return op == ReduceOp::kAverage ? 1e-6 : 0;
 }
 
-// The sum of many ranks may be past the end of an 8-bit integer, and wraps.
+// The sum of many ranks may exceed the range of an 8-bit integer, and wraps.
 double as_stored(double value, DataType type) {
   if (type == DataType::kBool) return 1;
   if (is_float(type)) return value;
@@ -121,7 +121,8 @@ double as_stored(double value, DataType type) {
   return std::fmod(std::floor(value), modulus);
 }
 
-// After the first period it repeats: every element is the one three places before.
+// Whether the data repeats after the first period: every element equals the element three places
+// before.
 bool repeats(const std::byte* data, std::uint64_t count, std::size_t width) {
   if (count <= kPeriod) return true;
   const std::size_t period = kPeriod * width;
@@ -135,7 +136,7 @@ void fill(std::byte* data, std::uint64_t count, DataType type, int rank, std::ui
   for (std::uint64_t i = 0; i < std::min(count, kPeriod); ++i) {
     encode(data + i * width, type, value_at(rank, first + i));
   }
-  // Doubles what is there: the copied part is always whole periods.
+  // Doubles the written part, which always consists of whole periods.
   const std::size_t bytes = count * width;
   for (std::size_t done = kPeriod * width; done < bytes; done *= 2) {
     std::memcpy(data + done, data, std::min(done, bytes - done));

@@ -1,6 +1,6 @@
-// The data of the benchmark, and what has to come out of it: ones and twos in a pattern of three
-// elements, which is different on each rank, so that whatever is reduced or moved can be checked
-// without a second buffer. Ones and twos are exact in every type.
+// The data of the benchmark, and its expected results: ones and twos in a pattern of three
+// elements, which differs between ranks, so that every result can be checked without a second
+// buffer. Ones and twos are exact in every type.
 //
 // Pure.
 #pragma once
@@ -12,15 +12,15 @@
 
 namespace muster::collective::bench {
 
-/// Writes what rank `rank` brings: element i of `data` is element `first` + i of its pattern.
+/// Writes the data of rank `rank`: element i of `data` is element `first` + i of its pattern.
 void fill(std::byte* data, std::uint64_t count, DataType type, int rank, std::uint64_t first = 0);
 
-/// Whether `data` is what fill() wrote.
+/// Whether `data` is the output of fill() with the same arguments.
 bool is_pattern(const std::byte* data, std::uint64_t count, DataType type, int rank,
                 std::uint64_t first = 0);
 
-/// Whether `data` is the patterns of `ranks` ranks, reduced. Of an adasum only that all its periods
-/// are alike.
+/// Whether `data` is the reduction of the patterns of `ranks` ranks. For an adasum, only whether
+/// all its periods are equal.
 bool is_reduced(const std::byte* data, std::uint64_t count, DataType type, ReduceOp op, int ranks,
                 std::uint64_t first = 0);
 

@@ -20,7 +20,7 @@ TEST(Pattern, OfEveryTypeIsRecognised) {
   }
 }
 
-TEST(Pattern, OneWrongByteIsSeen) {
+TEST(Pattern, OneWrongByteIsDetected) {
   std::vector<float> data(1000);
   auto* const bytes = reinterpret_cast<std::byte*>(data.data());
   fill(bytes, data.size(), DataType::kFloat32, 0);
@@ -33,7 +33,7 @@ TEST(Pattern, OneWrongByteIsSeen) {
 }
 
 TEST(Pattern, ReducedIsRecognised) {
-  // Element i of rank r is 2 where r + i is a multiple of 3, else 1.
+  // Element i of rank r is 2 if r + i is a multiple of 3, else 1.
   std::vector<float> sums(99);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = i % 3 == 0 ? 6 : 5;
   const auto* const bytes = reinterpret_cast<const std::byte*>(sums.data());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits with ChainerMN, in the shape of its own MNIST example: a communicator over mpi4py, the
-data scattered from rank 0, a multi-node optimizer and evaluator, a trainer.
+"""Trains on handwritten digits with ChainerMN, in the style of its own MNIST example: a communicator over mpi4py, data
+that rank 0 scatters, a multi-node optimizer and evaluator, a trainer.
 
     mpirun -np 2 python3 train_digits.py
     muster submit mpi digits --workers 2 -- mpirun -np 2 --hostfile /generated/hostfile python3 train_digits.py
@@ -37,15 +37,15 @@ class Network(chainer.Chain):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--batch", type=int, default=32, help="images of a step of one rank")
+    parser.add_argument("--batch", type=int, default=32, help="images per step on each rank")
     parser.add_argument("--units", type=int, default=64)
-    parser.add_argument("--communicator", default="naive", help="ChainerMN's; naive is the one for CPUs")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--communicator", default="naive", help="the communicator of ChainerMN; naive runs on CPUs")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
 def dataset(part, options, comm):
-    """This rank's share of the images; rank 0 alone reads them."""
+    """This rank's share of the images; only rank 0 reads them."""
     whole = None
     if comm.rank == 0:
         images, labels = digits_data.load(part, options.data)
@@ -56,7 +56,7 @@ def dataset(part, options, comm):
 def main():
     options = arguments()
     comm = chainermn.create_communicator(options.communicator)
-    # The order of the images on each rank; the weights that all begin with are rank 0's.
+    # Seeds the order of the images on each rank; the initial weights of all ranks are rank 0's.
     numpy.random.seed(1 + comm.rank)
     model = links.Classifier(Network(options.units))
     optimizer = chainermn.create_multi_node_optimizer(chainer.optimizers.Adam(), comm)

@@ -1,4 +1,4 @@
-// How the examples read the values of their flags.
+// Reads the flags of the examples and their values.
 #pragma once
 
 #include <charconv>
@@ -13,25 +13,25 @@
 
 namespace muster::examples {
 
-/// Takes the text of a value; false where it is not one. What it is to be written to outlives it.
+/// Reads the text of a value; false if it is invalid. The target outlives the reader.
 using Reader = std::function<bool(std::string_view)>;
 
-/// A number in bounds. `Target` is a T or may be without one.
+/// A number between bounds. `Target` is T or std::optional<T>.
 template <typename T, typename Target>
 Reader number(Target& target, T least, T most) {
   return [&target, least, most](std::string_view text) {
     T value{};
     const char* const end = text.data() + text.size();
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` says where it ends
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` marks the end
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
-    // The comparison is the way round that is false for NaN.
+    // The negated comparison rejects NaN as well.
     if (error != std::errc{} || stopped != end || !(value >= least && value <= most)) return false;
     target = value;
     return true;
   };
 }
 
-/// Any text but none.
+/// Any non-empty text.
 inline Reader text(std::string& target) {
   return [&target](std::string_view value) {
     target = value;
@@ -39,7 +39,7 @@ inline Reader text(std::string& target) {
   };
 }
 
-/// One of the words of a table, which outlives the reader.
+/// A word of a table, which outlives the reader.
 template <typename T, std::size_t Count>
 Reader word(T& target, const std::pair<std::string_view, T> (&words)[Count]) {
   return [&target, &words](std::string_view text) {
@@ -52,7 +52,7 @@ Reader word(T& target, const std::pair<std::string_view, T> (&words)[Count]) {
   };
 }
 
-// The flags of an example: a table of them, and how a command line is read by it.
+// The flags of an example as a table, and the function that reads a command line with it.
 
 struct Flag {
   std::string_view name;
@@ -60,7 +60,7 @@ struct Flag {
   Reader read;
 };
 
-/// One without a value.
+/// A flag without a value.
 struct Switch {
   std::string_view name;
   bool& target;
@@ -74,8 +74,8 @@ const Entry* find(std::span<const Entry> entries, std::string_view name) {
   return nullptr;
 }
 
-/// Reads `--flag value`, `--flag=value` and switches. Every fault goes to `faults`, as a sentence;
-/// returned are the names of the flags that stood there.
+/// Reads `--flag value`, `--flag=value` and switches. Appends each fault to `faults`, as a
+/// sentence. Returns the names of the flags that were used.
 inline std::vector<std::string_view> read_flags(std::span<const std::string_view> arguments,
                                                 std::span<const Flag> flags,
                                                 std::span<const Switch> switches,
@@ -90,13 +90,13 @@ inline std::vector<std::string_view> read_flags(std::span<const std::string_view
     const std::size_t equals = argument.find('=');
     const Flag* const flag = find(flags, argument.substr(0, equals));
     if (flag == nullptr) {
-      faults.push_back("there is no " + std::string(argument));
+      faults.push_back("unknown flag " + std::string(argument));
       continue;
     }
     used.push_back(flag->name);
     const bool attached = equals != std::string_view::npos;
     if (!attached && i + 1 == arguments.size()) {
-      faults.push_back(std::string(flag->name) + " needs a value");
+      faults.push_back(std::string(flag->name) + " requires a value");
       continue;
     }
     const std::string_view value = attached ? argument.substr(equals + 1) : arguments[++i];

@@ -34,7 +34,7 @@ def read_images(path):
 
 
 def write_idx(folder, name, images):
-    """The two files of one set."""
+    """Writes the two files of one set."""
     header = struct.pack(">IIII", 0x00000803, len(images), SIDE, SIDE)
     pixels = b"".join(pixels for pixels, _ in images)
     (folder / f"{name}-images-idx3-ubyte").write_bytes(header + pixels)

@@ -16,7 +16,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint32_t kImagesMagic = 0x00000803;
 constexpr std::uint32_t kLabelsMagic = 0x00000801;
-// Larger images than these are no digits, and their products no longer fit.
+// A digit has no larger image than this, and the products of larger sizes would overflow.
 constexpr std::uint32_t kLargestSide = 4096;
 
 std::string hex(std::uint32_t value) {
@@ -49,7 +49,7 @@ std::uint32_t big_endian_at(const Bytes& bytes, std::size_t offset) {
   return value;
 }
 
-// The sizes that the header announces, checked against the magic and the length of the file.
+// The sizes in the header, checked against the magic number and the length of the file.
 Result<std::vector<std::uint32_t>, std::string> read_header(const std::string& path,
                                                             const Bytes& bytes,
                                                             std::uint32_t magic) {

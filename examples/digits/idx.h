@@ -2,7 +2,7 @@
 // http://yann.lecun.com/exdb/mnist/): a big-endian header of a magic number and the size of each
 // dimension, then unsigned bytes.
 //
-// Errors are one sentence that names the file and the value that is wrong.
+// Errors are one sentence with the name of the file and the wrong value.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace muster::digits {
 
 inline constexpr int kClasses = 10;
 
-/// Images of one size and what they show. Bytes as they are in the file: a batch becomes floating
+/// Images of one size and their labels. Pixels stay bytes, as in the file: a batch becomes floating
 /// point when it is used, which keeps 60,000 images of MNIST at 47 MB.
 struct ImageSet {
   int rows = 0;
@@ -36,11 +36,11 @@ struct Dataset {
   float scale = 1;  // brings the largest value of the training images to 1
 };
 
-/// One pair of files.
+/// Reads a pair of files.
 collective::Result<ImageSet, std::string> load_images(const std::string& images_path,
                                                       const std::string& labels_path);
 
-/// The four files of a folder, under their names in MNIST: train-images-idx3-ubyte,
+/// Reads the four files of a folder, under their names in MNIST: train-images-idx3-ubyte,
 /// train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte.
 collective::Result<Dataset, std::string> load_dataset(const std::string& folder);
 

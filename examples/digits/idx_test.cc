@@ -40,7 +40,7 @@ class Idx : public ::testing::Test {
     std::ofstream(path(name), std::ios::binary) << bytes;
   }
 
-  // What load_images() says of a pair of files; empty if it takes them.
+  // The error of load_images() for a pair of files; empty if it accepts them.
   std::string fault_of(const Bytes& image_file, const Bytes& label_file) const {
     write("i", image_file);
     write("l", label_file);
@@ -62,7 +62,7 @@ TEST_F(Idx, ReadsImagesAndLabelsInOrder) {
   EXPECT_EQ(set->labels, (std::vector<std::uint8_t>{7, 9}));
 }
 
-TEST_F(Idx, NamesTheFileAndTheValueThatIsWrong) {
+TEST_F(Idx, NamesTheFileAndTheWrongValue) {
   const Bytes good_images = image_bytes(2, 1, 2, {1, 2, 3, 4});
   const Bytes good_labels = label_bytes(2, {0, 1});
   const std::string i = path("i");
@@ -97,14 +97,14 @@ TEST_F(Idx, NamesTheFileAndTheValueThatIsWrong) {
   }
 }
 
-TEST_F(Idx, SaysWhichFileIsNotThere) {
+TEST_F(Idx, NamesTheMissingFile) {
   const auto data = load_dataset(folder_);
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error(),
             "cannot open " + path("train-images-idx3-ubyte") + ": No such file or directory");
 }
 
-TEST_F(Idx, SaysThatAPackedFileHasToBeUnpacked) {
+TEST_F(Idx, AdvisesToUnpackACompressedFile) {
   write("train-images-idx3-ubyte.gz", "");
   const auto data = load_dataset(folder_);
   ASSERT_FALSE(data);
@@ -122,7 +122,7 @@ TEST_F(Idx, ScalesByTheLargestValueOfTheTrainingImages) {
   EXPECT_EQ(data->scale, 1.0F / 16);
 }
 
-TEST_F(Idx, RefusesTestImagesOfAnotherSize) {
+TEST_F(Idx, RejectsTestImagesOfAnotherSize) {
   write("train-images-idx3-ubyte", image_bytes(1, 1, 2, {3, 16}));
   write("train-labels-idx1-ubyte", label_bytes(1, {1}));
   write("t10k-images-idx3-ubyte", image_bytes(1, 2, 2, {0, 15, 1, 1}));
@@ -133,7 +133,7 @@ TEST_F(Idx, RefusesTestImagesOfAnotherSize) {
             folder_ + " has training images of 1 x 2 pixels, but test images of 2 x 2");
 }
 
-TEST(IdxOfTheSource, HoldsTheDigits) {
+TEST(IdxOfTheSource, ContainsTheDigits) {
   const auto data = load_dataset(DIGITS_DATA);
   ASSERT_TRUE(data) << data.error();
   EXPECT_EQ(data->train.size(), 1437u);

@@ -1,7 +1,7 @@
 // digits: trains a small network on handwritten digits over all processes of a job.
 //
-// `--strategy parameter-server` runs the program digits-with-servers, which stands beside this one: gRPC,
-// which the servers need, takes half as long to compile as the rest of what a first job needs.
+// `--strategy parameter-server` runs the program digits-with-servers in the same folder: the
+// servers need gRPC, which takes half as long to compile as everything else that a first job needs.
 //
 // Exit codes: 0 training succeeded; 1 it failed, with the reason on standard error; 2 bad usage.
 #include <unistd.h>
@@ -16,7 +16,7 @@
 namespace muster::digits {
 namespace {
 
-// Returns only where the other program cannot be started.
+// Returns only if the other program cannot be started.
 int become_digits_with_servers(char** argv) {
   std::error_code unreadable;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unreadable);

@@ -50,7 +50,7 @@ void BasicNetwork<Scalar>::forward(const Matrix& images) {
     if (i + 1 < layers_.size()) output = output.cwiseMax(Scalar{0});
     input = &output;
   }
-  // Softmax. The largest value of each row is taken off first: exp() must not overflow.
+  // Softmax. The largest value of each row is subtracted first, so that exp() cannot overflow.
   Matrix& last = outputs_.back();
   last.colwise() -= last.rowwise().maxCoeff().eval();
   last = last.array().exp().matrix();
@@ -66,15 +66,16 @@ Score BasicNetwork<Scalar>::score(std::span<const std::uint8_t> labels) {
     Eigen::Index taken_for = 0;
     probabilities.row(row).maxCoeff(&taken_for);
     score.correct += taken_for == labels[i];
-    // A probability that underflowed to 0 counts as the smallest there is, not as infinitely wrong.
+    // A probability that underflowed to 0 counts as the smallest positive number: the loss stays
+    // finite.
     const Scalar probability = probabilities(row, labels[i]);
     score.loss -= std::log(std::max(probability, std::numeric_limits<Scalar>::min()));
   }
   return score;
 }
 
-// Back-propagation. `delta` is the derivative of the mean loss by what a layer puts out before its
-// ReLU or softmax; for softmax with cross-entropy it is simply probability minus truth.
+// Back-propagation. `delta` is the derivative of the mean loss with respect to a layer's output
+// before ReLU or softmax. For softmax with cross-entropy it is the probability minus the truth.
 template <typename Scalar>
 void BasicNetwork<Scalar>::backward(const Matrix& images, std::span<const std::uint8_t> labels) {
   Matrix delta = outputs_.back();

@@ -1,6 +1,6 @@
-// A small network that tells digits apart: two hidden layers with ReLU, and softmax with
-// cross-entropy at its end. Weights and gradient lie in one flat buffer each, so that a
-// data-parallel step is one collective.
+// A small network that classifies digits: two hidden layers with ReLU, and softmax with
+// cross-entropy at the end. The weights are in one flat buffer, and so is the gradient, so that a
+// data-parallel step needs one collective.
 //
 // Scalar is float for training; the gradient is checked in double, where differences are exact
 // enough. Both are instantiated in network.cc.
@@ -25,29 +25,29 @@ struct Shape {
   int classes;
 };
 
-/// What a network makes of some images.
+/// The result of a network on some images.
 struct Score {
   double loss = 0;  // the sum of the cross-entropies, in nats
-  int correct = 0;  // how many images it takes for what they are
+  int correct = 0;  // the number of correctly classified images
 };
 
 template <typename Scalar>
 class BasicNetwork {
  public:
-  /// A row for each image.
+  /// One row for each image.
   using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
   /// Weights after K. He et al., "Delving Deep into Rectifiers", 2015: normal, with a variance of
   /// 2 / inputs; biases 0.
   BasicNetwork(Shape shape, std::uint64_t seed);
 
-  /// For each layer its weights (a row for each input), then its biases.
+  /// For each layer its weights (one row for each input), then its biases.
   std::span<Scalar> weights() { return weights_; }
 
-  /// Laid out like the weights: the derivatives of the mean loss of the last learn().
+  /// The derivatives of the mean loss of the last learn(), in the order of the weights.
   std::span<Scalar> gradient() { return gradient_; }
 
-  /// Computes the gradient; leaves the weights alone. `labels` has one entry for each image.
+  /// Computes the gradient and does not change the weights. `labels` has one entry for each image.
   Score learn(const Matrix& images, std::span<const std::uint8_t> labels);
 
   /// Scores the images only.
@@ -59,7 +59,7 @@ class BasicNetwork {
   struct Layer {
     Eigen::Index inputs;
     Eigen::Index outputs;
-    std::size_t weights;  // where they begin in the flat buffer
+    std::size_t weights;  // their offset in the flat buffer
     std::size_t biases;
   };
 
@@ -72,13 +72,13 @@ class BasicNetwork {
   std::vector<Layer> layers_;
   std::vector<Scalar> weights_;
   std::vector<Scalar> gradient_;
-  // What each layer puts out, after ReLU or softmax, for the images at hand.
+  // The output of each layer for the current images, after ReLU or softmax.
   std::vector<Matrix> outputs_;
 };
 
 using Network = BasicNetwork<float>;
 
-// Images the way the network takes them, and how many of the test images it tells right.
+// Batches of images as input of the network, and its accuracy on the test images.
 //
 // Thread-safety: as the network's.
 
@@ -87,11 +87,11 @@ struct Batch {
   std::vector<std::uint8_t> labels;
 };
 
-/// The images of these numbers, their pixels multiplied by `scale`.
+/// The images with these indices. Their pixels are multiplied by `scale`.
 Batch batch_of(const ImageSet& set, std::span<const std::uint32_t> indices, float scale);
 
-/// How many of the test images `first`, `first + stride`, `first + 2 * stride`, ... the network
-/// takes for what they are.
+/// The number of correctly classified images among the test images `first`, `first + stride`,
+/// `first + 2 * stride`, ...
 int count_correct(Network& network, const Dataset& data, std::size_t first, std::size_t stride);
 
 }  // namespace muster::digits

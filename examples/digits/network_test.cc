@@ -23,10 +23,10 @@ typename BasicNetwork<Scalar>::Matrix images() {
   return images;
 }
 
-TEST(Network, HasTheGradientThatFiniteDifferencesHave) {
+TEST(Network, HasTheGradientOfFiniteDifferences) {
   BasicNetwork<double> network(kShape, 1);
   const auto input = images<double>();
-  // Away from 0, where most biases would sit on the kink of ReLU.
+  // Moves the weights away from 0, where most biases would be at the kink of ReLU.
   for (double& weight : network.weights()) weight += 0.01;
   network.learn(input, kLabels);
   const std::vector<double> gradient(network.gradient().begin(), network.gradient().end());
@@ -45,7 +45,7 @@ TEST(Network, HasTheGradientThatFiniteDifferencesHave) {
   }
 }
 
-TEST(Network, LearnsWhatItIsShown) {
+TEST(Network, LearnsItsExamples) {
   Network network(kShape, 1);
   const auto input = images<float>();
   const double before = network.evaluate(input, kLabels).loss;
@@ -60,14 +60,14 @@ TEST(Network, LearnsWhatItIsShown) {
   EXPECT_EQ(after.correct, static_cast<int>(kLabels.size()));
 }
 
-TEST(Network, LearningLeavesTheWeightsAlone) {
+TEST(Network, LearningDoesNotChangeTheWeights) {
   Network network(kShape, 1);
   const std::vector<float> before(network.weights().begin(), network.weights().end());
   network.learn(images<float>(), kLabels);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), network.weights().begin()));
 }
 
-TEST(Network, IsMadeByItsSeed) {
+TEST(Network, DependsOnItsSeedOnly) {
   Network network(kShape, 1);
   Network same(kShape, 1);
   Network other(kShape, 2);
@@ -78,7 +78,7 @@ TEST(Network, IsMadeByItsSeed) {
   EXPECT_FALSE(equal(other));
 }
 
-TEST(Network, BeginsWithWeightsOfHesVariance) {
+TEST(Network, HasInitialWeightsWithHesVariance) {
   Network network({400, 100, 10}, 1);
   const std::span<float> first = network.weights().first(400 * 100);
   double squares = 0;
@@ -86,7 +86,7 @@ TEST(Network, BeginsWithWeightsOfHesVariance) {
   EXPECT_NEAR(squares / static_cast<double>(first.size()), 2.0 / 400, 2e-4);
 }
 
-TEST(Network, SurvivesOutputsThatExpCannotHold) {
+TEST(Network, SurvivesOutputsThatOverflowExp) {
   Network network(kShape, 1);
   for (float& weight : network.weights()) weight *= 1e4F;
   EXPECT_TRUE(std::isfinite(network.learn(images<float>(), kLabels).loss));

@@ -23,7 +23,7 @@ using examples::Switch;
 using examples::text;
 using examples::word;
 
-// From 0 to `most`, or `none` for nothing.
+// A number from 0 to `most`, or `none` for nullopt.
 template <typename T>
 Reader count_or_none(std::optional<T>& target, T most) {
   return [&target, most](std::string_view text) {
@@ -45,7 +45,7 @@ constexpr std::pair<std::string_view, Optimizer> kOptimizers[] = {
     {"nesterov", Sgd{.momentum = kMomentum, .nesterov = true}},
     {"adam", Adam{}}};
 
-// What is read before it is known where it goes.
+// Values that other flags have to complete.
 struct Raw {
   std::optional<double> learning_rate;
   Optimizer optimizer = Sgd{.momentum = kMomentum};
@@ -78,17 +78,17 @@ Flags flags_of(Options& options, Raw& raw) {
 
 constexpr std::string_view kOnlyWithServers[] = {"--optimizer", "--staleness", "--start-with"};
 
-// What only one strategy has, under the other.
+// Rejects the flags of the parameter server under another strategy.
 void check_strategy(const std::vector<std::string_view>& used, const Options& options,
                     std::vector<std::string>& faults) {
   if (options.strategy == Strategy::kParameterServer) return;
   for (const std::string_view name : used) {
     if (std::ranges::find(kOnlyWithServers, name) == std::end(kOnlyWithServers)) continue;
-    faults.push_back(std::string(name) + " goes with --strategy parameter-server only");
+    faults.push_back(std::string(name) + " requires --strategy parameter-server");
   }
 }
 
-// The learning rate that was given, or that the optimizer has by itself.
+// Sets the given learning rate, or the optimizer's default.
 void settle(const Raw& raw, Options& options) {
   options.servers.optimizer = raw.optimizer;
   const Adam* const adam = std::get_if<Adam>(&raw.optimizer);
@@ -122,45 +122,43 @@ std::string help(const Options& defaults) {
          "job.\n"
          "\n"
          "  digits                     on one process\n"
-         "  mpirun -np 2 digits        on two of this host\n"
+         "  mpirun -np 2 digits        on two processes of this host\n"
          "  muster submit grpc NAME --workers 2 --parameter-servers 1 --\n"
          "    digits --strategy parameter-server\n"
          "\n"
-         "  --strategy NAME      how the gradients of all come together. ring: averaged by an\n"
-         "                       all-reduce, all make the same steps (default);\n"
-         "                       parameter-server: each worker pushes its own to servers, which\n"
-         "                       make a step with each\n"
-         "  --data DIR           folder with the four IDX files, as of MNIST (default: the 8 x 8\n"
-         "                       digits that come with the source)\n"
+         "  --strategy NAME      how gradients are combined. ring: an all-reduce averages them,\n"
+         "                       and all processes take the same steps (default);\n"
+         "                       parameter-server: each worker pushes its gradients to servers,\n"
+         "                       which take a step with each of them\n"
+         "  --data DIR           folder with the four IDX files, named as in MNIST (default: the\n"
+         "                       8 x 8 digits of the source tree)\n"
       << "  --epochs N           passes over the training images (" << settings.epochs << ")\n"
-      << "  --batch N            images of a step on each process (" << settings.batch << ")\n"
+      << "  --batch N            images per step on each process (" << settings.batch << ")\n"
       << "  --learning-rate X    (" << settings.learning_rate << "; with adam "
       << Adam{}.learning_rate << ")\n"
       << "  --hidden N           units of each of the two hidden layers (" << settings.hidden
       << ")\n"
-      << "  --seed N             of the first weights and of the order of the images ("
+      << "  --seed N             seed of the initial weights and of the order of the images ("
       << settings.seed << ")\n"
-      << "  --save FILE          write the weights there: float32, little-endian, for each layer\n"
-         "                       its weights, a row for each input, then its biases\n"
-         "  --output FORM        text, or json: an object a line for each epoch (epoch, seconds,\n"
-         "                       images, images_per_second, loss, train_accuracy, test_accuracy)\n"
+      << "  --save FILE          write the weights to a file: float32, little-endian, for each\n"
+         "                       layer its weights, one row for each input, then its biases\n"
+         "  --output FORM        text, or json: one object per line for each epoch (epoch,\n"
+         "                       seconds, images, images_per_second, loss, train_accuracy,\n"
+         "                       test_accuracy)\n"
          "                       and one at the end (test_accuracy, images_per_second,\n"
          "                       weights_checksum)\n"
          "\n"
          "With --strategy parameter-server:\n"
-         "  --optimizer NAME     of the servers: sgd, momentum (0.9, the default), nesterov, adam\n"
-         "  --staleness N        a worker waits while it is more than N steps ahead of the "
-         "slowest\n"
-         "                       one; none: nobody waits (default)\n"
-         "  --start-with N       workers that are waited for at the beginning; the others may "
-         "join\n"
-         "                       later (default: all)\n"
-         "Each task runs the same command; TF_CONFIG, which a job of kind grpc has, says who "
-         "serves\n"
-         "and who trains.\n"
+         "  --optimizer NAME     on the servers: sgd, momentum (0.9, the default), nesterov, adam\n"
+         "  --staleness N        a worker waits while it is more than N steps ahead of the\n"
+         "                       slowest worker; none: workers never wait (default)\n"
+         "  --start-with N       workers that must join before training begins; other workers\n"
+         "                       may join later (default: all)\n"
+         "Each task runs the same command. TF_CONFIG, which a job of kind grpc sets, determines\n"
+         "which tasks serve and which train.\n"
          "\n"
-         "How ranks on several hosts find each other: MUSTER_RENDEZVOUS, MUSTER_RENDEZVOUS_KEY,\n"
-         "MUSTER_RANK, MUSTER_WORLD_SIZE (see collective/README.md).\n";
+         "Ranks on several hosts find each other by MUSTER_RENDEZVOUS, MUSTER_RENDEZVOUS_KEY,\n"
+         "MUSTER_RANK and MUSTER_WORLD_SIZE (see collective/README.md).\n";
   return text.str();
 }
 

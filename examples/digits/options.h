@@ -14,13 +14,13 @@
 
 namespace muster::digits {
 
-/// How the gradients of all come together.
+/// How the gradients of all processes are combined.
 enum class Strategy { kRing, kParameterServer };
 
-/// Of Strategy::kParameterServer.
+/// The settings of Strategy::kParameterServer.
 struct ServerSettings {
-  std::optional<std::uint64_t> staleness = {};  // steps that a worker may be ahead; nothing: any
-  std::optional<int> start_with = {};           // workers that are waited for; nothing: all
+  std::optional<std::uint64_t> staleness = {};  // steps a worker may be ahead; nullopt: any
+  std::optional<int> start_with = {};           // workers that must join first; nullopt: all
   parameter_server::Optimizer optimizer = {};   // with the learning rate of Settings
 };
 
@@ -29,7 +29,7 @@ struct Options {
   Strategy strategy = Strategy::kRing;
   Settings settings;
   ServerSettings servers;
-  std::string save;  // where rank 0 writes the weights; empty: nowhere
+  std::string save;  // the file for rank 0's weights; empty: none
   Output output = Output::kText;
   bool help = false;
 };
@@ -40,7 +40,7 @@ struct Options {
 collective::Result<Options, std::vector<std::string>> parse(
     std::span<const std::string_view> arguments, Options defaults);
 
-/// What --help prints.
+/// The output of --help.
 std::string help(const Options& defaults);
 
 }  // namespace muster::digits

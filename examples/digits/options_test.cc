@@ -16,7 +16,7 @@ TEST(Options, AreTheDefaultsWithoutArguments) {
   EXPECT_FALSE(options->help);
 }
 
-TEST(Options, ReadValuesBehindASpaceOrAnEqualsSign) {
+TEST(Options, ReadValuesAfterASpaceOrAnEqualsSign) {
   const auto options =
       parse(Arguments{"--data", "there", "--epochs=3", "--batch", "8", "--learning-rate=0.5",
                       "--hidden", "32", "--seed=7", "--save", "weights", "--output", "json"},
@@ -32,7 +32,7 @@ TEST(Options, ReadValuesBehindASpaceOrAnEqualsSign) {
   EXPECT_EQ(options->output, Output::kJson);
 }
 
-TEST(Options, ChooseParameterServersAndHowTheyStep) {
+TEST(Options, SelectParameterServersAndTheirOptimizer) {
   const auto options = parse(Arguments{"--staleness", "4", "--strategy=parameter-server",
                                        "--start-with", "1", "--optimizer", "nesterov"},
                              {});
@@ -60,15 +60,15 @@ TEST(Options, HaveTheOptimizersOwnLearningRateUnlessOneIsGiven) {
   EXPECT_EQ(adam("--learning-rate=0.5"), 0.5);
 }
 
-TEST(Options, OfParameterServersAreRefusedInARing) {
+TEST(Options, OfParameterServersAreRejectedInARing) {
   const auto options =
       parse(Arguments{"--staleness=1", "--optimizer", "lion", "--start-with=0"}, {});
   ASSERT_FALSE(options);
   EXPECT_EQ(options.error(), (Faults{"--optimizer is 'lion', not sgd, momentum, nesterov or adam",
                                      "--start-with is '0', not a whole number from 1 to 1000000",
-                                     "--staleness goes with --strategy parameter-server only",
-                                     "--optimizer goes with --strategy parameter-server only",
-                                     "--start-with goes with --strategy parameter-server only"}));
+                                     "--staleness requires --strategy parameter-server",
+                                     "--optimizer requires --strategy parameter-server",
+                                     "--start-with requires --strategy parameter-server"}));
 }
 
 TEST(Options, ReportAllFaultsAtOnce) {
@@ -78,10 +78,10 @@ TEST(Options, ReportAllFaultsAtOnce) {
   ASSERT_FALSE(options);
   EXPECT_EQ(
       options.error(),
-      (Faults{"--epochs is '0', not a whole number from 1", "there is no --bacth",
-              "--learning-rate is 'nan', not a number above 0, up to 100", "there is no x",
+      (Faults{"--epochs is '0', not a whole number from 1", "unknown flag --bacth",
+              "--learning-rate is 'nan', not a number above 0, up to 100", "unknown flag x",
               "--hidden is '1.5', not a whole number from 1 to 65536", "--data is '', not a folder",
-              "--output is 'yaml', not text or json", "--seed needs a value"}));
+              "--output is 'yaml', not text or json", "--seed requires a value"}));
 }
 
 TEST(Options, HelpNamesEveryFlag) {

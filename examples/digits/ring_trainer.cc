@@ -29,7 +29,7 @@ void descend(Network& network, std::vector<float>& velocity, float rate) {
   }
 }
 
-// Each rank takes every size-th test image; the counts are added up.
+// Each rank scores every size-th test image, and the counts are added up.
 Result<double> test_accuracy(Communicator& world, Network& network, const Dataset& data) {
   std::int64_t correct = count_correct(network, data, static_cast<std::size_t>(world.rank()),
                                        static_cast<std::size_t>(world.size()));
@@ -46,7 +46,7 @@ Result<std::uint64_t> agreed_checksum(Communicator& world, std::span<const float
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     return Error{ErrorCode::kMismatch,
-                 "the ranks hold different weights: rank 0 " + checksum_text(all[0]) + ", rank " +
+                 "the ranks have different weights: rank 0 " + checksum_text(all[0]) + ", rank " +
                      std::to_string(rank) + " " + checksum_text(all[rank]),
                  "start all ranks with the same settings and the same binary"};
   }
@@ -156,7 +156,7 @@ Result<Outcome> train_in_ring(Communicator& world, const Dataset& data, const Se
                               const Observer& observer) {
   if (data.train.size() < static_cast<std::size_t>(world.size())) {
     return Error{ErrorCode::kBadArgument, std::to_string(data.train.size()) +
-                                              " training images are not enough for " +
+                                              " training images are too few for " +
                                               std::to_string(world.size()) + " ranks"};
   }
   return RingTraining(world, data, settings, observer).run();

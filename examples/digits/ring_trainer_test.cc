@@ -13,7 +13,7 @@ namespace {
 using collective::Communicator;
 using collective::testing::spawn_ranks;
 
-// Trains on `ranks` threads and returns what each rank got, in no order.
+// Trains on `ranks` threads and returns the outcomes of all ranks, in any order.
 std::vector<Outcome> train_on(int ranks, const Settings& settings) {
   std::vector<Outcome> outcomes;
   std::mutex mutex;
@@ -30,8 +30,8 @@ class RingOn : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, RingOn, ::testing::Range(1, 5),
                          ::testing::PrintToStringParamName());
 
-TEST_P(RingOn, ReadsDigitsAndIsTheSameToTheBitOnEveryRunAndRank) {
-  // Half of the default epochs: enough, and quick under the sanitizers as well.
+TEST_P(RingOn, LearnsDigitsWithTheSameBitsInEveryRunAndOnEveryRank) {
+  // Half of the default epochs: sufficient, and fast under sanitizers as well.
   const Settings settings{.epochs = 20};
   std::vector<Outcome> outcomes = train_on(GetParam(), settings);
   for (Outcome& outcome : train_on(GetParam(), settings)) outcomes.push_back(std::move(outcome));
@@ -59,31 +59,31 @@ TEST(RingTrainer, ReportsEachEpochToItsObserver) {
 }
 
 TEST(RingTrainer, BeginsWithRank0sWeights) {
-  // With different seeds the ranks begin apart and shuffle apart, but hold the same all the same.
+  // With different seeds the ranks have different initial weights and orders, but still end alike.
   spawn_ranks(2, [&](Communicator& world) {
     const auto seed = static_cast<std::uint64_t>(world.rank());
     EXPECT_TRUE(train_in_ring(world, digits(), {.epochs = 1, .seed = seed}, {}));
   });
 }
 
-TEST(RingTrainer, NoticesWhenTheRanksEndWithDifferentWeights) {
+TEST(RingTrainer, DetectsRanksThatEndWithDifferentWeights) {
   spawn_ranks(2, [&](Communicator& world) {
     const double rate = world.rank() == 0 ? 0.01 : 0.02;
     const auto outcome = train_in_ring(world, digits(), {.epochs = 1, .learning_rate = rate}, {});
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, collective::ErrorCode::kMismatch);
-    EXPECT_TRUE(outcome.error().message.starts_with("the ranks hold different weights: rank 0 0x"))
+    EXPECT_TRUE(outcome.error().message.starts_with("the ranks have different weights: rank 0 0x"))
         << outcome.error().message;
   });
 }
 
-TEST(RingTrainer, RefusesFewerImagesThanRanks) {
+TEST(RingTrainer, RejectsFewerImagesThanRanks) {
   Dataset data = digits();
   data.train.labels.resize(1);
   spawn_ranks(2, [&](Communicator& world) {
     const auto outcome = train_in_ring(world, data, {}, {});
     ASSERT_FALSE(outcome);
-    EXPECT_EQ(outcome.error().message, "1 training images are not enough for 2 ranks");
+    EXPECT_EQ(outcome.error().message, "1 training images are too few for 2 ranks");
   });
 }
 

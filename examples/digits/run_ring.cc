@@ -56,8 +56,8 @@ int train_as_rank(Communicator& world, const Options& options) {
 int run_ring(const Options& options) {
   const auto place = collective::bootstrap_from_environment();
   if (!place) return complain(place.error().to_string());
-  // Before the data is read: a rank that cannot read it then leaves, and the others learn of it at
-  // once instead of waiting for it to come.
+  // Connects before it reads the data: if this rank cannot read it, the rank leaves, and the other
+  // ranks detect that at once instead of waiting for it.
   Result<Communicator> world = Communicator::connect(*place);
   if (!world) return complain(world.error().to_string());
   return train_as_rank(*world, options);

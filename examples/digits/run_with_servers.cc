@@ -25,10 +25,10 @@ using parameter_server::Role;
 using parameter_server::Server;
 using parameter_server::ServerStatus;
 
-// SIGTERM and SIGINT, which are taken by whoever waits for them.
+// SIGTERM and SIGINT, which a waiting thread receives.
 class StopSignals {
  public:
-  /// Before any other thread is started: those have the mask of who starts them.
+  /// Must be called before another thread starts: threads inherit the signal mask.
   StopSignals() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
@@ -41,7 +41,7 @@ class StopSignals {
     sigwait(&signals_, &signal);
   }
 
-  /// What a waiting thread takes for one from outside.
+  /// Wakes the waiting thread, as a signal from outside would.
   static void send_to_self() { ::kill(::getpid(), SIGINT); }
 
  private:
@@ -61,8 +61,8 @@ void print_served(const Cluster& cluster, const ServerStatus& status, const Endi
   std::fflush(stdout);
 }
 
-// Muster stops parameter servers itself when the chief has ended, and takes one that ends before
-// for lost.
+// Muster itself stops parameter servers after the chief has ended, and regards a server that ends
+// earlier as lost.
 bool is_stopped_by_another() {
   return std::getenv("MUSTER_JOB") != nullptr;
 }

@@ -23,7 +23,7 @@ using std::chrono::steady_clock;
 constexpr int kChief = 0;
 constexpr const char* kWeights = "weights";
 
-// The batches of one worker, pass by pass, without end.
+// The batches of one worker, pass after pass, without end.
 class Batches {
  public:
   Batches(const Dataset& data, const WorkerPlace& place, const Settings& settings)
@@ -48,7 +48,7 @@ class Batches {
   std::size_t step_ = 0;
 };
 
-// What the chief has learned from since its last report, and when that was.
+// The chief's progress since its last report, and the time of that report.
 struct Since {
   std::uint64_t pushes = 0;
   steady_clock::time_point time = {};
@@ -64,7 +64,7 @@ double per_second(std::uint64_t images, double seconds) {
   return seconds > 0 ? static_cast<double>(images) / seconds : 0;
 }
 
-// One worker's training, push by push.
+// The training of one worker, push by push.
 class ServerTraining {
  public:
   ServerTraining(Client& client, const WorkerPlace& place, const Dataset& data,
@@ -112,7 +112,7 @@ class ServerTraining {
       if (Status exchanged = exchange(batch); !exchanged) return exchanged;
       if (Status told = tell(); !told) return told;
     }
-    // A chief that comes when all is done has the result all the same.
+    // A chief that joins after the last step still has the result.
     if (is_chief_ && last_.epoch < settings_.epochs) report();
     return {};
   }
@@ -125,15 +125,15 @@ class ServerTraining {
     images_ += batch.labels.size();
   }
 
-  // Pushes the gradient and pulls the weights after it, without a pause between the two. Meanwhile
-  // the next batch is got ready.
+  // Pushes the gradient and then pulls the weights, without a pause in between. Meanwhile the next
+  // batch is prepared.
   Status exchange(Batch& batch) {
     const parameter_server::Gradient gradient{kWeights, network_.gradient()};
     const parameter_server::Destination weights{kWeights, network_.weights()};
     auto pushing = client_.push_async({&gradient, 1});
     auto pulling = client_.pull_async({&weights, 1});
     batch = batches_.next();
-    // Both first: until then the buffers are the client's.
+    // Waits for both calls, since the client uses the buffers until they end.
     Status pushed = pushing.get();
     const auto pulled = pulling.get();
     if (!pushed) return pushed;
@@ -142,8 +142,8 @@ class ServerTraining {
     return {};
   }
 
-  // Once an epoch, whoever made its steps, the chief tests and reports and the others look whether
-  // there still is a chief.
+  // After each epoch, whichever workers made its steps, the chief tests and reports, and the other
+  // workers check that the chief still exists.
   Status tell() {
     if (is_chief_ && observer_.on_step) {
       observer_.on_step(static_cast<int>(std::min(epochs_passed() + 1, all_epochs())),
@@ -174,8 +174,8 @@ class ServerTraining {
     if (observer_.on_epoch) observer_.on_epoch(last_);
   }
 
-  // A chief that leaves in good order has seen the last push. One that has gone before was lost,
-  // and nobody would have the result.
+  // A chief that has left has seen the last push. A chief that ended earlier was lost, and no
+  // process would have the result.
   Status look_for_chief() {
     const auto servers = client_.status();
     if (!servers) return servers.error();
@@ -186,8 +186,8 @@ class ServerTraining {
     if (is_there || !chief_was_there_ || server.pushes >= pushes_in_all_) return {};
     return Error{ErrorCode::kPeerLost,
                  "the chief was lost after " + std::to_string(server.pushes) + " of " +
-                     std::to_string(pushes_in_all_) + " steps, and the result is for the chief",
-                 "see what the chief said last"};
+                     std::to_string(pushes_in_all_) + " steps, and only the chief has the result",
+                 "see the last output of the chief"};
   }
 
   std::uint64_t epochs_passed() const { return pushes_ / pushes_per_epoch_; }
@@ -202,8 +202,8 @@ class ServerTraining {
   const std::uint64_t pushes_in_all_;
   Batches batches_;
   Network network_;
-  std::uint64_t pushes_ = 0;  // of all workers, as of the last pull
-  std::uint64_t begin_ = 0;   // those before this worker came
+  std::uint64_t pushes_ = 0;  // of all workers, at the last pull
+  std::uint64_t begin_ = 0;   // pushes before this worker joined
   std::uint64_t images_ = 0;
   steady_clock::time_point began_at_ = {};
   Since since_;
@@ -218,7 +218,7 @@ Result<WorkDone> train_with_servers(Client& client, const WorkerPlace& place, co
                                     const Observer& observer) {
   if (data.train.size() < static_cast<std::size_t>(place.workers)) {
     return Error{ErrorCode::kBadArgument, std::to_string(data.train.size()) +
-                                              " training images are not enough for " +
+                                              " training images are too few for " +
                                               std::to_string(place.workers) + " workers"};
   }
   return ServerTraining(client, place, data, settings, observer).run(optimizer);

@@ -1,13 +1,13 @@
-// Data-parallel training by parameter servers: each worker, by its own pace, pulls the weights,
-// learns from a batch of its shard, and pushes the gradient, with which the servers make a step at
-// once. Nobody waits for anybody, unless the servers bound staleness.
+// Data-parallel training with parameter servers: each worker, at its own pace, pulls the weights,
+// learns from a batch of its shard, and pushes the gradient, with which the servers take a step at
+// once. No worker waits for another, unless the servers bound staleness.
 //
-// The training is over when all workers together have pushed as many batches as the epochs have, no
-// matter who pushed them: a lost worker holds nobody up, and one that joins late takes its part of
-// what is left. A worker's shard is dealt anew in each of its passes (shard.h), so that the images
-// which a lost worker leaves in one pass are mostly others' in the next.
+// The training ends when all workers together have pushed as many batches as the epochs have. A
+// lost worker delays no other, and a late worker takes a share of the remaining batches. In each
+// pass a worker has another shard (shard.h), so that images that a lost worker misses in one pass
+// mostly belong to other workers in the next.
 //
-// The chief tests the weights after each epoch, and what it has at the end is the result.
+// The chief tests the weights after each epoch, and its last test is the result.
 #pragma once
 
 #include <optional>
@@ -19,23 +19,23 @@
 
 namespace muster::digits {
 
-/// Which of the workers this process is. The chief is number 0.
+/// The number of this worker. The chief is number 0.
 struct WorkerPlace {
   int index;
   int workers;
 };
 
 struct WorkDone {
-  std::uint64_t images;                 // that this worker learned from
-  std::optional<Outcome> outcome = {};  // of the chief
+  std::uint64_t images;                 // the number from which this worker learned
+  std::optional<Outcome> outcome = {};  // on the chief only
 };
 
-/// Called by every worker, with equal settings and data, on a client that has connected. Leaves the
-/// servers when it returns without an error. Only the chief's observer is called; loss and training
-/// accuracy in its reports are of its own batches.
+/// Called by every worker, with equal settings and data, with a connected client. Leaves the
+/// servers if it returns without an error. Only the chief's observer is called. Loss and training
+/// accuracy in its reports cover the chief's own batches.
 ///
-/// Errors: those of the client; kPeerLost where the chief has gone before the training was over;
-/// kBadArgument where there are fewer training images than workers.
+/// Errors: those of the client; kPeerLost if the chief ends before the training does; kBadArgument
+/// if there are fewer training images than workers.
 collective::Result<WorkDone> train_with_servers(parameter_server::Client& client,
                                                 const WorkerPlace& place, const Dataset& data,
                                                 const Settings& settings,

@@ -22,7 +22,7 @@ using parameter_server::Sgd;
 
 constexpr const char* kKey = "000102030405060708090a0b0c0d0e0f";
 
-// More than any test takes: it ends by something else.
+// More epochs than any test needs: another event ends the training.
 constexpr int kEndless = 1'000'000;
 
 Optimizer steps_of(const Settings& settings) {
@@ -51,7 +51,7 @@ class ServerTrainer : public ::testing::Test {
     return train_with_servers(client, place, digits(), settings, steps_of(settings), observer);
   }
 
-  // On a thread for each worker; what they did, by number.
+  // Trains each worker on a thread of its own. Returns the results by number.
   std::vector<Result<WorkDone>> train_all(int workers, const Settings& settings) {
     std::vector<std::optional<Result<WorkDone>>> done(static_cast<std::size_t>(workers));
     {
@@ -66,7 +66,8 @@ class ServerTrainer : public ::testing::Test {
     return all;
   }
 
-  // A worker that has declared the model and had its parameters, as all do before their first step.
+  // A worker that has declared the model and pulled its parameters, as all workers do before their
+  // first step.
   Client joined(int worker, const Settings& settings) {
     Client client = connect(worker);
     Network network(
@@ -92,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ServersAndWorkers,
                          ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 3}),
                          count_name);
 
-TEST_P(ServersAndWorkers, LearnToReadDigits) {
+TEST_P(ServersAndWorkers, LearnDigits) {
   const auto [servers, workers] = GetParam();
   for (int i = 0; i < servers; ++i) serve({.workers = workers});
 
@@ -110,7 +111,7 @@ TEST_P(ServersAndWorkers, LearnToReadDigits) {
   EXPECT_EQ(status.left, static_cast<std::uint64_t>(workers));
 }
 
-TEST_F(ServerTrainer, IsTheSameToTheBitOnEveryRunOfASingleWorker) {
+TEST_F(ServerTrainer, HasTheSameBitsInEveryRunOfASingleWorker) {
   std::vector<std::vector<float>> weights;
   for (int run = 0; run < 2; ++run) {
     addresses_.clear();
@@ -139,7 +140,7 @@ TEST_F(ServerTrainer, ReportsEachEpochToTheChiefsObserver) {
   EXPECT_GT(reports[0].loss, reports[2].loss);
 }
 
-TEST_F(ServerTrainer, IsNotHeldUpByAWorkerThatIsLost) {
+TEST_F(ServerTrainer, IsNotDelayedByALostWorker) {
   serve({.staleness = 0, .workers = 2});
   const Settings settings{.epochs = 2};
   std::thread loser([&] { joined(1, settings); });
@@ -148,11 +149,12 @@ TEST_F(ServerTrainer, IsNotHeldUpByAWorkerThatIsLost) {
 
   loser.join();
   ASSERT_TRUE(done) << done.error().to_string();
-  EXPECT_EQ(done->images, servers_[0]->status().pushes * settings.batch) << "it made every step";
+  EXPECT_EQ(done->images, servers_[0]->status().pushes * settings.batch)
+      << "this worker made every step";
   EXPECT_EQ(servers_[0]->status().lost, 1u);
 }
 
-TEST_F(ServerTrainer, HasAWorkerThatJoinsLateTakeItsPartOfWhatIsLeft) {
+TEST_F(ServerTrainer, GivesALateWorkerItsShareOfTheRemainingSteps) {
   serve();
   const Settings settings{.epochs = 10};
   std::optional<Result<WorkDone>> late;
@@ -164,11 +166,11 @@ TEST_F(ServerTrainer, HasAWorkerThatJoinsLateTakeItsPartOfWhatIsLeft) {
 
   ASSERT_TRUE(chief) << chief.error().to_string();
   ASSERT_TRUE(late && *late) << late->error().to_string();
-  EXPECT_GT((*late)->images, chief->images) << "nine of ten epochs were left when it came";
+  EXPECT_GT((*late)->images, chief->images) << "nine of ten epochs remained when it joined";
   EXPECT_GE(chief->outcome->test_accuracy, 0.9);
 }
 
-TEST_F(ServerTrainer, GivesTheResultToAChiefThatComesWhenAllIsDone) {
+TEST_F(ServerTrainer, GivesTheResultToAChiefThatJoinsAfterTheLastStep) {
   serve();
   const Settings settings{.epochs = 10};
   ASSERT_TRUE(train({1, 2}, settings));
@@ -180,7 +182,7 @@ TEST_F(ServerTrainer, GivesTheResultToAChiefThatComesWhenAllIsDone) {
   EXPECT_GE(chief->outcome->test_accuracy, 0.9);
 }
 
-TEST_F(ServerTrainer, EndsWhereTheChiefIsLost) {
+TEST_F(ServerTrainer, EndsIfTheChiefIsLost) {
   Server& server = serve({.workers = 2});
   const Settings settings{.epochs = kEndless};
   std::thread chief([&] {
@@ -197,7 +199,7 @@ TEST_F(ServerTrainer, EndsWhereTheChiefIsLost) {
       << done.error().message;
 }
 
-TEST_F(ServerTrainer, EndsWhereAServerIsLostAndNamesIt) {
+TEST_F(ServerTrainer, EndsIfAServerIsLostAndNamesIt) {
   serve();
   Server& second = serve();
   const Observer observer{.on_epoch = [&](const EpochReport&) { second.stop(); }};
@@ -209,7 +211,7 @@ TEST_F(ServerTrainer, EndsWhereAServerIsLostAndNamesIt) {
       << done.error().to_string();
 }
 
-TEST_F(ServerTrainer, EndsWhereAGradientIsNoNumberAndSaysWhose) {
+TEST_F(ServerTrainer, EndsIfAGradientIsNotFiniteAndNamesTheWorker) {
   serve();
   Dataset data = digits();
   data.scale = std::numeric_limits<float>::quiet_NaN();
@@ -223,7 +225,7 @@ TEST_F(ServerTrainer, EndsWhereAGradientIsNoNumberAndSaysWhose) {
   EXPECT_EQ(servers_[0]->status().pushes, 0u);
 }
 
-TEST_F(ServerTrainer, RefusesFewerImagesThanWorkers) {
+TEST_F(ServerTrainer, RejectsFewerImagesThanWorkers) {
   serve();
   Dataset data = digits();
   data.train.labels.resize(1);
@@ -232,7 +234,7 @@ TEST_F(ServerTrainer, RefusesFewerImagesThanWorkers) {
   const auto done = train_with_servers(client, {0, 2}, data, {}, steps_of({}), {});
 
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().message, "1 training images are not enough for 2 workers");
+  EXPECT_EQ(done.error().message, "1 training images are too few for 2 workers");
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace muster::digits {
 std::vector<std::uint32_t> permutation(std::size_t count, std::uint64_t seed, int epoch) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  // The odd constant (2^64 by the golden ratio) keeps seed 1, epoch 2 apart from seed 2, epoch 1.
+  // The odd constant (2^64 divided by the golden ratio) distinguishes seed 1, epoch 2 from seed 2,
+  // epoch 1.
   Random random(seed + 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(epoch + 1));
   for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
   return order;

@@ -1,4 +1,4 @@
-// The images that a rank learns from, and the random numbers that order them.
+// The images from which a rank learns, and the random numbers that order them.
 //
 // In each epoch all ranks shuffle the whole training set with the same seed. Rank r of n takes the
 // images at r, r + n, r + 2n, ... of that order. Each image belongs to exactly one rank, without
@@ -7,7 +7,7 @@
 // All ranks make the same number of steps; otherwise a rank would wait for gradients for ever.
 // Batches are therefore always full: a share that ends within its last batch continues with its
 // beginning.
-//
+// Pure. Thread-safety: none needed, since each rank has its own.
 // Pure. Thread-safety: none needed, each rank has its own.
 #pragma once
 
@@ -35,7 +35,7 @@ class Random {
     return radius * std::cos(2 * std::numbers::pi * uniform());
   }
 
-  /// Uniform in [0, bound), without bias: values of an incomplete last round are thrown again.
+  /// Uniform in [0, bound), without bias: values of the incomplete last round are rejected.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t rest = (UINT64_MAX % bound + 1) % bound;
     std::uint64_t value = engine_();
@@ -55,13 +55,13 @@ class Shard {
   /// `images` is the size of the whole training set, at least one for each rank.
   Shard(std::size_t images, int rank, int size, std::size_t batch);
 
-  /// How many images this rank has; shares differ by one at most and add up to all images.
+  /// The number of images of this rank. Shares differ by one at most and add up to all images.
   std::size_t size() const { return share_of(rank_); }
 
-  /// Batches in an epoch, the same on all ranks.
+  /// The number of batches in an epoch, equal on all ranks.
   std::size_t steps() const;
 
-  /// The images of one step of the epoch whose permutation this is.
+  /// The images of one step of an epoch. `order` is the permutation of that epoch.
   std::vector<std::uint32_t> batch(const std::vector<std::uint32_t>& order, std::size_t step) const;
 
  private:

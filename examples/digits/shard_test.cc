@@ -35,14 +35,14 @@ TEST(Random, IsNormal) {
   EXPECT_NEAR(squares / kDraws, 1, 0.03);
 }
 
-TEST(Random, DrawsEachNumberBelowABoundAboutAsOften) {
+TEST(Random, DrawsEachNumberBelowABoundEquallyOften) {
   Random random(1);
   std::array<int, 7> counts = {};
   for (int i = 0; i < kDraws; ++i) ++counts[random.below(counts.size())];
   for (const int count : counts) EXPECT_NEAR(count, kDraws / 7.0, 500);
 }
 
-TEST(Random, IsTheSameForTheSameSeedOnly) {
+TEST(Random, IsEqualForEqualSeedsOnly) {
   Random a(1);
   Random b(1);
   Random c(2);
@@ -72,15 +72,16 @@ TEST(Permutation, HasEachImageOnce) {
   }
 }
 
-TEST(Permutation, DependsOnSeedAndEpochAlone) {
+TEST(Permutation, DependsOnlyOnSeedAndEpoch) {
   EXPECT_EQ(permutation(100, 1, 1), permutation(100, 1, 1));
   EXPECT_NE(permutation(100, 1, 1), permutation(100, 1, 2));
   EXPECT_NE(permutation(100, 1, 1), permutation(100, 2, 1));
   EXPECT_NE(permutation(100, 1, 2), permutation(100, 2, 1));
 }
 
-// Computed by an independent program: the same on every machine, whatever the standard library.
-TEST(Permutation, IsThisOne) {
+// Computed by an independent program. The order is equal on every machine, with any standard
+// library.
+TEST(Permutation, HasAKnownOrder) {
   EXPECT_EQ(permutation(8, 1, 1), (std::vector<std::uint32_t>{1, 7, 3, 4, 6, 2, 5, 0}));
 }
 
@@ -109,7 +110,7 @@ TEST(Shard, MakesTheSameNumberOfFullStepsOnEveryRank) {
     for (int rank = 0; rank < c.ranks; ++rank) {
       const Shard shard(c.images, rank, c.ranks, c.batch);
       EXPECT_EQ(shard.steps(), steps);
-      EXPECT_GE(steps * c.batch, shard.size()) << "every image has its turn";
+      EXPECT_GE(steps * c.batch, shard.size()) << "every image is used";
       EXPECT_EQ(shard.batch(order, steps - 1).size(), c.batch);
     }
   }

@@ -1,11 +1,11 @@
-// The data that tests of training learn from.
+// The data of the tests of training.
 #pragma once
 
 #include "idx.h"
 
 namespace muster::digits {
 
-/// The digits that lie beside the examples, read once.
+/// The digits in the folder of the examples, read once.
 inline const Dataset& digits() {
   static const Dataset kData = *load_dataset(DIGITS_DATA);
   return kData;

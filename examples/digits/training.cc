@@ -29,14 +29,14 @@ std::string checksum_text(std::uint64_t checksum) {
 namespace {
 
 constexpr std::size_t kBarWidth = 30;
-// Often enough to look alive, seldom enough to cost nothing.
+// Often enough to show progress, and rarely enough to cost nothing.
 constexpr std::chrono::milliseconds kBarEvery{100};
 
 int digits_of(int number) {
   return static_cast<int>(std::to_string(number).size());
 }
 
-// As many digits as it takes to read the same number again.
+// With as many digits as are needed to read the same number again.
 std::string number_json(double number) {
   if (!std::isfinite(number)) return "null";
   std::array<char, 32> text;
@@ -44,7 +44,7 @@ std::string number_json(double number) {
   return {text.data(), written.ptr};
 }
 
-// Names and values that need no escape.
+// A JSON object of names and values that need no escape.
 std::string object_json(std::initializer_list<std::pair<const char*, std::string>> members) {
   std::string text = "{";
   for (const auto& [name, value] : members) {

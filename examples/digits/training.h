@@ -13,29 +13,29 @@
 
 namespace muster::digits {
 
-/// Of the gradients before (B. Polyak, 1964).
+/// The momentum of the gradients (B. Polyak, 1964).
 inline constexpr double kMomentum = 0.9;
 
 struct Settings {
   int epochs = 40;
-  std::size_t batch = 16;  // images of a step on each process that trains
+  std::size_t batch = 16;  // images per step on each training process
   double learning_rate = 0.03;
   int hidden = 128;
   std::uint64_t seed = 1;
 };
 
-/// After as many images as the training set has, over all who train.
+/// An epoch: all training processes together have used as many images as the training set has.
 struct EpochReport {
   int epoch;             // from 1
-  double seconds;        // since the training began, tests included
-  std::uint64_t images;  // learned from since then, each as often as it was
+  double seconds;        // since the beginning of the training, including tests
+  std::uint64_t images;  // used since then, counting repetitions
   double loss;
-  double train_accuracy;  // 0 .. 1, of the batches as they were learned from
+  double train_accuracy;  // 0 .. 1, of the batches when they were used
   double test_accuracy;
   double images_per_second;  // of this epoch
 };
 
-/// What a trainer tells on its way; called on the thread that trains.
+/// Reports of a trainer, called on the training thread.
 struct Observer {
   std::function<void(int epoch, std::size_t step, std::size_t steps)> on_step = {};
   std::function<void(const EpochReport&)> on_epoch = {};
@@ -43,31 +43,31 @@ struct Observer {
 
 struct Outcome {
   double test_accuracy;
-  double images_per_second;  // learned from by all, while they trained
+  double images_per_second;  // used by all processes during training
   std::uint64_t checksum;    // of the weights
   std::vector<float> weights;
 };
 
-// A number that tells two sets of weights apart.
+// A checksum that distinguishes sets of weights.
 //
 // Pure.
 
 /// FNV-1a, 64 bits, over the bytes (G. Fowler, L. C. Noll, K.-P. Vo).
 std::uint64_t checksum_of(std::span<const float> weights);
 
-/// As it is shown: 0x and 16 digits.
+/// The checksum as text: 0x and 16 digits.
 std::string checksum_text(std::uint64_t checksum);
 
-// How a training is shown. For people: a line an epoch on standard output, and within an epoch, on
-// a terminal only, a bar on standard error that the line replaces. For programs (--output json): an
-// object a line on standard output, one an epoch and one at the end.
+// The output of a training. For people: a line per epoch on standard output, and within an epoch,
+// on a terminal only, a bar on standard error, which that line replaces. For programs (--output
+// json): one object per line on standard output, for each epoch and at the end.
 //
 // Thread-safety: one thread at a time.
 
 enum class Output { kText, kJson };
 
 /// The object of an epoch, without a newline: epoch, seconds, images, images_per_second, loss,
-/// train_accuracy, test_accuracy. A number that JSON has not (a loss of infinity) is null.
+/// train_accuracy, test_accuracy. A number that JSON cannot represent (an infinite loss) is null.
 std::string epoch_json(const EpochReport& report);
 
 /// The object at the end: test_accuracy, images_per_second, weights_checksum.
@@ -75,13 +75,13 @@ std::string outcome_json(const Outcome& outcome);
 
 class Progress {
  public:
-  /// `epochs` of the whole training.
+  /// `epochs` is the number of epochs of the whole training.
   Progress(int epochs, Output output);
 
   void show_step(int epoch, std::size_t step, std::size_t steps);
   void show_epoch(const EpochReport& report);
 
-  /// `holders`: who has these weights, as in "on all 2 ranks".
+  /// `holders` names the processes with these weights, for example "on all 2 ranks".
   void show_outcome(const Outcome& outcome, std::string_view holders);
 
  private:

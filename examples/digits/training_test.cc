@@ -20,7 +20,7 @@ TEST(Progress, WritesAnEpochAsAnObject) {
             R"("loss": 0.5, "train_accuracy": 0.875, "test_accuracy": 0.9375})");
 }
 
-TEST(Progress, WritesNullForALossThatIsNoNumber) {
+TEST(Progress, WritesNullForALossThatIsNotFinite) {
   EpochReport report{};
   report.loss = std::numeric_limits<double>::infinity();
   EXPECT_NE(epoch_json(report).find(R"("loss": null)"), std::string::npos);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits as scripts for Horovod do: a convolutional network on PyTorch, averaged over all ranks.
+"""Trains on handwritten digits like scripts for Horovod: a convolutional network on PyTorch, averaged over all ranks.
 
     python3 torch_digits.py                                    # alone
     horovodrun -np 2 python3 torch_digits.py                   # on two ranks
@@ -23,12 +23,12 @@ import digits_data
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=32, help="images of a step of one rank")
-    parser.add_argument("--rate", type=float, default=0.02, help="learning rate of one rank")
+    parser.add_argument("--batch", type=int, default=32, help="images per step on each rank")
+    parser.add_argument("--rate", type=float, default=0.02, help="learning rate for one rank")
     parser.add_argument("--fp16", action="store_true", help="send gradients with 16 bits")
-    parser.add_argument("--adasum", action="store_true", help="add gradients up by Adasum")
+    parser.add_argument("--adasum", action="store_true", help="add gradients with Adasum")
     parser.add_argument("--predivide", type=float, default=1.0, help="divide gradients by this before the sum")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
@@ -70,7 +70,7 @@ def mean_over_ranks(value, name):
 
 
 def accuracy(model, part):
-    """Of this rank's share of the images, averaged over all."""
+    """The accuracy on each rank's share of the images, averaged over all ranks."""
     images, labels = (tensor[hvd.rank()::hvd.size()] for tensor in part.tensors)
     with torch.no_grad():
         right = (model(images).argmax(dim=1) == labels).sum().item()
@@ -79,7 +79,7 @@ def accuracy(model, part):
 
 
 def checksum(model):
-    """Of the weights, which are the same on all ranks."""
+    """A checksum of the weights, which are equal on all ranks."""
     return zlib.crc32(b"".join(weights.detach().numpy().tobytes() for weights in model.parameters()))
 
 
@@ -94,7 +94,7 @@ def main():
     batches = DataLoader(training, batch_size=options.batch, sampler=sampler)
     model = Network(training[0][0].shape[-1])
 
-    # A larger step for a larger batch; Adasum needs none.
+    # A larger batch allows a larger step. Adasum needs no larger step.
     rate = options.rate * (1 if options.adasum else hvd.size())
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
@@ -108,7 +108,7 @@ def main():
         sampler.set_epoch(epoch)
         loss = mean_over_ranks(train_epoch(model, optimizer, batches), "loss")
         if hvd.rank() == 0:
-            # A line that Muster takes for metrics: docs/metrics.md.
+            # Muster reads metrics from such lines: docs/metrics.md.
             print(f"::metrics epoch={epoch + 1} epochs={options.epochs} loss={loss:.4f}", flush=True)
 
     right = accuracy(model, dataset("t10k", options.data))

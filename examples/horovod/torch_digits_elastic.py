@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits while hosts come and go: after a loss it goes on from the last commit with who is left.
+"""Trains on handwritten digits while hosts come and go: after a loss the other ranks continue from the last commit.
 
     horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python3 torch_digits_elastic.py
     muster submit mpi digits --workers 2 --min-workers 1 --max-workers 4 -- \\
-        horovodrun --min-np 1 --max-np 4 --host-discovery-script /generated/discover_hosts.sh python3 torch_digits_elastic.py
+        horovodrun --min-np 1 --max-np 4 --host-discovery-script /generated/discover_hosts.sh python3
+        torch_digits_elastic.py
 """
 
 import argparse
@@ -18,10 +19,10 @@ from torch_digits import Network, accuracy, checksum, dataset, digits_data, func
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=32, help="images of a step of one rank")
-    parser.add_argument("--rate", type=float, default=0.02, help="learning rate of one rank")
-    parser.add_argument("--batches-per-commit", type=int, default=5, help="what a loss costs at the most")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--batch", type=int, default=32, help="images per step on each rank")
+    parser.add_argument("--rate", type=float, default=0.02, help="learning rate for one rank")
+    parser.add_argument("--batches-per-commit", type=int, default=5, help="batches that a loss costs at most")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
@@ -33,7 +34,7 @@ def main():
 
     training = dataset("train", options.data)
     testing = dataset("t10k", options.data)
-    # It knows which images of the epoch are behind it, and deals the others anew when ranks come or go.
+    # The sampler records the processed images of the epoch, and divides the others anew when ranks come or go.
     sampler = hvd.elastic.ElasticSampler(training, shuffle=True, seed=1)
     batches = DataLoader(training, batch_size=options.batch, sampler=sampler)
     model = Network(training[0][0].shape[-1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many images a second a convolutional network learns from, on made-up images: what scaling costs.
+"""Measures the images per second of a convolutional network on synthetic images, which shows the cost of scaling.
 
     horovodrun -np 2 python3 torch_synthetic_benchmark.py --batch-size 8 --num-iters 5
 """
@@ -15,14 +15,14 @@ from torch.nn import functional
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch-size", type=int, default=32, help="images of a step of one rank")
-    parser.add_argument("--image-size", type=int, default=64, help="pixels of a side")
+    parser.add_argument("--batch-size", type=int, default=32, help="images per step on each rank")
+    parser.add_argument("--image-size", type=int, default=64, help="pixels per side")
     parser.add_argument("--width", type=int, default=32, help="channels of the first layer")
     parser.add_argument("--num-warmup-batches", type=int, default=10)
     parser.add_argument("--num-batches-per-iter", type=int, default=10)
     parser.add_argument("--num-iters", type=int, default=10)
     parser.add_argument("--fp16-allreduce", action="store_true", help="send gradients with 16 bits")
-    parser.add_argument("--use-adasum", action="store_true", help="add gradients up by Adasum")
+    parser.add_argument("--use-adasum", action="store_true", help="add gradients with Adasum")
     return parser.parse_args()
 
 
@@ -68,7 +68,7 @@ def main():
         functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
 
-    say(f"{options.batch_size} images a step on each of {hvd.size()} ranks")
+    say(f"{options.batch_size} images per step on each of {hvd.size()} ranks")
     for _ in range(options.num_warmup_batches):
         step()
     rates = []

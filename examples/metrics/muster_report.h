@@ -1,13 +1,14 @@
-// Tells Muster how a training goes, from within it. Copy this file: it needs nothing else.
+// Reports the progress of a training to Muster, from within the training. Copy this file: it needs
+// no other file.
 //
 //   muster::report({{"epoch", 3}, {"epochs", 10}, {"loss", 0.183}, {"images_per_second", 5400}});
 //
-// Names are letters, digits and "_./-". epoch with epochs, step with steps, or progress (a part of
-// 1) tell how far it is. A report is a datagram to the job's own machine: it never waits, never
-// fails, and does nothing where there is no Muster. Of several processes each reports for its own
-// rank.
+// Names are letters, digits and "_./-". The progress is given by epoch with epochs, by step with
+// steps, or by progress (a number from 0 to 1). A report is a datagram to the job's own machine: it
+// never waits, never fails, and does nothing outside of Muster. Of several processes each reports
+// for its own rank.
 //
-// Thread-safe, as long as nobody changes the environment.
+// Thread-safe, as long as no thread changes the environment.
 #pragma once
 
 #include <fcntl.h>
@@ -47,7 +48,7 @@ inline void report(Values values) {
   if (path == nullptr || *path != '/') return;
   const std::string whole(path);
   const std::size_t slash = whole.rfind('/');
-  // Through a descriptor of its folder: an address holds 107 bytes, which a path may exceed.
+  // Uses a descriptor of the folder: an address has room for 107 bytes, which a path may exceed.
   const int folder = ::open(whole.substr(0, slash + 1).c_str(), O_PATH | O_CLOEXEC);
   const int sender = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
@@ -56,7 +57,7 @@ inline void report(Values values) {
                 whole.c_str() + slash);
   const std::string text = report_text(values);
   if (sender >= 0) {
-    // A report that finds no room is lost: a training does not wait for it.
+    // A report that finds no room is lost, since a training must not wait for it.
     (void)::sendto(sender, text.data(), text.size(), MSG_NOSIGNAL,
                    reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }

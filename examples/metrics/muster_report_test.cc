@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 const char* const kRanks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK",
                               "MUSTER_RANK"};
 
-/// A socket where Muster's would be, and an environment without any rank.
+/// A socket in the place of Muster's, and an environment without a rank.
 class Reports : public testing::Test {
  protected:
   Reports() {
@@ -42,7 +42,7 @@ class Reports : public testing::Test {
     ::setenv("MUSTER_METRICS", (folder / "metrics").c_str(), 1);
   }
 
-  /// The next report; empty where none came.
+  /// The next report; empty if there is none.
   std::string received() const {
     char text[1024];
     const ssize_t count = ::recv(socket_, text, sizeof text, 0);
@@ -62,7 +62,7 @@ TEST_F(Reports, AreOneDatagramEach) {
   EXPECT_EQ(received(), "");
 }
 
-TEST_F(Reports, CarryTheRankThatTheLauncherGave) {
+TEST_F(Reports, ContainTheRankThatTheLauncherSet) {
   for (const char* name : kRanks) {
     ::setenv(name, "7", 1);
     report({{"loss", 1}});
@@ -72,7 +72,7 @@ TEST_F(Reports, CarryTheRankThatTheLauncherGave) {
   }
 }
 
-TEST_F(Reports, FindTheirWayDownAPathThatNoAddressHolds) {
+TEST_F(Reports, ReachASocketWhosePathExceedsAnAddress) {
   fs::path deep = folder_;
   for (int i = 0; i < 10; ++i) deep /= "a-folder-with-a-long-name";
   fs::create_directories(deep);
@@ -83,8 +83,8 @@ TEST_F(Reports, FindTheirWayDownAPathThatNoAddressHolds) {
   EXPECT_EQ(received(), " loss=1");
 }
 
-TEST_F(Reports, DoNothingWhereNobodyListensAndNeverWait) {
-  for (int i = 0; i < 10'000; ++i) report({{"n", 1}});  // more than the socket holds
+TEST_F(Reports, DoNothingWithoutAListenerAndNeverWait) {
+  for (int i = 0; i < 10'000; ++i) report({{"n", 1}});  // more than the socket has room for
   EXPECT_EQ(received(), " n=1");
 
   fs::remove(folder_ / "metrics");

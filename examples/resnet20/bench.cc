@@ -1,10 +1,10 @@
-// resnet20_bench: what communication adds to a step of ResNet-20.
+// resnet20_bench: measures how much time communication adds to a step of ResNet-20.
 //
 //   mpirun -np 2 resnet20_bench [batch size] [rounds]
 //
 // Each rank trains two copies of the model, turn by turn on the same batches: one alone, one
-// together with the other ranks. Both see the same machine at the same time, so what is loaded or
-// slow beside them tells on both. All begin a turn together. Rank 0 prints an object a line.
+// together with the other ranks. Other load on the machine therefore affects both alike. All ranks
+// begin a turn together. Rank 0 prints one object per line.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ using training::DistributedOptimizer;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 5;
-// Steps of a turn: a rank that is ahead at its end waits for the next turn, not within a step.
+// The steps of a turn. A rank that is ahead at the end of a turn waits for the next turn, not
+// within a step.
 constexpr int kStepsOfATurn = 5;
 
 int complain(const std::string& sentence) {
@@ -45,7 +46,7 @@ struct Copy {
   ResNet20 model{};
   torch::optim::SGD inner{model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9)};
   std::unique_ptr<DistributedOptimizer> distributed = {};
-  std::vector<double> milliseconds = {};  // a step of each turn
+  std::vector<double> milliseconds = {};  // per step, for each turn
 
   Status step(const torch::Tensor& images, const torch::Tensor& labels) {
     if (distributed) {
@@ -119,7 +120,7 @@ Status measure(Session& session, std::int64_t batch, int rounds) {
 int run(int argc, char** argv) {
   const int batch = argc > 1 ? std::atoi(argv[1]) : 8;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 40;
-  if (batch < 1 || rounds < 1) return complain("wants a batch size and rounds from 1");
+  if (batch < 1 || rounds < 1) return complain("batch size and rounds must be 1 or more");
   torch::set_num_threads(1);
   torch::manual_seed(1);
   const auto place = collective::bootstrap_from_environment();

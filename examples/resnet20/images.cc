@@ -19,7 +19,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::size_t kRecord = 1 + kPixels;
 constexpr int kMostFiles = 100;
 
-// Of CIFAR-10's training images, each channel, as parts of 255.
+// The mean of each channel of CIFAR-10's training images, as a fraction of 255, and the deviation.
 constexpr std::array<float, kChannels> kMean = {0.4914F, 0.4822F, 0.4465F};
 constexpr std::array<float, kChannels> kDeviation = {0.2470F, 0.2435F, 0.2616F};
 
@@ -33,14 +33,14 @@ Result<Bytes, std::string> read_file(const std::string& path) {
   return bytes;
 }
 
-// Adds the images of a file to `set`. A sentence where it is wrong.
+// Adds the images of a file to `set`. Returns an error, or an empty text.
 std::string take_file(const std::string& path, ImageSet& set) {
   const Result<Bytes, std::string> bytes = read_file(path);
   if (!bytes) return bytes.error();
   if (bytes->empty() || bytes->size() % kRecord != 0) {
-    return path + " has " + std::to_string(bytes->size()) + " bytes, which is not a number of " +
-           "images of " + std::to_string(kRecord) +
-           " bytes (it wants the binary version of CIFAR-10)";
+    return path + " has " + std::to_string(bytes->size()) +
+           " bytes, which is not a multiple of the image size of " + std::to_string(kRecord) +
+           " bytes (the binary version of CIFAR-10 is required)";
   }
   for (std::size_t at = 0; at < bytes->size(); at += kRecord) {
     const std::uint8_t label = (*bytes)[at];
@@ -65,7 +65,7 @@ ImageSet made(std::size_t count, const std::vector<std::uint8_t>& patterns,
     set.labels.push_back(label);
     const std::uint8_t* const pattern = patterns.data() + label * kPixels;
     for (std::size_t p = 0; p < kPixels; p += 8) {
-      // Eight bytes of noise at a time.
+      // Uses eight bytes of noise at a time.
       std::uint64_t noise = random();
       for (std::size_t j = p; j < p + 8; ++j, noise >>= 8) {
         set.pixels.push_back(static_cast<std::uint8_t>((pattern[j] + 3 * (noise & 0xff)) / 4));

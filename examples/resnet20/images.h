@@ -1,8 +1,8 @@
-// The images that are learned from: CIFAR-10 in its binary version (A. Krizhevsky, "Learning
-// multiple layers of features from tiny images", 2009;
-// https://www.cs.toronto.edu/~kriz/cifar.html), or made ones. Knows nothing of torch.
+// The training images: CIFAR-10 in its binary version (A. Krizhevsky, "Learning multiple layers of
+// features from tiny images", 2009; https://www.cs.toronto.edu/~kriz/cifar.html), or synthetic
+// images. Independent of torch.
 //
-// Errors are one sentence for each file that is wrong, with the value that is.
+// Errors are one sentence for each invalid file, with the wrong value.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr int kSide = 32;
 inline constexpr int kChannels = 3;
 inline constexpr std::size_t kPixels = std::size_t{kChannels} * kSide * kSide;
 
-/// Bytes as they are in the files: a batch becomes floating point when it is used.
+/// Pixels stay bytes, as in the files: a batch becomes floating point when it is used.
 struct ImageSet {
   std::vector<std::uint8_t> pixels = {};  // image by image: all red, all green, all blue, by rows
   std::vector<std::uint8_t> labels = {};  // 0 .. kClasses - 1, one for each image
@@ -33,12 +33,12 @@ struct Dataset {
   ImageSet test;  // may be empty
 };
 
-/// data_batch_1.bin and so on (as many as there are, numbered from 1) and test_batch.bin of a
-/// folder. A file holds whole images, one byte of label and 3072 of pixels each; CIFAR's own have
-/// 10,000.
+/// Reads data_batch_1.bin and so on (as many as exist, numbered from 1) and test_batch.bin of a
+/// folder. A file contains whole images, each one byte of label and 3072 bytes of pixels. CIFAR's
+/// own files have 10,000 images.
 collective::Result<Dataset, std::vector<std::string>> load_cifar(const std::string& folder);
 
-/// Images that can be learned: a pattern for each class, under noise. The same for the same seed.
+/// Images that can be learned: a pattern for each class, with noise. Equal for equal seeds.
 Dataset synthetic_images(std::size_t train, std::size_t test, std::uint64_t seed);
 
 /// Fills `pixels` (kPixels for each sample, channel by channel) with values of mean 0 and deviation

@@ -41,7 +41,7 @@ TEST_F(Cifar, IsReadFileByFile) {
   EXPECT_EQ(data->test.labels, std::vector<std::uint8_t>{7});
 }
 
-TEST_F(Cifar, IsRefusedWithAllThatIsWrong) {
+TEST_F(Cifar, IsRejectedWithAllFaults) {
   write("data_batch_1.bin", record(1, 'a') + "more");
   write("data_batch_2.bin", record(0, 'a') + record(10, 'b'));
   write("data_batch_3.bin", "");
@@ -49,21 +49,21 @@ TEST_F(Cifar, IsRefusedWithAllThatIsWrong) {
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error(),
             (std::vector<std::string>{
-                folder_ + "/data_batch_1.bin has 3077 bytes, which is not a number of images of "
-                          "3073 bytes (it wants the binary version of CIFAR-10)",
+                folder_ + "/data_batch_1.bin has 3077 bytes, which is not a multiple of the image "
+                          "size of 3073 bytes (the binary version of CIFAR-10 is required)",
                 folder_ + "/data_batch_2.bin has the label 10 at image 1; the classes are 0 to 9",
-                folder_ + "/data_batch_3.bin has 0 bytes, which is not a number of images of 3073 "
-                          "bytes (it wants the binary version of CIFAR-10)",
+                folder_ + "/data_batch_3.bin has 0 bytes, which is not a multiple of the image "
+                          "size of 3073 bytes (the binary version of CIFAR-10 is required)",
                 "cannot open " + folder_ + "/test_batch.bin: No such file or directory"}));
 }
 
-TEST_F(Cifar, IsRefusedWhereThereIsNoFolder) {
+TEST_F(Cifar, IsRejectedIfTheFolderDoesNotExist) {
   const auto data = load_cifar(folder_ + "/nowhere");
   ASSERT_FALSE(data);
   EXPECT_EQ(data.error().size(), 2u);
 }
 
-TEST(SyntheticImages, AreTheSameForTheSameSeed) {
+TEST(SyntheticImages, AreEqualForEqualSeeds) {
   const Dataset data = synthetic_images(25, 5, 1);
   EXPECT_EQ(data.train.size(), 25u);
   EXPECT_EQ(data.test.size(), 5u);
@@ -71,7 +71,7 @@ TEST(SyntheticImages, AreTheSameForTheSameSeed) {
   EXPECT_NE(data.train.pixels, synthetic_images(25, 5, 2).train.pixels);
 }
 
-TEST(Batches, AreOfTheSamplesAskedForAndNormalised) {
+TEST(Batches, ContainTheRequestedSamplesNormalised) {
   ImageSet set{.pixels = std::vector<std::uint8_t>(2 * kPixels, 0), .labels = {4, 6}};
   set.pixels[kPixels] = 255;
   std::vector<float> pixels(2 * kPixels);

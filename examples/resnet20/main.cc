@@ -1,6 +1,6 @@
-// resnet20: trains ResNet-20 over all processes of a job and shows images/sec.
+// resnet20: trains ResNet-20 over all processes of a job and prints images/sec.
 //
-// Exit codes: 0 trained; 1 something failed, a sentence on standard error says what; 2 bad usage.
+// Exit codes: 0 training succeeded; 1 it failed, with the reason on standard error; 2 bad usage.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -52,8 +52,8 @@ int run(std::span<const std::string_view> arguments) {
     std::fputs(help().c_str(), stdout);
     return 0;
   }
-  // Before the data is read: a rank that cannot read it then leaves, and the others learn of it at
-  // once instead of waiting for it to come.
+  // Connects before it reads the data: if this rank cannot read it, the rank leaves, and the other
+  // ranks detect that at once instead of waiting for it.
   auto session = start_session();
   if (!session) return complain(session.error().to_string());
   const auto data = load(*options);

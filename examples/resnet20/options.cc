@@ -31,11 +31,11 @@ constexpr std::uint64_t kMost = 1'000'000'000'000;
 
 std::vector<Flag> flags_of(Options& options) {
   return {
-      {"--model", "resnet20, which is the only one", only("resnet20")},
+      {"--model", "resnet20, the only model", only("resnet20")},
       {"--data", "a folder", text(options.data)},
       {"--data_dir", "a folder", text(options.data)},
-      {"--data_name", "cifar10, which is the only one", only("cifar10")},
-      {"--variable_update", "horovod, which is the only one", only("horovod")},
+      {"--data_name", "cifar10, the only data set", only("cifar10")},
+      {"--variable_update", "horovod, the only method", only("horovod")},
       {"--batch_size", "a whole number from 1 to 100000", number(options.batch_size, 1, 100'000)},
       {"--num_batches", "a whole number from 1",
        number(options.num_batches, std::uint64_t{1}, kMost)},
@@ -77,39 +77,39 @@ collective::Result<Options, std::vector<std::string>> parse(
   std::vector<std::string> faults;
   read_flags(arguments, flags, switches, faults);
   if (options.resume && options.checkpoint.empty()) {
-    faults.emplace_back("--resume needs --checkpoint with the folder to go on from");
+    faults.emplace_back("--resume requires --checkpoint with the folder of the checkpoint");
   }
   if (!faults.empty()) return faults;
   return options;
 }
 
 std::string help() {
-  return "Trains ResNet-20, data-parallel over the processes of a job, and shows images/sec.\n"
+  return "Trains ResNet-20, data-parallel over the processes of a job, and prints images/sec.\n"
          "\n"
-         "  resnet20 --num_batches=100             on one process, with made images\n"
-         "  mpirun -np 2 resnet20 --data DIR       on two of this host, with CIFAR-10\n"
+         "  resnet20 --num_batches=100             on one process, with synthetic images\n"
+         "  mpirun -np 2 resnet20 --data DIR       on two processes of this host, with CIFAR-10\n"
          "  muster submit mpi dist --processes 2 -- resnet20 --model=resnet20 --num_batches=1000\n"
          "\n"
          "  --data DIR              folder with the binary version of CIFAR-10 (data_batch_1.bin\n"
-         "                          and so on, test_batch.bin); without it, made images\n"
-         "  --batch_size N          images of a step on each process (64)\n"
-         "  --num_batches N         steps that are timed, on each process (100)\n"
-         "  --num_warmup_batches N  steps before them (10)\n"
-         "  --display_every N       steps from one line to the next (10)\n"
+         "                          and so on, test_batch.bin); default: synthetic images\n"
+         "  --batch_size N          images per step on each process (64)\n"
+         "  --num_batches N         measured steps on each process (100)\n"
+         "  --num_warmup_batches N  steps before the measured steps (10)\n"
+         "  --display_every N       steps between two lines (10)\n"
          "  --optimizer NAME        sgd, momentum (0.9, the default), adam\n"
-         "  --learning_rate X       (0.05; with adam 0.001)\n"
+         "  --learning_rate X       learning rate (0.05; with adam 0.001)\n"
          "  --compress TYPE         send gradients as float16 or bfloat16 (none)\n"
          "  --sync_batch_norm       normalise over the batches of all processes\n"
-         "  --checkpoint DIR        keep a checkpoint there, and one at the end\n"
-         "  --checkpoint_every N    steps from one to the next (100)\n"
-         "  --resume                go on from the checkpoint, if there is one, up to num_batches\n"
-         "                          in all\n"
-         "  --threads N             of each process (1)\n"
-         "  --seed N                of the first weights, the made images, and the order (1)\n"
+         "  --checkpoint DIR        write checkpoints to DIR, also at the end\n"
+         "  --checkpoint_every N    steps between two checkpoints (100)\n"
+         "  --resume                continue from the checkpoint, if there is one, up to a\n"
+         "                          total of num_batches steps\n"
+         "  --threads N             threads of each process (1)\n"
+         "  --seed N                seed of initial weights, synthetic images and their order (1)\n"
          "  --output FORM           text, or json: an object for each line and one at the end\n"
          "\n"
-         "What tf_cnn_benchmarks calls --model=resnet20, --data_dir, --data_name=cifar10 and\n"
-         "--variable_update=horovod is understood.\n";
+         "The flags of tf_cnn_benchmarks --model=resnet20, --data_dir, --data_name=cifar10 and\n"
+         "--variable_update=horovod are accepted as well.\n";
 }
 
 }  // namespace muster::resnet20

@@ -1,4 +1,4 @@
-// The command line of the program: that of tf_cnn_benchmarks, as far as it goes, and of ours.
+// The command line of the program: flags of tf_cnn_benchmarks, and additional ones.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct Options {
   std::uint64_t num_batches = 100;
   std::uint64_t num_warmup_batches = 10;
   std::uint64_t display_every = 10;
-  std::optional<double> learning_rate = {};  // nothing: the optimizer's own
+  std::optional<double> learning_rate = {};  // nullopt: the optimizer's default
   Optimizer optimizer = Optimizer::kMomentum;
   Compress compress = Compress::kNone;
   bool sync_batch_norm = false;
-  std::string checkpoint = {};  // the folder; empty: none is kept
+  std::string checkpoint = {};  // the folder; empty: no checkpoints
   std::uint64_t checkpoint_every = 100;
   bool resume = false;
   int threads = 1;
@@ -35,7 +35,7 @@ struct Options {
   bool help = false;
 };
 
-/// As it is shown: "momentum".
+/// For output: "momentum".
 std::string_view to_string(Optimizer optimizer);
 
 /// Reads `--name value`, `--name=value` and the flags without a value.
@@ -44,7 +44,7 @@ std::string_view to_string(Optimizer optimizer);
 collective::Result<Options, std::vector<std::string>> parse(
     std::span<const std::string_view> arguments);
 
-/// What --help prints.
+/// The output of --help.
 std::string help();
 
 }  // namespace muster::resnet20

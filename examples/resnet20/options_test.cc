@@ -8,7 +8,7 @@ namespace {
 using Arguments = std::vector<std::string_view>;
 using Faults = std::vector<std::string>;
 
-TEST(Options, TakeTheCommandOfTheRunAiDocument) {
+TEST(Options, AcceptTheCommandOfTheRunAiDocument) {
   const auto options =
       parse(Arguments{"--model=resnet20", "--num_batches=1000000", "--data_name", "cifar10",
                       "--data_dir", "/cifar10", "--batch_size=64", "--variable_update=horovod"});
@@ -44,13 +44,14 @@ TEST(Options, ReportAllFaultsAtOnce) {
       parse(Arguments{"--model=vgg16", "--bacth_size=1", "--batch_size=0", "--learning_rate=nan",
                       "--optimizer", "lion", "--resume", "--data=", "--seed"});
   ASSERT_FALSE(options);
-  EXPECT_EQ(options.error(), (Faults{"--model is 'vgg16', not resnet20, which is the only one",
-                                     "there is no --bacth_size=1",
-                                     "--batch_size is '0', not a whole number from 1 to 100000",
-                                     "--learning_rate is 'nan', not a number above 0, up to 100",
-                                     "--optimizer is 'lion', not sgd, momentum or adam",
-                                     "--data is '', not a folder", "--seed needs a value",
-                                     "--resume needs --checkpoint with the folder to go on from"}));
+  EXPECT_EQ(
+      options.error(),
+      (Faults{"--model is 'vgg16', not resnet20, the only model", "unknown flag --bacth_size=1",
+              "--batch_size is '0', not a whole number from 1 to 100000",
+              "--learning_rate is 'nan', not a number above 0, up to 100",
+              "--optimizer is 'lion', not sgd, momentum or adam", "--data is '', not a folder",
+              "--seed requires a value",
+              "--resume requires --checkpoint with the folder of the checkpoint"}));
 }
 
 TEST(Options, HelpNamesEveryFlag) {

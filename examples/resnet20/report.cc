@@ -20,7 +20,7 @@ std::string format(const char* pattern, Values... values) {
   return {text.data(), static_cast<std::size_t>(std::min<int>(length, text.size() - 1))};
 }
 
-// As many digits as it takes to read the same number again.
+// With as many digits as are needed to read the same number again.
 std::string number_json(double number) {
   if (!std::isfinite(number)) return "null";
   std::array<char, 32> text;
@@ -86,7 +86,7 @@ std::string text_of(const Summary& summary) {
   for (std::size_t rank = 0; rank < summary.checksums.size(); ++rank) {
     text += format("rank %zu: weights checksum 0x%016" PRIx64 "\n", rank, summary.checksums[rank]);
   }
-  if (!all_equal(summary.checksums)) text += "the ranks hold different weights\n";
+  if (!all_equal(summary.checksums)) text += "the ranks have different weights\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
-// How the training is shown: the lines of tf_cnn_benchmarks, or an object a line for programs.
-// Knows nothing of torch.
+// The output of the training: the lines of tf_cnn_benchmarks, or one object per line for programs.
+// Independent of torch.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace muster::resnet20 {
 
-/// Images per second over the steps so far, as tf_cnn_benchmarks counts them.
+/// Images per second over the steps so far, computed as in tf_cnn_benchmarks.
 struct Speed {
-  double mean = 0;         // images of a step over the mean time of one
+  double mean = 0;         // images per step, divided by the mean time of a step
   double uncertainty = 0;  // standard error of the steps' speeds
-  double jitter = 0;       // 1.4826 times their median deviation from the median
+  double jitter = 0;       // 1.4826 times the median absolute deviation of the speeds
 };
 
-/// `seconds` of each step, not empty, in each of which `images` were learned from.
+/// `seconds` has the time of each step and is not empty. Each step used `images` images.
 Speed speed_of(const std::vector<double>& seconds, double images);
 
 struct StepLine {
@@ -32,7 +32,7 @@ struct Summary {
   std::vector<std::uint64_t> checksums;  // of the weights, by rank
 };
 
-/// What stands above the steps.
+/// The text above the lines of the steps.
 std::string text_of_start(const Options& options, int ranks, std::size_t images);
 
 std::string text_of(const StepLine& line);

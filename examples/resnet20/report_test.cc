@@ -7,8 +7,8 @@
 namespace muster::resnet20 {
 namespace {
 
-// 100 and 300 images/s: 2 steps of 10 images in 0.1333 s.
-TEST(Speed, IsOfAllStepsSoFar) {
+// Speeds of 100 and 300 images/s: 2 steps of 10 images in 0.1333 s.
+TEST(Speed, CoversAllStepsSoFar) {
   const Speed speed = speed_of({0.1, 10.0 / 300}, 10);
   EXPECT_NEAR(speed.mean, 150, 1e-9);
   EXPECT_NEAR(speed.uncertainty, 100 / std::sqrt(2), 1e-9);
@@ -29,11 +29,11 @@ TEST(Report, HasTheLinesOfTfCnnBenchmarks) {
   EXPECT_TRUE(text_of_start({}, 2, 10).ends_with("Step\tImg/sec\ttotal_loss\n"));
 }
 
-TEST(Report, SaysWhereRanksDiffer) {
-  EXPECT_TRUE(text_of(Summary{1, 0.5, {7, 8}}).ends_with("the ranks hold different weights\n"));
+TEST(Report, ReportsDifferentWeights) {
+  EXPECT_TRUE(text_of(Summary{1, 0.5, {7, 8}}).ends_with("the ranks have different weights\n"));
 }
 
-TEST(Report, IsAnObjectALineForPrograms) {
+TEST(Report, IsOneObjectPerLineForPrograms) {
   EXPECT_EQ(
       json_of(StepLine{1, {8, 0, 0.5}, 2.5}),
       "{\"step\": 1, \"images_per_second\": 8, \"uncertainty\": 0, \"jitter\": 0.5, \"loss\": "

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the resnet20 program as its users do: alone, under mpirun, killed and resumed.
+"""Runs the resnet20 program like its users: alone, under mpirun, killed and resumed.
 
     resnet20_test.py PROGRAM [unittest's arguments]
 
-Times decide nothing here: bounds only catch hangs.
+No check depends on times; limits only catch hangs.
 """
 
 import json
@@ -25,7 +25,7 @@ LINE = re.compile(r"^(\d+)\timages/sec: [0-9.]+ \+/- [0-9.]+ \(jitter = [0-9.]+\
 
 
 def environment(**more):
-    """That of a program of its own: no launcher's variables, one thread."""
+    """The environment of an independent program: no launcher's variables, one thread."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("OMPI_", "PMI", "MUSTER_", "SLURM_"))}
     return dict(kept, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
@@ -39,8 +39,8 @@ def run(*arguments, ranks=1):
 
 
 def start_world(size, *arguments):
-    """The ranks as processes of this test's own, so that it can end one of them by its id."""
-    # An address of this test's own (all of 127.0.0.0/8 is this host): no other takes the port.
+    """Starts the ranks as child processes, so that the test can end one of them by its id."""
+    # An address of this test's own (all of 127.0.0.0/8 is this host), so that no other process takes the port.
     own = f"127.{64 + os.getpid() // 256 % 128}.{os.getpid() % 256}.2"
     with socket.create_server((own, 0)) as free:
         address = f"{own}:{free.getsockname()[1]}"
@@ -69,7 +69,7 @@ class ResNet20(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^total images/sec: [0-9.]+$")
         self.assertIn("Step\tImg/sec\ttotal_loss\n", done.stdout)
 
-    def test_all_ranks_hold_the_same_weights(self):
+    def test_all_ranks_have_the_same_weights(self):
         for ranks, more in ((2, ()), (3, ("--sync_batch_norm",)), (2, ("--compress=float16", "--optimizer=adam"))):
             done = run(*SMALL, "--num_batches=3", "--output=json", *more, ranks=ranks)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -77,7 +77,7 @@ class ResNet20(unittest.TestCase):
             self.assertEqual(len(checksums), ranks)
             self.assertEqual(len(set(checksums)), 1, checksums)
 
-    def test_cifar_is_learned_from_and_bad_files_are_refused_by_all_ranks(self):
+    def test_cifar_is_learned_and_bad_files_are_rejected_on_all_ranks(self):
         for name in ("data_batch_1.bin", "test_batch.bin"):
             with open(os.path.join(self.folder, name), "wb") as file:
                 for label in range(8):
@@ -96,14 +96,14 @@ class ResNet20(unittest.TestCase):
         done = run("--batch_size=0", "--nonsense")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--batch_size is '0'", done.stderr)
-        self.assertIn("there is no --nonsense", done.stderr)
+        self.assertIn("unknown flag --nonsense", done.stderr)
 
-    def test_a_rank_that_is_killed_is_named_and_the_training_goes_on_from_its_checkpoint(self):
+    def test_a_killed_rank_is_named_and_the_training_continues_from_its_checkpoint(self):
         kept = os.path.join(self.folder, "kept")
         common = (*SMALL, "--checkpoint_every=2", "--output=json")
         world = start_world(2, *common, "--num_batches=1000000", f"--checkpoint={kept}")
         try:
-            # The second line comes after the first checkpoint.
+            # The second line follows the first checkpoint.
             lines = [world[0].stdout.readline() for _ in range(2)]
             self.assertEqual([json.loads(line)["step"] for line in lines], [1, 2])
             world[1].send_signal(signal.SIGKILL)
@@ -115,12 +115,12 @@ class ResNet20(unittest.TestCase):
                 rank.kill()
                 rank.communicate()
 
-        # How far it came depends on the machine; three steps more, and it has to be where it would
-        # have been without all that.
+        # The step of the checkpoint depends on the machine. After three more steps the training must be where it would
+        # have been without the interruption.
         with open(os.path.join(kept, "checkpoint"), "rb") as file:
             step = int(re.search(rb"progress \d+ (\d+) \d+\n", file.read()).group(1))
         self.assertEqual(step % 2, 0)
-        steps = f"--num_batches={step + 3 - 1}"  # one is for warming up
+        steps = f"--num_batches={step + 3 - 1}"  # one step is the warm-up
         whole = run(*common, steps, ranks=2)
         self.assertEqual(whole.returncode, 0, whole.stderr)
         resumed = run(*common, steps, f"--checkpoint={kept}", "--resume", ranks=2)

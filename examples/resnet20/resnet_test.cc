@@ -7,7 +7,7 @@
 namespace muster::resnet20 {
 namespace {
 
-TEST(ResNet20, HasTheParametersThatItIsKnownFor) {
+TEST(ResNet20, HasTheKnownNumberOfParameters) {
   const ResNet20 model;
   std::int64_t count = 0;
   for (const torch::Tensor& parameter : model->parameters()) count += parameter.numel();
@@ -26,7 +26,7 @@ TEST(ResNet20, GivesEveryParameterAGradient) {
   }
 }
 
-TEST(ResNet20, CallsItsNormalisationsByTheirNames) {
+TEST(ResNet20, PassesTheNamesOfItsNormalisations) {
   std::vector<std::string> names;
   const ResNet20 model([&](const std::string& name, std::int64_t features) {
     names.push_back(name);

@@ -130,7 +130,7 @@ class Training {
     std::fflush(stdout);
   }
 
-  // All ranks begin alike: with what rank 0 has drawn, or with its checkpoint.
+  // All ranks begin alike: with rank 0's random weights, or with its checkpoint.
   Status begin() {
     bool resumed = false;
     if (options_.resume) {
@@ -159,7 +159,7 @@ class Training {
     return {};
   }
 
-  // Full batches only, as a rank with a smaller one would give its images more weight.
+  // Full batches only, since the images of a smaller batch would have more weight.
   std::vector<std::uint64_t> next_samples() {
     const auto count = static_cast<std::uint64_t>(options_.batch_size);
     std::vector<std::uint64_t> samples;
@@ -216,7 +216,7 @@ class Training {
   }
 
   Status finish() {
-    // Nothing is left to do where a checkpoint was resumed that was at the end already.
+    // No step remains if the resumed checkpoint was the last one.
     const double total =
         seconds_.empty()
             ? 0
@@ -237,12 +237,12 @@ class Training {
     for (std::size_t rank = 1; rank < checksums.size(); ++rank) {
       if (checksums[rank] == checksums.front()) continue;
       return Error{ErrorCode::kMismatch,
-                   "rank " + std::to_string(rank) + " holds other weights than rank 0"};
+                   "rank " + std::to_string(rank) + " has other weights than rank 0"};
     }
     return {};
   }
 
-  // Each rank takes every size-th test image; the counts are added up.
+  // Each rank scores every size-th test image, and the counts are added up.
   Result<double> test_accuracy() {
     if (data_.test.size() == 0) return std::nan("");
     const torch::NoGradGuard no_grad;

@@ -1,4 +1,4 @@
-// One rank's training, from its data to its exit code.
+// The training of one rank, from its data to its exit code.
 #pragma once
 
 #include "images.h"
@@ -7,8 +7,8 @@
 
 namespace muster::resnet20 {
 
-/// Trains on `data` together with the session's other ranks; rank 0 shows how it goes on standard
-/// output. A failure is a sentence on standard error. Returns the exit code.
+/// Trains on `data` together with the session's other ranks. Rank 0 prints the progress to standard
+/// output. A failure is printed to standard error. Returns the exit code.
 int train(collective::Session& session, const Dataset& data, const Options& options);
 
 }  // namespace muster::resnet20

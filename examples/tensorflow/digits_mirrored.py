@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits with TensorFlow, every worker in step with the others: each learns from its part of the
-images, and all add the same mean of their gradients (MultiWorkerMirroredStrategy).
+"""Trains on handwritten digits with TensorFlow, with all workers in step: each learns from its part of the images, and
+all apply the same mean of their gradients (MultiWorkerMirroredStrategy).
 
     muster submit grpc digits --workers 1 -- python3 digits_mirrored.py      # a chief and a worker
     python3 digits_mirrored.py                                               # alone
 
-TF_CONFIG says who takes part. A parameter server has nothing to do here, and only waits.
+TF_CONFIG lists the tasks. A parameter server has nothing to do in this example, and only waits.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import zlib
 from pathlib import Path
 
-# Keras 2 (the package tf-keras): Keras 3 does not train over several workers.
+# Keras 2 (the package tf-keras), since Keras 3 does not train over several workers.
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf
 
@@ -26,8 +26,8 @@ import digits_data
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=64, help="images of a step, of all workers together")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--batch", type=int, default=64, help="images per step of all workers together")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
@@ -43,7 +43,7 @@ def network():
 
 
 def who_takes_part():
-    """TF_CONFIG, without parameter servers: the strategy would wait for them and never begin."""
+    """TF_CONFIG without parameter servers, for which the strategy would wait for ever."""
     said = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     cluster = {job: tasks for job, tasks in said.cluster_spec().as_dict().items() if job != "ps"}
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -51,7 +51,7 @@ def who_takes_part():
 
 
 def on_all(strategy, number):
-    """What all workers have in the place of `number`."""
+    """The value of `number` on all workers."""
     @tf.function(autograph=False)
     def gather():
         return strategy.gather(strategy.run(lambda: tf.constant([number], tf.int64)), axis=0)
@@ -69,7 +69,7 @@ def main():
     is_chief = resolver.task_type in (None, "", "chief")
     print(f"TensorFlow {tf.__version__}: {me}", flush=True)
 
-    # The same first weights and the same order of the images everywhere.
+    # The same initial weights and the same order of the images on all workers.
     tf.keras.utils.set_random_seed(1)
     strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
     images, labels = digits_data.load("train", options.data)
@@ -82,7 +82,7 @@ def main():
         return mine.shuffle(len(images), seed=1).repeat().batch(batch)
 
     def tell(epoch, logs):
-        # A line that Muster takes for metrics: docs/metrics.md.
+        # Muster reads metrics from such lines: docs/metrics.md.
         print(f"::metrics epoch={epoch + 1} epochs={options.epochs} loss={logs['loss']:.4f}", flush=True)
 
     with strategy.scope():

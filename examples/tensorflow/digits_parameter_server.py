@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits with TensorFlow, by parameter servers (ParameterServerStrategy): they hold the weights,
-workers fetch them and bring gradients, none waits for another, and the chief hands out the steps.
+"""Trains on handwritten digits with TensorFlow and parameter servers (ParameterServerStrategy). The servers hold the
+weights, workers pull weights and push gradients without waiting for each other, and the chief distributes the steps.
 
     muster submit grpc digits --workers 2 --parameter-servers 1 -- python3 digits_parameter_server.py
 
-TF_CONFIG says who takes part, and what this one is.
+TF_CONFIG lists the tasks, and has the type of this one.
 """
 
 import argparse
@@ -12,9 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-# Keras 2 (the package tf-keras): Keras 3 knows no parameter servers.
+# Keras 2 (the package tf-keras), since Keras 3 does not support parameter servers.
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
-# As many threads as CPUs, which TensorFlow takes by itself, may be too few: one that waits for another task holds one.
+# TensorFlow's default of one thread per CPU may be too few: a thread that waits for another task is occupied.
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(max(4, os.cpu_count())))
 import tensorflow as tf
 
@@ -25,8 +25,8 @@ import digits_data
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=32, help="images of a step of a worker")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--batch", type=int, default=32, help="images per step of each worker")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
@@ -36,15 +36,15 @@ def network():
         tf.keras.layers.Dense(64, activation="relu"),
         tf.keras.layers.Dense(digits_data.CLASSES),
     ])
-    # Without momentum: gradients come late here, and momentum would go on where they no longer point.
+    # Without momentum: gradients arrive late here, and momentum would continue in an outdated direction.
     model.compile(tf.keras.optimizers.SGD(0.1),
                   tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
     return model
 
 
 def serve(resolver):
-    """What workers and parameter servers do, until the job ends: whatever the chief tells them."""
-    # They come up in any order, and calls wait for those that are not there yet.
+    """Runs a worker or parameter server, which executes the chief's requests until the job ends."""
+    # Tasks start in any order, and calls wait for tasks that have not started yet.
     os.environ["GRPC_FAIL_FAST"] = "use_caller"
     server = tf.distribute.Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id)
     print(f"TensorFlow {tf.__version__}: {resolver.task_type} {resolver.task_id} serves", flush=True)
@@ -59,12 +59,12 @@ def train(resolver, options):
     images, labels = digits_data.load("train", options.data)
 
     def shuffled(context):
-        """All images, in an order of its own on each worker."""
+        """All images, in a different order on each worker."""
         everything = tf.data.Dataset.from_tensor_slices((images, labels))
         return everything.shuffle(len(images)).repeat().batch(options.batch)
 
     def tell(epoch, logs):
-        # A line that Muster takes for metrics: docs/metrics.md.
+        # Muster reads metrics from such lines: docs/metrics.md.
         print(f"::metrics epoch={epoch + 1} epochs={options.epochs} loss={logs['loss']:.4f}", flush=True)
 
     with strategy.scope():
@@ -88,7 +88,8 @@ def main():
     elif resolver.task_type == "chief":
         train(resolver, options)
     else:
-        sys.exit(f"TF_CONFIG names the task {resolver.task_type or 'of nobody'}, not a chief, worker or ps: run this as a "
+        task = resolver.task_type or "without a type"
+        sys.exit(f"TF_CONFIG names the task {task}, not a chief, worker or ps: run this as a "
                  "grpc job, with a chief")
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Trains on handwritten digits with PyTorch, data-parallel on CPUs: DistributedDataParallel over gloo.
 
-    muster submit torch digits --workers 1 -- torchrun digits_ddp.py     # a master and a worker, by torchrun
-    muster submit torch digits --workers 1 -- python3 digits_ddp.py      # the same without
+    muster submit torch digits --workers 1 -- torchrun digits_ddp.py     # a master and a worker, with torchrun
+    muster submit torch digits --workers 1 -- python3 digits_ddp.py      # the same without torchrun
     python3 digits_ddp.py                                                # alone
 
-RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who takes part. With --checkpoint FILE, on storage that all tasks
-see, training goes on where it was: after the loss of a worker with those that are left, and also in another job.
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT define the world. With --checkpoint FILE, on storage that all tasks
+share, training continues after the last epoch: with the remaining workers after a loss, and also in another job.
 """
 
 import argparse
@@ -26,14 +26,14 @@ import digits_data
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=64, help="images of a step, of all ranks together")
-    parser.add_argument("--checkpoint", type=Path, help="file that is written after each epoch and taken up at the start")
-    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, as of MNIST")
+    parser.add_argument("--batch", type=int, default=64, help="images per step of all ranks together")
+    parser.add_argument("--checkpoint", type=Path, help="file that is written after each epoch and read at the start")
+    parser.add_argument("--data", default=digits_data.FOLDER, help="folder with the four files, named as in MNIST")
     return parser.parse_args()
 
 
 def say(line):
-    """Prints a line in one piece: torchrun runs Python with -u, where print() writes the newline by itself, and the
+    """Prints a line in one piece. torchrun runs Python with -u, where print() writes the newline separately, and the
     ranks of a task share one pipe."""
     print(line + "\n", end="", flush=True)
 
@@ -51,7 +51,7 @@ def network(inputs):
 
 
 def train_epoch(model, optimizer, batches):
-    """The mean loss of this rank's batches."""
+    """Returns the mean loss of this rank's batches."""
     total = 0.0
     for images, labels in batches:
         optimizer.zero_grad()
@@ -63,10 +63,10 @@ def train_epoch(model, optimizer, batches):
 
 
 def resume(path, model, optimizer):
-    """How many epochs are behind it."""
+    """Restores the checkpoint. Returns the number of completed epochs."""
     if not path or not path.exists():
         return 0
-    # What else a pickle may hold is code, and others may write where it lies.
+    # A pickle may contain code, and other users may be able to write to the folder.
     saved = torch.load(path, map_location="cpu", weights_only=True)
     model.load_state_dict(saved["model"])
     optimizer.load_state_dict(optimizer.state_dict() | {"state": saved["momentum"]})
@@ -74,15 +74,15 @@ def resume(path, model, optimizer):
 
 
 def save(path, model, optimizer, epochs):
-    """Whoever is killed while it writes leaves the last one as it was."""
+    """Replaces the checkpoint atomically: a process that is killed meanwhile leaves the last one unchanged."""
     unfinished = path.with_suffix(".unfinished")
-    # Tensors and whole numbers: torch 1.13 reads nothing else without code.
+    # Tensors and whole numbers only: torch 1.13 reads other types only with code.
     torch.save({"model": model.state_dict(), "momentum": optimizer.state_dict()["state"], "epochs": epochs}, unfinished)
     unfinished.replace(path)
 
 
 def checksum(model):
-    """Of the weights, which are the same on all ranks."""
+    """A checksum of the weights, which are equal on all ranks."""
     return zlib.crc32(b"".join(weights.detach().numpy().tobytes() for weights in model.parameters()))
 
 
@@ -104,12 +104,12 @@ def main():
 
     start = resume(options.checkpoint, model.module, optimizer)
     if start and rank == 0:
-        print(f"goes on after epoch {start}", flush=True)
+        print(f"continues after epoch {start}", flush=True)
     for epoch in range(start, options.epochs):
         sampler.set_epoch(epoch)
         loss = train_epoch(model, optimizer, batches)
         if rank == 0:
-            # A line that Muster takes for metrics: docs/metrics.md.
+            # Muster reads metrics from such lines: docs/metrics.md.
             print(f"::metrics epoch={epoch + 1} epochs={options.epochs} loss={loss:.4f}", flush=True)
             if options.checkpoint:
                 save(options.checkpoint, model.module, optimizer, epoch + 1)
@@ -119,7 +119,7 @@ def main():
         right = (model.module(images).argmax(dim=1) == labels).float().mean().item()
         print(f"::metrics accuracy={right:.4f}\ntest accuracy: {right:.2%} on {world} ranks", flush=True)
     say(f"weights checksum: {checksum(model):#010x} on rank {rank}")
-    # The job ends with its master, so that one stays until all have spoken.
+    # The job ends with its master, so the master waits until all ranks have printed.
     dist.barrier()
     dist.destroy_process_group()
 

@@ -3,16 +3,16 @@
 
     examples/traces/make_two_teams.py > examples/traces/two_teams.csv
 
-Nobody's jobs: drawn from a fixed seed. Team vision sends many small jobs by day, team language few
-wide and long ones at any hour, and both try things out in short jobs of one GPU. It asks for a bit
-more than there is, so that there is something to wait for.
+The jobs are invented, drawn from a fixed seed. Team vision submits many small jobs by day, team language a few wide
+and long jobs at any hour, and both try things in short jobs with one GPU. The teams ask for slightly more GPUs than
+the cluster has, so that some jobs wait.
 """
 
 import random
 
 DAY = 86_400
 PROJECTS = {
-    # project: (jobs, how many of them by day, [(GPUs, tasks, weight)], median minutes)
+    # project: (jobs, the share by day, [(GPUs, tasks, weight)], median minutes)
     "vision": (150, 0.9, [(1, 1, 50), (2, 1, 25), (4, 1, 15), (8, 1, 10)], 25),
     "language": (40, 0.4, [(8, 1, 55), (8, 2, 30), (4, 1, 15)], 110),
     "tryouts": (110, 0.8, [(1, 1, 90), (2, 1, 10)], 8),
@@ -31,7 +31,7 @@ def jobs(draw):
         for _ in range(count):
             gpus, tasks, _ = draw.choices(shapes, [weight for *_, weight in shapes])[0]
             duration = min(8 * 3600, max(30, int(draw.lognormvariate(0, 1.0) * minutes * 60)))
-            # People ask for more than they need, in round numbers.
+            # People request more time than they need, in round numbers.
             limit = -(-int(duration * draw.uniform(1.1, 4)) // 1800) * 1800
             yield arrival(draw, by_day), duration, gpus, tasks, project, limit
 

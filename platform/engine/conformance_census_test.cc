@@ -37,12 +37,12 @@ TEST_P(Census, TheMpiIsKnownBeforeTheProgramStartsWhichFindsWhatIsItsOwn) {
   EXPECT_EQ(log_of("main"), "Intel's\na:2\n");
 }
 
-TEST_P(Census, AnMpiThatNobodyKnowsIsTakenForOpenMpiAndQuoted) {
+TEST_P(Census, AnUnknownMpiIsQuotedAndTreatedAsOpenMpi) {
   run(with_mpirun("srun 22.05", "echo $WHOSE; cat " + generated() + "/hostfile"));
 
   EXPECT_EQ(bench_->engine().mpi_of(gang_, "main"), "");
   EXPECT_EQ(log_of("main"), "Open MPI's\na slots=2\n");
-  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("it says 'srun 22.05'"),
+  EXPECT_NE(log_of("main", job::LogStream::kNotice).find("printed 'srun 22.05'"),
             std::string::npos);
 }
 

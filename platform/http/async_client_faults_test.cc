@@ -20,8 +20,8 @@ TEST_F(AsyncClientTest, WhereNobodyListensItIsSaidWhere) {
   const auto missing = ask(folder / "none");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(missing.error().what, "the server cannot be reached: there is no socket '" +
-                                      (folder / "none").string() + "'");
+  EXPECT_EQ(missing.error().what, "the server cannot be reached: socket '" +
+                                      (folder / "none").string() + "' does not exist");
 
   const auto dead = folder / "dead";
   {

@@ -92,7 +92,10 @@ class Notifications {
 
   // Dead letters.
 
-  std::vector<job::Delivery> dead(const std::string& project) const;  ///< newest first
+  /// Newest first.
+  std::vector<job::Delivery> dead(const std::string& project) const {
+    return deliveries_.dead(project);
+  }
   /// Delivers these dead letters again, or all of them; returns their number. kNotFound: an unknown
   /// delivery; kConflict: its receiver is gone.
   Result<int> retry(const std::string& project, const std::vector<std::string>& ids,

@@ -1,4 +1,4 @@
-"""Muster from Python.
+"""The Python interface of Muster.
 
 Submit training jobs, watch them, read their logs:
 
@@ -10,8 +10,8 @@ Submit training jobs, watch them, read their logs:
             print(record.text)
         client.wait(job)
 
-Standard library only. Training itself is in muster.torch, muster.tensorflow and muster.keras, which do not load the
-client, as this does not load them: each name here comes in when it is first used.
+Standard library only. Training is in muster.torch, muster.tensorflow and muster.keras, which do not load the client.
+This module does not load them either: each name here is imported at its first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import errors
-    from ._generated import *  # noqa: F401,F403  (every shape of the API)
+    from ._generated import *  # noqa: F401,F403  (all schemas of the API)
     from ._generated import __all__ as _shapes
     from ._wire import UNSET, Text
     from .client import Client
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     __all__ = ["Client", "Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed", "MusterError",
                "NotFound", "Refused", "Text", "TimedOut", "UNSET", "Unavailable", "__version__", "errors", *_shapes]
 
-#: Where the names of the client are that are no shape of the API.
+#: The modules of the client's names that are not schemas of the API.
 _HOMES = {"Client": ".client", "UNSET": "._wire", "Text": "._wire",
           **{name: ".errors" for name in ("Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed",
                                           "MusterError", "NotFound", "Refused", "TimedOut", "Unavailable")}}

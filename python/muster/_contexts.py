@@ -1,9 +1,9 @@
-"""Which server to talk to, chosen as the command line chooses:
+"""Selects the server, by the same rules as the command line:
 
-    the context that is asked for by name
-    $MUSTER_SERVER with $MUSTER_TOKEN (and $MUSTER_FINGERPRINT): for programs, without any file
+    the context that is requested by name
+    $MUSTER_SERVER with $MUSTER_TOKEN (and $MUSTER_FINGERPRINT), for programs without a configuration file
     $MUSTER_CONTEXT
-    the one in use (`muster context use`)
+    the current context (`muster context use`)
     local: this user's own server, on its unix socket
 """
 
@@ -27,12 +27,12 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server is, and what is shown to it. `socket` or `host`: one of them is set."""
+    """The address of a server, and the credentials for it. Either `socket` or `host` is set."""
 
     socket: str = ""
     host: str = ""
     port: int = DEFAULT_PORT
-    #: SHA-256 of the certificate that is trusted, 64 hexadecimal digits; empty: by authorities.
+    #: SHA-256 of the trusted certificate, 64 hexadecimal digits. Empty: authorities are trusted.
     fingerprint: str = ""
     ca_file: str = ""
     token: str = field(default="", repr=False)
@@ -45,7 +45,7 @@ class Endpoint:
 
 
 def parse_server(text: str) -> Tuple[str, int]:
-    """Host and port of https://HOST[:PORT]."""
+    """The host and port of https://HOST[:PORT]."""
     try:
         parts = urlsplit(text)
         port = parts.port or DEFAULT_PORT
@@ -63,7 +63,7 @@ def parse_fingerprint(text: str) -> str:
     digits = digits.replace(":", "")
     if not re.fullmatch("[0-9a-f]{64}", digits):
         raise Invalid(f"'{text}' is not the fingerprint of a certificate",
-                      "it is 64 hexadecimal digits; the server shows it when it starts")
+                      "a fingerprint has 64 hexadecimal digits; the server prints it when it starts")
     return digits
 
 
@@ -81,11 +81,11 @@ def choose(context: Optional[str] = None, environment: Optional[Mapping[str, str
     for known in contexts.get("contexts") or []:
         if known.get("name") == name:
             return _of_context(known)
-    raise NotFound(f"there is no context '{name}'", "see which there are: muster context list")
+    raise NotFound(f"there is no context '{name}'", "list the contexts: muster context list")
 
 
 def local_socket(env: Mapping[str, str]) -> str:
-    """Where this user's own server listens."""
+    """The path of the socket of this user's own server."""
     chosen = env.get("MUSTER_STATE_DIR")
     if chosen:
         return str(Path(chosen).absolute() / "muster.sock")
@@ -100,9 +100,9 @@ def read_contexts(folder: Path) -> Dict[str, Any]:
     try:
         status = path.stat()
         if status.st_uid != os.geteuid() and os.geteuid() != 0:
-            raise Refused(f"'{path}' belongs to another user", "XDG_CONFIG_HOME chooses another folder")
+            raise Refused(f"'{path}' belongs to another user", "set XDG_CONFIG_HOME to another folder")
         if stat.S_IMODE(status.st_mode) & 0o077:
-            raise Refused(f"'{path}' holds your tokens, and others may read it", f"chmod 600 '{path}'")
+            raise Refused(f"'{path}' contains your tokens, but other users may read it", f"chmod 600 '{path}'")
         contexts = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
@@ -110,7 +110,7 @@ def read_contexts(folder: Path) -> Dict[str, Any]:
         contexts = None
     known = contexts.get("contexts", []) if isinstance(contexts, dict) else None
     if not isinstance(known, list) or not all(isinstance(each, dict) for each in known) or contexts.get("version") != 1:
-        raise Invalid(f"'{path}' is damaged", "mend it, or move it away and log in again: muster login https://HOST")
+        raise Invalid(f"'{path}' is damaged", "repair it, or move it away and log in again: muster login https://HOST")
     return dict(contexts)
 
 
@@ -119,7 +119,7 @@ def _of_environment(env: Mapping[str, str]) -> Endpoint:
     token = env.get("MUSTER_TOKEN", "")
     if not token:
         raise Invalid("MUSTER_SERVER is set, but MUSTER_TOKEN is not",
-                      "set it to a token from 'muster token create', or choose a context")
+                      "set it to a token from 'muster token create', or use a context")
     fingerprint = env.get("MUSTER_FINGERPRINT", "")
     return Endpoint(host=host, port=port, token=token,
                     fingerprint=parse_fingerprint(fingerprint) if fingerprint else "")

@@ -1,4 +1,4 @@
-"""Server-sent events (WHATWG HTML, section 9.2), found in pieces that are cut anywhere."""
+"""Decodes server-sent events (WHATWG HTML, section 9.2) from pieces that are divided anywhere."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import List, Optional
 
 _LINE_END = re.compile(b"\r\n|\n|\r")
-_MARK = b"\xef\xbb\xbf"  # of byte order, which a stream may begin with
+_MARK = b"\xef\xbb\xbf"  # the byte order mark, with which a stream may begin
 
 
 @dataclass(frozen=True)
 class RawEvent:
-    """`kind` is empty where only an id came: the place that the stream has reached."""
+    """An event. `kind` is empty if only an id came, which marks the position of the stream."""
 
     kind: str
     data: str
-    #: The last id that the stream has named up to here; None: none yet.
+    #: The last id in the stream so far, or None.
     id: Optional[str]
 
 
 class EventDecoder:
-    """Takes the bytes of a stream and gives the events that are complete.
+    """Takes the bytes of a stream and returns complete events.
 
-    An id counts once its event is complete: who goes on behind it has had that event.
+    An id is valid once its event is complete: a stream that continues after the id does not miss the event.
     """
 
     def __init__(self, last_id: Optional[str] = None) -> None:
@@ -38,14 +38,14 @@ class EventDecoder:
         rest = self._rest + piece
         if self._at_start:
             if len(rest) < len(_MARK) and _MARK.startswith(rest):
-                self._rest = rest  # the beginning of a byte order mark, perhaps
+                self._rest = rest  # may be the beginning of a byte order mark
                 return []
             self._at_start = False
             rest = rest[len(_MARK):] if rest.startswith(_MARK) else rest
         events: List[RawEvent] = []
         begin = 0
         for end in _LINE_END.finditer(rest):
-            # A "\r" at the very end may be the first half of "\r\n".
+            # A "\r" at the end may be the first half of "\r\n".
             if end.group() == b"\r" and end.end() == len(rest):
                 break
             self._take(rest[begin:end.start()], events)
@@ -65,7 +65,7 @@ class EventDecoder:
             self._data.append(value)
         elif name == "id" and "\0" not in value:
             self._id = value
-        # A comment's name is empty. What `retry` asks for is the client's own business here.
+        # A comment has an empty name. `retry` is ignored, since the client has its own rule.
 
     def _dispatch(self, events: List[RawEvent]) -> None:
         if self._id is not None:

@@ -1,8 +1,8 @@
-"""A log without gaps and without repetitions, over connections that break.
+"""Reads a log without gaps and repetitions, over connections that break.
 
-A log has an id only now and then, so what was read behind the last one comes again after a break. It
-need not be cut into records as before; what stays the same are the bytes that each source printed. (A
-source is one stream of one rank of a task in an attempt.) So it is bytes that are counted.
+Only some records of a log have an id, so after a break the records since the last id are repeated. They need not be
+divided as before; only the bytes of each source are the same. (A source is one stream of one rank of a task in an
+attempt.) Therefore this class counts bytes.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ Source = Tuple[str, Optional[int], Optional[int], str]
 
 
 class LogLines:
-    """Tells what of the records that come was not seen yet."""
+    """Returns the new part of each record."""
 
     def __init__(self) -> None:
-        self._behind_id: Dict[Source, int] = {}  # bytes that were handed over since the last id
-        self._again: Dict[Source, int] = {}  # of these, those that this connection has yet to repeat
+        self._behind_id: Dict[Source, int] = {}  # bytes that were returned since the last id
+        self._again: Dict[Source, int] = {}  # the part of these that this connection has yet to repeat
 
     def broke(self) -> None:
-        """From here on, everything behind the last id comes again."""
+        """The connection broke: everything since the last id will be repeated."""
         self._again = dict(self._behind_id)
 
     def id_came(self) -> None:
-        """What comes now stands behind a new id."""
+        """An id came: the following records come after it."""
         self._behind_id = dict(self._again)
 
     @property
     def has_handed_over(self) -> bool:
-        """Something that stands behind no id."""
+        """Whether records were returned that come after no id."""
         return bool(self._behind_id)
 
     def take(self, record: LogRecord) -> Optional[LogRecord]:
-        """What of the record is new; None: nothing."""
+        """Returns the new part of the record, or None."""
         source = (record.task, record.attempt, record.rank, record.stream)
         size = _printed_size(record)
         seen = self._again.pop(source, 0)
@@ -54,14 +54,14 @@ def _bytes_of(record: LogRecord) -> bytes:
 
 
 def _printed_size(record: LogRecord) -> int:
-    """Its bytes, and the newline that ends it."""
+    """The number of printed bytes, including the newline at the end."""
     text = record.text
     size = len(text) if text is not None and text.isascii() else len(_bytes_of(record))
     return size + (0 if record.continues else 1)
 
 
 def _without_front(record: LogRecord, count: int) -> LogRecord:
-    """`text` is set always, `base64` where it is no UTF-8."""
+    """`text` is always set; `base64` is set if the bytes are not UTF-8."""
     rest = _bytes_of(record)[count:]
     try:
         return dataclasses.replace(record, text=rest.decode(), base64=None)

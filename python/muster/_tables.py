@@ -1,4 +1,4 @@
-"""How records and lists of them look in a notebook: plain HTML tables, everything in them escaped."""
+"""The display of records and lists of records in a notebook: plain HTML tables with escaped values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class Record:
-    """What all answers of the server share: they are read from JSON, and a notebook shows them as tables, without
-    fields that have their default."""
+    """The base class of all answers of the server: they are read from JSON, and a notebook shows them as tables,
+    without fields that have their default."""
 
     @classmethod
     def from_wire(cls: Type[R], wire: Mapping[str, Any]) -> R:
@@ -78,7 +78,7 @@ def _used(part: str, of: str) -> Callable[[Any], str]:
     return lambda node: f"{getattr(node, of) - getattr(node, part):g} of {getattr(node, of):g}"
 
 
-# Of what is listed most, the columns that the command line shows, too.
+# The columns of the most frequent lists, as the command line shows them.
 _COLUMNS: Dict[str, List[Column]] = {
     "Job": [("name", lambda job: job.spec.name), ("project", lambda job: job.spec.project), _field("phase"),
             _field("reason"), _field("owner"), _field("submitted"), _field("started"), _field("ended")],

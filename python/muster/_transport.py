@@ -19,7 +19,7 @@ from urllib.parse import quote
 from ._contexts import Endpoint
 from .errors import Refused, TimedOut, Unavailable, error_of
 
-#: The server closes a connection that was silent for 30 seconds.
+#: The server closes a connection after 30 seconds without a request.
 _IDLE_SECONDS = 20.0
 
 
@@ -48,12 +48,12 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-        # A folder can be swapped; the kernel's word on who is at the other end cannot.
+        # A folder can be swapped, but the kernel's information about the peer is reliable.
         peer = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, user, _ = struct.unpack("3i", peer)
         if user not in (0, os.geteuid()):
             self.close()
-            raise Refused(f"the server on '{self._path}' is another user's")
+            raise Refused(f"the server on '{self._path}' belongs to another user")
 
 
 class _TlsConnection(http.client.HTTPSConnection):
@@ -65,17 +65,18 @@ class _TlsConnection(http.client.HTTPSConnection):
         super().connect()
         if not self._fingerprint:
             return
-        # Before a byte is sent: the token goes to nobody else.
+        # Checked before a byte is sent, so that no other server gets the token.
         certificate = self.sock.getpeercert(True)
         shown = hashlib.sha256(certificate or b"").hexdigest()
         if not hmac.compare_digest(shown, self._fingerprint):
             self.close()
-            raise Refused(f"the server at {self.host}:{self.port} shows another certificate than the one that is "
-                          f"trusted: {shown}", "ask its administrator; if it was renewed, log in again: muster login")
+            raise Refused(f"the server at {self.host}:{self.port} shows a certificate that is not the "
+                          f"trusted one: {shown}", "ask its administrator; if it was renewed, log in again: muster "
+                                                   "login")
 
 
 def _is_silent(connected: Optional[socket.socket]) -> bool:
-    """Whether the other side has neither said anything nor hung up."""
+    """Whether the other side has neither sent anything nor closed the connection."""
     if connected is None:
         return False
     poller = select.poll()
@@ -87,14 +88,14 @@ def _tls_context(endpoint: Endpoint) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=endpoint.ca_file or None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if endpoint.fingerprint:
-        # The one certificate is known: authorities and names add nothing.
+        # The trusted certificate is known, so authorities and names add nothing.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
 class Stream:
-    """The body of an answer as it comes. Close it, or use it as a context manager."""
+    """The body of an answer as it arrives. Close it, or use it as a context manager."""
 
     def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse,
                  connected: socket.socket) -> None:
@@ -110,8 +111,8 @@ class Stream:
         self.close()
 
     def pieces(self, deadline: Optional[float] = None) -> Iterator[bytes]:
-        """Ends where the answer does. Unavailable: the connection broke before. TimedOut: `deadline`
-        (of the monotonic clock) has come."""
+        """The pieces of the body until its end. Unavailable: the connection broke before. TimedOut: `deadline` (of the
+        monotonic clock) has passed."""
         try:
             while True:
                 if deadline is not None:
@@ -123,7 +124,7 @@ class Stream:
                 yield piece
         except (OSError, http.client.HTTPException) as error:
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut("it took longer than was to be waited") from None
+                raise TimedOut("the time limit has passed") from None
             raise Unavailable(f"the connection to the server broke: {error or type(error).__name__}") from error
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class Stream:
 
 
 class Transport:
-    """`timeout`: how long the server may say nothing, in seconds."""
+    """`timeout`: the maximum time without data from the server, in seconds."""
 
     def __init__(self, endpoint: Endpoint, timeout: float = 60.0) -> None:
         self.endpoint = endpoint
@@ -142,8 +143,8 @@ class Transport:
         self._lock = threading.Lock()
 
     def send(self, request: Request) -> Answer:
-        """The whole answer. Unavailable: nobody answers, or the connection broke.
-        An answer of 400 and more is raised as the error it stands for."""
+        """Returns the whole answer. Unavailable: no server answers, or the connection broke. An answer with status 400
+        or more is raised as its error."""
         connection = self._connection()
         try:
             response, _ = self._ask(connection, request)
@@ -161,7 +162,7 @@ class Transport:
         return Answer(response.status, headers, body)
 
     def stream(self, request: Request) -> Stream:
-        """The answer's head, and its body as it comes."""
+        """Returns the head of the answer, and its body as it arrives."""
         connection = self._new()
         try:
             response, connected = self._ask(connection, request)
@@ -188,12 +189,12 @@ class Transport:
         if request.query:
             target += "?" + "&".join(f"{quote(name, '')}={quote(value, '')}" for name, value in request.query)
         connection.request(request.method, target, body=request.body, headers=headers)
-        connected: socket.socket = connection.sock  # an answer that ends the connection takes it away
+        connected: socket.socket = connection.sock  # an answer that ends the connection removes it
         return connection.getresponse(), connected
 
     def _connection(self) -> http.client.HTTPConnection:
-        """A kept one where the server has not closed it meanwhile, else a new one: so a request is not
-        lost on a connection that was about to end."""
+        """A kept connection that the server has not closed, else a new one, so that a request is not lost on a
+        connection that is about to close."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -213,12 +214,13 @@ class Transport:
             self._idle.append((connection, time.monotonic()))
 
     def _told(self, error: BaseException) -> BaseException:
-        """What the caller of a failed exchange is told."""
+        """The error that the caller of a failed exchange gets."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return Refused(f"the certificate of {self.endpoint.name} is not trusted: {error.verify_message}",
-                           "log in with its fingerprint (muster login), or name the authority that signed it")
+                           "log in with its fingerprint (muster login), or set the authority that signed it")
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-            advice = "start one: muster server" if self.endpoint.socket else "is the address right, and does it run?"
+            advice = ("start one: muster server" if self.endpoint.socket else
+                      "check the address, and whether the server runs")
             return Unavailable(f"no server answers at {self.endpoint.name}", advice)
         if isinstance(error, (OSError, http.client.HTTPException)):
             return Unavailable(f"the connection to {self.endpoint.name} broke: {error or type(error).__name__}")

@@ -1,8 +1,8 @@
-"""JSON and Python values, both ways. Every dataclass of the API is read by `record_of` and written by `to_wire`.
+"""Converts between JSON and Python values. `record_of` reads every dataclass of the API, and `to_wire` writes it.
 
-Times are aware datetimes (Python's stop at microseconds, the server's do not). A text that is no
-UTF-8 travels as {"base64": "..."}: where bytes matter it is `bytes` here, and where it is a sentence
-for people it is decoded with replacement characters.
+Times are aware datetimes with microseconds, although the server has nanoseconds. A text that is not UTF-8 is sent as
+{"base64": "..."}. Here it is `bytes` if the bytes matter; a sentence for people is decoded with replacement
+characters.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import (Annotated, Any, Callable, Dict, FrozenSet, List, Literal, Ma
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
 
-#: Text, or bytes that are no UTF-8.
+#: Text, or bytes that are not UTF-8.
 Text = Union[str, bytes]
 
 
 class Unset(enum.Enum):
-    """In a change, what is UNSET stays as it is; None takes a bound away."""
+    """In a change, UNSET keeps the value, and None removes a limit."""
 
     UNSET = "UNSET"
 
@@ -39,7 +39,7 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?
 
 
 def time_of(text: str) -> datetime.datetime:
-    """An RFC 3339 time; digits past the microsecond are dropped."""
+    """An RFC 3339 time; digits after the microseconds are dropped."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time such as 2026-01-31T12:34:56Z")
@@ -52,7 +52,7 @@ def time_of(text: str) -> datetime.datetime:
 
 
 def text_of_time(time: Union[datetime.datetime, str]) -> str:
-    """For the wire. A naive datetime is local time, as everywhere in Python."""
+    """The text of a time for a request. A naive datetime is local time, as everywhere in Python."""
     if isinstance(time, str):
         return time
     return time.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -73,26 +73,26 @@ def same(wire: Any) -> Any:
     return wire
 
 
-#: Words for people: `str`, and the annotation tells record_of how to read it.
+#: A sentence for people: a `str`, with an annotation for record_of.
 Sentence = Annotated[str, sentence_of]
 
 
 class _Plan(NamedTuple):
-    """How a dataclass is read from JSON; made once for each class, from its type hints."""
+    """How a dataclass is read from JSON; made once for each class from its type hints."""
 
-    #: By the name of a field; None: the JSON value is the value of the field.
+    #: By field name. None: the JSON value is the value of the field.
     readers: Dict[str, Optional[Reader]]
     #: Required fields that may be null.
     nullable: FrozenSet[str]
     #: Defaults that all records share.
     defaults: Dict[str, Any]
-    #: Defaults that are made anew for each record.
+    #: Defaults that are created for each record.
     factories: Dict[str, Callable[[], Any]]
 
 
 def record_of(kind: Type[T], wire: Mapping[str, Any]) -> T:
-    """A dataclass of JSON. What is absent or null has the field's default; KeyError where it has none. Fields that
-    the class does not have are of a newer server and are passed over."""
+    """A dataclass from JSON. An absent or null property has the field's default; KeyError if there is none. Properties
+    without a field come from a newer server and are ignored."""
     readers, nullable, defaults, factories = _PLANS.get(kind) or _plan_of(kind)
     values = defaults.copy()
     for name, value in wire.items():
@@ -105,7 +105,7 @@ def record_of(kind: Type[T], wire: Mapping[str, Any]) -> T:
             values[name] = make()
     if len(values) < len(readers):
         raise KeyError(next(name for name in readers if name not in values))
-    # The classes have neither slots nor a __post_init__, and __init__ of a frozen one is slow.
+    # The classes have neither slots nor a __post_init__, and __init__ of a frozen class is slow.
     record = kind.__new__(kind)
     record.__dict__.update(values)
     return record
@@ -128,7 +128,8 @@ def _plan_of(kind: Type[Any]) -> _Plan:
 
 
 def _reader_of(hint: Any) -> Optional[Reader]:
-    """What makes the value of a field with this type hint of JSON other than null; None: nothing need be made."""
+    """The function that makes the value of a field with this type hint from JSON other than null. None: the JSON value
+    itself."""
     if hint == Text:
         return text_of
     if hint == Sentence:
@@ -146,7 +147,7 @@ def _reader_of(hint: Any) -> Optional[Reader]:
         return _dict_reader(_reader_of(arguments[1]))
     if hint in (str, int, float, bool, Any) or origin is Literal:
         return None
-    raise TypeError(f"no JSON is read as {hint}")
+    raise TypeError(f"cannot read JSON as {hint}")
 
 
 def _list_reader(read: Optional[Reader]) -> Reader:
@@ -158,15 +159,15 @@ def _dict_reader(read: Optional[Reader]) -> Reader:
 
 
 def is_default(field: dataclasses.Field[Any], value: Any) -> bool:
-    """Whether this is the value that the field has where none is given."""
+    """Whether this is the default of the field."""
     if field.default_factory is not dataclasses.MISSING:
         return bool(value == field.default_factory())
     return field.default is not dataclasses.MISSING and bool(value == field.default)
 
 
 def to_wire(value: Any) -> Any:
-    """JSON for a value of the API. Of a dataclass, fields that are None or have their default are left out, but for
-    those whose None means something (they say so in their metadata)."""
+    """JSON for a value of the API. Fields of a dataclass that are None or have their default are omitted, except fields
+    whose None has a meaning, which their metadata marks."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_wire(each) for field, each in _fields_of(value)}
     if isinstance(value, bytes):
@@ -190,22 +191,22 @@ def _fields_of(value: Any) -> List[Tuple[dataclasses.Field[Any], Any]]:
 
 
 class Each(Tuple[Any, ...]):
-    """Values of which each is a parameter of its own, all of one name."""
+    """Values that become separate parameters with the same name."""
 
     @classmethod
     def of(cls, values: Optional[Sequence[Any]]) -> Optional[Each]:
-        # A text is a sequence, too, but of letters: it is one value.
+        # A text is a sequence of letters, too, but here it is one value.
         return None if values is None else cls([values] if isinstance(values, str) else values)
 
 
 def query_pairs(query: Mapping[str, Any]) -> List[Tuple[str, str]]:
-    """The parameters of a URL; what is None is not there."""
+    """The parameters of a URL. None values are omitted."""
     return [(name, query_text(each)) for name, value in query.items() if value is not None
             for each in (value if isinstance(value, Each) else [value])]
 
 
 def query_text(value: Any) -> str:
-    """A parameter of a URL or a header."""
+    """The text of a parameter of a URL or of a header."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.datetime):

@@ -1,4 +1,4 @@
-"""The client: every operation of the API (see Operations), and on top of them what people want to do."""
+"""The client: every operation of the API (see Operations), and convenient functions on top of them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ JobName = Union[str, Job]
 
 
 class Client(Operations):
-    """A connection to a Muster server, chosen as the command line chooses it, or given here:
+    """A connection to a Muster server, selected by the rules of the command line or by arguments:
 
-        Client()                                     the context in use, $MUSTER_SERVER, or the local server
+        Client()                                     the current context, $MUSTER_SERVER, or the local server
         Client("lab")                                the context of that name
         Client(server="https://lab:7443", token=..., fingerprint=...)
         Client(socket="/run/user/1000/muster/muster.sock")
 
-    Requests that change nothing, and submits, are sent again where the server cannot be reached for a
-    moment; streams go on where they broke. `patience`: for how many seconds. Thread-safe.
+    If the server cannot be reached, requests that change nothing and submits are sent again, and streams continue
+    where they broke, for up to `patience` seconds. Thread-safe.
     """
 
     def __init__(self, context: Optional[str] = None, *, server: Optional[str] = None, token: str = "",
@@ -53,7 +53,7 @@ class Client(Operations):
             endpoint = _contexts.Endpoint(socket=socket)
         else:
             endpoint = _contexts.choose(context)
-        #: Of the context; new jobs go there unless their spec says where.
+        #: The project of the context, for new jobs whose spec has none.
         self.project = endpoint.project
         self._patience = patience
         self._transport = Transport(endpoint, timeout)
@@ -73,15 +73,15 @@ class Client(Operations):
     # --- jobs
 
     def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Job:
-        """Submits a job once, however often it has to ask. A key of your own makes that hold over
-        restarts of your program, too."""
+        """Submits a job exactly once, even if the request is repeated. With a key of your own, this holds over restarts
+        of your program, too."""
         key = idempotency_key or uuid.uuid4().hex
         job = self.submit_job(self._placed(spec), idempotency_key=key)
         assert isinstance(job, Job)
         return job
 
     def forecast(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Forecast:
-        """What would become of this job now; nothing is stored."""
+        """What would happen to this job if it were submitted now. Nothing is stored."""
         forecast = self.submit_job(self._placed(spec), dry_run=True)
         assert isinstance(forecast, Forecast)
         return forecast
@@ -89,7 +89,7 @@ class Client(Operations):
     def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
                   sort: Optional[Any] = None, page: int = 500) -> Iterator[Job]:
-        """The jobs, page by page as they are asked for."""
+        """The jobs. Pages are requested when they are needed."""
         cursor: Optional[str] = None
         while True:
             found = self.list_jobs(project=project, phase=phase, owner=owner, prefix=prefix, label=label, sort=sort,
@@ -105,8 +105,8 @@ class Client(Operations):
 
     def wait(self, job: JobName, *, timeout: Optional[float] = None, check: bool = True,
              project: Optional[str] = None) -> Job:
-        """Waits until the job has ended and returns it. JobFailed, unless `check` is false, where it did
-        not succeed; TimedOut after `timeout` seconds (the job runs on)."""
+        """Waits until the job has ended and returns it. Raises JobFailed if the job did not succeed, unless `check` is
+        false, and TimedOut after `timeout` seconds (the job continues)."""
         name, project = _named(job, project)
         deadline = None if timeout is None else time.monotonic() + timeout
         ended = self.get_job(name, project=project)
@@ -117,17 +117,17 @@ class Client(Operations):
         return ended
 
     def watch_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None) -> Iterator[Union[Job, RemovedJob]]:
-        """The jobs there are, then each as it changes or is removed; without end. Goes on where it broke, also
-        over a restart of the server: then all come again, and what is gone by then comes as RemovedJob."""
+        """The existing jobs, then each job as it changes or is removed, without end. Continues after a break, also over
+        a restart of the server: then all jobs come again, and jobs removed meanwhile come as RemovedJob."""
         return self._watch({"project": project, "name": name}, None)
 
     def events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                since: Optional[Union[datetime.datetime, str]] = None) -> Iterator[JobEvent]:
-        """What happens to jobs, line by line, from now on or `since`. With `name` until that job has ended."""
+        """The events of jobs, line by line, from now on or `since`. With `name`, until that job has ended."""
         def broke(last_id: Optional[str]) -> None:
             if last_id is None and since is None:
                 raise Unavailable("the connection to the server broke before the first position in the log",
-                                  "ask again; with `since` nothing is missed")
+                                  "call again; with `since` no event is missed")
 
         for event in self._raw_events("/v1/watch/events", {"project": project, "name": name, "since": since}, {}, broke):
             if event.kind == "event":
@@ -135,17 +135,17 @@ class Client(Operations):
 
     def logs(self, job: JobName, *, follow: bool = False, task: Optional[str] = None, since: Optional[Any] = None,
              tail: Optional[int] = None, project: Optional[str] = None) -> Iterator[LogRecord]:
-        """The job's log, line by line; with `follow` until it has ended. Each line comes once and in
-        order, byte for byte, also where the connection broke meanwhile. `text` is always set; a line that
-        is no UTF-8 has its bytes in `base64`."""
+        """The job's log, line by line; with `follow`, until the job has ended. Each line comes once, in order and byte
+        for byte, even if the connection breaks meanwhile. `text` is always set; a line that is not UTF-8 has its bytes
+        in `base64`."""
         name, project = _named(job, project)
         query = {"project": project, "follow": follow or None, "task": task, "since": since, "tail": tail}
         lines = LogLines()
 
         def broke(last_id: Optional[str]) -> None:
-            # The last lines of a log are others each time that one asks.
+            # The last lines of a log differ from request to request.
             if tail is not None and last_id is None and lines.has_handed_over:
-                raise Unavailable("the connection to the server broke among the last lines", "ask for them again")
+                raise Unavailable("the connection to the server broke within the last lines", "request them again")
             lines.broke()
 
         for event in self._raw_events(f"/v1/jobs/{quote(name, safe='')}/logs", query, {}, broke):
@@ -159,13 +159,14 @@ class Client(Operations):
     def metrics(self, job: JobName, *metrics: str, task: Optional[str] = None, rank: Optional[int] = None,
                 since: Optional[Any] = None, until: Optional[Any] = None, interval: Optional[str] = None,
                 last: bool = False, project: Optional[str] = None) -> Table[MetricSeries]:
-        """What its tasks use and what its program reports: a series for each task and rank. All there are, or
-        those of these names; one mean for each `interval` ("30s"), or with `last` the newest value alone."""
+        """The resources that the job's tasks use and the values that its program reports: a series for each task and
+        rank. All metrics, or those with the given names; one mean for each `interval` ("30s"), or with `last` only the
+        newest value."""
         name, project = _named(job, project)
         return Table(self.get_job_metrics(name, project=project, metric=list(metrics) or None, task=task, rank=rank,
                                           since=since, until=until, interval=interval, last=last or None).series)
 
-    # --- how requests travel
+    # --- the transport of requests
 
     def _call(self, method: str, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
               body: Any) -> Tuple[int, Any]:
@@ -180,12 +181,12 @@ class Client(Operations):
 
     def _watch(self, query: Mapping[str, Any], deadline: Optional[float]) -> Iterator[Union[Job, RemovedJob]]:
         known: Dict[str, RemovedJob] = {}
-        listed: Optional[Set[str]] = set()  # None: the listing is over
+        listed: Optional[Set[str]] = set()  # None: the listing is complete
 
         def broke(last_id: Optional[str]) -> None:
             nonlocal listed
             if last_id is None:
-                listed = set()  # it begins anew
+                listed = set()  # the listing begins again
 
         for event in self._raw_events("/v1/watch/jobs", query, {}, broke, deadline):
             if event.kind == "job":
@@ -217,14 +218,14 @@ class Client(Operations):
                 kinds: Mapping[str, Callable[[Any], Any]]) -> Iterator[StreamEvent[Any]]:
         for raw in self._raw_events(path, query, headers):
             read = kinds.get(raw.kind)
-            if read is not None:  # else: an id alone, or of a newer server
+            if read is not None:  # else: an id alone, or an event of a newer server
                 yield StreamEvent(raw.kind, read(json.loads(raw.data)), raw.id)
 
     def _raw_events(self, path: str, query: Mapping[str, Any], headers: Mapping[str, Any],
                     broke: Callable[[Optional[str]], None] = lambda last_id: None,
                     deadline: Optional[float] = None) -> Iterator[RawEvent]:
-        """Goes on behind the last id where the stream broke, until an `end` event says that this was
-        all. `broke` is called whenever a new connection goes on."""
+        """Continues after the last id if the stream breaks, until an `end` event. `broke` is called at each new
+        connection."""
         last_id: Optional[str] = headers.get("Last-Event-ID")
         while True:
             request = _request("GET", path, query, {**headers, "Last-Event-ID": last_id})
@@ -239,11 +240,11 @@ class Client(Operations):
                             if event.kind == "end":
                                 return
             except Unavailable:
-                pass  # asked for again below
+                pass  # requested again below
             broke(last_id)
 
     def _repeated(self, send: Callable[[], Any], deadline: Optional[float] = None) -> Any:
-        """Asks again where the server cannot be reached or has no time, for as long as patience lasts."""
+        """Repeats a request if the server cannot be reached or is busy, for up to `patience` seconds."""
         until = time.monotonic() + self._patience
         until = until if deadline is None else min(until, deadline)
         pause = 0.05

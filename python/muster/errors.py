@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions: what is wrong, what to do about it, and every fault at once."""
+"""The exceptions of the client: the error, advice, and all faults of the input at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed",
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with an input."""
+    """One fault of an input."""
 
     field: str
     what: str
@@ -23,7 +23,7 @@ class Fault:
 
 
 class MusterError(Exception):
-    """`what` is wrong, and `advice` says what to do. `faults`: every fault of the input."""
+    """`what` is the error, `advice` the remedy, and `faults` has every fault of the input."""
 
     code = "internal"
 
@@ -33,7 +33,7 @@ class MusterError(Exception):
         self.advice = advice
         self.faults = list(faults)
         self.status = status
-        #: After how many seconds the server wants to be asked again.
+        #: The number of seconds after which the server accepts another request.
         self.retry_after = retry_after
         super().__init__(what)
 
@@ -45,53 +45,53 @@ class MusterError(Exception):
 
 
 class Invalid(MusterError):
-    """The request is wrong."""
+    """The request is invalid."""
 
     code = "invalid"
 
 
 class NotFound(MusterError):
-    """It is not there, or this caller sees nothing of it."""
+    """The object does not exist, or this caller may not see it."""
 
     code = "not_found"
 
 
 class Conflict(MusterError):
-    """It does not go with what is there now: a name that is taken, a job that has ended."""
+    """The request contradicts the current state: a name that exists, a job that has ended."""
 
     code = "conflict"
 
 
 class Refused(MusterError):
-    """This caller may not do it; or no token was shown, or one that is not taken."""
+    """This caller may not do it, or the token is missing or invalid."""
 
     code = "refused"
 
 
 class Exhausted(MusterError):
-    """Too many requests, or no room."""
+    """Too many requests, or too few resources."""
 
     code = "exhausted"
 
 
 class Unavailable(MusterError):
-    """No server answers, or it does not serve now."""
+    """No server answers, or it is not ready."""
 
     code = "unavailable"
 
 
 class TimedOut(MusterError):
-    """It took too long."""
+    """The time limit has passed."""
 
     code = "timeout"
 
 
 class Internal(MusterError):
-    """A fault of the server's own."""
+    """An internal error of the server."""
 
 
 class JobFailed(MusterError):
-    """A job that was waited for did not succeed; `job` is the job as it ended."""
+    """A job did not succeed that a caller waited for; `job` is its final state."""
 
     code = "job_failed"
 
@@ -107,7 +107,7 @@ _BY_STATUS = {401: Refused, 403: Refused, 404: NotFound, 408: TimedOut, 409: Con
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes) -> MusterError:
-    """The error an answer stands for; an answer that is no problem becomes one of its status."""
+    """The error of an answer. An answer without a problem document becomes the error of its status."""
     problem = _problem_of(body)
     kind = _BY_CODE.get(str(problem.get("code"))) or _kind_of(status)
     what = problem.get("detail")
@@ -139,4 +139,4 @@ def _seconds(text: Optional[str]) -> Optional[float]:
     try:
         return float(text) if text is not None else None
     except ValueError:
-        return None  # a date: as good as nothing said
+        return None  # a date is ignored

@@ -7,9 +7,9 @@
         run.finish()
         self.assertEqual(run.code, 0)
 
-"localhost", "127.0.0.1" and "::1" are hosts of their own to the driver, and all of them are this machine. Each wait has
-a bound that only a hang meets; then what was printed is shown. At the end nothing is left: what was started is ended,
-and the test fails where a process of the run outlived the driver.
+The driver treats "localhost", "127.0.0.1" and "::1" as different hosts; all of them are this machine. Each wait has
+a bound that only a hang reaches; the output is shown then. At the end all started processes are ended,
+and the test fails if a process of the run outlived the driver.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HIDDEN = re.compile(r"(MUSTER|HOROVOD|OMPI|PRTE|PMIX|PMI|SLURM)_|"
 
 
 class Entered:
-    """A worker says that it trains in a new round."""
+    """The line by which a worker reports that it trains in a new round."""
 
     def __init__(self, match):
         (self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size, self.batch) = (
@@ -59,7 +59,7 @@ class ElasticRun:
         self.hosts(hosts if hosts is not None else f"localhost:{slots}")
         self.lines = []
         self.code = None
-        #: What each worker said last of where it is.
+        #: The latest such line of each worker.
         self.entered = {}
         self._queue = queue.Queue()
         command = command or [sys.executable, str(PROGRAM), "--log", str(self.log), "--finish",
@@ -92,16 +92,16 @@ class ElasticRun:
         if left and kind is None:
             raise AssertionError(f"processes of the run outlived it: {left}")
 
-    # --- what happens ---
+    # --- actions ---
 
     def hosts(self, text):
-        """What the discovery script prints from now on."""
+        """Sets the output of the discovery script from now on."""
         draft = self.folder / "hosts.new"
         draft.write_text(text.replace(" ", "\n") + "\n")
         draft.rename(self.folder / "hosts")
 
     def kill(self, *ranks):
-        """The workers that have these ranks now. Returns the time."""
+        """Kills the workers that have these ranks now. Returns the time."""
         processes = [self.process_of(rank) for rank in ranks]
         now = time.monotonic()
         for process in processes:
@@ -109,7 +109,7 @@ class ElasticRun:
         return now
 
     def kill_process(self, process):
-        """Returns whether it was there, and one of this run: numbers of processes come again."""
+        """Kills a process of this run. False if it is gone: process ids are reused, so the run's mark is checked."""
         try:
             pidfd = os.pidfd_open(process)
         except OSError:
@@ -123,7 +123,7 @@ class ElasticRun:
             os.close(pidfd)
 
     def _is_ours(self, process):
-        """Whether it carries this run's mark in its environment. One that has ended carries none any more."""
+        """Whether the process has this run's mark in its environment. A process that has ended has no environment."""
         try:
             variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
         except OSError:
@@ -134,7 +134,7 @@ class ElasticRun:
         return next(each.process for each in self.current() if each.rank == rank)
 
     def current(self):
-        """The workers of the newest round, by rank, as far as they have said so."""
+        """The workers of the newest round, by rank, as far as they have reported."""
         newest = list(self.entered.values())[-1].size
         last = {}
         for each in self.entered.values():
@@ -142,7 +142,7 @@ class ElasticRun:
         return [last[rank] for rank in sorted(last) if rank < newest]
 
     def end_training(self):
-        """The workers end in order."""
+        """Lets the workers end regularly."""
         (self.folder / "finish").touch()
 
     def finish(self):
@@ -157,14 +157,14 @@ class ElasticRun:
         self.code = self.process.wait()
         return self.text
 
-    # --- what is seen ---
+    # --- observations ---
 
     @property
     def text(self):
         return "\n".join(self.lines)
 
     def until(self, words, count=1):
-        """Reads lines up to the `count`th with `words` (a regular expression) in it; returns that one's match."""
+        """Reads lines up to the `count`th match of `words` (a regular expression), which it returns."""
         while True:
             line = self.next_line()
             if line is None:
@@ -175,7 +175,7 @@ class ElasticRun:
                 return found
 
     def until_all_entered(self, size):
-        """Until a round of so many has begun on all of its ranks. Returns them by rank."""
+        """Waits until a round of `size` ranks has begun on all of them. Returns its workers by rank."""
         waiting = {}
         while len(waiting) < size:
             found = Entered(self.until(_ENTERED.pattern))
@@ -186,24 +186,24 @@ class ElasticRun:
         return [waiting[rank] for rank in range(size)]
 
     def until_trained_with(self, size):
-        """Until somebody has trained on a batch in a world of this size. Returns the time at which that was done."""
+        """Waits until a worker has trained on a batch in a world of this size. Returns the time of that."""
         return float(self.until(rf"trained \d+ with {size} worker \d+ time ([0-9.]+)")[1])
 
     def logs(self):
-        """What each worker did, by its name: pairs of a word and a batch."""
+        """The actions of each worker, by its name: pairs of a word and a batch."""
         return {file.name: [(line.split()[0], int(line.split()[1])) for line in file.read_text().splitlines()]
                 for file in sorted(self.log.iterdir())}
 
     def assert_every_batch_counted_once(self, test):
-        """Nothing was trained twice beyond the last commit, nothing left out, and all ended with the same weight."""
+        """Checks that no batch was omitted or trained twice beyond the last commit, and that all weights are equal."""
         ends = re.findall(r"done as (\d+) of (\d+) at (\d+) exact (\w+)", self.text)
         test.assertEqual({each[1:] for each in ends}, {(str(len(ends)), ends[0][2], "True")}, self.text)
         for worker, steps in self.logs().items():
             committed, following = 0, None
             for what, batch in steps:
                 if what == "enter":
-                    # A survivor goes on from its last commit, or from a newer one of another; who comes new, from that
-                    # of the others.
+                    # A survivor continues from its last commit, or from a newer one of another worker; a new worker
+                    # continues from theirs.
                     test.assertGreaterEqual(batch, committed, f"worker {worker} went back too far")
                     following = committed = batch  # synchronizing saves, too
                 elif what == "trained":
@@ -213,11 +213,11 @@ class ElasticRun:
                     committed = batch
 
     def next_line(self):
-        """The next line that is printed; None at the end."""
+        """The next printed line; None at the end."""
         try:
             line = self._queue.get(timeout=max(0.0, self._deadline - time.monotonic()))
         except queue.Empty:
-            raise AssertionError(f"nothing came any more; printed so far:\n{self.text}") from None
+            raise AssertionError(f"no more output within the time limit; the output so far:\n{self.text}") from None
         if line is not None:
             self.lines.append(line)
             found = _ENTERED.search(line)
@@ -232,7 +232,7 @@ class ElasticRun:
         self._queue.put(None)
 
     def _left_processes(self):
-        """Processes that carry this run's mark in their environment. Those that are ending are given time to."""
+        """Processes with this run's mark in their environment, after a time for those that are ending."""
         left = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

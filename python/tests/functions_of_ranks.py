@@ -1,4 +1,4 @@
-"""What test_runner_function.py has ranks call: functions of a module, which pickle can name."""
+"""Functions that test_runner_function.py calls on ranks: pickle can name functions of a module."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Runs horovodrun as people do, and waits for what it and its ranks say.
+"""Runs horovodrun as users do, and waits for output of the program and its ranks.
 
     with Launched("-np", "2", *python(PROGRAM)) as run:
         run.until("[1]<stdout>:ready")
@@ -22,7 +22,7 @@ _OTHERS = ("MUSTER_", "HOROVOD_", "OMPI_", "PRTE_", "PMI", "SLURM_", "LSB_", "RA
 
 
 def environment(**more):
-    """Of nobody's run; None takes a variable away."""
+    """Variables without those of another run, and with `more`; None removes a variable."""
     variables = {name: value for name, value in os.environ.items()
                  if name == "MUSTER_COLLECTIVE_LIBRARY" or not name.startswith(_OTHERS)}
     variables.update({"PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1", **more})
@@ -30,7 +30,7 @@ def environment(**more):
 
 
 def python(program, *arguments):
-    """A command line for a program's text."""
+    """The command line that runs the text of a program."""
     return [sys.executable, "-c", program, *arguments]
 
 
@@ -39,7 +39,7 @@ def command_line(*words):
 
 
 def horovodrun(*words, folder=None, **more):
-    """To its end. Returns subprocess's record, with text."""
+    """Runs to the end. Returns the record of subprocess, with text."""
     return subprocess.run(command_line(*words), env=environment(**more), cwd=folder, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=BOUND)
 
@@ -62,11 +62,12 @@ class Launched:
         return self._texts[self._process.stderr].decode()
 
     def until(self, *texts):
-        """All of them have been written, on either stream. Returns the rest of the line behind the first."""
+        """Waits until all texts have been written, on either stream. Returns the rest of the line after the first
+        text."""
         deadline = time.monotonic() + BOUND
         while not all(text in self.output or text in self.errors for text in texts):
             if not self._read(deadline - time.monotonic()):
-                raise AssertionError(f"{texts} did not come; there came:\n{self.output}\n{self.errors}")
+                raise AssertionError(f"{texts} did not appear; the output:\n{self.output}\n{self.errors}")
         for said in (self.output, self.errors):
             if texts[0] in said:
                 return said.partition(texts[0])[2].partition("\n")[0]
@@ -103,13 +104,13 @@ class Launched:
 
 
 class Watched:
-    """A process that is nobody's child here and has told its number: whether it is over."""
+    """Observes the end of a process that is not a child of this one, by its process id."""
 
     def __init__(self, pid):
         try:
             self._descriptor = os.pidfd_open(int(pid))
         except ProcessLookupError:
-            self._descriptor = os.open(os.devnull, os.O_RDONLY)  # over already: always readable
+            self._descriptor = os.open(os.devnull, os.O_RDONLY)  # it has ended: always readable
 
     def is_over_within(self, seconds=BOUND):
         return bool(select.select([self._descriptor], [], [], seconds)[0])

@@ -1,12 +1,12 @@
-"""Runs tests, or any program, on several ranks at once, started by the launchers that people have.
+"""Runs tests, or any program, on several ranks at once, started by common launchers.
 
 From a shell, for each size and launcher, the same unittest modules on every rank in the same order:
 
     run_on_ranks.py --sizes 2,3,4 --launchers plain,mpirun,horovodrun ranks.reductions ranks.process_sets
     run_on_ranks.py --sizes 2 --program some_program.py its arguments
 
-It ends with 0 if every rank did. Otherwise it prints what the ranks that failed have said. A rank that fails ends
-the others; what takes longer than --bound seconds is ended with a dump of all of its threads.
+It ends with 0 if every rank did. Otherwise it prints the output of the ranks that failed. A rank that fails ends
+the others; a rank that takes longer than --bound seconds is ended with a dump of all of its threads.
 
 From a test that kills ranks or presses Ctrl-C:
 
@@ -16,15 +16,15 @@ From a test that kills ranks or presses Ctrl-C:
         outcomes = ranks.finish()               # waits for all; by rank: .code (-9 for SIGKILL), .output
         self.assertIn("rank 2", outcomes[0].output)
 
-Standard output and error of a rank are one stream, in the order of writing (python is run unbuffered). Each wait has
-a bound, which only a hang meets. The ranks' environment has nothing of the caller's launchers, PYTHONPATH with the
+Standard output and error of a rank are one stream, in the order of writing (python is run unbuffered). Each wait has a
+bound, which only a hang reaches. The ranks' environment has no variables of the caller's launchers, PYTHONPATH with the
 sources of this clone and this folder, OMP_NUM_THREADS=1, and a private XDG_RUNTIME_DIR and TMPDIR that are removed at
-the end. `environment` adds to it; a value of None takes a variable away.
+the end. `environment` adds to it; a value of None removes a variable.
 
 Launchers: "plain" (MUSTER_RANK ... set by hand), "mpirun", "horovodrun" (python -m muster.runner.launch), and the
 variables of others set by hand: "horovod" (its own launcher's), "torchrun", "srun". Below mpirun and horovodrun each
-rank is the child of this file run as a keeper, which tells its output, process id and exit code to the one that
-started it all, so that a rank that dies does not make the launcher end the others.
+rank is the child of this file run as a keeper, which reports its output, process id and exit code to the program that
+started the launcher. So the launcher does not end the others when a rank dies.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Rank:
 class Ranks:
     def __init__(self, argv, size, launcher="plain", environment=None, bound=BOUND, cwd=None):
         if launcher not in LAUNCHERS:
-            raise ValueError(f"there is no launcher {launcher!r}; there are {', '.join(LAUNCHERS)}")
+            raise ValueError(f"unknown launcher {launcher!r}; the launchers are {', '.join(LAUNCHERS)}")
         self.size = size
         self._deadline = time.monotonic() + bound
         self._bound = bound
@@ -104,7 +104,7 @@ class Ranks:
         self._ranks = {}
         self._keepers = []
         self._ended = queue.Queue()
-        #: What the launcher itself has written.
+        #: The output of the launcher itself.
         self.launcher_output = ""
         try:
             base = self._environment(environment or {})
@@ -144,7 +144,7 @@ class Ranks:
                 return line
 
     def signal(self, rank, number):
-        """To one rank that has not been waited for."""
+        """Sends a signal to a rank that has not been waited for."""
         os.kill(self._ranks[rank].pid, number)
 
     def ends_next(self):
@@ -167,11 +167,11 @@ class Ranks:
         return [self._ranks[rank].text if rank in self._ranks else "(did not start)" for rank in range(self.size)]
 
     def shorten(self, seconds):
-        """What is waited for from now on has to come in `seconds`."""
+        """Reduces the time limit of later waits to `seconds`."""
         self._deadline = min(self._deadline, time.monotonic() + seconds)
 
     def close(self):
-        """Ends what still runs."""
+        """Ends all processes that still run."""
         for each in self._ranks.values():
             if each.code is None:
                 _kill(each.pid, signal.SIGKILL)
@@ -190,7 +190,7 @@ class Ranks:
         return max(self._deadline - time.monotonic(), 0.001)
 
     def _hangs(self, what):
-        # Python was started with its fault handler: this makes it say where each thread is.
+        # Python was started with its fault handler: this makes it print the stack of each thread.
         for each in self._ranks.values():
             if each.code is None:
                 _kill(each.pid, signal.SIGABRT)
@@ -279,7 +279,7 @@ class Ranks:
         try:
             self._launcher.wait(min(self._left(), 10))
         except subprocess.TimeoutExpired:
-            # It is in a session of its own, with nobody but those that it started.
+            # It is in its own session, with only the processes that it started.
             os.killpg(self._launcher.pid, signal.SIGKILL)
             self._launcher.wait()
         self._launcher_reader.join(10)
@@ -295,7 +295,7 @@ def _kill(pid, number):
 
 
 def _place(launcher, rank, size, folder):
-    """What a launcher would tell rank `rank` of `size` on one host."""
+    """The variables that a launcher would set for rank `rank` of `size` on one host."""
     local = {f"HOROVOD_{name}": str(value) for name, value in
              (("RANK", rank), ("SIZE", size), ("LOCAL_RANK", rank), ("LOCAL_SIZE", size), ("CROSS_RANK", 0),
               ("CROSS_SIZE", 1), ("CONTROLLER", "gloo"), ("CPU_OPERATIONS", "gloo"))}
@@ -316,11 +316,11 @@ def _own_rank():
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MUSTER_RANK", "HOROVOD_RANK"):
         if name in os.environ:
             return int(os.environ[name])
-    raise SystemExit("run_on_ranks.py: the launcher tells no rank")
+    raise SystemExit("run_on_ranks.py: the launcher sets no rank")
 
 
 def keep(argv):
-    """Between a launcher and a rank: starts it, tells about it, and ends it when the one who asked is gone."""
+    """Runs between a launcher and a rank: starts the rank, reports on it, and ends it when the caller is gone."""
     keeper = socket.socket(socket.AF_UNIX)
     keeper.connect(os.environ.pop(_KEEPER))
     out, into = os.pipe()
@@ -337,20 +337,20 @@ def keep(argv):
     ready, _, _ = select.select([ended, keeper], [], [])
     if ended not in ready:
         process.kill()
-    # Its process id stays its own until it is reaped, which is once nobody sends it signals any more.
+    # Its process id is not reused until it is reaped, which happens after the last signal to it.
     state = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     code = state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
     try:
         keeper.sendall(json.dumps({"code": code}).encode() + b"\n")
         keeper.recv(1)
     except OSError:
-        pass  # nobody wants to know any more
+        pass  # the caller is gone
     process.wait()
     return 0
 
 
 def run_once(argv, size, launcher, bound):
-    """Runs a program on ranks. Returns whether all ended with 0; prints what those said that did not."""
+    """Runs a program on ranks. Returns whether all ended with 0; prints the output of the other ranks."""
     with Ranks(argv, size, launcher, bound=bound) as ranks:
         try:
             for _ in range(size):
@@ -376,7 +376,7 @@ def main(argv):
     parser.add_argument("--sizes", default="2,3,4", help="numbers of ranks (2,3,4)")
     parser.add_argument("--launchers", default="plain", help=f"of {', '.join(LAUNCHERS)} (plain)")
     parser.add_argument("--bound", type=float, default=600, help="seconds for each run before it hangs (600)")
-    parser.add_argument("--program", action="store_true", help="what follows is a Python program, not modules")
+    parser.add_argument("--program", action="store_true", help="the arguments are a Python program, not modules")
     parser.add_argument("what", nargs=argparse.REMAINDER)
     given = parser.parse_args(argv)
     if not given.what:

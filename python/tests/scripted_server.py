@@ -1,5 +1,5 @@
-"""A server on a unix socket that answers as it is told, one answer a connection, and remembers what it
-was asked."""
+"""A server on a unix socket that sends given answers, one per connection, and records the
+requests."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import threading
 
 
 def answer(status, body=b"", content_type="application/json", **headers):
-    """The bytes of an answer; the connection stays open behind it."""
+    """The bytes of an answer; the connection stays open after it."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
     head = [f"HTTP/1.1 {status} X", f"content-type: {content_type}", f"content-length: {len(body)}",
@@ -39,7 +39,7 @@ class ScriptedServer:
         self._thread.start()
 
     def close(self):
-        """All answers were asked for, or this fails."""
+        """Ends the server. Fails if an answer was not used."""
         if self._answers:
             with socket.socket(socket.AF_UNIX) as waker:
                 waker.connect(self.path)
@@ -48,7 +48,7 @@ class ScriptedServer:
         self._thread.join(20)
         self._listener.close()
         self._folder.cleanup()
-        assert left == 0, f"{left} answers were not asked for"
+        assert left == 0, f"{left} answers were not used"
 
     def _serve(self):
         while self._answers:
@@ -63,7 +63,7 @@ class ScriptedServer:
 
     @staticmethod
     def _read(connection):
-        """The request line, its headers, its body; None: nothing was asked."""
+        """The request line, its headers, its body; None: nothing requests."""
         data = b""
         while b"\r\n\r\n" not in data:
             piece = connection.recv(65536)

@@ -3,7 +3,7 @@
     with SshHosts("alpha", "beta") as hosts:
         horovodrun("-np", 2, "-H", "alpha,beta", "true", PATH=hosts.path)
 
-`path` begins with an ssh that knows the names. Keys are made for it, and nothing stays.
+`path` begins with an ssh that resolves the names. Keys are made for it, and everything is removed at the end.
 """
 
 import getpass
@@ -23,7 +23,7 @@ SSHD = "/usr/sbin/sshd"
 
 class SshHosts:
     def __init__(self, *names, login=""):
-        """`login`: what a login prints before anything else."""
+        """`login`: the text that a login prints before any other output."""
         self.folder = Path(tempfile.mkdtemp(prefix="muster-ssh-"))
         self._servers = {}
         try:
@@ -48,7 +48,7 @@ class SshHosts:
         return f"{self.folder}/bin:{os.environ['PATH']}"
 
     def cut(self, name):
-        """The host is gone: its sshd and all of its connections, at once."""
+        """Removes the host: its sshd and all of its connections, at once."""
         server = self._servers[name]
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         for pid in (server.pid, *map(int, children)):
@@ -80,7 +80,7 @@ class SshHosts:
                 f"StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nMaxStartups 100\n{banner}")
 
     def _start(self, address, settings):
-        # It cannot be told to take any port; somebody else may be quicker to take the one that was free.
+        # sshd cannot choose a free port itself; another process may take the free port first.
         for _ in range(10):
             port = _free_port(address)
             server, said = self._try(address, port, settings)
@@ -117,7 +117,7 @@ class SshHosts:
                 "  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n")
 
     def _write_ssh(self):
-        """Also writes down its command lines, for what must not be in one."""
+        """Also records its command lines, for checks that they contain no secrets."""
         (self.folder / "bin").mkdir()
         script = self.folder / "bin" / "ssh"
         script.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$*\" >> {self.folder}/asked\n"

@@ -1,4 +1,4 @@
-"""The client against a server that answers as it is told."""
+"""The client against a server with scripted answers."""
 
 import json
 import unittest
@@ -40,7 +40,7 @@ class Client(unittest.TestCase):
                 self.serve(answer(status, b"<html>")).get_info()
             self.assertIn(str(status), str(caught.exception))
 
-    def test_what_changes_nothing_is_asked_again_until_the_server_is_back(self):
+    def test_requests_without_effect_are_repeated_until_the_server_is_back(self):
         client = self.serve(b"", answer(503, {}), answer(429, {}, retry_after="0"), answer(200, INFO))
         self.assertEqual(client.get_info().version, "1")
 
@@ -49,7 +49,7 @@ class Client(unittest.TestCase):
         with self.assertRaises(muster.MusterError):
             client.get_info()
 
-    def test_nobody_there_is_unavailable_with_advice(self):
+    def test_an_absent_server_is_unavailable_with_advice(self):
         with self.assertRaisesRegex(muster.Unavailable, "no server answers at /nowhere\n  start one"):
             muster.Client(socket="/nowhere", patience=0.0).get_info()
 
@@ -100,7 +100,7 @@ class Client(unittest.TestCase):
         self.assertEqual((line, headers["content-type"], body),
                          ("PUT /v1/projects/team-a/chunks", "application/octet-stream", b"\0\0\0\1\xff"))
 
-    def test_a_label_that_is_none_is_taken_away(self):
+    def test_a_label_that_is_none_is_removed(self):
         client = self.serve(answer(400, PROBLEM))
         with self.assertRaises(muster.Invalid):
             client.set_labels("one", muster.LabelChanges(labels={"a": "b", "c": None}))
@@ -108,7 +108,7 @@ class Client(unittest.TestCase):
         self.assertEqual((line, json.loads(body)),
                          ("PATCH /v1/jobs/one", {"labels": {"a": "b", "c": None}}))
 
-    def test_what_changes_something_is_sent_once(self):
+    def test_requests_with_effect_are_sent_once(self):
         client = self.serve(b"")
         with self.assertRaises(muster.Unavailable):
             client.stop_job("one")

@@ -1,4 +1,4 @@
-"""Which server a client talks to."""
+"""The choice of the server for a client."""
 
 import json
 import tempfile
@@ -36,7 +36,7 @@ class Contexts(unittest.TestCase):
         own = {**self.env, "XDG_RUNTIME_DIR": str(self.home)}
         self.assertEqual(choose(None, own).socket, f"{self.home}/muster/muster.sock")
 
-    def test_the_strongest_word_counts(self):
+    def test_the_setting_with_the_highest_precedence_applies(self):
         lab = self.lab()
         variables = {**self.env, "MUSTER_SERVER": "https://other", "MUSTER_TOKEN": "x",
                      "MUSTER_FINGERPRINT": "sha256:" + ":".join(["AB"] * 32)}
@@ -48,7 +48,7 @@ class Contexts(unittest.TestCase):
         self.lab(in_use="local")
         self.assertEqual(choose(None, {**self.env, "MUSTER_CONTEXT": "lab"}), lab)
 
-    def test_what_cannot_be_used_is_said(self):
+    def test_unusable_settings_are_errors(self):
         self.lab()
         with self.assertRaisesRegex(NotFound, "no context 'lob'"):
             choose("lob", self.env)
@@ -62,7 +62,7 @@ class Contexts(unittest.TestCase):
     def test_a_file_that_others_may_read_is_refused(self):
         self.lab()
         (self.home / ".config" / "muster" / "contexts.json").chmod(0o640)
-        with self.assertRaisesRegex(Refused, "others may read it"):
+        with self.assertRaisesRegex(Refused, "other users may read it"):
             choose(None, self.env)
 
     def test_a_token_is_not_shown(self):

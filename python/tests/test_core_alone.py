@@ -1,4 +1,4 @@
-"""The core in a world of one, which needs no launcher: everything works there, too."""
+"""The core in a world of one, which needs no launcher: all functions work there, too."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Alone(unittest.TestCase):
         self.addCleanup(patch.stop)
         self.addCleanup(basics.shutdown)
 
-    def test_nothing_answers_before_init_and_after_shutdown(self):
+    def test_all_functions_fail_before_init_and_after_shutdown(self):
         for _ in range(2):
             self.assertFalse(basics.is_initialized())
             for ask in (*QUESTIONS, basics.barrier, basics.join, basics.stop_timeline, lambda: handles.next_name("x"),
@@ -64,7 +64,7 @@ class Alone(unittest.TestCase):
         basics.barrier()
         self.assertEqual(basics.join(), 0)
 
-    def test_arguments_that_cannot_be_right(self):
+    def test_invalid_arguments_are_refused(self):
         basics.init()
 
         def fails(words, kind="all_reduce", buffers=((None, None, 0),), **more):
@@ -73,10 +73,10 @@ class Alone(unittest.TestCase):
 
         fails("unknown operation 'reduce'; valid operations are all_reduce", kind="reduce")
         fails("Tensor type complex64 is not supported", type="complex64", op=Sum)
-        fails("'a.x00b': the name of an operation holds no NUL", name="a\0b", type="int8", op=Sum)
-        fails("needs a name", name="", type="int8", op=Sum)
+        fails("'a.x00b': the name of an operation must not contain a NUL", name="a\0b", type="int8", op=Sum)
+        fails("requires a name", name="", type="int8", op=Sum)
         fails("bools have no average", type="bool", op=Average)
-        fails("adasum is for floats", type="int8", op=reduce_ops.Adasum)
+        fails("adasum requires floats", type="int8", op=reduce_ops.Adasum)
         fails("null", type="float32", op=Sum, buffers=[(None, None, 1)])
         fails("the root is rank 1, which is not in the process set of ranks 0", kind="broadcast", root=1)
         fails("has 2 counts for 1 ranks", kind="all_to_all", counts=[1, 2])
@@ -92,14 +92,14 @@ class Alone(unittest.TestCase):
         self.assertTrue(handles.poll(second))
         self.assertEqual(handles.synchronize(second), ("two", None))
         for handle in (second, -1, "x"):
-            with self.assertRaisesRegex(ValueError, "no operation is in flight with the handle"):
+            with self.assertRaisesRegex(ValueError, "no operation is pending with the handle"):
                 handles.synchronize(handle)
         basics.shutdown()
         basics.init()
-        with self.assertRaisesRegex(ValueError, "no operation is in flight"):
+        with self.assertRaisesRegex(ValueError, "no operation is pending"):
             handles.poll(first)
 
-    def test_what_finish_raises_comes_out(self):
+    def test_an_exception_of_finish_is_raised(self):
         basics.init()
 
         def finish(result):
@@ -108,10 +108,10 @@ class Alone(unittest.TestCase):
         pending = operations.submit("barrier", "b", process_set=global_process_set, buffers=())
         with self.assertRaises(KeyError):
             handles.synchronize(handles.add(pending, finish))
-        with self.assertRaisesRegex(ValueError, "'b' was waited for already"):
+        with self.assertRaisesRegex(ValueError, "'b' was already waited for"):
             pending.wait()
 
-    def test_environment_that_cannot_be_right(self):
+    def test_an_invalid_environment_is_refused(self):
         os.environ.update({"HOROVOD_AUTOTUNE": "perhaps", "HOROVOD_RANK": "0"})
         with self.assertRaises(ConfigurationError) as caught:
             basics.init()
@@ -212,7 +212,7 @@ class Alone(unittest.TestCase):
 
 
 class Reductions(unittest.TestCase):
-    def test_how_an_operation_is_asked_for(self):
+    def test_op_and_average(self):
         self.assertEqual(reduce_ops.choose(None), Average)
         self.assertEqual(reduce_ops.choose(3), reduce_ops.Min)
         self.assertEqual([int(op) for op in reduce_ops.ReduceOp], [0, 1, 2, 3, 4, 5])

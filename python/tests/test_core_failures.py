@@ -1,6 +1,6 @@
-"""What goes wrong with ranks, seen from Python: killed, stopped, interrupted, forked, gone with operations pending.
+"""Failures of ranks, seen from Python: killed, stopped, interrupted, forked, ended with operations pending.
 
-Each test starts ranks of its own. Nothing waits for time to pass: a rank says when it has come to a place, and whether
+Each test starts its own ranks. No test waits for time to pass: a rank prints when it reaches a point, and whether
 it sleeps there is read from /proc.
 """
 
@@ -48,7 +48,7 @@ def start(program, size, **more):
 
 
 def wait_until_asleep(pid):
-    """Until the main thread of the process sleeps."""
+    """Waits until the main thread of the process sleeps."""
     deadline = time.monotonic() + BOUND
     while True:
         state = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -81,7 +81,7 @@ class Killed(unittest.TestCase):
             self.assertRegex(outcome.output, "HorovodInternalError 2 rank 2 on host .* is gone")
             self.assertIn("left", outcome.output)
 
-    def test_who_waits_for_a_rank_that_is_killed_is_told(self):
+    def test_a_rank_that_waits_for_a_killed_rank_gets_an_error(self):
         with start("""
             basics.init()
             print("ready", flush=True)
@@ -96,7 +96,7 @@ class Killed(unittest.TestCase):
             self.assertRegex(ranks.line(0), "HorovodInternalError 1 rank 1 on host .* is gone")
             self.assertEqual(ranks.finish()[0].code, 0)
 
-    def test_a_rank_that_is_stopped_is_told_from_one_that_computes(self):
+    def test_a_stopped_rank_is_distinguished_from_a_computing_rank(self):
         with start("""
             basics.init()
             print("ready", flush=True)
@@ -111,7 +111,7 @@ class Killed(unittest.TestCase):
 
 
 class Stalled(unittest.TestCase):
-    def test_what_some_ranks_do_not_hand_over_fails_with_their_names_where_that_is_asked_for(self):
+    def test_a_stalled_operation_fails_after_the_configured_time_and_names_the_missing_ranks(self):
         with start("""
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
             basics.init()
@@ -122,11 +122,11 @@ class Stalled(unittest.TestCase):
         """, 3, environment={"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}) as ranks:
             for rank in (0, 2):
                 self.assertRegex(ranks.line(rank), "HorovodInternalError 1 'x' has waited .* for rank 1 .on host .* "
-                                                   "and is given up")
+                                                   "and failed")
             ranks.signal(1, signal.SIGUSR1)
             self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0, 0])
 
-    def test_what_waits_for_a_rank_is_reported_by_rank_0(self):
+    def test_rank_0_reports_stalled_operations(self):
         with start("""
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
             basics.init()
@@ -163,7 +163,7 @@ class NotThere(unittest.TestCase):
 
 
 class Interrupted(unittest.TestCase):
-    """Ctrl-C, where the other rank never comes to what this one waits for."""
+    """Ctrl-C during a wait that the other rank never ends."""
 
     def check(self, wait, before="basics.init()"):
         with start(f"""
@@ -273,7 +273,7 @@ class Interrupted(unittest.TestCase):
         attempt = connecting._Attempt(lambda: "a world", discarded.append)
 
         class Lock:
-            """Ctrl-C comes as soon as the other thread has let it go."""
+            """A lock at whose release by the other thread Ctrl-C comes."""
 
             def __enter__(self):
                 pass
@@ -286,7 +286,7 @@ class Interrupted(unittest.TestCase):
         attempt._carry_out()
         self.assertEqual(discarded, ["a world"])
 
-    def test_memory_lives_on_that_the_others_still_write_into(self):
+    def test_memory_into_which_other_ranks_still_write_stays_alive(self):
         with start("""
             import weakref
             import muster.torch as hvd, torch
@@ -335,7 +335,7 @@ class Interrupted(unittest.TestCase):
 
 
 class Exits(unittest.TestCase):
-    """A program may end with operations pending: with its own code, and without a word."""
+    """A program may end with operations pending: with its own code, and without a message."""
 
     def check(self, program, codes=(0, 0), size=2):
         with start(program, size) as ranks:
@@ -382,7 +382,7 @@ class Exits(unittest.TestCase):
         """)
 
     def test_with_a_thread_that_waits_for_a_rank_that_leaves(self):
-        # The interpreter waits for it before it ends anything; it is the other rank's leaving that ends the wait.
+        # The interpreter waits for this thread first; the wait ends when the other rank leaves.
         self.check("""
             basics.init()
             def wait():

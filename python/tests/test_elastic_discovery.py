@@ -1,4 +1,4 @@
-"""The script that says which hosts there are: what it prints, and what it may do wrong."""
+"""The discovery script of hosts: its output, and its failures."""
 
 import os
 import select
@@ -19,7 +19,7 @@ class Lines(unittest.TestCase):
         self.assertEqual(parse_hosts("a", None), Found({"a": 1}))
         self.assertEqual(list(parse_hosts("z:1\na:1\nm:1", None).slots), ["z", "a", "m"])
 
-    def test_what_is_no_host_is_refused_with_all_its_faults(self):
+    def test_invalid_hosts_are_refused_with_all_faults(self):
         for bad in ("a:", ":2", "a:x", "a b", "-oProxyCommand=x:1", "a:-1", "a:99999999", "a;b"):
             self.assertIsInstance(parse_hosts(bad, None), Failed, bad)
         sentence = parse_hosts("a:1\n-b:2\nc:d\n", None).sentence
@@ -50,11 +50,11 @@ class Runs(unittest.TestCase):
             wait = script.wait_at_most()
             select.select([script.fileno()], [], [], 60 if wait is None else wait + 0.001)
 
-    def test_it_is_asked_again_and_again(self):
+    def test_the_script_runs_again_and_again(self):
         script = self.discover("echo x >> runs; wc -l < runs | sed 's/ *//; s/^/a:/'")
         self.assertEqual([self.next_outcome(script).slots for _ in range(3)], [{"a": 1}, {"a": 2}, {"a": 3}])
 
-    def test_a_failure_says_how_and_in_the_scripts_last_words(self):
+    def test_a_failure_names_the_exit_code_and_the_last_line_of_the_script(self):
         self.assertEqual(self.next_outcome(self.discover("echo a:1; echo first >&2; echo no route >&2; exit 3")),
                          Failed("the discovery script ended with code 3: no route"))
         self.assertEqual(self.next_outcome(self.discover("kill -9 $$")),

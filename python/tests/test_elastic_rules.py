@@ -12,7 +12,7 @@ from muster.runner.elastic.workers import Phase, Worker
 
 
 class Book:
-    """Writes down what is ordered, and plays the workers."""
+    """Records the orders of the rules, and plays the workers."""
 
     def __init__(self, first=2, fewest=1, most=None, **limits):
         self.now = 0.0
@@ -39,7 +39,7 @@ class Book:
     def listen_at(self, host, hosts):
         return "127.0.0.1"
 
-    # --- what happens ---
+    # --- actions ---
 
     def hosts(self, **slots):
         self.rules.hosts_found(slots, self.now)
@@ -52,7 +52,7 @@ class Book:
             self.rules.advance(self.now)
 
     def back(self, *workers, blames=None):
-        """They come back because their world failed, and had the state."""
+        """Workers with the state come back because their world failed."""
         self.ready(*workers, because=protocol.BECAUSE_WORLD_FAILED, synced=self.rules.round, blames=blames, error="e")
 
     def interrupted(self, *workers):
@@ -66,10 +66,10 @@ class Book:
         self.now += seconds
         self.rules.advance(self.now)
 
-    # --- what is seen ---
+    # --- observations ---
 
     def places(self):
-        """The workers of the newest round by rank, as they were told; rank 0 says where it listens."""
+        """The workers of the newest round by rank, according to their messages; rank 0 reports its address."""
         first, _, fields = self.of_kind(protocol.PLACE)[-1]
         self.rules.listens(first, fields["round"], "127.0.0.1:1")
         mine = [(fields["rank"], worker) for worker, _, fields in self.of_kind(protocol.PLACE)
@@ -113,12 +113,12 @@ class Beginning(unittest.TestCase):
         book.rules.listens(first, 1, "127.0.0.1:5")
         self.assertEqual(book.sent[1][2]["endpoint"], "127.0.0.1:5")
 
-    def test_no_more_are_started_than_allowed(self):
+    def test_no_more_workers_are_started_than_allowed(self):
         book = Book(first=1, most=2)
         book.hosts(a=5)
         self.assertEqual(len(book.started), 2)
 
-    def test_one_that_fails_to_start_is_tried_again_until_the_host_is_left_out_for_good(self):
+    def test_a_failed_start_is_repeated_until_the_host_is_left_out_for_good(self):
         book = Book(first=1)
         book.hosts(a=1)
         for attempt in range(LOSSES_IN_A_ROW):
@@ -128,14 +128,14 @@ class Beginning(unittest.TestCase):
             book.later(ONE_LOSS)
         self.assertEqual(len(book.started), LOSSES_IN_A_ROW)
         self.assertEqual(book.rules.verdict.code, 3)
-        self.assertIn("no host accepts workers any more", book.rules.verdict.sentence)
+        self.assertIn("no host takes workers any more", book.rules.verdict.sentence)
 
     def test_too_few_within_the_time_end_the_run(self):
         book = Book(first=2, fewest=2, elastic_timeout=60)
         book.hosts(a=1)
         book.ready(*book.started)
         book.later(59)
-        self.assertIn("1 of the 2 workers", book.said[-1])
+        self.assertIn("1 of the 2 required workers", book.said[-1])
         self.assertIsNone(book.rules.verdict)
         book.later(2)
         self.assertIn("--elastic-timeout", book.rules.verdict.sentence)
@@ -161,7 +161,7 @@ class Losing(unittest.TestCase):
         self.assertEqual(update["result"], 2)
         book.interrupted(one)
         self.assertEqual(book.places(), [one, book.started[2]])
-        # The slot is the GPU that the program took: it stays.
+        # The slot is the GPU that the program uses: it does not change.
         self.assertEqual([book.told(each, protocol.PLACE)[-1]["local_rank"] for each in (one, book.started[2])], [1, 0])
         self.assertEqual(book.told(one, protocol.PLACE)[-1]["announced"], update["serial"])
 
@@ -171,11 +171,11 @@ class Losing(unittest.TestCase):
         for each in (zero, one):
             self.assertEqual(book.told(each, protocol.CALLED_OFF), [{"round": 1}])
 
-    def test_who_has_not_been_told_of_the_round_is_in_the_next(self):
+    def test_a_worker_without_a_place_in_the_round_is_in_the_next(self):
         book = Book(first=3)
         book.hosts(a=3)
         book.ready(*book.started)
-        book.over(book.started[0], 137)  # rank 0, before it said where it listens
+        book.over(book.started[0], 137)  # rank 0, before it reported its address
         self.assertEqual(book.places(), book.started[1:3])
         self.assertEqual(book.rules.round, 2)
 
@@ -191,7 +191,7 @@ class Losing(unittest.TestCase):
         self.assertEqual(book.rules.round, 2)
         self.assertEqual(book.places(), [zero, one])
 
-    def test_who_does_not_come_back_is_left_behind_after_a_grace(self):
+    def test_a_worker_that_does_not_come_back_is_left_behind_after_a_grace(self):
         book, (zero, one, two) = running(3)
         book.over(zero, 137)
         book.back(one)
@@ -206,13 +206,13 @@ class Losing(unittest.TestCase):
         self.assertEqual(book.places()[0], one)
         self.assertIn(two, book.places())
 
-    def test_who_is_to_blame_is_not_waited_for(self):
+    def test_no_round_waits_for_a_blamed_worker(self):
         book, (zero, one) = running()
         book.back(zero, blames=1)
         self.assertEqual(book.places(), [zero])
         self.assertIs(one.phase, Phase.LATE)
 
-    def test_who_stays_away_is_ended_in_the_end_and_its_slot_filled(self):
+    def test_a_worker_that_stays_away_is_ended_at_last_and_its_slot_filled(self):
         book, (zero, one) = running(elastic_timeout=100)
         book.back(zero, blames=1)
         book.later(99)
@@ -235,21 +235,21 @@ class Losing(unittest.TestCase):
         book.ready(one, because=protocol.BECAUSE_WORLD_FAILED, synced=1)
         self.assertEqual(book.places(), [one, newcomer])
 
-    def test_of_those_with_the_state_it_is_who_has_committed_last(self):
+    def test_rank_0_is_the_worker_with_the_latest_commit(self):
         book, (zero, one, two) = running(3)
         book.over(zero, 137)
         book.ready(one, because=protocol.BECAUSE_WORLD_FAILED, synced=1, commits=4)
         book.ready(two, because=protocol.BECAUSE_WORLD_FAILED, synced=1, commits=5)
         self.assertEqual(book.places(), [two, one])
 
-    def test_if_nobody_with_the_state_is_left_it_is_said(self):
+    def test_the_loss_of_all_workers_with_the_state_is_reported(self):
         book, (zero,) = running(1)
         book.over(zero, 137)
         book.ready(book.started[1])
         self.assertEqual(book.places(), [book.started[1]])
-        self.assertIn("it begins anew", book.said[-1])
+        self.assertIn("starts from the beginning", book.said[-1])
 
-    def test_below_the_minimum_nobody_trains(self):
+    def test_below_the_minimum_no_worker_trains(self):
         book, (zero, one) = running(fewest=2)
         book.over(one, 137)
         book.back(zero)
@@ -266,18 +266,18 @@ class Losing(unittest.TestCase):
         book.back(zero)
         self.assertIn("--reset-limit 1", book.rules.verdict.sentence)
 
-    def test_worlds_that_fail_again_and_again_with_nobody_lost_end_the_run(self):
+    def test_worlds_that_fail_repeatedly_without_a_loss_end_the_run(self):
         book, workers = running()
         for _ in range(FRUITLESS_ROUNDS):
             self.assertIsNone(book.rules.verdict)
             book.back(*workers)
             if book.rules.verdict is None:
                 self.assertEqual(book.places(), workers)
-        self.assertIn(f"{FRUITLESS_ROUNDS} times in a row though no worker was lost", book.rules.verdict.sentence)
+        self.assertIn(f"{FRUITLESS_ROUNDS} times in a row although no worker was lost", book.rules.verdict.sentence)
 
 
 class Changing(unittest.TestCase):
-    def test_those_that_train_are_not_interrupted_before_the_new_ones_are_ready(self):
+    def test_training_workers_are_not_interrupted_before_the_new_workers_are_ready(self):
         book, workers = running()
         book.hosts(a=2, b=2)
         third, fourth = book.started[2:]
@@ -286,7 +286,7 @@ class Changing(unittest.TestCase):
         book.ready(fourth)
         self.assertEqual({each[0] for each in book.of_kind(protocol.HOSTS)}, set(workers))
 
-    def test_one_that_takes_long_to_start_does_not_keep_another_waiting(self):
+    def test_a_slow_start_of_a_worker_does_not_delay_other_workers(self):
         book, workers = running()
         book.hosts(a=2, b=2)
         book.ready(book.started[2])
@@ -309,7 +309,7 @@ class Changing(unittest.TestCase):
         self.assertIsNone(book.rules.verdict)
         self.assertEqual(len(book.started), 4)
 
-    def test_the_state_is_sent_where_somebody_failed_or_is_new(self):
+    def test_the_state_is_sent_after_a_failure_and_to_new_workers(self):
         book, (zero, one) = running()
         book.hosts(a=2, b=1)
         book.ready(book.started[2])
@@ -342,14 +342,14 @@ class Ending(unittest.TestCase):
         book.over(zero)
         self.assertEqual(book.rules.verdict.code, 0)
 
-    def test_who_fails_after_others_have_finished_gives_the_run_its_code(self):
+    def test_a_worker_that_fails_after_others_have_finished_gives_the_run_its_code(self):
         book, (zero, one) = running()
         book.over(one)
         book.over(zero, 139)
         self.assertEqual(book.rules.verdict.code, 139)
         self.assertIn("rank 0 failed after others had finished", book.rules.verdict.sentence)
 
-    def test_who_is_still_starting_then_is_ended(self):
+    def test_a_worker_that_is_still_starting_at_the_end_is_ended(self):
         book, (zero, one) = running()
         book.hosts(a=2, b=2)
         book.ready(book.started[2])
@@ -418,7 +418,7 @@ class LeftOut(unittest.TestCase):
     def test_a_host_is_left_out_at_once_where_the_others_have_enough_slots(self):
         book = HostBook(fewest=2)
         book.found({"a": 2, "b": 2})
-        self.assertIn("host a gets no new workers any more", book.lost("a", 1000, 0.0))
+        self.assertIn("host a gets no more workers", book.lost("a", 1000, 0.0))
         self.assertFalse(book.takes_workers("a", 1e9))
         self.assertIsNone(book.lost("b", 1000, 10.0), "the run needs the slots of b")
         self.assertTrue(book.takes_workers("b", 10.0))

@@ -18,7 +18,7 @@ class Killed(unittest.TestCase):
             back_at = run.until_trained_with(size - len(kill))
             survivors = [each.worker for each in before if each.rank not in kill]
             after = run.until_all_entered(size)
-            # Who stays, stays in order, and the first of them is rank 0: it has the state.
+            # The survivors keep their order, and the first is rank 0: it has the state.
             self.assertEqual([each.worker for each in after if each.worker in survivors], survivors)
             self.assertEqual(after[0].worker, survivors[0])
             self.assertEqual(sorted(each.local_rank for each in after), list(range(size)))
@@ -39,7 +39,7 @@ class Killed(unittest.TestCase):
         self.goes_on_after([0, 2], 4)
 
     def test_at_any_moment_also_while_a_world_comes_about(self):
-        # Half of the time one that has just said that it is in; its world has hardly begun, or ends already.
+        # Half of the time a worker that has just entered a world, which has hardly begun or already ends.
         chance = random.Random(10)
         node = os.uname().nodename
         with ElasticRun(0, "--min-np", "1", "--max-np", "4", "--blacklist-cooldown-range", "1", "1",
@@ -123,7 +123,7 @@ class Hosts(unittest.TestCase):
 
 
 class Discovery(unittest.TestCase):
-    def test_a_script_that_fails_at_first_is_asked_again_and_its_fault_is_said_once(self):
+    def test_a_script_that_fails_at_first_is_repeated_and_its_fault_is_reported_once(self):
         script = ("n=$(cat $ELASTIC_TEST/runs 2>/dev/null || echo 0); echo $((n + 1)) > $ELASTIC_TEST/runs; "
                   "[ $n -ge 3 ] || { echo 'no such cluster' >&2; exit 7; }; cat $ELASTIC_TEST/hosts")
         with ElasticRun(1, "--min-np", "1", script=script) as run:
@@ -170,7 +170,7 @@ class Failing(unittest.TestCase):
             run.wait()
             self.assertEqual(run.code, 3)
             self.assertEqual(run.text.count("<stdout>:started"), 3)
-            self.assertIn("no host accepts workers any more", run.lines[-1])
+            self.assertIn("no host takes workers any more", run.lines[-1])
 
     def test_a_program_that_does_not_train_may_end_well(self):
         with ElasticRun(2, "-np", "2", "--min-np", "2", command=["echo", "hello"]) as run:
@@ -178,7 +178,7 @@ class Failing(unittest.TestCase):
             self.assertEqual(run.code, 0, run.text)
             self.assertEqual(run.text.count("hello"), 2)
 
-    def test_the_world_is_not_made_anew_more_often_than_allowed(self):
+    def test_the_world_is_not_built_more_often_than_allowed(self):
         with ElasticRun(3, "-np", "3", "--min-np", "1", "--max-np", "3", "--reset-limit", "1") as run:
             run.until_all_entered(3)
             run.kill(2)
@@ -188,11 +188,11 @@ class Failing(unittest.TestCase):
             self.assertNotEqual(run.code, 0)
             self.assertIn("--reset-limit 1", run.lines[-1])
 
-    def test_too_few_workers_are_waited_for_and_it_is_said_what_is_missing(self):
+    def test_with_too_few_workers_the_run_waits_and_reports_how_many_are_missing(self):
         with ElasticRun(1, "-np", "2", "--min-np", "2", "--elastic-timeout", "5") as run:
             run.wait()
             self.assertNotEqual(run.code, 0)
-            self.assertIn("waiting for workers: 1 of the 2 workers that are needed are ready", run.text)
+            self.assertIn("waiting for workers: 1 of the 2 required workers are ready", run.text)
             self.assertIn("not enough workers within 5 s (--elastic-timeout): 1 of the 2", run.lines[-1])
 
     def test_below_the_minimum_the_others_wait_until_there_are_enough(self):
@@ -208,12 +208,12 @@ class Failing(unittest.TestCase):
 
 
 class Late(unittest.TestCase):
-    def test_a_worker_that_is_stuck_holds_nobody_up_and_joins_again_when_it_is_back(self):
+    def test_a_stuck_worker_does_not_delay_the_others_and_joins_again_later(self):
         with ElasticRun(3, "-np", "3", "--min-np", "1", "--max-np", "3", program=["--block-at", 14]) as run:
             run.until_all_entered(3)
             run.until("blocks worker")
             run.kill(0)
-            run.until("does not come back: the others go on without it")
+            run.until("does not come back: the others continue without it")
             run.until_trained_with(2)
             with open(run.fifo, "w"):
                 pass
@@ -238,7 +238,7 @@ class Late(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_the_driver_is_killed_and_nothing_is_left(self):
-        # What is left is looked for, and waited for, at the end of the block.
+        # The end of the block looks and waits for remaining processes.
         with ElasticRun(2, "--min-np", "1") as run:
             run.until_all_entered(2)
             run.process.kill()

@@ -1,5 +1,5 @@
-"""Elastic state and the loop around a training, in one process; and what a worker and a driver say to each other, with
-a driver that is played here."""
+"""Elastic state and the loop around a training, in one process; and the messages between a worker and a driver, with
+a driver that the test plays."""
 
 import os
 import select
@@ -20,7 +20,7 @@ LONG = 60.0
 
 
 class Isolated(unittest.TestCase):
-    """Each test has a notification manager and a worker of its own."""
+    """Each test has its own notification manager and worker."""
 
     def setUp(self):
         self.manager = NotificationManager()
@@ -46,7 +46,7 @@ class Saved(Isolated):
         state.restore()
         self.assertEqual((state.epoch, state.history), (2, ["a"]))
 
-    def test_before_the_first_commit_to_what_it_was_made_with(self):
+    def test_before_the_first_commit_restoring_goes_back_to_the_initial_values(self):
         history = [1]
         state = self.state(history=history)
         state.history.append(2)
@@ -69,7 +69,7 @@ class Saved(Isolated):
         state.restore()
         self.assertEqual(state.epoch, 7)
 
-    def test_rank_0_gives_what_it_has_and_not_what_it_committed(self):
+    def test_rank_0_synchronizes_its_present_values_and_not_its_commit(self):
         given = []
         state = ObjectState(lambda value: given.append(dict(value)) or value, lambda: 0, epoch=1)
         state.epoch = 2
@@ -98,7 +98,7 @@ class Updates(Isolated):
                 state.check_host_updates()
             self.assertEqual(caught.exception.skip_sync, skip)
 
-    def test_what_the_new_world_covers_does_not_interrupt_it_and_what_came_since_does(self):
+    def test_only_changes_after_the_new_world_interrupt_it(self):
         state = self.state()
         self.manager.register_listener(state)
         self.manager.handle_hosts_updated(1, 2)
@@ -111,7 +111,7 @@ class Updates(Isolated):
         state.on_reset()
         state.check_host_updates()
 
-    def test_who_listens_late_hears_what_still_holds(self):
+    def test_a_late_listener_gets_changes_that_are_still_pending(self):
         self.manager.handle_hosts_updated(1, 1)
         self.manager.handle_hosts_updated(2, 2)
         self.manager.handle_place(1)
@@ -119,14 +119,14 @@ class Updates(Isolated):
         self.manager.register_listener(mock.Mock(on_hosts_updated=lambda *message: heard.append(message)))
         self.assertEqual(heard, [(2, HostUpdateResult.added)])
 
-    def test_who_is_removed_hears_no_more(self):
+    def test_a_removed_listener_gets_no_more_changes(self):
         listener = mock.Mock()
         self.manager.register_listener(listener)
         self.manager.remove_listener(listener)
         self.manager.handle_hosts_updated(1, 1)
         listener.on_hosts_updated.assert_not_called()
 
-    def test_all_ranks_decide_as_the_one_that_was_told(self):
+    def test_all_ranks_follow_the_rank_that_got_the_change(self):
         self.manager.handle_place(0)
         state = self.state()
         with mock.patch.object(state_module, "agree_on_update", return_value=(4.0, HostUpdateResult.removed)):
@@ -137,7 +137,7 @@ class Updates(Isolated):
 
 class Loop(Isolated):
     def run_through(self, *outcomes, may_skip=False, **attributes):
-        """A training that ends as `outcomes` say, one after the other. Returns what was called, in order."""
+        """Runs a training with the given outcomes, one after the other. Returns the calls, in order."""
         calls, left = [], list(outcomes)
         state = self.state(**attributes)
         for name in ("restore", "sync", "on_reset", "on_sync_skipped"):
@@ -174,7 +174,7 @@ class Loop(Isolated):
         self.assertEqual(self.run_through(HostsUpdatedInterrupt(True), "end", may_skip=False),
                          ["sync", "train", "reset", "on_reset", "sync", "train", "end"])
 
-    def test_what_is_skipped_once_is_not_skipped_after_a_failure(self):
+    def test_a_skipped_sync_is_not_skipped_after_a_failure(self):
         self.assertEqual(self.run_through(HostsUpdatedInterrupt(True), HorovodInternalError("x"), "end", may_skip=True),
                          ["sync", "train", "reset", "on_reset", "on_sync_skipped", "train", "restore", "reset",
                           "on_reset", "sync", "train", "end"])
@@ -196,14 +196,14 @@ class Loop(Isolated):
         state.on_reset()
         self.assertEqual(called, [0, 1, 2])
 
-    def test_without_a_driver_a_world_that_cannot_be_made_anew_ends_it(self):
+    def test_without_a_driver_a_world_that_cannot_be_restored_ends_the_training(self):
         def reset():
             raise HorovodInternalError("rank 1 did not come")
 
         def train(state):
             raise HorovodInternalError("rank 1 is gone")
 
-        with self.assertRaisesRegex(RuntimeError, "cannot be made anew: rank 1 did not come; .*horovodrun"):
+        with self.assertRaisesRegex(RuntimeError, "cannot be restored: rank 1 did not come; .*horovodrun"):
             run_fn(train, reset)(self.state())
 
 
@@ -249,32 +249,32 @@ class Worker(unittest.TestCase):
         return process
 
     def until(self, kind):
-        """The next message of that kind, with its connection."""
+        """Waits for the next message of that kind, and returns it with its connection."""
         while True:
             while self.pending:
                 event = self.pending.pop(0)
                 if event.message.get("kind") == kind:
                     return event
             self.pending = self.server.events(LONG)
-            self.assertTrue(self.pending, f"no {kind!r} came")
+            self.assertTrue(self.pending, f"no message {kind!r} came")
 
     def place(self, rank, size, **fields):
         return {"kind": protocol.PLACE, "round": 1, "rank": rank, "size": size, "local_rank": rank, "local_size": size,
                 "cross_rank": 0, "cross_size": 1, "may_skip_sync": False, "announced": 0, **fields}
 
-    def test_it_says_who_it_is_and_takes_its_place(self):
+    def test_a_worker_announces_itself_and_gets_its_place(self):
         process = self.start(WORKER)
         self.assertEqual(self.until(protocol.HELLO).message["worker"], "7")
         self.until(protocol.READY).connection.send(self.place(1, 2, endpoint="127.0.0.1:5"))
         self.assertEqual(process.communicate(timeout=LONG)[0], "place 1 2 127.0.0.1:5 -1\n")
 
-    def test_rank_0_opens_a_port_and_says_which(self):
+    def test_rank_0_opens_a_port_and_reports_it(self):
         process = self.start(WORKER)
         self.until(protocol.READY).connection.send(self.place(0, 2, listen_at="127.0.0.1"))
         endpoint = self.until(protocol.LISTENING).message["endpoint"]
         self.assertRegex(process.communicate(timeout=LONG)[0], rf"place 0 2 {endpoint} \d+\n")
 
-    def test_who_is_no_longer_wanted_leaves_with_a_sentence(self):
+    def test_a_superfluous_worker_leaves_with_a_message(self):
         process = self.start(WORKER)
         self.until(protocol.READY).connection.send({"kind": protocol.LEAVE, "why": "host a is gone"})
         self.assertEqual(process.communicate(timeout=LONG)[0], "muster: this worker leaves: host a is gone\n")
@@ -286,7 +286,7 @@ class Worker(unittest.TestCase):
         self.assertIn("the driver of this job is gone", process.communicate(timeout=LONG)[0])
         self.assertEqual(process.returncode, -15)
 
-    def test_also_where_it_is_busy_and_does_not_heed_signals(self):
+    def test_without_its_driver_a_busy_worker_that_ignores_signals_ends(self):
         process = self.start("import signal, threading\nfrom muster.common.elastic import driver_link\n"
                              "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndriver_link.END_GRACE = 0\n"
                              + WORKER + "threading.Event().wait()")
@@ -297,7 +297,7 @@ class Worker(unittest.TestCase):
         process.communicate(timeout=LONG)
         self.assertEqual(process.returncode, -9)
 
-    def test_a_driver_of_another_run_is_not_believed(self):
+    def test_a_driver_of_another_run_is_rejected(self):
         process = self.start(WORKER, key=wire.new_key())
         while not self.server.strangers_refused:
             self.server.events(0.1)

@@ -1,4 +1,4 @@
-"""Elastic training with PyTorch: states, the sampler, and whole runs of which workers are killed."""
+"""Elastic training with PyTorch: states, the sampler, and whole runs with killed workers."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ def sampler_of(samples, rank, size, **options):
 
 
 def placed(rank, size):
-    """As if this process were that rank."""
+    """Pretends that this process is that rank."""
     return mock.patch.multiple(basics, is_initialized=lambda: True, rank=lambda: rank, size=lambda: size)
 
 
@@ -52,7 +52,7 @@ class Sampler(unittest.TestCase):
             self.assertEqual(sorted(set(seen)), list(range(120)))
             self.assertLess(len(seen) - 120, max(sizes))
 
-    def test_each_knows_what_the_others_saw_in_the_same_batches(self):
+    def test_each_rank_records_the_samples_of_the_others_in_the_same_batches(self):
         zero, one = (sampler_of(10, rank, 2, shuffle=False) for rank in (0, 1))
         zero.record_batch(0, 2)
         self.assertEqual(zero.processed_indices, {0, 2})
@@ -72,7 +72,7 @@ class Sampler(unittest.TestCase):
         self.assertEqual(list(sampler), first)
         self.assertEqual(list(sampler_of(5, 0, 1, shuffle=False)), [0, 1, 2, 3, 4])
 
-    def test_a_state_of_horovods_sampler_is_understood(self):
+    def test_a_state_of_horovods_sampler_can_be_loaded(self):
         sampler = sampler_of(50, 0, 1)
         order = list(sampler)
         sampler.load_state_dict({"epoch": 0, "processed_num": 20})
@@ -88,7 +88,7 @@ class Sampler(unittest.TestCase):
         self.assertEqual(sampler.processed_num, 6)
         self.assertEqual(sampler.processed_indices - set(sampler.indices[2:]), sampler.processed_indices)
 
-    def test_when_all_is_seen_nothing_is_left(self):
+    def test_after_the_last_sample_nothing_is_left(self):
         sampler = sampler_of(4, 0, 2, shuffle=False)
         with placed(0, 2):
             sampler.load_state_dict({"epoch": 0, "processed_indices": {0, 1, 2, 3}})
@@ -111,7 +111,7 @@ class States(unittest.TestCase):
         self.state.commit()
         weight = self.model.weight.detach().clone()
         momentum = self.optimizer.state[self.model.weight]["momentum_buffer"].clone()
-        for _ in range(2):  # what was restored may be trained on and restored again
+        for _ in range(2):  # a restored state may be trained and restored again
             self.train()
             self.state.batch, self.state.history = 9, self.state.history + [2]
             self.assertFalse(torch.equal(self.model.weight, weight))
@@ -163,7 +163,7 @@ class Runs(unittest.TestCase):
                 self.assertLess(int(twice), size * int(share_outs))
             return run.text
 
-    def test_nobody_is_killed(self):
+    def test_no_worker_is_killed(self):
         text = self.trains_through(size=2)
         self.assertEqual(text.count("samples, 0 twice, shared out 2 times"), 4)
 

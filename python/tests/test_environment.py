@@ -1,4 +1,4 @@
-"""What launchers and users say by environment variables: tables of them, and what is made of each."""
+"""Environment variables of launchers and users, and the settings that result."""
 
 import unittest
 
@@ -40,12 +40,12 @@ class Places(unittest.TestCase):
         mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
         torchrun = {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
         for variables, words in (
-                ({**alone, **mpi}, "MUSTER_WORLD_SIZE say rank 0 of 1, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
-                ({**HOROVODRUN, **mpi}, "HOROVOD_SIZE say rank 1 of 2, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
-                ({**HOROVODRUN, **alone}, "MUSTER_WORLD_SIZE say rank 0 of 1, but HOROVOD_RANK and .* rank 1 of 2"),
+                ({**alone, **mpi}, "MUSTER_WORLD_SIZE set rank 0 of 1, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **mpi}, "HOROVOD_SIZE set rank 1 of 2, but OMPI_COMM_WORLD_RANK and .* rank 0 of 2"),
+                ({**HOROVODRUN, **alone}, "MUSTER_WORLD_SIZE set rank 0 of 1, but HOROVOD_RANK and .* rank 1 of 2"),
                 ({**alone, "PMI_RANK": "0", "PMI_SIZE": "2"}, "but PMI_RANK and PMI_SIZE rank 0 of 2: one launcher"),
                 ({**alone, **torchrun}, "but RANK and WORLD_SIZE rank 0 of 2: one launcher .* unset the variables"),
-                ({**mpi, "OMPI_COMM_WORLD_SIZE": "1", **torchrun}, "OMPI_COMM_WORLD_SIZE say rank 0 of 1, but RANK")):
+                ({**mpi, "OMPI_COMM_WORLD_SIZE": "1", **torchrun}, "OMPI_COMM_WORLD_SIZE set rank 0 of 1, but RANK")):
             with self.subTest(words), self.assertRaisesRegex(ConfigurationError, words):
                 environment.find_place(variables)
 
@@ -58,7 +58,7 @@ class Places(unittest.TestCase):
 
     def test_ranks_of_a_list_may_be_any_whole_numbers(self):
         class Number:
-            """As numpy's, which are no int."""
+            """A whole number that is not an int, like numpy's."""
 
             def __init__(self, value):
                 self.value = value
@@ -73,7 +73,7 @@ class Places(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "not in a world of 2"):
                 subsets.place_within(place, [0, wrong])
 
-    def test_half_of_what_an_mpi_launcher_tells_is_no_world_of_one(self):
+    def test_half_of_the_variables_of_an_mpi_launcher_do_not_make_a_world_of_one(self):
         for name, other in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_SIZE", "PMI_RANK")):
             with self.assertRaisesRegex(ConfigurationError, f"{name} is '1', but {other} is not set"):
                 environment.find_place({name: "1"})
@@ -89,7 +89,7 @@ class Places(unittest.TestCase):
                             place.rendezvous_file)
         self.assertRegex(place.rendezvous_file, "muster-collective")
 
-    def test_horovods_own_launcher_on_two_hosts_needs_to_be_told_where_to_meet(self):
+    def test_horovods_own_launcher_on_two_hosts_needs_an_address_where_the_ranks_meet(self):
         spread = {**HOROVODRUN, "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": "1",
                   "HOROVOD_CROSS_SIZE": "2"}
         with self.assertRaisesRegex(ConfigurationError, "HOROVOD_SIZE is 2, but the address where the ranks meet"):
@@ -101,7 +101,7 @@ class Places(unittest.TestCase):
         place = environment.find_place({"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1"})
         self.assertEqual((place.rank, place.size, place.rendezvous_file), (0, 1, None))
 
-    def test_everything_that_is_wrong_is_said_at_once(self):
+    def test_all_faults_are_reported_together(self):
         for variables, words in (
                 ({"MUSTER_RANK": "1"}, ["MUSTER_RANK is set, but MUSTER_WORLD_SIZE is not"]),
                 ({"HOROVOD_SIZE": "1"}, ["HOROVOD_SIZE is set, but HOROVOD_RANK is not"]),
@@ -145,7 +145,7 @@ class Knobs(unittest.TestCase):
             with self.subTest(variables):
                 self.assertEqual(self.read(**variables), knobs.Knobs(**wanted))
 
-    def test_all_values_that_cannot_be_right_are_named(self):
+    def test_all_invalid_values_are_named(self):
         faults = []
         knobs.read(faults, {"HOROVOD_FUSION_THRESHOLD": "64MB", "HOROVOD_AUTOTUNE": "maybe",
                             "HOROVOD_STALL_CHECK_TIME_SECONDS": "nan", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "-1",

@@ -1,6 +1,6 @@
-"""The shim's names: every module horovod.X is muster.X, by whichever name it is asked for first.
+"""The shim's names: every module horovod.X is muster.X, whichever name is imported first.
 
-Each test runs in an interpreter of its own, for it is about what the first import does. Needs no framework."""
+Each test runs in its own interpreter, because it checks the first import. Needs no framework."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ class NamesTest(unittest.TestCase):
             assert horovod.__muster_version__ == muster.__version__
         """)
 
-    def test_a_part_that_is_not_there_says_what_to_use(self):
+    def test_a_missing_part_is_an_error_with_advice(self):
         done = run("import horovod.spark")
         self.assertIn("Muster's horovod has no spark: submit the program as a job of Muster", done.stderr)
 
@@ -120,7 +120,7 @@ class NamesTest(unittest.TestCase):
             assert called == [1, 2]
         """)
 
-    def test_a_missing_name_tells_the_nearest_public_one(self):
+    def test_a_missing_name_is_an_error_that_names_the_nearest_public_one(self):
         for program, words in (
                 ("from horovod.runner.http.http_server import RendezvousServer", "MUSTER_RENDEZVOUS"),
                 ("from horovod.runner.gloo_run import gloo_run", "horovod.run()"),

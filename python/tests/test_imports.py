@@ -1,4 +1,4 @@
-"""No module of the package imports itself by way of others, neither when it is loaded nor within a function.
+"""No module of the package imports itself through others, neither when it is loaded nor within a function.
 
 A circle of imports works only in one order of loading, and a module in it cannot be understood without the others.
 """
@@ -26,7 +26,7 @@ def modules_of(package: Path) -> Dict[str, Path]:
 
 
 def imported_names(module: str, path: Path) -> Iterator[str]:
-    """The absolute name of everything that the file imports, anywhere in it."""
+    """The absolute names of all imports of the file, at any level."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""The authenticated channel between a job's driver and its processes, and what strangers can do to it: nothing."""
+"""The authenticated channel between a job's driver and its processes, which strangers cannot disturb."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from unittest import mock
 from muster.common import wire
 from muster.common.wire_server import WireServer
 
-#: Only so that a fault of the code shows as a failure and not as a test that hangs.
+#: A time limit only so that a fault fails the test and does not hang it.
 LONG = 30.0
 
 
@@ -32,11 +32,11 @@ class Peers(unittest.TestCase):
         return server
 
     def events_until(self, kind, server=None):
-        """Of that kind the first, and all events until then."""
+        """All events up to the first of that kind."""
         seen = []
         while not any(event.kind == kind for event in seen):
             more = (server or self.server).events(LONG)
-            self.assertTrue(more, f"nothing of kind {kind!r} came; seen: {seen}")
+            self.assertTrue(more, f"no event {kind!r} came; seen: {seen}")
             seen += more
         return next(event for event in seen if event.kind == kind), seen
 
@@ -58,7 +58,7 @@ class Peers(unittest.TestCase):
         return raw
 
     def assert_hung_up(self, raw):
-        """Whatever had come before."""
+        """Waits for the end of the connection, and ignores the bytes before it."""
         try:
             while raw.recv(4096):
                 pass
@@ -124,15 +124,15 @@ class Messages(Peers):
         self.assertEqual(self.server.events(), [])
         thread.join()
 
-    def test_a_peer_that_does_not_read_is_hung_up_on(self):
+    def test_the_connection_to_a_peer_that_does_not_read_is_closed(self):
         _, connection = self.joined()
         with mock.patch("muster.common.wire_server.MAX_UNSENT", 1 << 20):
             while connection.is_open:
                 connection.send({"text": "x" * (1 << 20)})
         event, _ = self.events_until("left")
-        self.assertEqual(event.why, "it does not read what is sent to it")
+        self.assertEqual(event.why, "it does not read its messages")
 
-    def test_what_is_no_json_or_too_long_is_refused_before_it_is_sent_and_the_channel_stays_good(self):
+    def test_an_invalid_or_too_long_message_is_refused_before_it_is_sent_and_the_channel_stays_usable(self):
         server = self.serve(max_message=1000)
         channel, _ = self.joined(server, max_message=1000)
         for bad in ({"x": float("nan")}, {"x": b"bytes"}, {"x": "y" * 1000}):
@@ -153,7 +153,7 @@ class Messages(Peers):
 
 
 class Keys(Peers):
-    def test_a_client_with_another_key_is_told_so_and_the_server_keeps_nothing_of_it(self):
+    def test_a_client_with_another_key_gets_an_error_and_the_server_keeps_nothing_of_it(self):
         other = self.pool.submit(wire.connect, self.server.address, wire.new_key(), timeout=LONG)
         self.until(lambda: self.server.strangers_refused == 1)
         with self.assertRaisesRegex(wire.AuthenticationError, "does not hold this job's key"):
@@ -161,14 +161,14 @@ class Keys(Peers):
         self.assertEqual(self.server.connections, [])
         self.joined()
 
-    def test_a_server_that_does_not_hold_the_key_is_not_believed(self):
+    def test_a_server_without_the_key_is_rejected(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = wire.join_address(*listener.getsockname()[:2])
             answer = self.pool.submit(wire.connect, address, self.key, timeout=LONG)
             peer, _ = listener.accept()
             with peer:
                 hello = peer.recv(wire.HELLO_BYTES, socket.MSG_WAITALL)
-                # What the client itself sent, as if it were an answer.
+                # The client's own bytes as an answer.
                 peer.sendall(hello + hello[-wire.MAC_BYTES:])
                 with self.assertRaises(wire.AuthenticationError):
                     answer.result(LONG)
@@ -183,7 +183,7 @@ class Keys(Peers):
         self.until(lambda: self.server.strangers_refused == 1)
         self.assert_hung_up(raw)
 
-    def test_what_is_no_key_is_refused_without_repeating_it(self):
+    def test_an_invalid_key_is_refused_and_not_printed(self):
         for key in ("", "abc", "zz" * 32, "ab" * 31, "ab" * 33):
             with self.assertRaisesRegex(ValueError, "64 hexadecimal digits") as caught:
                 WireServer(key)
@@ -197,20 +197,20 @@ class Keys(Peers):
             with self.assertRaises(ValueError, msg=bad):
                 wire.split_address(bad)
 
-    def test_nobody_there_is_a_sentence(self):
+    def test_an_absent_driver_is_an_error_with_the_address(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
         with self.assertRaisesRegex(wire.WireError, f"cannot reach the job's driver at 127.0.0.1:{port}: Connection"):
             wire.connect(f"127.0.0.1:{port}", self.key)
 
-    def test_somebody_who_never_answers_is_given_up(self):
+    def test_the_wait_for_a_silent_server_ends(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             with self.assertRaisesRegex(wire.WireError, "no answer within 0.2 s"):
                 wire.connect(wire.join_address(*listener.getsockname()[:2]), self.key, timeout=0.2)
 
 
 class Strangers(Peers):
-    def test_garbage_is_hung_up_on_and_holds_up_nobody(self):
+    def test_garbage_closes_its_connection_and_does_not_delay_others(self):
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x80\x04cos\nsystem\n", b"\0" * 100000, b"\xff", b"MUSTERJ2"):
             before = self.server.strangers_refused
             raw = self.stranger()
@@ -230,7 +230,7 @@ class Strangers(Peers):
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
-    def test_a_slow_stranger_is_hung_up_on_after_its_time_and_others_pass_meanwhile(self):
+    def test_a_slow_stranger_is_disconnected_after_its_time_and_others_pass_meanwhile(self):
         server = self.serve(handshake=0.5)
         slow = self.stranger(server)
         slow.sendall(wire.PROTOCOL + b"only some")
@@ -278,9 +278,9 @@ class Strangers(Peers):
     def test_a_message_of_the_other_direction_is_not_taken(self):
         channel, connection = self.joined()
         channel._socket.sendall(connection._sealer.seal({"n": 1}))
-        self.assertIn("not what the other end", self.events_until("left")[0].why)
+        self.assertIn("was changed in transit", self.events_until("left")[0].why)
 
-    def test_what_is_sealed_but_no_object_ends_the_connection(self):
+    def test_a_sealed_message_that_is_not_an_object_ends_the_connection(self):
         for text in (b"[1]", b"1", b"{", b"\xff", b"[" * 100000, b'{"a":' * 100000):
             channel, _ = self.joined()
             with mock.patch.object(json, "dumps", return_value=mock.Mock(encode=lambda *_: text)):
@@ -307,7 +307,7 @@ class Strangers(Peers):
         self.joined()
 
     def _record(self, messages):
-        """All that a client sends in a conversation, taken by somebody between."""
+        """All bytes that a client sends in a conversation, recorded on the way."""
         channel, relay = None, bytearray()
         real = socket.socket.sendall
 

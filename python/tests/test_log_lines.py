@@ -1,4 +1,4 @@
-"""What of a log is new after a connection broke."""
+"""The new lines of a log after a connection broke."""
 
 import base64
 import datetime
@@ -23,7 +23,7 @@ def texts(lines, records):
 
 
 class Lines(unittest.TestCase):
-    def test_what_stands_behind_the_last_id_comes_once(self):
+    def test_lines_after_the_last_id_come_once(self):
         lines = LogLines()
         self.assertEqual(texts(lines, [record("a")]), ["a"])
         lines.id_came()
@@ -59,7 +59,7 @@ class Lines(unittest.TestCase):
         self.assertEqual(texts(lines, [record("a")]), [])
         lines.id_came()
         self.assertEqual(texts(lines, [record("b")]), [])
-        lines.broke()  # behind that id stand b and c
+        lines.broke()  # b and c follow that id
         self.assertEqual(texts(lines, [record("b"), record("c"), record("d")]), ["d"])
 
     def test_bytes_that_are_no_text_come_as_text_and_as_bytes(self):
@@ -73,7 +73,7 @@ class Lines(unittest.TestCase):
             self.assertEqual(self.read_with_breaks(dice, printed), printed, f"seed {seed}")
 
     def read_with_breaks(self, dice, printed):
-        """Reads `printed` from a server that cuts it anew each time, over connections that break."""
+        """Reads `printed` from a server that splits it differently each time, over connections that break."""
         lines, got, id_at = LogLines(), b"", 0
         while True:
             at = id_at

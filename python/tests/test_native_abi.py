@@ -1,4 +1,4 @@
-"""python/muster/_native against the header that it mirrors, and how the library is found."""
+"""python/muster/_native against the C header, and the search for the library."""
 
 import ctypes
 import os
@@ -77,16 +77,16 @@ class Finding(unittest.TestCase):
         with tempfile.NamedTemporaryFile() as file:
             self.assertEqual(library.find({library.VARIABLE: file.name}), Path(file.name))
 
-    def test_a_name_that_leads_nowhere_is_an_error_and_nothing_else_is_taken(self):
-        with self.assertRaisesRegex(library.LibraryError, "MUSTER_COLLECTIVE_LIBRARY names /nowhere.so, which is not"):
+    def test_a_missing_named_file_is_an_error_without_a_fallback(self):
+        with self.assertRaisesRegex(library.LibraryError, "COLLECTIVE_LIBRARY names /nowhere.so, which does not exist"):
             library.find({library.VARIABLE: "/nowhere.so"})
 
-    def test_where_it_was_looked_for_and_what_to_do_is_said(self):
+    def test_the_error_names_the_searched_places_and_gives_advice(self):
         with mock.patch.object(library, "places", lambda _: [Path("/one.so"), Path("/two.so")]):
             with self.assertRaisesRegex(library.LibraryError, "looked for /one.so, /two.so: install the wheel"):
                 library.find({})
 
-    def test_what_is_no_library_of_ours_is_refused(self):
+    def test_a_foreign_library_is_refused(self):
         for name, words in (("libm.so.6", "cannot be loaded as the collective library"), (__file__, "cannot be loaded")):
             with self.assertRaisesRegex(library.LibraryError, words):
                 library._load(Path(name))

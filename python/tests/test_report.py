@@ -1,4 +1,4 @@
-"""A training reports to a real socket, and never notices where there is none."""
+"""A training reports to a real socket, and is not disturbed if there is no socket."""
 
 import os
 import pathlib

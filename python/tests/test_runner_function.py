@@ -19,7 +19,8 @@ from muster.runner.settings import SettingsError
 
 @contextlib.contextmanager
 def silence():
-    """What ranks print goes by the descriptors, not by sys.stderr. Gives a function that reads it."""
+    """Captures the output of ranks, which goes to the descriptors, not to sys.stderr. Yields a function that reads
+    it."""
     with tempfile.TemporaryFile() as file:
         before = [os.dup(1), os.dup(2)]
         os.dup2(file.fileno(), 1)
@@ -37,7 +38,7 @@ class Run(unittest.TestCase):
         self.assertEqual(run(functions.place, (1, "b"), {"c": None}, num_proc=3),
                          [(rank, 3, (1, "b"), {"c": None}) for rank in range(3)])
 
-    def test_one_process_where_nothing_is_said_and_older_names(self):
+    def test_one_process_by_default_and_older_names(self):
         self.assertEqual(run(functions.place), [(0, 1, (), {})])
         self.assertEqual(len(run(functions.place, np=2)), 2)
         self.assertEqual(len(run(functions.place, hosts="localhost:2")), 2)
@@ -66,27 +67,27 @@ class Run(unittest.TestCase):
         with silence(), self.assertRaisesRegex(RuntimeError, "no result came from rank 0, 2: the function ended"):
             run(functions.leave_unless, (1,), num_proc=3)
 
-    def test_what_cannot_be_sent_is_said(self):
+    def test_objects_that_cannot_be_sent_are_errors(self):
         with open(os.devnull) as file, \
                 self.assertRaisesRegex(TypeError, "the function or its arguments cannot be sent"):
             run(functions.place, (file,), num_proc=1)
         if not importlib.util.find_spec("cloudpickle"):
-            with silence(), self.assertRaisesRegex(RankError, "what the function returned, function, cannot be sent"):
+            with silence(), self.assertRaisesRegex(RankError, "the result of the function, a function, cannot be sent"):
                 run(functions.lambda_result, num_proc=1)
 
-    def test_all_that_is_wrong_with_the_arguments_is_said_at_once(self):
+    def test_all_faults_of_the_arguments_are_reported_together(self):
         with self.assertRaises(SettingsError) as caught:
             run("no function", num_proc=0, np=3, start_timeout="soon", use_mpi=True, min_num_proc=3, max_num_proc=2,
                 ssh_port=70000, network_interfaces=["a", ""])
-        for part in ("num_proc is given by two names, 0 and 3", "num_proc 0: is to be a whole number",
-                     "start_timeout soon", "use_mpi: results come back only",
-                     "func is str, and is to be something that can be called",
-                     "min_num_proc 3 is more than max_num_proc 2", "ssh_port 70000",
-                     "network_interfaces a,: write names"):
+        for part in ("num_proc is given under two names, as 0 and 3", "num_proc 0: expected a whole number",
+                     "start_timeout soon", "use_mpi: only processes that this program starts can return results",
+                     "func is a str, which cannot be called",
+                     "min_num_proc 3 exceeds max_num_proc 2", "ssh_port 70000",
+                     "network_interfaces a,: expected names"):
             self.assertTrue(any(part in each for each in caught.exception.faults), (part, caught.exception.faults))
 
-    def test_the_function_and_its_result_are_no_bodys_but_the_processes(self):
-        # The last is the folder that is being listed.
+    def test_only_the_processes_can_access_the_function_and_its_result(self):
+        # The last descriptor is that of the listed folder.
         self.assertEqual(run(functions.open_descriptors, num_proc=1), ["['0', '1', '2', '3']\n"])
         self.assertEqual(run(functions.variables, num_proc=1), [set()])
 
@@ -116,7 +117,7 @@ class Run(unittest.TestCase):
                 run(functions_of_main)
 
     def test_with_cloudpickle_functions_of_the_main_program_go_too(self):
-        # The real one where it is installed; here it is enough that what it dumps is what is loaded.
+        # The real cloudpickle if it is installed; otherwise a minimal replacement.
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "cloudpickle.py").write_text(
                 "import marshal, pickle, types\n"

@@ -1,4 +1,4 @@
-"""A host that says what no agent of ours says: it is given up, and nobody else is harmed."""
+"""A host that sends invalid frames is given up, and the others are not affected."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from muster.runner.crew import Crew, Exited, Finished, HostLost
 from muster.runner.output import Output
 from muster.runner.settings import Settings
 
-# Stands for the remote shell: finds the mark in the program that it is to run, and says something else.
+# Replaces the remote shell: finds the mark in the program for the host, and sends other frames.
 SHELL = """
 import re, struct, sys
 source = sys.stdin.buffer.read(int(re.search(r"read[(]([0-9]+)", sys.argv[-1])[1]))
@@ -19,9 +19,9 @@ def frame(kind, name, data=b""):
 sys.stdout.buffer.write(re.search(rb"Processes'\\](?:[(][)]), b'([0-9a-f]{32})'", source)[1])
 """
 HELLO = "frame(b'H', b'', b'{\"connection\": \"\", \"interfaces\": {}}')\n"
-#: Waits until something is to be started.
+#: Waits for the first request to start a process.
 ASKED = "sys.stdout.buffer.flush()\nsys.stdin.buffer.read(9)\n"
-#: Until nobody listens any more.
+#: Waits until the other end closes the connection.
 WAITS = "sys.stdout.buffer.flush()\nsys.stdin.buffer.read()\n"
 
 
@@ -45,7 +45,7 @@ class Hostile(unittest.TestCase):
             events += crew.events(60)
         return events
 
-    def test_frames_that_are_none_lose_the_host(self):
+    def test_invalid_frames_lose_the_host(self):
         for data in ("b'nonsense'", "b'[]'", "b'{}'", "b'{\"code\": [], \"signal\": 0}'"):
             for kind in ("b'X'", "b'N'"):
                 with self.subTest(kind=kind, data=data):
@@ -56,7 +56,7 @@ class Hostile(unittest.TestCase):
                     self.assertEqual([type(each) for each in events], [Exited, Finished, HostLost])
                     self.assertEqual(events[0].why, "the connection to it was lost")
 
-    def test_a_greeting_that_is_none(self):
+    def test_an_invalid_greeting(self):
         for hello in ("b'7'", "b'[1]'", "b'\"x\"'", "b''", "b'{\"interfaces\": 7}'"):
             with self.subTest(hello):
                 failed = self.crew(f"frame(b'H', b'', {hello})\n" + WAITS).reach(["alpha"])

@@ -1,4 +1,4 @@
-"""Where a run's hosts come from, and which rank goes where."""
+"""The hosts of a run, and the places of its ranks."""
 
 import shutil
 import tempfile
@@ -45,18 +45,18 @@ class Hosts(unittest.TestCase):
                          [("alpha", 2), ("beta", 1)])
         self.assertEqual(self.of_file("a slots=1\nb slots=1\na slots=2\n"), [("a", 3), ("b", 1)])
 
-    def test_every_line_that_is_wrong_is_named(self):
+    def test_every_invalid_line_is_named(self):
         found = self.faults_of_file("good slots=1\na slots=x\nb:0\n-c:1\nd two words\n")
         self.assertEqual([fault.split(": ", 1)[0].rpartition(", ")[2] for fault in found],
                          ["line 2", "line 3", "line 4", "line 5"])
-        self.assertIn("names no host", self.faults_of_file("# nothing\n")[0])
+        self.assertIn("contains no host", self.faults_of_file("# nothing\n")[0])
         faults = []
         hosts_of_file(str(self.folder), faults)
         hosts_of_file("/no/such", faults)
         (self.folder / "hostfile").write_bytes(b"\xff\xfe")
         hosts_of_file(str(self.folder / "hostfile"), faults)
         self.assertEqual([each.rpartition(": ")[2] for each in faults],
-                         ["Is a directory", "No such file or directory", "it is no UTF-8 text"])
+                         ["Is a directory", "No such file or directory", "it is not UTF-8 text"])
 
     def test_names_that_ssh_or_a_shell_would_obey_are_refused(self):
         for name in ("-oProxyCommand=id", "user@-oProxyCommand=id", "$(id)", "`id`", "a;id", "a|id", "a&", "a'b", "a\x00",
@@ -64,7 +64,7 @@ class Hosts(unittest.TestCase):
             with self.subTest(name):
                 faults = []
                 self.assertEqual(hosts_of_list(f"{name}:2", faults), ())
-                self.assertIn("is not a host name: write NAME:SLOTS", faults[0])
+                self.assertIn("is not a host name: expected NAME:SLOTS", faults[0])
         for node in ("-oProxyCommand=id", "-o[1-2]", "$(id)"):
             hosts, faults = self.cluster(SLURM_JOB_NODELIST=node, SLURM_TASKS_PER_NODE="1(x2)")
             self.assertEqual((hosts, bool(faults)), ([], True), node)

@@ -1,4 +1,4 @@
-"""Runs on this host: what ranks find, what is printed, and how runs end."""
+"""Runs on this host: the environment of ranks, the output, and the ends of runs."""
 
 import json
 import os
@@ -85,7 +85,7 @@ class Environment(Local):
             os.set_inheritable(extra.fileno(), True)
             ran = subprocess.run(command_line("-np", 2, *python(program)), env=environment(), capture_output=True,
                                  text=True, timeout=BOUND, input="for nobody", close_fds=False)
-        # 3 is the folder that is being listed.
+        # 3 is the descriptor of the listed folder.
         self.assertEqual(sorted(ran.stdout.splitlines()),
                          [f"[{rank}]<stdout>:b'' ['0', '1', '2', '3']" for rank in (0, 1)])
 
@@ -102,8 +102,8 @@ class Endings(Local):
         run = self.launched("-np", 3, *python("import os, sys\nos.environ['HOROVOD_RANK'] == '1' and sys.exit(9)\n"
                                               + READY_AND_WAIT))
         self.assertEqual(run.finish().code, 9)
-        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; its lines above, [1]<stderr>, may say "
-                      "why; ending the 2 other ranks\n", run.errors)
+        self.assertIn("horovodrun: rank 1 on localhost ended with exit code 9; see its lines above, [1]<stderr>; "
+                      "ending the 2 other ranks\n", run.errors)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
         run = self.launched("-np", 2, *python(READY_AND_WAIT))
@@ -133,7 +133,7 @@ class Endings(Local):
                 self.assertIn("[1]<stdout>:bye\n", run.output)
                 self.assertTrue(all(rank.is_over_within(5) for rank in ranks))
 
-    def test_a_second_ctrl_c_ends_at_once_whoever_ignores_the_first(self):
+    def test_a_second_ctrl_c_ends_ranks_that_ignore_the_first(self):
         run = self.launched("-np", 2, *python(
             "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: print('heard', flush=True))\n"
             "print('pid', os.getpid(), flush=True)\nwhile True: signal.pause()"))
@@ -159,13 +159,13 @@ class Endings(Local):
         self.assertTrue(all(process.is_over_within() for process in [*processes, *guards]))
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_what_a_rank_leaves_running_is_ended_with_it_and_holds_up_nobody(self):
+    def test_child_processes_of_a_rank_are_ended_with_it_and_do_not_delay_the_run(self):
         run = self.launched("-np", 1, "sh", "-c", "sleep 1000 & echo child $!; exit 0")
         child = self.watched(run, 0, "child")
         self.assertEqual(run.finish().code, 0)
         self.assertTrue(child.is_over_within())
 
-    def test_what_leaves_the_session_and_holds_the_output_does_not_hold_up_the_run(self):
+    def test_a_process_that_left_the_session_with_the_output_open_does_not_delay_the_run(self):
         run = self.launched("-np", 1, *python(
             "import subprocess\n"
             "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
@@ -175,7 +175,7 @@ class Endings(Local):
         self.assertFalse(child.is_over_within(0))
         child.kill()
 
-    def test_a_rank_that_ends_well_ends_nobody(self):
+    def test_a_rank_that_ends_with_0_does_not_end_others(self):
         fifo = self.folder / "fifo"
         os.mkfifo(fifo)
         run = self.launched("-np", 2, *python(
@@ -188,7 +188,7 @@ class Endings(Local):
         self.assertEqual(run.finish().code, 0)
         self.assertIn("[1]<stdout>:still there\n", run.output)
 
-    def test_a_program_that_is_not_there_is_said(self):
+    def test_a_missing_program_is_an_error(self):
         ran = horovodrun("-np", 2, "no-such-program")
         self.assertEqual(ran.returncode, 127)
         self.assertIn("the program 'no-such-program' cannot be used: No such file or directory", ran.stderr)
@@ -198,13 +198,13 @@ class Endings(Local):
         self.assertEqual(ran.returncode, 126)
         self.assertIn("Permission denied", ran.stderr)
 
-    def test_a_working_folder_that_is_gone_is_said(self):
+    def test_a_missing_working_folder_is_an_error(self):
         ran = subprocess.run(["sh", "-c", 'mkdir "$0" && cd "$0" && rmdir "$0" && "$@"', self.folder / "gone",
                               *command_line("-np", 1, "--output-filename", "relative", "--timeline-filename", "t",
                                             "echo", "x")],
                              env=environment(), capture_output=True, text=True, timeout=BOUND)
         self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
-        self.assertIn("the working folder, which the ranks start in, cannot be used: No such file", ran.stderr)
+        self.assertIn("the working folder, in which the ranks start, cannot be used: No such file", ran.stderr)
         self.assertNotIn("Traceback", ran.stderr)
 
     def test_standard_streams_that_are_closed_do_no_harm(self):
@@ -257,7 +257,7 @@ class Output(Local):
         match = re.fullmatch(r"(.+?)\[0\]<stdout>:here\n", ran.stdout)
         time.strptime(match[1])
 
-    def test_nobody_reading_any_more_ends_the_run(self):
+    def test_a_closed_output_ends_the_run(self):
         program = "import os\nwhile True: print('y' * 1000)"
         with subprocess.Popen(command_line("-np", 2, *python(program)), env=environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as run:
@@ -265,13 +265,13 @@ class Output(Local):
             run.stdout.close()
             self.assertEqual(run.wait(BOUND), 141)
 
-    def test_an_output_folder_that_cannot_be_made_is_said(self):
+    def test_an_output_folder_that_cannot_be_created_is_an_error(self):
         (self.folder / "file").write_text("")
         ran = horovodrun("-np", 1, "--output-filename", self.folder / "file", "echo", "x")
         self.assertEqual(ran.returncode, 1)
         self.assertIn(f"{self.folder}/file/rank.0: Not a directory; the run has ended", ran.stderr)
 
-    def test_what_is_full_is_named_and_ends_the_run(self):
+    def test_a_full_device_is_named_and_ends_the_run(self):
         (self.folder / "rank.0").mkdir()
         (self.folder / "rank.0" / "stdout").symlink_to("/dev/full")
         ran = horovodrun("-np", 2, "--output-filename", self.folder, "sh", "-c", "echo x; exec sleep 1000")

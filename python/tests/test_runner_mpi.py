@@ -62,7 +62,7 @@ class Real(unittest.TestCase):
         self.assertEqual({name for each in seen for name in each if name in ("HOROVOD_RANK", "MUSTER_RANK")}, set())
         self.assertEqual(horovodrun("-np", 1, "--mpi", "sh", "-c", "exit 5").returncode, 5)
 
-    def test_where_there_is_no_mpirun_it_is_said(self):
+    def test_a_missing_mpirun_is_an_error(self):
         ran = horovodrun("-np", 1, "--mpi", "true", PATH="/no/such/folder")
         self.assertEqual(ran.returncode, 127)
         self.assertIn("mpirun is not in the PATH", ran.stderr)

@@ -1,4 +1,4 @@
-"""The options of horovodrun: what each becomes, and everything that can be wrong with them, at once."""
+"""The options of horovodrun: the settings that they make, and all their faults together."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ from muster.runner.settings import Host, Settings, SettingsError
 NEEDED = ("-np", "2")
 ELASTIC = ("--min-np", "1")
 
-#: Words, the field of the settings, its value.
+#: Words of the command line, the field of the settings, and its value.
 SETTINGS = (
     (("-np", "3"), "num_proc", 3), (("--num-proc=3",), "num_proc", 3), (("-np=3",), "num_proc", 3),
     ((*NEEDED, "-H", "a:1,b:3"), "hosts", (Host("a", 1), Host("b", 3))),
@@ -53,7 +53,7 @@ SETTINGS = (
     ((*NEEDED, "--ssh-port", "22"), "ssh_port", 22),
     ((*NEEDED, "--nics", "eth0"), "network_interfaces", ("eth0",)))
 
-#: Words, the variable of the ranks, its value.
+#: Words of the command line, the variable of the ranks, and its value.
 VARIABLES = (
     ("--fusion-threshold-mb 64", "HOROVOD_FUSION_THRESHOLD", "67108864"),
     ("--cycle-time-ms 3.5", "HOROVOD_CYCLE_TIME", "3.5"),
@@ -129,7 +129,7 @@ class Meaning(unittest.TestCase):
                                (["--", "--odd", "name"], ("--odd", "name"))]:
             self.assertEqual(read_command_line([*NEEDED, *words], []).command, command)
 
-    def test_what_was_not_said_has_its_default(self):
+    def test_omitted_options_have_defaults(self):
         said = settings()
         self.assertEqual(said, Settings(command=("train",), num_proc=2, hosts=(Host("localhost", 2),),
                                         working_folder=os.getcwd()))
@@ -152,64 +152,65 @@ class Meaning(unittest.TestCase):
 
 
 class Faults(unittest.TestCase):
-    def test_all_that_is_wrong_is_said_at_once(self):
+    def test_all_faults_are_reported_together(self):
         found = faults_of("-np", "none", "--min-np", "4", "--max-np", "2", "--log-level", "loud", "--verbos",
                           "-p", "70000", "--cycle-time-ms", "nan", "-i", "/no/such/key", "--gloo", "--mpi", command=())
-        for part in ("-np none: is to be a whole number from 1", "--min-np 4 is more than --max-np 2",
-                     "--log-level loud: is to be one of trace, debug, info, warning, error, fatal",
-                     "--verbos is not an option of this program (did you mean --verbose?)", "-p 70000: ports end at 65535",
-                     "--cycle-time-ms nan: is to be a number from 0", "/no/such/key: the file does not exist",
-                     "--gloo and --mpi do not go together", "the command is missing"):
+        for part in ("-np none: expected a whole number from 1", "--min-np 4 exceeds --max-np 2",
+                     "--log-level loud: expected one of trace, debug, info, warning, error, fatal",
+                     "--verbos is not an option of this program (did you mean --verbose?)",
+                     "-p 70000: the highest port is 65535",
+                     "--cycle-time-ms nan: expected a number from 0", "/no/such/key: the file does not exist",
+                     "--gloo and --mpi contradict each other", "the command is missing"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
     def test_each_fault(self):
         for words, part in [
                 ("", "the number of ranks is missing: set -np N"), ("-np", "the command is missing"),
-                ("-np 0", "-np 0: is to be a whole number from 1"), ("-np -1", "-np -1"), ("-np 1.5", "-np 1.5"),
+                ("-np 0", "-np 0: expected a whole number from 1"), ("-np -1", "-np -1"), ("-np 1.5", "-np 1.5"),
                 ("-np 99999999999999999999", "-np 99999999999999999999"),
-                ("-np 3 -H a:1,b:1", "3 ranks need as many slots, and the hosts have 2 (a:1, b:1)"),
-                ("-np 2 -H a:1 --hostfile f", "-H and --hostfile do not go together"),
-                ("-np 2 -H a --host-discovery-script s", "do not go together"),
-                ("-np 2 -np 3", "-np is given twice, with different values"),
+                ("-np 3 -H a:1,b:1", "3 ranks need as many slots, but the hosts have 2 (a:1, b:1)"),
+                ("-np 2 -H a:1 --hostfile f", "-H and --hostfile contradict each other"),
+                ("-np 2 -H a --host-discovery-script s", "contradict each other"),
+                ("-np 2 -np 3", "-np is given twice with different values"),
                 ("-np 2 --num-proc 3", "-np and --num-proc contradict each other"),
                 ("-np 2 --autotune --no-autotune", "--autotune and --no-autotune contradict each other"),
                 ("-np 2 --autotune=yes", "--autotune takes no value"),
                 ("-np 2 -H a:x", "'x' is not a number of ranks for a"), ("-np 2 -H :2", "'' is not a host name"),
                 ("-np 2 -H -oProxyCommand=x:2", "is not a host name"),
                 ("-np 2 --hostfile /no/such/file", "--hostfile /no/such/file: cannot be read: No such file"),
-                ("-np 2 --jsrun", "--jsrun: ranks are not started by jsrun here"),
-                ("-np 2 --mpi --min-np 1", "--mpi and --min-np do not go together"),
-                ("-np 2 --reset-limit 3", "--reset-limit: of elastic runs alone"),
-                ("-np 1 --min-np 2", "--min-np 2 is more than -np 1"),
-                ("-np 3 --max-np 2", "-np 3 is more than --max-np 2"),
+                ("-np 2 --jsrun", "--jsrun: not supported"),
+                ("-np 2 --mpi --min-np 1", "--mpi and --min-np contradict each other"),
+                ("-np 2 --reset-limit 3", "--reset-limit: for elastic runs only"),
+                ("-np 1 --min-np 2", "--min-np 2 exceeds -np 1"),
+                ("-np 3 --max-np 2", "-np 3 exceeds --max-np 2"),
                 ("--host-discovery-script s", "the minimum number of ranks is missing"),
-                ("--min-np 4 -H a:2", "4 ranks need as many slots, and the hosts have 2"),
-                ("-np 2 --min-np 1 --blacklist-cooldown-range 5 1", "the first is the least"),
-                ("-np 2 --network-interface a,,b", "write names of interfaces"),
+                ("--min-np 4 -H a:2", "4 ranks need as many slots, but the hosts have 2"),
+                ("-np 2 --min-np 1 --blacklist-cooldown-range 5 1", "the first number must not exceed"),
+                ("-np 2 --network-interface a,,b", "expected names of interfaces"),
                 ("-np 2 --output-filename=", "--output-filename is empty"),
-                ("-np 2 --log-level loud", "is to be one of trace, debug"),
+                ("-np 2 --log-level loud", "expected one of trace, debug"),
                 ("-np 2 --nonsense", "--nonsense is not an option")]:
             with self.subTest(words):
                 found = faults_of(*words.split())
                 self.assertTrue(any(part in each for each in found), found)
 
-    def test_every_option_with_a_number_refuses_what_is_none(self):
+    def test_every_option_with_a_number_refuses_other_texts(self):
         for option in OPTIONS:
             for bad in ("", "x", "-5", "nan", "inf", "1e400", "0x10") if option.kind in (COUNT, NUMBER) else ():
                 with self.subTest(option.names[0], bad=bad):
                     found = faults_of("-np", "2", f"{option.names[-1]}={bad}")
                     self.assertTrue(any(each.startswith(option.names[-1] + " ") for each in found), found)
 
-    def test_every_option_that_needs_a_value_says_so_where_it_is_last(self):
+    def test_every_option_that_requires_a_value_reports_its_absence_at_the_end(self):
         for option in OPTIONS:
             wanted = {TEXT: "a value", COUNT: "a value", NUMBER: "a value", RANGE: "2 values", YES: "", NO: ""}
             if wanted[option.kind]:
                 found = faults_of(*NEEDED, option.names[0], command=())
-                self.assertTrue(any(f"{option.names[0]} needs {wanted[option.kind]}" in each for each in found), found)
+                self.assertTrue(any(f"{option.names[0]} requires {wanted[option.kind]}" in each for each in found), found)
 
-    def test_a_variable_that_is_wrong_is_said(self):
+    def test_an_invalid_variable_is_an_error(self):
         self.assertEqual(faults_of(*NEEDED, environment={"HOROVOD_START_TIMEOUT": "soon"}),
-                         ["HOROVOD_START_TIMEOUT is 'soon': is to be a whole number of seconds from 1"])
+                         ["HOROVOD_START_TIMEOUT is 'soon': expected a whole number of seconds from 1"])
 
 
 class ConfigFile(unittest.TestCase):
@@ -281,26 +282,27 @@ logging:
         self.assertEqual((said.environment["HOROVOD_FUSION_THRESHOLD"], said.environment["HOROVOD_AUTOTUNE"],
                           said.environment["HOROVOD_STALL_CHECK_DISABLE"]), (str(8 << 20), "0", "0"))
 
-    def test_an_empty_file_says_nothing(self):
+    def test_an_empty_file_sets_nothing(self):
         self.assertEqual(dict(self.read("").environment), {})
 
-    def test_all_that_is_wrong_is_said_with_its_place(self):
+    def test_all_faults_are_reported_with_their_positions(self):
         found = self.faults("params:\n  fusion-threshold: 1\n  cycle-time-ms: fast\n  cache-capacity: [1]\n"
                             "autotune:\n  enabled: 3\nnonsense:\n  a: 1\nlogging:\n  level: loud\n")
         for part in ("params: fusion-threshold: unknown setting (did you mean 'params: fusion-threshold-mb'?)",
-                     "params: cycle-time-ms fast: is to be a number from 0", "params: cache-capacity: [1] is no number",
-                     "autotune: enabled: 3 is to be true or false", "nonsense: a: unknown setting",
-                     "logging: level loud: is to be one of"):
+                     "params: cycle-time-ms fast: expected a number from 0",
+                     "params: cache-capacity: [1] is not a number",
+                     "autotune: enabled: 3 is not true or false", "nonsense: a: unknown setting",
+                     "logging: level loud: expected one of"):
             self.assertEqual(len([each for each in found if part in each]), 1, (part, found))
 
-    def test_what_is_no_such_file_is_a_sentence(self):
-        for text, part in (("params: [", "invalid YAML"), ("- a\n", "is to have sections"),
+    def test_invalid_and_missing_files_are_errors(self):
+        for text, part in (("params: [", "invalid YAML"), ("- a\n", "expected sections"),
                            ("!!python/object:os.system {}", "invalid YAML"), ("[" * 5000, "invalid YAML")):
             self.assertTrue(any(part in each for each in self.faults(text)), text[:20])
         faults = []
         with mock.patch.dict("sys.modules", yaml=None):
             read_config_file(str(self.file), {}, faults)
-        self.assertEqual(faults, [f"--config-file {self.file}: reading it needs PyYAML, which is not installed: "
+        self.assertEqual(faults, [f"--config-file {self.file}: reading it requires PyYAML, which is not installed: "
                                   "python3 -m pip install pyyaml"])
         faults = []
         read_config_file("/no/such/file", {}, faults)
@@ -328,12 +330,12 @@ class Command(unittest.TestCase):
                      "Available Tensor Operations:", "[ ] DDL"):
             self.assertIn(part, said.stdout)
 
-    def test_options_that_change_nothing_are_said_once_where_it_is_asked_for(self):
+    def test_options_without_effect_are_reported_once_with_verbose(self):
         words = ("-np", "1", "--cycle-time-ms", "5", "--mpi-args", "x", "--disable-cache", "--no-torus-allreduce")
         self.assertEqual(horovodrun(*words, "true").stderr, "")
         said = horovodrun(*words, "--verbose", "true").stderr.splitlines()
         for name in ("--cycle-time-ms", "--mpi-args", "--disable-cache", "--no-torus-allreduce"):
-            notes = [each for each in said if each.startswith(f"horovodrun: {name} changes nothing")]
+            notes = [each for each in said if each.startswith(f"horovodrun: {name} has no effect")]
             self.assertEqual(len(notes), 1, said)
 
 

@@ -1,4 +1,4 @@
-"""Lines of ranks as they are printed, however they come."""
+"""The printed lines of ranks, however their bytes arrive."""
 
 import contextlib
 import io
@@ -88,7 +88,7 @@ class Lines(unittest.TestCase):
 
 
 class Writing(unittest.TestCase):
-    def test_a_descriptor_that_was_told_not_to_wait_gets_everything(self):
+    def test_a_nonblocking_descriptor_gets_everything(self):
         read, write = os.pipe()
         os.set_blocking(write, False)
         data = os.urandom(1 << 20)

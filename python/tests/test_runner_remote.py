@@ -14,7 +14,7 @@ from ssh_hosts import SshHosts
 SHOW = "import json, os; print(json.dumps(dict(os.environ, folder=os.getcwd())))"
 READY_AND_WAIT = "import os, signal; print('pid', os.getpid(), flush=True); signal.pause()"
 
-#: As many worlds, one after the other, as stands in the argument of the rank's number.
+#: Joins a number of worlds, one after the other; the argument at the rank's position is the number.
 MEET = """
 import os, sys
 from muster.common import basics
@@ -63,7 +63,7 @@ class Remote(unittest.TestCase):
             self.assertEqual(f"{here['HOROVOD_CROSS_RANK']}/{here['HOROVOD_CROSS_SIZE']}", cross)
             self.assertEqual(here["MUSTER_RENDEZVOUS_KEY"], seen["[0]"]["MUSTER_RENDEZVOUS_KEY"])
             self.assertNotIn("MUSTER_RENDEZVOUS_FILE", here)
-            # Known to this machine only: nobody outside can knock.
+            # An address of this machine only, which other machines cannot reach.
             self.assertTrue(here["MUSTER_ELASTIC_DRIVER"].startswith("127.0.0."), here["MUSTER_ELASTIC_DRIVER"])
         self.assertNotIn(seen["[0]"]["MUSTER_RENDEZVOUS_KEY"], self.hosts.command_lines)
         self.assertNotIn("ASKED", self.hosts.command_lines)
@@ -114,7 +114,7 @@ class Remote(unittest.TestCase):
             ran = horovodrun("-np", 1, "-H", "alpha", "echo", "started", PATH=other.path)
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "[0]<stdout>:started\n", ""))
 
-    def test_a_program_or_a_folder_that_is_not_there_is_said_with_the_host(self):
+    def test_a_missing_program_or_folder_is_an_error_that_names_the_host(self):
         ran = self.horovodrun("-np", 1, "-H", "beta", "no-such-program")
         self.assertEqual(ran.returncode, 127)
         self.assertIn("rank 0 on beta could not be started: the program 'no-such-program' cannot be used on beta: "
@@ -167,7 +167,7 @@ class Remote(unittest.TestCase):
 
     def test_in_a_muster_job_its_remote_shell_reaches_the_hosts_of_its_hostfile(self):
         with tempfile.TemporaryDirectory() as folder:
-            # As muster-rsh does, it says nothing of addresses, and the command is for a shell.
+            # Like muster-rsh, it sets no addresses, and passes the command to a shell.
             shell = Path(folder) / "remote-shell"
             shell.write_text("#!/bin/sh\nshift\nunset SSH_CONNECTION HOROVOD_LOG_LEVEL\n"
                              "OF_TASK=own exec sh -c \"$*\"\n")
@@ -182,10 +182,10 @@ class Remote(unittest.TestCase):
             self.assertEqual((here["OF_TASK"], here["HOROVOD_LOG_LEVEL"]), ("own", "info"))
             self.assertTrue(here["MUSTER_ELASTIC_DRIVER"].startswith("127.0.0."), here["MUSTER_ELASTIC_DRIVER"])
 
-    def test_a_rank_that_waits_for_one_that_has_ended_is_told_of(self):
+    def test_a_rank_that_waits_for_an_ended_rank_is_reported(self):
         ran = self.horovodrun("-np", 2, "-H", "alpha,beta", *python(MEET, "1", "2"))
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("rank 1 wants to join a world that rank 0 will not come to, for it has ended", ran.stderr)
+        self.assertIn("rank 1 calls init() again, but rank 0 has ended and will not join", ran.stderr)
 
     def test_run_calls_a_function_on_all_hosts(self):
         program = ("import os, muster.runner\n"

@@ -1,4 +1,4 @@
-"""What a notebook shows: everything escaped."""
+"""The output in a notebook: all texts are escaped."""
 
 import datetime
 import unittest
@@ -41,7 +41,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(parsed.tags.count("tr"), 3)
         self.assertEqual(parsed.text, "userroleadaadminbobviewer")
 
-    def test_a_spec_shows_what_it_says_and_no_defaults(self):
+    def test_a_spec_shows_its_fields_without_defaults(self):
         shown = Tags(muster.JobSpec("one", ["true"], "/", scheduling=muster.Scheduling(priority=7))._repr_html_()).text
         self.assertEqual(shown, "nameonecommandtruefolder/schedulingpriority7")
 

@@ -1,6 +1,6 @@
-"""What goes wrong with ranks, seen from TensorFlow: killed, interrupted with Ctrl-C; and elastic training after it.
+"""Failures of ranks, seen from TensorFlow: killed, interrupted with Ctrl-C; and elastic training after them.
 
-Each test starts ranks of its own. Nothing waits for time to pass: a rank says when it has come to a place.
+Each test starts its own ranks. No test waits for time to pass: a rank prints when it reaches a point.
 """
 
 import signal
@@ -22,7 +22,7 @@ def graph_of(name):
     return tf.function(lambda x: hvd.allreduce(x, op=hvd.Sum, name=name))
 
 def has_begun(name):
-    # A thread of the graph hands the operation over: only then may what is to happen to it happen.
+    # A thread of the graph submits the operation: the test must not act on it before that.
     from muster.tensorflow import flights
     begin = flights.Site.begin
     def told(site, plan):
@@ -42,7 +42,7 @@ def start(program, size, **more):
 
 
 class Killed(unittest.TestCase):
-    def test_eagerly_it_is_an_exception_that_names_the_rank(self):
+    def test_in_eager_mode_the_exception_names_the_rank(self):
         with start("""
             hvd.allreduce(tf.ones(3), name="first")
             print("ready", flush=True)
@@ -59,7 +59,7 @@ class Killed(unittest.TestCase):
         self.assertEqual((outcomes[0].code, outcomes[1].code), (0, -signal.SIGKILL))
         self.assertIn("rank: 1", outcomes[0].output)
 
-    def test_in_a_graph_it_is_told_from_other_errors(self):
+    def test_in_a_graph_the_error_is_distinguished_from_others(self):
         with start("""
             graph = graph_of("summed")
             if rank == 1:

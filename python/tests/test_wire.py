@@ -1,4 +1,4 @@
-"""JSON and Python values, both ways."""
+"""Conversion between JSON and Python values, in both directions."""
 
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ class Wire(unittest.TestCase):
         self.assertEqual(text_of({"base64": "/w=="}), b"\xff")
         self.assertEqual(sentence_of({"base64": "YYA="}), "a\ufffd")
 
-    def test_a_request_leaves_out_what_is_none_or_has_its_default(self):
+    def test_a_request_omits_fields_that_are_none_or_have_their_default(self):
         spec = muster.JobSpec("n", ["echo"], "/", resources=muster.Resources(gpus=0), sandbox=None, workers=0,
                               replaces_entrypoint=True, leader=muster.RoleSpec(), arguments=[])
         self.assertEqual(to_wire(spec), {"name": "n", "command": ["echo"], "folder": "/"})
@@ -43,12 +43,12 @@ class Wire(unittest.TestCase):
         self.assertEqual(to_wire(spec), {"name": "n", "command": [], "folder": "/", "resources": {"cpus": 2},
                                          "sandbox": "none", "replaces_entrypoint": False, "project": "default"})
 
-    def test_mappings_stand_in_the_place_of_records(self):
+    def test_mappings_serve_as_records(self):
         spec = muster.JobSpec("n", [], "/", resources={"gpus": 0}, volumes=[{"kind": "tree", "target": "/t"}])
         self.assertEqual(to_wire(spec), {"name": "n", "command": [], "folder": "/", "resources": {"gpus": 0},
                                          "volumes": [{"kind": "tree", "target": "/t"}]})
 
-    def test_in_a_change_none_takes_a_bound_away_and_unset_leaves_it(self):
+    def test_in_a_change_none_removes_a_limit_and_unset_keeps_it(self):
         self.assertEqual(to_wire(muster.ShareChange(gpus=None, cpus=2.5)), {"gpus": None, "cpus": 2.5})
         self.assertIs(muster.ShareChange().gpus, UNSET)
         change = muster.ProjectChange(quota=muster.QuotaChange(limit=muster.ShareChange(gpus=None)), pools={"a": None})
@@ -69,7 +69,7 @@ class Wire(unittest.TestCase):
                                            "colour": "red"})
         self.assertEqual(info.version, "9")
 
-    def test_what_is_required_and_missing_is_a_key_error_that_names_it(self):
+    def test_a_missing_required_field_is_a_key_error_with_its_name(self):
         for wire in ({"version": "9", "state_folder": ""}, {"version": "9", "pid": None, "state_folder": ""}):
             with self.assertRaisesRegex(KeyError, "pid"):
                 muster.ServerInfo.from_wire(wire)
@@ -103,9 +103,9 @@ class Wire(unittest.TestCase):
 
 
 class Specs(unittest.TestCase):
-    """A job's spec is one class, as it is submitted and as it is told."""
+    """The spec of a job is the same class in requests and in answers."""
 
-    def test_what_the_server_leaves_out_has_its_default(self):
+    def test_fields_that_the_server_omits_have_defaults(self):
         spec = muster.JobSpec.from_wire({"name": "n", "command": [], "folder": "/", "leader": None, "scheduling": {}})
         self.assertEqual(spec, muster.JobSpec("n", [], "/"))
         self.assertEqual((spec.kind, spec.workers, spec.slots_per_worker, spec.image), ("single", 0, 1, ""))

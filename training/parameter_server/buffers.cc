@@ -8,7 +8,8 @@
 namespace muster::parameter_server {
 namespace {
 
-// What of it cannot be in such pages stays in others, and so does all where there are none.
+// Parts that do not fill a huge page stay in ordinary pages, as does everything on systems without
+// huge pages.
 void prefer_huge_pages(void* memory, std::size_t bytes) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
@@ -23,7 +24,7 @@ void prefer_huge_pages(void* memory, std::size_t bytes) {
 std::vector<float> zeros(std::size_t count) {
   std::vector<float> values;
   values.reserve(count);
-  // Before the first write to it, which is when the system chooses.
+  // Comes before the first write, at which the system chooses the page size.
   prefer_huge_pages(values.data(), count * sizeof(float));
   values.resize(count);
   return values;

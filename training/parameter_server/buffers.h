@@ -10,7 +10,7 @@
 
 namespace muster::parameter_server {
 
-/// Zeros. Throws std::bad_alloc if there is not enough memory.
+/// Returns zeros. Throws std::bad_alloc if there is not enough memory.
 std::vector<float> zeros(std::size_t count);
 
 /// The memory of pushes in progress, which is kept for later pushes: allocating tens of megabytes
@@ -19,7 +19,7 @@ std::vector<float> zeros(std::size_t count);
 /// Thread-safety: take() may be called from any thread.
 class Buffers {
  public:
-  /// Returns its memory at the end of its life. The Buffers outlive it.
+  /// A borrowed buffer, which the destructor returns. The Buffers object outlives it.
   class Lent {
    public:
     Lent(Buffers& owner, std::vector<float> memory, std::size_t count)
@@ -36,7 +36,7 @@ class Buffers {
     std::size_t count_;
   };
 
-  /// A buffer with undefined content.
+  /// Returns a buffer with undefined content.
   Lent take(std::size_t count) {
     std::vector<float> memory;
     {

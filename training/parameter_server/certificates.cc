@@ -50,12 +50,11 @@ struct FreeBio {
 };
 using Bio = std::unique_ptr<BIO, FreeBio>;
 
-// 128 bits more than the order of the curve has, so that the remainder shows no bias (FIPS 186-5,
-// A.2.1).
+// 128 bits more than the order of the curve, so that the remainder has no bias (FIPS 186-5, A.2.1).
 constexpr std::size_t kSeedBytes = 48;
 using Seed = std::array<unsigned char, kSeedBytes>;
 
-// HKDF-SHA256. The label is what this key is for, and nothing else.
+// HKDF-SHA256. The label binds the derived key to this purpose.
 bool derive(std::vector<std::byte>& job_key, Seed& seed) {
   std::string label = "muster parameter server certificate authority v1";
   std::string digest = "SHA256";
@@ -69,7 +68,7 @@ bool derive(std::vector<std::byte>& job_key, Seed& seed) {
   return context && EVP_KDF_derive(context.get(), seed.data(), seed.size(), params.data()) == 1;
 }
 
-// seed mod (n - 1) + 1: a scalar of 1 .. n - 1.
+// seed mod (n - 1) + 1: a scalar from 1 to n - 1.
 Number scalar_from(const Seed& seed, const EC_GROUP* group, BN_CTX* context) {
   const Number wide(BN_bin2bn(seed.data(), static_cast<int>(seed.size()), nullptr));
   const Number range(BN_dup(EC_GROUP_get0_order(group)));
@@ -82,7 +81,7 @@ Number scalar_from(const Seed& seed, const EC_GROUP* group, BN_CTX* context) {
   return scalar;
 }
 
-// The public point, as OpenSSL wants it beside the scalar.
+// The public point, which OpenSSL needs in addition to the scalar.
 std::vector<unsigned char> point_of(const BIGNUM* scalar, const EC_GROUP* group, BN_CTX* context) {
   const Point point(EC_POINT_new(group));
   if (!point || EC_POINT_mul(group, point.get(), scalar, nullptr, nullptr, context) != 1) return {};
@@ -135,7 +134,7 @@ bool extend(X509* certificate, X509* issuer, int what, const char* value) {
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// RFC 5280, 4.1.2.5: the date for a certificate that has no end.
+// RFC 5280, 4.1.2.5: the end date of a certificate without an end.
 bool valid_always(X509* certificate) {
   return ASN1_TIME_set_string(X509_getm_notBefore(certificate), "19700101000000Z") == 1 &&
          ASN1_TIME_set_string(X509_getm_notAfter(certificate), "99991231235959Z") == 1;
@@ -143,7 +142,7 @@ bool valid_always(X509* certificate) {
 
 constexpr const char* kAuthorityName = "Muster job";
 
-// What both kinds have in common, unsigned.
+// The common part of both kinds of certificates, unsigned.
 Certificate begin_certificate(EVP_PKEY* key, const char* subject) {
   Certificate certificate(X509_new());
   const Number serial(BN_new());
@@ -187,7 +186,7 @@ Certificate leaf_of(EVP_PKEY* key, X509* authority, EVP_PKEY* authority_key, End
   return certificate;
 }
 
-// What `write` puts into a BIO.
+// Returns the output that `write` writes to a BIO.
 template <typename Write>
 std::string pem(const Write& write) {
   const Bio bio(BIO_new(BIO_s_secmem()));
@@ -228,7 +227,7 @@ Result<Certificates> certificates_from(std::string_view hex_key, End end) {
   std::optional<Certificates> made = make(*job_key, end);
   OPENSSL_cleanse(job_key->data(), job_key->size());
   if (!made || made->private_key.empty() || made->certificate.empty() || made->authority.empty()) {
-    return Error{ErrorCode::kSystem, "OpenSSL made no certificate of the job's key"};
+    return Error{ErrorCode::kSystem, "OpenSSL cannot make a certificate from the job's key"};
   }
   return *std::move(made);
 }

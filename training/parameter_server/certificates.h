@@ -1,9 +1,10 @@
-// How both ends of a job know each other: by certificates that only a holder of the job's key can
-// make. Each process derives the same signing key from the job's key (HKDF, RFC 5869, to a P-256
-// scalar), makes for itself the certificate of that authority and one of its own, and trusts that
-// authority alone. So nothing has to be handed out, and a stranger's certificate is worth nothing.
+// How both ends of a connection authenticate each other: by certificates that only a holder of the
+// job's key can make. Each process derives the same signing key from the job's key (HKDF, RFC 5869,
+// to a P-256 scalar). With it, the process makes the certificate of an authority and a certificate
+// of its own, and trusts only that authority. Nothing has to be distributed, and certificates of
+// strangers are rejected.
 //
-// None of it is written anywhere: PEM text is what gRPC takes, in memory.
+// The certificates exist in memory only, as PEM text for gRPC.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace muster::parameter_server {
 
-/// The name in every server's certificate. Servers are known by the job's key, wherever they
-/// listen, so clients look for this name instead of the host's.
+/// The name in every server's certificate. The job's key identifies servers, wherever they listen,
+/// so clients check this name instead of the host's.
 inline constexpr std::string_view kServerName = "parameter-server.muster";
 
 enum class End {
@@ -23,15 +24,16 @@ enum class End {
 };
 
 struct Certificates {
-  std::string authority;    // to be trusted: PEM
-  std::string certificate;  // one's own, signed by it: PEM
-  std::string private_key;  // of `certificate`, made afresh: PEM
+  std::string authority;    // to trust: PEM
+  std::string certificate;  // of this process, signed by the authority: PEM
+  std::string private_key;  // of `certificate`, newly generated: PEM
 };
 
-/// A certificate for one end; it does not pass for the other. They have no end of validity: they
-/// are as good as the key, which is the job's, and hosts' clocks need not agree.
+/// A certificate for one end, which is not valid for the other end. Certificates never expire: they
+/// are valid as long as the key, which lives as long as the job, and the clocks of hosts need not
+/// agree.
 ///
-/// Errors: kConfiguration for a key that is none, without repeating it; kSystem from OpenSSL.
+/// Errors: kConfiguration for an invalid key, without repeating it; kSystem from OpenSSL.
 collective::Result<Certificates> certificates_from(std::string_view hex_key, End end);
 
 }  // namespace muster::parameter_server

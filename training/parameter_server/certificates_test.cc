@@ -25,7 +25,7 @@ X509Ptr read_certificate(const std::string& pem) {
   return certificate;
 }
 
-// OpenSSL's verdict, as TLS asks for it: X509_V_OK or the reason against it.
+// OpenSSL's verdict in TLS: X509_V_OK, or the reason of the rejection.
 int verdict(const std::string& authority, const std::string& certificate, int purpose) {
   const X509Ptr anchor = read_certificate(authority);
   const X509Ptr leaf = read_certificate(certificate);
@@ -61,7 +61,7 @@ TEST(Certificates, HoldersOfAnotherKeyAreStrangers) {
   EXPECT_NE(verdict(server->authority, stranger->certificate, X509_PURPOSE_SSL_CLIENT), X509_V_OK);
 }
 
-TEST(Certificates, NeitherEndPassesForTheOther) {
+TEST(Certificates, ACertificateIsNotValidForTheOtherEnd) {
   const auto server = certificates_from(kKey, End::kServer);
   const auto worker = certificates_from(kKey, End::kWorker);
   ASSERT_TRUE(server);
@@ -80,7 +80,7 @@ TEST(Certificates, EveryProcessHasAKeyOfItsOwn) {
   EXPECT_EQ(one->private_key.find("-----BEGIN PRIVATE KEY-----"), 0U);
 }
 
-TEST(Certificates, RefuseAKeyThatIsNoneWithoutRepeatingIt) {
+TEST(Certificates, RejectAnInvalidKeyWithoutRepeatingIt) {
   for (const char* odd : {"", "secret", "0011"}) {
     const auto made = certificates_from(odd, End::kServer);
     ASSERT_FALSE(made);

@@ -10,7 +10,7 @@ namespace {
 
 // Field 2, length-delimited.
 constexpr std::byte kTag{(2 << 3) | 2};
-constexpr std::byte kMore{0x80};  // a varint has another byte
+constexpr std::byte kMore{0x80};  // the varint continues
 
 }  // namespace
 
@@ -49,14 +49,14 @@ std::optional<std::span<const std::byte>> ChunkReader::take(std::span<const std:
 
 namespace {
 
-// An exponent of all ones is a NaN or an infinity.
+// A NaN or an infinity has an exponent of all ones.
 std::uint32_t is_odd(float value) {
   constexpr std::uint32_t kExponent = 0x7f800000;
   return static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
 }
 
-// Without a branch in the loop, so that the compiler makes vector instructions of it; and at four
-// places at once, so that it waits for the memory of all of them together: twice as fast.
+// The loop has no branch, so that the compiler vectorizes it. It reads four places at once, so that
+// their memory accesses overlap, which makes it twice as fast.
 bool all_finite(std::span<const float> values) {
   const std::size_t quarter = values.size() / 4;
   const float* const first = values.data();
@@ -82,8 +82,8 @@ collective::Error not_finite(float value, const std::string& where, int worker) 
   return {collective::ErrorCode::kBadArgument,
           "the gradient of worker " + std::to_string(worker) + " has " +
               (std::isnan(value) ? "a NaN" : "an infinity") + " as " + where +
-              ", and nothing of this push was applied",
-          "its loss has diverged: a lower learning rate, clipped gradients or other input help",
+              ", so the push was not applied",
+          "the loss has diverged: try a lower learning rate, clipped gradients or other input",
           worker};
 }
 

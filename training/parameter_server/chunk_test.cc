@@ -17,7 +17,7 @@ Bytes message(std::size_t bytes) {
   return message;
 }
 
-// What the reader makes of a message that comes in pieces; nothing where it refuses it.
+// The data of a message that arrives in pieces; nullopt if the reader rejects it.
 std::optional<Bytes> read_in_pieces(const Bytes& message, std::size_t piece) {
   ChunkReader reader;
   Bytes data;
@@ -31,7 +31,7 @@ std::optional<Bytes> read_in_pieces(const Bytes& message, std::size_t piece) {
   return data;
 }
 
-TEST(Chunk, IsReadAsItWasWrittenHoweverItIsCut) {
+TEST(Chunk, IsReadAsWrittenInPiecesOfAnyLength) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{127},
                                   std::size_t{128}, std::size_t{16'384}, kChunkBytes}) {
     const Bytes whole = message(bytes);
@@ -45,7 +45,7 @@ TEST(Chunk, IsReadAsItWasWrittenHoweverItIsCut) {
   }
 }
 
-TEST(Chunk, RefusesWhatIsNone) {
+TEST(Chunk, RejectsInvalidMessages) {
   Bytes longer = message(4);
   longer.push_back(std::byte{0});
   Bytes shorter = message(4);
@@ -59,7 +59,7 @@ TEST(Chunk, RefusesWhatIsNone) {
   }
 }
 
-TEST(Filler, LaysPiecesAcrossBuffersAndRefusesMoreThanThereIsRoomFor) {
+TEST(Filler, FillsBuffersInOrderAndRejectsExcessBytes) {
   std::vector<float> first(2);
   std::vector<float> second(1);
   const std::vector<float> sent = {1, 2, 3};
@@ -80,7 +80,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(Finite, FindsTheFirstNumberThatIsNone) {
+TEST(Finite, FindsTheFirstNonFiniteValue) {
   EXPECT_EQ(first_not_finite({}), std::nullopt);
   const std::vector<float> extremes = {0, -0.0F, std::numeric_limits<float>::max(),
                                        std::numeric_limits<float>::lowest(),
@@ -96,7 +96,7 @@ TEST(Finite, FindsTheFirstNumberThatIsNone) {
   }
 }
 
-TEST(Finite, LooksAtEachOfHoweverMany) {
+TEST(Finite, ChecksEveryValueOfAnyNumber) {
   for (std::size_t count = 1; count < 40; ++count) {
     for (std::size_t at = 0; at < count; ++at) {
       std::vector<float> values(count, 1);
@@ -107,10 +107,9 @@ TEST(Finite, LooksAtEachOfHoweverMany) {
   }
 }
 
-TEST(Finite, SaysWhoseGradientItIsAndWhere) {
+TEST(Finite, NamesTheWorkerAndTheElement) {
   EXPECT_EQ(not_finite(kNan, "element 7 of 'w'", 3).message,
-            "the gradient of worker 3 has a NaN as element 7 of 'w', and nothing of this push was "
-            "applied");
+            "the gradient of worker 3 has a NaN as element 7 of 'w', so the push was not applied");
   EXPECT_NE(not_finite(-kInfinity, "", 3).message.find("has an infinity"), std::string::npos);
   EXPECT_EQ(not_finite(kNan, "", 3).rank, 3);
 }

@@ -13,10 +13,10 @@ using collective::Result;
 using nlohmann::json;
 
 constexpr const char* kForm =
-    R"(set it like {"cluster": {"worker": ["host:port", ...], "ps": ["host:port", ...]}, )"
+    R"(set it for example to {"cluster": {"worker": ["host:port", ...], "ps": ["host:port", ...]}, )"
     R"("task": {"type": "worker", "index": 0}})";
 
-// host:port, with a port that can be: what connects will say the rest.
+// Checks for host:port with a valid port. Connecting reports all other errors.
 bool is_address(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return false;
@@ -27,7 +27,7 @@ bool is_address(const std::string& text) {
   return number >= 1 && number <= 65535;
 }
 
-// Reads TF_CONFIG piece by piece, and collects what is wrong with it.
+// Reads TF_CONFIG part by part, and collects its faults.
 class Reader {
  public:
   explicit Reader(const json& config) : config_(config) {}
@@ -69,7 +69,7 @@ class Reader {
     if (index.is_number_unsigned() && index.get<std::uint64_t>() <= kHighestIndex) {
       return index.get<int>();
     }
-    // Some launchers write it as a text.
+    // Some launchers write the index as a string.
     if (index.is_string()) {
       const auto& text = index.get_ref<const std::string&>();
       const bool is_number = !text.empty() && text.size() <= 6 &&
@@ -95,7 +95,7 @@ class Reader {
     return nullptr;
   }
 
-  // As it stands there, as far as it is short; whatever bytes it has.
+  // The value as written, cut off if it is long, with invalid UTF-8 replaced.
   static std::string text_of(const json& value) {
     return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 100);
   }
@@ -104,17 +104,17 @@ class Reader {
   std::string faults_;
 };
 
-// The address of a task, or the fault that there is none.
+// The address of a task. Adds a fault if it has none.
 std::string own_address(const std::vector<std::string>& of_type, const std::string& type,
                         std::optional<int> index, Reader& reader) {
   if (!index) return {};
   if (static_cast<std::size_t>(*index) < of_type.size()) return of_type[*index];
-  reader.fault("task.index is " + std::to_string(*index) + ", and cluster." + type + " has " +
+  reader.fault("task.index is " + std::to_string(*index) + ", but cluster." + type + " has " +
                std::to_string(of_type.size()) + " addresses");
   return {};
 }
 
-// What the texts of a cluster's types come to. `chiefs`: of `chief` and `master`.
+// The cluster from the types of TF_CONFIG. `chiefs` has the addresses of `chief` and `master`.
 Cluster cluster_of(Reader& reader) {
   std::vector<std::string> chiefs = reader.addresses("chief");
   const std::vector<std::string> masters = reader.addresses("master");
@@ -158,7 +158,7 @@ Error wrong(const std::string& faults) {
 
 Result<Cluster> cluster_from(std::string_view tf_config) {
   const json config = json::parse(tf_config, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) return wrong("it is no JSON object");
+  if (!config.is_object()) return wrong("it is not a JSON object");
   Reader reader(config);
   Cluster cluster = cluster_of(reader);
   if (!reader.faults().empty()) return wrong(reader.faults());
@@ -169,7 +169,7 @@ Result<Cluster> cluster_from_environment() {
   const char* const config = std::getenv("TF_CONFIG");
   if (config == nullptr) {
     return Error{ErrorCode::kConfiguration,
-                 "TF_CONFIG is not set, so this process does not know its part in the job",
+                 "TF_CONFIG is not set, so the role of this process in the job is unknown",
                  "start it as a job of kind grpc with parameter servers, or set TF_CONFIG"};
   }
   Result<Cluster> cluster = cluster_from(config);
@@ -177,8 +177,8 @@ Result<Cluster> cluster_from_environment() {
   const char* const key = std::getenv("MUSTER_RENDEZVOUS_KEY");
   if (key == nullptr || *key == '\0') {
     return Error{ErrorCode::kConfiguration,
-                 "MUSTER_RENDEZVOUS_KEY is not set, and without the job's key nobody is let in",
-                 "set it on all tasks to the same secret, as from: openssl rand -hex 32"};
+                 "MUSTER_RENDEZVOUS_KEY is not set, but parameter servers require the job's key",
+                 "set it on all tasks to the same secret, for example from: openssl rand -hex 32"};
   }
   cluster->key = key;
   return cluster;

@@ -14,7 +14,7 @@ std::string config(const std::string& task) {
   return std::string("{") + kCluster + R"(, "task": )" + task + "}";
 }
 
-TEST(ClusterFrom, KnowsEachTasksPart) {
+TEST(ClusterFrom, FindsTheRoleOfEachTask) {
   struct Row {
     const char* task;
     Role role;
@@ -39,7 +39,7 @@ TEST(ClusterFrom, KnowsEachTasksPart) {
   }
 }
 
-TEST(ClusterFrom, AMasterIsAChiefAndWithoutOneTheFirstWorkerIs) {
+TEST(ClusterFrom, TheMasterOrElseTheFirstWorkerIsTheChief) {
   const auto master = cluster_from(
       R"({"cluster": {"master": ["m:1"], "ps": ["p:3"]}, "task": {"type": "master", "index": 0}})");
   ASSERT_TRUE(master);
@@ -51,16 +51,16 @@ TEST(ClusterFrom, AMasterIsAChiefAndWithoutOneTheFirstWorkerIs) {
   EXPECT_EQ(worker->index, 0);
 }
 
-TEST(ClusterFrom, SaysEverythingThatIsOdd) {
+TEST(ClusterFrom, ListsAllFaults) {
   struct Row {
     std::string config;
     const char* message;
   };
   for (
       const Row& row : {
-          Row{"", "it is no JSON object"},
-          Row{"[1]", "it is no JSON object"},
-          Row{"{", "it is no JSON object"},
+          Row{"", "it is not a JSON object"},
+          Row{"[1]", "it is not a JSON object"},
+          Row{"{", "it is not a JSON object"},
           Row{"{}",
               "cluster is missing; cluster.ps names no parameter server; cluster names no "
               "worker; task is missing; task.index is missing"},
@@ -69,14 +69,14 @@ TEST(ClusterFrom, SaysEverythingThatIsOdd) {
           Row{config(R"({"type": "boss", "index": 0})"),
               "task.type is 'boss', not chief, master, worker or ps"},
           Row{config(R"({"type": "ps", "index": 2})"),
-              "task.index is 2, and cluster.ps has 2 addresses"},
+              "task.index is 2, but cluster.ps has 2 addresses"},
           Row{config(R"({"type": "ps", "index": -1})"), "task.index is -1, not a number from 0"},
           Row{config(R"({"type": 3, "index": 0.5})"),
               "task.type is missing; task.index is 0.5, not a number from 0"},
           Row{R"({"cluster": {"worker": ["w", 7], "ps": "p:1"}, "task": {"type": "ps", "index": 0}})",
               "cluster.worker has \"w\", not host:port; cluster.worker has 7, not host:port; "
               "cluster.ps is not a list of addresses; cluster.ps names no parameter server; "
-              "cluster names no worker; task.index is 0, and cluster.ps has 0 addresses"},
+              "cluster names no worker; task.index is 0, but cluster.ps has 0 addresses"},
           Row{R"({"cluster": {"chief": ["a:1"], "master": ["b:1"], "ps": ["p:70000", "p:1"]},)"
               R"( "task": {"type": "chief", "index": 0}})",
               "cluster.ps has \"p:70000\", not host:port; cluster has more than one chief or "

@@ -12,8 +12,8 @@ using collective::Error;
 using collective::ErrorCode;
 using collective::Status;
 
-// Of one tensor, and of all together: what a server sets aside for a model before its values come
-// is little beside the message that declared it.
+// The limit of one tensor, and of all tensors together. Below it, a server's bookkeeping for a
+// model is small compared to the message that declared the model.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
 
 std::optional<std::string> fault_of(const Tensor& tensor) {
@@ -30,8 +30,8 @@ std::optional<std::string> fault_of(const Tensor& tensor) {
   return std::nullopt;
 }
 
-// Where server `server`'s part begins; the first parts are one element longer where it does not
-// divide evenly.
+// The first element of server `server`'s part. If the elements do not divide evenly, the first
+// parts are one element longer.
 std::uint64_t begin_of(std::uint64_t total, std::uint64_t server, std::uint64_t servers) {
   return total / servers * server + std::min(server, total % servers);
 }
@@ -118,12 +118,12 @@ Result<std::vector<std::size_t>> Catalogue::look_up(std::span<const NamedTensor>
   for (const NamedTensor& one : named) {
     const auto found = places_.find(one.name);
     if (found == places_.end()) {
-      add("no parameter '" + one.name + "' was declared");
+      add("parameter '" + one.name + "' was not declared");
       continue;
     }
     const Tensor& tensor = tensors_[found->second];
     if (!seen.insert(found->second).second) {
-      add("'" + one.name + "' comes twice");
+      add("'" + one.name + "' occurs twice");
     } else if (elements_of(tensor) != one.elements) {
       add("'" + one.name + "' has " + std::to_string(elements_of(tensor)) + " elements (" +
           shape_of(tensor) + "), not " + std::to_string(one.elements));

@@ -13,7 +13,7 @@ std::uint64_t sum(const std::vector<Slice>& slices) {
   return elements;
 }
 
-TEST(Layout, CutsTheLineOfAllTensorsIntoEqualParts) {
+TEST(Layout, DividesAllTensorsIntoEqualParts) {
   const std::vector<Tensor> tensors = {{"a", {2, 3}}, {"b", {}}, {"c", {4}}};  // 6 + 1 + 4
   struct Row {
     std::size_t server;
@@ -35,7 +35,7 @@ TEST(Layout, CutsTheLineOfAllTensorsIntoEqualParts) {
   }
 }
 
-TEST(Layout, NoServerHoldsMoreThanAnElementMoreThanAnother) {
+TEST(Layout, PartsDifferByOneElementAtMost) {
   const std::vector<Tensor> tensors = {{"embedding", {30'000, 128}}, {"w", {999}}, {"b", {7, 11}}};
   const std::uint64_t total = 30'000 * 128 + 999 + 77;
   for (std::size_t servers = 1; servers <= 9; ++servers) {
@@ -50,21 +50,21 @@ TEST(Layout, NoServerHoldsMoreThanAnElementMoreThanAnother) {
   }
 }
 
-TEST(Layout, CutsAPartIntoSlicesThatAreSoonFree) {
+TEST(Layout, DividesAPartIntoShortSlices) {
   const std::vector<Slice> slices = part_of(std::vector<Tensor>{{"w", {kMany}}}, 0, 1);
   ASSERT_EQ(slices.size(), 4U);
   EXPECT_EQ(slices[1], (Slice{0, kSliceElements, kSliceElements}));
   EXPECT_EQ(slices[3], (Slice{0, 3 * kSliceElements, kMany - 3 * kSliceElements}));
 }
 
-TEST(Layout, NamesShapes) {
+TEST(Layout, DescribesShapes) {
   EXPECT_EQ(shape_of({"w", {2, 3}}), "2x3");
   EXPECT_EQ(shape_of({"w", {}}), "scalar");
   EXPECT_EQ(elements_of({"w", {2, 3}}), 6U);
   EXPECT_EQ(elements_of({"w", {}}), 1U);
 }
 
-TEST(Layout, RefusesWhatIsNoModelWithAllItsFaults) {
+TEST(Layout, RejectsAnInvalidModelWithAllItsFaults) {
   EXPECT_EQ(check(std::vector<Tensor>{}).error().message, "the model has no parameters");
   const std::vector<Tensor> odd = {
       {"", {1}}, {"w", {2, 0}}, {"w", {2}}, {"vast", {std::int64_t{1} << 30, 4096}}};

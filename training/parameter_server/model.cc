@@ -19,7 +19,7 @@ using collective::Status;
 Error differ(const std::string& what, const std::string& first, const std::string& later) {
   return {ErrorCode::kMismatch,
           what + " was declared as " + first + " by the first worker, and now as " + later,
-          "all workers of a job have to declare the same model"};
+          "all workers of a job must declare the same model"};
 }
 
 std::string place_of(const Declaration& declaration) {
@@ -52,8 +52,8 @@ Status compare_tensors(const std::vector<Tensor>& first, const std::vector<Tenso
   return {};
 }
 
-// The worker waits until its step is taken, and nothing else may go on meanwhile. Threads cost some
-// tens of microseconds, as much as the step of a slice does; the memory is busy with a few of them.
+// The worker waits until its step is done, and must not be delayed by it. Starting a thread takes
+// some tens of microseconds, as long as the step of a slice, and a few threads saturate the memory.
 std::size_t threads_for(std::uint64_t elements) {
   constexpr std::size_t kMost = 4;
   const std::size_t worthwhile = elements / (4 * kSliceElements) + 1;
@@ -152,7 +152,7 @@ void share(std::size_t parts, std::size_t threads, const std::function<void(std:
       return false;
     }
   };
-  // Where the system refuses a further thread, the threads that there are do all of the work.
+  // If the system refuses another thread, the existing threads do all of the work.
   while (others.size() + 1 < std::min(parts, threads) && start_another()) {
   }
   take();

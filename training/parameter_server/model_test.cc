@@ -24,7 +24,7 @@ std::vector<float> read_all(const Model& model, const Model::Selection& selectio
   return values;
 }
 
-TEST(Model, AppliesAPushToTheTensorsThatItNamesInTheirOrder) {
+TEST(Model, AppliesAPushToItsTensorsInTheirOrder) {
   Model model(declared({{"a", {2}}, {"b", {}}, {"c", {2}}}), {1, 2, 3, 4, 5});
   const auto some = model.select(std::vector<NamedTensor>{{"c", 2}, {"a", 2}});
   ASSERT_TRUE(some);
@@ -36,10 +36,10 @@ TEST(Model, AppliesAPushToTheTensorsThatItNamesInTheirOrder) {
   EXPECT_EQ(model.bytes(), 20U);
 }
 
-TEST(Model, HoldsItsPartOfALargerModelAndNamesElementsAsTheWholeHasThem) {
+TEST(Model, HoldsItsPartAndNamesElementsByTheirIndexInTheWholeModel) {
   Declaration declaration = declared({{"a", {3}}, {"b", {3}}, {"c", {3}}});
   declaration.server = 1;
-  declaration.servers = 2;  // of nine elements the last four
+  declaration.servers = 2;  // this server has the last four of nine elements
   Model model(declaration, {1, 2, 3, 4});
   EXPECT_EQ(model.tensors_here(), 2U);
   const auto all = model.select(std::vector<NamedTensor>{{"a", 3}, {"b", 3}, {"c", 3}});
@@ -49,16 +49,16 @@ TEST(Model, HoldsItsPartOfALargerModelAndNamesElementsAsTheWholeHasThem) {
   EXPECT_EQ(all->name_of(3), "element 2 of 'c'");
 }
 
-TEST(Model, RefusesTensorsThatItDoesNotHaveAllAtOnce) {
+TEST(Model, RejectsAPushWithAllItsFaults) {
   const Model model(declared({{"w", {2, 3}}, {"b", {3}}}), std::vector<float>(9));
   const auto selection =
       model.select(std::vector<NamedTensor>{{"v", 1}, {"w", 5}, {"b", 3}, {"b", 3}});
   ASSERT_FALSE(selection);
   EXPECT_EQ(selection.error().message,
-            "no parameter 'v' was declared; 'w' has 6 elements (2x3), not 5; 'b' comes twice");
+            "parameter 'v' was not declared; 'w' has 6 elements (2x3), not 5; 'b' occurs twice");
 }
 
-TEST(Model, ComparesDeclarationsAndNamesWhatBothSay) {
+TEST(Model, ComparesDeclarationsAndShowsBothValues) {
   const Declaration first = declared({{"w", {2, 3}}, {"b", {3}}});
   EXPECT_TRUE(compare(first, first));
   Declaration of_three = first;
@@ -111,7 +111,7 @@ TEST(Model, LosesNoPushOfManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // Whole numbers: the sum is exact in whatever order.
+  // Whole numbers, whose sum is exact in any order.
   EXPECT_EQ(read_all(model, *all), std::vector<float>(kElements, kThreads * kPushes));
   EXPECT_EQ(model.pushes(), static_cast<std::uint64_t>(kThreads) * kPushes);
 }
@@ -129,7 +129,7 @@ TEST(Share, DoesEachPartOnce) {
   }
 }
 
-TEST(Share, HasAsManyThreadsAtWorkAsItMay) {
+TEST(Share, UsesAsManyThreadsAsAllowed) {
   constexpr std::size_t kThreads = 3;
   std::latch all_at_work(kThreads);
   share(kThreads, kThreads, [&](std::size_t) { all_at_work.arrive_and_wait(); });

@@ -23,10 +23,10 @@ class Faults {
     if (!right) text_ += (text_.empty() ? "" : "; ") + fault;
   }
 
-  // NaN is no share either.
+  // Rejects NaN as well.
   void unless_share(const char* name, double value) {
     unless(value >= 0 && value < 1,
-           std::string(name) + " is " + number(value) + ", not from 0 up to, but without, 1");
+           std::string(name) + " is " + number(value) + ", not at least 0 and below 1");
   }
 
   void unless_positive(const char* name, double value) {
@@ -47,7 +47,7 @@ Status faults_of(const Sgd& sgd) {
   Faults faults;
   faults.unless_positive("the learning rate", sgd.learning_rate);
   faults.unless_share("the momentum", sgd.momentum);
-  faults.unless(!sgd.nesterov || sgd.momentum != 0, "Nesterov's step needs a momentum above 0");
+  faults.unless(!sgd.nesterov || sgd.momentum != 0, "Nesterov's step requires a momentum above 0");
   return faults.status();
 }
 

@@ -47,7 +47,7 @@ using collective::ErrorCode;
 using collective::Result;
 using collective::Status;
 
-// Not from 1, so that a session of a server that was started anew is not taken for one of before.
+// A random start, so that a session of a restarted server is not confused with an earlier session.
 std::uint64_t any_number() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) + device();
@@ -61,11 +61,11 @@ Error ended() {
 Error too_many(int worker) {
   return {ErrorCode::kBadArgument,
           "worker " + std::to_string(worker) + " has too many calls that wait",
-          "a call that is given up waits on until the worker leaves"};
+          "an abandoned call keeps waiting until the worker leaves"};
 }
 
 Error stopping() {
-  return {ErrorCode::kPeerLost, "the parameter server is being stopped"};
+  return {ErrorCode::kPeerLost, "the parameter server is stopping"};
 }
 
 }  // namespace
@@ -115,10 +115,10 @@ Result<Roster::Turn> Roster::begin_turn(std::uint64_t session) {
   const auto member = members_.find(session);
   if (member == members_.end()) return ended();
   if (std::exchange(member->second.brings_values, true)) {
-    return Error{ErrorCode::kBadArgument,
-                 "worker " + std::to_string(member->second.worker) +
-                     " brings values in another call already",
-                 "one push ends before the next begins"};
+    return Error{
+        ErrorCode::kBadArgument,
+        "worker " + std::to_string(member->second.worker) + " already sends values in another call",
+        "finish one push before the next begins"};
   }
   return Turn(*this, session, member->second.worker);
 }
@@ -136,8 +136,8 @@ Status Roster::admit(std::uint64_t session, std::uint64_t step) {
   const int worker = member->second.worker;
   const std::uint64_t clock = clocks_.present().at(worker);
   if (clock != step) {
-    return Error{ErrorCode::kMismatch, "worker " + std::to_string(worker) + " speaks of step " +
-                                           std::to_string(step) + ", and is in step " +
+    return Error{ErrorCode::kMismatch, "worker " + std::to_string(worker) + " sent step " +
+                                           std::to_string(step) + ", but is in step " +
                                            std::to_string(clock)};
   }
   return wait(lock, session, [worker](const Clocks& clocks) { return clocks.may_proceed(worker); });
@@ -158,7 +158,7 @@ Status Roster::wait(std::unique_lock<std::mutex>& lock, std::uint64_t session,
     if (member->second.waiting == kMostWaiting) return too_many(member->second.worker);
     ++member->second.waiting;
     changed_.wait(lock);
-    // It may be gone by now, with its count.
+    // The member may have left in the meantime, with its count.
     const auto still = members_.find(session);
     if (still != members_.end()) --still->second.waiting;
   }
@@ -190,7 +190,7 @@ bool Roster::wait_for_end() {
 void Roster::stop() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(stopped_, true)) return;
-  // The dismissed go soon: that is not what is meant by all having gone.
+  // Dismissed workers leave soon, which does not count as all workers having left.
   stopped_early_ = !all_have_gone();
   for (auto& [session, member] : members_) member.dismiss();
   changed_.notify_all();

@@ -76,7 +76,7 @@ class Roster {
     std::uint64_t clock;  // the step that the worker begins in
   };
 
-  /// Exists while a call of the worker brings values. A push is one step of the worker's clock, and
+  /// Exists while a call of the worker sends values. A push is one step of the worker's clock, and
   /// its memory is allocated before the values arrive. The roster outlives it.
   class Turn {
    public:
@@ -117,7 +117,7 @@ class Roster {
   void lose(std::uint64_t session);
 
   /// Errors: kPeerLost if the session has ended; kBadArgument while another call of the worker
-  /// brings values.
+  /// sends values.
   collective::Result<Turn> begin_turn(std::uint64_t session);
 
   /// Waits until the worker may pull or push in its step `step`.

@@ -37,7 +37,7 @@ TEST(Clocks, AWorkerWaitsWhileItIsMoreThanTheBoundAhead) {
   }
 }
 
-TEST(Clocks, TheSlowestLetsAllOthersGoOn) {
+TEST(Clocks, TheSlowestWorkerReleasesAllOthers) {
   Clocks clocks = with_workers(0, 3);
   clocks.advance(0);
   clocks.advance(1);
@@ -47,7 +47,7 @@ TEST(Clocks, TheSlowestLetsAllOthersGoOn) {
   EXPECT_TRUE(clocks.may_proceed(1));
 }
 
-TEST(Clocks, WhoIsGoneHoldsNobodyUp) {
+TEST(Clocks, AWorkerThatHasLeftDelaysNoOther) {
   Clocks clocks = with_workers(1, 3);
   advance(clocks, 0, 5);
   advance(clocks, 1, 4);
@@ -57,7 +57,7 @@ TEST(Clocks, WhoIsGoneHoldsNobodyUp) {
   EXPECT_FALSE(clocks.may_proceed(2));
 }
 
-TEST(Clocks, WhoComesLateBeginsWithTheSlowest) {
+TEST(Clocks, ALateWorkerBeginsAtTheStepOfTheSlowest) {
   Clocks clocks(0, 0);
   EXPECT_EQ(clocks.join(0), 0U);
   EXPECT_EQ(clocks.join(1), 0U);
@@ -66,7 +66,7 @@ TEST(Clocks, WhoComesLateBeginsWithTheSlowest) {
   EXPECT_EQ(clocks.join(2), 5U);
 }
 
-TEST(Clocks, WhoComesWhenAllAreGoneGoesOnWhereTheyWere) {
+TEST(Clocks, AWorkerThatJoinsAfterAllHaveLeftContinuesAtTheirStep) {
   Clocks clocks(0, 0);
   clocks.join(0);
   advance(clocks, 0, 7);
@@ -74,12 +74,12 @@ TEST(Clocks, WhoComesWhenAllAreGoneGoesOnWhereTheyWere) {
   EXPECT_EQ(clocks.join(1), 7U);
 }
 
-TEST(Clocks, NobodyBeginsBeforeAllWhoAreExpectedHaveCome) {
+TEST(Clocks, NoWorkerBeginsBeforeAllExpectedWorkersHaveJoined) {
   Clocks clocks(kUnlimited, 2);
   clocks.join(0);
   EXPECT_FALSE(clocks.is_complete());
   EXPECT_FALSE(clocks.may_proceed(0));
-  // The same worker once more is no other.
+  // The same worker does not count twice.
   clocks.leave(0);
   clocks.join(0);
   EXPECT_FALSE(clocks.may_proceed(0));
@@ -95,7 +95,7 @@ namespace {
 using collective::ErrorCode;
 using collective::Status;
 
-// Returns once the worker waits in a call; who is to wait and does not makes the test time out.
+// Returns once the worker waits in a call. If it never waits, the test times out.
 void until_it_waits(const Roster& roster, int worker) {
   while (true) {
     for (const WorkerStatus& one : roster.workers()) {
@@ -135,7 +135,7 @@ TEST_F(RosterTest, AFastWorkerWaitsUntilTheSlowestHasCaughtUp) {
   EXPECT_TRUE(fast.get());
 }
 
-TEST_F(RosterTest, AWorkerThatLeavesLetsTheOthersGoOn) {
+TEST_F(RosterTest, AWorkerThatLeavesReleasesTheOthers) {
   start(0, 2);
   roster_->advance(sessions_[0]);
   std::future<Status> fast = admit(*roster_, sessions_[0], 1);
@@ -145,7 +145,7 @@ TEST_F(RosterTest, AWorkerThatLeavesLetsTheOthersGoOn) {
   EXPECT_EQ(roster_->departures().left, 1U);
 }
 
-TEST_F(RosterTest, AWorkerThatIsLostWhileItWaitsIsTold) {
+TEST_F(RosterTest, AWorkerThatIsLostWhileItWaitsGetsAnError) {
   start(0, 2);
   roster_->advance(sessions_[0]);
   std::future<Status> fast = admit(*roster_, sessions_[0], 1);
@@ -155,36 +155,36 @@ TEST_F(RosterTest, AWorkerThatIsLostWhileItWaitsIsTold) {
   EXPECT_EQ(roster_->departures().lost, 1U);
 }
 
-TEST_F(RosterTest, TheSecondOfANumberTakesTheFirstsPlace) {
+TEST_F(RosterTest, ASecondWorkerOfANumberReplacesTheFirst) {
   start({}, 1);
   const Roster::Membership second = roster_->join(0, [] {});
   EXPECT_EQ(dismissed_, 1);
   EXPECT_EQ(roster_->admit(sessions_[0], 0).error().code, ErrorCode::kPeerLost);
   EXPECT_TRUE(roster_->admit(second.session, second.clock));
-  // What the first's connection says when it ends is not about the second.
+  // The end of the first worker's connection does not affect the second worker.
   roster_->lose(sessions_[0]);
   EXPECT_EQ(roster_->workers().size(), 1U);
   EXPECT_EQ(roster_->departures().lost, 1U);
 }
 
-TEST_F(RosterTest, RefusesAStepThatTheWorkerIsNotIn) {
+TEST_F(RosterTest, RejectsAStepThatIsNotTheWorkers) {
   start({}, 1);
   roster_->advance(sessions_[0]);
   const Status again = roster_->admit(sessions_[0], 0);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kMismatch);
-  EXPECT_EQ(again.error().message, "worker 0 speaks of step 0, and is in step 1");
+  EXPECT_EQ(again.error().message, "worker 0 sent step 0, but is in step 1");
 }
 
-TEST_F(RosterTest, AWorkerBringsValuesInOneCallAtATime) {
+TEST_F(RosterTest, AWorkerSendsValuesInOneCallAtATime) {
   start({}, 2);
   {
     const auto turn = roster_->begin_turn(sessions_[1]);
     ASSERT_TRUE(turn);
     EXPECT_EQ(turn->worker(), 1);
-    EXPECT_TRUE(roster_->begin_turn(sessions_[0])) << "each for itself";
+    EXPECT_TRUE(roster_->begin_turn(sessions_[0])) << "each worker may send";
     EXPECT_EQ(roster_->begin_turn(sessions_[1]).error().message,
-              "worker 1 brings values in another call already");
+              "worker 1 already sends values in another call");
   }
   const auto next = roster_->begin_turn(sessions_[1]);
   EXPECT_TRUE(next);
@@ -192,7 +192,7 @@ TEST_F(RosterTest, AWorkerBringsValuesInOneCallAtATime) {
   EXPECT_EQ(roster_->begin_turn(sessions_[1]).error().code, ErrorCode::kPeerLost);
 }
 
-TEST_F(RosterTest, AWorkerHasNoMoreThanSomeCallsThatWait) {
+TEST_F(RosterTest, LimitsTheWaitingCallsOfAWorker) {
   start(0, 2);
   roster_->advance(sessions_[0]);
   std::vector<std::future<Status>> waiting;
@@ -214,22 +214,22 @@ TEST_F(RosterTest, AWorkerHasNoMoreThanSomeCallsThatWait) {
   EXPECT_EQ(refused, 1);
 }
 
-TEST_F(RosterTest, StoppingDismissesEveryoneAndEndsEveryWait) {
+TEST_F(RosterTest, StoppingDismissesAllWorkersAndEndsEveryWait) {
   start(0, 2);
   roster_->advance(sessions_[0]);
   std::future<Status> fast = admit(*roster_, sessions_[0], 1);
   until_it_waits(*roster_, 0);
   roster_->stop();
-  EXPECT_EQ(fast.get().error().message, "the parameter server is being stopped");
+  EXPECT_EQ(fast.get().error().message, "the parameter server is stopping");
   EXPECT_EQ(dismissed_, 2);
   EXPECT_FALSE(roster_->wait_for_end());
 }
 
-TEST_F(RosterTest, EndsWhenAllWhoWereExpectedHaveBeenThereAndGone) {
+TEST_F(RosterTest, EndsWhenAllExpectedWorkersHaveJoinedAndLeft) {
   Roster expecting({}, 2);
   std::future<bool> end = std::async(std::launch::async, [&] { return expecting.wait_for_end(); });
   expecting.leave(expecting.join(0, [] {}).session);
-  // One of two: the other may still come.
+  // One of two workers has left; the other may still join.
   expecting.lose(expecting.join(1, [] {}).session);
   EXPECT_TRUE(end.get());
 }

@@ -37,7 +37,7 @@ void SliceOptimizer::take(const Sgd& sgd, std::span<float> values,
 
 void SliceOptimizer::take(const Adam& adam, std::span<float> values,
                           std::span<const float> gradient) {
-  // Both means begin at 0; dividing by these takes that pull towards 0 out again.
+  // Both means start at 0, which biases them towards 0. Dividing by these shares corrects the bias.
   const auto steps = static_cast<double>(steps_);
   const double first_share = 1 - std::pow(adam.beta1, steps);
   const double second_share = 1 - std::pow(adam.beta2, steps);

@@ -1,5 +1,5 @@
-// What an optimizer remembers of one slice, and the step that it takes there. Pure arithmetic, in
-// float32, as the frameworks do it.
+// The state of an optimizer for one slice, and its step there. Pure arithmetic, in float32, as in
+// the frameworks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace muster::parameter_server {
 
 class SliceOptimizer {
  public:
-  /// For `count` elements, with nothing to remember yet. The optimizer has passed check().
+  /// For `count` elements, with an empty state. The optimizer has passed check().
   SliceOptimizer(const Optimizer& optimizer, std::size_t count);
 
   /// One step of `values` against `gradient`; both have `count` elements.
@@ -25,7 +25,7 @@ class SliceOptimizer {
 
   Optimizer optimizer_;
   std::uint64_t steps_ = 0;
-  std::vector<float> first_;   // velocity, or Adam's mean of gradients; empty where none is needed
+  std::vector<float> first_;   // velocity, or Adam's mean of gradients; empty if not needed
   std::vector<float> second_;  // Adam's mean of squares
 };
 

@@ -28,7 +28,7 @@ Error naming(const std::string& tensor, const Error& error) {
   return named;
 }
 
-// Waits for all of them, also after one has failed: they write into the tensors.
+// Waits for all operations, even after one has failed, since they write into the tensors.
 Status wait_for_all(Session& session, const std::vector<NamedTensor>& sent,
                     const std::vector<Ticket>& tickets) {
   Status outcome;
@@ -48,7 +48,7 @@ Status broadcast_parameters(Session& session, torch::nn::Module& model, int root
       !agreed) {
     return agreed;
   }
-  std::vector<NamedTensor> sent;  // as they travel: in row-major order, on the processor
+  std::vector<NamedTensor> sent;  // as sent: in row-major order, in host memory
   std::vector<torch::Tensor> targets;
   std::vector<Ticket> tickets;
   Status outcome;

@@ -17,8 +17,8 @@ torch::Tensor tensor_over(const FlatMemory& memory, std::int64_t elements, torch
   return torch::from_blob(memory.data(), {elements}, torch::TensorOptions().dtype(type));
 }
 
-// As the parameter lies in memory: the optimizer then walks both in one pass, and the autograd
-// engine adds to it in place.
+// A view with the parameter's memory layout, so that the optimizer walks both in one pass, and the
+// autograd engine adds in place.
 torch::Tensor view_like(const torch::Tensor& parameter, const torch::Tensor& flat,
                         std::int64_t begin) {
   if (parameter.is_non_overlapping_and_dense()) {

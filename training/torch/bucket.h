@@ -1,6 +1,6 @@
-// The gradients of several parameters as one flat piece of memory, and their way through one
-// all_reduce. Behind the gradients lies a mark for each, 1 where this rank has a gradient: reduced
-// with them, it says whether any rank has.
+// The gradients of several parameters in one flat piece of memory, which one all_reduce reduces.
+// After the gradients there is a mark for each, 1 if this rank has the gradient. The marks are
+// reduced as well, and then show whether any rank has the gradient.
 //
 //   gradient 0 | gradient 1 | ... | mark 0 | mark 1 | ...
 #pragma once
@@ -23,29 +23,30 @@ namespace muster::training {
 
 class Bucket {
  public:
-  /// `parameters` are all of one float type on the processor. `name` is that of its operations.
+  /// `parameters` are of one float type, in host memory. `name` is the name of the bucket's
+  /// operations.
   Bucket(collective::Session& session, std::string name, std::vector<NamedTensor> parameters,
          Compression compression);
 
-  /// Gives its memory up where an operation is still under way on it. Gradients that lie in it
-  /// become undefined.
+  /// Abandons its memory if an operation on it is pending. Gradients in that memory become
+  /// undefined.
   ~Bucket();
   Bucket(const Bucket&) = delete;
   Bucket& operator=(const Bucket&) = delete;
 
   std::size_t size() const { return slots_.size(); }
 
-  /// Brings the gradient of a parameter to its place, where it is not there already.
+  /// Moves the gradient of a parameter into the bucket, unless it is already there.
   void adopt(std::size_t slot);
 
-  /// Hands the bucket over: adopts what is there, and puts zeros where there is no gradient.
+  /// Hands the bucket over: adopts all existing gradients, and writes zeros for missing ones.
   collective::Status launch(collective::Session& session, const collective::Reduction& reduction);
 
-  /// Between a launch that went well and finish().
+  /// Whether a successful launch() has not been followed by finish().
   bool is_under_way() const { return ticket_.has_value(); }
 
-  /// Waits, and gives every parameter its reduced gradient, or none where no rank has one. Only
-  /// where it is under way.
+  /// Waits, and gives every parameter its reduced gradient, or no gradient if no rank has one.
+  /// Requires is_under_way().
   collective::Status finish(collective::Session& session);
 
  private:
@@ -68,8 +69,8 @@ class Bucket {
   std::optional<collective::Ticket> ticket_;
 };
 
-// Tells when the gradient of a parameter has been computed: a hook behind the node of the autograd
-// graph that adds to grad().
+// Reports when the gradient of a parameter has been computed, by a hook after the node of the
+// autograd graph that adds to grad().
 
 class ReadyHooks {
  public:
@@ -84,7 +85,7 @@ class ReadyHooks {
 
  private:
   struct Hook {
-    std::shared_ptr<torch::autograd::Node> node;  // the parameter itself holds it only weakly
+    std::shared_ptr<torch::autograd::Node> node;  // the parameter has only a weak reference
     std::uintptr_t key;
   };
 

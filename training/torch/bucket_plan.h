@@ -1,6 +1,6 @@
-// Which gradients travel together. Gradients become ready one after the other during the backward
-// pass; those that are ready at about the same time share a bucket, which is reduced as one flat
-// piece as soon as its last gradient is there.
+// Determines which gradients share a bucket. Gradients become ready one after the other during the
+// backward pass. Gradients that become ready at about the same time share a bucket, which is
+// reduced as one flat piece as soon as its last gradient is ready.
 //
 // Pure.
 #pragma once
@@ -14,31 +14,31 @@
 
 namespace muster::training {
 
-/// What a plan has to know of a gradient.
+/// The properties of a gradient that a plan depends on.
 struct GradientShape {
   std::uint64_t elements;
   collective::DataType type;
 };
 
-/// The gradients of a bucket, all of one type, by their place in the list that was planned for, in
-/// the order in which they lie in the bucket.
+/// The gradients of a bucket, all of one type, as indices in the planned list, in the order in
+/// which they are stored in the bucket.
 using BucketPlan = std::vector<std::uint32_t>;
 
-/// Fills buckets in the order given until one would exceed `bucket_bytes`; a larger gradient has
-/// one for itself. The bucket whose first gradient comes first is the first.
+/// Fills buckets in the given order until one would exceed `bucket_bytes`; a larger gradient has a
+/// bucket of its own. Buckets are in the order of their first gradients.
 ///
-/// `order` has every place in `gradients` once.
+/// `order` has every index of `gradients` once.
 std::vector<BucketPlan> plan_buckets(const std::vector<GradientShape>& gradients,
                                      const std::vector<std::uint32_t>& order,
                                      std::uint64_t bucket_bytes);
 
-/// `ready` completed: what never became ready goes last, as it stood in `before`, which has every
-/// place once.
+/// Completes `ready`: indices that are missing in it follow in the order of `before`, which has
+/// every index once.
 std::vector<std::uint32_t> completed_order(const std::vector<std::uint32_t>& ready,
                                            const std::vector<std::uint32_t>& before);
 
-// Memory for flat gradients: of the session's shared arena, where ranks of one host reduce each
-// other's gradients without copying them, and of this process where the arena has no more.
+// Memory for flat gradients: from the session's shared arena, in which ranks of one host reduce
+// gradients without copying them, or ordinary memory of this process if the arena is full.
 
 class FlatMemory {
  public:
@@ -50,7 +50,7 @@ class FlatMemory {
 
   void* data() const { return data_; }
 
-  /// Gives the memory up while operations on it are under way: the session keeps its arena until it
+  /// Abandons the memory if operations on it are pending: the session keeps its arena until it
   /// ends, and memory of the process stays allocated.
   void abandon() { abandoned_ = true; }
 

@@ -31,16 +31,16 @@ TEST(BucketPlan, NeverMixesTypes) {
             (std::vector<BucketPlan>{{0, 2}, {1, 3}}));
 }
 
-TEST(BucketPlan, TakesGradientsWithoutElements) {
+TEST(BucketPlan, AcceptsGradientsWithoutElements) {
   EXPECT_EQ(plan_buckets({{0, DataType::kFloat32}}, {0}, 1), (std::vector<BucketPlan>{{0}}));
 }
 
-TEST(CompletedOrder, PutsWhatNeverBecameReadyLastAndKeepsItsOrder) {
+TEST(CompletedOrder, AppendsMissingIndicesInTheirFormerOrder) {
   EXPECT_EQ(completed_order({2, 0}, {4, 3, 2, 1, 0}), (Order{2, 0, 4, 3, 1}));
   EXPECT_EQ(completed_order({}, {1, 0}), (Order{1, 0}));
 }
 
-TEST(CompletedOrder, TakesEachOnceAndNothingThatIsNotThere) {
+TEST(CompletedOrder, IgnoresDuplicatesAndUnknownIndices) {
   EXPECT_EQ(completed_order({1, 1, 7}, {0, 1}), (Order{1, 0}));
 }
 

@@ -38,8 +38,8 @@ std::optional<Progress> progress_of(const std::string& line) {
   return progress;
 }
 
-// progress, optimizer, then a line for each tensor, whose bytes follow each other in that order;
-// behind them those of the optimizer.
+// The lines of a checkpoint: progress, optimizer, then one for each tensor. The bytes of the
+// tensors follow in the same order, and after them the state of the optimizer.
 std::vector<std::string> lines_of(const Progress& progress,
                                   const torch::optim::Optimizer& optimizer,
                                   const std::vector<NamedTensor>& tensors) {
@@ -67,7 +67,7 @@ std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t i
   return index < lines.size() ? "'" + lines[index] + "'" : "nothing";
 }
 
-// The first line is the progress, in which they may differ.
+// Compares all lines except the first, which is the progress.
 Status check_same(const std::string& path, const std::vector<std::string>& there,
                   const std::vector<std::string>& here) {
   std::string differences;
@@ -83,7 +83,7 @@ Status check_same(const std::string& path, const std::vector<std::string>& there
   if (count > kShownDifferences) {
     differences += ", and " + std::to_string(count - kShownDifferences) + " more";
   }
-  return Error{ErrorCode::kMismatch, path + " is of another training: it has " + differences,
+  return Error{ErrorCode::kMismatch, path + " belongs to another training: it has " + differences,
                "train the same model with the same optimizer, or choose another folder"};
 }
 
@@ -99,9 +99,9 @@ Status load(const std::string& path, const CheckpointContent& content, torch::nn
     if (named.tensor.defined()) begin += named.tensor.nbytes();
   }
   if (begin > content.bytes.size()) {
-    return Error{ErrorCode::kBadArgument, path + " holds fewer bytes than its tensors have"};
+    return Error{ErrorCode::kBadArgument, path + " has fewer bytes than its tensors"};
   }
-  // First what can fail.
+  // The step that can fail comes first.
   if (Status restored = restore(optimizer, content.bytes.substr(begin)); !restored) return restored;
   begin = 0;
   for (const NamedTensor& named : tensors) {
@@ -114,7 +114,7 @@ Status load(const std::string& path, const CheckpointContent& content, torch::nn
   return {};
 }
 
-// On rank 0.
+// Called on rank 0.
 Result<std::optional<Progress>> read(const std::string& folder, torch::nn::Module& model,
                                      torch::optim::Optimizer& optimizer) {
   const Result<std::optional<CheckpointContent>> content = read_checkpoint(folder);
@@ -124,7 +124,7 @@ Result<std::optional<Progress>> read(const std::string& folder, torch::nn::Modul
   const std::vector<std::string>& lines = (*content)->lines;
   const std::optional<Progress> progress =
       lines.empty() ? std::nullopt : progress_of(lines.front());
-  if (!progress) return Error{ErrorCode::kBadArgument, path + " does not say how far it is"};
+  if (!progress) return Error{ErrorCode::kBadArgument, path + " has no valid progress"};
   if (Status loaded = load(path, **content, model, optimizer); !loaded) return loaded.error();
   return progress;
 }

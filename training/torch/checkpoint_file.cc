@@ -55,7 +55,7 @@ Error cannot(const std::string& what, const std::string& path) {
 }
 
 Error refused(const std::string& path, const std::string& why) {
-  return {ErrorCode::kBadArgument, path + " " + why, "move it away to begin anew"};
+  return {ErrorCode::kBadArgument, path + " " + why, "move it away to start from the beginning"};
 }
 
 template <typename T>
@@ -94,8 +94,8 @@ bool write_all(int descriptor, std::string_view bytes) {
 
 Result<std::string> read_all(int descriptor, const std::string& path) {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return cannot("look at", path);
-  if (!S_ISREG(status.st_mode)) return refused(path, "is no file");
+  if (::fstat(descriptor, &status) != 0) return cannot("examine", path);
+  if (!S_ISREG(status.st_mode)) return refused(path, "is not a regular file");
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t got = 0;
   while (got < bytes.size()) {
@@ -109,7 +109,7 @@ Result<std::string> read_all(int descriptor, const std::string& path) {
   return bytes;
 }
 
-// A rename is kept by the folder, which has to reach the disk too.
+// The folder records a rename, so it must be flushed to disk, too.
 Status sync_folder(const std::string& folder) {
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.get() < 0 || ::fsync(opened.get()) != 0) return cannot("write", folder);
@@ -126,29 +126,29 @@ Status make_folder(const std::string& folder) {
 }
 
 Result<CheckpointContent> parse(const std::string& path, const std::string& file) {
-  if (!file.starts_with(kMagic)) return refused(path, "is no checkpoint of Muster");
+  if (!file.starts_with(kMagic)) return refused(path, "is not a Muster checkpoint");
   if (file.size() < kHeadBytes) {
-    return refused(path, "is cut off after " + std::to_string(file.size()) + " bytes");
+    return refused(path, "is truncated after " + std::to_string(file.size()) + " bytes");
   }
   const auto version = number_at<std::uint32_t>(file, 8);
   if (version != kVersion) {
     return refused(path, "is a checkpoint of version " + std::to_string(version) +
-                             ", and this program reads version " + std::to_string(kVersion));
+                             ", but this program reads version " + std::to_string(kVersion));
   }
   const std::uint64_t lines = number_at<std::uint32_t>(file, 12);
   const auto bytes = number_at<std::uint64_t>(file, 16);
   const std::uint64_t rest = file.size() - kHeadBytes;
   if (lines > rest || bytes != rest - lines) {
-    return refused(path, "has " + std::to_string(rest) +
-                             " bytes behind its head, which announces " + std::to_string(lines) +
-                             " and " + std::to_string(bytes) + ": it is cut off or damaged");
+    return refused(path, "has " + std::to_string(rest) + " bytes after its head, which announces " +
+                             std::to_string(lines) + " and " + std::to_string(bytes) +
+                             ": it is truncated or damaged");
   }
   const std::string_view whole(file);
   const std::string_view text = whole.substr(kHeadBytes, lines);
   const std::string_view content = whole.substr(kHeadBytes + lines);
   const Digest digest = digest_of(whole.substr(0, kDigestAt), text, content);
   if (whole.substr(kDigestAt, kDigestBytes) != std::string_view(digest.data(), digest.size())) {
-    return refused(path, "is damaged: its checksum is another");
+    return refused(path, "is damaged: its checksum does not match");
   }
   return CheckpointContent{split_lines(text), std::string(content)};
 }
@@ -172,7 +172,7 @@ Status write_checkpoint(const std::string& folder, const CheckpointContent& cont
   const std::string path = checkpoint_path(folder);
   const std::string draft = path + ".new";
   {
-    // Of a job that was killed while it wrote.
+    // The draft of a job that was killed while it wrote.
     ::unlink(draft.c_str());
     const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0) return cannot("make", draft);
@@ -184,7 +184,7 @@ Status write_checkpoint(const std::string& folder, const CheckpointContent& cont
       return error;
     }
   }
-  if (::rename(draft.c_str(), path.c_str()) != 0) return cannot("put in place", path);
+  if (::rename(draft.c_str(), path.c_str()) != 0) return cannot("replace", path);
   return sync_folder(folder);
 }
 

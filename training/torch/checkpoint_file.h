@@ -1,9 +1,10 @@
-// The file of a checkpoint: a head, lines of text that say what follows, and the bytes themselves.
+// The file of a checkpoint: a head, lines of text that describe the content, and the content as
+// bytes.
 //
 //   MUSTERCK | version, 4 bytes | length of the lines, 4 | length of the bytes, 8
 //            | SHA-256 of everything else, 32 | lines | bytes
 //
-// Numbers are little-endian. Knows nothing of models.
+// Numbers are little-endian. Independent of models.
 #pragma once
 
 #include <optional>
@@ -24,14 +25,13 @@ struct CheckpointContent {
 /// FOLDER/checkpoint.
 std::string checkpoint_path(const std::string& folder);
 
-/// Puts a checkpoint in the place of the one that is there, at one moment: the file is whole on the
-/// disk before it gets its name.
+/// Replaces the checkpoint atomically: the new file is completely on disk before it gets the name.
 collective::Status write_checkpoint(const std::string& folder, const CheckpointContent& content);
 
-/// Nothing where there is no such file.
+/// Returns nullopt if the file does not exist.
 ///
-/// Errors: kBadArgument where it is no checkpoint, of a version to come, cut off, longer than it
-/// says, or damaged; kSystem where it cannot be read.
+/// Errors: kBadArgument if it is not a checkpoint, has a newer version, is truncated, is longer
+/// than its head announces, or is damaged; kSystem if it cannot be read.
 collective::Result<std::optional<CheckpointContent>> read_checkpoint(const std::string& folder);
 
 }  // namespace muster::training

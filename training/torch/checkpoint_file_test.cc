@@ -26,7 +26,7 @@ class CheckpointFile : public ::testing::Test {
 
   void put(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
 
-  // Without the path; empty if the file is taken.
+  // The message without the path; empty if the file is accepted.
   std::string fault() const {
     const auto read = read_checkpoint(folder_.path());
     return read ? "" : read.error().message.substr(path().size() + 1);
@@ -42,13 +42,13 @@ TEST_F(CheckpointFile, ReadsWhatWasWritten) {
   EXPECT_EQ(**read, kContent);
 }
 
-TEST_F(CheckpointFile, IsNothingWhereThereIsNone) {
+TEST_F(CheckpointFile, IsNulloptIfTheFileDoesNotExist) {
   const auto read = read_checkpoint(folder_.path() + "/nowhere");
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->has_value());
 }
 
-TEST_F(CheckpointFile, IsTheOwnersAlone) {
+TEST_F(CheckpointFile, IsReadableByItsOwnerOnly) {
   const std::string folder = folder_.path() + "/new";
   ASSERT_TRUE(write_checkpoint(folder, kContent));
   struct stat status{};
@@ -58,17 +58,17 @@ TEST_F(CheckpointFile, IsTheOwnersAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
-TEST_F(CheckpointFile, IsReplacedAtOneMomentAndLeavesNoDraft) {
+TEST_F(CheckpointFile, IsReplacedAtomicallyAndLeavesNoDraft) {
   ASSERT_TRUE(write_checkpoint(folder_.path(), {{"old"}, "old"}));
-  // Of a job that was killed while it wrote.
+  // The draft of a job that was killed while it wrote.
   std::ofstream(path() + ".new") << "half";
   ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
   EXPECT_EQ(**read_checkpoint(folder_.path()), kContent);
   EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
 }
 
-// A name that cannot be taken: the checkpoint from before stays.
-TEST_F(CheckpointFile, StaysWhereANewOneCannotBeWritten) {
+// The name of the draft cannot be used: the previous checkpoint stays.
+TEST_F(CheckpointFile, StaysIfANewOneCannotBeWritten) {
   ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
   std::filesystem::create_directories(path() + ".new/in the way");
   const auto written = write_checkpoint(folder_.path(), {{"new"}, "new"});
@@ -78,7 +78,7 @@ TEST_F(CheckpointFile, StaysWhereANewOneCannotBeWritten) {
   EXPECT_EQ(**read_checkpoint(folder_.path()), kContent);
 }
 
-TEST_F(CheckpointFile, IsRefusedCutOffAnywhere) {
+TEST_F(CheckpointFile, IsRejectedIfTruncatedAnywhere) {
   ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
   const std::string whole = bytes();
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -91,7 +91,7 @@ TEST_F(CheckpointFile, IsRefusedCutOffAnywhere) {
   EXPECT_EQ(fault(), "");
 }
 
-TEST_F(CheckpointFile, IsRefusedWithAnyByteChanged) {
+TEST_F(CheckpointFile, IsRejectedIfAnyByteIsChanged) {
   ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
   const std::string whole = bytes();
   for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -102,19 +102,19 @@ TEST_F(CheckpointFile, IsRefusedWithAnyByteChanged) {
   }
 }
 
-TEST_F(CheckpointFile, SaysWhatIsWrong) {
+TEST_F(CheckpointFile, NamesTheFault) {
   put("PK\3\4 a zip");
-  EXPECT_EQ(fault(), "is no checkpoint of Muster");
+  EXPECT_EQ(fault(), "is not a Muster checkpoint");
   put("MUSTERCK");
-  EXPECT_EQ(fault(), "is cut off after 8 bytes");
+  EXPECT_EQ(fault(), "is truncated after 8 bytes");
   ASSERT_TRUE(write_checkpoint(folder_.path(), kContent));
   std::string other = bytes();
   other[8] = 2;
   put(other);
-  EXPECT_EQ(fault(), "is a checkpoint of version 2, and this program reads version 1");
+  EXPECT_EQ(fault(), "is a checkpoint of version 2, but this program reads version 1");
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
-  EXPECT_EQ(fault(), "is no file");
+  EXPECT_EQ(fault(), "is not a regular file");
 }
 
 }  // namespace

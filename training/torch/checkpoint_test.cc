@@ -17,7 +17,7 @@ using collective::Session;
 using collective::Status;
 using torch::Tensor;
 
-// With a buffer, an integer one too, and a parameter that is never trained.
+// Has buffers, one of them an integer, and a parameter that is never trained.
 struct ModelImpl : torch::nn::Module {
   explicit ModelImpl(std::int64_t outputs = 3) {
     first = register_module("first", torch::nn::Linear(4, 5));
@@ -73,16 +73,16 @@ bool equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 class State : public ::testing::TestWithParam<MakeOptimizerOfModel> {};
 INSTANTIATE_TEST_SUITE_P(Optimizers, State, ::testing::Values(plain_momentum, amsgrad));
 
-// The ranks begin apart, are brought to rank 1's state, and stay together from then on: the
-// moments, the step counts and the learning rate came along.
-TEST_P(State, IsBroadcastWithTheOptimizersMemory) {
+// The ranks begin with different states, receive rank 1's state, and stay equal from then on, since
+// the moments, the step counts and the learning rate are included.
+TEST_P(State, IsBroadcastWithTheOptimizersState) {
   std::vector<std::vector<Tensor>> ends(3);
   std::vector<Tensor> expected;
   spawn_sessions(3, [&](Session& session) {
     const auto rank = static_cast<std::size_t>(session.rank());
     Model model;
     const auto optimizer = GetParam()(model, 0.01 * (1 + session.rank()));
-    train(model, *optimizer, session.rank(), 17 + rank);  // rank 0 remembers nothing
+    train(model, *optimizer, session.rank(), 17 + rank);  // rank 0's optimizer has no state
     for (const Status& sent : {broadcast_parameters(session, *model, 1),
                                broadcast_optimizer_state(session, *optimizer, 1)}) {
       ASSERT_TRUE(sent) << sent.error().to_string();
@@ -95,7 +95,7 @@ TEST_P(State, IsBroadcastWithTheOptimizersMemory) {
   EXPECT_TRUE(equal(ends[2], ends[1]));
 }
 
-TEST_P(State, OfACheckpointGoesOnToTheSameBits) {
+TEST_P(State, OfACheckpointLeadsToTheSameBits) {
   const TestFolder folder;
   std::vector<Tensor> expected;
   spawn_sessions(2, [&](Session& session) {
@@ -121,7 +121,7 @@ TEST_P(State, OfACheckpointGoesOnToTheSameBits) {
   });
 }
 
-TEST(Broadcast, RefusesModelsThatDifferOnAllRanks) {
+TEST(Broadcast, RejectsDifferentModelsOnAllRanks) {
   spawn_sessions(2, [](Session& session) {
     Model model(3 + session.rank());
     const std::vector<Tensor> before = values(model);
@@ -135,7 +135,7 @@ TEST(Broadcast, RefusesModelsThatDifferOnAllRanks) {
   });
 }
 
-TEST(Broadcast, RefusesOptimizersThatDiffer) {
+TEST(Broadcast, RejectsDifferentOptimizers) {
   spawn_sessions(2, [](Session& session) {
     Model model;
     const auto optimizer = session.rank() == 0 ? plain_momentum(model, 0.1) : amsgrad(model, 0.1);
@@ -163,7 +163,7 @@ TEST(Broadcast, KeepsTheLayoutOfEveryRank) {
   });
 }
 
-TEST(Checkpoint, IsNothingWhereThereIsNoneAndChangesNothing) {
+TEST(Checkpoint, ThatDoesNotExistChangesNothing) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
     Model model;
@@ -176,7 +176,7 @@ TEST(Checkpoint, IsNothingWhereThereIsNoneAndChangesNothing) {
   });
 }
 
-TEST(Checkpoint, OfAnotherModelIsRefusedOnAllRanksWithWhatDiffers) {
+TEST(Checkpoint, OfAnotherModelIsRejectedOnAllRanksWithTheDifferences) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
     Model model;
@@ -191,7 +191,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedOnAllRanksWithWhatDiffers) {
     EXPECT_EQ(
         found.error().message,
         folder.path() +
-            "/checkpoint is of another training: it has 'optimizer SGD with 7 "
+            "/checkpoint belongs to another training: it has 'optimizer SGD with 7 "
             "parameters' where this training has 'optimizer Adam with 7 parameters', "
             "'last.weight: float64 [3, 5]' where this training has 'last.weight: float64 [7, 5]', "
             "'last.bias: float64 [3]' where this training has 'last.bias: float64 [7]'");
@@ -199,7 +199,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedOnAllRanksWithWhatDiffers) {
   });
 }
 
-TEST(Checkpoint, ThatIsDamagedIsRefusedOnAllRanks) {
+TEST(Checkpoint, ThatIsDamagedIsRejectedOnAllRanks) {
   const TestFolder folder;
   spawn_sessions(2, [&](Session& session) {
     Model model;
@@ -213,8 +213,8 @@ TEST(Checkpoint, ThatIsDamagedIsRefusedOnAllRanks) {
     const auto found = resume(session, folder.path(), *model, *optimizer);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().message,
-              folder.path() + "/checkpoint is damaged: its checksum is another");
-    EXPECT_EQ(found.error().advice, "move it away to begin anew");
+              folder.path() + "/checkpoint is damaged: its checksum does not match");
+    EXPECT_EQ(found.error().advice, "move it away to start from the beginning");
   });
 }
 

@@ -92,7 +92,7 @@ Result<std::string> bytes_of(const torch::optim::Optimizer& optimizer) {
     torch::serialize::OutputArchive state(archive.compilation_unit());
     optimizer.save(state);
     archive.write("state", state);
-    // The optimizer's own load() leaves the options as they are: they travel beside it.
+    // The optimizer's own load() does not restore the options, so they are stored separately.
     for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
       torch::serialize::OutputArchive options(archive.compilation_unit());
       optimizer.param_groups()[i].options().serialize(options);
@@ -122,7 +122,7 @@ Status restore(torch::optim::Optimizer& optimizer, const std::string& bytes) {
     }
   } catch (const std::exception& thrown) {
     return Error{ErrorCode::kBadArgument,
-                 std::string("the optimizer's state cannot be taken over: ") + thrown.what()};
+                 std::string("the optimizer's state cannot be restored: ") + thrown.what()};
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// What a model and its optimizer look like, a line for each tensor, so that ranks, or a checkpoint
-// and a model, can be compared before one is written over the other.
+// Descriptions of a model and its optimizer, one line for each tensor, by which ranks, or a
+// checkpoint and a model, are compared before one overwrites the other.
 #pragma once
 
 #include <torch/torch.h>
@@ -18,8 +18,8 @@ struct NamedTensor {
   torch::Tensor tensor;
 };
 
-/// Parameters, then buffers, of a module and its submodules, in the order in which they were
-/// registered.
+/// The parameters, then the buffers, of a module and its submodules, in the order of their
+/// registration.
 std::vector<NamedTensor> tensors_of(const torch::nn::Module& model);
 
 /// "conv1.weight: float32 [16, 3, 3, 3]".
@@ -29,22 +29,23 @@ std::vector<std::string> describe(const std::vector<NamedTensor>& tensors);
 /// "SGD with 62 + 3 parameters".
 std::string describe(const torch::optim::Optimizer& optimizer);
 
-/// The type of the library for a type of torch; nothing where it has none (complex, quantised).
+/// The library's type for a type of torch; nullopt if it has none (complex, quantised).
 std::optional<collective::DataType> data_type_of(torch::ScalarType type);
 
-/// "float32", or torch's own name where the library has none.
+/// "float32", or torch's own name if the library has no such type.
 std::string type_name(torch::ScalarType type);
 
-// All that an optimizer remembers, and its options, as bytes in the archive format of torch.
+// The complete state of an optimizer and its options, as bytes in the archive format of torch.
 
 /// Errors: kBadArgument for an optimizer that does not implement save().
 collective::Result<std::string> bytes_of(const torch::optim::Optimizer& optimizer);
 
-/// Makes an optimizer of the same kind, over parameters of the same shapes in the same order,
-/// remember that and nothing else. The bytes are trusted: they come from a rank of this job, or
-/// from a file whose checksum is right.
+/// Restores the state of an optimizer of the same kind, with parameters of the same shapes in the
+/// same order, and deletes any other state. The bytes are trusted: they come from a rank of this
+/// job, or from a file whose checksum is right.
 ///
-/// Errors: kBadArgument where they are of another optimizer; it may have been changed in part.
+/// Errors: kBadArgument if the bytes belong to another optimizer; part of the state may be changed
+/// then.
 collective::Status restore(torch::optim::Optimizer& optimizer, const std::string& bytes);
 
 }  // namespace muster::training

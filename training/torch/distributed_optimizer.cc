@@ -55,7 +55,7 @@ Status check(const OptimizerSettings& settings) {
 
 std::string why_not(const torch::Tensor& parameter) {
   if (!parameter.device().is_cpu()) {
-    return "is on " + parameter.device().str() + ", not on the processor";
+    return "is on " + parameter.device().str() + ", not in host memory";
   }
   if (parameter.layout() != torch::kStrided) return "is not a dense tensor";
   const auto type = data_type_of(parameter.scalar_type());
@@ -65,8 +65,7 @@ std::string why_not(const torch::Tensor& parameter) {
   return "";
 }
 
-// The optimizer's parameters that are trained, in its order, with the names that the model has for
-// them.
+// The optimizer's trained parameters, in its order, with their names in the model.
 Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
                                                const torch::optim::Optimizer& optimizer) {
   std::map<const void*, std::string> name_of;
@@ -82,7 +81,7 @@ Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
       const auto found = name_of.find(group[i].unsafeGetTensorImpl());
       if (found == name_of.end()) {
         faults.add("parameter " + std::to_string(i) + " of the optimizer's group " +
-                   std::to_string(g) + " is none of the model's");
+                   std::to_string(g) + " is not a parameter of the model");
         continue;
       }
       const std::string fault = why_not(group[i]);
@@ -95,7 +94,8 @@ Result<std::vector<NamedTensor>> parameters_of(const torch::nn::Module& model,
   return parameters;
 }
 
-// What has to be the same on all ranks. Strides too: a bucket is reduced as it lies in memory.
+// Everything that must be equal on all ranks, including strides: a bucket is reduced as it is in
+// memory.
 std::vector<std::string> description(const std::vector<NamedTensor>& parameters,
                                      const OptimizerSettings& settings) {
   std::ostringstream first;
@@ -121,7 +121,7 @@ std::vector<GradientShape> shapes_of(const std::vector<NamedTensor>& parameters)
   return shapes;
 }
 
-// The last layer's gradient is the first to be ready.
+// The gradient of the last layer is ready first.
 std::vector<std::uint32_t> reverse_order(std::size_t count) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.rbegin(), order.rend(), std::uint32_t{0});
@@ -138,7 +138,7 @@ class Implementation : public DistributedOptimizer {
         settings_(std::move(settings)),
         passes_(parameters_.size()),
         order_(reverse_order(parameters_.size())) {
-    // A world of one has nothing to reduce, and leaves the gradients where autograd puts them.
+    // A world of one rank has nothing to reduce, and leaves the gradients where autograd puts them.
     if (session_.size() == 1) return;
     fill_buckets();
     for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
@@ -192,7 +192,7 @@ class Implementation : public DistributedOptimizer {
     return is_reduced_;
   }
 
-  // Called on the autograd engine's thread when a pass has added to a gradient.
+  // Called on a thread of the autograd engine when a pass has added to a gradient.
   void ready(std::uint32_t parameter) {
     const std::lock_guard lock(mutex_);
     is_reduced_ = false;
@@ -222,7 +222,7 @@ class Implementation : public DistributedOptimizer {
 
   Status reduce_all() {
     if (fault_) return *fault_;
-    // Whatever this rank has no gradient for: the others may have one.
+    // Other ranks may have gradients that this rank does not have.
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       if (buckets_[i]->is_under_way()) continue;
       if (Status launched = launch(i); !launched) return launched;
@@ -239,7 +239,7 @@ class Implementation : public DistributedOptimizer {
     for (std::size_t i = 0; i < buckets_.size(); ++i) missing_[i] = buckets_[i]->size();
   }
 
-  // After the first step: the order in which rank 0's gradients became ready is everyone's.
+  // After the first step all ranks use the order in which rank 0's gradients became ready.
   Status take_order() {
     if (session_.size() == 1) return {};
     std::vector<std::uint32_t> order = completed_order(ready_, order_);
@@ -290,7 +290,7 @@ class Implementation : public DistributedOptimizer {
   std::mutex mutex_;
   std::vector<int> passes_;           // of each parameter, since the last step
   std::vector<std::uint32_t> order_;  // in which the buckets were filled
-  std::vector<std::uint32_t> ready_;  // the order of the first step, as it is seen
+  std::vector<std::uint32_t> ready_;  // the order of the first step so far
   bool is_ordered_ = false;
   bool is_reduced_ = false;
   std::optional<Error> fault_;
@@ -298,7 +298,7 @@ class Implementation : public DistributedOptimizer {
   std::vector<Place> places_;  // of each parameter
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<std::size_t> missing_;  // gradients that each bucket still waits for
-  ReadyHooks hooks_;                  // last, and so gone before what they touch
+  ReadyHooks hooks_;  // last, so that it is destroyed before the members that the hooks use
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr std::int64_t kOutputs = 3;
 constexpr std::int64_t kRows = 4;  // of each rank's batch
 constexpr int kSteps = 8;
 
-// Two branches, so that a batch can leave one of them out.
+// Two branches, one of which a batch can leave out.
 struct NetImpl : torch::nn::Module {
   NetImpl() {
     hidden = register_module("hidden", torch::nn::Linear(kInputs, 8));
@@ -62,7 +62,7 @@ std::unique_ptr<torch::optim::Optimizer> plain(std::vector<Tensor> parameters) {
   return std::make_unique<torch::optim::SGD>(std::move(parameters), torch::optim::SGDOptions(0.1));
 }
 
-// What one process starts from and is fed with; ranks take their rows.
+// The initial values and the data of one process. Each rank uses its rows.
 struct Task {
   explicit Task(int ranks) {
     torch::manual_seed(7);
@@ -151,7 +151,7 @@ TEST_P(Equality, WithTrainingOnTheConcatenatedBatch) {
       }
       EXPECT_LT(furthest(net->parameters(), expected), 1e-12);
       EXPECT_GT(furthest(net->parameters(), task.start), 0.01);
-      // Nobody had a gradient for it: not even the weight decay has moved it.
+      // No rank had a gradient for it, so even the weight decay has not changed it.
       EXPECT_EQ(distance(net->unused->weight, task.start[4]), 0);
     });
   }
@@ -161,7 +161,7 @@ TEST_P(Equality, WithAccumulatedPasses) {
   const int ranks = GetParam();
   const Task task(ranks);
   constexpr int kPasses = 3;
-  // Steps of 3, 3 and 2 passes: the last comes early.
+  // Steps of 3, 3 and 2 passes: the last step follows fewer passes.
   Net expected = task.net();
   const auto one = momentum(expected->parameters());
   for (int step = 0; step < kSteps; ++step) {
@@ -185,8 +185,8 @@ TEST_P(Equality, WithAccumulatedPasses) {
   });
 }
 
-// Some ranks leave a branch out in some steps; in one, all do.
-TEST_P(Equality, WhereRanksHaveNoGradientForSomeParameters) {
+// Some ranks leave a branch out in some steps; in one step all ranks do.
+TEST_P(Equality, IfRanksHaveNoGradientForSomeParameters) {
   const int ranks = GetParam();
   const Task task(ranks);
   const auto takes_branch = [](int rank, int step) { return step != 3 && (rank + step) % 2 == 0; };
@@ -219,7 +219,8 @@ TEST_P(Equality, WhereRanksHaveNoGradientForSomeParameters) {
   });
 }
 
-// Each rank rounds its gradient to u * |g|, and the average is rounded once more.
+// Each rank rounds its gradient with an error of up to u * |g|, and the average is rounded once
+// more.
 TEST(Compressed, GradientsAreWithinTheRoundingOfTheirType) {
   struct Type {
     Compression compression;
@@ -263,7 +264,7 @@ TEST(Compressed, GradientsAreWithinTheRoundingOfTheirType) {
   }
 }
 
-TEST(DistributedOptimizer, SumsWhereItIsToldTo) {
+TEST(DistributedOptimizer, SumsIfSetToSum) {
   const Task task(2);
   spawn_sessions(2, [&](Session& session) {
     Net net = task.net();
@@ -275,7 +276,7 @@ TEST(DistributedOptimizer, SumsWhereItIsToldTo) {
   });
 }
 
-TEST(DistributedOptimizer, LeavesReducedGradientsToWhoeverClipsThem) {
+TEST(DistributedOptimizer, AllowsClippingOfReducedGradients) {
   const Task task(2);
   spawn_sessions(2, [&](Session& session) {
     Net net = task.net();
@@ -292,13 +293,13 @@ TEST(DistributedOptimizer, LeavesReducedGradientsToWhoeverClipsThem) {
         if (parameter.grad().defined()) parameter.mutable_grad().mul_(0);
       }
       expect_done(optimizer->step());
-      EXPECT_EQ(furthest(net->parameters(), before), 0) << "it reduced once more";
+      EXPECT_EQ(furthest(net->parameters(), before), 0) << "the gradients were reduced again";
     }
   });
 }
 
-// zero_grad() of the model or of the inner optimizer fills gradients with zeros, or drops them.
-TEST(DistributedOptimizer, TakesGradientsThatOthersHaveZeroed) {
+// zero_grad() of the model or of the inner optimizer fills gradients with zeros, or removes them.
+TEST(DistributedOptimizer, AcceptsGradientsThatWereZeroedElsewhere) {
   const Task task(2);
   const std::vector<Tensor> expected = alone(task, adam);
   spawn_sessions(2, [&](Session& session) {
@@ -316,7 +317,7 @@ TEST(DistributedOptimizer, TakesGradientsThatOthersHaveZeroed) {
   });
 }
 
-TEST(DistributedOptimizer, LaysGradientsInBucketsInTheOrderInWhichTheyBecomeReady) {
+TEST(DistributedOptimizer, StoresGradientsInBucketsInTheOrderInWhichTheyBecomeReady) {
   const Task task(2);
   spawn_sessions(2, [&](Session& session) {
     Net net = task.net();
@@ -350,7 +351,7 @@ TEST(DistributedOptimizer, KeepsTheLayoutOfParameters) {
     ASSERT_TRUE(optimizer);
     const Tensor image =
         torch::arange(75, torch::kFloat64).view({1, 3, 5, 5}) * (session.rank() + 1);
-    // By grad(), which no hook sees: after backward() they may be reduced already.
+    // Uses autograd::grad(), which calls no hook: gradients of backward() may already be reduced.
     const Tensor own = torch::autograd::grad({net->forward(image).sum()}, {conv->weight})[0];
     net->forward(image).sum().backward();
     expect_done((*optimizer)->synchronize());
@@ -379,7 +380,7 @@ TEST(DistributedOptimizer, NamesTheParameterThatGotTooManyPasses) {
   });
 }
 
-TEST(DistributedOptimizer, RefusesSettingsThatCannotBeAllAtOnce) {
+TEST(DistributedOptimizer, RejectsInvalidSettingsWithAllFaults) {
   spawn_sessions(1, [&](Session& session) {
     const Net net;
     torch::optim::SGD inner(net->parameters(), 0.1);
@@ -393,7 +394,7 @@ TEST(DistributedOptimizer, RefusesSettingsThatCannotBeAllAtOnce) {
   });
 }
 
-TEST(DistributedOptimizer, RefusesParametersThatTheModelDoesNotHave) {
+TEST(DistributedOptimizer, RejectsParametersThatTheModelDoesNotHave) {
   spawn_sessions(1, [&](Session& session) {
     const Net net;
     std::vector<Tensor> parameters = net->parameters();
@@ -402,11 +403,11 @@ TEST(DistributedOptimizer, RefusesParametersThatTheModelDoesNotHave) {
     const auto optimizer = DistributedOptimizer::over(session, *net, inner);
     ASSERT_FALSE(optimizer);
     EXPECT_EQ(optimizer.error().message,
-              "parameter 1 of the optimizer's group 0 is none of the model's");
+              "parameter 1 of the optimizer's group 0 is not a parameter of the model");
   });
 }
 
-TEST(DistributedOptimizer, RefusesRanksThatDifferOnAllOfThem) {
+TEST(DistributedOptimizer, RejectsDifferentRanksOnAllRanks) {
   spawn_sessions(3, [&](Session& session) {
     torch::nn::Sequential net(torch::nn::Linear(4, session.rank() == 2 ? 3 : 2));
     torch::optim::SGD inner(net->parameters(), 0.1);
@@ -421,7 +422,7 @@ TEST(DistributedOptimizer, RefusesRanksThatDifferOnAllOfThem) {
   });
 }
 
-TEST(DistributedOptimizer, NamesARankThatIsGoneAndTheParameters) {
+TEST(DistributedOptimizer, NamesALostRankAndTheParameters) {
   const Task task(3);
   std::atomic<int> told = 0;
   spawn_sessions(3, [&](Session& session) {
@@ -447,8 +448,8 @@ TEST(DistributedOptimizer, NamesARankThatIsGoneAndTheParameters) {
   EXPECT_EQ(told, 2);
 }
 
-// With gradients under way: the memory under them stays until the session ends.
-TEST(DistributedOptimizer, MayGoInTheMiddleOfAStep) {
+// The optimizer is destroyed with pending gradients: their memory stays until the session ends.
+TEST(DistributedOptimizer, MayBeDestroyedInTheMiddleOfAStep) {
   const Task task(2);
   std::barrier together(2);
   spawn_sessions(2, [&](Session& session) {
@@ -459,13 +460,13 @@ TEST(DistributedOptimizer, MayGoInTheMiddleOfAStep) {
     optimizer.reset();
     EXPECT_FALSE(net->out->weight.grad().defined());
     together.arrive_and_wait();
-    // Its hooks are gone with it.
+    // Its hooks were removed with it.
     task.loss(net, 0, Task::rows_of(0)).backward();
     EXPECT_TRUE(net->out->weight.grad().defined());
   });
 }
 
-TEST(DistributedOptimizer, TellsWhatTheInnerOptimizerThrew) {
+TEST(DistributedOptimizer, ReturnsTheExceptionOfTheInnerOptimizerAsAnError) {
   spawn_sessions(1, [&](Session& session) {
     const Net net;
     torch::optim::LBFGS inner(net->parameters());

@@ -13,7 +13,8 @@ using collective::ErrorCode;
 using collective::Result;
 
 // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014).
-// Not one of the standard library's distributions: those may differ between two ranks' libraries.
+// The distributions of the standard library are not used, since they may differ between ranks'
+// libraries.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -26,7 +27,8 @@ class Random {
     return mixed ^ mixed >> 31;
   }
 
-  // Evenly from 0 .. bound - 1: what would make the first remainders likelier is drawn again.
+  // A uniform number from 0 .. bound - 1: values that would make the first remainders more likely
+  // are rejected.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;
     std::uint64_t drawn = next();
@@ -40,7 +42,7 @@ class Random {
 
 // R. Fisher, F. Yates, 1938.
 void shuffle(std::vector<std::uint64_t>& order, std::uint64_t seed, std::uint64_t epoch) {
-  // The epoch goes through the generator, so that seed 1 in epoch 0 is not seed 0 in epoch 1.
+  // The epoch passes through the generator, so that seed 1 in epoch 0 differs from seed 0 in epoch 1.
   Random random(seed ^ Random(epoch).next());
   for (std::size_t left = order.size(); left > 1; --left) {
     std::swap(order[left - 1], order[random.below(left)]);
@@ -52,16 +54,16 @@ std::string fault_of(const SamplerOptions& options) {
   const auto add = [&fault](const std::string& sentence) {
     fault += (fault.empty() ? "" : "; ") + sentence;
   };
-  if (options.samples == 0) add("a data set without samples has none to share out");
-  if (options.size < 1) add("a world of " + std::to_string(options.size) + " ranks has nobody");
+  if (options.samples == 0) add("the data set has no samples");
+  if (options.size < 1) add("a world of " + std::to_string(options.size) + " ranks is invalid");
   if (options.size >= 1 && (options.rank < 0 || options.rank >= options.size)) {
-    add("rank " + std::to_string(options.rank) + " is not one of a world of " +
+    add("rank " + std::to_string(options.rank) + " is not in a world of " +
         std::to_string(options.size));
   }
   if (options.size >= 1 && options.tail == Tail::kDrop && options.samples > 0 &&
       options.samples < static_cast<std::uint64_t>(options.size)) {
-    add(std::to_string(options.samples) + " samples leave nothing for " +
-        std::to_string(options.size) + " ranks when the tail is dropped");
+    add(std::to_string(options.samples) + " samples are too few for " +
+        std::to_string(options.size) + " ranks if the tail is dropped");
   }
   return fault;
 }

@@ -45,7 +45,7 @@ std::map<std::uint64_t, int> counts(const std::vector<Samples>& shares) {
   return count;
 }
 
-TEST(DistributedSampler, GivesEverySampleOnceWhereTheyDivideByTheRanks) {
+TEST(DistributedSampler, GivesEverySampleOnceIfTheyDivideEvenly) {
   for (const int size : {1, 2, 3, 4}) {
     const auto count = counts(shares({.samples = 120, .size = size, .seed = 3}, 5));
     EXPECT_EQ(count.size(), 120u);
@@ -58,17 +58,17 @@ TEST(DistributedSampler, PadsTheTailWithTheBeginningOfTheOrder) {
   EXPECT_EQ(all, (std::vector<Samples>{{0, 4, 8}, {1, 5, 9}, {2, 6, 0}, {3, 7, 1}}));
 }
 
-TEST(DistributedSampler, DropsTheTailWhereItIsToldTo) {
+TEST(DistributedSampler, DropsTheTailOnRequest) {
   const auto all = shares({.samples = 10, .size = 4, .shuffle = false, .tail = Tail::kDrop}, 0);
   EXPECT_EQ(all, (std::vector<Samples>{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
 }
 
-TEST(DistributedSampler, PadsWithSeveralRoundsWhereThereAreFewerSamplesThanRanks) {
+TEST(DistributedSampler, PadsWithSeveralRoundsIfThereAreFewerSamplesThanRanks) {
   const auto all = shares({.samples = 2, .size = 5, .shuffle = false}, 0);
   EXPECT_EQ(all, (std::vector<Samples>{{0}, {1}, {0}, {1}, {0}}));
 }
 
-TEST(DistributedSampler, PaddedOrDroppedSharesDifferByTheTailAlone) {
+TEST(DistributedSampler, PaddedAndDroppedSharesDifferOnlyInTheTail) {
   for (const std::uint64_t samples : {97u, 100u, 101u}) {
     const auto padded = counts(shares({.samples = samples, .size = 4, .seed = 1}, 2));
     EXPECT_EQ(padded.size(), samples);
@@ -79,7 +79,7 @@ TEST(DistributedSampler, PaddedOrDroppedSharesDifferByTheTailAlone) {
   }
 }
 
-TEST(DistributedSampler, OrdersBySeedAndEpochAlone) {
+TEST(DistributedSampler, TheOrderDependsOnlyOnSeedAndEpoch) {
   const SamplerOptions options{.samples = 1000, .size = 2, .seed = 11};
   EXPECT_EQ(shares(options, 3), shares(options, 3));
   EXPECT_NE(shares(options, 3), shares(options, 4));
@@ -87,7 +87,7 @@ TEST(DistributedSampler, OrdersBySeedAndEpochAlone) {
   EXPECT_NE(shares({.samples = 1000, .seed = 1}, 0), shares({.samples = 1000, .seed = 0}, 1));
 }
 
-// Where every order is as likely as any other, each of 4 samples is first in a quarter of them:
+// If every order is equally likely, each of 4 samples is first in a quarter of them:
 // 10,000 of 40,000, with a standard deviation of 87.
 TEST(DistributedSampler, ShufflesEvenly) {
   DistributedSampler sampler = make_sampler({.samples = 4, .seed = 5});
@@ -99,7 +99,7 @@ TEST(DistributedSampler, ShufflesEvenly) {
   for (const int times : first) EXPECT_NEAR(times, 10'000, 6 * 87);
 }
 
-TEST(DistributedSampler, GoesOnFromAPosition) {
+TEST(DistributedSampler, ContinuesAtAPosition) {
   const SamplerOptions options{.samples = 50, .rank = 1, .size = 3, .seed = 2};
   DistributedSampler whole = make_sampler(options);
   whole.set_epoch(4);
@@ -114,17 +114,17 @@ TEST(DistributedSampler, GoesOnFromAPosition) {
   EXPECT_TRUE(resumed.next(1).empty());
 }
 
-TEST(DistributedSampler, RefusesWhatCannotBeWithAllFaults) {
+TEST(DistributedSampler, RejectsInvalidOptionsWithAllFaults) {
   const auto fault = [](const SamplerOptions& options) {
     const auto sampler = DistributedSampler::create(options);
     return sampler ? std::string() : sampler.error().to_string();
   };
   EXPECT_EQ(fault({.samples = 0, .rank = 3, .size = 2}),
-            "a data set without samples has none to share out; rank 3 is not one of a world of 2");
-  EXPECT_EQ(fault({.samples = 5, .size = 0}), "a world of 0 ranks has nobody");
-  EXPECT_EQ(fault({.samples = 5, .rank = -1}), "rank -1 is not one of a world of 1");
+            "the data set has no samples; rank 3 is not in a world of 2");
+  EXPECT_EQ(fault({.samples = 5, .size = 0}), "a world of 0 ranks is invalid");
+  EXPECT_EQ(fault({.samples = 5, .rank = -1}), "rank -1 is not in a world of 1");
   EXPECT_EQ(fault({.samples = 3, .size = 4, .tail = Tail::kDrop}),
-            "3 samples leave nothing for 4 ranks when the tail is dropped");
+            "3 samples are too few for 4 ranks if the tail is dropped");
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ Status agree(Session& session, std::string_view name, const std::string& what,
 }
 
 Status share_status(Session& session, std::string_view name, const Status& mine, int root) {
-  // The code, then the sentence and the advice, each ended by a zero.
+  // The code, then the message and the advice, each terminated by a zero byte.
   std::string told;
   if (!mine) {
     told = static_cast<char>(mine.error().code) + mine.error().message + '\0' +

@@ -1,5 +1,5 @@
-// Small things that ranks tell each other before they train: bytes of one rank for all, and whether
-// all describe the same.
+// Small messages between the ranks before they train: bytes of one rank for all ranks, and the
+// comparison of descriptions.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,23 @@ namespace muster::training {
 collective::Result<std::vector<std::string>> gather(collective::Session& session,
                                                     std::string_view name, std::string_view mine);
 
-/// The root's bytes, on every rank. What others give is not looked at.
+/// Returns the root's bytes on every rank. `bytes` is ignored on other ranks.
 collective::Result<std::string> broadcast_bytes(collective::Session& session, std::string_view name,
                                                 std::string bytes, int root);
 
-/// Whether all ranks have the same lines.
+/// Compares the lines of all ranks.
 ///
-/// Errors: kMismatch, the same on all ranks: the first rank that differs from rank 0, with the
-/// first line in which it does on both; `what` is what the lines describe ("models").
+/// Errors: kMismatch, equal on all ranks, with the first rank that differs from rank 0, and with
+/// the first different line of both. `what` is the subject of the lines ("models").
 collective::Status agree(collective::Session& session, std::string_view name,
                          const std::string& what, const std::vector<std::string>& lines);
 
-/// Tells everyone what `root` has come to: its Status becomes that of all.
+/// Sends the root's Status to all ranks, and returns it on all of them.
 collective::Status share_status(collective::Session& session, std::string_view name,
                                 const collective::Status& mine, int root);
 
-// Lists of lines as one text, in which each line has an end: for files and messages.
+// Conversions between a list of lines and one text, in which each line has an end, for files and
+// messages.
 
 inline std::string joined_lines(const std::vector<std::string>& lines) {
   std::string text;
@@ -40,7 +41,7 @@ inline std::string joined_lines(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// The lines that joined_lines() was given.
+/// The inverse of joined_lines().
 inline std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {

@@ -1,5 +1,5 @@
-// The code of docs/training-cpp.md, compiled: guide_test.py holds every block there against this
-// file.
+// The code of docs/training-cpp.md, compiled. guide_test.py checks that every block there occurs in
+// this file.
 #include <muster/collective/bootstrap.h>
 #include <muster/collective/communicator.h>
 #include <muster/collective/session.h>
@@ -22,7 +22,7 @@ int report(const Error& error) {
   return 1;
 }
 
-// A parabola, for the sake of an example.
+// A parabola, as an example.
 struct Batch {
   torch::Tensor x, y;
 };

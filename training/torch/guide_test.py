@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds the C++ blocks of docs/training-cpp.md against the program that contains them, and runs it.
+"""Checks that the C++ blocks of docs/training-cpp.md occur in the program that contains them, and runs it.
 
     guide_test.py PROGRAM
 
-A block has to stand in guide.cc line by line, indented as it may be; "..." stands for any lines.
+The lines of a block must occur in guide.cc in order, with any indentation; "..." stands for any lines.
 """
 
 import os

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <ostream>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "channel_statistics.h"
 #include "exchange.h"
 
 namespace muster::training {
@@ -23,7 +23,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-// What the backward pass needs to find the other ranks.
+// The session and the name of the module, for the backward pass.
 struct Bond : torch::CustomClassHolder {
   Bond(Session& with, std::string called) : session(with), name(std::move(called)) {}
 
@@ -31,7 +31,7 @@ struct Bond : torch::CustomClassHolder {
   std::string name;
 };
 
-// All but dimension 1.
+// All dimensions except dimension 1.
 std::vector<std::int64_t> others(const Tensor& input) {
   std::vector<std::int64_t> dimensions;
   for (std::int64_t i = 0; i < input.dim(); ++i) {
@@ -40,7 +40,7 @@ std::vector<std::int64_t> others(const Tensor& input) {
   return dimensions;
 }
 
-// One value a channel, so that it spreads over a tensor like `like` and is of its type.
+// One value for each channel, shaped for broadcasting over `like`, and of its type.
 Tensor spread(const Tensor& channels, const Tensor& like) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
   shape[1] = channels.numel();
@@ -51,13 +51,42 @@ Tensor to_tensor(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
 }
 
-// 16-bit floats hold too few digits for sums.
+// 16-bit floats have too few digits for sums, so they are converted to float32.
 Tensor wide(const Tensor& tensor) {
   const bool narrow =
       tensor.scalar_type() == torch::kFloat16 || tensor.scalar_type() == torch::kBFloat16;
   return narrow ? tensor.to(torch::kFloat32) : tensor;
 }
 
+struct ChannelStatistics {
+  double count = 0;             // values per channel; all channels have equally many
+  std::vector<double> mean;     // of each channel
+  std::vector<double> squares;  // sum of the squared deviations from the mean, of each channel
+};
+
+// Statistics of the union of several parts, by the pairwise formula of Chan, Golub and LeVeque.
+// Each part is laid out as count, means of `channels` channels, squares of `channels` channels. A
+// part without values changes nothing.
+ChannelStatistics combine(std::span<const double> parts, std::size_t channels) {
+  ChannelStatistics whole{0, std::vector<double>(channels), std::vector<double>(channels)};
+  const std::size_t stride = 1 + 2 * channels;
+  for (std::size_t begin = 0; begin + stride <= parts.size(); begin += stride) {
+    const double count = parts[begin];
+    if (count == 0) continue;
+    const std::span<const double> mean = parts.subspan(begin + 1, channels);
+    const std::span<const double> squares = parts.subspan(begin + 1 + channels, channels);
+    const double total = whole.count + count;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double apart = mean[c] - whole.mean[c];
+      whole.mean[c] += apart * (count / total);
+      whole.squares[c] += squares[c] + apart * apart * (whole.count * (count / total));
+    }
+    whole.count = total;
+  }
+  return whole;
+}
+
+// The statistics of this rank's input, laid out as combine() reads them.
 std::vector<double> statistics_of(const Tensor& input) {
   const auto channels = static_cast<std::size_t>(input.size(1));
   std::vector<double> statistics(1 + 2 * channels);
@@ -84,8 +113,9 @@ ChannelStatistics statistics_of_all(Session& session, const std::string& name,
     std::vector<double> values(part.size() / sizeof(double));
     std::memcpy(values.data(), part.data(), values.size() * sizeof(double));
     if (values.size() != mine.size()) {
-      throw CollectiveFailure({collective::ErrorCode::kMismatch,
-                               "the ranks gave '" + name + "' inputs of different channels"});
+      throw CollectiveFailure(
+          {collective::ErrorCode::kMismatch,
+           "the ranks have inputs of '" + name + "' with different numbers of channels"});
     }
     parts.insert(parts.end(), values.begin(), values.end());
   }
@@ -100,8 +130,8 @@ void add_up(Session& session, const std::string& name, Tensor& values) {
   if (!added) throw CollectiveFailure(added.error());
 }
 
-// y = (x - mean) * scale * weight + bias, where mean and scale come from the x of all ranks: dx has
-// to follow what x does to them.
+// y = (x - mean) * scale * weight + bias, where mean and scale depend on the x of all ranks: dx
+// must account for the influence of x on them.
 struct Normalise : torch::autograd::Function<Normalise> {
   static Tensor forward(AutogradContext* context, const Tensor& input,
                         const c10::optional<Tensor>& weight, const c10::optional<Tensor>& bias,
@@ -152,7 +182,8 @@ struct Normalise : torch::autograd::Function<Normalise> {
 SyncBatchNormImpl::SyncBatchNormImpl(Session& session, std::string name,
                                      const SyncBatchNormOptions& options)
     : session_(session), name_("sync_batch_norm." + std::move(name)), options_(options) {
-  TORCH_CHECK(options.features > 0, "SyncBatchNorm needs features, not ", options.features);
+  TORCH_CHECK(options.features > 0, "SyncBatchNorm requires features above 0, not ",
+              options.features);
   if (options.affine) {
     weight = register_parameter("weight", torch::ones({options.features}));
     bias = register_parameter("bias", torch::zeros({options.features}));
@@ -164,7 +195,7 @@ SyncBatchNormImpl::SyncBatchNormImpl(Session& session, std::string name,
   }
 }
 
-// Of this batch in the running statistics.
+// The weight of this batch in the running statistics.
 double SyncBatchNormImpl::next_momentum() {
   num_batches_tracked.add_(1);
   return options_.momentum ? *options_.momentum : 1.0 / num_batches_tracked.item<double>();
@@ -180,13 +211,13 @@ Tensor SyncBatchNormImpl::normalise_alone(const Tensor& input) {
 
 Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   TORCH_CHECK(input.dim() >= 2 && input.size(1) == options_.features, "SyncBatchNorm '", name_,
-              "' got an input of ", input.sizes(), ", not of [batch, ", options_.features,
+              "' got an input of shape ", input.sizes(), ", not [batch, ", options_.features,
               ", ...]");
   if (!is_training() || session_.size() == 1) return normalise_alone(input);
 
   const ChannelStatistics all = statistics_of_all(session_, name_ + ".forward", input.detach());
   TORCH_CHECK(all.count > 1, "SyncBatchNorm '", name_, "' got ", all.count,
-              " values a channel on all ranks together: a variance needs two");
+              " values per channel on all ranks together: a variance requires two");
   const Tensor mean = to_tensor(all.mean);
   const Tensor squares = to_tensor(all.squares);
   if (running_mean.defined()) {
@@ -196,7 +227,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
     running_var.lerp_((squares / (all.count - 1)).to(running_var.scalar_type()), momentum);
   }
   const Tensor scale = (squares / all.count).add_(options_.eps).rsqrt_();
-  // Functions of torch 1.13 take no undefined tensors, but an optional one may be missing.
+  // Functions of torch 1.13 accept no undefined tensors, but an optional tensor may be missing.
   const auto if_defined = [](const Tensor& tensor) {
     return tensor.defined() ? c10::optional<Tensor>(tensor) : c10::nullopt;
   };

@@ -20,7 +20,8 @@ struct BatchCase {
 
 constexpr std::int64_t kChannels = 5;
 
-// The same on every rank. Not drawn: ranks are threads here, and share torch's generator.
+// Sets values that are equal on every rank. They are not random, since the ranks are threads and
+// share torch's generator.
 void set_unlike(const Tensor& weight, const Tensor& bias) {
   weight.detach().copy_(torch::linspace(0.5, 3, kChannels, torch::kFloat64));
   bias.detach().copy_(torch::linspace(-1, 2, kChannels, torch::kFloat64));
@@ -50,7 +51,7 @@ TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
   std::vector<std::int64_t> shape = c.shape;
   shape.insert(shape.begin(), rows);
   torch::manual_seed(1);
-  // Two rounds, for the running statistics.
+  // Two rounds, because of the running statistics.
   std::vector<Tensor> whole, slopes;
   for (int round = 0; round < 2; ++round) {
     whole.push_back(torch::randn(shape, torch::kFloat64) * 3 + c.offset);
@@ -70,7 +71,7 @@ TEST_P(Concatenated, IsNormalisedAsOneProcessWould) {
     outputs.push_back(output.detach());
     input_gradients.push_back(input.grad());
   }
-  // What a mean of 1e5 leaves of 16 digits, for both.
+  // With a mean of 1e5, both results keep fewer of their 16 digits.
   const double tolerance = c.offset == 0 ? 1e-12 : 1e-8;
 
   std::vector<Tensor> weight_gradients(c.batches.size()), bias_gradients(c.batches.size());
@@ -140,12 +141,12 @@ TEST(SyncBatchNorm, HasTheGradientOfFiniteDifferences) {
   });
 }
 
-TEST(SyncBatchNorm, IsAPlainOneInEvaluation) {
+TEST(SyncBatchNorm, EqualsBatchNormInEvaluation) {
   spawn_sessions(2, [](Session& session) {
     SyncBatchNorm norm = make_norm(session);
     norm->forward(torch::randn({4, kChannels, 2, 2}, torch::kFloat64));
     norm->eval();
-    // Rank 1 does not come: nothing is exchanged.
+    // Rank 1 does not call forward: nothing is exchanged.
     if (session.rank() == 1) return;
     const Tensor input = torch::randn({2, kChannels, 2, 2}, torch::kFloat64);
     const Tensor expected = torch::batch_norm(input, norm->weight, norm->bias, norm->running_mean,
@@ -154,7 +155,7 @@ TEST(SyncBatchNorm, IsAPlainOneInEvaluation) {
   });
 }
 
-TEST(SyncBatchNorm, HasTheNamesOfBatchNormInItsState) {
+TEST(SyncBatchNorm, HasAStateWithTheNamesOfBatchNorm) {
   spawn_sessions(1, [](Session& session) {
     const auto names = [](const torch::nn::Module& module) {
       std::vector<std::string> keys = module.named_parameters().keys();
@@ -184,11 +185,11 @@ TEST(SyncBatchNorm, WorksWithoutParametersAndStatistics) {
   });
 }
 
-TEST(SyncBatchNorm, AveragesRunningStatisticsPlainlyWithoutMomentum) {
+TEST(SyncBatchNorm, WithoutMomentumRunningStatisticsAreAPlainAverage) {
   spawn_sessions(2, [](Session& session) {
     SyncBatchNorm norm = make_norm(session, {.features = kChannels, .momentum = {}});
     for (const double value : {1.0, 2.0, 6.0}) {
-      // Of both ranks: value, and value + 2.
+      // The inputs of the two ranks are `value` and `value + 2`.
       const Tensor input = torch::full({2, kChannels}, value + 2 * session.rank(), torch::kFloat64);
       norm->forward(input);
     }
@@ -196,7 +197,7 @@ TEST(SyncBatchNorm, AveragesRunningStatisticsPlainlyWithoutMomentum) {
   });
 }
 
-TEST(SyncBatchNorm, ThrowsTheErrorThatNamesARankThatIsGone) {
+TEST(SyncBatchNorm, ThrowsAnErrorThatNamesALostRank) {
   spawn_sessions(2, [](Session& session) {
     SyncBatchNorm norm = make_norm(session);
     const Tensor input = torch::randn({4, kChannels}, torch::kFloat64).requires_grad_();
@@ -204,19 +205,19 @@ TEST(SyncBatchNorm, ThrowsTheErrorThatNamesARankThatIsGone) {
     if (session.rank() == 1) return;
     try {
       output.pow(2).sum().backward();
-      ADD_FAILURE() << "the backward pass went through without the other rank";
+      ADD_FAILURE() << "the backward pass succeeded without the other rank";
     } catch (const CollectiveFailure& failure) {
       EXPECT_EQ(failure.error().rank, 1) << failure.what();
     }
   });
 }
 
-TEST(SyncBatchNorm, RefusesInputsThatHaveOtherChannelsOrOneValue) {
+TEST(SyncBatchNorm, RejectsInputsWithOtherChannelsOrWithOneValue) {
   spawn_sessions(2, [](Session& session) {
     SyncBatchNorm norm = make_norm(session);
     EXPECT_THROW(norm->forward(torch::zeros({2, kChannels + 1}, torch::kFloat64)), c10::Error);
     EXPECT_THROW(norm->forward(torch::zeros({kChannels}, torch::kFloat64)), c10::Error);
-    // One value a channel on both together.
+    // One value per channel on both ranks together.
     EXPECT_THROW(
         norm->forward(torch::zeros({session.rank() == 0 ? 1 : 0, kChannels}, torch::kFloat64)),
         c10::Error);

@@ -1,4 +1,4 @@
-// A folder of a test, gone with it.
+// A temporary folder for a test, removed with this object.
 #pragma once
 
 #include <cstdlib>

@@ -27,7 +27,7 @@ Products products_of(const std::vector<T>& a, const std::vector<T>& b) {
   return sums;
 }
 
-// A vector of zeros is parallel to nothing: the other one counts in full.
+// A zero vector has no direction: the other vector counts in full.
 double weight(double ab, double norm) {
   return norm == 0 ? 1 : 1 - ab / (2 * norm);
 }
@@ -113,7 +113,7 @@ AdasumLinks adasum_links(Backend& backend, int rank, int size) {
   links.receive = [&backend](int peer, std::span<std::byte> theirs) {
     return backend.receive(theirs.data(), theirs.size(), peer);
   };
-  // A send may wait for its receive, so one of the two begins to listen.
+  // A send may wait for its receive, so one rank of the pair receives first.
   links.swap = [links, rank](int peer, ByteView mine, std::span<std::byte> theirs) {
     if (rank < peer) {
       Status sent = links.send(peer, mine);

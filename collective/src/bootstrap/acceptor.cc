@@ -12,13 +12,13 @@
 namespace muster::collective {
 namespace {
 
-// A rank introduces itself in milliseconds, but it may call many at once and its host may be busy;
-// who takes longer than this is no rank.
+// A rank introduces itself within milliseconds, but it may connect to many ranks at once and its
+// host may be busy. A caller that takes longer than this is not a rank.
 constexpr std::chrono::seconds kIntroductionTimeout{30};
 
-// How many connections are accepted before the callers that are already connected are read again.
-// Fewer than the callers kept at a time, so a rank that is accepted in a flood of connections is
-// read before the flood can push it out.
+// How many connections are accepted before the open connections are read again. The number is
+// smaller than the limit of open connections, so that a rank that connects in a flood of strangers
+// is read before the flood can displace it.
 constexpr int kAcceptedAtOnce = 32;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Acceptor::close() {
 Result<AcceptedPeer> Acceptor::next(Deadline deadline, int cancel) {
   for (;;) {
     if (std::optional<AcceptedPeer> peer = take()) return *std::move(peer);
-    if (Clock::now() >= deadline) return Error{ErrorCode::kTimeout, "nobody came in time"};
+    if (Clock::now() >= deadline) return Error{ErrorCode::kTimeout, "no rank connected in time"};
     std::vector<pollfd> entries = {{cancel, POLLIN, 0}};
     Deadline wake = deadline;
     prepare(entries, wake);
@@ -75,7 +75,7 @@ std::optional<AcceptedPeer> Acceptor::take() {
   return peer;
 }
 
-// Lets in who waits at the door, to the hall.
+// Accepts the waiting connections. Each is a caller until it has proved that it is a rank.
 Status Acceptor::admit(const Descriptor& listener) {
   for (int accepted = 0; accepted < kAcceptedAtOnce; ++accepted) {
     Result<Descriptor> socket = accept_from(listener);
@@ -91,8 +91,8 @@ Status Acceptor::admit(const Descriptor& listener) {
   return {};
 }
 
-// A rank may have come in the same crowd: what it has sent is read before it is taken for one of
-// those who say nothing.
+// Drops the oldest silent caller, or else the oldest caller. Each silent caller is read first: a
+// rank among them may have sent its opening by now.
 void Acceptor::make_room() {
   for (auto caller = callers_.begin(); caller != callers_.end(); ++caller) {
     if (caller->reception.has_begun()) continue;
@@ -101,15 +101,16 @@ void Acceptor::make_room() {
       return;
     }
     if (caller->reception.has_begun()) continue;
-    show_out(*caller, "too many were at the door");
+    show_out(*caller, "too many connections were open");
     callers_.erase(caller);
     return;
   }
-  show_out(callers_.front(), "too many were at the door");
+  show_out(callers_.front(), "too many connections were open");
   callers_.pop_front();
 }
 
-// Reads what a caller has sent; false when it is no caller any more, but a peer or gone.
+// Reads what a caller has sent. Returns false if it is no longer a caller: it has become a peer, or
+// its connection was dropped.
 bool Acceptor::listen(Caller& caller) {
   std::array<std::byte, 2048> buffer;
   for (;;) {
@@ -117,10 +118,11 @@ bool Acceptor::listen(Caller& caller) {
     const Transfer got = receive_some(caller.socket, room);
     if (got.outcome == Transfer::Outcome::kWouldBlock) return true;
     if (got.outcome == Transfer::Outcome::kEnded) {
-      return show_out(caller, "it hung up before it had introduced itself");
+      return show_out(caller, "it closed the connection before it had introduced itself");
     }
     const ServerHandshake::Verdict verdict = caller.reception.take(room.first(got.bytes));
-    // A challenge always fits in the empty buffer of a new connection; who cannot take it is gone.
+    // A challenge always fits into the empty buffer of a new connection. If it does not, the peer
+    // is gone.
     static_cast<void>(send_some(caller.socket, caller.reception.reply()));
     if (verdict == ServerHandshake::Verdict::kStranger) {
       return show_out(caller, caller.reception.reason());

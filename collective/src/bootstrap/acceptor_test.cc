@@ -30,7 +30,7 @@ class AcceptorTest : public ::testing::Test {
   std::optional<Acceptor> door_;
 };
 
-TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
+TEST_F(AcceptorTest, AcceptsARankDespiteSilentAndInvalidConnections) {
   const Descriptor silent = call();
   const Descriptor scanner = call();
   ASSERT_TRUE(send_all(scanner, view_of("GET / HTTP/1.1\r\n\r\n"), soon()));
@@ -48,7 +48,7 @@ TEST_F(AcceptorTest, LetsAGuestPastThoseWhoSayNothingOrNonsense) {
   EXPECT_EQ(peer->handshake.purpose, Purpose::kControl);
 }
 
-TEST_F(AcceptorTest, SaysWhomItShowedOut) {
+TEST_F(AcceptorTest, ReportsDroppedConnections) {
   const Descriptor scanner = call();
   ASSERT_TRUE(send_all(scanner, view_of("GET /"), soon()));
 
@@ -61,7 +61,7 @@ TEST_F(AcceptorTest, SaysWhomItShowedOut) {
                                   " (it does not speak this protocol)");
 }
 
-TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
+TEST_F(AcceptorTest, LimitsTheNumberOfOpenConnections) {
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(call());
 
@@ -72,7 +72,7 @@ TEST_F(AcceptorTest, KeepsACrowdOfStrangersBounded) {
       << door_->dropped();
 }
 
-TEST_F(AcceptorTest, KeepsARankThatCameBeforeACrowdOfStrangers) {
+TEST_F(AcceptorTest, KeepsARankThatConnectedBeforeAFloodOfStrangers) {
   const Descriptor socket = call();
   ClientHandshake rank(kTestKey, Purpose::kRendezvous, Nonce{},
                        {.rank = 1, .size = 2, .host = "n1"});

@@ -26,7 +26,7 @@ int hex_digit_value(char digit) {
 
 Status fill_random(std::span<std::byte> bytes) {
   if (::RAND_bytes(raw(bytes.data()), static_cast<int>(bytes.size())) == 1) return {};
-  return Error{ErrorCode::kSystem, "the system gives no random numbers"};
+  return Error{ErrorCode::kSystem, "the random generator of the system failed"};
 }
 
 Digest hmac(ByteView key, std::initializer_list<ByteView> parts) {

@@ -5,12 +5,12 @@
 namespace muster::collective {
 namespace {
 
-TEST(Crypto, HashesAsTheStandardHasIt) {  // FIPS 180-4, example "abc"
+TEST(Crypto, MatchesTheExampleOfTheStandard) {  // FIPS 180-4, example "abc"
   EXPECT_EQ(to_hex(sha256(view_of("abc"))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(Crypto, ProofsDependOnTheKeyAndOnHowAMessageIsCut) {
+TEST(Crypto, ProofsDependOnTheKeyAndOnTheBordersOfTheParts) {
   const Digest proof = hmac(view_of("key"), {view_of("ab"), view_of("c")});
   EXPECT_EQ(proof, hmac(view_of("key"), {view_of("ab"), view_of("c")}));
   EXPECT_NE(proof, hmac(view_of("other"), {view_of("ab"), view_of("c")}));
@@ -32,7 +32,7 @@ TEST(Crypto, ReadsHexInEitherCase) {
   EXPECT_EQ(from_hex("0g"), std::nullopt);
 }
 
-TEST(Crypto, RefusesAKeyThatProtectsNothingWithoutRepeatingIt) {
+TEST(Crypto, RejectsAWeakKeyWithoutRepeatingIt) {
   struct Row {
     const char* key;
     const char* message;

@@ -14,14 +14,14 @@
 namespace muster::collective {
 namespace {
 
-// The pairs by which launchers tell a process its place, ours first.
+// The pairs of variables in which launchers publish rank and size; Muster's own pair comes first.
 enum class Launcher { kMuster, kOpenMpi, kHydra, kSlurm, kTorchrun };
 
 struct PlaceVariables {
   Launcher launcher;
   const char* rank;
   const char* size;
-  const char* local_size;  // how many of them are on this host; null where it says otherwise
+  const char* local_size;  // number of ranks on this host; null: see is_local()
 };
 constexpr std::array<PlaceVariables, 5> kLaunchers = {{
     {Launcher::kMuster, "MUSTER_RANK", "MUSTER_WORLD_SIZE", nullptr},
@@ -56,7 +56,8 @@ Status read_seconds(const Lookup& variable, const char* name,
   const std::optional<std::string> text = variable(name);
   if (into || !text) return {};
   const std::optional<double> seconds = parse_number<double>(*text);
-  // The upper bound, a hundred days, keeps NaN and what does not fit in milliseconds out.
+  // The upper limit of a hundred days keeps the number of milliseconds in range. NaN fails the test
+  // too.
   if (!seconds || !(*seconds >= 0.001 && *seconds <= 8'640'000)) {
     return bad_variable(name, *text, "a number of seconds above 0");
   }
@@ -92,8 +93,8 @@ Status read_choices(const Lookup& variable, Options& options) {
   return check_choices(options);
 }
 
-// Fills in rank and size from the first launcher that names both. Returns its variables, or nothing
-// where there was none.
+// Sets rank and size from the first launcher that publishes both. Returns the variables of that
+// launcher, or nullopt if there is no launcher.
 Result<std::optional<PlaceVariables>> read_place(const Lookup& variable, Options& options) {
   for (const PlaceVariables& launcher : kLaunchers) {
     const char* const rank_name = launcher.rank;
@@ -129,7 +130,8 @@ Status check_own_rank(const Options& options) {
 // Whether the launcher started all of its ranks on this host.
 bool is_local(const Lookup& variable, const PlaceVariables& launcher) {
   if (launcher.launcher == Launcher::kSlurm) {
-    // Nodes of the step where that is told; of the job else, of which the step may use fewer.
+    // The nodes of the step, if Slurm publishes them; else the nodes of the job, of which the step
+    // may use only some.
     const std::optional<std::string> nodes = variable("SLURM_STEP_NUM_NODES");
     return (nodes ? nodes : variable("SLURM_NNODES")) == "1";
   }
@@ -159,7 +161,7 @@ std::string evidence_of(Launcher launcher) {
     case Launcher::kOpenMpi:
       return "PMIX_NAMESPACE and PMIX_SERVER_URI are not set";
     case Launcher::kHydra:
-      return "no hydra_pmi_proxy is among the parents of this process";
+      return "this process has no parent hydra_pmi_proxy";
     case Launcher::kSlurm:
       return "SLURM_JOB_ID and SLURM_STEP_ID are not set";
     case Launcher::kTorchrun:
@@ -170,7 +172,7 @@ std::string evidence_of(Launcher launcher) {
   return "";
 }
 
-// The master's host with the port after the master's: that one is taken by torch's own store.
+// The master's host and the port after the master's port, which torch's own store uses.
 std::optional<std::string> endpoint_of_torchrun(const Lookup& variable) {
   const std::optional<std::string> host = variable("MASTER_ADDR");
   const std::optional<int> port = parse_number<int>(variable("MASTER_PORT").value_or(""));
@@ -184,7 +186,7 @@ Status read_local_run(const Lookup& variable, const PlaceVariables& launcher, in
   const std::optional<std::string> run = run_of(variable, launcher.launcher, process);
   if (!run) {
     return Error{ErrorCode::kConfiguration,
-                 "this launcher does not tell its ranks which run they belong to (" +
+                 "this launcher does not identify its run to the ranks (" +
                      evidence_of(launcher.launcher) + ")",
                  "set MUSTER_RENDEZVOUS=host:port and MUSTER_RENDEZVOUS_KEY on all ranks"};
   }
@@ -194,7 +196,7 @@ Status read_local_run(const Lookup& variable, const PlaceVariables& launcher, in
 
 Error needs_key(const std::string& rendezvous) {
   return {
-      ErrorCode::kConfiguration, "the rendezvous " + rendezvous + " needs a key, and has none",
+      ErrorCode::kConfiguration, "the rendezvous " + rendezvous + " has no key",
       "set MUSTER_RENDEZVOUS_KEY on all ranks to the same secret, as from: openssl rand -hex 32"};
 }
 
@@ -218,8 +220,8 @@ Status read_rendezvous(const Lookup& variable, const std::optional<PlaceVariable
     }
   }
   return Error{ErrorCode::kConfiguration,
-               std::string(launcher ? launcher->size : "the program") + " says that there are " +
-                   std::to_string(*options.size) + " ranks, but not where they meet",
+               std::string(launcher ? launcher->size : "the program") + " sets a world of " +
+                   std::to_string(*options.size) + " ranks, but no rendezvous is set",
                "set MUSTER_RENDEZVOUS=host:port (rank 0 listens there) and MUSTER_RENDEZVOUS_KEY "
                "on all ranks"};
 }
@@ -269,8 +271,9 @@ Status check_name(const std::string& what, const std::string& variable, const st
   std::string names;
   for (const std::string_view name : known)
     names += (names.empty() ? "" : ", ") + std::string(name);
-  return Error{ErrorCode::kConfiguration, "there is no " + what + " '" + value + "', only " + names,
-               "set " + variable + " to one of them, or leave it out"};
+  return Error{ErrorCode::kConfiguration,
+               "unknown " + what + " '" + value + "': expected one of " + names,
+               "set " + variable + " to one of these names, or unset it"};
 }
 
 }  // namespace
@@ -283,9 +286,9 @@ Status check_choices(const Options& options) {
   if (!checked) return checked;
   if (options.streams && (*options.streams < 1 || *options.streams > kMostStreams)) {
     return Error{ErrorCode::kConfiguration,
-                 std::to_string(*options.streams) + " streams are not between 1 and " +
-                     std::to_string(kMostStreams),
-                 "set MUSTER_COLLECTIVE_STREAMS to a number of that range, or leave it out"};
+                 "invalid number of streams " + std::to_string(*options.streams) +
+                     ": expected 1 to " + std::to_string(kMostStreams),
+                 "set MUSTER_COLLECTIVE_STREAMS to a number in this range, or unset it"};
   }
   return {};
 }

@@ -15,7 +15,7 @@ Result<Options> options_in(const Environment& environment, Options given = {}) {
   return bootstrap_from(lookup_in(environment), std::move(given), ::getpid());
 }
 
-// What an mpirun of Open MPI 4.1 sets for rank 1 of 2.
+// The variables that mpirun of Open MPI 4.1 sets for rank 1 of 2.
 Environment local_mpirun() {
   return {{"OMPI_COMM_WORLD_RANK", "1"},
           {"OMPI_COMM_WORLD_SIZE", "2"},
@@ -24,7 +24,7 @@ Environment local_mpirun() {
           {"PMIX_SERVER_URI3", "1980432384.0;tcp4://127.0.0.1:35489"}};
 }
 
-TEST(Environment, WithoutAWordIsAWorldOfOne) {
+TEST(Environment, WithoutVariablesIsAWorldOfOne) {
   const auto options = options_in({});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->rank, 0);
@@ -32,7 +32,7 @@ TEST(Environment, WithoutAWordIsAWorldOfOne) {
   EXPECT_TRUE(options->rendezvous.empty() && options->rendezvous_file.empty());
 }
 
-TEST(Environment, TakesThePlaceFromTheFirstLauncherThatNamesIt) {
+TEST(Environment, TakesRankAndSizeFromTheFirstLauncherThatSetsThem) {
   Environment all = {{"MUSTER_RENDEZVOUS", "n0:4000"},
                      {"MUSTER_RENDEZVOUS_KEY", "00"},
                      {"MUSTER_RANK", "1"},
@@ -62,7 +62,7 @@ TEST(Environment, TakesThePlaceFromTheFirstLauncherThatNamesIt) {
   }
 }
 
-TEST(Environment, YieldsToWhatTheProgramSays) {
+TEST(Environment, YieldsToTheOptionsOfTheProgram) {
   const auto options = options_in({{"MUSTER_RANK", "1"},
                                    {"MUSTER_WORLD_SIZE", "2"},
                                    {"MUSTER_RENDEZVOUS", "a:1"},
@@ -89,7 +89,7 @@ TEST(Environment, OfALocalMpirunNeedsNothingElse) {
   EXPECT_TRUE(options->rendezvous_file.starts_with("/tmp/muster-collective-"));
 }
 
-TEST(Environment, OfALocalMpirunMayStillNameARendezvous) {
+TEST(Environment, OfALocalMpirunMaySetARendezvous) {
   Environment environment = local_mpirun();
   environment["MUSTER_RENDEZVOUS"] = "127.81.2.1:4000";
   environment["MUSTER_RENDEZVOUS_KEY"] = "00";
@@ -105,7 +105,7 @@ TEST(Environment, ReadsTheTimeoutInSeconds) {
   EXPECT_EQ(options_in({})->timeout, std::nullopt);
 }
 
-TEST(Environment, SaysWhatIsWrongWithWhichVariable) {
+TEST(Environment, NamesTheInvalidVariableAndItsValue) {
   Environment spread = local_mpirun();
   spread["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
   Environment nameless = local_mpirun();
@@ -120,13 +120,13 @@ TEST(Environment, SaysWhatIsWrongWithWhichVariable) {
            Row{{{"RANK", "0"}, {"WORLD_SIZE", "-2"}}, "WORLD_SIZE is '-2', not a whole number"},
            Row{{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "rank 2 is not in a world of 2"},
            Row{{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
-               "SLURM_NTASKS says that there are 4 ranks, but not where they meet"},
-           Row{spread, "OMPI_COMM_WORLD_SIZE says that there are 2 ranks, but not where they meet"},
+               "SLURM_NTASKS sets a world of 4 ranks, but no rendezvous is set"},
+           Row{spread, "OMPI_COMM_WORLD_SIZE sets a world of 2 ranks, but no rendezvous is set"},
            Row{nameless,
-               "this launcher does not tell its ranks which run they belong to (PMIX_NAMESPACE and "
+               "this launcher does not identify its run to the ranks (PMIX_NAMESPACE and "
                "PMIX_SERVER_URI are not set)"},
            Row{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MUSTER_RENDEZVOUS", "n0:4000"}},
-               "the rendezvous n0:4000 needs a key, and has none"},
+               "the rendezvous n0:4000 has no key"},
            Row{{{"MUSTER_COLLECTIVE_TIMEOUT", "0"}},
                "MUSTER_COLLECTIVE_TIMEOUT is '0', not a number of seconds above 0"},
            Row{{{"MUSTER_COLLECTIVE_TIMEOUT", "1m"}},
@@ -158,21 +158,20 @@ TEST(Environment, OfALocalRunOfSlurmOrTorchrunNeedsNothingElse) {
   }
 }
 
-TEST(Environment, OfTorchrunOnSeveralHostsMeetsBesideTheMaster) {
+TEST(Environment, OfTorchrunOnSeveralHostsMeetsOnThePortAfterTheMasters) {
   Environment environment = {{"RANK", "1"},
                              {"WORLD_SIZE", "4"},
                              {"LOCAL_WORLD_SIZE", "2"},
                              {"MASTER_ADDR", "n0"},
                              {"MASTER_PORT", "29500"}};
-  EXPECT_EQ(options_in(environment).error().message,
-            "the rendezvous n0:29501 needs a key, and has none");
+  EXPECT_EQ(options_in(environment).error().message, "the rendezvous n0:29501 has no key");
   environment["MUSTER_RENDEZVOUS_KEY"] = "00";
   EXPECT_EQ(options_in(environment)->rendezvous, "n0:29501");
   environment["MASTER_ADDR"] = "fd00::1";
   EXPECT_EQ(options_in(environment)->rendezvous, "[fd00::1]:29501");
 }
 
-TEST(Environment, ReadsTheChoicesUnlessTheProgramMadeThem) {
+TEST(Environment, ReadsTheOptionsThatTheProgramLeavesUnset) {
   const Environment environment = {{"MUSTER_COLLECTIVE_TRANSPORT", "tcp"},
                                    {"MUSTER_COLLECTIVE_ALGORITHM", "ring"},
                                    {"MUSTER_COLLECTIVE_STREAMS", "4"},
@@ -198,27 +197,30 @@ TEST(Environment, ReadsTheChoicesUnlessTheProgramMadeThem) {
   EXPECT_EQ(made->arena_bytes, 5u);
 }
 
-TEST(Environment, RefusesChoicesThatThereAreNot) {
+TEST(Environment, RejectsUnknownTransportsAlgorithmsAndStreams) {
   struct Row {
     Environment environment;
     std::string message;
   };
   for (const Row& row : {
            Row{{{"MUSTER_COLLECTIVE_TRANSPORT", "rdma"}},
-               "there is no transport 'rdma', only auto, shm, tcp, mpi, nccl"},
+               "unknown transport 'rdma': expected one of auto, shm, tcp, mpi, nccl"},
            Row{{{"MUSTER_COLLECTIVE_ALGORITHM", "tree"}},
-               "there is no algorithm 'tree', only auto, direct, ring, rabenseifner, doubling"},
-           Row{{{"MUSTER_COLLECTIVE_STREAMS", "17"}}, "17 streams are not between 1 and 16"},
-           Row{{{"MUSTER_COLLECTIVE_STREAMS", "0"}}, "0 streams are not between 1 and 16"},
+               "unknown algorithm 'tree': expected one of auto, direct, ring, rabenseifner, "
+               "doubling"},
+           Row{{{"MUSTER_COLLECTIVE_STREAMS", "17"}},
+               "invalid number of streams 17: expected 1 to 16"},
+           Row{{{"MUSTER_COLLECTIVE_STREAMS", "0"}},
+               "invalid number of streams 0: expected 1 to 16"},
            Row{{{"MUSTER_COLLECTIVE_STREAMS", "two"}},
                "MUSTER_COLLECTIVE_STREAMS is 'two', not a whole number"},
            Row{{{"MUSTER_COLLECTIVE_ARENA_BYTES", "1G"}},
                "MUSTER_COLLECTIVE_ARENA_BYTES is '1G', not a whole number of bytes"},
            Row{{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}},
-               "this launcher does not tell its ranks which run they belong to (no hydra_pmi_proxy "
-               "is among the parents of this process)"},
+               "this launcher does not identify its run to the ranks (this process has no parent "
+               "hydra_pmi_proxy)"},
            Row{{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}},
-               "SLURM_NTASKS says that there are 4 ranks, but not where they meet"},
+               "SLURM_NTASKS sets a world of 4 ranks, but no rendezvous is set"},
        }) {
     const auto options = options_in(row.environment);
     ASSERT_FALSE(options) << row.message;
@@ -227,7 +229,7 @@ TEST(Environment, RefusesChoicesThatThereAreNot) {
   }
 }
 
-TEST(Environment, SaysWhatToSetWhereTheKeyIsMissing) {
+TEST(Environment, AdvisesWhatToSetIfTheKeyIsMissing) {
   const auto options =
       options_in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MUSTER_RENDEZVOUS", "n0:4000"}});
   EXPECT_EQ(options.error().advice,

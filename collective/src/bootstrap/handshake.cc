@@ -112,15 +112,16 @@ ClientHandshake::Verdict ClientHandshake::take(ByteView bytes) {
   ByteReader reader(received_);
   const Hello hello = decode_hello(reader);
   if (!hello.is_ours) {
-    return refuse({ErrorCode::kMismatch, "what listens there is not a rank of this library"});
+    return refuse(
+        {ErrorCode::kMismatch, "the program that listens there is not a rank of this library"});
   }
   if (hello.version != kProtocolVersion) {
     return refuse({ErrorCode::kMismatch, other_version(hello.version)});
   }
   handshake_.host = hello.nonce;
   if (!equal_in_constant_time(handshake_.mac(kHostLabel, {}), reader.raw(kDigestBytes))) {
-    return refuse({ErrorCode::kAuthentication, "the two hold different keys",
-                   "MUSTER_RENDEZVOUS_KEY has to be the same on all ranks of a job"});
+    return refuse({ErrorCode::kAuthentication, "the two ranks hold different keys",
+                   "MUSTER_RENDEZVOUS_KEY must be the same on all ranks of a job"});
   }
   to_send_ = handshake_.seal(kCallerLabel, introduction_);
   return Verdict::kIntroduced;
@@ -150,7 +151,7 @@ Result<Bytes> receive_sealed(const Descriptor& socket, const Handshake& handshak
   if (Status got = receive_all(socket, head, deadline); !got) return got.error();
   ByteReader reader(head);
   const std::size_t length = reader.number<std::uint32_t>();
-  const Error broken{ErrorCode::kAuthentication, "its answer does not carry the seal of the key"};
+  const Error broken{ErrorCode::kAuthentication, "its answer is not sealed with the job's key"};
   if (length > limit) return broken;
   Bytes payload(length);
   if (Status got = receive_all(socket, payload, deadline); !got) return got.error();
@@ -165,7 +166,8 @@ ServerHandshake::ServerHandshake(const Bytes& key, const Nonce& nonce)
 
 ServerHandshake::Verdict ServerHandshake::take(ByteView bytes) {
   received_.insert(received_.end(), bytes.begin(), bytes.end());
-  // A wrong first byte is enough: a port scanner or a browser need not send 44 of them.
+  // One wrong byte is enough to reject a stranger: a port scanner or a browser may never send 44
+  // bytes.
   const std::size_t seen = std::min(received_.size(), kHandshakeMagic.size());
   if (stage_ == Stage::kOpening && !std::ranges::equal(ByteView(received_).first(seen),
                                                        view_of(kHandshakeMagic.substr(0, seen)))) {
@@ -182,7 +184,7 @@ ServerHandshake::Verdict ServerHandshake::take_opening() {
   const Hello hello = decode_hello(reader);
   handshake_.purpose = hello.purpose;
   handshake_.caller = hello.nonce;
-  // Another version is answered too, so that the caller can say what the matter is.
+  // A peer of another version gets a challenge too, so that it can report the mismatch.
   reply_ = ByteWriter()
                .raw(encode_hello(hello.purpose, handshake_.host))
                .raw(handshake_.mac(kHostLabel, {}))
@@ -208,7 +210,7 @@ ServerHandshake::Verdict ServerHandshake::take_payload() {
     return stranger("it holds another key");
   }
   std::optional<RankIdentity> who = decode_introduction(received_);
-  if (!who) return stranger("its introduction cannot be read");
+  if (!who) return stranger("its introduction is invalid");
   introduction_ = *std::move(who);
   wanted_ = 0;
   received_.clear();

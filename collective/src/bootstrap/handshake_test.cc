@@ -26,10 +26,10 @@ const RankIdentity kWho{.rank = 3,
                         .arena_bytes = std::uint64_t{1} << 40,
                         .index = 7};
 
-// The host's side of a connection, driven to its end. Hangs up on a stranger.
+// The host's side of a connection, run to its end. Closes the connection of a stranger.
 Verdict receive_caller(Descriptor socket, ServerHandshake& reception) {
   for (;;) {
-    std::byte byte;  // one at a time: a handshake may be cut anywhere
+    std::byte byte;  // one at a time: a handshake may arrive in pieces
     if (!receive_all(socket, std::span(&byte, 1), soon())) return Verdict::kMore;
     const Verdict verdict = reception.take(std::span(&byte, 1));
     if (!send_all(socket, reception.reply(), soon())) return Verdict::kMore;
@@ -56,7 +56,7 @@ Outcome meet(const Bytes& callers_key, ServerHandshake& reception) {
   return {verdict, std::move(handshake)};
 }
 
-TEST(Handshake, WelcomesWhoHoldsTheKey) {
+TEST(Handshake, AcceptsACallerThatHoldsTheKey) {
   ServerHandshake reception(kTestKey, Nonce{});
 
   const Outcome outcome = meet(kTestKey, reception);
@@ -74,7 +74,7 @@ TEST(Handshake, WelcomesWhoHoldsTheKey) {
   EXPECT_EQ(reception.handshake().mac("x", {}), outcome.handshake->mac("x", {}));
 }
 
-TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
+TEST(Handshake, ReportsDifferentKeysToTheCaller) {
   ServerHandshake reception(kTestKey, Nonce{});
 
   const Outcome outcome = meet(Bytes(16, std::byte{2}), reception);
@@ -84,8 +84,8 @@ TEST(Handshake, TellsTheCallerThatTheKeysDiffer) {
   EXPECT_EQ(outcome.handshake.error().code, ErrorCode::kAuthentication);
 }
 
-// A caller that, without the key, goes on as if the host's proof were right.
-TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
+// A caller without the key, which continues as if the host's proof were right.
+TEST(Handshake, RejectsAProofMadeWithoutTheKey) {
   ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
@@ -95,7 +95,7 @@ TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
                             .take();
   EXPECT_EQ(reception.take(opening), Verdict::kMore);
   const Bytes challenge = reception.reply();
-  // The most that such a caller can do: hand the host's own proof back.
+  // The best that such a caller can do is to return the host's own proof.
   const ByteView proof = ByteView(challenge).last(kDigestBytes);
   EXPECT_EQ(reception.take(ByteWriter().number(std::uint32_t{4}).raw(proof).take()),
             Verdict::kMore);
@@ -103,14 +103,14 @@ TEST(Handshake, DoesNotWelcomeAProofWithoutTheKey) {
   EXPECT_EQ(reception.reason(), "it holds another key");
 }
 
-TEST(Handshake, KnowsAStrangerByItsFirstByte) {
+TEST(Handshake, DetectsAStrangerByItsFirstByte) {
   ServerHandshake reception(kTestKey, Nonce{});
   EXPECT_EQ(reception.take(view_of("G")), Verdict::kStranger);
   EXPECT_EQ(reception.reason(), "it does not speak this protocol");
   EXPECT_TRUE(reception.reply().empty());
 }
 
-TEST(Handshake, TrustsNoLength) {
+TEST(Handshake, RejectsAnExcessiveLength) {
   ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))
@@ -124,7 +124,7 @@ TEST(Handshake, TrustsNoLength) {
   EXPECT_EQ(reception.reason(), "its introduction claims to be 4294967295 bytes long");
 }
 
-TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanSayWhatTheMatterIs) {
+TEST(Handshake, AnswersAnotherVersionSoThatTheCallerCanReportIt) {
   ServerHandshake reception(kTestKey, Nonce{});
   const Bytes opening = ByteWriter()
                             .raw(view_of("MUSTERCO"))

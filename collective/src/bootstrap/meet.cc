@@ -22,11 +22,12 @@ enum class Kind : std::uint8_t { kContent = 1, kError = 2 };
 
 constexpr std::size_t kHeadBytes = 4 + kDigestBytes;
 constexpr std::size_t kMostMine = 4096;
-// A message holds an error at most, or the contents of a whole world.
+// The longest messages: up to rank 0 goes at most an error, down to the ranks the data of a whole
+// world.
 constexpr std::size_t kMostUp = std::size_t{64} << 10;
 constexpr std::size_t kMostDown = std::size_t{256} << 20;
 
-// Numbered, so that no message can be taken for another.
+// Each message has a number in its label, so that no message can pass for another.
 std::string label(bool down, int count) {
   return (down ? "down " : "up ") + std::to_string(count);
 }
@@ -85,7 +86,7 @@ Result<std::vector<Bytes>> Star::exchange(ByteView mine, Deadline deadline) {
     all.emplace_back(part.begin(), part.end());
   }
   if (!reader.ok() || !reader.at_end()) {
-    return Error{ErrorCode::kMismatch, "rank 0 sent what cannot be read"};
+    return Error{ErrorCode::kMismatch, "rank 0 sent an invalid message"};
   }
   return all;
 }
@@ -95,7 +96,7 @@ Status Star::wait_for_messages(Deadline deadline) {
     std::vector<pollfd> entries;
     prepare(entries);
     const int ready = ::poll(entries.data(), entries.size(), milliseconds_left(deadline));
-    if (ready < 0 && errno != EINTR) return system_error("cannot wait for the others", errno);
+    if (ready < 0 && errno != EINTR) return system_error("cannot wait for other ranks", errno);
     if (ready > 0) {
       if (Status done = attend(entries); !done) return done;
     } else if (Clock::now() >= deadline) {
@@ -107,7 +108,7 @@ Status Star::wait_for_messages(Deadline deadline) {
 
 void Star::prepare(std::vector<pollfd>& entries) const {
   for (const Spoke& spoke : spokes_) {
-    // Who has said what it has to say for now cannot be listened to, but seen to die.
+    // A rank that has sent its message of this round is not read again, only watched for its end.
     const auto events = static_cast<short>(spoke.message ? POLLRDHUP : POLLIN | POLLRDHUP);
     entries.push_back({spoke.socket.get(), events, 0});
   }
@@ -129,7 +130,8 @@ Status Star::listen(Spoke& spoke) {
     if (spoke.received.size() >= kHeadBytes) {
       ByteReader reader(spoke.received);
       const std::size_t length = reader.number<std::uint32_t>();
-      if (length > (is_host() ? kMostUp : kMostDown)) return gone(spoke, "it sent nonsense");
+      if (length > (is_host() ? kMostUp : kMostDown))
+        return gone(spoke, "it sent a message that is too long");
       wanted += length;
       if (spoke.received.size() == wanted) return take_whole(spoke);
     }
@@ -150,8 +152,8 @@ Status Star::take_whole(Spoke& spoke) {
   const ByteView payload = ByteView(spoke.received).subspan(kHeadBytes);
   const Digest mac = spoke.handshake.mac(label(!is_host(), spoke.received_count++), payload);
   if (payload.empty() || !equal_in_constant_time(mac, seal)) {
-    return Error{ErrorCode::kAuthentication, "what rank " + std::to_string(spoke.rank) +
-                                                 " sent does not carry the seal of the key"};
+    return Error{ErrorCode::kAuthentication, "a message of rank " + std::to_string(spoke.rank) +
+                                                 " is not sealed with the job's key"};
   }
   ByteReader inside(payload);
   if (Kind{inside.number<std::uint8_t>()} == Kind::kError) return read_error(inside);
@@ -164,7 +166,7 @@ Status Star::send(Spoke& spoke, const Bytes& payload, Deadline deadline) {
   const std::string name = label(is_host(), spoke.sent_count++);
   Status sent = send_all(spoke.socket, spoke.handshake.seal(name, payload), deadline);
   if (sent) return {};
-  // An answer may be there that says why the other side has ended.
+  // The other side may have sent the reason of its end before it closed the connection.
   if (Status heard = spoke.message ? Status() : listen(spoke); !heard) return heard;
   return gone(spoke, sent.error().message);
 }
@@ -183,13 +185,13 @@ Error Star::gone(const Spoke& spoke, const std::string& reason) const {
   if (is_host()) {
     return {ErrorCode::kPeerLost,
             "rank " + std::to_string(spoke.rank) + " on host " + spoke.host +
-                " is gone: it ended while the world gathered (" + reason + ")",
-            "its own last output says why it ended", spoke.rank, spoke.host};
+                " is gone: it ended while the ranks joined (" + reason + ")",
+            "see the last output of that rank", spoke.rank, spoke.host};
   }
   return {ErrorCode::kPeerLost,
           "rank 0 on host " + spoke.host + " ended while " + self_.name() +
-              " waited for the world to gather: " + reason,
-          "its own last output says why it ended", 0, spoke.host};
+              " waited for the other ranks: " + reason,
+          "see the last output of that rank", 0, spoke.host};
 }
 
 Error Star::not_in_time() const {
@@ -198,16 +200,16 @@ Error Star::not_in_time() const {
     return {ErrorCode::kTimeout,
             "rank " + std::to_string(spoke.rank) + " on host " + spoke.host +
                 " did not finish joining " + self_.name() + " in time",
-            "raise MUSTER_COLLECTIVE_TIMEOUT if its host is that slow", spoke.rank, spoke.host};
+            "raise MUSTER_COLLECTIVE_TIMEOUT if its host is slow", spoke.rank, spoke.host};
   }
   return {ErrorCode::kTimeout,
-          "rank 0 still waited for other ranks when " + self_.name() + " had waited long enough",
-          "see whether all ranks were started"};
+          "rank 0 still waited for other ranks at the time limit of " + self_.name(),
+          "check that all ranks were started"};
 }
 
 namespace {
 
-// Listens at the rendezvous on the first of its addresses that is one of this host.
+// Listens at the rendezvous, on its first address that belongs to this host.
 Result<Descriptor> open_rendezvous(const JoinContext& joining) {
   if (joining.options.listener >= 0) {
     ::fcntl(joining.options.listener, F_SETFL, O_NONBLOCK);
@@ -220,8 +222,9 @@ Result<Descriptor> open_rendezvous(const JoinContext& joining) {
   Error last;
   for (const Address& address : *addresses) {
     if (address.is_wildcard() || (address.port() == 0 && !by_file)) {
-      return Error{ErrorCode::kConfiguration, "nobody can reach the rendezvous '" + endpoint + "'",
-                   "name an address of rank 0's host that the other ranks reach, and a port"};
+      return Error{ErrorCode::kConfiguration,
+                   "other ranks cannot reach the rendezvous '" + endpoint + "'",
+                   "name an address of rank 0's host that the other ranks can reach, and a port"};
     }
     Result<Descriptor> listener = listen_on(address);
     if (listener) return listener;
@@ -241,8 +244,8 @@ Result<Meeting> new_meeting(const JoinContext& joining, const Address& address) 
   return Meeting{address.to_string(), std::move(key)};
 }
 
-// Opens the door of this rank: on an address that is known to be reachable, the one by which it
-// takes part in the rendezvous, and by a random name for those on its host.
+// Opens the listeners of this rank: one on `reachable`, the address from which it takes part in the
+// rendezvous, and a unix socket with a random name for ranks of its host.
 Result<std::vector<Descriptor>> open_door(const Address& reachable, RankIdentity& self) {
   std::vector<Descriptor> listeners;
   Result<Descriptor> listener = listen_on(reachable.with_port(0));
@@ -252,7 +255,7 @@ Result<std::vector<Descriptor>> open_door(const Address& reachable, RankIdentity
   std::array<std::byte, 16> name = {};
   if (Status filled = fill_random(name); !filled) return filled.error();
   const Address local = unix_address("muster-" + to_hex(name));
-  // Where unix sockets are not allowed (a sandbox), TCP does, though without shared memory.
+  // If unix sockets are forbidden (a sandbox), ranks of this host use TCP, without shared memory.
   if (Result<Descriptor> door = listen_on(local)) {
     self.local_endpoint = local.to_string();
     listeners.push_back(*std::move(door));
@@ -260,7 +263,7 @@ Result<std::vector<Descriptor>> open_door(const Address& reachable, RankIdentity
   return listeners;
 }
 
-// For all that the others may call about: control, and up to 16 connections for data.
+// For all connections of the other ranks: each has one for control, and up to 16 for data.
 Acceptor door_of(std::vector<Descriptor> listeners, const Bytes& key, int size) {
   return {std::move(listeners), key, static_cast<std::size_t>(size) * 17};
 }
@@ -286,7 +289,7 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   Result<Roster> roster = gather(hall, joining.self, joining.terms, peers, joining.deadline,
                                  joining.timeout, joining.cancel);
   if (!roster) return roster.error();
-  // Like the door, the file goes before anyone can come for the next world.
+  // The file is removed before a rank can arrive for the next world.
   publication.reset();
   if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
   Acceptor door = door_of(*std::move(listeners), meeting->key, joining.self.size);
@@ -294,7 +297,7 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
                           Star(joining.self, std::move(peers)), address};
 }
 
-// Where to look for rank 0, asked anew for each attempt; nothing while it cannot be known yet.
+// Looks rank 0 up, again for each attempt. Returns nullopt if rank 0 cannot be found yet.
 using Finder = std::function<Result<std::optional<Meeting>>()>;
 
 Result<Finder> finder_for(const Options& options) {
@@ -313,7 +316,7 @@ struct Caller {
   Meeting meeting;
 };
 
-// One attempt to reach rank 0 on all its addresses. `obstacle` says what stood in the way.
+// One attempt to reach rank 0 on all its addresses. If it fails, `obstacle` has the reason.
 Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline, Error& obstacle) {
   Result<std::optional<Meeting>> meeting = find();
   if (!meeting) return meeting.error();
@@ -321,7 +324,7 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
   Result<std::vector<Address>> addresses = resolve((*meeting)->endpoint);
   if (!addresses && addresses.error().code == ErrorCode::kConfiguration) return addresses.error();
   if (!addresses) {
-    obstacle = addresses.error();  // a name that is not known yet may be in a moment
+    obstacle = addresses.error();  // a name that does not resolve yet may resolve soon
     return std::optional<Caller>();
   }
   for (const Address& address : *addresses) {
@@ -332,18 +335,19 @@ Result<std::optional<Caller>> try_to_reach(const Finder& find, Deadline deadline
   return std::optional<Caller>();
 }
 
-// Between two attempts. Rank 0 may have given up for the same reason that cancels this one, and its
-// port is closed for good.
+// Waits before the next attempt. A cancelled wait ends the attempts: rank 0 may have given up for
+// the same reason, and then its port is closed for good.
 Status pause_for(int pause_ms, const JoinContext& joining) {
   pollfd cancel = {joining.cancel, POLLIN, 0};
   if (::poll(&cancel, 1, std::min(pause_ms, milliseconds_left(joining.deadline))) <= 0) return {};
-  return Error{ErrorCode::kPeerLost, joining.self.name() + " gave up the way to rank 0"};
+  return Error{ErrorCode::kPeerLost,
+               joining.self.name() + " was cancelled before it reached rank 0"};
 }
 
-// Keeps trying: rank 0 may start later. Nothing tells when a port on another host opens, so this
-// asks again after a pause that grows from 5 to 200 ms.
+// Retries, since rank 0 may start later. No event reports that a port on another host opens, so
+// this polls, with a pause that grows from 5 to 200 ms.
 Result<Caller> reach_rank_0(const JoinContext& joining, const Finder& find) {
-  Error obstacle{ErrorCode::kTimeout, joining.options.rendezvous_file + " is not there"};
+  Error obstacle{ErrorCode::kTimeout, joining.options.rendezvous_file + " does not exist"};
   for (int pause = 5;; pause = std::min(2 * pause, 200)) {
     Result<std::optional<Caller>> caller = try_to_reach(find, joining.deadline, obstacle);
     if (!caller) return caller.error();
@@ -354,10 +358,10 @@ Result<Caller> reach_rank_0(const JoinContext& joining, const Finder& find) {
   return Error{ErrorCode::kTimeout,
                joining.self.name() + " did not reach rank 0 within " + in_seconds(joining.timeout) +
                    ": " + obstacle.message,
-               "see whether rank 0 was started, and with the same rendezvous", 0};
+               "check that rank 0 was started with the same rendezvous", 0};
 }
 
-// A peer that rank 0 has listened to.
+// A rank that has completed the handshake with rank 0.
 struct Met {
   Caller caller;
   Address address;
@@ -380,8 +384,8 @@ Result<Met> introduce_to_rank_0(Caller caller, JoinContext& joining) {
   return Met{std::move(caller), address, *std::move(listeners), *std::move(handshake)};
 }
 
-// Where rank 0 hangs up, but still listens, a crowd of strangers has pushed this one out: it comes
-// again. Not for ever, as this may be a host that hangs up on everybody.
+// If rank 0 closes the connection but still listens, a flood of strangers has displaced this rank,
+// which then connects again. The attempts are limited: the host may close every connection.
 Result<Met> meet_rank_0(JoinContext& joining) {
   constexpr int kAttempts = 10;
   Result<Finder> find = finder_for(joining.options);

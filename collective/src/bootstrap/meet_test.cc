@@ -18,7 +18,7 @@ namespace {
 using testing::kTestKey;
 using testing::soon;
 
-// Three ranks that have met already.
+// Three ranks that have already met.
 class StarTest : public ::testing::Test {
  protected:
   StarTest() {
@@ -37,7 +37,7 @@ class StarTest : public ::testing::Test {
   std::array<std::optional<Star>, 3> stars_;
 };
 
-TEST_F(StarTest, GivesEachWhatAllHandedIn) {
+TEST_F(StarTest, GivesEveryRankTheBytesOfAllRanks) {
   std::vector<std::jthread> ranks;
   for (std::size_t rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
@@ -53,7 +53,7 @@ TEST_F(StarTest, GivesEachWhatAllHandedIn) {
   }
 }
 
-TEST_F(StarTest, TellsAllWhyOneFailed) {
+TEST_F(StarTest, SendsTheReasonOfAFailureToAllRanks) {
   static_cast<void>(stars_[2]->fail({ErrorCode::kSystem, "no more descriptors", {}, 2, "n2"}));
   const auto host = stars_[0]->exchange({}, soon());
   ASSERT_FALSE(host);
@@ -64,12 +64,12 @@ TEST_F(StarTest, TellsAllWhyOneFailed) {
   EXPECT_EQ(peer.error().rank, 2);
 }
 
-TEST_F(StarTest, NamesWhoHasEnded) {
+TEST_F(StarTest, NamesTheRankThatEnded) {
   stars_[2].reset();
   const auto host = stars_[0]->exchange({}, soon());
   ASSERT_FALSE(host);
   EXPECT_EQ(host.error().message,
-            "rank 2 on host n2 is gone: it ended while the world gathered (connection closed)");
+            "rank 2 on host n2 is gone: it ended while the ranks joined (connection closed)");
   stars_[0].reset();
   const auto peer = stars_[1]->exchange({}, soon());
   ASSERT_FALSE(peer);
@@ -77,9 +77,9 @@ TEST_F(StarTest, NamesWhoHasEnded) {
   EXPECT_EQ(peer.error().rank, 0);
 }
 
-TEST_F(StarTest, SeesADeathAlsoOfWhoHasHandedInAlready) {
+TEST_F(StarTest, DetectsTheDeathOfARankThatHasAlreadySent) {
   std::jthread peer([&] {
-    // Its part is out; then it ends without waiting for the answer.
+    // It sends its part, and ends without waiting for the answer.
     static_cast<void>(stars_[2]->exchange({}, Clock::now()));
     stars_[2].reset();
   });
@@ -88,14 +88,14 @@ TEST_F(StarTest, SeesADeathAlsoOfWhoHasHandedInAlready) {
   EXPECT_EQ(host.error().rank, 2);
 }
 
-TEST_F(StarTest, NamesWhoDoesNotAnswerInTime) {
+TEST_F(StarTest, NamesTheRankThatDoesNotAnswerInTime) {
   const auto host = stars_[0]->exchange({}, Clock::now() + std::chrono::milliseconds(50));
   ASSERT_FALSE(host);
   EXPECT_EQ(host.error().message,
             "rank 1 on host n1 did not finish joining rank 0 on host n0 in time");
 }
 
-TEST_F(StarTest, BelievesNothingWithoutASeal) {
+TEST_F(StarTest, RejectsMessagesWithoutAValidSeal) {
   std::array<int, 2> fds = {};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
   const Descriptor forger(fds[1]);

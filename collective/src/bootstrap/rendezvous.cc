@@ -9,8 +9,8 @@
 namespace muster::collective {
 namespace {
 
-// The answer of rank 0: u8 kind, then for a roster the terms, u32 members, and each one's texts and
-// u64 arena; for a refusal the error.
+// The answer of rank 0 begins with its kind, a u8. A roster continues with the terms, u32 members,
+// and for each member its texts and u64 arena; a refusal continues with the error.
 enum class Answer : std::uint8_t { kRoster = 1, kRefusal = 2 };
 
 constexpr std::string_view kLabel = "host";
@@ -64,7 +64,7 @@ Result<Roster> decode_roster(ByteView answer, int size) {
   }
   const bool whole = reader.ok() && reader.at_end() && count == roster.members.size();
   if (kind != Answer::kRoster || !whole) {
-    return Error{ErrorCode::kMismatch, "rank 0 sent a roster that cannot be read"};
+    return Error{ErrorCode::kMismatch, "rank 0 sent an invalid roster"};
   }
   return roster;
 }
@@ -74,19 +74,19 @@ std::optional<Error> objection_to(const RankIdentity& peer, const RankIdentity& 
   if (peer.size != self.size) {
     return Error{ErrorCode::kMismatch,
                  peer.name() + " belongs to a world of " + std::to_string(peer.size) +
-                     " ranks, but " + self.name() + " to one of " + std::to_string(self.size),
+                     " ranks, but " + self.name() + " to a world of " + std::to_string(self.size),
                  "start all ranks of a job with the same world size"};
   }
   if (peer.rank <= 0 || peer.rank >= self.size) {
     return Error{ErrorCode::kMismatch,
-                 peer.name() + " came to a world of " + std::to_string(self.size) +
-                     " ranks, whose rank 0 is on host " + self.host,
+                 peer.name() + " is outside of the world of " + std::to_string(self.size) +
+                     " ranks whose rank 0 is on host " + self.host,
                  "number the ranks of a job from 0 to size - 1"};
   }
   const Member& earlier = roster.members[static_cast<std::size_t>(peer.rank)];
   if (earlier.endpoint.empty()) return std::nullopt;
   return Error{ErrorCode::kMismatch,
-               "rank " + std::to_string(peer.rank) + " came twice: from host " + earlier.host +
+               "rank " + std::to_string(peer.rank) + " joined twice: from host " + earlier.host +
                    " (" + earlier.endpoint + ") and from host " + peer.host + " (" + peer.endpoint +
                    ")",
                "give every process of a job a rank of its own"};
@@ -107,10 +107,10 @@ Error did_not_come(const Roster& roster, const RankIdentity& self, const Accepto
                    std::chrono::milliseconds timeout) {
   const std::string dropped = door.dropped();
   return {ErrorCode::kTimeout,
-          missing_from(roster) + " of " + std::to_string(self.size) + " did not come to " +
+          missing_from(roster) + " of " + std::to_string(self.size) + " did not reach " +
               self.name() + " within " + in_seconds(timeout) +
               (dropped.empty() ? "" : "; " + dropped),
-          "see whether they were started, and with the same rendezvous"};
+          "check that they were started with the same rendezvous"};
 }
 
 void refuse(const Error& reason, const std::vector<AcceptedPeer>& peers, Deadline deadline) {
@@ -146,8 +146,8 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
     const RankIdentity& who = peers.back().introduction;
     roster.members[static_cast<std::size_t>(who.rank)] = member_of(who);
   }
-  // Before anyone has the roster: a rank that is done with this world and wants to join the next
-  // one must not get into the queue of a door that nobody attends any more.
+  // Close the listener before any rank has the roster: a rank that leaves this world and joins the
+  // next one must not connect to a listener that this world no longer serves.
   door.close();
   return roster;
 }
@@ -159,8 +159,8 @@ Status hand_out(const Roster& roster, const std::vector<AcceptedPeer>& peers, De
     if (Status sent = send_all(peer.socket, peer.handshake.seal(kLabel, answer), deadline); !sent) {
       return Error{
           ErrorCode::kPeerLost,
-          who.name() + " is gone: it ended while the world gathered (" + sent.error().message + ")",
-          "its own last output says why it ended", who.rank, who.host};
+          who.name() + " is gone: it ended while the ranks joined (" + sent.error().message + ")",
+          "see the last output of that rank", who.rank, who.host};
     }
   }
   return {};
@@ -170,15 +170,14 @@ Result<Roster> receive_roster(const Descriptor& socket, const Handshake& handsha
                               const RankIdentity& self, Deadline deadline) {
   Result<Bytes> answer = receive_sealed(socket, handshake, kLabel, kLongestAnswer, deadline);
   if (!answer && answer.error().code == ErrorCode::kTimeout) {
-    return Error{
-        ErrorCode::kTimeout,
-        "rank 0 still waited for other ranks when " + self.name() + " had waited long enough",
-        "see whether all ranks were started"};
+    return Error{ErrorCode::kTimeout,
+                 "rank 0 still waited for other ranks at the time limit of " + self.name(),
+                 "check that all ranks were started"};
   }
   if (!answer) {
     Error error = answer.error();
     error.message =
-        "rank 0 ended while " + self.name() + " waited for the world to gather: " + error.message;
+        "rank 0 ended while " + self.name() + " waited for the other ranks: " + error.message;
     error.rank = 0;
     return error;
   }

@@ -44,17 +44,17 @@ std::string folder_of(const std::string& path) {
 
 Status check_folder(const std::string& folder) {
   struct stat status = {};
-  if (::lstat(folder.c_str(), &status) != 0) return system_error("cannot look at " + folder, errno);
+  if (::lstat(folder.c_str(), &status) != 0) return system_error("cannot examine " + folder, errno);
   return check_private(folder, status, S_IFDIR);
 }
 
-// The name under which the file is written before it appears under its own.
+// The temporary name under which the file is written before it is renamed.
 std::string draft_of(const std::string& path) {
   return path + "." + std::to_string(::getpid()) + ".new";
 }
 
 Status write_new(const std::string& path, const std::string& text) {
-  // A draft of that name is left from a process that was killed, whose id is ours now.
+  // A killed process may have left a draft of this name, if its process id is used again.
   ::unlink(path.c_str());
   const Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -84,7 +84,8 @@ std::string assignments_of(const Lookup& variable, std::span<const char* const> 
   return values;
 }
 
-// A process further up the tree. Its id may come again, but not with the same time of its start.
+// A parent process, or a parent of a parent. Its id may be used again, but not with the same start
+// time.
 struct Ancestor {
   std::string name;
   std::string identity;
@@ -95,7 +96,7 @@ std::optional<Ancestor> look_at(int process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // "id (name) state parent ... start ...": a name may hold spaces and brackets, but the rest none.
+  // "id (name) state parent ... start ...": only the name may contain spaces and brackets.
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
@@ -123,9 +124,9 @@ std::optional<Ancestor> find_ancestor(int process,
 }  // namespace
 
 std::optional<std::string> run_of_mpirun(const Lookup& variable) {
-  // Open MPI 4.1 and 5.0 give every rank of one mpirun the same values here. The namespace is the
-  // number of the run and may come again; the servers' ports, and the nonce that 4.1 hands to its
-  // transports, do not.
+  // Open MPI 4.1 and 5.0 set these variables to equal values on all ranks of one mpirun. The
+  // namespace is the number of the run and may be used again. The ports of the servers, and the
+  // nonce that 4.1 passes to its transports, are unique.
   constexpr std::array kTelling = {"PMIX_NAMESPACE",
                                    "PMIX_SERVER_URI41",
                                    "PMIX_SERVER_URI4",
@@ -139,7 +140,7 @@ std::optional<std::string> run_of_mpirun(const Lookup& variable) {
 }
 
 std::optional<std::string> run_of_hydra(int process) {
-  // Its proxy starts all ranks of a host, perhaps through a shell or a wrapper.
+  // Hydra's proxy starts all ranks of a host, perhaps through a shell or a wrapper.
   const std::optional<Ancestor> proxy = find_ancestor(process, [](const std::string& name) {
     return name.starts_with("hydra") || name.starts_with("pmi_proxy");
   });
@@ -154,7 +155,7 @@ std::optional<std::string> run_of_slurm(const Lookup& variable) {
 }
 
 std::optional<std::string> run_of_torchrun(const Lookup& variable, int process) {
-  // The workers of a host are children of its agent.
+  // The ranks of a host are children of torchrun's agent.
   const std::optional<Ancestor> agent =
       find_ancestor(process, [](const std::string&) { return true; });
   if (!agent || !variable("MASTER_PORT")) return std::nullopt;
@@ -186,7 +187,7 @@ Result<Publication> publish(const std::string& path, const Meeting& meeting) {
   const std::string draft = draft_of(path);
   const std::string text = meeting.endpoint + " " + to_hex(meeting.key) + "\n";
   if (Status written = write_new(draft, text); !written) return written.error();
-  // Renaming shows the file whole or not at all to ranks that look for it.
+  // The rename is atomic: other ranks find the whole file or no file.
   if (::rename(draft.c_str(), path.c_str()) != 0) {
     const int reason = errno;
     ::unlink(draft.c_str());
@@ -201,17 +202,18 @@ Result<std::optional<Meeting>> find_meeting(const std::string& path) {
     if (errno == ENOENT) return std::optional<Meeting>();
     return system_error("cannot open " + path, errno);
   }
-  // In this order: the folder that was checked first might be swapped for another before open().
+  // The file is opened before its folder is checked: a folder checked first could be swapped before
+  // open().
   if (Status checked = check_folder(folder_of(path)); !checked) return checked.error();
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) return system_error("cannot look at " + path, errno);
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot examine " + path, errno);
   if (Status checked = check_private(path, status, S_IFREG); !checked) return checked.error();
   std::array<char, 1024> buffer;
   const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
   if (size < 0) return system_error("cannot read " + path, errno);
   std::optional<Meeting> meeting = parse_meeting({buffer.data(), static_cast<std::size_t>(size)});
   if (!meeting) {
-    return Error{ErrorCode::kConfiguration, path + " does not say where rank 0 listens",
+    return Error{ErrorCode::kConfiguration, path + " has no valid address of rank 0",
                  "remove it and start the job again"};
   }
   return meeting;

@@ -31,7 +31,7 @@ class RendezvousFile : public ::testing::Test {
   Meeting meeting_{"127.0.0.1:4000", Bytes(32, std::byte{7})};
 };
 
-TEST_F(RendezvousFile, IsFoundAsItWasPublishedAndGoesAwayAfterwards) {
+TEST_F(RendezvousFile, IsReadAsPublishedAndRemovedAfterwards) {
   {
     const auto publication = publish(path_, meeting_);
     ASSERT_TRUE(publication) << publication.error().to_string();
@@ -43,7 +43,7 @@ TEST_F(RendezvousFile, IsFoundAsItWasPublishedAndGoesAwayAfterwards) {
   EXPECT_TRUE(fs::is_empty(root_ + "/private"));
 }
 
-TEST_F(RendezvousFile, IsForItsUserAlone) {
+TEST_F(RendezvousFile, IsReadableByItsUserOnly) {
   const auto publication = publish(path_, meeting_);
   struct stat status = {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
@@ -52,20 +52,20 @@ TEST_F(RendezvousFile, IsForItsUserAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
-TEST_F(RendezvousFile, IsNotThereYetIsNoError) {
+TEST_F(RendezvousFile, ThatDoesNotExistYetIsNotAnError) {
   const auto found = find_meeting(path_);
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->has_value());
 }
 
-TEST_F(RendezvousFile, ReplacesOneThatAKilledRunLeft) {
+TEST_F(RendezvousFile, ReplacesAFileThatAKilledRunLeft) {
   auto stale = publish(path_, {"127.0.0.1:1", Bytes(32, std::byte{1})});
   const auto fresh = publish(path_, meeting_);
   ASSERT_TRUE(fresh) << fresh.error().to_string();
   EXPECT_EQ((**find_meeting(path_)).endpoint, meeting_.endpoint);
 }
 
-TEST_F(RendezvousFile, IsNotPutWhereOthersCouldReadIt) {
+TEST_F(RendezvousFile, IsNotWrittenWhereOthersCouldReadIt) {
   fs::create_directory(root_ + "/private");
   ::chmod((root_ + "/private").c_str(), 0755);
   const auto publication = publish(path_, meeting_);
@@ -74,13 +74,13 @@ TEST_F(RendezvousFile, IsNotPutWhereOthersCouldReadIt) {
             root_ + "/private is open to other users, so the key in it would not be safe");
 }
 
-TEST_F(RendezvousFile, IsNotPutBehindALink) {
+TEST_F(RendezvousFile, IsNotWrittenThroughALink) {
   fs::create_directory(root_ + "/elsewhere");
   fs::create_directory_symlink(root_ + "/elsewhere", root_ + "/private");
   EXPECT_FALSE(publish(path_, meeting_));
 }
 
-TEST_F(RendezvousFile, IsNotBelievedWhenOthersCouldHaveReadIt) {
+TEST_F(RendezvousFile, IsNotUsedIfOthersCouldHaveReadIt) {
   const auto publication = publish(path_, meeting_);
   ::chmod(path_.c_str(), 0640);
   const auto found = find_meeting(path_);
@@ -123,7 +123,7 @@ TEST(Run, OfASlurmStepIsItsJobAndStep) {
   EXPECT_FALSE(run_of_slurm(lookup_in({{"SLURM_JOB_ID", "7"}})));
 }
 
-TEST(Run, OfTorchrunHasItsAgentInIt) {
+TEST(Run, OfTorchrunContainsItsAgent) {
   const auto lookup = lookup_in({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "none"}});
   const auto run = run_of_torchrun(lookup, ::getpid());
   ASSERT_TRUE(run);

@@ -1,4 +1,4 @@
-// What tests of the bootstrap give it: a key, and the environment of a process.
+// Inputs for tests of the bootstrap: a key, and the environment of a process.
 #pragma once
 
 #include <cstddef>

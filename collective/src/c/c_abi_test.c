@@ -52,12 +52,12 @@ static void run_rank(int rank, const char* folder, int again) {
   CHECK_OK(muster_connect(&options, &world));
   check_place(world, rank);
   check_group(world, rank);
-  /* Rank 1 leaves the session's world open for rank 0's last words: both end in order. */
+  /* Each rank waits in the session until the other rank has finished, so both end in order. */
   check_session(world, folder);
   check_again(&options, again);
 }
 
-/* An argument: how many times it connects again. */
+/* The optional argument is the number of further connections. */
 int main(int argc, char** argv) {
   const int again = argc > 1 ? atoi(argv[1]) : 50;
   char folder[] = "/tmp/muster-c-abi-XXXXXX";

@@ -27,8 +27,8 @@ static int shared_mappings(void) {
   return count;
 }
 
-/* A world, a session on a group of it and one on itself, with an operation each, and a gather that
- * nobody takes. */
+/* Makes a world, a session on a group of it and a session on the world, each with one operation and
+ * with an all_gather whose result is not taken. */
 static void come_and_go(const muster_options* options) {
   const int ranks[2] = {0, 1};
   muster_tensor nothing = {NULL, NULL, 0};
@@ -55,7 +55,7 @@ static void come_and_go(const muster_options* options) {
   }
   for (i = 0; i < 2; ++i) {
     muster_session_end(sessions[i]);
-    /* Late, and told so. */
+    /* Calls after the end fail. */
     CHECK(muster_session_wait_for(sessions[i], ticket, 0, NULL) == MUSTER_BAD_ARGUMENT);
     CHECK(strcmp(muster_last_error(), "the session has ended") == 0);
     CHECK(muster_session_begin(sessions[i], &barrier, &ticket) == MUSTER_BAD_ARGUMENT);
@@ -68,7 +68,7 @@ void check_again(const muster_options* options, int times) {
   int descriptors = 0;
   int threads = 0;
   int i = 0;
-  /* The first may load what stays: random numbers, the name service. */
+  /* The first time may load modules that stay: random numbers, the name service. */
   come_and_go(options);
   descriptors = entries_in("/proc/self/fd");
   threads = entries_in("/proc/self/task");

@@ -29,7 +29,7 @@ static void check_reduction_operations(muster_session* session, int rank) {
   sum.type = MUSTER_FLOAT32;
   sum.op = MUSTER_SUM;
   sum.shape = "float32[2]";
-  /* Filled once, handed over many times. */
+  /* The struct is filled once and used many times. */
   for (step = 0; step < 3; ++step) {
     in[0] = (float)(rank + step);
     CHECK_OK(muster_session_run(session, &sum, -1, &ticket, NULL));
@@ -118,14 +118,14 @@ static void check_kept_results(muster_session* session, int rank) {
   CHECK(muster_result_bytes(result, 0) == (rank == 0 ? 1 : 2));
   CHECK(memcmp(muster_result_data(result), rank == 0 ? "03" : "1245", rank == 0 ? 2 : 4) == 0);
   muster_result_free(result);
-  /* Nothing from anybody is a result, too. */
+  /* An empty result is a result, too. */
   tensor.in = NULL;
   tensor.count = 0;
   CHECK_OK(muster_session_run(session, &gather, -1, NULL, &result));
   CHECK(result != NULL && muster_result_bytes(result, 0) == 0);
   muster_result_free(result);
   muster_result_free(NULL);
-  /* Not asked for, and never taken. */
+  /* Results that are not requested, or not taken. */
   CHECK_OK(muster_session_run(session, &gather, -1, NULL, NULL));
   CHECK_OK(muster_session_begin(session, &gather, &ticket));
 }
@@ -144,11 +144,11 @@ static void check_given_places(muster_session* session, int rank) {
   gather.counts = counts;
   CHECK_OK(muster_session_run(session, &gather, -1, NULL, &result));
   CHECK(result == NULL && memcmp(all, "abb", 3) == 0);
-  /* This rank's own place. */
+  /* The input is this rank's own part of the output. */
   tensor.in = all + (rank == 0 ? 0 : 1);
   CHECK_OK(muster_session_run(session, &gather, -1, NULL, NULL));
   CHECK(memcmp(all, "abb", 3) == 0);
-  /* Rank 1 brings less than rank 0 expects. */
+  /* Rank 1 sends less than rank 0 expects. */
   tensor.in = rank == 0 ? "x" : "y";
   tensor.count = 1;
   memset(all, '.', 3);
@@ -178,7 +178,7 @@ static void check_mistakes(muster_session* session) {
   CHECK(muster_session_begin(session, NULL, &ticket) == MUSTER_BAD_ARGUMENT);
   CHECK(muster_session_begin(session, &operation, NULL) == MUSTER_BAD_ARGUMENT);
   CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
-  CHECK(strcmp(muster_last_error(), "'value.wrong': there is no kind 42 of operations") == 0);
+  CHECK(strcmp(muster_last_error(), "'value.wrong': unknown kind of operation 42") == 0);
   operation.kind = MUSTER_OPERATION_REDUCE_SCATTER;
   operation.type = MUSTER_FLOAT32;
   operation.op = MUSTER_SUM;
@@ -186,12 +186,12 @@ static void check_mistakes(muster_session* session) {
   CHECK(strcmp(muster_last_error(), "'value.wrong': the list of counts is null") == 0);
   operation.counts = wrong;
   CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
-  CHECK(strstr(muster_last_error(), "the counts add up to 2, and the tensor has 1") != NULL);
+  CHECK(strstr(muster_last_error(), "the counts add up to 2, but the tensor has 1") != NULL);
   operation.kind = MUSTER_OPERATION_ALL_REDUCE;
   for (kind = 99; kind <= 257; kind += 158) {
     operation.type = kind;
     CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);
-    CHECK(strstr(muster_last_error(), "there is no data type") != NULL);
+    CHECK(strstr(muster_last_error(), "unknown data type") != NULL);
   }
   operation.name = NULL;
   CHECK(muster_session_begin(session, &operation, &ticket) == MUSTER_BAD_ARGUMENT);

@@ -30,7 +30,7 @@ static void check_shared(muster_session* session) {
   muster_tensor tensor;
   muster_operation sum = MUSTER_OPERATION_INIT;
   int i = 0;
-  /* There may be none, where the system forbids it. */
+  /* There is no shared memory if the system forbids it. */
   if (shared == NULL) return;
   for (i = 0; i < 100; ++i) shared[i] = 1;
   tensor.in = tensor.out = shared;

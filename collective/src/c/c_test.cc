@@ -1,4 +1,4 @@
-// The C interface from C++: its errors, and what it makes of options of other sizes.
+// The C interface from C++: its errors, and options of older and newer libraries.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/options.h>
 #include <sys/socket.h>
@@ -41,7 +41,7 @@ TEST(CInterface, TheLastErrorBelongsToItsThread) {
   muster_disconnect(world);
 }
 
-TEST(CInterface, ASuccessLeavesTheLastErrorAsItWas) {
+TEST(CInterface, ASuccessKeepsTheLastError) {
   EXPECT_EQ(muster_connect(nullptr, nullptr), MUSTER_BAD_ARGUMENT);
   muster_disconnect(world_of_one());
   EXPECT_EQ(muster_last_error_code(), MUSTER_BAD_ARGUMENT);
@@ -59,7 +59,7 @@ TEST(CInterface, OptionsOfAnOlderLibraryAreRead) {
   muster_disconnect(world);
 }
 
-TEST(CInterface, OptionsOfANewerLibraryAreReadAsFarAsTheyAreKnown) {
+TEST(CInterface, UnknownOptionsOfANewerLibraryAreIgnored) {
   struct Newer {
     muster_options known = MUSTER_OPTIONS_INIT;
     int unknown = 42;
@@ -74,8 +74,8 @@ TEST(CInterface, OptionsOfANewerLibraryAreReadAsFarAsTheyAreKnown) {
   muster_disconnect(world);
 }
 
-// Rank 0 waits at its door, rank 1 looks for one: neither for as long as the timeout says.
-TEST(CInterface, AWaitForTheOthersCanBeCancelled) {
+// Rank 0 waits at its listener and rank 1 looks for rank 0; both waits end before the timeout.
+TEST(CInterface, ConnectingCanBeCancelled) {
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
@@ -98,7 +98,7 @@ TEST(CInterface, AWaitForTheOthersCanBeCancelled) {
   ::close(ends[1]);
 }
 
-TEST(CInterface, OptionsWithoutASizeAreRefused) {
+TEST(CInterface, OptionsWithoutASizeAreRejected) {
   muster_options options = {};
   muster_comm* world = nullptr;
   EXPECT_EQ(muster_connect(&options, &world), MUSTER_BAD_ARGUMENT);
@@ -106,10 +106,10 @@ TEST(CInterface, OptionsWithoutASizeAreRefused) {
   EXPECT_EQ(world, nullptr);
 }
 
-TEST(CInterface, WhatIsNullIsNamed) {
+TEST(CInterface, ANullArgumentIsNamed) {
   muster_comm* const world = world_of_one();
   EXPECT_EQ(muster_connect(nullptr, nullptr), MUSTER_BAD_ARGUMENT);
-  EXPECT_STREQ(muster_last_error(), "the place for the communicator is null");
+  EXPECT_STREQ(muster_last_error(), "the output for the communicator is null");
   EXPECT_EQ(muster_group(world, nullptr, 1, nullptr), MUSTER_BAD_ARGUMENT);
   EXPECT_STREQ(muster_last_error(), "the list of ranks is null");
   EXPECT_EQ(muster_session_wait_for(nullptr, 1, -1, nullptr), MUSTER_BAD_ARGUMENT);
@@ -179,7 +179,7 @@ TEST(CInterface, EndingASessionEndsTheCallsOfOtherThreads) {
         }
         const muster_operation more = barrier_of("more");
         if (thread == 4) code = muster_session_run(session, &more, -1, nullptr, nullptr);
-        // The one who came in time, and the one who came late.
+        // A call before the end fails with the first code, a later call with the second.
         EXPECT_TRUE(code == MUSTER_PEER_LOST || code == MUSTER_BAD_ARGUMENT) << code;
         EXPECT_EQ(muster_session_done(session, ticket), 0);
       });
@@ -187,7 +187,7 @@ TEST(CInterface, EndingASessionEndsTheCallsOfOtherThreads) {
   }
 }
 
-TEST(CInterface, AResultThatNobodyTakesIsDropped) {
+TEST(CInterface, AnUntakenResultIsFreed) {
   on_two_ranks([](muster_session* session, int) {
     muster_tensor part{"ab", nullptr, 2};
     muster_operation gather = MUSTER_OPERATION_INIT;

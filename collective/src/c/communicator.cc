@@ -1,4 +1,4 @@
-// How ranks join a world or a group, and where each of them is.
+// Connecting to a world or a group, and the position of each rank.
 #include "c/guard.h"
 #include "c/session.h"
 #include "muster/collective.h"
@@ -41,7 +41,7 @@ using namespace muster::collective;
 using namespace muster::collective::c;
 
 int muster_connect(const muster_options* options, muster_comm** comm) {
-  if (comm == nullptr) return fail_null("place for the communicator");
+  if (comm == nullptr) return fail_null("output for the communicator");
   return guarded([&] {
     const Result<muster_options> given = whole<muster_options>(
         options, MUSTER_OPTIONS_INIT, "struct of options", "MUSTER_OPTIONS_INIT");
@@ -81,7 +81,7 @@ const char* muster_host(const muster_comm* comm) {
 int muster_group(muster_comm* comm, const int* ranks, int count, muster_comm** group) {
   if (comm == nullptr) return fail_null("communicator");
   if (ranks == nullptr || count < 1) return fail_null("list of ranks");
-  if (group == nullptr) return fail_null("place for the group");
+  if (group == nullptr) return fail_null("output for the group");
   return guarded([&] {
     return hand_over_world(comm->world.group({ranks, static_cast<std::size_t>(count)}), group);
   });

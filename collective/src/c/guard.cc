@@ -10,7 +10,7 @@ struct LastError {
   int rank = Error::kNobody;
   std::string message = {};
   std::string host = {};
-  const char* words = "";  // message.c_str(), or a constant where there was no memory for it
+  const char* words = "";  // message.c_str(), or a constant if memory was too short for a copy
 };
 
 LastError& last_error() {
@@ -58,7 +58,7 @@ int fail(const Error& error) noexcept {
     last.words = last.message.c_str();
   } catch (const std::bad_alloc&) {
     last.host.clear();
-    last.words = "an operation failed, and there is no memory left to say why";
+    last.words = "an operation failed, but there is too little memory for its message";
   }
   return last.code;
 }
@@ -77,14 +77,14 @@ int fail_with_current_exception() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    last.words = "there is not enough memory";
+    last.words = "out of memory";
   } catch (const std::exception& error) {
     try {
       last.message = std::string("an operation failed unexpectedly: ") + error.what();
       last.words = last.message.c_str();
-    } catch (...) {  // NOLINT(bugprone-empty-catch): the words above stand
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the message above stays
     }
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the words above stand
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the message above stays
   }
   return last.code;
 }

@@ -17,7 +17,7 @@
 namespace muster::collective::c {
 namespace {
 
-// As wide as any vector that a caller may want to read with.
+// Wide enough for the widest vector instructions of a caller.
 constexpr std::size_t kAlignment = 64;
 
 std::string list_of(std::span<const std::uint64_t> lengths) {
@@ -33,9 +33,9 @@ std::string list_of(std::span<const std::uint64_t> lengths) {
 void* ResultBuffer::place(std::span<const std::uint64_t> bytes_of_rank) {
   if (!expected.empty() && !std::ranges::equal(bytes_of_rank, expected)) {
     refusal = Error{.code = ErrorCode::kMismatch,
-                    .message = "'" + name + "': the ranks hand over " + list_of(bytes_of_rank) +
-                               " bytes for this one, which expects " + list_of(expected),
-                    .advice = "leave the lengths or the output away where they are not known"};
+                    .message = "'" + name + "': the ranks send " + list_of(bytes_of_rank) +
+                               " bytes to this rank, which expects " + list_of(expected),
+                    .advice = "omit the lengths or the output if they are not known"};
     return nullptr;
   }
   if (out != nullptr) return out;
@@ -81,8 +81,7 @@ void ResultBuffers::clear() {
 
 namespace muster::collective {
 
-// Sessions of the C interface: their beginning and end, and what they tell about themselves. Their
-// operations are in operation.cc.
+// Sessions of the C interface: start, end and queries.
 namespace {
 
 using namespace c;
@@ -113,7 +112,7 @@ using namespace muster::collective;
 using namespace muster::collective::c;
 
 muster_session* muster_session::begin(Session started) {
-  // Never destroyed: threads may outlive main().
+  // Never destroyed, since threads may outlive main().
   static auto& mutex = *new std::mutex;
   static auto& all = *new std::vector<std::unique_ptr<muster_session>>;
   auto begun = std::make_unique<muster_session>();
@@ -137,7 +136,7 @@ int muster_session_start(muster_comm* comm, const muster_session_options* option
                          muster_session** session) {
   if (comm == nullptr) return fail_null("communicator");
   const std::unique_ptr<muster_comm> taken(comm);
-  if (session == nullptr) return fail_null("place for the session");
+  if (session == nullptr) return fail_null("output for the session");
   return guarded([&] {
     const Result<muster_session_options> given =
         whole<muster_session_options>(options, MUSTER_SESSION_OPTIONS_INIT,
@@ -210,7 +209,7 @@ void muster_session_free_shared(muster_session* session, void* memory) {
 
 namespace muster::collective {
 
-// Operations as values: what a struct of C can get wrong is checked here, the rest by Session.
+// Operations: errors that only a struct of C can contain are checked here, all others by Session.
 namespace {
 
 using namespace c;
@@ -224,7 +223,7 @@ Status about(const muster_operation& given, const Status& checked) {
   return collective::about(text_of(given.name), checked.error());
 }
 
-// One number for every rank.
+// The counts of an operation, one for each rank.
 std::span<const std::uint64_t> counts_of(const muster_operation& given, const Session& to) {
   return {given.counts, static_cast<std::size_t>(to.size())};
 }
@@ -235,13 +234,13 @@ Status check_one_tensor(const muster_operation& given) {
                        "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
 }
 
-// The lengths of all ranks, whose sum has to be the tensor's.
+// Checks that the counts of all ranks add up to the tensor's count.
 Status check_counts(const muster_operation& given, const Session& to) {
   if (given.counts == nullptr) return bad_operation(given, "the list of counts is null");
   const std::uint64_t sum = sum_of(counts_of(given, to));
   if (sum == given.tensors->count) return {};
   return bad_operation(given, "the counts add up to " + std::to_string(sum) +
-                                  ", and the tensor has " + std::to_string(given.tensors->count));
+                                  ", but the tensor has " + std::to_string(given.tensors->count));
 }
 
 Result<Ticket> begin_all_reduce(Session& to, const Label& label, const muster_operation& given) {
@@ -265,24 +264,24 @@ Result<Ticket> begin_reduce_scatter(Session& to, const Label& label,
                            reduction_of(given.op, given.prescale, given.postscale));
 }
 
-// Where the caller's place for a gather is, which Session does not get to see.
+// Checks the output of an all_gather, which Session does not see.
 Status check_gathered_place(const muster_operation& given, const Session& to) {
   const muster_tensor& tensor = *given.tensors;
   if (given.counts == nullptr) {
     if (tensor.out == nullptr) return {};
-    return bad_operation(given, "an output needs the counts of all ranks");
+    return bad_operation(given, "an output requires the counts of all ranks");
   }
   const auto counts = counts_of(given, to);
   const std::uint64_t own = counts[static_cast<std::size_t>(to.rank())];
   if (own != tensor.count) {
     return bad_operation(given, "the count of this rank is " + std::to_string(own) +
-                                    ", and its tensor has " + std::to_string(tensor.count));
+                                    ", but its tensor has " + std::to_string(tensor.count));
   }
   if (tensor.out == nullptr) return about(given, check_lengths(counts, 1, to.size()));
   return about(given, check_all_gather(tensor.in, tensor.out, counts, {to.rank(), to.size()}));
 }
 
-// The same for all_to_all.
+// Checks the output of an all_to_all.
 Status check_swapped_place(const muster_operation& given, const Session& to) {
   if (Status checked = check_counts(given, to); !checked) return checked;
   const muster_tensor& tensor = *given.tensors;
@@ -291,7 +290,8 @@ Status check_swapped_place(const muster_operation& given, const Session& to) {
   return about(given, check_all_to_all(tensor.in, counts, tensor.out, counts, to.size()));
 }
 
-// An operation whose result has a length that only the session finds out.
+// Hands over an operation whose result has a length that is unknown until the ranks have agreed on
+// it.
 template <typename HandOver>
 Result<Ticket> with_room(muster_session& session, const muster_operation& given, bool is_expected,
                          HandOver&& hand_over) {
@@ -336,8 +336,7 @@ Result<Ticket> hand_over_operation(muster_session& session, const muster_operati
   const Label label(given.name, given.shape == nullptr ? std::string_view() : given.shape);
   if (given.kind == MUSTER_OPERATION_BARRIER) return to.barrier(label);
   if (given.kind < MUSTER_OPERATION_ALL_REDUCE || given.kind > MUSTER_OPERATION_JOIN) {
-    return bad_operation(given,
-                         "there is no kind " + std::to_string(given.kind) + " of operations");
+    return bad_operation(given, "unknown kind of operation " + std::to_string(given.kind));
   }
   if (given.tensors == nullptr && given.tensor_count > 0) {
     return bad_operation(given, "the list of tensors is null");
@@ -388,7 +387,7 @@ int muster_session_begin(muster_session* session, const muster_operation* operat
                          muster_ticket* ticket) {
   const SessionUse use(session);
   if (!use) return fail_ended(session);
-  if (ticket == nullptr) return fail_null("place for the ticket");
+  if (ticket == nullptr) return fail_null("output for the ticket");
   return guarded([&] {
     const Result<Ticket> taken = begin(*session, operation);
     if (!taken) return fail(taken.error());
@@ -416,7 +415,7 @@ int muster_session_run(muster_session* session, const muster_operation* operatio
   if (result != nullptr) *result = nullptr;
   const SessionUse use(session);
   if (!use) return fail_ended(session);
-  if (ticket == nullptr && milliseconds >= 0) return fail_null("place for the ticket");
+  if (ticket == nullptr && milliseconds >= 0) return fail_null("output for the ticket");
   return guarded([&] {
     Ticket taken;
     Ticket pending;

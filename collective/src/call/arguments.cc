@@ -7,20 +7,20 @@
 namespace muster::collective {
 namespace {
 
-// Half of the address space: sums of a few of them do not wrap.
+// Half of the address space, so that sums of a few lengths do not wrap.
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint64_t>::max() / 2;
 
 Error too_long() {
   return bad_argument("the length of the buffer does not fit in 63 bits");
 }
 
-// A buffer and how many bytes of it are used.
+// A buffer and its number of used bytes.
 struct Buffer {
   const void* data;
   std::uint64_t bytes;
 };
 
-// `in` and `out`, which are the same place or do not overlap.
+// Checks that `in` and `out` are the same buffer or do not overlap.
 Status check_buffers(const Buffer& in, const Buffer& out) {
   if (Status checked = check_buffer(in.data, in.bytes); !checked) return checked;
   if (Status checked = check_buffer(out.data, out.bytes); !checked) return checked;
@@ -29,17 +29,16 @@ Status check_buffers(const Buffer& in, const Buffer& out) {
   const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data);
   if (in_begin + in.bytes <= out_begin || out_begin + out.bytes <= in_begin) return {};
   return bad_argument(
-      "the input and the output overlap in part; they have to be the same place "
-      "or apart");
+      "the input and the output overlap partly; they must be the same buffer or not overlap");
 }
 
-// A type and an operation that fit together.
+// Checks the type, the operation, and that they fit together.
 Status check_reduction(DataType type, const Reduction& reduction) {
   if (size_of(type) == 0) {
-    return bad_argument("there is no data type " + std::to_string(static_cast<int>(type)));
+    return bad_argument("unknown data type " + std::to_string(static_cast<int>(type)));
   }
   if (reduction.op < ReduceOp::kSum || reduction.op > ReduceOp::kAdasum) {
-    return bad_argument("there is no operation " + std::to_string(static_cast<int>(reduction.op)));
+    return bad_argument("unknown operation " + std::to_string(static_cast<int>(reduction.op)));
   }
   if (std::isnan(reduction.prescale) || std::isnan(reduction.postscale)) {
     return bad_argument("a scale is not a number");
@@ -49,14 +48,14 @@ Status check_reduction(DataType type, const Reduction& reduction) {
     return bad_argument("bools have no average and no scale");
   }
   if (reduction.op == ReduceOp::kAdasum && !is_float(type)) {
-    return bad_argument("adasum is for floats, not for " + std::string(to_string(type)));
+    return bad_argument("adasum requires floats, not " + std::string(to_string(type)));
   }
   return {};
 }
 
 Status check_no_adasum(const Reduction& reduction, const char* collective) {
   if (reduction.op != ReduceOp::kAdasum) return {};
-  return bad_argument(std::string("adasum is an all_reduce: it has no ") + collective);
+  return bad_argument(std::string("adasum works in an all_reduce, not in a ") + collective);
 }
 
 std::uint64_t sum_before(std::span<const std::uint64_t> lengths, int rank) {
@@ -80,7 +79,7 @@ Error about(std::string_view name, Error error) {
 
 Status check_buffer(const void* data, std::uint64_t bytes) {
   if (data != nullptr || bytes == 0) return {};
-  return bad_argument("the buffer is null, and its length is not 0");
+  return bad_argument("the buffer is null, but its length is not 0");
 }
 
 Result<std::uint64_t> check_all_reduce(std::span<const Tensor> tensors, DataType type,
@@ -114,7 +113,7 @@ Status check_reduce_scatter(const void* in, const void* out, std::span<const std
   if (Status checked = check_buffer(out, own); !checked) return checked;
   if (own == 0 || out == at(in, before)) return {};
   if (in == out) {
-    return bad_argument("in place, the output is this rank's own part of the input");
+    return bad_argument("an in-place output must be this rank's own part of the input");
   }
   return check_buffers({in, all}, {out, own});
 }
@@ -140,7 +139,7 @@ Status check_all_gather(const void* part, const void* all,
   if (Status checked = check_buffer(all, sum); !checked) return checked;
   if (own == 0 || part == at(all, sum_before(bytes_of_rank, here.rank))) return {};
   if (part == all) {
-    return bad_argument("the part is neither this rank's own place in the output nor apart");
+    return bad_argument("an in-place part must be this rank's own part of the output");
   }
   return check_buffers({part, own}, {all, sum});
 }
@@ -158,7 +157,7 @@ Status check_all_to_all(const void* in, std::span<const std::uint64_t> sent, con
   const Buffer to{out, sum_of(received)};
   if (Status checked = check_buffers(from, to); !checked) return checked;
   if (in == out && from.bytes > 0 && to.bytes > 0) {
-    return bad_argument("an all_to_all has no way to work in place");
+    return bad_argument("an all_to_all cannot work in place");
   }
   return {};
 }

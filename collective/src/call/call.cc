@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kCallMagic = 0x4f43534d;  // "MSCO"
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input moves half
+// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input flips half
 // of the bits of the result.
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -41,7 +41,8 @@ std::string reduction_text(const Call& call) {
          std::string(to_string(call.reduction.op)) + scales(call.reduction);
 }
 
-// Two calls may differ in nothing but the lengths of their parts.
+// Two calls may differ only in the lengths of their parts, so messages have a short hash of the
+// lengths.
 std::string shape_of(const Call& call) {
   if (call.shape == 0) return "";
   std::array<char, 32> text = {};
@@ -50,7 +51,8 @@ std::string shape_of(const Call& call) {
   return text.data();
 }
 
-// Between two ranks an all_to_all has a length; as a whole it has none.
+// Only the header between two ranks has a length for an all_to_all. The call as a whole has no
+// length.
 std::string pair_of(const Call& call) {
   return call.count == 0 ? "" : " with " + std::to_string(call.count) + " bytes for this pair";
 }
@@ -112,7 +114,7 @@ CallHeader encode(const Call& call) {
 std::optional<Call> decode(const CallHeader& header) {
   ByteReader reader(header);
   if (reader.number<std::uint32_t>() != kCallMagic) return std::nullopt;
-  // A peer may send what is no value of ours: the types hold any byte, and what() names it.
+  // A peer may send invalid values. The enums can hold any byte, and what() names an unknown value.
   Call call{.kind = CallKind{reader.number<std::uint8_t>()}};
   call.type = DataType{reader.number<std::uint8_t>()};
   call.reduction.op = ReduceOp{reader.number<std::uint8_t>()};
@@ -127,8 +129,8 @@ std::optional<Call> decode(const CallHeader& header) {
   return call;
 }
 
-// On the way of the smallest call, so the fields are summed with odd factors, which the processor
-// does side by side, and mixed once.
+// This is on the path of the smallest call. Therefore the fields are summed with odd factors, which
+// the processor multiplies in parallel, and mixed only once.
 std::uint64_t signature_of(const Call& call) {
   const std::uint64_t small =
       static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.type) << 8U |
@@ -154,7 +156,7 @@ Error mismatch(const Asked& one, const Asked& other) {
            (asked.call ? to_string(*asked.call) : "no call of this library");
   };
   return {ErrorCode::kMismatch, sentence(first) + ", but " + sentence(second),
-          "every rank has to make the same calls in the same order"};
+          "every rank must make the same calls in the same order"};
 }
 
 std::size_t size_of(DataType type) {

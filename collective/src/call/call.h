@@ -6,7 +6,7 @@
 //   0  u32  magic "MSCO"        8  i32  root (broadcast, reduce) or 0
 //   4  u8   kind               12  u32  zero
 //   5  u8   data type or 0     16  u64  count: elements of a reduction, else bytes
-//   6  u8   operation or 0     24  u64  shape: a hash of what `count` does not tell, or 0
+//   6  u8   operation or 0     24  u64  shape: a hash of the single lengths, or 0
 //   7  u8   zero               32  u64  sequence: the calls of this communicator, from 1
 //                              40  f64  prescale, f64 postscale, of a reduction; else 1
 #pragma once

@@ -13,7 +13,7 @@ const Call kCall{.kind = CallKind::kAllReduce,
                  .count = 5,
                  .sequence = 3};
 
-TEST(Call, IsTheSameAfterItsHeader) {
+TEST(Call, SurvivesEncodingAndDecoding) {
   const Call far{
       .kind = CallKind::kBroadcast, .root = 7, .count = 1ULL << 40, .sequence = 1ULL << 33};
   const Call scaled{.kind = CallKind::kReduceScatter,
@@ -25,13 +25,13 @@ TEST(Call, IsTheSameAfterItsHeader) {
   for (const Call& call : {kCall, far, scaled}) EXPECT_EQ(decode(encode(call)), call);
 }
 
-TEST(Call, IsNotReadFromOtherBytes) {
+TEST(Call, IsNotDecodedFromOtherBytes) {
   CallHeader header = encode(kCall);
   header[0] = std::byte{0};
   EXPECT_EQ(decode(header), std::nullopt);
 }
 
-TEST(Call, SaysWhatWasAskedFor) {
+TEST(Call, IsDescribedInMessages) {
   EXPECT_EQ(to_string(kCall), "call 3 (all_reduce of 5 float32, average)");
   EXPECT_EQ(to_string(Call{.kind = CallKind::kBroadcast, .root = 2, .count = 8, .sequence = 1}),
             "call 1 (broadcast of 8 bytes from rank 2)");

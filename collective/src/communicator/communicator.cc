@@ -41,7 +41,8 @@ Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
   if (joined.memory) {
     const auto self = static_cast<std::uint64_t>(joined.topology.local_rank_of(joined.rank));
     const std::uint64_t bytes = impl->layout.arena_bytes_per_rank;
-    // Every call writes here, so it has to be there for sure.
+    // Every call writes to the channels. Their memory is reserved now, since a write to memory that
+    // is not available would kill the process with SIGBUS.
     const auto [from, to] = std::pair(impl->layout.cells, impl->layout.arenas);
     Status there = joined.memory.reserve(0, impl->layout.channels);
     if (there) there = joined.memory.reserve(from, to - from);
@@ -98,7 +99,7 @@ Status Communicator::all_reduce(std::span<const Tensor> tensors, DataType type,
                                 const Reduction& reduction) {
   const Result<std::uint64_t> count = check_all_reduce(tensors, type, reduction);
   if (!count) return count.error();
-  // One tensor, the usual case, costs no memory.
+  // One tensor, the usual case, needs no allocation.
   std::array<Piece, 1> one;
   std::vector<Piece> several(tensors.size() == 1 ? 0 : tensors.size());
   Piece* const pieces = tensors.size() == 1 ? one.data() : several.data();

@@ -20,7 +20,7 @@ using testing::spawn_ranks;
 constexpr std::array kElementwiseOps = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
                                         ReduceOp::kMax, ReduceOp::kProduct};
 
-// What rank `rank` contributes at element i: small, of both signs, never 0, different everywhere.
+// The input of rank `rank` at element i: small, of either sign, never 0, different on each rank.
 template <typename T>
 T contribution(int rank, std::size_t i) {
   const int value = static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
@@ -34,8 +34,9 @@ std::vector<T> contribution_of(int rank, std::size_t count) {
   return values;
 }
 
-// The reference: one element over all ranks, in plain C++. Exact in every type, as all values and
-// intermediate results are small whole numbers; the average divides once, as ours does.
+// The expected result of one element over all ranks, in plain C++. It is exact in every type, since
+// all values and intermediate results are small whole numbers. An average is divided once, as in
+// the library.
 template <typename T>
 T reference(ReduceOp op, int size, std::size_t i) {
   T result = contribution<T>(0, i);
@@ -61,7 +62,7 @@ void expect_reference(Communicator& world, std::size_t count, ReduceOp op) {
   }
 }
 
-// How many ranks, and how many of them on one host.
+// The number of ranks, and the number of ranks on each host.
 struct Shape {
   int size;
   int ranks_per_host;
@@ -102,12 +103,13 @@ TEST_P(WorldsOf, ReduceEveryTypeByEveryOperation) {
   });
 }
 
-// Far more than the sockets hold: a ring whose ranks only sent, or only received, would stop here.
-TEST_P(WorldsOf, ReduceBuffersThatNoSocketHolds) {
+// More data than sockets can buffer: a ring whose ranks only sent, or only received, would hang
+// here.
+TEST_P(WorldsOf, ReduceBuffersLargerThanSocketBuffers) {
   spawn([](Communicator& world) { expect_reference<float>(world, 2'000'003, ReduceOp::kSum); });
 }
 
-TEST_P(WorldsOf, GetTheSameBitsOnEveryRankAndEveryRun) {
+TEST_P(WorldsOf, GetTheSameBitsOnEveryRankAndInEveryRun) {
   // Values of very different sizes, whose sum depends on the order.
   constexpr std::size_t kCount = 10'007;
   std::vector<float> first;
@@ -156,7 +158,7 @@ TEST_P(WorldsOf, GatherPartsInTheOrderOfTheRanks) {
   });
 }
 
-TEST_P(WorldsOf, ReduceAListAsIfEachHadACallOfItsOwn) {
+TEST_P(WorldsOf, ReduceAListLikeSeparateCalls) {
   spawn([](Communicator& world) {
     std::vector<std::vector<std::int32_t>> tensors;
     std::vector<Tensor> list;
@@ -188,7 +190,8 @@ TEST_P(WorldsOf, ScaleEveryInputOnceAndTheResultOnce) {
   });
 }
 
-// 256 and then ones: in bfloat16 256 + 1 is 256 again, but 256 + 1 + 1 is 258 if rounded once.
+// The inputs are 256 and then ones: in bfloat16 256 + 1 is 256 again, but 256 + 1 + 1 is 258 if
+// rounded once.
 TEST_P(WorldsOf, RoundSixteenBitFloatsOnce) {
   spawn([](Communicator& world) {
     for (const std::size_t count : {1, 5'000, 400'001}) {
@@ -201,8 +204,9 @@ TEST_P(WorldsOf, RoundSixteenBitFloatsOnce) {
   });
 }
 
-// Rank 0 gives 2 and rank 1 gives 1, or each the next number after that; all others give 0. Rounded
-// once, the result of two ranks and more would end one digit lower.
+// Rank 0 contributes 2 and rank 1 contributes 1, or each the next larger number; all others
+// contribute 0. If it were rounded only once, the last digit of the result of two or more ranks
+// would be one smaller.
 TEST_P(WorldsOf, RoundSixteenBitFloatsAfterThePrescaleAndBeforeThePostscale) {
   struct Case {
     DataType type;
@@ -340,7 +344,7 @@ TEST_P(WorldsOf, PassMessagesRound) {
   });
 }
 
-// Of parallel gradients adasum is the mean, of orthogonal ones the sum.
+// The adasum of parallel gradients is their mean, of orthogonal gradients their sum.
 TEST_P(WorldsOf, CombineGradientsByTheirDirections) {
   spawn([](Communicator& world) {
     std::vector<double> same(1000, 3);
@@ -353,7 +357,7 @@ TEST_P(WorldsOf, CombineGradientsByTheirDirections) {
   });
 }
 
-TEST_P(WorldsOf, HaveGroupsThatDoNotNeedTheOthers) {
+TEST_P(WorldsOf, HaveGroupsThatDoNotNeedOtherRanks) {
   spawn([](Communicator& world) {
     std::vector<int> members;
     for (int rank = world.size() - 1; rank >= 0; --rank) {
@@ -384,7 +388,7 @@ TEST_P(WorldsOf, LeaveABarrierOnlyWhenAllHaveEntered) {
   });
 }
 
-TEST(Communicator, KnowsItsPlace) {
+TEST(Communicator, ReportsItsRankAndSize) {
   std::atomic<int> ranks = 0;
   spawn_ranks(4, [&](Communicator& world) {
     EXPECT_EQ(world.size(), 4);
@@ -394,7 +398,7 @@ TEST(Communicator, KnowsItsPlace) {
   EXPECT_EQ(ranks, 0b1111);
 }
 
-TEST(Communicator, RefusesArgumentsThatCannotBeRight) {
+TEST(Communicator, RejectsInvalidArguments) {
   auto world = Communicator::connect({.rank = 0, .size = 1});
   ASSERT_TRUE(world);
   int x = 0;
@@ -408,12 +412,12 @@ TEST(Communicator, RefusesArgumentsThatCannotBeRight) {
   std::array<float, 8> values = {};
   EXPECT_EQ(message(world->all_reduce(values.data(), values.data() + 1, 4, DataType::kFloat32,
                                       ReduceOp::kSum)),
-            "the input and the output overlap in part; they have to be the same place or apart");
+            "the input and the output overlap partly; they must be the same buffer or not overlap");
   EXPECT_EQ(message(world->all_reduce(&x, 1, DataType{77}, ReduceOp::kSum)),
-            "there is no data type 77");
-  EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp{9})), "there is no operation 9");
+            "unknown data type 77");
+  EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp{9})), "unknown operation 9");
   EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp::kAdasum)),
-            "adasum is for floats, not for int32");
+            "adasum requires floats, not int32");
   bool flag = true;
   EXPECT_EQ(message(world->all_reduce(&flag, 1, ReduceOp::kAverage)),
             "bools have no average and no scale");
@@ -424,14 +428,14 @@ TEST(Communicator, RefusesArgumentsThatCannotBeRight) {
   EXPECT_EQ(message(world->send(&x, sizeof x, 3)), "the receiver, rank 3, is not in a world of 1");
 }
 
-TEST(Communicator, SaysHowItWouldReduce) {
+TEST(Communicator, ExplainsTheAlgorithmThatItChooses) {
   spawn_ranks(2, [](Communicator& world) {
     const std::string line = world.explain(DataType::kFloat32, 4);
     EXPECT_TRUE(line.starts_with("shared memory, in the entries of the call")) << line;
   });
 }
 
-TEST(Communicator, GivesMemoryInWhichTensorsAreReducedWhereTheyAre) {
+TEST(Communicator, AllocatesMemoryInWhichTensorsAreReducedInPlace) {
   spawn_ranks(3, [](Communicator& world) {
     constexpr std::size_t kCount = 1'000'000;
     auto* const values = static_cast<float*>(world.allocate_shared(kCount * sizeof(float)));
@@ -449,7 +453,8 @@ TEST(Communicator, GivesMemoryInWhichTensorsAreReducedWhereTheyAre) {
 TEST(Communicator, WaitsForARankThatIsLate) {
   std::atomic<int> others = 0;
   spawn_ranks(3, [&](Communicator& world) {
-    // The lateness is what is tested: far longer than a rank may be silent, and no event ends it.
+    // The delay is the subject of this test: it exceeds the silence limit by far, and no event ends
+    // it.
     if (world.rank() == 2) {
       while (others < 2) others.wait(others);
       std::this_thread::sleep_for(std::chrono::seconds(5));
@@ -463,7 +468,7 @@ TEST(Communicator, WaitsForARankThatIsLate) {
   });
 }
 
-TEST(Communicator, SharesNothingWithAnother) {
+TEST(Communicator, SharesNoStateWithAnother) {
   // Two worlds of the same ranks, used from two threads of each at the same time.
   const std::vector<Options> first = testing::world_of(3);
   const std::vector<Options> second = testing::world_of(3);
@@ -479,11 +484,11 @@ TEST(Communicator, SharesNothingWithAnother) {
   });
 }
 
-TEST(Communicator, RefusesOptionsThatNameNoWorld) {
+TEST(Communicator, RejectsOptionsWithoutARendezvous) {
   EXPECT_FALSE(Communicator::connect({}));
   EXPECT_FALSE(Communicator::connect({.rank = 2, .size = 2}));
   EXPECT_EQ(Communicator::connect({.rank = 0, .size = 2}).error().message,
-            "the options do not say where the world meets");
+            "the options have no rendezvous");
 }
 
 }  // namespace

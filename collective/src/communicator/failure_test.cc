@@ -1,5 +1,5 @@
-// What the other ranks learn when one fails: always the same, always whose fault it is, never a
-// hang. Ranks that die do so for real: they are processes of their own, ended by a signal.
+// When one rank fails, all other ranks get the same error, which names the rank at fault, and no
+// rank hangs. Ranks that die do so for real: they are processes of their own, ended by a signal.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/spawn_ranks.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ using testing::Placement;
 using testing::spawn_ranks;
 using testing::world_of;
 
-// Collects one error a rank.
+// Collects one error from each rank.
 class RankFailures {
  public:
   void add(const Status& status) {
@@ -80,7 +80,7 @@ struct NamedCollective {
   Collective call;
 };
 
-// Each of them makes every rank wait for the victim sooner or later.
+// Each of these collectives makes every rank wait for the victim sooner or later.
 std::vector<NamedCollective> collectives() {
   constexpr std::uint64_t kCount = 200'000;
   const auto buffer = [](Communicator& world) {
@@ -112,7 +112,7 @@ std::vector<NamedCollective> collectives() {
        }},
       {"broadcast",
        [=](Communicator& world) {
-         // From every rank in turn: a root need not wait for those who only listen.
+         // From every rank in turn: a root need not wait for ranks that only receive.
          auto data = buffer(world);
          for (int root = 0; root < world.size(); ++root) {
            Status done = world.broadcast(data.data(), kCount, root);
@@ -153,8 +153,8 @@ std::vector<NamedCollective> collectives() {
   };
 }
 
-// A world that makes the same call again and again, until rank `victim` gets `signal` in the middle
-// of it. Collects the errors of all others, of that call and of a later one.
+// A world that repeats one call until rank `victim` receives `signal` in the middle of a call.
+// Collects the errors of all other ranks, from that call and from a later one.
 void run_with_victim(int size, int victim, int signal, const Collective& collective,
                      Placement placement, RankFailures& errors) {
   std::vector<Options> world = world_of(size, testing::kPatience, placement);
@@ -162,8 +162,8 @@ void run_with_victim(int size, int victim, int signal, const Collective& collect
   const int listener = world[0].listener;
   CommunicatorProcess process(world[static_cast<std::size_t>(victim)],
                               [&](Communicator& communicator) {
-                                // The victim has a copy of the rendezvous' listener, which has to
-                                // end with the rendezvous.
+                                // The victim has a copy of the rendezvous' listener, which must
+                                // close when the rendezvous ends.
                                 if (victim != 0) Descriptor(listener).close();
                                 while (collective(communicator)) {
                                 }
@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
              (victim.param.placement.ranks_per_host == 1 ? "Elsewhere" : "Here");
     });
 
-TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOthers) {
+TEST_P(Failures, InTheMiddleOfAnyCollectiveNameTheRankOnAllOtherRanks) {
   int victim = 0;
   for (const NamedCollective& collective : collectives()) {
     SCOPED_TRACE(collective.name);
@@ -222,12 +222,13 @@ TEST(Failure, InAWorldOfTwoNamesTheOther) {
   errors.expect_all(ErrorCode::kPeerLost, 1);
 }
 
-TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOthers) {
+TEST(Failure, OfARankThatLeavesEarlyNamesItOnAllOtherRanks) {
   RankFailures errors;
   spawn_ranks(4, [&](Communicator& world) {
     Status status = world.barrier();
     if (world.rank() == 2) return;
-    // A rank that is quick to find out may fail the others in the barrier that all have entered.
+    // A rank that detects the failure early may fail the others in the barrier that all have
+    // entered.
     while (status) status = world.barrier();
     errors.add(status);
   });
@@ -256,7 +257,7 @@ TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
       4,
       [&](Communicator& world) {
         if (world.rank() == 1) {
-          // Busy with something else until the others have given up.
+          // Busy with other work until the other ranks have failed.
           while (failed < 3) failed.wait(failed);
         }
         errors.add(world.barrier());
@@ -264,7 +265,7 @@ TEST(Failure, OfARankThatWorksTooLongIsATimeoutThatNamesIt) {
         failed.notify_all();
       },
       milliseconds(300));
-  EXPECT_EQ(errors.all().size(), 4u) << "the slow one is told as well";
+  EXPECT_EQ(errors.all().size(), 4u) << "the late rank gets the error as well";
   errors.expect_all(ErrorCode::kTimeout, 1);
 }
 
@@ -281,12 +282,12 @@ TEST(Failure, OfTwoRanksThatWaitForEachOthersMessagesEndsBoth) {
     EXPECT_EQ(errors.all().size(), 2u);
     for (const Error& error : errors.all()) {
       EXPECT_EQ(error.code, ErrorCode::kTimeout);
-      EXPECT_TRUE(error.message.starts_with("nothing moved in ")) << error.message;
+      EXPECT_NE(error.message.find(" made no progress for 0."), std::string::npos) << error.message;
     }
   }
 }
 
-TEST(Failure, OfCallsThatDifferSaysWhoAskedForWhat) {
+TEST(Failure, OfCallsThatDifferNamesBothCalls) {
   RankFailures errors;
   spawn_ranks(2, [&](Communicator& world) {
     ASSERT_TRUE(world.barrier());

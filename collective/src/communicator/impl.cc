@@ -27,7 +27,7 @@ bool shares_memory(const World& world) {
   return world.topology.memory_on[host];
 }
 
-// Some host has several ranks, and all that have do share memory.
+// Whether some host has several ranks, and all such hosts have shared memory.
 bool is_worth_two_levels(const Topology& topology) {
   bool any = false;
   for (std::size_t host = 0; host < topology.ranks_on.size(); ++host) {
@@ -74,7 +74,7 @@ Status SoloBackend::move(const std::byte* from, std::byte* to, std::uint64_t byt
   return {};
 }
 
-// Adasum of one vector is that vector; its scales still count.
+// Adasum of one vector is that vector, but its scales apply.
 Status SoloBackend::all_reduce(const Call& call, Pieces pieces) {
   Reduction reduction = call.reduction;
   if (reduction.op == ReduceOp::kAdasum) reduction.op = ReduceOp::kSum;
@@ -89,7 +89,7 @@ Status SoloBackend::all_to_all(const Call&, const std::byte* in, PerRank sent, s
                                PerRank received) {
   if (sent[0] == received[0]) return move(in, out, sent[0]);
   return Error{ErrorCode::kMismatch, "rank 0 sends " + std::to_string(sent[0]) +
-                                         " bytes to itself, and expects " +
+                                         " bytes to itself, but expects " +
                                          std::to_string(received[0])};
 }
 
@@ -100,13 +100,14 @@ Status SoloBackend::send(const std::byte* data, std::uint64_t bytes, int) {
 
 Status SoloBackend::receive(std::byte* data, std::uint64_t bytes, int) {
   if (mail_.empty()) {
-    return Error{ErrorCode::kMismatch, "rank 0 receives from itself what it has not sent"};
+    return Error{ErrorCode::kMismatch,
+                 "rank 0 receives a message from itself that it has not sent"};
   }
   const std::vector<std::byte> message = std::move(mail_.front());
   mail_.erase(mail_.begin());
   if (message.size() != bytes) {
     return Error{ErrorCode::kMismatch, "rank 0 sends " + std::to_string(message.size()) +
-                                           " bytes to itself, and receives " +
+                                           " bytes to itself, but receives " +
                                            std::to_string(bytes)};
   }
   return move(message.data(), data, bytes);

@@ -20,7 +20,7 @@ void FailureDetector::heard(std::size_t index) {
 
 void FailureDetector::heard(std::size_t index, std::uint64_t entered) {
   heard(index);
-  // Frames of one sender come in order, but a number that was read earlier may be sent later.
+  // Frames of one sender arrive in order, but a number that was read earlier may be sent later.
   places_[index].entered = std::max(places_[index].entered, entered);
 }
 
@@ -65,7 +65,7 @@ std::vector<std::size_t> FailureDetector::tick(Milliseconds passed, Milliseconds
 }
 
 std::optional<Error> FailureDetector::silent(const std::string& what) const {
-  // The most silent one: who stopped first may have stopped the others.
+  // The rank with the longest silence: the rank that stopped first may have stopped the others.
   const auto worst = std::ranges::max_element(places_, {}, [](const Place& place) {
     return place.asked ? place.silence - place.peer.patience : -place.peer.patience;
   });
@@ -75,7 +75,8 @@ std::optional<Error> FailureDetector::silent(const std::string& what) const {
   return Error{ErrorCode::kTimeout,
                name_of(*worst) + " did not answer for " + in_seconds(worst->silence) + " while " +
                    self_ + " waited in " + what,
-               "it is stopped, or its host cannot be reached", worst->peer.rank, worst->peer.host};
+               "that rank is stopped, or its host cannot be reached", worst->peer.rank,
+               worst->peer.host};
 }
 
 std::optional<Error> FailureDetector::missing(std::uint64_t entered,
@@ -84,8 +85,7 @@ std::optional<Error> FailureDetector::missing(std::uint64_t entered,
     if (!place.departed || place.entered >= entered) continue;
     return Error{ErrorCode::kPeerLost,
                  name_of(place) + " has left, but " + self_ + " still waits for it in " + what,
-                 "every rank has to make the same number of calls", place.peer.rank,
-                 place.peer.host};
+                 "every rank must make the same number of calls", place.peer.rank, place.peer.host};
   }
   return std::nullopt;
 }
@@ -99,8 +99,8 @@ std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds w
   }
   if (fewest == entered) {
     return Error{ErrorCode::kTimeout,
-                 "nothing moved in " + what + " for " + in_seconds(timeout_) + ", in which " +
-                     self_ + " waits, though all ranks answer and none is behind",
+                 what + " made no progress for " + in_seconds(timeout_) + " while " + self_ +
+                     " waited in it; all ranks answer and have entered it",
                  "two ranks may wait for each other's messages"};
   }
   std::string names;
@@ -111,8 +111,8 @@ std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds w
     names += (names.empty() ? "" : ", ") + name_of(place);
   }
   return Error{ErrorCode::kTimeout,
-               names + " did not come to " + what + " within " + in_seconds(timeout_) +
-                   ", in which " + self_ + " waits",
+               names + " did not enter " + what + " within " + in_seconds(timeout_) + " while " +
+                   self_ + " waited in it",
                "if a rank may work that long between two calls, raise MUSTER_COLLECTIVE_TIMEOUT",
                first->peer.rank, first->peer.host};
 }

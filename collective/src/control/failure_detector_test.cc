@@ -16,7 +16,7 @@ FailureDetector patrol_of(int peers) {
   return {"rank 0 on host n0", milliseconds(1000), std::move(list)};
 }
 
-TEST(FailureDetector, NamesWhoDoesNotAnswer) {
+TEST(FailureDetector, NamesTheRankThatDoesNotAnswer) {
   FailureDetector detector = patrol_of(2);
   EXPECT_EQ(detector.begin(), (Indices{0, 1}));
   detector.heard(0, 3);
@@ -38,14 +38,14 @@ TEST(FailureDetector, NamesWhoDoesNotAnswer) {
   EXPECT_EQ(error->host, "n2");
 }
 
-TEST(FailureDetector, DoesNotBlameOthersForAPauseOfItsOwn) {
+TEST(FailureDetector, DoesNotBlameOtherRanksForItsOwnPause) {
   FailureDetector detector = patrol_of(1);
   static_cast<void>(detector.begin());
   static_cast<void>(detector.tick(std::chrono::hours(8), kTick));
   EXPECT_FALSE(detector.silent("call 1"));
 }
 
-TEST(FailureDetector, AsksAgainWhoHasAnsweredButNotWhoOwesAnAnswer) {
+TEST(FailureDetector, ProbesAgainOnlyRanksThatHaveAnswered) {
   FailureDetector detector = patrol_of(2);
   EXPECT_EQ(detector.begin(), (Indices{0, 1}));
   detector.heard(1, 1);
@@ -54,7 +54,7 @@ TEST(FailureDetector, AsksAgainWhoHasAnsweredButNotWhoOwesAnAnswer) {
   EXPECT_EQ(detector.begin(), (Indices{0, 1}));
 }
 
-TEST(FailureDetector, AsksAllOfManyButNotAtEachTick) {
+TEST(FailureDetector, ProbesManyRanksInTurn) {
   FailureDetector detector = patrol_of(40);
   EXPECT_EQ(detector.begin().size(), 40u);
   std::vector<int> asked(40);
@@ -67,7 +67,7 @@ TEST(FailureDetector, AsksAllOfManyButNotAtEachTick) {
   EXPECT_EQ(asked, std::vector<int>(40, 2));
 }
 
-TEST(FailureDetector, NamesWhoLeftTooEarly) {
+TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {
   FailureDetector detector = patrol_of(2);
   detector.heard(0, 5);
   detector.departed(0);
@@ -81,10 +81,10 @@ TEST(FailureDetector, NamesWhoLeftTooEarly) {
   EXPECT_EQ(error->code, ErrorCode::kPeerLost);
   EXPECT_EQ(error->message,
             "rank 2 on host n2 has left, but rank 0 on host n0 still waits for it in call 5");
-  EXPECT_TRUE(detector.begin().empty()) << "who has left is not asked";
+  EXPECT_TRUE(detector.begin().empty()) << "a rank that has left is not probed";
 }
 
-TEST(FailureDetector, NamesThoseThatAreFurthestBehind) {
+TEST(FailureDetector, NamesTheRanksThatAreFurthestBehind) {
   FailureDetector detector = patrol_of(4);
   detector.heard(0, 7);
   detector.heard(1, 6);  // waits for ranks 3 and 4 itself
@@ -96,15 +96,14 @@ TEST(FailureDetector, NamesThoseThatAreFurthestBehind) {
 
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kTimeout);
-  EXPECT_EQ(
-      error->message,
-      "rank 3 on host n3, rank 4 on host n4 did not come to call 7 within 1 s, in which rank 0 "
-      "on host n0 waits");
+  EXPECT_EQ(error->message,
+            "rank 3 on host n3, rank 4 on host n4 did not enter call 7 within 1 s while rank 0 on "
+            "host n0 waited in it");
   EXPECT_EQ(error->rank, 3);
   EXPECT_NE(error->advice.find("MUSTER_COLLECTIVE_TIMEOUT"), std::string::npos);
 }
 
-TEST(FailureDetector, BlamesNobodyWhereAllHaveEnteredAndNothingMoves) {
+TEST(FailureDetector, BlamesNoRankIfAllHaveEnteredACallWithoutProgress) {
   FailureDetector detector = patrol_of(2);
   detector.heard(0, 7);
   detector.heard(1, 8);
@@ -114,13 +113,14 @@ TEST(FailureDetector, BlamesNobodyWhereAllHaveEnteredAndNothingMoves) {
 
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, ErrorCode::kTimeout);
-  EXPECT_EQ(error->message,
-            "nothing moved in call 7 for 1 s, in which rank 0 on host n0 waits, though all ranks "
-            "answer and none is behind");
+  EXPECT_EQ(
+      error->message,
+      "call 7 made no progress for 1 s while rank 0 on host n0 waited in it; all ranks answer "
+      "and have entered it");
   EXPECT_EQ(error->rank, Error::kNobody);
 }
 
-TEST(FailureDetector, OfNobodyIsQuiet) {
+TEST(FailureDetector, WithoutPeersReportsNothing) {
   FailureDetector detector = patrol_of(0);
   EXPECT_TRUE(detector.begin().empty());
   EXPECT_TRUE(detector.tick(kTick, kTick).empty());

@@ -50,7 +50,8 @@ Bytes encode(const Frame& frame) {
 
 void FrameReader::feed(ByteView bytes) {
   if (broken_) return;
-  // What was given out makes room, but not for every frame of many: each time half is over.
+  // Removing returned frames moves the rest of the buffer, so they are removed only once they are
+  // half of it.
   if (taken_ == received_.size() && received_.capacity() > kKeptBytes) {
     received_ = {};
     taken_ = 0;
@@ -104,9 +105,9 @@ std::optional<Frame> FrameReader::decode(FrameKind kind, std::uint16_t topic, By
 
 namespace {
 
-// Read at once: many small frames, or a good part of a large one.
+// The size of one read: many small frames, or a good part of a large one.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
-// Pieces until the other connections have their turn.
+// The number of reads before the other connections get their turn.
 constexpr int kPieces = 16;
 
 }  // namespace

@@ -14,7 +14,7 @@ std::vector<Frame> frames_in(FrameReader& reader, ByteView bytes) {
   return frames;
 }
 
-TEST(Frame, ComesInOrderAndWhole) {
+TEST(Frame, ArrivesInOrderAndWhole) {
   Bytes bytes;
   for (const Frame& frame : {Frame{.kind = FrameKind::kProbe, .entered = 1},
                              Frame{.kind = FrameKind::kAlive, .entered = 2},
@@ -46,7 +46,7 @@ TEST(Frame, CarriesTheWholeCauseOfAnAbort) {
   EXPECT_EQ(frames[0].cause.host, "n3");
 }
 
-TEST(Frame, CutsOffAnEndlessCauseInsteadOfLosingIt) {
+TEST(Frame, CutsOffALongCauseInsteadOfLosingIt) {
   const Error cause{ErrorCode::kSystem, std::string(90'000, 'm'), std::string(90'000, 'a'), 1,
                     std::string(90'000, 'h')};
   FrameReader reader;
@@ -58,7 +58,7 @@ TEST(Frame, CutsOffAnEndlessCauseInsteadOfLosingIt) {
   EXPECT_EQ(frames[0].cause.message, std::string(16'000, 'm'));
 }
 
-TEST(Frame, MayBeCutAnywhereOnTheWay) {
+TEST(Frame, MayArriveInPiecesOfAnyLength) {
   Bytes bytes =
       encode(Frame{.kind = FrameKind::kMessage, .topic = 2, .payload = Bytes(1000, std::byte{5})});
   const Bytes last = encode(Frame{.kind = FrameKind::kMessage, .topic = 1});
@@ -76,7 +76,7 @@ TEST(Frame, MayBeCutAnywhereOnTheWay) {
   EXPECT_TRUE(frames[1].payload.empty());
 }
 
-TEST(Frame, ThatIsNoneBreaksTheConnection) {
+TEST(Frame, ThatIsInvalidBreaksTheConnection) {
   const Bytes good = encode(Frame{.kind = FrameKind::kProbe});
   Bytes other_kind = good;
   other_kind[4] = std::byte{99};

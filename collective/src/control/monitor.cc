@@ -21,10 +21,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long last words may take where the other side's buffer is full.
+// The time limit for the last messages if the buffer of the other side is full.
 constexpr std::chrono::seconds kFarewell{1};
 
-// Kept for a topic that nobody has asked for yet; more is a mistake of the layers above.
+// The most bytes that are kept for a topic without a handler. More is a bug of a higher layer.
 constexpr std::size_t kMostKept = std::size_t{256} << 20;
 
 std::string name_of(int rank, const std::string& host) {
@@ -42,7 +42,7 @@ FailureDetector patrol_of(const MonitorOptions& options, const std::vector<Link>
 }
 
 void raise(const Descriptor& event) {
-  // Cannot fail but by overflow, which would leave it raised as well.
+  // The only error is an overflow, and then the event is readable as well.
   static_cast<void>(::eventfd_write(event.get(), 1));
 }
 
@@ -105,7 +105,7 @@ class Monitor::Impl {
   void tell_of_failure();
   void say_farewell();
 
-  // With the lock held.
+  // These functions require the lock.
   Error fail_locked(Error error);
   void tell(std::size_t index, Bytes frame);
   void ask(const std::vector<std::size_t>& peers);
@@ -171,7 +171,8 @@ void Monitor::Impl::run() {
   say_farewell();
 }
 
-// Sleeps until something comes, or to the next tick while anyone watches. False: it is over.
+// Sleeps until an event, or until the next tick if there is a watch. Returns false once the monitor
+// ends.
 bool Monitor::Impl::wait() {
   entries_.assign(1, {wake_event_.get(), POLLIN, 0});
   milliseconds pause{-1};
@@ -206,8 +207,8 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
   Peer& peer = peers_[index];
   switch (frame.kind) {
     case FrameKind::kProbe:
-      // It is alive itself, to be sure, but that is judged by its answers: they say that it got
-      // ours.
+      // A probe proves that the peer lives, but not that our probes reach it. Only an answer proves
+      // that, so a peer is judged by its answers.
       detector_.heard(index, frame.entered);
       tell(index, sign_of_life(FrameKind::kAlive));
       break;
@@ -230,7 +231,7 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
       if (hearer.kept_bytes > kMostKept) {
         fail_locked({ErrorCode::kSystem,
                      name_of(peer.rank, peer.host) + " sent more messages than " +
-                         name_of(options_.rank, options_.host) + " has taken",
+                         name_of(options_.rank, options_.host) + " has processed",
                      {},
                      peer.rank,
                      peer.host});
@@ -252,7 +253,7 @@ void Monitor::Impl::ended(std::size_t index, int reason) {
                name_of(peer.rank, peer.host) + " is gone: its connection to rank " +
                    std::to_string(options_.rank) + " ended (" + reason_of_end(reason) + ")" +
                    during,
-               "its own last output says why it ended", peer.rank, peer.host});
+               "see the last output of that rank", peer.rank, peer.host});
 }
 
 void Monitor::Impl::pass_time() {
@@ -262,7 +263,7 @@ void Monitor::Impl::pass_time() {
   if (passed >= tick_) {
     last_tick_ = Clock::now();
     ask(detector_.tick(passed, tick_));
-    // A pause that is longer than a tick was none of the others' doing.
+    // If more than a tick has passed, this process itself was paused: the rest is not counted.
     for (auto& [id, watching] : watches_) watching.waited += std::min(passed, tick_);
   }
   judge(watches_.begin()->second);
@@ -309,8 +310,8 @@ void Monitor::Impl::deliver() {
   }
 }
 
-// The last words go out before the connections close: a goodbye, or the failure that is queued
-// already.
+// Sends the last message before the connections close: a goodbye, or the failure, which is already
+// queued.
 void Monitor::Impl::say_farewell() {
   const Deadline deadline = Clock::now() + kFarewell;
   Lock lock(mutex_);
@@ -324,7 +325,7 @@ void Monitor::Impl::say_farewell() {
       peer.line.flush();
     }
     peer.line.finish();
-    // Closing with unread bytes would be a reset, which can overtake the last words.
+    // Closing a socket with unread bytes sends a reset, which can overtake the last message.
     static_cast<void>(peer.line.listen());
   }
 }
@@ -357,9 +358,9 @@ void Monitor::Impl::tell(std::size_t index, Bytes frame) {
   const bool has_room = peer.line.send(std::move(frame));
   if (!has_room && !failure_) {
     fail_locked({ErrorCode::kTimeout,
-                 name_of(peer.rank, peer.host) + " does not take what " +
-                     name_of(options_.rank, options_.host) + " sends to it",
-                 "it is stopped, or its host cannot be reached", peer.rank, peer.host});
+                 name_of(peer.rank, peer.host) + " does not read the messages of " +
+                     name_of(options_.rank, options_.host),
+                 "that rank is stopped, or its host cannot be reached", peer.rank, peer.host});
   }
 }
 

@@ -22,7 +22,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience{30'000};
 
-// The connections of a world, made before any monitor: cables[a][b] is a's end of the one to b.
+// The connections of a world, made before any monitor: cables[a][b] is a's end of its connection to
+// b.
 using Cables = std::vector<std::vector<Descriptor>>;
 
 Cables cables_of(std::size_t size) {
@@ -70,12 +71,12 @@ std::vector<std::unique_ptr<Monitor>> world_of(std::size_t size, milliseconds ti
 
 Error failure_of(Monitor& monitor) {
   pollfd entry = {monitor.failure_descriptor(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, static_cast<int>(kPatience.count())), 1) << "it did not fail";
+  EXPECT_EQ(::poll(&entry, 1, static_cast<int>(kPatience.count())), 1) << "the world did not fail";
   EXPECT_TRUE(monitor.failed());
   return monitor.failure();
 }
 
-TEST(Monitor, TellsAllOfTheFirstFailureAndKeepsIt) {
+TEST(Monitor, SendsTheFirstFailureToAllRanksAndKeepsIt) {
   auto world = world_of(3);
   const Error first{ErrorCode::kMismatch, "the first", "do better", 1, "n1"};
   EXPECT_FALSE(world[0]->failed());
@@ -107,7 +108,7 @@ TEST(Monitor, NamesTheRankWhoseConnectionEndsWithoutAGoodbye) {
   }
 }
 
-TEST(Monitor, SaysInWhichCallARankWasLost) {
+TEST(Monitor, NamesTheCallInWhichARankWasLost) {
   Cables cables = cables_of(2);
   auto zero = monitor_of(cables, 0);
   zero->entered(3);
@@ -117,14 +118,14 @@ TEST(Monitor, SaysInWhichCallARankWasLost) {
   EXPECT_TRUE(message.ends_with(") in call 3 (barrier)")) << message;
 }
 
-TEST(Monitor, EndsOnWhatIsNoFrame) {
+TEST(Monitor, FailsOnBytesThatAreNotAFrame) {
   Cables cables = cables_of(2);
   auto zero = monitor_of(cables, 0);
   ASSERT_EQ(send_some(cables[1][0], view_of("GET / HTTP/1.1\r\n")).bytes, 16u);
   EXPECT_EQ(failure_of(*zero).rank, 1);
 }
 
-TEST(Monitor, TakesAGoodbyeForNoFailure) {
+TEST(Monitor, DoesNotTreatAGoodbyeAsAFailure) {
   auto world = world_of(3);
   for (const auto& monitor : world) monitor->entered(5);
   const Monitor::Watch watch(*world[0], "call 5 (barrier)");
@@ -151,7 +152,7 @@ TEST(Monitor, NamesARankThatHasLeftBeforeTheCall) {
             "(barrier)");
 }
 
-TEST(Monitor, NamesWhoIsLateOnceTheTimeoutIsOver) {
+TEST(Monitor, NamesLateRanksAfterTheTimeout) {
   auto world = world_of(4, milliseconds(300));
   world[0]->entered(2);
   world[1]->entered(1);
@@ -162,13 +163,13 @@ TEST(Monitor, NamesWhoIsLateOnceTheTimeoutIsOver) {
     const Error error = failure_of(*monitor);
     EXPECT_EQ(error.code, ErrorCode::kTimeout);
     EXPECT_EQ(error.message,
-              "rank 1 on host n1, rank 3 on host n3 did not come to call 2 (barrier) within 0.3 s, "
-              "in which rank 0 on host n0 waits");
+              "rank 1 on host n1, rank 3 on host n3 did not enter call 2 (barrier) within 0.3 s "
+              "while rank 0 on host n0 waited in it");
     EXPECT_EQ(error.rank, 1);
   }
 }
 
-TEST(Monitor, EndsACallThatAllHaveEnteredAndInWhichNothingMoves) {
+TEST(Monitor, EndsACallThatAllHaveEnteredButThatMakesNoProgress) {
   auto world = world_of(2, milliseconds(300));
   world[0]->entered(2);
   world[1]->entered(2);
@@ -176,7 +177,7 @@ TEST(Monitor, EndsACallThatAllHaveEnteredAndInWhichNothingMoves) {
   for (const auto& monitor : world) {
     const Error error = failure_of(*monitor);
     EXPECT_EQ(error.code, ErrorCode::kTimeout);
-    EXPECT_TRUE(error.message.starts_with("nothing moved in call 2 (barrier) for 0.3 s"))
+    EXPECT_TRUE(error.message.starts_with("call 2 (barrier) made no progress for 0.3 s"))
         << error.message;
   }
 }
@@ -207,7 +208,7 @@ class MonitorProcess {
   pid_t pid_;
 };
 
-TEST(Monitor, NamesAStoppedRankOnItsHostAboutAtOnce) {
+TEST(Monitor, SoonNamesAStoppedRankOfItsHost) {
   Cables cables = cables_of(3);
   const MonitorProcess victim(cables, 1);
   auto zero = monitor_of(cables, 0);
@@ -258,7 +259,7 @@ TEST(Monitor, CarriesMessagesInTheOrderOfEachSender) {
   world[0]->handle(Topic::kSession, {});
 }
 
-TEST(Monitor, KeepsMessagesForAHandlerThatIsNotThereYet) {
+TEST(Monitor, KeepsMessagesUntilTheirHandlerIsSet) {
   auto world = world_of(2);
   world[1]->send(0, Topic::kGroup, Bytes(3, std::byte{1}));
   world[1]->send(0, Topic::kSession, Bytes(4, std::byte{2}));
@@ -281,7 +282,7 @@ TEST(Monitor, KeepsMessagesForAHandlerThatIsNotThereYet) {
   world[0]->handle(Topic::kSession, {});
 }
 
-TEST(Monitor, CarriesMessagesThatNoSocketHoldsAtOnceBothWays) {
+TEST(Monitor, CarriesMessagesLargerThanSocketBuffersInBothDirections) {
   constexpr std::size_t kEach = 3;
   auto world = world_of(2);
   std::atomic<std::size_t> came = 0;
@@ -309,7 +310,7 @@ TEST(Monitor, FailsOnAMessageThatIsTooLong) {
             "a message of 16777217 bytes is too long to be sent between ranks");
 }
 
-TEST(Monitor, WakesItsSubscribersOnceAndNotThoseThatAreGone) {
+TEST(Monitor, WakesEachSubscriberOnceAndNotAfterUnsubscribing) {
   auto world = world_of(2);
   std::atomic<int> woken = 0;
   std::atomic<int> not_woken = 0;
@@ -322,7 +323,7 @@ TEST(Monitor, WakesItsSubscribersOnceAndNotThoseThatAreGone) {
   world[0]->unsubscribe(gone);
   world[1]->fail({ErrorCode::kSystem, "no more"});
   woken.wait(0);
-  // Late subscribers are woken as well, and a second failure wakes nobody.
+  // Late subscribers are woken as well. A second failure wakes no subscriber.
   static_cast<void>(world[0]->on_failure(wake));
   woken.wait(1);
   world[0]->fail({ErrorCode::kSystem, "again"});
@@ -331,14 +332,14 @@ TEST(Monitor, WakesItsSubscribersOnceAndNotThoseThatAreGone) {
   EXPECT_EQ(not_woken, 0);
 }
 
-TEST(Monitor, UnsubscribingWaitsForAWakeThatRuns) {
+TEST(Monitor, UnsubscribingWaitsForARunningWake) {
   for (int round = 0; round < 100; ++round) {
     auto world = world_of(2);
     auto flag = std::make_unique<std::atomic<int>>(0);
     const auto id = world[0]->on_failure([&flag] { ++*flag; });
     std::jthread other([&] { world[0]->fail({ErrorCode::kSystem, "now"}); });
     world[0]->unsubscribe(id);
-    flag.reset();  // a wake that comes now would touch freed memory
+    flag.reset();  // a wake after this point would touch freed memory
   }
 }
 
@@ -358,7 +359,7 @@ TEST(Monitor, AnswersAndForwardsAfterItHasFailed) {
   }
 }
 
-TEST(Monitor, OfManyRanksInOneProcessSettlesOnOneFailureEach) {
+TEST(Monitor, OfManyRanksInOneProcessKeepsOneFailureOnEachRank) {
   auto world = world_of(16);
   std::vector<std::jthread> ranks;
   for (std::size_t rank = 0; rank < world.size(); ++rank) {

@@ -9,7 +9,7 @@
 namespace muster::collective {
 namespace {
 
-// With one rank of each host: those of this one's number, or the first of each.
+// The sub-world that spans the hosts: the rank with index `number` on each host.
 std::vector<int> one_of_each_host(const Topology& topology, int number) {
   std::vector<int> ranks;
   for (const std::vector<int>& on_host : topology.ranks_on) {
@@ -46,8 +46,8 @@ void unpack(const Chunk& chunk, const std::byte* packed, const tcp::Memory& memo
 
 }  // namespace
 
-// Inputs are scaled on the host, results at the end. In between they are `wide`: the type itself,
-// or float32 where it has 16 bits.
+// Inputs are scaled on the host, results at the end. Between the stages elements are `wide`: of the
+// type itself, or float32 for 16-bit types.
 struct HierarchicalBackend::Stages {
   Stages(const Call& whole, const Chunks& all, int ranks) : call(whole), chunks(all) {
     const KernelSpec spec = spec_of(call.type, call.reduction, ranks);
@@ -89,13 +89,13 @@ HierarchicalBackend::HierarchicalBackend(World& world, std::unique_ptr<Backend> 
       world, one_of_each_host(topology_, is_even_ ? local_rank_ : 0), flat_.comparison());
 }
 
-// Calls on the host are numbered apart: there are several for one of the world.
+// Calls on the host have numbers of their own, since one call of the world makes several of them.
 Call HierarchicalBackend::local_call(CallKind kind, std::uint64_t count) {
   return {.kind = kind, .count = count, .sequence = ++local_calls_};
 }
 
-// The ranks of the host compare their calls before they are taken apart: the hosts compare theirs
-// in the headers between them.
+// The ranks of the host compare their calls here, before the call is divided into stages. Hosts
+// compare their calls in the headers that they exchange.
 Status HierarchicalBackend::enter(const Call& call) {
   if (flat_.comparison() != nullptr) flat_.comparison()->enter(call);
   if (cross_) cross_->speak_for(call);
@@ -108,7 +108,7 @@ Status HierarchicalBackend::all_reduce(const Call& call, Pieces pieces) {
   const Chunks chunks(pieces, size_of(call.type));
   const Stages stages(call, chunks, world_.size);
   std::uint64_t begin = 0;
-  // Without any element, too, hosts compare their calls.
+  // Hosts compare their calls even if there are no elements.
   do {
     const Chunk chunk = chunks.bytes() == 0 ? Chunk{} : chunks.at(begin);
     if (Status reduced = reduce_chunk(stages, chunk); !reduced) return reduced;
@@ -199,8 +199,8 @@ Status HierarchicalBackend::broadcast_on_host(std::byte* data, std::uint64_t byt
   return local_->broadcast(call, data);
 }
 
-// Between hosts it goes from the root where the root is one of those that span them; otherwise the
-// first rank of its host gets it before.
+// Between hosts the data goes from the root, if the root is the rank of its host that spans the
+// hosts. Otherwise the root sends it to the first rank of its host before.
 Status HierarchicalBackend::broadcast(const Call& call, std::byte* data) {
   if (Status entered = enter(call); !entered) return entered;
   const int host = topology_.host_of[static_cast<std::size_t>(call.root)];
@@ -220,7 +220,8 @@ Status HierarchicalBackend::broadcast(const Call& call, std::byte* data) {
   return broadcast_on_host(data, call.count, speaker);
 }
 
-// Once a host's ranks have met, each of them may speak for all where they all meet another host's.
+// After enter() all ranks of a host have arrived. If every rank meets a rank of each other host, no
+// second barrier on the host is needed.
 Status HierarchicalBackend::barrier(const Call& call) {
   if (Status entered = enter(call); !entered) return entered;
   if (cross_) {
@@ -261,8 +262,9 @@ std::string HierarchicalBackend::explain(DataType type, std::uint64_t bytes) con
   const auto slices = static_cast<std::uint64_t>(is_even_ ? local_size_ : 1);
   const std::string hosts = std::to_string(topology_.hosts()) + " hosts";
   const std::string within =
-      local_ ? "within each " + local_->explain(type, bytes) : "this one with a single rank";
-  if (!cross_) return "hierarchical: " + hosts + ", " + within + "; the first rank of each meets";
+      local_ ? "within each " + local_->explain(type, bytes) : "this host with a single rank";
+  if (!cross_)
+    return "hierarchical: " + hosts + ", " + within + "; the hosts' first ranks communicate";
   return "hierarchical: " + hosts + ", " + within + "; between them " +
          cross_->explain(type, bytes / slices);
 }

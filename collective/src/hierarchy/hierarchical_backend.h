@@ -5,7 +5,7 @@
 //   (the usual case)                        with the ranks of its number on the other hosts, all k
 //                                           at the same time; all_gather on the host
 //   all_reduce, hosts of unequal width      reduce to the first rank of the host, all_reduce among
-//                                           those, broadcast on the host
+//                                           the first ranks, broadcast on the host
 //   broadcast, barrier                      likewise
 //
 // All other collectives use TCP from rank to rank. Long buffers are processed in chunks that stay
@@ -68,8 +68,8 @@ class Chunks {
 
 class HierarchicalBackend : public Backend {
  public:
-  /// `local` spans the ranks of this host, numbered in the order of the topology; it is null where
-  /// there is but this one. Constructed by all ranks at the same time.
+  /// `local` spans the ranks of this host, numbered in the order of the topology. It is null if the
+  /// host has one rank only. Constructed by all ranks at the same time.
   HierarchicalBackend(World& world, std::unique_ptr<Backend> local);
 
   Status all_reduce(const Call& call, Pieces pieces) override;

@@ -17,12 +17,12 @@
 namespace muster::collective {
 namespace {
 
-// Addresses that are compared and never read.
+// Addresses that are compared but never read.
 std::byte* address(std::uintptr_t number) {
   return std::bit_cast<std::byte*>(number);
 }
 
-TEST(Chunks, ALongTensorIsCutWhereItLies) {
+TEST(Chunks, ALongTensorIsDividedWithoutACopy) {
   const Piece piece = {address(0x1000), address(0x2000'0000), (Chunks::kBytes + 8) / 4};
   const Chunks chunks({&piece, 1}, 4);
 
@@ -52,7 +52,8 @@ TEST(Chunks, TheLastTensorNeedsNoPacking) {
 
 }  // namespace
 
-// The stages on a host run over TCP here, among the ranks of the host: any backend may carry them.
+// The stages on a host run over TCP here, among the ranks of the host: any backend can execute
+// them.
 namespace {
 
 using testing::expected_value;
@@ -68,7 +69,7 @@ std::unique_ptr<Backend> local_of(World& world) {
   return std::make_unique<tcp::TcpBackend>(world, neighbours, nullptr);
 }
 
-// One rank's calls, numbered.
+// Makes the calls of one rank, with their numbers.
 class Caller {
  public:
   explicit Caller(World& world) : world_(world), backend_(world, local_of(world)) {}
@@ -142,7 +143,7 @@ TEST_P(OnHosts, EveryTypeAndLengthIsReduced) {
   });
 }
 
-TEST_P(OnHosts, ScalesAndAveragesAreOfTheWholeWorld) {
+TEST_P(OnHosts, ScalesAndAveragesCoverTheWholeWorld) {
   on_all(make_worlds(spec_of_hosts(GetParam())), [](World& world) {
     Caller caller(world);
     for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kInt64}) {
@@ -155,13 +156,13 @@ TEST_P(OnHosts, ScalesAndAveragesAreOfTheWholeWorld) {
 TEST_P(OnHosts, SixteenBitFloatsAreRoundedOnce) {
   on_all(make_worlds(spec_of_hosts(GetParam())), [](World& world) {
     Caller caller(world);
-    // 256 + 1 is 256 in bfloat16: rounded on the way, the ones would be lost.
+    // 256 + 1 is 256 in bfloat16: if the sum were rounded in between, the ones would be lost.
     std::uint16_t value = world.rank == 0 ? 0x4380 : 0x3f80;
     auto* const bytes = reinterpret_cast<std::byte*>(&value);
     const Piece piece = {bytes, bytes, 1};
     expect_done(caller.backend().all_reduce(
         caller.reduction(DataType::kBFloat16, ReduceOp::kSum, 1), {&piece, 1}));
-    // To nearest even, steps of 2.
+    // Rounded to nearest even, in steps of 2.
     const int sum = 256 + world.size - 1;
     const int expected = sum % 4 == 1 ? sum - 1 : sum % 4 == 3 ? sum + 1 : sum;
     EXPECT_EQ(load_value(DataType::kBFloat16, bytes), expected);
@@ -218,7 +219,7 @@ TEST_P(OnHosts, NoRankLeavesABarrierBeforeAllHaveEntered) {
   });
 }
 
-TEST_P(OnHosts, WhatIsNotHierarchicalGoesFromRankToRank) {
+TEST_P(OnHosts, OtherCollectivesGoFromRankToRank) {
   on_all(make_worlds(spec_of_hosts(GetParam())), [](World& world) {
     Caller caller(world);
     const std::vector<std::uint64_t> ones(static_cast<std::size_t>(world.size), 1);
@@ -249,7 +250,7 @@ TEST_P(OnHosts, AllRanksHaveTheSameBits) {
   for (const auto& result : results) EXPECT_EQ(result, results[0]);
 }
 
-TEST(Hierarchical, CallsThatDifferAreNamedAsTheRanksMadeThem) {
+TEST(Hierarchical, DifferentCallsAreReportedAsTheRanksMadeThem) {
   std::set<std::string> messages;
   std::mutex mutex;
   on_all(make_worlds({.size = 4, .host_of = {0, 0, 1, 1}}), [&](World& world) {

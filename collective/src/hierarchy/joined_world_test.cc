@@ -1,4 +1,4 @@
-// The backends in worlds that have joined as they do in earnest: ranks of a host share memory.
+// The backends in worlds that have joined as in production: ranks of a host share memory.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/worlds.h>
 
@@ -58,7 +58,7 @@ void expect_to_work(World& world, Backend& backend) {
   EXPECT_TRUE(backend.barrier(barrier));
 }
 
-TEST(JoinedWorld, RanksOnHostsOfTheirOwnTalkOverTcp) {
+TEST(JoinedWorld, RanksOnDifferentHostsUseTcp) {
   spawn_worlds(4, Placement::host_each(), [](World& world) {
     tcp::TcpBackend backend(world);
     expect_to_work(world, backend);
@@ -72,14 +72,14 @@ TEST(JoinedWorld, HostsOfEqualWidthReduceInSlices) {
   });
 }
 
-TEST(JoinedWorld, HostsOfUnlikeWidthReduceAtTheirFirstRanks) {
+TEST(JoinedWorld, HostsOfUnequalWidthReduceAtTheirFirstRanks) {
   spawn_worlds(5, Placement{3}, [](World& world) {
     HierarchicalBackend backend(world, shared_memory_of(world));
     expect_to_work(world, backend);
   });
 }
 
-TEST(JoinedWorld, ASingleRankMeetsAHostOfSeveral) {
+TEST(JoinedWorld, AHostWithOneRankWorksWithAHostOfSeveral) {
   spawn_worlds(3, Placement{2}, [](World& world) {
     HierarchicalBackend backend(world, shared_memory_of(world));
     expect_to_work(world, backend);

@@ -1,4 +1,4 @@
-// From a spec to its kernel: all that one instruction set has.
+// Finds the kernel of a spec among the kernels of one instruction set.
 #pragma once
 
 #include "kernels/loop.h"
@@ -69,7 +69,7 @@ inline bool is_scaled(const KernelSpec& spec) {
 template <typename In, typename Out>
 Kernel::Run find_float(const KernelSpec& spec) {
   if (!is_scaled(spec)) return find_float<In, Out, Scales::kNone>(spec.op);
-  // Where nothing is rounded between the steps, one loop does for averages and for factors.
+  // If nothing is rounded between the steps, one loop serves both averages and factors.
   if constexpr (In::kIsShortFloat || Out::kIsShortFloat) {
     const bool is_average = spec.op == ReduceOp::kSum && !has_factors(spec);
     if (is_average) return Loop<In, Out, Sum, Scales::kDivisor>::run;
@@ -91,7 +91,7 @@ Kernel::Run find_integer(const KernelSpec& spec) {
   return plain != nullptr && is_scaled(spec) ? ScaledIntegers<T>::run : plain;
 }
 
-// Reads the inputs of a tile one by one only where each has to be scaled.
+// Reads the inputs of a tile one by one only if each input must be scaled.
 template <typename T>
 void ScaledIntegers<T>::run(const Kernel& kernel, const std::byte* const* inputs, int n,
                             std::byte* const* outs, int n_out, std::size_t count, Stores stores) {

@@ -1,5 +1,5 @@
 // Vectors of one instruction set: the compiler's own vector types (arithmetic, comparison and
-// selection lane by lane), and by intrinsics what these cannot say.
+// selection lane by lane), and intrinsics for operations that these types cannot express.
 //
 // Included by one source file per instruction set, which defines MUSTER_KERNEL_ISA (the namespace)
 // and MUSTER_KERNEL_BYTES (the width of a vector; 0 for one element).
@@ -30,7 +30,7 @@ using Vec = typename VectorOf<T, Count>::Type;
 
 using Floats = Vec<float>;
 using Words = Vec<std::uint32_t>;                  // as many lanes as Floats
-using Shorts = Vec<std::uint16_t, kLanes<float>>;  // the same
+using Shorts = Vec<std::uint16_t, kLanes<float>>;  // as many lanes as Floats
 using SignedWords = Vec<std::int32_t, kLanes<float>>;
 
 template <typename V>
@@ -45,7 +45,7 @@ template <typename V>
   __builtin_memcpy(to, &value, sizeof value);
 }
 
-/// A store past the caches; `to` is aligned to the value's size.
+/// A store that bypasses the caches; `to` is aligned to the value's size.
 template <typename V>
 [[gnu::always_inline]] inline void stream(std::byte* to, V value) {
 #if MUSTER_KERNEL_BYTES > 0
@@ -75,15 +75,15 @@ template <typename V>
   store(to, value);
 }
 
-/// Streamed stores are ordered by nothing else.
+/// Orders streamed stores, which no other operation orders.
 inline void fence() {
 #if MUSTER_KERNEL_BYTES > 0
   _mm_sfence();
 #endif
 }
 
-/// Copies `bytes`, fewer than a vector has, out of an array or into it; `room` is a whole vector,
-/// and what is not filled of it becomes 0.
+/// Copies `bytes` bytes, fewer than a vector has, out of an array or into it. `room` is a whole
+/// vector; the rest of it becomes 0.
 inline void fill_part(std::byte* room, const std::byte* from, std::size_t bytes) {
 #if MUSTER_KERNEL_BYTES == 64
   const __mmask64 mask = (1ULL << bytes) - 1;
@@ -103,14 +103,15 @@ inline void store_part(std::byte* to, const std::byte* room, std::size_t bytes) 
 #endif
 }
 
-// How elements lie in memory and how they are held while they are reduced. A format loads a vector
-// of its accumulator, and packs one back into what is stored.
+// A format describes how elements are stored in memory and how they are held while they are
+// reduced. It loads a vector of its accumulator, and packs such a vector into the stored type.
 //
-// stored() is what a later load of a packed value gives: the value, rounded to the type in memory.
+// stored() returns what a later load of a packed value returns: the value, rounded to the stored
+// type.
 //
-// Every NaN that is stored is the same NaN. Which of two NaNs an addition hands on depends on the
-// order of its operands, which compilers swap as they like; without this, results would differ
-// between instruction sets.
+// Every stored NaN is the same NaN. Which of two NaNs an addition returns depends on the order of
+// its operands, which compilers swap freely. Without this rule, results would differ between
+// instruction sets.
 
 inline constexpr std::uint32_t kFloatNan = 0x7fc00000;
 
@@ -123,7 +124,7 @@ inline constexpr std::uint32_t kFloatNan = 0x7fc00000;
   return value == value ? value : reinterpret_cast<Vec<double>>(Vec<std::uint64_t>{} + kNan);
 }
 
-/// Stored as it is computed with: float, double and the integers.
+/// The stored type is the accumulator: float, double and the integers.
 template <typename T>
 struct Same {
   using Acc = T;
@@ -177,8 +178,8 @@ struct Brain {
     return reinterpret_cast<Floats>(rounded(value) & 0xffff0000U);
   }
 
-  // Two vectors from as many bytes as one has: the elements at even places, and those at odd ones.
-  // That takes no shuffles, and the order of lanes does not matter between a load and a store.
+  // Returns two vectors from the bytes of one: the elements at even and at odd places. That takes
+  // no shuffles, and the order of lanes does not matter between a load and a store.
   [[gnu::always_inline]] static void load(const std::byte* from, Floats& even, Floats& odd) {
     const auto both = MUSTER_KERNEL_ISA::load<Words>(from);
     even = reinterpret_cast<Floats>(both << 16);
@@ -188,9 +189,9 @@ struct Brain {
     return reinterpret_cast<Pair>((rounded(even) >> 16) | (rounded(odd) & 0xffff0000U));
   }
 
-  // The upper half is the result: to nearest, ties to even. Half of its last place is added, less a
-  // trifle where it is even. An overflow carries into infinity, as it should; the one NaN there is
-  // has zeros where the carry would begin.
+  // The upper half is the result, rounded to nearest, ties to even: half of its last place is
+  // added, or slightly less if the last place is even. An overflow carries into infinity, as it
+  // should. The canonical NaN has zeros where the carry would begin.
   [[gnu::always_inline]] static Words rounded(Floats value) {
     const auto bits = reinterpret_cast<Words>(with_one_nan(value));
     return bits + 0x7fffU + ((bits >> 16) & 1U);
@@ -225,8 +226,8 @@ struct Half {
     return reinterpret_cast<Packed>(_mm256_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
   }
 #else
-  // The exponent's bias grows from 15 to 127. A subnormal gets the exponent of the smallest normal
-  // number, and has that number taken away again; infinity and NaN keep the greatest exponent.
+  // The exponent's bias grows from 15 to 127. A subnormal number gets the exponent of the smallest
+  // normal number, which is then subtracted. Infinity and NaN keep the greatest exponent.
   [[gnu::always_inline]] static Floats unpack(Packed packed) {
     const auto half = __builtin_convertvector(packed, Words);
     const Words sign = (half & 0x8000U) << 16;
@@ -239,8 +240,9 @@ struct Half {
     return reinterpret_cast<Floats>(bits | sign);
   }
 
-  // Normal numbers are rounded as in Brain. Adding 0.5, whose last place is that of a subnormal
-  // half, makes the processor round those. Comparisons are of signed words, which SSE has.
+  // Normal numbers are rounded as in Brain. For subnormal halves 0.5 is added, whose last place
+  // equals that of a subnormal half, so that the processor rounds them. Comparisons use signed
+  // words, since SSE has no unsigned ones.
   [[gnu::always_inline]] static Packed pack(Floats value) {
     const auto all = reinterpret_cast<Words>(value);
     const Words sign = all & 0x80000000U;

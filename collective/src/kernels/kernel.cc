@@ -7,7 +7,7 @@
 namespace muster::collective {
 namespace {
 
-// Below this, what a streaming store saves is less than what its fence costs.
+// For smaller copies the fence costs more than the streaming stores save.
 constexpr std::size_t kLeastStreamedCopy = 4096;
 
 Isa isa_of_processor() {
@@ -23,7 +23,7 @@ Isa isa_of_processor() {
   return Isa::kScalar;
 }
 
-// The processor's, found once.
+// The strongest instruction set of the processor, determined once.
 Isa strongest_isa() {
   static const Isa kStrongest = isa_of_processor();
   return kStrongest;
@@ -101,7 +101,7 @@ Kernel Kernel::of(const KernelSpec& spec, Isa isa) {
   return kernel;
 }
 
-// The greatest of one byte is that byte: a kernel that copies, in the widest stores there are.
+// The maximum of one byte is that byte: a kernel that copies, with the widest available stores.
 void copy(std::byte* out, const std::byte* in, std::size_t bytes, Stores stores) {
   if (bytes == 0 || out == in) return;
   if (stores == Stores::kCached || bytes < kLeastStreamedCopy) {

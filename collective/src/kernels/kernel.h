@@ -31,8 +31,8 @@ Isa best_isa();
 std::string_view to_string(Isa isa);
 
 /// What a kernel computes: out = postscale * ((prescale * in[0]) op (prescale * in[1]) ...), then
-/// divided by `divisor`. kAverage is kSum with the number of ranks as divisor; kAdasum is none of
-/// these. A wide input or output holds the type's accumulator instead of the type itself: float32
+/// divided by `divisor`. kAverage is kSum with the number of ranks as divisor; kAdasum has no
+/// kernel. A wide input or output holds the type's accumulator instead of the type itself: float32
 /// for 16-bit floats, otherwise the same. A reduction in several steps keeps its partial results
 /// wide, and so rounds once.
 ///
@@ -57,11 +57,11 @@ DataType wide_type_of(DataType type);
 
 class Kernel {
  public:
-  /// A spec whose type or op is out of range gives a kernel that may not be run.
+  /// A spec whose type or op is out of range gives a kernel that must not be run.
   static Kernel of(const KernelSpec& spec, Isa isa = best_isa());
 
-  /// Reduces `count` elements of `n` >= 1 inputs. `out` is one of the inputs, or overlaps none.
-  /// Any alignment.
+  /// Reduces `count` elements of `n` >= 1 inputs. `out` is one of the inputs, or overlaps no input.
+  /// Buffers may have any alignment.
   void operator()(const std::byte* const* inputs, int n, std::byte* out, std::size_t count,
                   Stores stores = Stores::kCached) const {
     std::byte* const outs[] = {out};
@@ -91,11 +91,11 @@ class Kernel {
 /// memcpy that can bypass the caches.
 void copy(std::byte* out, const std::byte* in, std::size_t bytes, Stores stores = Stores::kCached);
 
-// The kernels as each instruction set has them: one source (find.h and what it includes), compiled
-// once for every Isa under that Isa's options, each time inside a namespace of its own. No function
-// may be compiled under two sets of options and the same name, or the linker would be free to keep
-// the one that an older processor cannot run: so these sources use nothing of the standard library
-// that is a function, and of Kernel only its address.
+// The kernels of each instruction set. One source (find.h and its includes) is compiled once for
+// every Isa, with the options of that Isa and in a namespace of its own. A function must not be
+// compiled under two sets of options with one name: the linker could keep the copy that an older
+// processor cannot run. Therefore these sources use no function of the standard library, and of
+// Kernel only its address.
 
 /// Kernel::spec(), as a function that is compiled for every processor.
 const KernelSpec& spec_in(const Kernel& kernel);

@@ -1,7 +1,7 @@
-// How fast the kernels are: bytes read and written a second, by instruction set, type, number of
+// Measures the kernels: bytes read and written per second, by instruction set, type, number of
 // inputs, and size, from the first-level cache to memory.
 //
-//   kernel_bench [least milliseconds a figure]
+//   kernel_bench [minimum milliseconds for each figure]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -48,7 +48,7 @@ const Row kRows[] = {
     {"product", {.type = DataType::kInt8, .op = ReduceOp::kProduct}},
 };
 
-// The best of several rounds: what other load on the machine disturbs least.
+// The best of several rounds, which other load on the machine disturbs least.
 double gigabytes_a_second(const Row& row, Isa isa, std::size_t bytes,
                           std::chrono::milliseconds least) {
   const Kernel kernel = Kernel::of(row.spec, isa);

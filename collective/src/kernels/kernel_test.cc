@@ -37,8 +37,8 @@ std::string describe(const KernelSpec& spec, Isa isa) {
          std::to_string(spec.divisor);
 }
 
-// Half of the floats are of those that arithmetic treats apart, a third are of a common size, and
-// the rest are any bits at all, as integers always are.
+// Half of the floats are special values of the arithmetic, a third have a common magnitude, and the
+// rest are random bits, as all integers are.
 Bytes input_of(DataType type, std::size_t count, std::mt19937_64& random) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -72,7 +72,7 @@ std::vector<Bytes> inputs_of(const KernelSpec& spec, int n, std::size_t count, s
   return inputs;
 }
 
-// Memory that begins `shift` bytes behind a cache line, between guards that nobody may write.
+// Memory that begins `shift` bytes after a cache line, between guards that must not be written.
 class Shifted {
  public:
   Shifted(std::size_t bytes, std::size_t shift)
@@ -131,7 +131,7 @@ std::vector<T> reduced(const KernelSpec& spec, Isa isa, const std::vector<std::v
   return values;
 }
 
-// Where the two differ, the first element that does; else -1.
+// The first element in which the two differ, or -1.
 std::ptrdiff_t first_difference(const Bytes& a, const Bytes& b, std::size_t element) {
   if (a.size() != b.size()) return 0;
   const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin());
@@ -164,7 +164,7 @@ std::vector<KernelSpec> all_specs() {
   return specs;
 }
 
-TEST(Kernel, ComputesWhatTheReferenceDoesWithTheSameBitsInEveryInstructionSet) {
+TEST(Kernel, HasTheBitsOfTheReferenceInEveryInstructionSet) {
   constexpr std::size_t kCount = 811;
   for (const KernelSpec& spec : all_specs()) {
     for (const int n : {1, 2, 3, 4, 7}) {
@@ -271,7 +271,7 @@ TEST(Kernel, MayWriteOverAnyOneOfItsInputs) {
   }
 }
 
-// All halves of each 16-bit float, through the accumulator and back.
+// All bit patterns of each 16-bit float, converted to the accumulator and back.
 TEST(Kernel, WidensEveryShortFloatAndNarrowsItBack) {
   std::vector<std::uint16_t> all(65536);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
@@ -287,7 +287,7 @@ TEST(Kernel, WidensEveryShortFloatAndNarrowsItBack) {
   }
 }
 
-// Around the middle between any two neighbours, where the rounding turns.
+// Values around the midpoint of two neighbours, where the rounding direction changes.
 TEST(Kernel, RoundsShortFloatsToNearestEven) {
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     const auto format = type == DataType::kFloat16 ? reference::kHalf : reference::kBrain;
@@ -311,7 +311,7 @@ TEST(Kernel, RoundsShortFloatsToNearestEven) {
 }
 
 TEST(Kernel, AddsShortFloatsInFloat32AndRoundsOnce) {
-  // In bfloat16 256 + 1 is 256 again; in float32 it counts.
+  // In bfloat16 256 + 1 is 256; in float32 the 1 is kept.
   const std::uint16_t one = 0x3f80;
   const std::uint16_t many = 0x4380;
   const std::vector<std::vector<std::uint16_t>> inputs = {{many}, {one}, {one}, {one}, {one}};
@@ -321,7 +321,8 @@ TEST(Kernel, AddsShortFloatsInFloat32AndRoundsOnce) {
   }
 }
 
-// Below, `last` is the last place of 1 in the type; a number between 2 and 4 has twice that.
+// Below, `last` is the last place of 1 in the type; the last place of numbers between 2 and 4 is
+// twice as large.
 TEST(Kernel, RoundsShortFloatsAfterThePrescaleAndBeforeThePostscale) {
   struct Type {
     DataType type;
@@ -333,7 +334,7 @@ TEST(Kernel, RoundsShortFloatsAfterThePrescaleAndBeforeThePostscale) {
     const auto sum_of_three = [&](KernelSpec spec, Isa isa, float value) {
       spec.type = type.type;
       const std::uint16_t bits = reference::encode(value, type.format);
-      // In a whole group and in the rest behind it.
+      // In a whole group, and in the rest after it.
       const auto sums =
           reduced<std::uint16_t>(spec, isa, {3, std::vector<std::uint16_t>(67, bits)});
       EXPECT_EQ(sums, std::vector<std::uint16_t>(67, sums[0])) << describe(spec, isa);
@@ -373,7 +374,7 @@ TEST(Kernel, AveragesEqualValuesToThatValue) {
   }
 }
 
-TEST(Kernel, ShowsANaNInAnyInputAndPutsMinusZeroBelowZero) {
+TEST(Kernel, PropagatesANaNOfAnyInputAndOrdersMinusZeroBelowZero) {
   struct Case {
     float a, b, least, greatest;
   };
@@ -384,7 +385,7 @@ TEST(Kernel, ShowsANaNInAnyInputAndPutsMinusZeroBelowZero) {
                         {-0.F, -0.F, -0.F, -0.F},  {-INFINITY, INFINITY, -INFINITY, INFINITY},
                         {1e-45F, 0.F, 0.F, 1e-45F}};
   for (const Case& c : cases) {
-    // In a whole group and in the rest behind it.
+    // In a whole group, and in the rest after it.
     for (const std::size_t count : {1U, 64U}) {
       const std::vector<std::vector<float>> inputs = {std::vector<float>(count, c.a),
                                                       std::vector<float>(count, c.b)};
@@ -428,7 +429,7 @@ TEST(Kernel, SaturatesIntegersThatAScaleMakesTooLarge) {
   }
 }
 
-TEST(Kernel, TakesWhatIsNotZeroForTrue) {
+TEST(Kernel, TreatsEveryNonZeroByteAsTrue) {
   using Values = std::vector<std::uint8_t>;
   const std::vector<Values> inputs = {{0, 0, 2, 255}, {0, 4, 0, 1}};
   for (const Isa isa : kIsas) {
@@ -449,7 +450,7 @@ TEST(KernelSpec, DividesByTheRanksForAnAverageOnly) {
   EXPECT_EQ(spec_of(DataType::kInt8, ReduceOp::kMax, 5).divisor, 1);
 }
 
-TEST(Kernel, KnowsHowWideItsElementsAre) {
+TEST(Kernel, ReportsTheBytesOfItsElements) {
   const Kernel kernel = Kernel::of({.type = DataType::kFloat16, .wide_out = true});
   EXPECT_EQ(kernel.bytes_in(), 2U);
   EXPECT_EQ(kernel.bytes_out(), 4U);

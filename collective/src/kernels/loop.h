@@ -1,7 +1,8 @@
-// What two vectors become. Integers are unsigned in sums and products, whose overflow is defined.
+// The operations on two vectors, and the loop of every kernel. Integers are unsigned in sums and
+// products, whose overflow is defined.
 //
-// The least and greatest of floats follow IEEE 754-2019's minimum and maximum: a NaN on either side
-// gives a NaN, and -0 is less than +0. So they depend on no order.
+// The minimum and maximum of floats are those of IEEE 754-2019: if either side is a NaN, the result
+// is a NaN, and -0 is less than +0. So the result does not depend on the order.
 #pragma once
 
 #include "kernels/formats.h"
@@ -23,9 +24,9 @@ struct Product {
   }
 };
 
-// x86's minimum of floats is `a < b ? a : b`: b where a or b is NaN, and where they are equal. Its
-// results for both orders of the operands differ only for zeros and NaNs; or-ing their bits gives
-// -0, and a NaN.
+// x86's minimum of floats is `a < b ? a : b`, which is b if a or b is a NaN, and if they are equal.
+// Its results for both orders of the operands differ only for zeros and NaNs. Combining their bits
+// with "or" gives -0 for zeros, and a NaN for NaNs.
 struct Min {
   template <typename T, typename V>
   [[gnu::always_inline]] static V of(V a, V b) {
@@ -40,8 +41,8 @@ struct Min {
   }
 };
 
-// As Min. For zeros `differing` is a sign, and -0 - -0 is +0; a NaN stays one in the subtraction;
-// for all else 0 is subtracted.
+// As Min. For zeros `differing` is the sign bit, and -0 - -0 is +0. A NaN stays a NaN in the
+// subtraction. For all other values 0 is subtracted.
 struct Max {
   template <typename T, typename V>
   [[gnu::always_inline]] static V of(V a, V b) {
@@ -61,26 +62,26 @@ struct Max {
 // output: all inputs of a group are read and combined in registers before its first byte is
 // written, so an output may be one of the inputs.
 //
-// Elements before the output's first whole line, and those behind the last group, go vector by
-// vector; what is less than a vector goes by way of one on the stack.
+// Elements before the output's first whole line, and elements after the last group, are processed
+// vector by vector; a rest that is smaller than a vector is copied to a vector on the stack.
 
-/// What a loop does besides combining its inputs: nothing, a division of the result, or whatever a
-/// spec asks for. The loop of plain averages is one of its own: with factors, 16-bit floats are
+/// The scaling in a loop besides the combination of its inputs: none, a division of the result, or
+/// any factors of a spec. Plain averages have a separate loop, since with factors 16-bit floats are
 /// rounded after every step.
 enum class Scales { kNone, kDivisor, kAny };
 
-/// What happens to the inputs before the operation and to its result, in the accumulator's type.
+/// The scaling of the inputs before the operation and of its result, in the accumulator's type.
 template <typename T>
 struct Scaling {
   T before = 1;
   T after = 1;
   T divisor = 1;
-  bool divides = false;         // by `divisor`, instead of multiplying with `after`
-  bool rounds_between = false;  // the result of the operation, before it is multiplied
+  bool divides = false;         // by `divisor`, instead of multiplying by `after`
+  bool rounds_between = false;  // rounds the result of the operation before it is multiplied
 };
 
-/// A plain average divides, so that the average of equal values is that value. By a power of two a
-/// product is exactly the quotient, and quicker.
+/// A plain average divides, so that the average of equal values is that value. For a power of two,
+/// multiplication gives exactly the quotient and is faster.
 template <typename T>
 Scaling<T> scaling_of(const KernelSpec& spec) {
   const bool power_of_two = (spec.divisor & (spec.divisor - 1)) == 0;
@@ -91,7 +92,7 @@ Scaling<T> scaling_of(const KernelSpec& spec) {
           .rounds_between = spec.postscale != 1};
 }
 
-/// Pointers, of a number known when compiling or (Count = 0) when running.
+/// Pointers. Their number is known at compile time, or at run time if Count is 0.
 template <typename Pointer, int Count>
 struct Places {
   Pointer at[Count];
@@ -117,7 +118,7 @@ struct Loop {
   template <int Count>
   using Outputs = Places<std::byte*, Count>;
 
-  // The commonest reduction: a loop of its own where there are two inputs and one output.
+  // The most common reduction, of two inputs into one output, has a loop of its own.
   static constexpr bool kHasLoopOfTwo = std::is_same_v<Op, Sum>;
   static constexpr int kTwo = kHasLoopOfTwo ? 2 : 0;
   static constexpr int kOne = kHasLoopOfTwo ? 1 : 0;
@@ -202,7 +203,7 @@ struct Loop {
     }
   }
 
-  /// Elements from `at` up to `end`, few of them.
+  /// Reduces the elements from `at` to `end`, which are few.
   [[gnu::noinline]] static void few(const Inputs<0>& inputs, const Outputs<0>& outputs,
                                     std::size_t at, std::size_t end, const Scaling<Acc>& scaling) {
     for (; end - at >= kStep; at += kStep) group<1>(inputs, outputs, at, scaling, false);
@@ -225,7 +226,7 @@ struct Loop {
     }
   }
 
-  /// Elements up to the first output's first whole line; 0 where none of them begins one.
+  /// The number of elements before the output's first whole line; 0 if no element begins at a line.
   static std::size_t before_line(const std::byte* output) {
     const std::size_t bytes = -reinterpret_cast<std::uintptr_t>(output) % kLineBytes;
     return bytes % Out::kBytes == 0 ? bytes / Out::kBytes : 0;
@@ -266,11 +267,12 @@ struct Loop {
 
 // Integers with scales or a divisor. Each step by itself is a function from integers to integers:
 // every input is multiplied in double and rounded towards zero, the operation wraps, its result is
-// divided towards zero or multiplied and rounded again. So a reduction in several steps, which
-// keeps integers between them, gives what one step gives. What no longer fits after a
-// multiplication becomes the nearest that does; NaN becomes 0.
+// divided towards zero or multiplied and rounded again. Therefore a reduction in several steps,
+// which keeps integers between them, has the same result as a reduction in one step. A product that
+// is out of range becomes the nearest valid integer; NaN becomes 0.
 //
-// Rare, so simple: tile by tile in the first-level cache, in loops that the compiler vectorizes.
+// This is rare, and therefore simple: tile by tile in the first-level cache, in loops that the
+// compiler vectorizes.
 
 template <typename T>
 struct ScaledIntegers {
@@ -279,7 +281,7 @@ struct ScaledIntegers {
   static constexpr int kBits = static_cast<int>(8 * sizeof(T)) - (kSigned ? 1 : 0);
   static constexpr T kMost = static_cast<T>(~0ULL >> (64 - kBits));
   static constexpr T kLeast = kSigned ? static_cast<T>(~kMost) : T{0};
-  // One more than kMost: a double, always.
+  // kMost + 1, which a double represents exactly.
   static constexpr double kBound = static_cast<double>(1ULL << (kBits - 1)) * 2;
 
   static T rounded(double value) {
@@ -294,7 +296,7 @@ struct ScaledIntegers {
     }
   }
 
-  // Quotients of 32 bits are exact in double once they are cut off, and quicker there.
+  // Truncated quotients of 32-bit integers are exact in double, and faster.
   static void divide(T* values, std::size_t count, int divisor) {
     using Wide = std::conditional_t<sizeof(T) < 8, double,
                                     std::conditional_t<kSigned, std::int64_t, std::uint64_t>>;

@@ -1,4 +1,4 @@
-// What the kernels ought to compute, element by element, in the plainest code: for their tests.
+// The expected results of kernels, element by element, in the simplest code; for tests.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void put(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A float of 16 bits with that many bits of exponent and of fraction.
+/// A 16-bit float with these numbers of bits for exponent and fraction.
 struct ShortFormat {
   int exponent_bits;
   int fraction_bits;
@@ -49,7 +49,7 @@ inline float decode(std::uint16_t bits, ShortFormat format) {
   return sign * std::ldexp(static_cast<float>(whole + fraction), power);
 }
 
-/// To the nearest, which nearbyint finds among multiples of the last place.
+/// Rounds to the nearest value with nearbyint(), in units of the last place.
 inline std::uint16_t encode(float value, ShortFormat format) {
   const int infinity = ((1 << format.exponent_bits) - 1) << format.fraction_bits;
   if (std::isnan(value)) {
@@ -62,7 +62,7 @@ inline std::uint16_t encode(float value, ShortFormat format) {
   if (magnitude > 0) exponent = std::max(exponent, std::ilogb(magnitude) + format.bias());
   const int last_place = exponent - format.bias() - format.fraction_bits;
   const int places = static_cast<int>(std::nearbyint(std::ldexp(magnitude, -last_place)));
-  // A whole 1 before the fraction counts as the exponent's first step.
+  // The leading 1 of a normal number adds one to the exponent.
   const int bits = ((exponent - 1) << format.fraction_bits) + places;
   return static_cast<std::uint16_t>(sign | std::min(bits, infinity));
 }
@@ -162,7 +162,7 @@ inline void reduce_bool(const KernelSpec& spec, const std::vector<const std::byt
   put(to, result);
 }
 
-/// One element, of an input each.
+/// Reduces one element of each input.
 inline void reduce_element(const KernelSpec& spec, const std::vector<const std::byte*>& from,
                            std::byte* to) {
   switch (spec.type) {
@@ -199,7 +199,7 @@ inline DataType type_out(const KernelSpec& spec) {
   return spec.wide_out ? wide_type_of(spec.type) : spec.type;
 }
 
-/// The NaN that kernels write, instead of any other.
+/// Replaces a NaN by the canonical NaN that kernels write.
 inline void make_nan_canonical(DataType type, std::byte* at) {
   if (type == DataType::kFloat32 && std::isnan(get<float>(at))) put(at, 0x7fc00000U);
   if (type == DataType::kFloat64 && std::isnan(get<double>(at))) {

@@ -1,4 +1,4 @@
-// One element at a time, with nothing that every processor does not have.
+// One element at a time, with instructions that every processor has.
 #define MUSTER_KERNEL_ISA scalar
 #define MUSTER_KERNEL_BYTES 0
 #include "kernels/find.h"

@@ -22,8 +22,8 @@ bool went(const Communicator& world, const std::string& what, const Status& stat
   return static_cast<bool>(status);
 }
 
-// Small whole numbers, exact in every type, whose average over any number of ranks divides exactly
-// where every rank brings the same.
+// Small whole numbers, exact in every type. If every rank contributes the same value, their average
+// divides exactly for any number of ranks.
 template <typename T>
 T input_of(int rank, std::size_t i) {
   return static_cast<T>((i + static_cast<std::size_t>(rank)) % 3 + 1);
@@ -75,8 +75,8 @@ bool check_type(Communicator& world) {
   return true;
 }
 
-// One and one is two, in the bits of a 16-bit float; rank by rank, for any number of ranks that
-// adds up exactly.
+// The average of ones, halved, is exactly 0.5: sums of small numbers of ones are exact in 16-bit
+// floats. `one` and `half` are the bits of 1 and 0.5.
 bool check_half(Communicator& world, DataType type, std::uint16_t one, std::uint16_t half) {
   std::vector<std::uint16_t> values(5001, one);
   const std::string what = "average of " + std::string(to_string(type));
@@ -127,7 +127,7 @@ bool check_scatters(Communicator& world) {
   return true;
 }
 
-// Lengths that differ, some of them 0.
+// The lengths differ between ranks, and some of them are 0.
 bool check_moves(Communicator& world) {
   const auto size = static_cast<std::size_t>(world.size());
   std::vector<std::uint64_t> lengths(size);

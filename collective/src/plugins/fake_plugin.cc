@@ -19,7 +19,7 @@ namespace {
 
 using Message = std::vector<char>;
 
-// All that the threads share.
+// The state that all threads share.
 struct Hub {
   std::mutex mutex;
   std::condition_variable changed;
@@ -56,11 +56,11 @@ int take(State& state, void* data, std::uint64_t bytes, int from) {
   while (box.empty()) {
     hub().changed.wait_for(lock, std::chrono::milliseconds(1));
     if (state.world.keep_waiting(state.world.context) != 0) continue;
-    state.error = "given up";
+    state.error = "the wait was abandoned";
     return 1;
   }
   if (box.front().size() != bytes) {
-    state.error = "a message of another length came";
+    state.error = "a message of another length arrived";
     return 1;
   }
   if (bytes > 0) std::memcpy(data, box.front().data(), bytes);

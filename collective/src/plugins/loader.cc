@@ -20,14 +20,14 @@ std::optional<std::string> secure_variable(const std::string& name) {
   return value;
 }
 
-// The folder of the library or program that this code has become a part of.
+// The folder of the library or program that contains this code.
 std::string own_folder() {
   static constexpr int kLandmark = 0;
   Dl_info info = {};
   if (::dladdr(&kLandmark, &info) == 0 || info.dli_fname == nullptr) return ".";
   const std::string path = info.dli_fname;
   const std::size_t slash = path.rfind('/');
-  // A program found by the shell in PATH may be known by its bare name only.
+  // For a program that the shell found in PATH, `path` may be its bare name.
   if (slash != std::string::npos) return path.substr(0, slash);
   char* const real = ::realpath("/proc/self/exe", nullptr);
   if (real == nullptr) return ".";
@@ -57,7 +57,7 @@ std::string joined(const std::vector<std::string>& files) {
 Result<std::string> plugin_named(const std::string& transport, const Lookup& variable) {
   if (transport == "nccl") return transport;
   if (transport != "mpi") {
-    return missing("there is no transport '" + transport + "'",
+    return missing("unknown transport '" + transport + "'",
                    "the transports are auto, shm, tcp, mpi and nccl");
   }
   if (const std::optional<std::string> chosen = variable("MUSTER_COLLECTIVE_MPI")) {
@@ -66,7 +66,7 @@ Result<std::string> plugin_named(const std::string& transport, const Lookup& var
   }
   if (variable("OMPI_COMM_WORLD_SIZE")) return std::string("openmpi");
   if (variable("PMI_RANK")) return std::string("mpich");
-  return missing("the transport is mpi, but this process was not started by an MPI's mpirun",
+  return missing("the transport is mpi, but this process was not started by mpirun",
                  "start it with mpirun, or set MUSTER_COLLECTIVE_MPI to openmpi or mpich");
 }
 
@@ -86,18 +86,19 @@ Result<const MusterPlugin*> load_module(const std::string& name,
     if (::access(file.c_str(), F_OK) != 0) continue;
     void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (module == nullptr) {
-      return missing("the plug-in '" + name + "' cannot be loaded: " + ::dlerror(),
-                     "install what it needs on this host, or choose another transport");
+      return missing(
+          "the plug-in '" + name + "' cannot be loaded: " + ::dlerror(),
+          "install the libraries that it needs on this host, or choose another transport");
     }
     const auto entry = reinterpret_cast<MusterPluginEntry>(::dlsym(module, kMusterPluginEntry));
     if (entry == nullptr || entry()->version != MUSTER_PLUGIN_VERSION) {
-      return missing(file + " is no plug-in of this version of the library",
-                     "install the plug-ins that came with it");
+      return missing(file + " is not a plug-in for this version of the library",
+                     "install the plug-ins of the library's version");
     }
     return entry();
   }
-  return missing("there is no plug-in '" + name + "'; tried " + joined(files),
-                 "set MUSTER_COLLECTIVE_PLUGIN_PATH to the folder that has it");
+  return missing("plug-in '" + name + "' not found; tried " + joined(files),
+                 "set MUSTER_COLLECTIVE_PLUGIN_PATH to the folder that contains it");
 }
 
 Result<std::unique_ptr<Backend>> load_plugin(World& world, std::unique_ptr<Backend> bootstrap) {

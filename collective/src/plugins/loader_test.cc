@@ -18,7 +18,7 @@ Lookup variables(std::map<std::string, std::string> values) {
   };
 }
 
-TEST(Plugins, MpiIsTheOneThatStartedTheProcess) {
+TEST(Plugins, MpiIsTheMpiThatStartedTheProcess) {
   EXPECT_EQ(*plugin_named("mpi", variables({{"OMPI_COMM_WORLD_SIZE", "2"}})), "openmpi");
   EXPECT_EQ(*plugin_named("mpi", variables({{"PMI_RANK", "0"}})), "mpich");
   EXPECT_EQ(*plugin_named("mpi", variables({{"OMPI_COMM_WORLD_SIZE", "2"},
@@ -27,7 +27,7 @@ TEST(Plugins, MpiIsTheOneThatStartedTheProcess) {
   EXPECT_EQ(*plugin_named("nccl", variables({})), "nccl");
 }
 
-TEST(Plugins, WhatCannotBeToldIsSaid) {
+TEST(Plugins, UnknownNamesAreConfigurationErrors) {
   const std::vector<Result<std::string>> refused = {
       plugin_named("mpi", variables({})),
       plugin_named("mpi", variables({{"MUSTER_COLLECTIVE_MPI", "lam"}})),
@@ -39,7 +39,7 @@ TEST(Plugins, WhatCannotBeToldIsSaid) {
   }
 }
 
-TEST(Plugins, AreLookedForInTheFoldersOfTheVariableFirst) {
+TEST(Plugins, AreSearchedInTheFoldersOfTheVariableFirst) {
   const std::vector<std::string> files =
       plugin_files("nccl", variables({{"MUSTER_COLLECTIVE_PLUGIN_PATH", "/one::/two"}}));
   ASSERT_GE(files.size(), 4u);
@@ -47,14 +47,14 @@ TEST(Plugins, AreLookedForInTheFoldersOfTheVariableFirst) {
   EXPECT_EQ(files[1], "/two/muster_collective_nccl.so");
 }
 
-TEST(Plugins, ThatAreNowhereAreAnErrorWithThePlacesTried) {
+TEST(Plugins, ThatAreNotFoundAreAnErrorWithTheFilesTried) {
   const Result<const MusterPlugin*> plugin = load_module("openmpi", {"/nowhere/a.so", "/b.so"});
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, ErrorCode::kConfiguration);
   EXPECT_NE(plugin.error().message.find("/nowhere/a.so, /b.so"), std::string::npos);
 }
 
-TEST(Plugins, AFileThatIsNoModuleIsAnErrorThatSaysWhy) {
+TEST(Plugins, AFileThatIsNotAModuleIsAnErrorWithTheReason) {
   std::string folder = std::filesystem::temp_directory_path() / "muster-plugin-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string file = folder + "/muster_collective_mpich.so";
@@ -66,8 +66,8 @@ TEST(Plugins, AFileThatIsNoModuleIsAnErrorThatSaysWhy) {
   EXPECT_NE(plugin.error().message.find(file), std::string::npos) << plugin.error().message;
 }
 
-// Also where there is an NCCL: it is looked for under a name that is none.
-TEST(Plugins, NcclSaysWhatItLacks) {
+// The test sets the name of a library that does not exist, so it works on hosts with NCCL as well.
+TEST(Plugins, NcclNamesTheMissingLibrary) {
   ASSERT_EQ(::setenv("MUSTER_COLLECTIVE_PLUGIN_PATH", MUSTER_PLUGIN_FOLDER, 1), 0);
   ASSERT_EQ(::setenv("MUSTER_COLLECTIVE_NCCL", "libnccl-that-is-not-there.so", 1), 0);
   World world;

@@ -2,8 +2,8 @@
 //
 //   MUSTER_COLLECTIVE_TRANSPORT=mpi mpirun -np 2 collective_mpi_check
 //
-// First through a Communicator, then the plug-in alone with calls cut to 64 bytes, as those past
-// 1 GiB are. Exits with 0 where all is right.
+// First checks a Communicator, then the plug-in alone with calls that are divided into parts of 64
+// bytes, as calls above 1 GiB are. Exits with 0 if all results are right.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -51,7 +51,7 @@ Status check_cut(World& world, Backend& backend) {
     is_right = is_right && all[i] == static_cast<std::byte>(i / 1000);
   }
   if (is_right) return {};
-  return Error{ErrorCode::kSystem, "calls that are cut have wrong results"};
+  return Error{ErrorCode::kSystem, "divided calls have wrong results"};
 }
 
 Status check_plugin_alone(Options options) {

@@ -1,13 +1,14 @@
 // The plug-in over MPI, for the MPI that it was compiled with: one module for each ABI.
 //
-// Collectives are the non-blocking ones, waited for in a loop: a blocking one could not be left
-// when a rank dies, and would hang. Every MPI call is made under one lock, since an MPI that is not
-// thread-safe (MPI_THREAD_SERIALIZED) is enough then. What is larger than most_bytes is cut, as MPI
-// counts in int.
+// Collectives are non-blocking, followed by a loop that waits for them: a blocking collective could
+// not be abandoned when a rank dies, and would hang. Every MPI call is made under one lock, so that
+// MPI_THREAD_SERIALIZED is sufficient. Calls larger than most_bytes are divided, since MPI counts
+// in int.
 //
-// MPI is started here where the program has not done so, and finished at exit then; MPI cannot be
-// started twice in a process. After a failure it is not finished, as that waits for all ranks.
-#define OMPI_SKIP_MPICXX 1  // the old C++ bindings, which would want to be linked
+// If the program has not initialized MPI, this module does, and finalizes it at exit. MPI cannot be
+// initialized twice in a process. After a failure it is not finalized, since that waits for all
+// ranks.
+#define OMPI_SKIP_MPICXX 1  // the old C++ bindings, which would have to be linked
 #define MPICH_SKIP_MPICXX 1
 #include <dlfcn.h>
 #include <mpi.h>
@@ -29,8 +30,8 @@ namespace muster::collective {
 namespace {
 
 constexpr int kTag = 77;
-constexpr int kSpins = 1000;      // before the processor is offered to others
-constexpr int kSpinsToAsk = 256;  // between two looks whether it is worth waiting
+constexpr int kSpins = 1000;      // before the thread yields the processor
+constexpr int kSpinsToAsk = 256;  // between two calls of keep_waiting()
 
 std::mutex& turn() {
   static std::mutex one;
@@ -67,7 +68,7 @@ std::string words_of(int code) {
 }
 
 // Starts one non-blocking operation by `call(request)`; finish() waits for it.
-// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): which looks for the wait in here
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it looks for the wait in this function
 template <typename Call>
 int start(State& state, Call&& call) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -92,7 +93,8 @@ int test(State& state, bool& done) {
   return code == MPI_SUCCESS ? 0 : 1;
 }
 
-// Waits for all that was started. What is given up stays with MPI, which may still write to it.
+// Waits for all started operations. Abandoned operations remain with MPI, which may still write to
+// their buffers.
 int finish(State& state) {
   bool done = false;
   for (int spins = 0;; ++spins) {
@@ -156,8 +158,9 @@ MPI_Op op_of(ReduceOp op) {
   }
 }
 
-// Not here: 16-bit floats, which would be rounded at every step; the least and greatest of floats,
-// of which MPI does not say what a NaN does; bools, whose bytes may be other than 0 and 1; scales.
+// Unsupported are reductions whose results differ from the library's: 16-bit floats, which MPI
+// rounds at every step; minimum and maximum of floats, for which MPI does not define the result of
+// a NaN; bools, whose bytes may be other than 0 and 1; scales.
 int reduces(void*, const MusterPluginReduction* reduction) {
   const auto type = static_cast<DataType>(reduction->type);
   const auto op = static_cast<ReduceOp>(reduction->op);
@@ -183,8 +186,8 @@ int in_parts(std::uint64_t bytes, std::uint64_t most, Cut&& cut) {
   return 0;
 }
 
-// MPI_IN_PLACE is for all ranks or for none, and whether buffers are the same is each rank's own
-// affair: so all are in place.
+// MPI_IN_PLACE must be used by all ranks or by none, but each rank decides for itself whether its
+// buffers are the same. Therefore all ranks reduce in place.
 int all_reduce(void* opaque, const MusterPluginPiece* pieces, std::uint64_t count,
                const MusterPluginReduction* reduction) {
   State& state = state_of(opaque);
@@ -283,7 +286,7 @@ int start_receive(State& state, char* data, std::uint64_t bytes, int from) {
   });
 }
 
-// Pair by pair, in parts that both ends know: MPI_Alltoallv counts its places in int.
+// Pair by pair, in parts that both ends compute alike: MPI_Alltoallv has offsets of type int.
 int all_to_all(void* opaque, const void* in, const std::uint64_t* sent, void* out,
                const std::uint64_t* received) {
   State& state = state_of(opaque);
@@ -322,7 +325,8 @@ void finalize_at_exit() {
   if (is_finalized == 0 && !any_failed()) MPI_Finalize();
 }
 
-// Open MPI loads parts of itself later on, which look for its symbols among those of the process.
+// Open MPI loads components later, which look up its symbols among the global symbols of the
+// process.
 void open_to_all() {
   Dl_info info = {};
   if (::dladdr(reinterpret_cast<const void*>(&MPI_Init_thread), &info) != 0) {
@@ -338,7 +342,7 @@ int prepare(char* why, std::uint64_t room) {
   MPI_Finalized(&is_finalized);
   MPI_Initialized(&is_initialized);
   if (is_finalized != 0) {
-    write(why, room, "MPI has been finalized in this process, and cannot be started again");
+    write(why, room, "MPI has been finalized in this processand cannot be initialized again");
     return 1;
   }
   if (is_initialized != 0) {
@@ -361,8 +365,8 @@ int prepare(char* why, std::uint64_t room) {
   return 0;
 }
 
-// The MPI ranks of the world, which may be a part of MPI_COMM_WORLD and in another order. Empty
-// where they are not the ranks of one mpirun.
+// The MPI ranks of the world, which may be a part of MPI_COMM_WORLD in another order. Empty if the
+// ranks were not started by one mpirun.
 std::vector<int> mpi_ranks_of(const MusterPluginWorld& world) {
   int own = 0;
   int size = 0;
@@ -380,7 +384,7 @@ void* open(const MusterPluginWorld* world, char* why, std::uint64_t room) {
   const std::vector<int> ranks = mpi_ranks_of(*world);
   if (ranks.empty()) {
     write(why, room,
-          "two ranks have one place in MPI_COMM_WORLD: they were not started by one mpirun of "
+          "two ranks have the same rank in MPI_COMM_WORLD: they were not started by one mpirun of "
           "this MPI");
     return nullptr;
   }

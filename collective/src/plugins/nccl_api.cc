@@ -8,7 +8,7 @@
 namespace muster::collective::nccl {
 namespace {
 
-// One shared library, and whether all that was looked for in it was there.
+// A shared library, and whether all requested symbols were found in it.
 class Library {
  public:
   explicit Library(const std::string& name)
@@ -104,7 +104,7 @@ const Api& api() {
 
 namespace {
 
-// What the driver aligns its own memory to.
+// The alignment of the driver's own allocations.
 constexpr std::size_t kAlignment = 256;
 
 bool give_up(State& state, const char* why) {
@@ -114,7 +114,7 @@ bool give_up(State& state, const char* why) {
   return false;
 }
 
-// Room on the device, kept for the next time.
+// Makes the staging buffer at least `bytes` long. It is kept for later calls.
 bool reserve(State& state, std::size_t bytes) {
   if (bytes <= state.staging_bytes) return true;
   if (state.staging != 0) api().cuda.free(state.staging);

@@ -1,6 +1,6 @@
-// The functions of NCCL and of the CUDA driver that the plug-in calls, as they are documented, and
-// looked up in libnccl.so.2 and libcuda.so.1 when it is used: it compiles where neither is
-// installed, and runs with any NCCL from 2.10 on (ncclAvg).
+// The functions of NCCL and of the CUDA driver that the plug-in calls, declared as documented, and
+// looked up in libnccl.so.2 and libcuda.so.1 at run time. The plug-in compiles without these
+// libraries, and runs with any NCCL from 2.10 on (ncclAvg).
 //
 // Sources: NVIDIA, "NCCL API" (User Guide); "CUDA Driver API" (Reference Manual).
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace muster::collective::nccl {
 
-// Enums are ints to these libraries; the values that are used here:
+// Enums are ints in these libraries. The values that the plug-in uses:
 using NcclResult = int;  // 0 is success
 using CudaResult = int;  // 0 is success
 inline constexpr NcclResult kNcclSuccess = 0;
@@ -95,16 +95,17 @@ struct CudaApi {
 struct Api {
   NcclApi nccl = {};
   CudaApi cuda = {};
-  std::string missing = {};  // why they cannot be used, where they cannot
+  std::string missing = {};  // the reason why they cannot be used; empty if they can
 };
 
-/// libnccl.so.2 is that of the environment variable MUSTER_COLLECTIVE_NCCL, or the system's, or one
-/// that the program (PyTorch, say) has loaded already.
+/// libnccl.so.2 is the library that the environment variable MUSTER_COLLECTIVE_NCCL names, or the
+/// system's, or a library that the program (for example PyTorch) has already loaded.
 const Api& api();
 
-// What the calls of the NCCL plug-in share: the device, its stream, and buffers of the host that
-// have to be on the device for a call.
+// The common part of the calls of the NCCL plug-in: the device, its stream, and a staging buffer on
+// the device for host buffers.
 //
+// Functions that return false have stored the reason in the state.
 // Functions that return false have left the reason in the state.
 
 struct State {
@@ -121,11 +122,12 @@ struct State {
 bool nccl_ok(State& state, NcclResult result);
 bool cuda_ok(State& state, CudaResult result);
 
-/// Whether it is memory of a device. Only with a context.
+/// Whether `data` is memory of a device. Requires a current context.
 bool is_on_device(const void* data);
 Address address_of(const void* data);
 
-/// Makes the device's context the thread's own for as long as this lives: calls come from any.
+/// Makes the device's context current on this thread, which may be any thread, for the life of this
+/// object.
 class Current {
  public:
   explicit Current(const State& state);
@@ -134,7 +136,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 };
 
-/// Waits for all that is on the stream, or aborts the communicator where another rank has failed.
+/// Waits for all work on the stream, or aborts the communicator if another rank has failed.
 bool finish(State& state);
 
 /// One buffer of a call.
@@ -142,12 +144,12 @@ struct Buffer {
   const void* data;
   std::size_t bytes;
   bool is_read;
-  void* written = nullptr;  // the same as `data` where it is a result
-  bool is_apart = false;    // may not be used where it is
+  void* written = nullptr;  // the same as `data` if the call writes to the buffer
+  bool is_apart = false;    // must be copied, even if it is on the device
 };
 
-/// The places on the device of what a call reads and writes: the buffers themselves, or their
-/// stand-ins in the staging buffer.
+/// The addresses on the device of the buffers of a call: the buffers themselves, or their copies in
+/// the staging buffer.
 class Staged {
  public:
   Staged(State& state, std::vector<Buffer> buffers);
@@ -155,7 +157,7 @@ class Staged {
   bool ok() const { return ok_; }
   void* operator[](std::size_t i) const;
 
-  /// Puts the results back behind what is on the stream, and waits.
+  /// Appends the copies of the results to the stream, and waits.
   bool finish_back();
 
  private:

@@ -1,10 +1,10 @@
-// Checks the NCCL plug-in where there is a GPU for every rank:
+// Checks the NCCL plug-in on hosts with a GPU for every rank:
 //
 //   MUSTER_COLLECTIVE_TRANSPORT=nccl [mpirun -np N] collective_nccl_check
 //
-// Without a launcher it is a world of one. All collectives on buffers of the host, which the
-// plug-in stages, and reductions on memory of the device. Exits with 0 where all is right, with 77
-// where there is no NCCL or no GPU.
+// Without a launcher it is a world of one rank. Runs all collectives on host buffers, which the
+// plug-in stages, and reductions on device memory. Exits with 0 if all results are right, and with
+// 77 if there is no NCCL or no GPU.
 #include <cstdio>
 #include <vector>
 
@@ -19,7 +19,7 @@ int report_nccl_failure(const Error& error) {
   return error.message.find("no NCCL") == std::string::npos ? 1 : 77;
 }
 
-// Memory of the device with the values of the host, for as long as this lives.
+// Device memory with a copy of host values, for the life of this object.
 class OnDevice {
  public:
   explicit OnDevice(const std::vector<float>& values) : bytes_(values.size() * sizeof(float)) {
@@ -104,7 +104,7 @@ int check_nccl() {
   cuda.push_context(context);
   const Status checked = check_device(*world);
   if (!checked) return report_nccl_failure(checked.error());
-  if (world->rank() == 0) std::printf("NCCL: all is right on %d ranks\n", world->size());
+  if (world->rank() == 0) std::printf("NCCL: all results are right on %d ranks\n", world->size());
   return 0;
 }
 

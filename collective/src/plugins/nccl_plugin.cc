@@ -1,15 +1,15 @@
 // The plug-in over NCCL: collectives between GPUs.
 //
-// Buffers are memory of the device, used where they are, or of the host, which goes through a
-// buffer on the device and back. Who hands over memory of the device has waited for the kernels
-// that write it; the result is there when the call returns. The device is the calling thread's at
-// the time of open(), or else the one with the number of the rank on its host.
+// Buffers are device memory, which is used in place, or host memory, which is copied to a buffer on
+// the device and back. A caller that passes device memory has waited for the kernels that write it;
+// the result is complete when the call returns. The device is the calling thread's current device
+// at the time of open(), or else the device with the index of the rank on its host.
 //
-// NCCL rounds 16-bit floats at each of its steps, not once at the end, and which bits a sum has
-// depends on how it cuts the buffer; the bits are the same on every rank.
+// NCCL rounds 16-bit floats at each of its steps, not once at the end, and the bits of a sum depend
+// on how it divides the buffer. The bits are the same on every rank.
 //
-// A call is put on a stream of our own, which is asked whether it is done; so it can be left, by
-// ncclCommAbort, when a rank dies. Joining (ncclCommInitRank) cannot be left.
+// A call is put on a stream of this module, which then polls whether it is done. So a call can be
+// abandoned with ncclCommAbort when a rank dies. Joining (ncclCommInitRank) cannot be abandoned.
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -63,8 +63,9 @@ bool is_scaled(const MusterPluginReduction& reduction) {
   return reduction.prescale != 1 || reduction.postscale != 1;
 }
 
-// Not here: 16-bit integers and bools, which NCCL does not know; the least and greatest of floats,
-// in which it loses a NaN; averages of integers, and scales but for sums of wide floats.
+// Unsupported are 16-bit integers and bools, which NCCL does not have; minimum and maximum of
+// floats, in which it loses a NaN; averages of integers; and scales, except for sums of wide
+// floats.
 int reduces(void*, const MusterPluginReduction* reduction) {
   const Type type = type_of(reduction->type);
   if (type.nccl < 0) return 0;
@@ -86,7 +87,8 @@ int reduces(void*, const MusterPluginReduction* reduction) {
   }
 }
 
-// NCCL's operation for a reduction; a sum with scales is one of its own, made for the call.
+// NCCL's operation for a reduction. A sum with scales is an operation of its own, created for the
+// call.
 class Op {
  public:
   Op(State& state, const MusterPluginReduction& reduction) : state_(state) {
@@ -118,7 +120,7 @@ class Op {
   int number() const { return number_; }
 
  private:
-  // Sums are linear: one factor before does for all of them.
+  // Sums are linear, so one factor before the sum replaces both scales.
   void scale(const MusterPluginReduction& reduction) {
     double factor = reduction.prescale * reduction.postscale;
     if (number_ == kNcclAvg) factor /= state_.world.size;
@@ -137,7 +139,8 @@ class Op {
   bool ok_ = true;
 };
 
-// Puts what `calls(nccl)` makes on the stream as one. Its result is the first failure.
+// Puts the operations that `calls(nccl)` starts on the stream as one group. Fails with their first
+// failure.
 template <typename Calls>
 bool group(State& state, Calls&& calls) {
   const NcclApi& nccl = api().nccl;
@@ -197,7 +200,7 @@ int reduce_scatter(void* opaque, const void* in, void* out, const std::uint64_t*
   const Type type = type_of(reduction->type);
   const std::uint64_t own = counts[state.world.rank];
   const std::uint64_t total = std::accumulate(counts, counts + state.world.size, std::uint64_t{0});
-  // With `out` on top of `in`, the result would overwrite what has not been sent yet.
+  // If `out` is `in`, the result would overwrite data that has not been sent yet.
   const bool is_apart = in == out;
   Staged staged(state,
                 {{in, total * type.width, true}, {out, own * type.width, false, out, is_apart}});
@@ -344,7 +347,7 @@ bool take_device(State& state) {
   return cuda_ok(state, cuda.retain_primary(&state.context, state.device));
 }
 
-// Rank 0 draws an id, which all learn by the connections that there are already.
+// Rank 0 creates an id, which all ranks receive over the existing connections.
 bool join(State& state) {
   const MusterPluginWorld& world = state.world;
   UniqueId own = {};
@@ -383,7 +386,7 @@ void* open(const MusterPluginWorld* world, char* why, std::uint64_t room) {
   bool ok = take_device(*state);
   if (ok) {
     const Current current(*state);
-    constexpr unsigned kNonBlocking = 1;  // towards the default stream
+    constexpr unsigned kNonBlocking = 1;  // not synchronized with the default stream
     ok = cuda_ok(*state, api().cuda.stream_create(&state->stream, kNonBlocking)) && join(*state);
   }
   if (ok) return state;

@@ -94,7 +94,7 @@ struct MusterPlugin {
   int (*receive)(void* state, void* data, std::uint64_t bytes, int from);
 };
 
-// What a plug-in exports, under this name.
+// The function that a plug-in exports, under this name.
 using MusterPluginEntry = const MusterPlugin* (*)();
 }
 

@@ -8,7 +8,7 @@
 namespace muster::collective {
 namespace {
 
-// A call that takes longer may be waiting for a rank that is gone, and is watched.
+// A call that takes longer may be waiting for a lost rank, and is watched.
 constexpr std::chrono::milliseconds kUnwatchedTime{10};
 
 MusterPluginReduction plugin_reduction_of(DataType type, const Reduction& reduction) {
@@ -111,7 +111,7 @@ Status PluginBackend::fail(Error error) {
   return world_.monitor ? world_.monitor->fail(std::move(error)) : error;
 }
 
-// Adasum looks at whole tensors, pair by pair of ranks; the bootstrap knows how.
+// Adasum needs whole tensors and pairs of ranks, which the bootstrap supports.
 bool PluginBackend::goes_elsewhere(const Call& call, bool on_device) const {
   return call.reduction.op == ReduceOp::kAdasum && bootstrap_ && !on_device;
 }
@@ -125,10 +125,10 @@ Result<PluginBackend::Way> PluginBackend::way_of(const Call& call, bool on_devic
                      std::string(to_string(call.reduction.op)) + " of " +
                      std::string(to_string(call.type)) +
                      " with these scales in the memory of a device",
-                 "reduce it in the host's memory"};
+                 "reduce it in host memory"};
   }
-  // Scaling before or after is the same as scaling within only where nothing is rounded in between
-  // that would not be otherwise: not in 16-bit floats, and in integers only for the division.
+  // Scaling before or after the reduction equals scaling within it only if that rounds nothing in
+  // addition: not for 16-bit floats, and for integers only with the division.
   const bool is_scaled = call.reduction.prescale != 1 || call.reduction.postscale != 1;
   const bool has_sum =
       call.reduction.op == ReduceOp::kAverage || call.reduction.op == ReduceOp::kSum;
@@ -229,7 +229,7 @@ Status PluginBackend::exchange(const Call& call, const std::byte* in, std::byte*
   return {};
 }
 
-// After the all_to_all everybody is done with this rank's input, so `out` may be where it was.
+// After the all_to_all no rank needs this rank's input any more, so `out` may be the same buffer.
 Status PluginBackend::exchange_chunk(const Call& call, const std::byte* in, std::byte* out,
                                      std::uint64_t count) {
   const std::size_t width = size_of(call.type);
@@ -318,7 +318,7 @@ Status PluginBackend::broadcast(const Call& call, std::byte* data) {
   return outcome(plugin_.broadcast(state_, data, call.count, call.root));
 }
 
-// Lengths are no part of the call: every rank has its own.
+// The lengths are not part of the call, since they differ between ranks.
 Status PluginBackend::check_lengths(PerRank sent, PerRank received) {
   if (!bootstrap_) return {};
   std::vector<std::uint64_t> own(sent.begin(), sent.end());
@@ -336,7 +336,7 @@ Status PluginBackend::check_lengths(PerRank sent, PerRank received) {
                                              world_.name_of(static_cast<int>(from)) + " sends " +
                                              std::to_string(out) + " bytes to " +
                                              world_.name_of(static_cast<int>(to)) +
-                                             ", which receives " + std::to_string(in)});
+                                             ", which expects " + std::to_string(in)});
     }
   }
   return {};
@@ -353,7 +353,8 @@ Status PluginBackend::barrier(const Call& call) {
   return begin(call);
 }
 
-// The length goes ahead by the bootstrap, so that the two sides can be told when theirs differ.
+// The length is sent ahead over the bootstrap, so that both sides get an error if their lengths
+// differ.
 Status PluginBackend::send(const std::byte* data, std::uint64_t bytes, int to) {
   waiting_for_ = "a send of " + std::to_string(bytes) + " bytes";
   if (bootstrap_) {
@@ -374,7 +375,7 @@ Status PluginBackend::receive(std::byte* data, std::uint64_t bytes, int from) {
   if (sent != bytes) {
     return fail({ErrorCode::kMismatch, world_.name_of(from) + " sends " + std::to_string(sent) +
                                            " bytes to " + world_.name_of(world_.rank) +
-                                           ", which receives " + std::to_string(bytes)});
+                                           ", which expects " + std::to_string(bytes)});
   }
   began_ = std::chrono::steady_clock::now();
   return outcome(plugin_.receive(state_, data, bytes, from));
@@ -390,7 +391,7 @@ std::string PluginBackend::explain(DataType type, std::uint64_t) const {
 
 namespace {
 
-// One rank's word, cut to a length that all know.
+// The message of one rank, cut off at a fixed length.
 struct Word {
   std::array<char, 512> message;
   std::array<char, 512> advice;

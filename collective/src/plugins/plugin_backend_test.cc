@@ -18,7 +18,7 @@ using testing::reset_fake;
 
 using Body = std::function<void(World&, Backend&)>;
 
-// Little of everything, so that small buffers go through every loop.
+// Low limits, so that small buffers exercise every loop.
 constexpr PluginOptions kSmall = {.most_bytes = 64, .exchange_bytes = 100, .fusion_bytes = 64};
 
 void on_ranks(int size, const Body& body) {
@@ -53,12 +53,12 @@ std::vector<float> values_of(int rank, std::size_t count) {
   return values;
 }
 
-// Over three ranks.
+// The sum over three ranks.
 float sum_at(std::size_t i) {
   return value_of(0, i) + value_of(1, i) + value_of(2, i);
 }
 
-// Every rank's error.
+// The errors of all ranks.
 class RankErrors {
  public:
   void add(const Status& status) {
@@ -78,7 +78,7 @@ class WithAndWithoutItsOwnSum : public ::testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(Plugin, WithAndWithoutItsOwnSum, ::testing::Bool());
 
-TEST_P(WithAndWithoutItsOwnSum, AllReduceIsTheReference) {
+TEST_P(WithAndWithoutItsOwnSum, AllReduceMatchesTheReference) {
   on_ranks(3, [](World& world, Backend& backend) {
     for (const std::size_t count : {0, 1, 2, 7, 100}) {
       const std::vector<float> in = values_of(world.rank, count);
@@ -93,7 +93,7 @@ TEST_P(WithAndWithoutItsOwnSum, AllReduceIsTheReference) {
   });
 }
 
-TEST_P(WithAndWithoutItsOwnSum, ScalesAndAveragesAreTheReference) {
+TEST_P(WithAndWithoutItsOwnSum, ScalesAndAveragesMatchTheReference) {
   on_ranks(3, [](World& world, Backend& backend) {
     std::vector<float> values = values_of(world.rank, 100);
     const Piece piece{bytes_of(values), bytes_of(values), values.size()};
@@ -104,7 +104,7 @@ TEST_P(WithAndWithoutItsOwnSum, ScalesAndAveragesAreTheReference) {
   });
 }
 
-TEST_P(WithAndWithoutItsOwnSum, ListsOfSmallAndLargeTensorsAreReducedEach) {
+TEST_P(WithAndWithoutItsOwnSum, SmallAndLargeTensorsOfAListAreReduced) {
   on_ranks(3, [](World& world, Backend& backend) {
     std::vector<std::vector<float>> tensors;
     std::vector<Piece> pieces;
@@ -122,7 +122,7 @@ TEST_P(WithAndWithoutItsOwnSum, ListsOfSmallAndLargeTensorsAreReducedEach) {
   });
 }
 
-TEST_P(WithAndWithoutItsOwnSum, ReduceAndReduceScatterAreTheReference) {
+TEST_P(WithAndWithoutItsOwnSum, ReduceAndReduceScatterMatchTheReference) {
   on_ranks(3, [](World& world, Backend& backend) {
     const std::vector<float> in = values_of(world.rank, 90);
     std::vector<float> out(90);
@@ -144,7 +144,7 @@ TEST_P(WithAndWithoutItsOwnSum, ReduceAndReduceScatterAreTheReference) {
 TEST(PluginBackend, SixteenBitFloatsAreRoundedOnce) {
   reset_fake({});
   on_ranks(3, [](World& world, Backend& backend) {
-    // 256 + 1 + 1 in bfloat16: 256 at each step where each is rounded, 258 where only the sum is.
+    // 256 + 1 + 1 in bfloat16 is 256 if each step is rounded, 258 if only the sum is rounded.
     std::vector<std::uint16_t> values(20, world.rank == 0 ? 0x4380 : 0x3F80);
     const Piece piece{bytes_of(values), bytes_of(values), values.size()};
     const Call call = reduce_call(CallKind::kAllReduce, DataType::kBFloat16, ReduceOp::kSum, 20);
@@ -153,7 +153,7 @@ TEST(PluginBackend, SixteenBitFloatsAreRoundedOnce) {
   });
 }
 
-TEST(PluginBackend, BytesGoWhereTheyShould) {
+TEST(PluginBackend, BytesArriveAtTheirRankAndOffset) {
   reset_fake({});
   on_ranks(3, [](World& world, Backend& backend) {
     const std::string mine(static_cast<std::size_t>(world.rank),
@@ -189,7 +189,7 @@ TEST(PluginBackend, BytesGoWhereTheyShould) {
 TEST(PluginBackend, AdasumIsLeftToTheBootstrap) {
   reset_fake({.sums_floats = true});
   on_ranks(2, [](World&, Backend& backend) {
-    // Of parallel vectors it is the mean.
+    // The adasum of parallel vectors is their mean.
     std::vector<float> values(10, 3);
     const Piece piece{bytes_of(values), bytes_of(values), values.size()};
     const Call call = reduce_call(CallKind::kAllReduce, DataType::kFloat32, ReduceOp::kAdasum, 10);
@@ -213,7 +213,7 @@ TEST(PluginBackend, CallsThatDifferAreAMismatchOnEveryRank) {
   for (const Error& error : errors.all()) EXPECT_EQ(error.code, ErrorCode::kMismatch);
 }
 
-TEST(PluginBackend, LengthsThatDoNotFitAreAMismatchOnEveryRank) {
+TEST(PluginBackend, DifferentLengthsAreAMismatchOnEveryRank) {
   reset_fake({});
   RankErrors errors;
   on_ranks(2, [&](World& world, Backend& backend) {
@@ -247,7 +247,7 @@ TEST(PluginBackend, AFailureInsideOfThePluginIsTheFailureOfEveryRank) {
   }
 }
 
-TEST(PluginBackend, ARankThatCannotUseThePluginIsNamedOnAll) {
+TEST(PluginBackend, ARankThatCannotUseThePluginIsNamedOnAllRanks) {
   reset_fake({.unprepared_calls = 1});
   RankErrors errors;
   testing::spawn_worlds(3, Placement::host_each(), [&](World& world) {

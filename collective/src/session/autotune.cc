@@ -29,7 +29,8 @@ Autotune::Autotune(std::vector<std::uint64_t> fusion_bytes, int steps, int round
   for (const std::uint64_t bytes : fusion_bytes) candidates_.push_back({bytes});
 }
 
-// What comes for the first time brings news with it (protocol.h), what comes again does not.
+// An entry has news if its name comes for the first time (protocol.h). The first repeated name is
+// the marker: a step begins each time it comes.
 bool Autotune::begins_step(const Batch& batch) {
   for (const Entry& entry : batch.entries) {
     if (!marker_ && !entry.news) marker_ = entry.id;
@@ -58,7 +59,7 @@ void Autotune::end_of_try(Deadline now) {
   const double rate = static_cast<double>(bytes_) / seconds;
   candidate.rates.push_back(rate);
   log_ += line_of(candidate.fusion_bytes, steps_, bytes_, seconds, rate, false);
-  step_ = 0;  // this very batch begins the next warm-up
+  step_ = 0;  // this batch begins the next warm-up
   bytes_ = 0;
   at_ = (at_ + 1) % candidates_.size();
   if (at_ != 0 || ++round_ < rounds_) return;

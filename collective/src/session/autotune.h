@@ -1,8 +1,8 @@
 // Tunes the size of batches: runs the session with one setting after another, for the same number
 // of steps each, and keeps the setting with the highest bytes per second.
 //
-// A step begins with the first name that came twice, each time it comes again. Only rank 0 tunes,
-// since only rank 0 makes batches.
+// The first name that comes a second time marks the steps: a step begins each time it comes. Only
+// rank 0 tunes, since only rank 0 makes batches.
 //
 // Pure: the time is an argument, the log is returned as text. Thread-safety: none.
 #pragma once

@@ -7,7 +7,7 @@
 namespace muster::collective::session {
 namespace {
 
-TEST(Autotune, KeepsTheSettingThatMovesMost) {
+TEST(Autotune, KeepsTheSettingWithTheHighestRate) {
   Autotune tune({1, 2, 3}, 2, 2);
   Deadline now{};
   const Batch first{{{.id = 1, .news = std::make_shared<Agreed>()},
@@ -16,7 +16,7 @@ TEST(Autotune, KeepsTheSettingThatMovesMost) {
   const Batch two{{{.id = 2}}};
   EXPECT_FALSE(tune.on_batch(first, 100, now));
   for (int step = 0; step < 100 && !tune.is_done(); ++step) {
-    // With 2 a step takes half of the time.
+    // With setting 2 a step takes half of the time.
     now += std::chrono::milliseconds(tune.current() == 2 ? 10 : 20);
     tune.on_batch(one, 60, now);
     tune.on_batch(two, 40, now);
@@ -29,7 +29,7 @@ TEST(Autotune, KeepsTheSettingThatMovesMost) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 1 + 6 + 1) << log;
 }
 
-TEST(Autotune, WaitsForWhatComesTwice) {
+TEST(Autotune, WaitsForANameThatComesTwice) {
   Autotune tune({1, 2}, 1, 1);
   for (std::uint32_t id = 1; id < 100; ++id) {
     EXPECT_FALSE(tune.on_batch(Batch{{{.id = id, .news = std::make_shared<Agreed>()}}}, 1, {}));

@@ -22,8 +22,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 }  // namespace
 
-// Not the private kind of futex: the word may lie in memory that processes share. The deadline is
-// absolute and of the monotonic clock, which steady_clock is.
+// The futex is not private, since the word may lie in memory that processes share. The deadline is
+// an absolute time of the monotonic clock, which steady_clock is.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value,
                 std::optional<Deadline> until) {
   timespec time = {};
@@ -76,7 +76,8 @@ bool Ring::has_room(std::uint64_t bytes) {
   if (end - known_slowest_ <= capacity_) return true;
   known_slowest_ = slowest();
   if (end - known_slowest_ <= capacity_) return true;
-  // Says that it waits, and looks once more: a reader makes room first and then looks who waits.
+  // Announces that the writer waits, and looks once more: a reader first frees space, and then
+  // looks for a waiting writer.
   for (int i = 0; i < reader_count_; ++i) readers_[i].starves.exchange(1);
   known_slowest_ = slowest();
   return end - known_slowest_ <= capacity_;
@@ -126,15 +127,15 @@ void Ring::copy_out(std::uint64_t at, std::byte* out, std::uint64_t bytes) const
 // The channel in shared memory.
 //
 //   head      whether rank 0 has left, how many ranks have joined
-//   bells     one a rank
-//   tallies   by a hash of the name: how many hand-overs have not been carried out yet
-//   log       a ring that rank 0 writes and all others read
-//   rings     of each other rank, read by rank 0
+//   bells     one for each rank
+//   tallies   by a hash of the name: the number of hand-overs that have not been executed yet
+//   log       a ring that rank 0 writes and all other ranks read
+//   rings     one for each other rank, read by rank 0
 //
-// The tallies are but a hint: they save the coordinator from being woken for each name that is not
-// complete yet, the first time as well as any other. What counts is what stands in the rings. Names
-// that share a tally add up, so that now and then it is woken for nothing. A hand-over may be
-// carried out before its rank has come to count it: a tally may be less than 0 for a moment.
+// The tallies are only a hint: they save the coordinator from being woken for each name that is not
+// complete yet. The messages in the rings are authoritative. Names that share a tally add up, so
+// that the coordinator is sometimes woken without need. A hand-over may be executed before its rank
+// has counted it, so a tally may be negative for a moment.
 namespace {
 
 constexpr std::uint64_t kTallies = 65'536;
@@ -145,7 +146,7 @@ struct alignas(64) Head {
   std::atomic<std::uint32_t> joined{0};
 };
 
-// Hands out parts of the memory, each on a cache line of its own.
+// Divides the memory into parts, each of which begins on a cache line of its own.
 class Divider {
  public:
   Divider(std::byte* memory, std::uint64_t bytes) : memory_(memory), bytes_(bytes) {}
@@ -169,7 +170,7 @@ struct Places {
   Doorbell* bells;
   std::atomic<std::int32_t>* tallies;
   Ring log;
-  std::vector<Ring> rings;  // by rank; none of rank 0
+  std::vector<Ring> rings;  // by rank; rank 0 has none
 
   Places(int size, std::byte* memory, std::uint64_t bytes) {
     const auto ranks = static_cast<std::uint64_t>(size);
@@ -182,7 +183,7 @@ struct Places {
     auto* const ring_writers = divider.take<Position>(ranks);
     auto* const ring_readers = divider.take<Position>(ranks);
     const std::uint64_t log_bytes = divider.left() / 4 / 64 * 64;
-    // The log has a reader for each rank but 0.
+    // Every rank except rank 0 reads the log.
     log =
         Ring(log_writer, log_readers + 1, size - 1, divider.take<std::byte>(log_bytes), log_bytes);
     const std::uint64_t ring_bytes = divider.left() / ranks / 64 * 64;
@@ -219,7 +220,7 @@ class SharedChannel final : public Channel {
   }
 
   void notify_self(Tally tally, bool has_record) override {
-    // Others' hand-overs may lie in the rings still: the tally knows of them.
+    // Hand-overs of other ranks may still lie in the rings; the tally counts them.
     const bool finishes = tally && may_finish(tally);
     places_.bells[0].notify(has_record || finishes);
   }
@@ -288,9 +289,9 @@ class SharedChannel final : public Channel {
       for (int to = 1; to < size_; ++to) places_.bells[to].notify(true);
       return;
     }
-    // Almost always there is room. Nothing tells when rank 0 has read, so this asks again, for a
-    // second at most: rank 0 may be in a call that this rank will not come to, and learns of that
-    // from the monitor.
+    // There is almost always room. No event reports that rank 0 has read, so this polls, for a
+    // second at most: rank 0 may be in a call that this rank will not enter, and the monitor
+    // reports that to rank 0.
     constexpr int kTries = 1000;
     const std::lock_guard lock(writing_);
     for (int tries = 0; tries < kTries; ++tries) {
@@ -312,15 +313,16 @@ class SharedChannel final : public Channel {
  private:
   Ring& mine() { return places_.rings[static_cast<std::size_t>(rank_)]; }
 
-  // Whether, after this hand-over, the coordinator could have something to carry out. A rank joins
-  // before it says so, and hand-overs are written before this is read: one of the two is noticed.
+  // Whether the coordinator may be able to complete an operation after this hand-over. A rank sets
+  // `joined` before it sends its join message, and hand-overs are counted before `joined` is read,
+  // so that one of the two is noticed.
   bool may_finish(Tally tally) {
     if (!tally) return true;
     const std::int32_t counted = places_.tallies[*tally % kTallies].fetch_add(1) + 1;
     return counted >= size_ || places_.head->joined.load() != 0;
   }
 
-  // True where something went out. With writing_ held.
+  // Returns whether it sent anything. Requires writing_.
   bool send_backlog() {
     bool sent = false;
     while (!backlog_.empty() && mine().write(backlog_.front())) {
@@ -352,14 +354,14 @@ std::unique_ptr<Channel> shared_channel(int rank, int size, std::byte* memory, s
   return std::make_unique<SharedChannel>(rank, size, memory, bytes, monitor, std::move(take));
 }
 
-// The channel over the monitors' connections, between hosts. The monitor's thread of rank 0 takes
-// hand-overs in, and records wait on each rank until a thread there carries them out.
+// The channel over the monitors' connections, between hosts. On rank 0 the monitor's thread
+// receives hand-overs. On every rank records are queued until a thread executes them.
 namespace {
 
-// A message that a monitor would refuse to carry is refused before.
+// A longer message is rejected here, before a monitor refuses to send it.
 constexpr std::uint64_t kLongestMessage = 256 << 10;
 
-// Shared with the monitor's handler, which may be in the middle of a message when the channel ends.
+// Shared with the monitor's handler, which may be processing a message when the channel ends.
 struct Inbox {
   Doorbell bell;
   std::mutex mutex;

@@ -134,7 +134,7 @@ std::unique_ptr<Channel> message_channel(int rank, int size, Monitor& monitor, C
 
 struct alignas(64) Position {
   std::atomic<std::uint64_t> at{0};
-  std::atomic<std::uint32_t> starves{0};  // of a reader: the writer waits for it to make room
+  std::atomic<std::uint32_t> starves{0};  // of a reader: the writer waits for it to free space
 };
 
 /// A queue of messages in shared memory with one writer and one or more readers, each of which
@@ -162,7 +162,7 @@ class Ring {
   /// The longest message that fits in an empty ring.
   std::uint64_t longest() const { return capacity_ / 2; }
 
-  /// False if there is no room. Then read() reports to the reader that makes room that the writer
+  /// False if there is no room. Then read() of the reader that frees space reports that the writer
   /// waits.
   bool write(ByteView message);
   bool has_room(std::uint64_t bytes);
@@ -187,7 +187,7 @@ class Ring {
   int reader_count_ = 0;
   std::byte* data_ = nullptr;
   std::uint64_t capacity_ = 0;
-  std::uint64_t known_slowest_ = 0;  // the writer's: how far all readers were when it last looked
+  std::uint64_t known_slowest_ = 0;  // the slowest reader's position when the writer last looked
 };
 
 }  // namespace muster::collective::session

@@ -30,7 +30,7 @@ Bytes message_of(std::uint32_t number, std::size_t length) {
 TEST(Ring, EveryReaderReadsEveryMessageInOrder) {
   constexpr std::uint32_t kMessages = 20'000;
   Memory memory;
-  // Who waits for room or for messages yields: this is about order, not about sleep.
+  // Threads that wait for room or for messages yield: this test is about order, not about sleep.
   testing::on_threads(3, [&](int thread) {
     Ring ring = memory.ring(2);
     for (std::uint32_t i = 0; i < kMessages; ++i) {
@@ -47,7 +47,7 @@ TEST(Ring, EveryReaderReadsEveryMessageInOrder) {
   });
 }
 
-TEST(Ring, TellsTheReaderThatTheWriterWaitsForRoom) {
+TEST(Ring, ReportsToTheReaderThatTheWriterWaitsForRoom) {
   Memory memory;
   Ring ring = memory.ring(1);
   Bytes message;
@@ -59,11 +59,11 @@ TEST(Ring, TellsTheReaderThatTheWriterWaitsForRoom) {
   EXPECT_TRUE(wake);
   wake = false;
   EXPECT_EQ(ring.read(0, message, wake), Ring::Read::kMessage);
-  EXPECT_FALSE(wake) << "it has been told";
+  EXPECT_FALSE(wake) << "it was reported already";
   EXPECT_TRUE(ring.write(message_of(1, 24)));
 }
 
-TEST(Ring, FindsDamage) {
+TEST(Ring, DetectsDamage) {
   Memory memory;
   Ring ring = memory.ring(1);
   ASSERT_TRUE(ring.write(message_of(1, 8)));
@@ -73,7 +73,7 @@ TEST(Ring, FindsDamage) {
   EXPECT_EQ(ring.read(0, message, wake), Ring::Read::kDamaged);
 }
 
-TEST(Doorbell, WakesWhoSleepsAndLosesNothing) {
+TEST(Doorbell, WakesASleepingThreadAndLosesNoRing) {
   constexpr int kRounds = 20'000;
   Doorbell bell;
   std::atomic<int> work = 0;
@@ -85,7 +85,7 @@ TEST(Doorbell, WakesWhoSleepsAndLosesNothing) {
       }
       return;
     }
-    // Hangs where a ring is lost.
+    // Hangs if a ring is lost.
     int done = 0;
     while (done < kRounds) {
       const std::uint32_t seen = bell.count();
@@ -97,7 +97,7 @@ TEST(Doorbell, WakesWhoSleepsAndLosesNothing) {
   });
 }
 
-TEST(Doorbell, WaitsNoLongerThanTold) {
+TEST(Doorbell, WaitsNoLongerThanItsDeadline) {
   Doorbell bell;
   bell.wait(bell.count(), Clock::now() + std::chrono::milliseconds(1));
 }

@@ -6,8 +6,9 @@
 namespace muster::collective::session {
 namespace {
 
-// A record is copied to every rank; beyond this many tensors nothing is won. Nor may the news of
-// them, with long names, outgrow the channel: it takes any record but a vast one.
+// A record is copied to every rank; more tensors than this gain nothing. The news of a record, with
+// long names, must not exceed the size of the channel either, which takes any but a very long
+// record.
 constexpr std::size_t kMostEntries = 1024;
 constexpr std::size_t kMostNewsBytes = std::size_t{128} << 10;
 
@@ -51,7 +52,7 @@ bool Coordinator::take(int from, ByteView message, Deadline now) {
     want(name, from, request);
     hand_over(name, from, now);
   } else if (const auto* again = std::get_if<Again>(&*said)) {
-    // A forgotten id is no fault: its rank hears of it, and says the name.
+    // A forgotten id is not an error: its rank receives a Forget record, and sends the name again.
     const auto found = by_id_.find(again->id);
     if (found == by_id_.end()) return true;
     Name& name = *found->second;
@@ -92,7 +93,7 @@ void Coordinator::want(Name& name, int from, const Request& request) {
   std::shared_ptr<const Request>& mine = name.wanted[static_cast<std::size_t>(from)];
   if (mine && *mine == request) return;
   name.is_new = true;
-  // Mostly all ranks ask for the same: one copy of it will do.
+  // Usually all ranks request the same operation, and share one copy of the request.
   for (const auto& other : name.wanted) {
     if (other && *other == request) {
       mine = other;
@@ -104,11 +105,11 @@ void Coordinator::want(Name& name, int from, const Request& request) {
 
 void Coordinator::hand_over(Name& name, int from, Deadline now) {
   char& has = name.has[static_cast<std::size_t>(from)];
-  if (has != 0) return;  // a rank that says so twice is wrong, and not believed
+  if (has != 0) return;  // a second hand-over of one rank is an error, and ignored
   has = 1;
   name.last = from;
   name.used = ++uses_;
-  // What is given up stands in complete_ already. It may come true in the last moment.
+  // A name that was given up is already in complete_. The last rank may still hand it over.
   if (name.given_up) {
     ++name.count;
     if (is_complete(name)) name.given_up.reset();
@@ -152,11 +153,11 @@ void Coordinator::join(int from) {
     }
   }
   if (joined_count_ < static_cast<int>(hosts_.size())) return;
-  // What is complete goes before: cut() looks at the batches first for this announcement.
+  // Complete names come first: cut() looks at the batches before this announcement.
   announcements_.emplace_back(AllJoined{from});
 }
 
-// The half that was used longest ago, and is not being handed over just now.
+// Forgets the least recently used half of the names that are not being handed over.
 void Coordinator::forget_old_names() {
   std::vector<Name*> idle;
   for (const auto& [text, name] : names_) {
@@ -172,7 +173,8 @@ void Coordinator::forget_old_names() {
   });
 }
 
-// Those that came first. What is being handed over just now gets another turn.
+// Forgets the oldest names that were used once. Names that are being handed over stay for another
+// turn.
 void Coordinator::forget_names_of_once() {
   std::vector<Name*> idle;
   const std::size_t looked_at = std::min(once_.size(), 2 * kForgottenTogether);
@@ -215,7 +217,7 @@ std::optional<Error> Coordinator::fault_of(const Name& name, int first) const {
     return Error{.code = ErrorCode::kMismatch,
                  .message = std::string(to_string(request.call.kind)) + " '" + name.text +
                             "' while " + who(static_cast<int>(rank)) + " has joined",
-                 .advice = "only all_reduce goes on until all ranks have joined",
+                 .advice = "only all_reduce is possible until all ranks have joined",
                  .rank = static_cast<int>(rank),
                  .host = hosts_[rank]};
   }
@@ -235,7 +237,7 @@ std::shared_ptr<const Agreed> Coordinator::judge(const Name& name) const {
   return agreed;
 }
 
-// What a rank has joined without asking for it has to be judged each time.
+// An operation that ranks have joined without handing it over must be judged each time.
 Entry Coordinator::entry_of(Name& name) {
   Entry entry{.id = name.id, .last = name.last, .tally = name.tally, .hand_overs = name.count};
   const bool all = name.count == static_cast<int>(hosts_.size()) && !name.given_up;
@@ -274,7 +276,7 @@ Record Coordinator::cut() {
   if (!agreed_on(first, batch.entries.back())) return batch;
   if (request->call.kind != CallKind::kAllReduce) return batch;
   std::size_t news_bytes = 0;
-  // Whoever does not fit stays in its place for the next record.
+  // Names that do not fit keep their place for the next record.
   for (auto next = complete_.begin(); next != complete_.end();) {
     if (batch.entries.size() >= kMostEntries) break;
     Name& name = **next;
@@ -341,8 +343,8 @@ Error Coordinator::not_handed_over(const Name& name) const {
   while (missing + 1 < hosts_.size() && (name.has[missing] != 0 || joined_[missing] != 0))
     ++missing;
   return {.code = ErrorCode::kTimeout,
-          .message = report(name, *name.given_up) + " and is given up",
-          .advice = "see what keeps it from handing this over, or raise the limit for stalls",
+          .message = report(name, *name.given_up) + " and failed",
+          .advice = "check why that rank has not handed it over, or raise the stall limit",
           .rank = static_cast<int>(missing),
           .host = hosts_[missing]};
 }
@@ -360,7 +362,7 @@ std::string Coordinator::report(const Name& name, std::chrono::milliseconds wait
     for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
     return text;
   };
-  // Tenths will do.
+  // A precision of tenths is enough.
   const std::chrono::milliseconds rounded(waited.count() / 100 * 100);
   return "'" + name.text + "' has waited " + in_seconds(rounded) +
          (ranks.size() == 1 ? " for rank " : " for ranks ") + list(ranks) +

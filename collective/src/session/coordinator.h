@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostOnce = 2'048;
 
 class Coordinator {
  public:
-  /// `names` by rank, for messages: "rank 0 on host a". `hosts` by rank: the host alone.
+  /// `hosts` by rank, for messages: "rank 0 on host a".
   Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_bytes,
               std::size_t most_names = kMostNames);
 
@@ -74,16 +74,16 @@ class Coordinator {
     std::uint32_t id = 0;
     std::string text = {};
     std::uint32_t tally = 0;
-    std::vector<std::shared_ptr<const Request>> wanted = {};  // by rank: what it last asked for
+    std::vector<std::shared_ptr<const Request>> wanted = {};  // by rank: its last request
     std::vector<char> has = {};                               // by rank: has handed it over
     int count = 0;
     int last = 0;
-    bool is_new = true;  // somebody asks for something else than last time
+    bool is_new = true;  // a rank has changed its request
     bool reported = false;
     std::optional<std::chrono::milliseconds> given_up = {};  // after that time, in its next record
     std::uint64_t used = 0;
     bool carried_out = false;
-    bool only_once = true;  // not twice yet
+    bool only_once = true;  // used at most once so far
     std::size_t place = 0;  // in pending_
     Deadline since = {};
   };
@@ -109,14 +109,15 @@ class Coordinator {
   std::size_t most_names_;
   std::unordered_map<std::string, std::unique_ptr<Name>> names_;
   std::unordered_map<std::uint32_t, Name*> by_id_;
-  std::vector<Name*> pending_;  // handed over by some
-  std::deque<Name*> complete_;  // handed over by all, in the order in which they became so
+  std::vector<Name*> pending_;  // handed over by some ranks
+  std::deque<Name*> complete_;  // handed over by all ranks, in the order of completion
   std::deque<Record> announcements_;
   std::vector<char> joined_;  // by rank
   int joined_count_ = 0;
-  bool ended_ = false;              // a rank has left
-  std::deque<std::uint32_t> once_;  // ids in their order; of some that are not `only_once`, too
-  std::size_t once_count_ = 0;      // names that are
+  bool ended_ = false;  // a rank has left
+  // Ids in the order of creation. Some belong to names that are no longer `only_once`.
+  std::deque<std::uint32_t> once_;
+  std::size_t once_count_ = 0;  // names that are `only_once`
   std::uint32_t next_id_ = 1;
   std::uint64_t uses_ = 0;
   std::uint64_t cut_bytes_ = 0;

@@ -22,7 +22,7 @@ bool hand_over(Coordinator& coordinator, int rank, std::string_view name,
   return coordinator.take(rank, encode_new(name, request), now);
 }
 
-// The ids of a batch.
+// The ids in a batch.
 std::vector<std::uint32_t> ids_of(const Record& record) {
   std::vector<std::uint32_t> ids;
   for (const Entry& entry : std::get<Batch>(record).entries) ids.push_back(entry.id);
@@ -47,13 +47,13 @@ TEST(Coordinator, CutsANameOnceAllRanksHaveHandedItOver) {
   EXPECT_FALSE(coordinator.has_pending());
 }
 
-TEST(Coordinator, TellsNothingNewAboutWhatIsAgreedAgain) {
+TEST(Coordinator, SendsNoNewsForARepeatedAgreement) {
   Coordinator coordinator({"a", "b"}, 1000);
   for (const int rank : {0, 1}) hand_over(coordinator, rank, "w");
   static_cast<void>(coordinator.cut());
   for (const int rank : {0, 1}) EXPECT_TRUE(coordinator.take(rank, encode(Again{1}), kStart));
   EXPECT_FALSE(std::get<Batch>(coordinator.cut()).entries.at(0).news);
-  // One rank asks for something else: that is judged anew, and so is what follows.
+  // One rank changes its request: that is judged anew, and so is the next request.
   hand_over(coordinator, 0, "w", sum_of(5));
   EXPECT_TRUE(coordinator.take(1, encode(Again{1}), kStart));
   EXPECT_TRUE(std::get<Batch>(coordinator.cut()).entries.at(0).news->error);
@@ -64,14 +64,14 @@ TEST(Coordinator, TellsNothingNewAboutWhatIsAgreedAgain) {
   EXPECT_FALSE(std::get<Batch>(record).entries.at(0).news->error);
 }
 
-TEST(Coordinator, FusesWhatFits) {
+TEST(Coordinator, FusesOperationsThatFit) {
   Coordinator coordinator({"a"}, 48);
   hand_over(coordinator, 0, "one", sum_of(4));                           // 16 bytes
   hand_over(coordinator, 0, "other type", sum_of(2, DataType::kInt64));  // 16 bytes
   hand_over(coordinator, 0, "too large", sum_of(20));                    // 80 bytes
   hand_over(coordinator, 0, "barrier", {.call = {.kind = CallKind::kBarrier}});
   hand_over(coordinator, 0, "two", sum_of(8));    // 32 bytes
-  hand_over(coordinator, 0, "three", sum_of(1));  // one too many
+  hand_over(coordinator, 0, "three", sum_of(1));  // exceeds the limit
   EXPECT_EQ(ids_of(coordinator.cut()), (Ids{1, 5}));
   EXPECT_EQ(coordinator.cut_bytes(), 48u);
   EXPECT_EQ(ids_of(coordinator.cut()), (Ids{2}));
@@ -81,7 +81,7 @@ TEST(Coordinator, FusesWhatFits) {
   EXPECT_FALSE(coordinator.has_record());
 }
 
-TEST(Coordinator, AMismatchGoesAlone) {
+TEST(Coordinator, AMismatchIsARecordOfItsOwn) {
   Coordinator coordinator({"a", "b"}, 1000);
   hand_over(coordinator, 0, "good");
   hand_over(coordinator, 1, "good");
@@ -122,7 +122,7 @@ TEST(Coordinator, AJoinedRankCountsAsReady) {
   coordinator.take(1, encode(Join{}), kStart);
   EXPECT_EQ(std::get<AllJoined>(coordinator.cut()).last, 1);
   hand_over(coordinator, 0, "w");
-  EXPECT_FALSE(coordinator.has_record()) << "nobody has joined any more";
+  EXPECT_FALSE(coordinator.has_record()) << "no rank is in the joined state any more";
 }
 
 TEST(Coordinator, NothingFollowsARankThatLeaves) {
@@ -134,7 +134,7 @@ TEST(Coordinator, NothingFollowsARankThatLeaves) {
   EXPECT_FALSE(coordinator.has_record());
 }
 
-TEST(Coordinator, GivesUpWhatHasWaitedForTooLongAndTakesItAnewAfterwards) {
+TEST(Coordinator, FailsANameAtTheStallLimitAndAcceptsItAgain) {
   Coordinator coordinator({"a", "b"}, 1000);
   hand_over(coordinator, 0, "w1");
   hand_over(coordinator, 0, "w2");
@@ -144,7 +144,7 @@ TEST(Coordinator, GivesUpWhatHasWaitedForTooLongAndTakesItAnewAfterwards) {
   EXPECT_FALSE(coordinator.has_record());
   coordinator.give_up(kStart + limit, limit);
   EXPECT_FALSE(coordinator.next_give_up(limit));
-  hand_over(coordinator, 1, "w1");  // in the last moment
+  hand_over(coordinator, 1, "w1");  // at the last moment
   const Batch came = std::get<Batch>(coordinator.cut());
   ASSERT_EQ(came.entries.size(), 1u);
   EXPECT_FALSE(came.entries[0].news->error);
@@ -154,18 +154,19 @@ TEST(Coordinator, GivesUpWhatHasWaitedForTooLongAndTakesItAnewAfterwards) {
   ASSERT_TRUE(news && news->error);
   EXPECT_EQ(news->name, "w2");
   EXPECT_EQ(news->error->code, ErrorCode::kTimeout);
-  EXPECT_EQ(news->error->message, "'w2' has waited 9 s for rank 1 (on host b) and is given up");
+  EXPECT_EQ(news->error->message, "'w2' has waited 9 s for rank 1 (on host b) and failed");
   EXPECT_EQ(news->error->rank, 1);
   EXPECT_FALSE(coordinator.has_record());
   hand_over(coordinator, 1, "w2");
-  EXPECT_FALSE(coordinator.has_record()) << "it is a new one, which rank 0 has not handed over";
+  EXPECT_FALSE(coordinator.has_record())
+      << "it is a new operation, which rank 0 has not handed over";
   hand_over(coordinator, 0, "w2");
   const Batch again = std::get<Batch>(coordinator.cut());
   ASSERT_EQ(again.entries.size(), 1u);
   EXPECT_FALSE(again.entries[0].news && again.entries[0].news->error);
 }
 
-TEST(Coordinator, ReportsOnceWhoIsMissing) {
+TEST(Coordinator, ReportsTheMissingRanksOnce) {
   Coordinator coordinator({"a", "b", "x", "y"}, 1000);
   hand_over(coordinator, 0, "w1");
   hand_over(coordinator, 1, "w1");
@@ -179,7 +180,7 @@ TEST(Coordinator, ReportsOnceWhoIsMissing) {
   EXPECT_FALSE(coordinator.next_stall(patience));
 }
 
-TEST(Coordinator, ForgetsTheNamesThatWereUsedLongestAgo) {
+TEST(Coordinator, ForgetsTheLeastRecentlyUsedNames) {
   Coordinator coordinator({"a"}, 1000, 4);
   for (const char* name : {"1", "2", "3", "4"}) {
     hand_over(coordinator, 0, name);
@@ -190,13 +191,14 @@ TEST(Coordinator, ForgetsTheNamesThatWereUsedLongestAgo) {
   hand_over(coordinator, 0, "5");
   EXPECT_EQ(std::get<Forget>(coordinator.cut()).ids, (Ids{2, 3}));
   EXPECT_EQ(ids_of(coordinator.cut()), (Ids{5}));
-  EXPECT_TRUE(coordinator.take(0, encode(Again{2}), kStart)) << "it does not know yet";
+  EXPECT_TRUE(coordinator.take(0, encode(Again{2}), kStart))
+      << "the rank has not received the Forget record yet";
   EXPECT_FALSE(coordinator.has_record());
   hand_over(coordinator, 0, "2");
   EXPECT_EQ(ids_of(coordinator.cut()), (Ids{6}));
 }
 
-TEST(Coordinator, RefusesWhatIsNoMessage) {
+TEST(Coordinator, RejectsInvalidMessages) {
   Coordinator coordinator({"a", "b"}, 1000);
   EXPECT_FALSE(coordinator.take(1, {}, kStart));
   EXPECT_FALSE(coordinator.take(1, Bytes(3, std::byte{77}), kStart));
@@ -204,7 +206,7 @@ TEST(Coordinator, RefusesWhatIsNoMessage) {
       << "without a length for each rank";
 }
 
-// Hands a name over on the only rank and takes its batch; ids that were forgotten go to
+// Hands a name over on the only rank and takes its batch. Appends ids that were forgotten to
 // `forgotten`.
 void carry_out(Coordinator& coordinator, const std::string& name, Ids& forgotten) {
   ASSERT_TRUE(hand_over(coordinator, 0, name));
@@ -216,7 +218,7 @@ void carry_out(Coordinator& coordinator, const std::string& name, Ids& forgotten
   }
 }
 
-TEST(Coordinator, ForgetsNamesThatCameOnceAndKeepsThoseThatCameAgain) {
+TEST(Coordinator, ForgetsNamesUsedOnceAndKeepsRepeatedNames) {
   Coordinator coordinator({"a"}, 1000);
   Ids forgotten;
   carry_out(coordinator, "w1", forgotten);  // id 1
@@ -225,7 +227,7 @@ TEST(Coordinator, ForgetsNamesThatCameOnceAndKeepsThoseThatCameAgain) {
   for (std::size_t i = 0; i < 3 * kMostOnce; ++i) {
     carry_out(coordinator, "once" + std::to_string(i), forgotten);
   }
-  // The oldest first, and w1 not at all.
+  // The oldest names come first, and w1 is kept.
   ASSERT_GE(forgotten.size(), kMostOnce);
   EXPECT_LE(forgotten.size(), 2 * kMostOnce + kMostOnce / 2);
   for (std::size_t i = 0; i < forgotten.size(); ++i) EXPECT_EQ(forgotten[i], i + 2);

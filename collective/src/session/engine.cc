@@ -11,7 +11,7 @@
 namespace muster::collective::session {
 namespace {
 
-// Without a copy nothing is won by more: what is done first is back first.
+// Without a copy, larger batches gain nothing, and earlier batches finish earlier.
 constexpr std::uint64_t kFusionBytes = std::uint64_t{32} << 20U;
 
 bool is_crowded(const World& world) {
@@ -53,7 +53,8 @@ Status Engine::start() {
   return Error{ErrorCode::kSystem, "cannot write the log " + options_.autotune_log};
 }
 
-// Before anything can fail: the others have to hear it when this rank leaves.
+// Comes before any step that can fail, since the other ranks must be notified when this rank
+// leaves.
 void Engine::take_part() {
   if (rank() == 0) {
     coordinator_ = std::make_unique<Coordinator>(base_.world.hosts, options_.fusion_bytes);
@@ -75,7 +76,7 @@ Engine::~Engine() {
   static_cast<void>(stop_timeline());
 }
 
-// The channel stays: others may be in the middle of a call still.
+// The channel stays, since other ranks may still be in a call.
 void Engine::leave() {
   if (stopping_.exchange(true)) return;
   if (thread_.joinable()) {
@@ -122,7 +123,7 @@ Status Engine::stop_timeline() {
   return closed;
 }
 
-// How an operation gets into the session.
+// The hand-over of operations.
 namespace {
 
 Error bad(std::string_view name, std::string_view what) {
@@ -130,10 +131,10 @@ Error bad(std::string_view name, std::string_view what) {
 }
 
 Status check_name(std::string_view name) {
-  if (name.empty()) return bad(name, "an operation needs a name");
+  if (name.empty()) return bad(name, "an operation requires a name");
   if (name.size() <= kLongestName) return {};
   return bad(name.substr(0, 40), "a name has at most " + std::to_string(kLongestName) +
-                                     " bytes, this one " + std::to_string(name.size()));
+                                     " bytes, but this name has " + std::to_string(name.size()));
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ Operation& Engine::fill(const Label& label, const Call& call,
   operation.name = label.name;
   operation.request.call = call;
   if (label.shape.size() <= kLongestShape) {
-    operation.request.shape = label.shape;  // into memory that is there, mostly
+    operation.request.shape = label.shape;  // usually into memory that is already allocated
   } else {
     operation.request.shape = bounded_shape(label.shape);
   }
@@ -164,7 +165,7 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
                                  std::span<const std::uint64_t> lengths, Buffers buffers) {
   const std::string_view name = label.name;
   if (Status checked = check_name(name); !checked) return checked.error();
-  constexpr std::uint64_t kAround = 64;  // what a message has beside name, header and lengths
+  constexpr std::uint64_t kAround = 64;  // the rest of a message, besides name, header and lengths
   const std::uint64_t length = kAround + name.size() + std::min(label.shape.size(), kLongestShape) +
                                kCallHeaderBytes + 8 * lengths.size();
   if (channel_ && length > channel_->longest()) {
@@ -175,7 +176,7 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
   Operation* alone = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (join_ != nullptr) return bad(name, "this rank has joined and hands nothing over any more");
+    if (join_ != nullptr) return bad(name, "this rank has joined and cannot hand over operations");
     auto found = known_.find(name);
     if (found == known_.end()) found = known_.try_emplace(std::string(name)).first;
     Known& known = found->second;
@@ -249,20 +250,20 @@ bool Engine::take(int from, ByteView message) {
   return coordinator_->has_record();
 }
 
-// How those who want an operation done wait for it.
+// Waiting for operations.
 namespace {
 
-// About what it takes to put a thread to sleep and wake it again: who spins no longer than that
-// never loses more than twice the best.
+// About the time to put a thread to sleep and wake it again: a thread that spins no longer than
+// that never takes more than twice the optimal time.
 constexpr std::chrono::microseconds kSpin{50};
 
-// Waits in little steps without sleeping. With more ranks than processors each step gives the
-// processor away, for it is another rank that will bring what is waited for.
+// Waits in small steps without sleeping. If there are more ranks than processors, each step yields
+// the processor, since another rank must run to end the wait.
 class Spin {
  public:
   Spin(bool crowded, std::optional<Deadline> limit) : crowded_(crowded), limit_(limit) {}
 
-  /// False once it has gone on for long enough.
+  /// False once it has waited long enough.
   bool once() {
     if (crowded_) {
       ::sched_yield();
@@ -284,13 +285,13 @@ class Spin {
 };
 
 Deadline in(std::chrono::milliseconds limit) {
-  // Far enough away not to overflow.
+  // Far enough in the future, without overflow.
   constexpr std::chrono::hours kLongest{24 * 365 * 100};
   return Clock::now() + std::min<std::chrono::milliseconds>(limit, kLongest);
 }
 
 Error no_such_ticket() {
-  return {ErrorCode::kBadArgument, "there is no such ticket, or it was waited for already"};
+  return {ErrorCode::kBadArgument, "the ticket is invalid, or was already waited for"};
 }
 
 }  // namespace
@@ -305,12 +306,12 @@ std::optional<Status> Engine::wait(Ticket ticket, std::optional<std::chrono::mil
   return wait_until(ticket, limit ? std::optional(in(*limit)) : std::nullopt, nullptr);
 }
 
-// On duty from before the hand-over, this thread hears of what it has finished without being woken:
-// neither this rank's own thread nor the others' have to make a system call.
+// This thread is on duty before the hand-over, so it learns of the operations that it finishes
+// without being woken: neither this rank's own thread nor other ranks need a system call.
 std::optional<Status> Engine::run(const std::function<Result<Ticket>()>& hand_over,
                                   std::optional<std::chrono::milliseconds> limit, Ticket& pending) {
   const std::optional<Deadline> deadline = limit ? std::optional(in(*limit)) : std::nullopt;
-  // A world of one carries out as it hands over.
+  // A world of one rank executes an operation when it is handed over.
   Duty duty = channel_ ? try_duty() : nullptr;
   const Result<Ticket> ticket = hand_over();
   if (!ticket) return ticket.error();

@@ -1,5 +1,5 @@
-// What the other ranks learn of a rank that dies, is stopped or is late, and what an idle session
-// costs.
+// The errors on other ranks when a rank dies, is stopped or is late, and the cost of an idle
+// session.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using testing::on_threads;
 
-// One rank as a process. Made before the test has threads.
+// One rank as a process. Must be made before the test has threads.
 class Process {
  public:
   Process(const Options& options, const std::function<void(World&)>& body) {
@@ -39,7 +39,8 @@ class Process {
   pid_t pid_;
 };
 
-// The victim takes part in one operation, and ends by `signal` while the others have one pending.
+// The victim takes part in one operation, and ends by `signal` while the other ranks have a pending
+// operation.
 void run_with_victim(Over over, int signal, int victim, ErrorCode code) {
   constexpr int kSize = 3;
   const std::vector<Options> options = testing::world_of(kSize);
@@ -66,7 +67,7 @@ void run_with_victim(Over over, int signal, int victim, ErrorCode code) {
         EXPECT_EQ(status.error().rank, victim) << status.error().to_string();
         ++failed;
       }
-      // A callback hears of it as well.
+      // A callback gets the error as well.
       std::promise<bool> called;
       session->when_done(*session->barrier("callback"), [&](const Status& status) {
         called.set_value(static_cast<bool>(status));
@@ -77,13 +78,13 @@ void run_with_victim(Over over, int signal, int victim, ErrorCode code) {
   EXPECT_EQ(failed, 4);
 }
 
-TEST(SessionFailure, OfAKilledRankIsNamedByAllOthers) {
+TEST(SessionFailure, OfAKilledRankIsNamedByAllOtherRanks) {
   for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
     for (const int victim : {0, 2}) run_with_victim(over, SIGKILL, victim, ErrorCode::kPeerLost);
   }
 }
 
-TEST(SessionFailure, OfAStoppedRankIsNamedByAllOthers) {
+TEST(SessionFailure, OfAStoppedRankIsNamedByAllOtherRanks) {
   for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
     for (const int victim : {0, 2}) run_with_victim(over, SIGSTOP, victim, ErrorCode::kTimeout);
   }
@@ -107,7 +108,7 @@ TEST(SessionFailure, OfAStoppedRankReachesACallback) {
   EXPECT_FALSE(called.get_future().get());
 }
 
-TEST(SessionStall, IsReportedOnceWithTheRanksThatMiss) {
+TEST(SessionStall, IsReportedOnceWithTheMissingRanks) {
   for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
     std::promise<std::string> reported;
     const std::shared_future<std::string> report = reported.get_future().share();
@@ -128,8 +129,8 @@ TEST(SessionStall, IsReportedOnceWithTheRanksThatMiss) {
   }
 }
 
-// No other operation is waited for: on a busy machine it could come to the limit, too.
-TEST(SessionStall, EndsAtTheLimitOnAllWhoHaveHandedOver) {
+// There is no second operation: on a busy machine it could reach the limit, too.
+TEST(SessionStall, EndsAtTheLimitOnAllRanksThatHaveHandedOver) {
   for (const Over over : {Over::kSharedMemory, Over::kMessages}) {
     const SessionOptions options{.stall_limit = std::chrono::milliseconds(100)};
     std::latch given_up(2);
@@ -145,8 +146,7 @@ TEST(SessionStall, EndsAtTheLimitOnAllWhoHaveHandedOver) {
           ASSERT_FALSE(waited);
           EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
           EXPECT_TRUE(waited.error().message.starts_with("'w1' has waited "));
-          EXPECT_TRUE(waited.error().message.ends_with(" and is given up"))
-              << waited.error().message;
+          EXPECT_TRUE(waited.error().message.ends_with(" and failed")) << waited.error().message;
         },
         options);
   }

@@ -1,5 +1,5 @@
-// A rank that leaves waits for nobody: whatever the session's own thread is doing just then, and
-// whether the others are there still or not.
+// A rank that leaves waits for no other rank, whatever the session's own thread is doing, and
+// whether or not the other ranks still exist.
 #include <functional>
 #include <latch>
 #include <memory>
@@ -15,8 +15,8 @@
 namespace muster::collective::session {
 namespace {
 
-// A channel over which nothing comes. It stops the session's thread in its first step to the bell,
-// until somebody has rung.
+// A channel without messages. It stops the session's thread on its first way to the bell, until the
+// bell has rung.
 class StillChannel final : public Channel {
  public:
   struct Events {
@@ -34,7 +34,8 @@ class StillChannel final : public Channel {
     return bell_;
   }
 
-  // The last thing before the thread sleeps. Rings, or else it might for ever.
+  // The last call before the thread sleeps. Rings the bell, since the thread might sleep for ever
+  // otherwise.
   bool has_next() const override {
     events_.looked_for_records = true;
     bell_.ring();
@@ -58,12 +59,12 @@ class StillChannel final : public Channel {
   Events& events_;
   mutable Doorbell bell_;
   const std::thread::id maker_ = std::this_thread::get_id();
-  bool has_been_stopped_ = false;  // the session's thread's
+  bool has_been_stopped_ = false;  // used by the session's thread
 };
 
-// leave() rings once. It may do so when the thread is about to note how often the bell has rung:
-// the thread must not take that ring for an old one and sleep.
-TEST(SessionLeave, IsSeenByAThreadThatWasJustAboutToLook) {
+// leave() rings once, perhaps just before the thread reads how often the bell has rung: the thread
+// must not treat that ring as an old one and sleep.
+TEST(SessionLeave, IsSeenByAThreadThatIsAboutToReadTheBell) {
   World world{.rank = 1, .size = 2, .hosts = {"a", "b"}};
   world.monitor = std::make_unique<Monitor>(
       MonitorOptions{.rank = 1, .host = "b", .timeout = testing::kPatience}, std::vector<Link>());
@@ -78,17 +79,17 @@ TEST(SessionLeave, IsSeenByAThreadThatWasJustAboutToLook) {
 
   engine.leave();
 
-  EXPECT_FALSE(events.looked_for_records) << "the thread went on, and would have slept for ever";
+  EXPECT_FALSE(events.looked_for_records) << "the thread continued, and would have slept for ever";
 }
 
 class SessionLeaves : public SessionTest {
  protected:
   struct Rank {
     std::unique_ptr<World> world;
-    std::unique_ptr<Session> session;  // goes first
+    std::unique_ptr<Session> session;  // destroyed first
   };
 
-  // Runs `body` on both ranks of a new world. What it leaves of them ends with it.
+  // Runs `body` on both ranks of a new world. Remaining objects end with the world.
   static void run_two(const std::function<void(Rank)>& body) {
     const std::vector<Options> options = testing::world_of(2);
     testing::on_threads(2, [&](int rank) {
@@ -103,9 +104,9 @@ class SessionLeaves : public SessionTest {
 };
 INSTANTIATE_SESSION_TEST(SessionLeaves);
 
-constexpr int kLeaveRounds = 40;  // for the many ways in which two may cross
+constexpr int kLeaveRounds = 40;  // for the many possible interleavings
 
-TEST_P(SessionLeaves, WithTheOther) {
+TEST_P(SessionLeaves, AtTheSameTimeAsTheOtherRank) {
   for (int round = 0; round < kLeaveRounds; ++round) {
     run_two([&](Rank rank) {
       if (round % 2 == 0) EXPECT_OK(rank.session->wait(ticket_of(rank.session->barrier("b"))));
@@ -114,7 +115,7 @@ TEST_P(SessionLeaves, WithTheOther) {
   }
 }
 
-TEST_P(SessionLeaves, WhereTheOtherIsGone) {
+TEST_P(SessionLeaves, AfterTheOtherRankHasGone) {
   for (int round = 0; round < kLeaveRounds; ++round) {
     std::latch gone(1);
     run_two([&](Rank rank) {
@@ -127,7 +128,7 @@ TEST_P(SessionLeaves, WhereTheOtherIsGone) {
   }
 }
 
-TEST_P(SessionLeaves, WhileItsThreadsWaitAndTheOtherHearsOfIt) {
+TEST_P(SessionLeaves, WhileItsThreadsWaitAndTheOtherRankIsNotified) {
   for (int round = 0; round < kLeaveRounds; ++round) {
     run_two([&](Rank rank) {
       if (rank.world->rank != round % 2) {

@@ -115,7 +115,7 @@ void Executor::carry_out(std::span<Item> items) {
     case CallKind::kSend:
       break;
   }
-  first.outcome = Error{ErrorCode::kBadArgument, "a session has no such operation"};
+  first.outcome = Error{ErrorCode::kBadArgument, "a session does not support this operation"};
 }
 
 Status Executor::all_reduce(std::span<Item> items) {
@@ -175,7 +175,7 @@ Status Executor::all_to_all(Item& item) {
   return moved ? room : moved;
 }
 
-// The result is written over them, so that every tensor has zeros of its own.
+// The result overwrites the zeros, so every tensor gets zeros of its own.
 void Executor::add_zeros(const Request& request, std::byte*& place) {
   const auto add = [&](std::uint64_t count) {
     pieces_.push_back({place, place, count});
@@ -185,15 +185,15 @@ void Executor::add_zeros(const Request& request, std::byte*& place) {
   for (const std::uint64_t count : request.lengths) add(count);
 }
 
-// Where allocate() has no room the others still get theirs: what comes here goes nowhere.
+// If allocate() fails, the other ranks still get their data: what this rank receives is discarded.
 std::byte* Executor::room_for(Operation& operation, std::span<const std::uint64_t> bytes,
                               Status& status) {
   const std::uint64_t total = sum_of(bytes);
   auto* const room = static_cast<std::byte*>(operation.allocate(bytes));
   if (room != nullptr || total == 0) return room;
-  status = Error{
-      .code = ErrorCode::kSystem,
-      .message = "no room for the " + std::to_string(total) + " bytes of '" + operation.name + "'"};
+  status = Error{.code = ErrorCode::kSystem,
+                 .message = "no memory for the " + std::to_string(total) + " bytes of '" +
+                            operation.name + "'"};
   try {
     nowhere_.resize(total);
     return nowhere_.data();

@@ -36,7 +36,7 @@ struct Operation {
   std::string name;
   Request request;
   std::vector<Piece> pieces;      // all_reduce
-  const std::byte* in = nullptr;  // the others
+  const std::byte* in = nullptr;  // other kinds
   std::byte* out = nullptr;
   Allocate allocate;          // all_gather, all_to_all
   Deadline handed_over = {};  // only with a timeline

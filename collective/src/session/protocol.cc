@@ -26,7 +26,7 @@ std::string reduction_of(const Call& call) {
   return text;
 }
 
-// A few lengths are shown, for they may be all that two ranks differ in.
+// The first lengths are shown, since they may be the only difference between two ranks.
 std::string list_of(const std::vector<std::uint64_t>& lengths) {
   constexpr std::size_t kShown = 8;
   std::string text;
@@ -36,7 +36,7 @@ std::string list_of(const std::vector<std::uint64_t>& lengths) {
   return lengths.size() > kShown ? text + " ..." : text;
 }
 
-// A shape, or the part of it around `place`, where two of them begin to differ.
+// A shape, or the part of it around `place`, where two shapes begin to differ.
 std::string excerpt(const std::string& shape, std::size_t place) {
   constexpr std::size_t kBefore = 60;
   constexpr std::size_t kShown = 160;
@@ -46,14 +46,14 @@ std::string excerpt(const std::string& shape, std::size_t place) {
          (from + kShown < shape.size() ? "..." : "");
 }
 
-// Of all_gather and all_to_all ranks choose them for themselves.
+// In all_gather and all_to_all each rank chooses its lengths.
 bool same_counts(const Request& one, const Request& other) {
   if (one.call != other.call) return false;
   const bool chosen = one.call.kind == CallKind::kAllGather || one.call.kind == CallKind::kAllToAll;
   return chosen || one.lengths == other.lengths;
 }
 
-// What two ranks that ask for the same kind of operation differ in.
+// The texts that show how two requests of the same kind differ.
 std::pair<std::string, std::string> differences(const Request& one, const Request& other) {
   if (one.shape == other.shape) return {to_string(one), to_string(other)};
   const auto place = static_cast<std::size_t>(std::ranges::mismatch(one.shape, other.shape).in1 -
@@ -159,7 +159,7 @@ Error mismatch(std::string_view name, const Wanted& first, const Wanted& second)
   const CallKind one = first.request.call.kind;
   const CallKind other = second.request.call.kind;
   Error error{.code = ErrorCode::kMismatch,
-              .advice = "every rank has to hand over a name with the same operation"};
+              .advice = "every rank must hand over a name with the same operation"};
   if (one == other) {
     const auto [mine, theirs] = differences(first.request, second.request);
     error.message = std::string(to_string(one)) + " " + quoted + first.who + " hands over " + mine +
@@ -182,10 +182,10 @@ enum class Kind : std::uint8_t { kBatch = 1, kForget = 2, kLeft = 3, kAllJoined 
 constexpr std::uint8_t kHasNews = 1;
 constexpr std::uint8_t kHasError = 2;
 
-// What the news of one tensor take beside the name, or a little more.
+// An upper estimate of the bytes of one tensor's news, besides the name.
 constexpr std::size_t kAboutNews = 96;
 
-// Not inlined: gcc 12 warns of an overflow where it sees an empty vector grow by one byte.
+// Not inlined: gcc 12 warns of an overflow if it sees an empty vector grow by one byte.
 [[gnu::noinline]] void begin(ByteWriter& writer, std::uint8_t kind) {
   writer.number(kind);
 }
@@ -207,7 +207,7 @@ void write_list(ByteWriter& writer, const std::vector<T>& list) {
   writer.number(static_cast<std::uint32_t>(list.size())).raw(std::as_bytes(std::span(list)));
 }
 
-// Stops at the end of the message, whatever length it claims.
+// Stops at the end of the message, whatever length the message announces.
 template <typename T>
 std::vector<T> read_list(ByteReader& reader) {
   const auto count = reader.number<std::uint32_t>();
@@ -279,7 +279,7 @@ Bytes encode_new(std::string_view name, const Request& request) {
   return writer.text(request.shape).take();
 }
 
-// On the way of the smallest operation: one allocation.
+// On the path of the smallest operation: one allocation.
 Bytes encode(Again again) {
   Bytes message(1 + sizeof again.id, std::byte{static_cast<std::uint8_t>(Said::kAgain)});
   std::memcpy(message.data() + 1, &again.id, sizeof again.id);

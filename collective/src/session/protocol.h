@@ -104,7 +104,7 @@ struct Agreed {
   Request request;  // of the lowest rank that handed it over
   std::vector<std::uint64_t>
       gathered;                     // all_gather: bytes by rank; all_to_all: by sender, receiver
-  std::optional<Error> error = {};  // they have not: what is wrong
+  std::optional<Error> error = {};  // the reason why the ranks do not agree
 };
 
 struct Entry {

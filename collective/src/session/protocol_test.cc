@@ -14,7 +14,7 @@ const Request kGroup{.call = {.kind = CallKind::kAllReduce,
                      .lengths = {5, 7}};
 const Request kShaped{.call = kGroup.call, .lengths = {5, 7}, .shape = "float32[5], float32[7]"};
 
-TEST(Protocol, HandOversComeOutAsTheyWentIn) {
+TEST(Protocol, HandOversSurviveEncodingAndDecoding) {
   const auto news = decode_hand_over(encode_new("w1", kGroup));
   ASSERT_TRUE(news);
   EXPECT_EQ(std::get<New>(*news).name, "w1");
@@ -25,7 +25,7 @@ TEST(Protocol, HandOversComeOutAsTheyWentIn) {
   EXPECT_TRUE(std::holds_alternative<Leave>(*decode_hand_over(encode(Leave{}))));
 }
 
-TEST(Protocol, RecordsComeOutAsTheyWentIn) {
+TEST(Protocol, RecordsSurviveEncodingAndDecoding) {
   const Agreed failed{.name = "x",
                       .request = kGroup,
                       .error = Error{ErrorCode::kMismatch, "what", "advice", 3, "host"}};
@@ -51,7 +51,7 @@ TEST(Protocol, RecordsComeOutAsTheyWentIn) {
   EXPECT_EQ(std::get<AllJoined>(*decode_record(encode(Record{AllJoined{2}}))).last, 2);
 }
 
-TEST(Protocol, WhatIsCutOffOrChangedIsNoMessageOrAnotherOne) {
+TEST(Protocol, ATruncatedOrChangedMessageIsRejectedOrReadAsAnother) {
   const Bytes message = encode_new("name", kShaped);
   const Batch batch{{{.id = 7, .news = std::make_shared<Agreed>(Agreed{"x", kGroup, {1}})}}};
   const Bytes record = encode(Record{batch});
@@ -66,13 +66,13 @@ TEST(Protocol, WhatIsCutOffOrChangedIsNoMessageOrAnotherOne) {
     Bytes changed = i % 2 == 0 ? message : record;
     changed[random() % changed.size()] = static_cast<std::byte>(random());
     changed[random() % changed.size()] = static_cast<std::byte>(random());
-    // Only that they come back, whatever they say.
+    // The functions must return, whatever their result.
     static_cast<void>(decode_hand_over(changed));
     static_cast<void>(decode_record(changed));
   }
 }
 
-TEST(Protocol, WhatIsTooLongIsNoMessage) {
+TEST(Protocol, AnOverlongMessageIsRejected) {
   Request request = kGroup;
   for (const std::size_t length : {0U, 1U, 4096U}) {
     request.shape.assign(length, 's');

@@ -1,4 +1,4 @@
-// What is done about the coordinator's records, one after the other, on every rank.
+// The execution of the coordinator's records, one after the other, on every rank.
 
 #include <algorithm>
 #include <cstdio>
@@ -57,7 +57,8 @@ bool Engine::read_record() {
   return false;
 }
 
-// The names of a batch with what this rank has in flight under them. False: it does not fit.
+// Finds this rank's operations for the names of a batch. Returns false if the batch does not match
+// them.
 bool Engine::find_items(const Batch& batch) {
   items_.clear();
   names_.clear();
@@ -104,16 +105,16 @@ void Engine::finish_items() {
       if (items_[i].operation == nullptr) continue;
       names_[i]->second.in_flight = nullptr;
       settle(*items_[i].operation, items_[i].outcome);
-      // A world of one has nobody to agree with again.
+      // A world of one rank never agrees on a name again.
       if (!channel_) known_.erase(known_.find(names_[i]->first));
     }
   }
   tell_settled();
 }
 
-// With the table locked. From here on a waiter may hand the operation back.
+// Requires the lock of the table. After this call a waiting thread may return the operation.
 void Engine::settle(Operation& operation, const Status& outcome) {
-  // The thread that has the others asked need not do so any longer.
+  // The thread that has the other ranks probed can stop probing.
   if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
   if (operation.then) {
     to_call_.emplace_back(std::move(operation.then), outcome);
@@ -131,7 +132,7 @@ void Engine::tell_settled() {
   for (const auto& [then, outcome] : std::exchange(to_call_, {})) then(outcome);
 }
 
-// What this rank has handed over by the number alone it says again, by name.
+// Operations that this rank has handed over by id alone are sent again by name.
 void Engine::forget(const Forget& forget) {
   std::vector<Bytes> again;
   {
@@ -185,18 +186,18 @@ void Engine::end(const Error& why) {
 Error Engine::lost(int other) const {
   return {.code = ErrorCode::kPeerLost,
           .message = base_.world.name_of(other) + " has left the session",
-          .advice = "all ranks have to hand over the same operations before one of them leaves",
+          .advice = "all ranks must hand over the same operations before a rank leaves",
           .rank = other,
           .host = base_.world.hosts[static_cast<std::size_t>(other)]};
 }
 
-// A rank that says what is no message: of another version, or not one of ours at all.
+// A rank sent an invalid message: it runs another version, or another program.
 void Engine::damaged(int from) {
   if (monitor() == nullptr) return;
   monitor()->fail({.code = ErrorCode::kMismatch,
                    .message = base_.world.name_of(from) + " sent " + base_.world.name_of(rank()) +
-                              " what is no message of a session",
-                   .advice = "all ranks have to run the same version of the library",
+                              " an invalid session message",
+                   .advice = "all ranks must run the same version of the library",
                    .rank = from,
                    .host = base_.world.hosts[static_cast<std::size_t>(from)]});
 }
@@ -236,7 +237,7 @@ void Engine::tune(const Batch& batch, std::uint64_t bytes) {
   if (autotune_->is_done()) autotune_.reset();
 }
 
-// Who carries out what is agreed on.
+// Which thread executes records.
 namespace {
 
 std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadline> other) {
@@ -275,8 +276,9 @@ bool Engine::has_work() {
   return coordinator_->has_record();
 }
 
-// Everything that the bell rings for is looked at after its count was taken, `stopping_` like the
-// rest: the ring of a leave() between the two would count as seen, and the thread sleep for ever.
+// Everything that the bell rings for is checked after the bell's count was taken, and so is
+// `stopping_`: otherwise the ring of a leave() between the two would count as seen, and the thread
+// would sleep for ever.
 void Engine::serve() {
   std::optional<Deadline> until;
   while (true) {
@@ -331,7 +333,7 @@ std::optional<Deadline> Engine::report_stalls() {
   return next;
 }
 
-// The operations given up become work of the next thread on duty.
+// Operations that reach the stall limit become work for the next thread on duty.
 std::optional<Deadline> Engine::give_up_stalls() {
   const std::chrono::milliseconds limit = options_.stall_limit;
   if (!coordinator_ || over_ || limit <= std::chrono::milliseconds::zero()) return std::nullopt;
@@ -366,9 +368,9 @@ std::optional<Deadline> Engine::watch_over_unattended() {
   return look_at_;
 }
 
-// A rank may go without a word to the session, as one does whose session could not start. What it
-// has not handed over then never will be. What it has is in the log by now: it was there the last
-// time, too, and the network had the time between.
+// A rank may leave without a message to the session, for example if its session could not start. It
+// will never hand over anything else. What it has handed over is in the log by now: the departure
+// was seen in the previous check, too, and messages had the time in between to arrive.
 void Engine::end_without(const std::vector<int>& departed, bool& seen_before) {
   if (departed.empty() || !std::exchange(seen_before, true)) return;
   while (step()) {
@@ -401,7 +403,7 @@ void Engine::go_off_duty() {
   }
 }
 
-// Names that wait for a rank, which nobody would report.
+// Names that wait for a rank, which no other thread would report.
 bool Engine::has_unwatched_names() {
   constexpr auto kNever = std::chrono::milliseconds::zero();
   if (!coordinator_) return false;

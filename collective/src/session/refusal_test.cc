@@ -1,4 +1,4 @@
-// What a session refuses, and how it ends what cannot be carried out.
+// Operations that a session rejects or fails.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using testing::on_threads;
 using SessionRefusal = SessionTest;
 INSTANTIATE_SESSION_TEST(SessionRefusal);
 
-TEST_P(SessionRefusal, RefusesANameThatIsInFlight) {
+TEST_P(SessionRefusal, RejectsANameThatIsInFlight) {
   run(2, [&](Session& session) {
     std::vector<float> values(2, 1);
     const auto hand_over = [&] {
@@ -45,7 +45,7 @@ TEST_P(SessionRefusal, RefusesANameThatIsInFlight) {
   });
 }
 
-TEST_P(SessionRefusal, RefusesWhatCannotBeRight) {
+TEST_P(SessionRefusal, RejectsInvalidArguments) {
   run(2, [&](Session& session) {
     std::vector<float> values(8);
     float* const data = values.data();
@@ -73,7 +73,7 @@ TEST_P(SessionRefusal, RefusesWhatCannotBeRight) {
   });
 }
 
-TEST_P(SessionRefusal, TellsEveryRankWhoAskedForWhatElse) {
+TEST_P(SessionRefusal, NamesBothRequestsOfAMismatchOnEveryRank) {
   run(3, [&](Session& session) {
     for (int step = 0; step < 3; ++step) {
       std::vector<float> values(6, 1);
@@ -94,7 +94,7 @@ TEST_P(SessionRefusal, TellsEveryRankWhoAskedForWhatElse) {
           kind.error().message,
           "'w1': rank 0 on host host-0 hands over barrier; rank 2 on host host-2 broadcast of "
           "4 bytes from rank 1");
-      // The session goes on.
+      // The session still works.
       std::vector<float> good(4, 1);
       EXPECT_OK(sum(session, "w1", good));
       EXPECT_EQ(good[3], 3);
@@ -102,7 +102,7 @@ TEST_P(SessionRefusal, TellsEveryRankWhoAskedForWhatElse) {
   });
 }
 
-TEST_P(SessionRefusal, TellsBothShapesWhereTheyDiffer) {
+TEST_P(SessionRefusal, ShowsBothShapesWhereTheyDiffer) {
   struct Case {
     std::string zero;
     std::string one;
@@ -138,7 +138,7 @@ TEST_P(SessionRefusal, TellsBothShapesWhereTheyDiffer) {
       EXPECT_NE(outcome.error().message.find(one.message), std::string::npos)
           << outcome.error().message;
     }
-    // What ranks may choose for themselves is no difference, with equal shapes.
+    // With equal shapes, lengths that ranks choose for themselves are not a mismatch.
     std::vector<char> all(3);
     const auto mine = static_cast<std::uint64_t>(session.rank()) + 1;
     for (const std::string_view shape : {"float32[?, 3]", "float32[?, 4]"}) {
@@ -150,14 +150,14 @@ TEST_P(SessionRefusal, TellsBothShapesWhereTheyDiffer) {
     ASSERT_FALSE(gathered);
     EXPECT_EQ(gathered.error().message,
               "all_gather 'g': rank 0 on host host-0 hands over a; rank 1 on host host-1 b");
-    // Of all lengths of it a shape may have, an equal one is no fault.
+    // Equal shapes match, whatever their length.
     for (const std::size_t length : {0U, 1U, 4096U, 4097U, 100'000U}) {
       EXPECT_OK(session.wait(ticket_of(session.barrier({"b", std::string(length, 's')}))));
     }
   });
 }
 
-TEST_P(SessionRefusal, TellsAMismatchOfEachField) {
+TEST_P(SessionRefusal, DetectsAMismatchOfEachField) {
   using HandOver = std::function<Result<Ticket>(Session&)>;
   const auto reduce = [](DataType type, ReduceOp op, double scale) {
     return [=](Session& session) {
@@ -200,7 +200,7 @@ TEST_P(SessionRefusal, TellsAMismatchOfEachField) {
   });
 }
 
-TEST_P(SessionRefusal, ARankThatJoinedStandsInWithZeros) {
+TEST_P(SessionRefusal, ARankThatJoinedContributesZeros) {
   run(3, [&](Session& session) {
     for (int epoch = 0; epoch < 3; ++epoch) {
       // Rank r has r + 1 steps of data.
@@ -232,7 +232,7 @@ TEST_P(SessionRefusal, OtherOperationsFailWhileARankHasJoined) {
       EXPECT_FALSE(session.barrier("late"));
       EXPECT_OK(session.wait(joined));
     } else {
-      // This rank cannot know when the other has joined.
+      // This rank cannot detect when the other rank has joined.
       Status outcome;
       int number = 0;
       const Ticket ticket = ticket_of(session.broadcast("x", &number, 4, 1));
@@ -247,7 +247,7 @@ TEST_P(SessionRefusal, OtherOperationsFailWhileARankHasJoined) {
   });
 }
 
-TEST_P(SessionRefusal, FailsOneOperationWhereThereIsNoRoom) {
+TEST_P(SessionRefusal, FailsOnlyTheOperationThatGetsNoMemory) {
   run(2, [&](Session& session) {
     std::vector<char> part(100, 'x');
     std::vector<char> all(200);
@@ -257,7 +257,7 @@ TEST_P(SessionRefusal, FailsOneOperationWhereThereIsNoRoom) {
         })));
     if (session.rank() == 0) {
       ASSERT_FALSE(gathered);
-      EXPECT_EQ(gathered.error().message, "no room for the 200 bytes of 'g'");
+      EXPECT_EQ(gathered.error().message, "no memory for the 200 bytes of 'g'");
     } else {
       EXPECT_OK(gathered);
       EXPECT_EQ(all[199], 'x');
@@ -266,7 +266,7 @@ TEST_P(SessionRefusal, FailsOneOperationWhereThereIsNoRoom) {
   });
 }
 
-TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankLeaves) {
+TEST_P(SessionRefusal, FailsPendingOperationsWhenARankLeaves) {
   for (int leaver = 0; leaver < 3; ++leaver) {
     std::barrier<> pending(3);
     testing::spawn_worlds(
@@ -298,7 +298,7 @@ TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankLeaves) {
             EXPECT_EQ(status.error().host, "host-" + std::to_string(leaver));
           };
           expect_lost(session->wait(ticket));
-          // Another rank may have left in the meantime, but it is the first that counts.
+          // Another rank may have left in the meantime, but the first departure counts.
           expect_lost(session->wait(ticket_of(session->barrier("later"))));
         },
         testing::kPatience, session_memory);
@@ -309,7 +309,7 @@ TEST_P(SessionRefusal, LeavingEndsTheWaitsOfOtherThreads) {
   run(2, [&](Session& session) {
     EXPECT_OK(session.wait(ticket_of(session.barrier("b"))));
     if (session.rank() == 1) {
-      // Hears of it when rank 0 leaves.
+      // This wait ends when rank 0 leaves.
       EXPECT_FALSE(session.wait(ticket_of(session.barrier("of rank 1"))));
       return;
     }
@@ -337,11 +337,11 @@ TEST_P(SessionRefusal, LeavingEndsTheWaitsOfOtherThreads) {
   });
 }
 
-TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankHasNoSession) {
+TEST_P(SessionRefusal, FailsPendingOperationsWhenARankHasNoSession) {
   testing::spawn_worlds(
       3, testing::Placement::one_host(),
       [&](World& world) {
-        // Its timeline cannot be written, or it has none to begin with.
+        // The rank cannot write its timeline, or does not start a session at all.
         const std::unique_ptr<Session> session =
             session_of(world, GetParam(), {.timeline = world.rank == 1 ? "/no/such/file" : ""});
         if (world.rank == 1) {
@@ -360,7 +360,7 @@ TEST_P(SessionRefusal, FailsWhatIsPendingWhenARankHasNoSession) {
       2, testing::Placement::one_host(),
       [&](World& world) {
         if (world.rank == 1) {
-          // Takes part in what makes the backend, and leaves.
+          // Takes part in the creation of the backend, and leaves.
           shm::Layout layout = shm::layout_of(2, world.options.arena_bytes.value_or(0));
           EXPECT_NE(backend_of(world, layout), nullptr);
           return;

@@ -1,4 +1,4 @@
-// The public class: checks the arguments of what is handed over, and leaves the rest to its engine.
+// The public class: checks the arguments of operations, and passes them to the engine.
 
 #include "muster/collective/session.h"
 
@@ -86,7 +86,7 @@ Result<Ticket> Session::reduce_scatter(const Label& label, const void* in, void*
 Result<Ticket> Session::all_gather(const Label& label, const void* part, std::uint64_t bytes,
                                    Allocate allocate) {
   Status checked = check_buffer(part, bytes);
-  if (checked && !allocate) checked = bad_argument("an all_gather needs an allocate()");
+  if (checked && !allocate) checked = bad_argument("an all_gather requires an allocate()");
   if (!checked) return about(label.name, checked.error());
   return engine_->hand_over(label, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
                             {.in = part, .allocate = std::move(allocate)});
@@ -103,7 +103,7 @@ Result<Ticket> Session::all_to_all(const Label& label, const void* in,
                                    std::span<const std::uint64_t> sent, Allocate allocate) {
   Status checked = check_lengths(sent, 1, size());
   if (checked) checked = check_buffer(in, sum_of(sent));
-  if (checked && !allocate) checked = bad_argument("an all_to_all needs an allocate()");
+  if (checked && !allocate) checked = bad_argument("an all_to_all requires an allocate()");
   if (!checked) return about(label.name, checked.error());
   return engine_->hand_over(label, {.kind = CallKind::kAllToAll}, sent,
                             {.in = in, .allocate = std::move(allocate)});
@@ -169,15 +169,15 @@ std::string variable(const char* name) {
 std::optional<double> number_of(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  // Written so that a NaN is refused as well.
+  // The negated comparison rejects a NaN as well.
   if (text.empty() || *end != '\0' || !(value >= 0 && value < 1e15)) return std::nullopt;
   return value;
 }
 
 Error not_a_number(const char* name, const std::string& value, const char* example) {
   return {.code = ErrorCode::kConfiguration,
-          .message = std::string(name) + " is '" + value + "', which is no number of 0 or more",
-          .advice = std::string("set it like ") + name + "=" + example};
+          .message = std::string(name) + " is '" + value + "', not a number of 0 or more",
+          .advice = std::string("for example: ") + name + "=" + example};
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ Result<SessionOptions> session_options_from_environment(SessionOptions given) {
   if (autotune != "" && autotune != "0") given.autotune = true;
   constexpr const char* kStall = "MUSTER_COLLECTIVE_STALL_SECONDS";
   const std::string stall = variable(kStall);
-  // A value that was set to what it is by default cannot be told from one that was not.
+  // A value that was set to the default cannot be distinguished from a value that was not set.
   if (!stall.empty() && given.stall_warning == SessionOptions{}.stall_warning) {
     const std::optional<double> seconds = number_of(stall);
     if (!seconds || *seconds > 1e9) return not_a_number(kStall, stall, "60");

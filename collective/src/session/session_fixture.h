@@ -1,4 +1,4 @@
-// For tests of what holds for every session, however its ranks agree.
+// A fixture for tests that hold for every session, whichever channel its ranks use.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What holds for every session, however its ranks agree.
+// Properties of every session, whichever channel its ranks use.
 
 #include "muster/collective/session.h"
 
@@ -39,7 +39,7 @@ TEST_P(SessionTest, ReducesOverEveryNumberOfRanks) {
   }
 }
 
-TEST_P(SessionTest, TakesNamesInAnyOrderOnEachRank) {
+TEST_P(SessionTest, AcceptsNamesInAnyOrderOnEachRank) {
   for (const int size : {2, 3, 4}) {
     run(size, [&](Session& session) {
       constexpr int kNames = 60;
@@ -70,7 +70,7 @@ TEST_P(SessionTest, TakesNamesInAnyOrderOnEachRank) {
   }
 }
 
-TEST_P(SessionTest, AnOperationThatWaitsForARankHoldsUpNoOther) {
+TEST_P(SessionTest, AnOperationThatWaitsForARankDelaysNoOther) {
   run(2, [&](Session& session) {
     std::vector<float> x(3, static_cast<float>(session.rank() + 1));
     const auto hand_over = [&] {
@@ -102,7 +102,7 @@ std::vector<std::size_t> gradient_lengths() {
   return lengths;
 }
 
-TEST_P(SessionTest, CarriesOutAllGradientsOfAModel) {
+TEST_P(SessionTest, ReducesAllGradientsOfAModel) {
   for (const std::uint64_t fusion : {1ULL, 100'000ULL, 0ULL}) {
     run(3,
         [&](Session& session) {
@@ -129,7 +129,7 @@ TEST_P(SessionTest, CarriesOutAllGradientsOfAModel) {
   }
 }
 
-TEST_P(SessionTest, CarriesOutEachKindOfOperation) {
+TEST_P(SessionTest, ExecutesEachKindOfOperation) {
   for (const int size : {1, 2, 4}) {
     run(size, [&](Session& session) {
       const auto rank = static_cast<std::size_t>(session.rank());
@@ -147,7 +147,7 @@ TEST_P(SessionTest, CarriesOutEachKindOfOperation) {
             ticket_of(session.broadcast("broadcast", &value, sizeof value, size - 1))));
         EXPECT_EQ(value, 42 + step);
 
-        // Rank r brings r + step bytes.
+        // Rank r contributes r + step bytes.
         std::vector<char> mine(rank + static_cast<std::size_t>(step),
                                static_cast<char>('a' + session.rank()));
         std::string all;
@@ -184,7 +184,7 @@ TEST_P(SessionTest, CarriesOutEachKindOfOperation) {
   }
 }
 
-TEST_P(SessionTest, CarriesAGroupOutTogether) {
+TEST_P(SessionTest, ExecutesAGroupTogether) {
   run(3, [&](Session& session) {
     for (int step = 0; step < 3; ++step) {
       std::vector<double> a(5, session.rank());
@@ -200,7 +200,7 @@ TEST_P(SessionTest, CarriesAGroupOutTogether) {
   });
 }
 
-TEST_P(SessionTest, TakesANameAgainWithAnotherShape) {
+TEST_P(SessionTest, AcceptsANameAgainWithAnotherShape) {
   run(2, [&](Session& session) {
     for (const std::size_t length : {4U, 9U, 9U, 1U, 0U, 4U}) {
       std::vector<float> values(length, 1);
@@ -213,7 +213,7 @@ TEST_P(SessionTest, TakesANameAgainWithAnotherShape) {
   });
 }
 
-TEST_P(SessionTest, TakesOperationsFromSeveralThreads) {
+TEST_P(SessionTest, AcceptsOperationsFromSeveralThreads) {
   run(2, [&](Session& session) {
     on_threads(4, [&](int thread) {
       for (int step = 0; step < 200; ++step) {
@@ -239,18 +239,18 @@ TEST_P(SessionTest, CallsBackWhenAnOperationIsDone) {
         EXPECT_EQ(mine[9], 3);
         if (++called == 20) called.notify_all();
       });
-      EXPECT_FALSE(session.wait(ticket)) << "it is promised to the callback";
+      EXPECT_FALSE(session.wait(ticket)) << "its outcome belongs to the callback";
     }
     for (int now = called; now < 20; now = called) called.wait(now);
   });
 }
 
-TEST_P(SessionTest, GoesOnWithoutAnyoneWaiting) {
+TEST_P(SessionTest, WorksWithoutAWaitingThread) {
   run(2, [&](Session& session) {
     std::vector<float> values(10, 1);
     const Ticket ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
                                                        DataType::kFloat32, ReduceOp::kSum));
-    // No help from here: the session's own thread has to do it.
+    // This thread does not help, so the session's own thread must execute the operation.
     while (!session.done(ticket)) std::this_thread::yield();
     EXPECT_EQ(values[9], 2);
     EXPECT_OK(session.wait(ticket));
@@ -276,7 +276,7 @@ TEST_P(SessionTest, WaitsForALimitedTime) {
       ticket = ticket_of(session.all_reduce("w", values.data(), values.data(), 10,
                                             DataType::kFloat32, ReduceOp::kSum));
     }
-    // In slices, however many there are.
+    // Waits in short slices, as many as necessary.
     std::optional<Status> outcome;
     while (!outcome) outcome = session.wait_for(ticket, kShort);
     EXPECT_OK(*outcome);
@@ -287,7 +287,7 @@ TEST_P(SessionTest, WaitsForALimitedTime) {
   });
 }
 
-TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
+TEST_P(SessionTest, ReducesTensorsInTheSharedArena) {
   run(2, [&](Session& session) {
     constexpr std::uint64_t kCount = 100'000;
     auto* const values = static_cast<float*>(session.allocate_shared(kCount * sizeof(float)));
@@ -301,7 +301,7 @@ TEST_P(SessionTest, ReducesWhatLiesInTheSharedArena) {
   });
 }
 
-TEST_P(SessionTest, TunesItselfAndLogsWhatItTried) {
+TEST_P(SessionTest, TunesItselfAndLogsItsTries) {
   const std::string path = ::testing::TempDir() + "autotune-" + std::to_string(::getpid());
   run(2,
       [&](Session& session) {
@@ -328,8 +328,8 @@ TEST_P(SessionTest, StartsAndEndsManyTimes) {
   }
 }
 
-// Their news together are longer than what the channel has room for.
-TEST_P(SessionTest, TakesManyLongNamesAtOnce) {
+// The news of these names exceed the size of the channel.
+TEST_P(SessionTest, AcceptsManyLongNamesAtOnce) {
   run(2, [&](Session& session) {
     constexpr std::size_t kNames = 1'500;
     std::vector<std::int32_t> values(kNames, 1);
@@ -344,7 +344,7 @@ TEST_P(SessionTest, TakesManyLongNamesAtOnce) {
   });
 }
 
-TEST_P(SessionTest, ManyNamesAreForgottenAndTakenAgain) {
+TEST_P(SessionTest, ForgetsManyNamesAndAcceptsThemAgain) {
   run(2, [&](Session& session) {
     constexpr int kNames = 40'000;  // more than are kept
     constexpr int kAtOnce = 500;
@@ -360,7 +360,7 @@ TEST_P(SessionTest, ManyNamesAreForgottenAndTakenAgain) {
       for (int i = 0; i + 1 < kAtOnce; ++i) {
         hand_over("once" + std::to_string(round + i), static_cast<std::size_t>(i));
       }
-      // One that is used rarely enough to be forgotten, and again after that.
+      // A name that is used rarely enough to be forgotten, and again after that.
       hand_over("seldom" + std::to_string(round / 10'000), kAtOnce - 1);
       for (const Ticket ticket : tickets) EXPECT_OK(session.wait(ticket));
       EXPECT_EQ(std::ranges::count(values, 2), kAtOnce);
@@ -402,19 +402,19 @@ TEST(SessionOptions, AreCompletedFromTheEnvironment) {
   EXPECT_EQ(options->timeline, "/tmp/t%r.json");
   EXPECT_EQ(options->stall_warning.count(), 1500);
   EXPECT_EQ(options->stall_limit.count(), 9000);
-  EXPECT_EQ(options->fusion_bytes, 7u) << "what is given stands";
+  EXPECT_EQ(options->fusion_bytes, 7u) << "given options take precedence";
   EXPECT_TRUE(options->autotune);
   EXPECT_EQ(options->autotune_log, "/tmp/log");
 }
 
-TEST(SessionOptions, NameTheVariableThatIsNoNumber) {
+TEST(SessionOptions, NameTheVariableThatIsNotANumber) {
   for (const char* value : {"soon", "-1", "1s", "nan"}) {
     const Variable stall("MUSTER_COLLECTIVE_STALL_SECONDS", value);
     const auto options = session_options_from_environment();
     ASSERT_FALSE(options);
     EXPECT_EQ(options.error().code, ErrorCode::kConfiguration);
     EXPECT_EQ(options.error().message, "MUSTER_COLLECTIVE_STALL_SECONDS is '" + std::string(value) +
-                                           "', which is no number of 0 or more");
+                                           "', not a number of 0 or more");
   }
 }
 

@@ -1,5 +1,5 @@
-// Sessions for tests: N ranks as N threads of one process, whose data goes through shared memory
-// and whose agreement goes through shared memory as well, or else as between hosts.
+// Sessions for tests: N ranks as N threads of one process. Data goes through shared memory;
+// messages of the session go through shared memory as well, or over the monitors as between hosts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline std::unique_ptr<Backend> backend_of(World& world, const shm::Layout& layo
   return *std::move(backend);
 }
 
-/// The session of a world; the owner of its backend.
+/// The session of a world; it owns its backend.
 inline std::unique_ptr<Session> session_of(World& world, Over over, SessionOptions options = {}) {
   struct Owner {
     shm::Layout layout = {};

@@ -20,7 +20,7 @@ std::string json_quoted(std::string_view text) {
       json += '\\';
       json += c;
     } else if (byte < 0x20 || byte >= 0x7f) {
-      // A name need not be UTF-8, but the file has to be.
+      // A name need not be UTF-8, but the file must be.
       char escaped[8];
       std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
       json += escaped;
@@ -38,7 +38,7 @@ std::string microseconds(Deadline::duration time) {
   return text;
 }
 
-// ALLREDUCE for all_reduce, as Horovod spells it.
+// ALLREDUCE for all_reduce, as in Horovod.
 std::string horovod_name(std::string_view operation) {
   std::string name;
   for (const char c : operation) {
@@ -47,7 +47,7 @@ std::string horovod_name(std::string_view operation) {
   return name;
 }
 
-// What the clock of the system shows where the clock of the events is 0.
+// The system's time at time 0 of the events' clock.
 std::string epoch_microseconds() {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   const auto since_start = Clock::now().time_since_epoch();

@@ -39,7 +39,7 @@ struct TimelineEvent {
   std::string_view name;
   std::string_view operation;
   std::uint64_t bytes = 0;
-  std::uint64_t call = 0;  // 0: was not carried out
+  std::uint64_t call = 0;  // 0: was not executed
   int last_rank = 0;
   bool failed = false;
   Deadline handed_over;

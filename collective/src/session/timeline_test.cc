@@ -94,7 +94,7 @@ TEST(TimelineTest, ShowsEveryOperationWithItsPhases) {
   }
 }
 
-TEST(TimelineTest, OfAKilledProcessLacksNothingButItsBracket) {
+TEST(TimelineTest, OfAKilledProcessLacksOnlyItsLastBracket) {
   const Folder folder;
   const std::string path = folder.file("killed.json");
   const pid_t child = ::fork();
@@ -117,7 +117,7 @@ TEST(TimelineTest, OfAKilledProcessLacksNothingButItsBracket) {
   EXPECT_TRUE(nlohmann::json::accept(text + "]"));
 }
 
-TEST(TimelineTest, BeginsAndEndsWhenAsked) {
+TEST(TimelineTest, StartsAndStopsOnRequest) {
   const Folder folder;
   with_sessions(1, Over::kSharedMemory, [&](Session& session) {
     EXPECT_TRUE(session.stop_timeline());
@@ -134,7 +134,7 @@ TEST(TimelineTest, BeginsAndEndsWhenAsked) {
   });
 }
 
-TEST(TimelineTest, MarksWhereOperationsBeginTogetherIfAsked) {
+TEST(TimelineTest, MarksWhereOperationsBeginTogetherOnRequest) {
   const Folder folder;
   with_sessions(1, Over::kSharedMemory, [&](Session& session) {
     session.mark_cycles(true);

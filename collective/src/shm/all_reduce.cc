@@ -1,12 +1,13 @@
 // All-reduce among the ranks of a host, by size:
 //
-//   up to 496 bytes  in the entries of the call: what is met is there
-//   direct           everybody reads everybody's input and reduces all of it: one step. Of two
-//                    ranks each has to read all that the other has in any case.
+//   up to 496 bytes  in the entries of the call, which all ranks read anyway
+//   direct           every rank reads all inputs and reduces all of them: one step. With two ranks,
+//                    each has to read all of the other's input in any case.
 //   in slices        reduce-scatter and all-gather: each rank reduces its slice of a chunk and
-//                    shows the result. What a rank reads is 2 (n - 1) / n of the buffer, not n - 1 times.
-//   in the arena     the same without chunks or copies: each rank reduces its slice of everybody's
-//                    buffers into everybody's buffers (arena_reduce.cc)
+//                    publishes the result. A rank reads 2 (n - 1) / n of the buffer, not n - 1
+//                    times the buffer.
+//   in the arena     the same without chunks or copies: each rank reduces its slice of all ranks'
+//                    buffers into all ranks' buffers (second half of this file)
 
 #include <cstring>
 
@@ -17,16 +18,16 @@
 namespace muster::collective::shm {
 namespace {
 
-// Up to this many bytes one step costs less than two. Of two ranks each reads as much either way,
-// and reduces less in slices; with more, slices are read less.
+// Up to this many bytes one step costs less than two. With two ranks a rank reads the same amount
+// either way, but reduces less in slices; with more ranks it also reads less in slices.
 constexpr std::uint64_t kDirectBytesOfTwo = 4 << 10;
 constexpr std::uint64_t kDirectBytes = 2048;
 
-// Three chunks are on their way at a time, with the results of each, and what may be left over at
-// the end of the ring.
+// Room in the ring for three chunks in progress, their results, and the unused rest at the end of
+// the ring.
 constexpr std::uint64_t kSliceChunk = kRingBytes / 8;
 
-// Below, a copy costs less than the second meeting at the end.
+// For fewer bytes a copy costs less than the second synchronization at the end.
 constexpr std::uint64_t kArenaBytes = 32 << 10;
 
 std::uint64_t elements_of(Pieces pieces) {
@@ -66,7 +67,7 @@ std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
   const auto kibibytes = [](std::uint64_t number) { return std::to_string(number >> 10) + " KiB"; };
   if (bytes <= Entry::kInline) return "in the entries of the call, in one step";
   const std::string arena =
-      bytes >= kArenaBytes ? " (or where they are, if every rank's buffers are shared)" : "";
+      bytes >= kArenaBytes ? " (or in place, if every rank's buffers are shared)" : "";
   const std::string stores = far_ ? ", streaming stores" : "";
   const std::string element = std::string(to_string(type));
   if (bytes <= (size() == 2 ? kDirectBytesOfTwo : kDirectBytes)) return "direct, in one step";
@@ -76,7 +77,7 @@ std::string ShmBackend::describe(DataType type, std::uint64_t bytes) const {
 Status ShmBackend::reduce(const Call& call, const std::byte* in, std::byte* out) {
   const Kernel& kernel = kernel_for(call);
   const int root = call.root;
-  // Nothing is written to the outputs of the others, but a cursor points there.
+  // The outputs of other ranks are not written, but a cursor points there.
   const Piece piece{in, root == host_.self ? out : const_cast<std::byte*>(in), call.count};
   const std::uint64_t bytes = call.count * kernel.bytes_in();
   if (bytes <= Entry::kInline) return outcome(reduce_inline(call, {&piece, 1}, kernel, root));
@@ -114,7 +115,7 @@ bool ShmBackend::reduce_inline(const Call& call, Pieces pieces, const Kernel& ke
   return true;
 }
 
-// Whoever has met a rank knows that its input is staged.
+// A rank that has met another rank can read its staged input.
 bool ShmBackend::reduce_directly(const Call& call, Pieces pieces, const Kernel& kernel,
                                  std::uint64_t count) {
   const std::size_t element = kernel.bytes_in();
@@ -164,13 +165,13 @@ bool ShmBackend::reduce_in_slices(const Call* call, Pieces pieces, const Kernel&
   return true;
 }
 
-// All-reduce of tensors that live in the memory which the ranks share: nothing is staged. Each rank
-// reduces its slice of everybody's buffers and writes the result into everybody's: n reads and n
-// writes of 1/n of the buffer, the least there is (docs/collective.md).
+// All-reduce of tensors in the memory that the ranks share: nothing is staged. Each rank reduces
+// its slice of all ranks' buffers and writes the result to all of them: n reads and n writes of 1/n
+// of the buffer, which is the minimum (docs/collective.md).
 namespace {
 
-// With outputs of their own: below, fetching the lines of the others' outputs costs more than
-// cells.
+// The limit if the outputs are not the inputs: for fewer bytes, fetching the cache lines of other
+// ranks' outputs costs more than cells.
 constexpr std::uint64_t kArenaBytesApart = 512 << 10;
 
 struct Offsets {
@@ -189,7 +190,7 @@ std::uint64_t ShmBackend::offset_in_arenas(const std::byte* data, std::uint64_t 
 
 EntryNote ShmBackend::note_of(Pieces pieces, std::size_t element) const {
   EntryNote note;
-  // The offsets of a list have to fit in one cell.
+  // The offsets of a list must fit in one cell.
   const bool fits = pieces.size() * sizeof(Offsets) <= kRingBytes / 2;
   note.all_in_arena = !pieces.empty() && fits ? 1 : 0;
   note.in_place = is_in_place(pieces) ? 1 : 0;
@@ -218,7 +219,7 @@ bool ShmBackend::arena_serves(std::uint64_t bytes) {
   return in_place || bytes >= kArenaBytesApart;
 }
 
-// What the lists of all ranks are, as places in this one's address space.
+// Converts the lists of all ranks to addresses of this process.
 bool ShmBackend::lists_in_arena(Pieces pieces, std::vector<std::vector<Piece>>& lists) {
   const auto piece_at = [&](Offsets offsets, std::uint64_t count) {
     return Piece{host_.memory + offsets.in, host_.memory + offsets.out, count};

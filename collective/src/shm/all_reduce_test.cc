@@ -8,7 +8,7 @@
 namespace muster::collective::shm {
 namespace {
 
-// Sizes around every border: nothing, one line, one step, one chunk, several.
+// Sizes around every limit: nothing, one line, one step, one chunk, several chunks.
 constexpr std::uint64_t kCounts[] = {0,    1,    9,    10,      11,      512,     513,
                                      1024, 8191, 8192, 131'072, 131'073, 262'147, 1'000'003};
 
@@ -48,7 +48,7 @@ void expect_sums(const float* values, std::uint64_t count, int size) {
 
 class ShmAllReduce : public ::testing::TestWithParam<int> {};
 
-TEST_P(ShmAllReduce, AddsWhatAllRanksBring) {
+TEST_P(ShmAllReduce, AddsTheInputsOfAllRanks) {
   const int size = GetParam();
   on_host(size, [size](ShmBackend& host, int rank) {
     std::uint64_t sequence = 0;
@@ -58,7 +58,7 @@ TEST_P(ShmAllReduce, AddsWhatAllRanksBring) {
       Piece piece = piece_of(values.data(), out.data(), count);
       ASSERT_TRUE(host.all_reduce(sum_call(count, ++sequence), {&piece, 1}));
       expect_sums(out.data(), count, size);
-      EXPECT_EQ(values, values_of(rank, count)) << "the input stays as it is";
+      EXPECT_EQ(values, values_of(rank, count)) << "the input is unchanged";
       piece = piece_of(values.data(), values.data(), count);
       ASSERT_TRUE(host.all_reduce(sum_call(count, ++sequence), {&piece, 1}));
       expect_sums(values.data(), count, size);
@@ -66,7 +66,7 @@ TEST_P(ShmAllReduce, AddsWhatAllRanksBring) {
   });
 }
 
-TEST_P(ShmAllReduce, GoesOverAListOfTensorsOfAnyLength) {
+TEST_P(ShmAllReduce, ReducesAListOfTensorsOfAnyLength) {
   const int size = GetParam();
   on_host(size, [size](ShmBackend& host, int rank) {
     std::vector<std::vector<float>> tensors;
@@ -87,7 +87,7 @@ TEST_P(ShmAllReduce, GoesOverAListOfTensorsOfAnyLength) {
   });
 }
 
-TEST_P(ShmAllReduce, LeavesBuffersInTheArenaWhereTheyAre) {
+TEST_P(ShmAllReduce, ReducesBuffersInTheArenaInPlace) {
   const int size = GetParam();
   constexpr std::uint64_t kArena = 16 << 20;
   const Layout layout = layout_of(size, kArena);
@@ -103,7 +103,7 @@ TEST_P(ShmAllReduce, LeavesBuffersInTheArenaWhereTheyAre) {
           for (const bool in_place : {false, true}) {
             const std::vector<float> values = values_of(rank, count);
             std::ranges::copy(values, in);
-            // The ranks bring one tensor, and the same as a list of two.
+            // One tensor, and then the same data as a list of two.
             const std::uint64_t head = count / 3;
             float* const to = in_place ? in : out;
             const std::array<Piece, 2> pieces = {piece_of(in, to, head),
@@ -120,7 +120,7 @@ TEST_P(ShmAllReduce, LeavesBuffersInTheArenaWhereTheyAre) {
       kArena);
 }
 
-TEST_P(ShmAllReduce, WorksWhereOnlySomeRanksUseTheArena) {
+TEST_P(ShmAllReduce, WorksIfOnlySomeRanksUseTheArena) {
   const int size = GetParam();
   constexpr std::uint64_t kArena = 8 << 20;
   constexpr std::uint64_t kCount = 300'007;

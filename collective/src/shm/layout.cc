@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 
-// Set aside in steps, each a system call, of at least a huge page.
+// Memory is reserved in steps. Each step is a system call for at least a huge page.
 constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
 
 std::uint64_t aligned(std::uint64_t bytes, std::uint64_t to) {

@@ -2,11 +2,11 @@
 //
 //   boards     flags and small messages of each rank
 //   channels   a small ring for each ordered pair, for send and receive
-//   session    what the asynchronous sessions agree on; theirs alone (session/)
+//   session    the channel of the asynchronous session (session/channel.h)
 //   cells      the staging ring of each rank
 //   arenas     room for allocate_shared(), of each rank
 //
-// All of it is zero at first, and occupies memory only where it is touched.
+// All of it is zero at first. Memory is occupied only once it is written.
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ struct alignas(kLine) Entry {
 
   std::atomic<std::uint64_t> sequence;     // of the call: written last
   std::atomic<std::uint64_t> signature;    // of the call: all must be equal
-  std::array<std::byte, kInline> payload;  // a small message, or what the call needs to begin
+  std::array<std::byte, kInline> payload;  // a small message, or data to begin the call with
 };
 static_assert(sizeof(Entry) == 512);
 
@@ -72,7 +72,7 @@ struct EntryNote {
 
   std::uint64_t in = kNotInArena;  // offsets in the shared memory of the first tensor's buffers
   std::uint64_t out = kNotInArena;
-  std::uint64_t all_in_arena = 0;  // 1: so are those of all tensors of the list
+  std::uint64_t all_in_arena = 0;  // 1: the buffers of all tensors of the list are in the arena
   std::uint64_t in_place = 0;      // 1: inputs and outputs are the same
 };
 static_assert(sizeof(EntryNote) <= Entry::kInline);
@@ -95,7 +95,7 @@ struct Board {
   alignas(kLine) std::atomic<std::uint32_t> sleepers;
 
   /// Set once, when the rank has joined.
-  alignas(kLine) std::array<std::uint64_t, 16> processors;  // its affinity, a bit a processor
+  alignas(kLine) std::array<std::uint64_t, 16> processors;  // its affinity mask
   std::atomic<std::uint32_t> fences_for_sleepers;           // 1: see Waiter
 };
 static_assert(sizeof(Board) <= kBoardBytes);

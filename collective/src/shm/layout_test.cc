@@ -14,7 +14,7 @@ SharedMemory some_memory() {
   return *SharedMemory::map(*std::move(file));
 }
 
-TEST(Arena, HandsOutAlignedPiecesThatDoNotOverlap) {
+TEST(Arena, AllocatesAlignedBlocksThatDoNotOverlap) {
   const SharedMemory memory = some_memory();
   Arena arena(memory, 4096, kBytes - 4096);
   void* const one = arena.allocate(1);
@@ -26,7 +26,7 @@ TEST(Arena, HandsOutAlignedPiecesThatDoNotOverlap) {
   std::memset(other, 1, 100);
 }
 
-TEST(Arena, HasNothingWhereThereIsNoRoom) {
+TEST(Arena, ReturnsNullIfThereIsNoRoom) {
   const SharedMemory memory = some_memory();
   Arena arena(memory, 0, kBytes);
   EXPECT_EQ(arena.allocate(kBytes + 1), nullptr);
@@ -38,7 +38,7 @@ TEST(Arena, HasNothingWhereThereIsNoRoom) {
   EXPECT_EQ(arena.allocate(kBytes), all);
 }
 
-TEST(Arena, JoinsFreeNeighboursAgain) {
+TEST(Arena, MergesFreeNeighbours) {
   const SharedMemory memory = some_memory();
   Arena arena(memory, 0, kBytes);
   std::vector<void*> pieces;
@@ -47,7 +47,7 @@ TEST(Arena, JoinsFreeNeighboursAgain) {
   EXPECT_NE(arena.allocate(kBytes), nullptr);
 }
 
-TEST(Arena, IgnoresWhatItHasNotHandedOut) {
+TEST(Arena, IgnoresMemoryOfOtherOrigin) {
   const SharedMemory memory = some_memory();
   Arena arena(memory, 0, kBytes);
   int elsewhere = 0;

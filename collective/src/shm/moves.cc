@@ -1,5 +1,5 @@
-// The collectives of a host that only move data: each rank stages what the others want, and they
-// copy it from there.
+// The collectives of a host that only move data: each rank stages the data that other ranks need,
+// and they copy it from there.
 
 #include <array>
 #include <cstring>
@@ -17,7 +17,7 @@ std::uint64_t longest_of(PerRank lengths) {
   return lengths.empty() ? 0 : *std::ranges::max_element(lengths);
 }
 
-// What of a message of `all` bytes belongs to a round.
+// The bytes of a message of `all` bytes that belong to a round.
 std::uint64_t part_of(std::uint64_t all, std::uint64_t chunk, std::uint64_t round) {
   const std::uint64_t begin = round * chunk;
   return begin >= all ? 0 : std::min(chunk, all - begin);
@@ -118,8 +118,8 @@ Status ShmBackend::all_gather(const Call& call, const std::byte* part, std::byte
   return {};
 }
 
-// Each rank tells all others how much it sends to whom, and the longest message tells everyone how
-// many rounds there are.
+// Each rank publishes how much it sends to each other rank. The longest message determines the
+// number of rounds on all ranks.
 Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sent, std::byte* out,
                               PerRank received) {
   const auto n = static_cast<std::uint64_t>(size());
@@ -139,7 +139,7 @@ Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
                    name_of(rank) + " sends " + std::to_string(theirs[self]) + " bytes to " +
                        name_of(host_.self) + ", which expects " + std::to_string(expected) +
                        ", in " + to_string(call),
-                   "what one rank sends to another, that one has to receive"});
+                   "a rank must receive the number of bytes that its peer sends"});
     }
   }
   const std::uint64_t chunk = std::max<std::uint64_t>(chunk_bytes() / n / 64 * 64, 64);
@@ -167,7 +167,8 @@ Status ShmBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
   return {};
 }
 
-// The rounds go through all parts side by side, so that every rank has something to reduce in each.
+// Each round contains a piece of every part, so that every rank has something to reduce in each
+// round.
 Status ShmBackend::reduce_scatter(const Call& call, const std::byte* in, std::byte* out,
                                   PerRank counts) {
   const Kernel& kernel = kernel_for(call);
@@ -237,7 +238,7 @@ Channel& channel_between(const Host& host, int from, int to) {
 
 }  // namespace
 
-// At most half of the ring at once, so that one side fills it while the other empties it.
+// At most half of the ring at a time, so that one side fills it while the other side empties it.
 bool ShmBackend::write_channel(int to, const std::byte* data, std::uint64_t bytes) {
   Channel& channel = channel_between(host_, host_.self, to);
   std::uint64_t& position = sent_[static_cast<std::size_t>(to)].bytes;
@@ -271,7 +272,7 @@ bool ShmBackend::read_channel(int from, std::byte* data, std::uint64_t bytes) {
   return true;
 }
 
-// A message has no entry, so the words of the monitor are given here.
+// A message has no entry in the board, so the monitor is given its description here.
 void ShmBackend::begin_message(int receiver, std::uint64_t bytes, std::uint64_t number) {
   if (in_adasum_) return;
   message_ = {.kind = CallKind::kSend,
@@ -295,8 +296,8 @@ Status ShmBackend::receive(std::byte* data, std::uint64_t bytes, int from) {
   if (length != bytes) {
     return fail({ErrorCode::kMismatch,
                  name_of(from) + " sends " + std::to_string(length) + " bytes to " +
-                     name_of(host_.self) + ", which receives " + std::to_string(bytes),
-                 "both sides have to name the same length"});
+                     name_of(host_.self) + ", which expects " + std::to_string(bytes),
+                 "both sides must pass the same length"});
   }
   return outcome(read_channel(from, data, bytes));
 }

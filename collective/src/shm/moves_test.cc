@@ -114,7 +114,7 @@ TEST_P(ShmMoves, ReducesToEveryRoot) {
   });
 }
 
-// Rank r sends (r + 1) * (s + 2) times a length to rank s.
+// Rank r sends (r + 1) * (s + 2) times a base length to rank s.
 TEST_P(ShmMoves, ExchangesUnequalLengthsBetweenAllPairs) {
   const int size = GetParam();
   on_host(size, [size](ShmBackend& host, int rank) {
@@ -143,7 +143,7 @@ TEST_P(ShmMoves, ExchangesUnequalLengthsBetweenAllPairs) {
   });
 }
 
-TEST_P(ShmMoves, SendsMessagesOfAnyLengthRoundTheRing) {
+TEST_P(ShmMoves, SendsMessagesOfAnyLengthAroundARing) {
   const int size = GetParam();
   on_host(size, [size](ShmBackend& host, int rank) {
     for (const std::uint64_t length : kLengths) {
@@ -151,7 +151,7 @@ TEST_P(ShmMoves, SendsMessagesOfAnyLengthRoundTheRing) {
       const int previous = (rank + size - 1) % size;
       const std::vector<std::byte> out = bytes_of(rank, length);
       std::vector<std::byte> in(length);
-      // Rank 0 sends first, the others pass on.
+      // Rank 0 sends first, the other ranks pass the message on.
       if (rank == 0) {
         ASSERT_TRUE(host.send(out.data(), length, next));
         ASSERT_TRUE(host.receive(in.data(), length, previous));

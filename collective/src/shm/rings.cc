@@ -16,17 +16,19 @@
 namespace muster::collective::shm {
 namespace {
 
-// A peer on another core answers in a fraction of a microsecond, and one that has work left in
-// some; waking a thread takes tens of microseconds. So it is worth spinning about as long as that.
+// A peer on another core answers within a fraction of a microsecond, or within a few microseconds
+// if it still has work to do. Waking a thread takes tens of microseconds, so it is worth spinning
+// about as long.
 constexpr int kSpins = 1500;       // 30 to 60 microseconds
 constexpr int kSpinsCrowded = 20;  // the peer may be between its last two instructions
 constexpr int kYieldsCrowded = 300;
 constexpr int kYields = 4;
 
-// The longest sleep in one go. A failure wakes nobody here, it is seen after that at the latest.
+// The longest uninterrupted sleep. A failure wakes no sleeper here; it is noticed after this time
+// at the latest.
 constexpr long kNapNanoseconds = 50'000'000;
 
-// After so many naps the others are asked whether they are there.
+// After this number of sleeps the monitor probes the other ranks.
 constexpr int kNapsBeforeWatch = 2;
 
 long membarrier(int command) {
@@ -68,7 +70,7 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
   std::optional<Monitor::Watch> watch;
   bool reached = false;
   for (int naps = 0;; ++naps) {
-    // With the publisher's promise of a fence this is not needed; see the head of waiter.h.
+    // Not needed if the publisher uses a fence; see Waiter in rings.h.
     if (theirs.fences_for_sleepers.load(std::memory_order_acquire) == 0) {
       membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     }

@@ -27,9 +27,10 @@ namespace muster::collective::shm {
 /// uses a fence.
 class Waiter {
  public:
-  /// `mine` is this rank's board. `crowded`: there are more ranks on the host than processors.
+  /// `mine` is this rank's board.
   Waiter(Board& mine, Monitor* monitor);
 
+  /// Whether there are more ranks on the host than processors.
   void set_crowded(bool crowded) { crowded_ = crowded; }
   bool crowded() const { return crowded_; }
 
@@ -66,9 +67,9 @@ class Waiter {
   bool crowded_ = false;
 };
 
-/// The staging rings. Each rank writes to its own ring and reads those of the other ranks. A
+/// The staging rings. Each rank writes to its own ring and reads the rings of the other ranks. A
 /// position counts the bytes of the stream so far. All ranks reserve the same bytes in the same
-/// order, and so know each other's positions.
+/// order, so that each rank can compute the positions of the others.
 ///
 ///   const std::uint64_t cell = rings.reserve(bytes);      // on every rank
 ///   if (!rings.await_room(cell + bytes)) ...              // the writer

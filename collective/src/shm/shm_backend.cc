@@ -12,11 +12,12 @@
 namespace muster::collective::shm {
 namespace {
 
-// A meeting takes 60 to 80 ns between processors under one cache, 250 and more between two caches.
+// Two ranks meet in 60 to 80 ns on processors under one cache, in 250 ns or more on processors
+// under two caches.
 constexpr double kFarMeeting = 170e-9;
 constexpr int kFirstProbe = 64;
 constexpr int kProbe = 8;
-constexpr std::uint64_t kProbeEvery = 64;  // large calls: less than one in a hundred of their time
+constexpr std::uint64_t kProbeEvery = 64;  // large calls; probing takes less than 1 % of their time
 constexpr std::uint64_t kLargeCall = 64 << 10;
 
 Board& own_board(const Host& host) {
@@ -59,8 +60,8 @@ Result<std::unique_ptr<ShmBackend>> ShmBackend::create(Host host) {
   return backend;
 }
 
-// Until all are known to be there, nobody knows how many processors they share, so all wait as if
-// there were too few. Then a few meetings tell how far apart they are.
+// Until all ranks have arrived, the number of processors that they share is unknown, so all wait as
+// if there were too few. Then some meetings measure the distance of the ranks.
 Status ShmBackend::come_together() {
   waiter_.set_crowded(true);
   const Call hello{.kind = CallKind::kBarrier};
@@ -89,10 +90,11 @@ bool ShmBackend::measure_distance(int meetings) {
   return true;
 }
 
-// Near, a plain store leaves the line where the reader finds it. Far, it has to fetch the line back
-// from the reader first, at a few GB/s, which a streaming store does not. The host of a virtual
-// machine may move its processors apart or together at any time and tells nobody, so it is
-// measured again once in a while: by all ranks in the same call, for they count alike.
+// If the ranks are near, a plain store leaves the cache line where the reader finds it. If they are
+// far apart, a plain store first has to fetch the line back from the reader, at a few GB/s; a
+// streaming store does not. The host of a virtual machine may move its processors at any time
+// without notice, so the distance is measured again regularly: by all ranks in the same call, since
+// they count calls alike.
 bool ShmBackend::stores_for(std::uint64_t bytes, Stores& stores) {
   stores = Stores::kCached;
   if (bytes < kLargeCall || waiter_.crowded()) return true;
@@ -101,8 +103,8 @@ bool ShmBackend::stores_for(std::uint64_t bytes, Stores& stores) {
   return true;
 }
 
-// The entry of the call before the last may be overwritten: all have entered the last one, and so
-// are done with it.
+// The entry of the call before the last call may be overwritten: all ranks have entered the last
+// call, and no longer read the one before.
 void ShmBackend::enter(const Call& call, const void* note, std::size_t bytes) {
   const std::uint64_t number = ++calls_;
   const std::size_t turn = number % 2;
@@ -140,7 +142,7 @@ bool ShmBackend::differ(int peer) {
   return false;
 }
 
-// For calls in which ranks write to each other's buffers: nobody returns before all are done.
+// For calls in which ranks write to each other's buffers: returns once all ranks are done.
 bool ShmBackend::finish_together() {
   const std::uint64_t number = ++meetings_;
   waiter_.publish(mine().finished.value, number);

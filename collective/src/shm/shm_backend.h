@@ -26,8 +26,8 @@ namespace muster::collective::shm {
 /// ranks 0, 1, ... in this order; roots and peers of calls are these numbers.
 struct Host {
   int self = 0;
-  std::vector<int> ranks;          // their ranks in the world, and the name of the host of each,
-  std::vector<std::string> names;  // for messages
+  std::vector<int> ranks;          // of the world, by number
+  std::vector<std::string> names;  // of the host of each rank, for messages
   std::byte* memory = nullptr;
   Layout layout;
   Monitor* monitor = nullptr;  // null: no failures (in tests)
@@ -75,7 +75,7 @@ class ShmBackend final : public Backend {
   Status fail(Error error);
   std::string describe(DataType type, std::uint64_t bytes) const;
 
-  // If `call` is given, they enter it; otherwise the caller has entered it already.
+  // If `call` is given, these functions enter it; otherwise the caller has entered it already.
   bool reduce_inline(const Call& call, Pieces pieces, const Kernel& kernel, int only);
   bool reduce_staged(const Call* call, Pieces pieces, const Kernel& kernel, std::uint64_t count,
                      Stores stores);
@@ -118,7 +118,7 @@ class ShmBackend final : public Backend {
   std::uint64_t meetings_ = 0;
   KernelSpec kernel_spec_ = {};
   std::optional<Kernel> kernel_;
-  std::vector<const std::byte*> inputs_;  // by rank: what a kernel reads
+  std::vector<const std::byte*> inputs_;  // by rank: the inputs of a kernel
 
   // The position of this rank in a channel, in messages and in bytes.
   struct Progress {
@@ -127,8 +127,8 @@ class ShmBackend final : public Backend {
   };
   std::vector<Progress> sent_;      // by receiver
   std::vector<Progress> received_;  // by sender
-  Call message_;                    // the last one that was sent or received
-  bool in_adasum_ = false;          // whose messages belong to its call
+  Call message_;                    // the last message that was sent or received
+  bool in_adasum_ = false;          // the messages of an adasum belong to its call
 };
 
 }  // namespace muster::collective::shm

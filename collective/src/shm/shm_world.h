@@ -1,4 +1,4 @@
-// For tests: the ranks of a host as threads, over memory of their own and without a world.
+// For tests: the ranks of a host as threads, with shared memory of their own and without a world.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace muster::collective::shm {
 
-/// Runs `body` on `size` ranks and waits for all. With no `monitors` nothing ever fails.
+/// Runs `body` on `size` ranks and waits for all of them. Without `monitors` no call fails.
 inline void on_host(int size, const std::function<void(ShmBackend&, int rank)>& body,
                     std::uint64_t arena_bytes = 8 << 20,
                     const std::vector<std::unique_ptr<Monitor>>& monitors = {}) {

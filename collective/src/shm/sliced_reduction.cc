@@ -62,8 +62,8 @@ bool SlicedReduction::reduce(std::uint64_t round) {
   return true;
 }
 
-// The result goes to its cell and to the output at once, but for outputs that are written past the
-// caches: the others are about to read the cell.
+// The result goes to its cell and to the output at once, except for outputs that bypass the caches:
+// other ranks are about to read the cell.
 void SlicedReduction::reduce_run(const std::byte* in, std::byte* out, std::byte* result,
                                  std::uint64_t run) {
   inputs_[static_cast<std::size_t>(self_)] = in;

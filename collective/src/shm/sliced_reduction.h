@@ -6,7 +6,7 @@
 //   gathers   the other slices from the ranks that publish them.
 //
 // Three chunks are in progress at a time, one in each step, so that no rank waits for work that
-// another rank has yet to do. Every rank takes the steps of all rounds in the same order.
+// another rank has not done yet. Every rank takes the steps of all rounds in the same order.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -35,7 +35,7 @@ class Slices {
   /// Elements in all.
   std::uint64_t count() const { return count_; }
 
-  /// The elements of a round; of one rank's slice; before that slice; and of the longest slice.
+  /// The numbers of elements: in a round, in one rank's slice, and in the longest slice.
   std::uint64_t count(std::uint64_t round) const {
     return std::min(chunk_, count_ - round * chunk_);
   }
@@ -44,7 +44,8 @@ class Slices {
   }
   std::uint64_t longest(std::uint64_t round) const { return length(round, 0); }
 
-  /// In steps of 64 elements, so that slices do not share cache lines.
+  /// The number of elements before a rank's slice, in steps of 64, so that slices do not share
+  /// cache lines.
   std::uint64_t offset(std::uint64_t round, int rank) const {
     const std::uint64_t all = count(round);
     const std::uint64_t each = (all + ranks_ - 1) / ranks_;
@@ -155,7 +156,7 @@ class SlicedReduction {
   PieceCursor reducing_;
   PieceCursor gathering_;
   std::array<Cells, 4> cells_ = {};
-  std::vector<const std::byte*> inputs_;  // by rank: what the kernel reads next
+  std::vector<const std::byte*> inputs_;  // by rank: the next inputs of the kernel
 };
 
 }  // namespace muster::collective::shm

@@ -1,4 +1,4 @@
-// What a rank that waits for long says of it.
+// The messages of a rank that has waited for long.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -31,7 +31,7 @@ std::vector<std::unique_ptr<Monitor>> two_monitors() {
   return monitors;
 }
 
-// Rank 0 waits and says that it is in its second call, to which rank 1 never comes.
+// Rank 0 waits in its second call, which rank 1 never enters. Returns rank 0's error.
 Error failure_of_waiting(const std::function<Status(ShmBackend&)>& wait) {
   const std::vector<std::unique_ptr<Monitor>> monitors = two_monitors();
   Status outcome;
@@ -45,7 +45,7 @@ Error failure_of_waiting(const std::function<Status(ShmBackend&)>& wait) {
         outcome = wait(host);
       },
       0, monitors);
-  EXPECT_FALSE(outcome) << "it succeeded";
+  EXPECT_FALSE(outcome) << "the call succeeded";
   return outcome ? Error{} : outcome.error();
 }
 
@@ -56,7 +56,7 @@ TEST(ShmWaiting, NamesTheCall) {
     return host.broadcast(second, data.data());
   });
   EXPECT_TRUE(error.message.starts_with(
-      "rank 1 on host here did not come to call 2 (broadcast of 8 bytes from rank 1) within "))
+      "rank 1 on host here did not enter call 2 (broadcast of 8 bytes from rank 1) within "))
       << error.message;
 }
 
@@ -66,7 +66,7 @@ TEST(ShmWaiting, NamesTheMessage) {
     return host.receive(data.data(), data.size(), 1);
   });
   EXPECT_TRUE(error.message.starts_with(
-      "rank 1 on host here did not come to call 1 (send of 8 bytes to rank 0) within "))
+      "rank 1 on host here did not enter call 1 (send of 8 bytes to rank 0) within "))
       << error.message;
 }
 

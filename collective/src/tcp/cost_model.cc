@@ -17,14 +17,15 @@ struct Named {
   std::string_view name;
 };
 
-// The first of equals is chosen.
+// If two algorithms are equally fast, the first in this list is chosen.
 constexpr std::array<Named, 5> kNames = {{{Algorithm::kExchange, "exchange"},
                                           {Algorithm::kDirect, "direct"},
                                           {Algorithm::kDoubling, "doubling"},
                                           {Algorithm::kRabenseifner, "rabenseifner"},
                                           {Algorithm::kRing, "ring"}}};
 
-// What each further connection into one port costs all of them. An estimate: switches differ.
+// The relative slowdown of all connections into one port by each further connection. An estimate,
+// since switches differ.
 constexpr double kJam = 0.01;
 
 std::string rounded(double microseconds) {
@@ -128,7 +129,8 @@ double microseconds_since(Deadline begin) {
   return Microseconds(Clock::now() - begin).count();
 }
 
-// Everyone sends to the right what it receives from the left: all links work, in both directions.
+// Every rank sends to its right neighbour and receives from its left one: all links work, in both
+// directions.
 Program shift(const Mesh& mesh, std::uint64_t bytes) {
   Program program;
   program.send((mesh.rank() + 1) % mesh.size(), {Space::kIn, 0, bytes});
@@ -149,7 +151,7 @@ struct Rig {
         .run();
   }
 
-  // The median of some rounds.
+  // The median time of some rounds.
   Result<double> time(std::uint64_t bytes, int rounds) {
     std::vector<double> times;
     for (int i = 0; i < rounds; ++i) {

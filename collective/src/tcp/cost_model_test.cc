@@ -65,7 +65,7 @@ TEST(CostModel, PredictsByTheFormulas) {
   EXPECT_NEAR(predict(Algorithm::kExchange, kFour, 1000, kPlain), 12 + 30 * 1.02 + 3, 1e-9);
 }
 
-TEST(CostModel, DescribesTheChoiceWithItsRivals) {
+TEST(CostModel, DescribesTheChoiceWithItsAlternatives) {
   const Candidate candidates[] = {
       {Algorithm::kRing, 812.4}, {Algorithm::kDirect, 901}, {Algorithm::kRabenseifner, 850}};
   EXPECT_EQ(describe(candidates, 2),
@@ -73,7 +73,7 @@ TEST(CostModel, DescribesTheChoiceWithItsRivals) {
   EXPECT_EQ(describe(std::span(candidates).first(1), 1), "ring, 1 stream (predicted 812 us)");
 }
 
-TEST(CostModel, KnowsTheNamesOfTheOptions) {
+TEST(CostModel, ReadsTheNamesOfTheOptions) {
   EXPECT_EQ(algorithm_named("rabenseifner"), Algorithm::kRabenseifner);
   EXPECT_EQ(algorithm_named("doubling"), Algorithm::kDoubling);
   EXPECT_EQ(algorithm_named("auto"), std::nullopt);

@@ -16,23 +16,24 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Twice the time that a sleeping thread takes to wake up: a rank that is that late is late for
-// other reasons.
+// Twice the time that a sleeping thread takes to wake up. A rank that takes longer is late for
+// another reason.
 constexpr microseconds kAwake{60};
 
-// From then on the monitor asks whether the others are there.
+// After this time the monitor probes the other ranks.
 constexpr milliseconds kSlow{100};
 
-// How long the reason of a connection's end may be behind the end itself.
+// How much later than the end of a connection its reason may arrive.
 constexpr milliseconds kVerdict{1'000};
 
-// Fewer bytes are not worth a kernel's start, unless they are the last.
+// For fewer bytes it is not worth starting a kernel, unless they are the last bytes.
 constexpr std::uint64_t kWorthMerging = 16 * 1024;
 
-// With more connections than this it is cheaper to ask which of them are ready than to try each.
+// With more connections than this, poll() for the ready connections is cheaper than trying each of
+// them.
 constexpr std::size_t kFew = 4;
 
-// All windows together; a single one is large enough for one chunk on each stream.
+// The total size of all windows. A window holds at least one chunk for each stream.
 constexpr std::uint64_t kWindows = 4 * 1024 * 1024;
 constexpr std::uint64_t kSmallestWindow = 32 * 1024;
 
@@ -118,8 +119,8 @@ bool Exchange::done() const {
   return all_moved && merged_ == program_.merges.size();
 }
 
-// One round over all connections. What has come in is reduced before the next is looked at, so it
-// is still in the cache, and may go out at once.
+// One round over all connections. Received bytes are reduced before the next connection is read, so
+// that they are still in the cache, and may be sent on at once.
 Result<bool> Exchange::step() {
   bool moved = false;
   for (Port& port : ports_) {
@@ -133,7 +134,7 @@ Result<bool> Exchange::step() {
     if (*received) merge_all();
     moved |= *received;
   }
-  // A merge may have waited for what was sent alone.
+  // A merge may have waited only for bytes that are sent now.
   moved |= merge_all();
   if (moved && ports_.size() <= kFew) {
     for (Port& port : ports_) port.is_full = port.is_empty = false;
@@ -206,7 +207,7 @@ bool Exchange::merge_all() {
   return moved;
 }
 
-// The bytes of the output for which everything is there, and whose place is free.
+// The number of bytes of the output whose inputs have arrived and whose memory may be overwritten.
 std::uint64_t Exchange::ready_for(const Merge& merge) const {
   std::uint64_t ready = merge.out.bytes;
   const auto bound = [&ready](std::uint64_t there, std::uint64_t begin) {
@@ -223,7 +224,7 @@ std::uint64_t Exchange::ready_for(const Merge& merge) const {
   for (const Unsent& part : merge.overwrites) {
     bound(lanes_[static_cast<std::size_t>(part.dialogue)].sender.prefix(), part.begin);
   }
-  // The sockets cut where they like: the beginning of an element waits for its end.
+  // Sockets may split an element: its beginning waits for its end.
   return ready - ready % merge.kernel->bytes_in();
 }
 
@@ -272,7 +273,7 @@ Status Exchange::wait() {
   return {};
 }
 
-// Finds out which connections are ready; waits until one is, or the world has failed.
+// Polls the connections. Waits until one is ready, or the world has failed.
 void Exchange::look(int timeout_ms) {
   entries_.assign(1, {mesh_.monitor().failure_descriptor(), POLLIN, 0});
   for (const Port& port : ports_) {
@@ -313,7 +314,7 @@ Error Exchange::lost(const Lane& lane, int reason) {
                        mesh_.name_of(peer) + what + "its data connection to rank " +
                            std::to_string(mesh_.world().rank) + " ended (" + reason_of_end(reason) +
                            ") in " + to_string(greeting_.call),
-                       "its own last output says why it ended", rank, mesh_.host_of(peer)});
+                       "see the last output of that rank", rank, mesh_.host_of(peer)});
 }
 
 Error Exchange::differs(const Lane& lane, const Call& mine, const CallHeader& theirs) {

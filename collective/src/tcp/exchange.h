@@ -101,7 +101,7 @@ class Exchange {
   std::vector<pollfd> entries_;  // of look(): the failure, then the ports
   std::size_t merged_ = 0;       // merges before this one are done
 
-  // Since when nothing has moved; nothing while something does.
+  // The time since which no byte has moved; empty while bytes move.
   std::optional<Deadline> quiet_since_ = {};
   std::optional<Monitor::Watch> watch_ = {};
 };

@@ -5,14 +5,15 @@
 namespace muster::collective::tcp {
 namespace {
 
-// The part of a message in which byte `position` lies. There is one.
+// The index of the part of a message that contains byte `position`. Such a part exists.
 template <typename Part>
 std::size_t part_at(const std::vector<Part>& parts, std::uint64_t position) {
   const auto next = std::ranges::upper_bound(parts, position, {}, &Part::begin);
   return static_cast<std::size_t>(next - parts.begin()) - 1;
 }
 
-// Adds memory of a space. What was added may be less than `bytes` where the batch is full.
+// Adds memory of a space to the batch. Returns the number of added bytes, which is less than
+// `bytes` if the batch is full.
 std::uint64_t add_range(Batch& batch, const Memories& memories, Space space, std::uint64_t offset,
                         std::uint64_t bytes) {
   const Memory& memory = memories[static_cast<std::size_t>(space)];
@@ -55,7 +56,8 @@ Batch Sender::ready(std::size_t stream, const Memories& memories, const Tracks& 
   }
   const std::uint64_t header_bytes = batch.bytes();
   add_payload(batch, stream, memories, tracks);
-  // The header waits for its payload, so that both are one packet, and the other side wakes once.
+  // The header is sent together with its payload, so that both are one packet and wake the receiver
+  // once.
   const bool is_lonely = batch.bytes() == header_bytes && dialogue_.out_bytes > 0;
   if (is_lonely && header_left_ == header_.size()) return {};
   return batch;

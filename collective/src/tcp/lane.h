@@ -76,7 +76,7 @@ class Batch {
   std::uint64_t bytes_ = 0;
 };
 
-/// By Space.
+/// The memories of a call, indexed by Space.
 using Memories = std::array<Memory, 3>;
 using Tracks = std::vector<std::uint64_t>;
 

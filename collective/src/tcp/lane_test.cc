@@ -31,7 +31,7 @@ TEST(Stripes, ThePrefixStopsAtTheFirstGap) {
   EXPECT_TRUE(stripes.done());
 }
 
-TEST(Stripes, NothingIsDoneAtOnce) {
+TEST(Stripes, AnEmptyMessageIsDoneAtOnce) {
   EXPECT_TRUE(Stripes(0, 4).done());
   EXPECT_EQ(Stripes(0, 4).run(0), 0U);
 }

@@ -11,14 +11,14 @@ Range all_of(Space space, Extent extent) {
   return {space, 0, extent.bytes()};
 }
 
-// The others, beginning behind this rank, so that not everybody talks to rank 0 first.
+// The other ranks, beginning after this rank, so that not all ranks send to rank 0 first.
 std::vector<int> others_of(Place place) {
   std::vector<int> others;
   for (int step = 1; step < place.size; ++step) others.push_back((place.rank + step) % place.size);
   return others;
 }
 
-// This rank's inputs of `range` and everyone else's, in the order of the ranks.
+// This rank's inputs of `range` and those of all other ranks, in the order of the ranks.
 std::vector<Source> one_of_each(Program& program, Place place, Range range) {
   std::vector<Source> sources(static_cast<std::size_t>(place.size));
   for (const int other : others_of(place)) {
@@ -29,7 +29,7 @@ std::vector<Source> one_of_each(Program& program, Place place, Range range) {
 }
 
 // The reduce-scatter of direct algorithms: slice p of the input goes to rank p, and this rank's own
-// becomes `out`.
+// slice is reduced into `out`.
 template <typename SliceOf>
 Track scatter_directly(Program& program, Place place, const SliceOf& slice_of, Range out,
                        const Kernel& whole) {
@@ -55,8 +55,8 @@ Program plan_exchange(Place place, Extent extent, const Kernel& whole) {
   return program;
 }
 
-// What arrives in the second phase lands on slices that were sent on already, byte for byte: they
-// could not be complete without our share. So a buffer may be reduced in place.
+// In the second phase bytes arrive in slices that this rank has already sent: another rank cannot
+// complete a slice without this rank's share. Therefore a buffer may be reduced in place.
 Program plan_direct(Place place, Extent extent, const Kernel& whole) {
   Program program;
   const Slices slices(extent, place.size);
@@ -95,8 +95,8 @@ Program plan_ring(Place place, Extent extent, const Steps& steps) {
 
 namespace {
 
-// A world that is no power of two folds: the ranks past the largest one in it hand their input to a
-// partner below, and get the result from it.
+// A world whose size is not a power of two folds: each rank beyond the largest power of two sends
+// its input to a partner below, and receives the result from it.
 struct Folded {
   int power;  // ranks that remain
   bool outside;
@@ -116,7 +116,7 @@ void follow(Program& program, Extent extent, Space from, int partner) {
   program.store(partner, all_of(Space::kOut, extent));
 }
 
-// Where the ranks inside begin: their input, merged with their partner's.
+// The starting values of the remaining ranks: their input, merged with their partner's.
 Source folded_in(Program& program, Place place, Extent extent, const Steps& steps, Folded folded) {
   const Source mine = Program::local(all_of(steps.from, extent));
   if (folded.partner < 0) return mine;
@@ -127,7 +127,7 @@ Source folded_in(Program& program, Place place, Extent extent, const Steps& step
   return Program::local(all_of(Space::kOut, extent), {track});
 }
 
-// A part of a source that lies in memory.
+// A part of a source in memory.
 Source part_of(Source whole, std::uint64_t offset, std::uint64_t bytes) {
   whole.range.offset += offset;
   whole.range.bytes = bytes;
@@ -160,7 +160,7 @@ Program plan_doubling(Place place, Extent extent, const Steps& steps) {
 
 namespace {
 
-// One halving: the part that this rank keeps, and the one that its partner does.
+// One halving step: the part that this rank keeps, and the part that its partner keeps.
 struct Halved {
   int other;
   Source kept;
@@ -186,7 +186,8 @@ Halved halve(Program& program, Place place, Extent extent, const Source& mine, i
   return {other, Program::local(out, {track}), theirs};
 }
 
-// Parts of the result that this rank has, in the order of their places: together they are one.
+// The parts of the result that this rank has, in the order of their offsets. Together they are
+// contiguous.
 using Held = std::vector<Source>;
 
 void send_held(Program& program, int other, const Held& held) {
@@ -265,7 +266,7 @@ Program plan_reduce_sliced(Place place, Extent extent, int root, const Kernel& w
 
 namespace {
 
-// Where each rank's part lies when they are packed by rank.
+// The offset of each rank's part if they are packed by rank.
 std::vector<Range> packed(Space space, std::span<const std::uint64_t> bytes) {
   std::vector<Range> ranges;
   std::uint64_t offset = 0;
@@ -276,7 +277,7 @@ std::vector<Range> packed(Space space, std::span<const std::uint64_t> bytes) {
   return ranges;
 }
 
-// Ranks counted from the root.
+// The number of a rank, counted from the root.
 int distance_from(int root, Place place) {
   return (place.rank - root + place.size) % place.size;
 }
@@ -287,7 +288,8 @@ Program plan_broadcast_tree(Place place, std::uint64_t bytes, int root) {
   Program program;
   const Range all = {Space::kOut, 0, bytes};
   const int self = distance_from(root, place);
-  int step = 1;  // the lowest bit of `self`; for the root, past all of them
+  // The lowest set bit of `self`; for the root, the first power of two above all ranks.
+  int step = 1;
   while (step < place.size && (self & step) == 0) step *= 2;
   After after;
   if (self != 0) after.track = program.store((self - step + root) % place.size, all);
@@ -346,8 +348,9 @@ Program plan_all_to_all(Place place, std::span<const std::uint64_t> sent,
   return program;
 }
 
-// A round's message is one byte for each round before it, and each of them goes out once that
-// round's message is in: the message is complete when the sender has heard all it has to pass on.
+// The message of a round has one byte for each earlier round. Each byte is sent once the message of
+// its round has arrived, so a message is complete when the sender has received everything that it
+// passes on.
 Program plan_barrier(Place place) {
   Program program;
   std::vector<Track> heard;

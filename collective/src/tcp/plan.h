@@ -10,11 +10,11 @@
 //   ring          P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 //                 workstations", JPDC 69(2), 2009
 //   direct        each rank gets all n inputs of its slice, reduces them in the order of the ranks
-//                 and sends the result to everyone: two steps
+//                 and sends the result to all ranks: two steps
 //
 // Exchange and direct have all inputs of an element at once: they round once, and scale each input
-// on the way. The other algorithms combine partial results, and need inputs that are scaled
-// already.
+// while they reduce. The other algorithms combine partial results, and need inputs that are already
+// scaled.
 //
 // Pure. The kernels outlive the program.
 #pragma once
@@ -57,7 +57,7 @@ Program plan_ring(Place place, Extent extent, const Steps& steps);
 Program plan_doubling(Place place, Extent extent, const Steps& steps);
 Program plan_rabenseifner(Place place, Extent extent, const Steps& steps);
 
-/// Rank r gets the `counts[r]` elements that follow those of the ranks before it.
+/// Rank r gets the `counts[r]` elements that follow the elements of the ranks before it.
 Program plan_reduce_scatter(Place place, std::span<const std::uint64_t> counts, std::size_t element,
                             const Kernel& whole);
 
@@ -118,8 +118,8 @@ Program plan_all_to_all(Place place, std::span<const std::uint64_t> sent,
                         std::span<const std::uint64_t> received);
 
 /// Dissemination (D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization",
-/// IJPP 17(1), 1988): in round k each rank sends to the rank 2^k behind it what it has received so
-/// far.
+/// IJPP 17(1), 1988): in round k each rank sends everything that it has received so far to the rank
+/// 2^k after it.
 Program plan_barrier(Place place);
 
 }  // namespace muster::collective::tcp

@@ -68,10 +68,10 @@ struct Dialogue {
 
 /// An input of a merge: a range in memory, or staged bytes of another rank.
 struct Source {
-  int dialogue = -1;        // staged: from this one
-  std::uint64_t begin = 0;  // staged: where in its message
-  Range range;              // in memory: where
-  After after;              // in memory: once it is there
+  int dialogue = -1;        // staged: from this dialogue
+  std::uint64_t begin = 0;  // staged: position in its message
+  Range range;              // in memory: its range
+  After after;              // in memory: when it is available
 
   bool staged() const { return dialogue >= 0; }
 };
@@ -148,7 +148,7 @@ class Memory {
  private:
   void append(const std::byte* data, std::uint64_t bytes);
 
-  std::vector<Segment> stretches_;     // none of them empty
+  std::vector<Segment> stretches_;     // not empty
   std::vector<std::uint64_t> starts_;  // of each stretch
   std::uint64_t bytes_ = 0;
 };

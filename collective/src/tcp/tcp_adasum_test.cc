@@ -19,7 +19,7 @@ Piece piece_of(Vector& vector) {
   return {bytes, bytes, vector.size()};
 }
 
-// Every rank's result, by rank.
+// The results of all ranks, by rank.
 std::vector<Vector> adasum_results(const std::vector<Vector>& inputs, const Reduction& reduction) {
   std::vector<Vector> results = inputs;
   on_all(make_worlds({.size = static_cast<int>(inputs.size())}), [&](World& world) {
@@ -36,13 +36,13 @@ std::vector<Vector> adasum_results(const std::vector<Vector>& inputs, const Redu
   return results;
 }
 
-TEST(Adasum, AddsWhatIsOrthogonal) {
+TEST(Adasum, AddsOrthogonalVectors) {
   for (const Vector& result : adasum_results({{3, 0}, {0, 4}}, ReduceOp::kAdasum)) {
     EXPECT_EQ(result, (Vector{3, 4}));
   }
 }
 
-TEST(Adasum, AveragesWhatIsParallel) {
+TEST(Adasum, AveragesParallelVectors) {
   for (const Vector& result : adasum_results({{2, 4}, {2, 4}}, ReduceOp::kAdasum)) {
     EXPECT_EQ(result, (Vector{2, 4}));
   }
@@ -89,7 +89,7 @@ std::vector<Vector> rough_inputs(int ranks, std::size_t count) {
   return inputs;
 }
 
-TEST(Adasum, CombinesInPairsAndFoldsWhatIsLeftOver) {
+TEST(Adasum, CombinesInPairsAndFoldsTheRest) {
   const std::vector<Vector> in = rough_inputs(5, 30'001);
   const Vector expected = pairwise(pairwise(pairwise(in[0], in[4]), in[1]), pairwise(in[2], in[3]));
   const std::vector<Vector> results = adasum_results(in, ReduceOp::kAdasum);

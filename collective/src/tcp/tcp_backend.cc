@@ -11,15 +11,15 @@
 namespace muster::collective::tcp {
 namespace {
 
-// Tensors that are smaller than this on average are copied together: that takes less time than the
-// system takes to walk over their addresses.
+// Tensors whose average size is smaller than this are copied together, which takes less time than
+// the system takes to process their addresses.
 constexpr std::uint64_t kTiny = 2 * 1024;
 
-// From here on a broadcast goes down a chain, and a reduction to a root in slices.
+// From this size on a broadcast uses a chain, and a reduction to a root uses slices.
 constexpr std::uint64_t kLarge = 64 * 1024;
 
-// An all_gather of more ranks and bytes goes round a ring: as many connections into one port at
-// once lose packets.
+// An all_gather of more ranks and bytes uses a ring: that many simultaneous connections into one
+// port lose packets.
 constexpr int kManyRanks = 8;
 
 std::uint64_t sum_before(PerRank lengths, int rank) {
@@ -55,7 +55,7 @@ TcpBackend::TcpBackend(World& world, std::vector<int> members, CallComparison* c
 
 void TcpBackend::measure() {
   const Result<Costs> costs = probe(mesh_, scratch_);
-  // A failure is the world's: the calls will say so.
+  // A failure here is a failure of the world, which the next call returns.
   if (costs) costs_ = *costs;
 }
 
@@ -238,7 +238,7 @@ Status TcpBackend::all_to_all(const Call& call, const std::byte* in, PerRank sen
     collective::copy(out + sum_before(received, mesh_.rank()), in + sum_before(sent, mesh_.rank()),
                      sent[rank]);
   }
-  // The header of each pair carries the pair's own length.
+  // The header for each pair has the pair's own length.
   const auto with_count = [&call](PerRank lengths) {
     return [&call, lengths](int peer) {
       Call pair = call;

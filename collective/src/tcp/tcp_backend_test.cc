@@ -21,7 +21,7 @@ using testing::on_all;
 
 constexpr std::uint64_t kChunkOfFloats = kChunkBytes / sizeof(float);
 
-// One rank's calls, numbered.
+// Makes the calls of one rank, with their numbers.
 class Caller {
  public:
   explicit Caller(World& world) : world_(world), backend_(world) {}
@@ -65,7 +65,7 @@ void expect_reduced(DataType type, const Reduction& reduction, int ranks, std::u
     if (std::abs(found - expected) <= tolerance) continue;
     ++wrong;
     ADD_FAILURE() << to_string(type) << " " << to_string(reduction.op) << " of " << ranks
-                  << " ranks: element " << first + i << " is " << found << " and not " << expected;
+                  << " ranks: element " << first + i << " is " << found << ", not " << expected;
   }
 }
 
@@ -160,7 +160,7 @@ TEST_P(OfRanks, PartsOfAnyLengthAreScatteredAndGathered) {
   });
 }
 
-TEST_P(OfRanks, EveryRootGetsTheSumAndGivesItBack) {
+TEST_P(OfRanks, EveryRootGetsTheSumAndBroadcastsIt) {
   on_all(make_worlds({.size = GetParam()}), [](World& world) {
     Caller caller(world);
     for (int root = 0; root < world.size; ++root) {
@@ -181,7 +181,7 @@ TEST_P(OfRanks, EveryRootGetsTheSumAndGivesItBack) {
   });
 }
 
-// What `from` has for `to`: its length and its bytes depend on both.
+// The bytes that `from` sends to `to`: their number and values depend on both ranks.
 std::uint64_t length_between(int from, int to, std::uint64_t unit) {
   return unit * static_cast<std::uint64_t>((from * 5 + to * 3) % 4);
 }
@@ -223,7 +223,7 @@ TEST_P(OfRanks, NoRankLeavesABarrierBeforeAllHaveEntered) {
   });
 }
 
-TEST_P(OfRanks, MessagesGoRoundTheRing) {
+TEST_P(OfRanks, MessagesTravelAroundTheRing) {
   on_all(make_worlds({.size = GetParam()}), [](World& world) {
     if (world.size == 1) return;
     Caller caller(world);
@@ -250,7 +250,7 @@ std::vector<float> rough_input(int rank, std::size_t count) {
   return input;
 }
 
-TEST(Tcp, AllRanksHaveTheSameBitsOnEveryRun) {
+TEST(Tcp, AllRanksHaveTheSameBitsInEveryRun) {
   for (const char* algorithm : {"direct", "ring", "rabenseifner", "doubling", "exchange"}) {
     std::vector<std::vector<float>> results;
     std::mutex mutex;
@@ -306,7 +306,7 @@ TEST(Tcp, SomeRanksOfAWorldReduceAmongThemselves) {
   });
 }
 
-TEST(Tcp, ExplainsItsChoiceAlikeOnEveryRank) {
+TEST(Tcp, GivesTheSameExplanationOnEveryRank) {
   std::vector<std::string> sentences;
   std::mutex mutex;
   on_all(make_worlds({.size = 4}), [&](World& world) {

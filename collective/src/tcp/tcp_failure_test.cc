@@ -14,7 +14,7 @@ using testing::make_worlds;
 using testing::on_all;
 using testing::Worlds;
 
-// The errors of all ranks; those without one have an empty sentence.
+// The errors of all ranks; a rank without an error has an empty message.
 class Outcomes {
  public:
   void add(Status status) {
@@ -49,17 +49,17 @@ Status all_reduce_zeros(TcpBackend& backend, std::uint64_t sequence, std::uint64
   return backend.all_reduce(summed(sequence, count), {&piece, 1});
 }
 
-TEST(TcpFailure, LengthsThatDifferAreNamedOnEveryRank) {
+TEST(TcpFailure, DifferentLengthsAreNamedOnEveryRank) {
   Outcomes outcomes;
   on_all(make_worlds({.size = 4}), [&](World& world) {
     TcpBackend backend(world);
     world.monitor->entered(1);
     Status status = all_reduce_zeros(backend, 1, world.rank == 2 ? 7 : 5);
-    // A rank whose own part was in order hears of it in its next call.
+    // A rank whose own part was correct gets the error in its next call.
     if (status) status = backend.barrier(numbered(CallKind::kBarrier, 2, 0));
     outcomes.add(status);
   });
-  // Several ranks may notice at the same time, each beside its own call.
+  // Several ranks may detect the mismatch at the same time, each with its own call.
   for (const std::string& message : outcomes.messages()) {
     EXPECT_NE(message.find("rank 2 on host host-2 makes call 1 (all_reduce of 7 float32, sum)"),
               std::string::npos)
@@ -68,12 +68,12 @@ TEST(TcpFailure, LengthsThatDifferAreNamedOnEveryRank) {
   EXPECT_EQ(outcomes.codes(), std::set{ErrorCode::kMismatch});
 }
 
-TEST(TcpFailure, RanksThatWaitForEachOtherFindOutThatTheyCallDifferently) {
+TEST(TcpFailure, DifferentCallsOfRanksThatWaitForEachOtherAreDetected) {
   Outcomes outcomes;
   on_all(make_worlds({.size = 2}), [&](World& world) {
     TcpBackend backend(world);
     world.monitor->entered(1);
-    // Each takes the other for the root: both wait, and nobody sends.
+    // Each rank regards the other as the root: both wait, and neither sends.
     std::array<std::byte, 4> data = {};
     outcomes.add(
         backend.broadcast(numbered(CallKind::kBroadcast, 1, 4, 1 - world.rank), data.data()));
@@ -84,7 +84,7 @@ TEST(TcpFailure, RanksThatWaitForEachOtherFindOutThatTheyCallDifferently) {
             "host host-1 makes call 1 (broadcast of 4 bytes from rank 0)");
 }
 
-TEST(TcpFailure, UnlikeLengthsOfAPairAreAMismatch) {
+TEST(TcpFailure, DifferentLengthsWithinAPairAreAMismatch) {
   Outcomes outcomes;
   on_all(make_worlds({.size = 2}), [&](World& world) {
     TcpBackend backend(world);
@@ -102,7 +102,7 @@ TEST(TcpFailure, UnlikeLengthsOfAPairAreAMismatch) {
   EXPECT_EQ(outcomes.codes(), std::set{ErrorCode::kMismatch});
 }
 
-TEST(TcpFailure, ASendAndItsReceiveNameTheSameLength) {
+TEST(TcpFailure, DifferentLengthsOfSendAndReceiveAreAMismatch) {
   Outcomes outcomes;
   on_all(make_worlds({.size = 2}), [&](World& world) {
     TcpBackend backend(world);
@@ -118,12 +118,12 @@ TEST(TcpFailure, ASendAndItsReceiveNameTheSameLength) {
             "host-1 makes call 1 (send of 8 bytes to rank 1)");
 }
 
-// A rank that dies takes its connections with it, all at once.
+// A rank that dies loses all of its connections at once.
 void die(World& world) {
   for (Streams& streams : world.streams) streams.sockets.clear();
 }
 
-TEST(TcpFailure, ALostDataConnectionNamesItsRankOnAllOthers) {
+TEST(TcpFailure, ALostDataConnectionNamesItsRankOnAllOtherRanks) {
   for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{4'000'000}}) {
     Outcomes outcomes;
     on_all(make_worlds({.size = 4}), [&](World& world) {
@@ -157,7 +157,7 @@ TEST(TcpFailure, AFailureOfTheWorldEndsACallThatWaits) {
   EXPECT_EQ(outcomes.messages(), std::set<std::string>{"no more of this"});
 }
 
-TEST(TcpFailure, ARankThatDoesNotComeIsNamedAfterTheTimeout) {
+TEST(TcpFailure, ARankThatDoesNotEnterIsNamedAfterTheTimeout) {
   Outcomes outcomes;
   const Worlds worlds = make_worlds({.size = 3, .timeout = std::chrono::milliseconds(400)});
   on_all(worlds, [&](World& world) {
@@ -166,9 +166,9 @@ TEST(TcpFailure, ARankThatDoesNotComeIsNamedAfterTheTimeout) {
     world.monitor->entered(1);
     outcomes.add(backend.barrier(numbered(CallKind::kBarrier, 1, 0)));
   });
-  // Both may lose patience in the same moment, and say so for themselves.
+  // Both ranks may time out at the same moment, each with an error of its own.
   for (const std::string& message : outcomes.messages()) {
-    EXPECT_TRUE(message.starts_with("rank 1 on host host-1 did not come to call 1")) << message;
+    EXPECT_TRUE(message.starts_with("rank 1 on host host-1 did not enter call 1")) << message;
   }
   EXPECT_EQ(outcomes.codes(), std::set{ErrorCode::kTimeout});
 }

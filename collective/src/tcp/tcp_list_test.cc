@@ -1,4 +1,4 @@
-// Lists of tensors, each of which has to come out as with a call of its own.
+// Lists of tensors have the results of separate calls.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -66,7 +66,7 @@ void reduce_list(const std::string& algorithm, int ranks, std::span<const std::u
   });
 }
 
-TEST(TcpList, TensorsOfUnlikeLengthsAreOneBuffer) {
+TEST(TcpList, TensorsOfUnequalLengthsAreReducedLikeOneBuffer) {
   const std::array<std::uint64_t, 7> counts = {1, 0, 50'003, 7, 200'000, 3, 32'768};
   for (const int ranks : {2, 3, 4}) {
     for (const char* algorithm : {"auto", "direct", "ring", "rabenseifner", "doubling"}) {
@@ -76,12 +76,12 @@ TEST(TcpList, TensorsOfUnlikeLengthsAreOneBuffer) {
   }
 }
 
-TEST(TcpList, ManyTinyTensorsAreCarriedTogether) {
+TEST(TcpList, ManyTinyTensorsAreSentTogether) {
   const std::vector<std::uint64_t> counts(500, 3);
   reduce_list("auto", 3, counts);
 }
 
-TEST(TcpList, NoTensorsAreNothingToDo) {
+TEST(TcpList, AnEmptyListIsANoOperation) {
   reduce_list("auto", 3, {});
 }
 

@@ -25,7 +25,7 @@ T get(const std::byte* place) {
   return value;
 }
 
-// Normal numbers only, cut off: the tests use values that have few digits.
+// Supports normal numbers only, and truncates: the tests use values with few digits.
 inline std::uint16_t half_of(float value) {
   if (value == 0) return 0;
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -109,8 +109,8 @@ inline double load_value(DataType type, const std::byte* place) {
   return 0;
 }
 
-/// A small whole number that differs from rank to rank and from place to place: sums over a few
-/// ranks are exact in every type.
+/// A small whole number that differs between ranks and elements: sums over a few ranks are exact in
+/// every type.
 inline double input_value(int rank, std::uint64_t index) {
   return static_cast<double>((index * 7 + static_cast<std::uint64_t>(rank) * 3) % 5);
 }
@@ -123,7 +123,7 @@ inline std::vector<std::byte> input_of(DataType type, int rank, std::uint64_t co
   return bytes;
 }
 
-/// What the reduction of element `index` over all ranks is.
+/// The expected result of the reduction of element `index` over all ranks.
 inline double expected_value(DataType type, const Reduction& reduction, int ranks,
                              std::uint64_t index) {
   double result = 0;

@@ -5,7 +5,7 @@
 namespace muster::collective {
 namespace {
 
-TEST(Bytes, AreReadAsTheyWereWritten) {
+TEST(Bytes, AreReadAsWritten) {
   const Bytes bytes =
       ByteWriter().number(std::uint16_t{0x0102}).number(std::int32_t{-5}).text("host").take();
 
@@ -18,7 +18,7 @@ TEST(Bytes, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(reader.ok() && reader.at_end());
 }
 
-TEST(Bytes, ThatEndTooEarlyReadAsNothing) {
+TEST(Bytes, ThatEndTooEarlyReadAsZeros) {
   const Bytes whole = ByteWriter().number(std::uint32_t{7}).text("host").take();
   for (std::size_t length = 0; length < whole.size(); ++length) {
     ByteReader reader(ByteView(whole).first(length));

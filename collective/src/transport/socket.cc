@@ -44,7 +44,7 @@ std::optional<HostAndPort> split_endpoint(std::string_view endpoint) {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return std::nullopt;  // an IPv6 address without brackets: which colon is the port's?
+    return std::nullopt;  // an IPv6 address without brackets is ambiguous
   }
   if (host.empty()) return std::nullopt;
   return HostAndPort{std::string(host), std::string(endpoint.substr(colon + 1))};
@@ -120,7 +120,7 @@ Result<std::vector<Address>> resolve(std::string_view endpoint) {
   const std::optional<HostAndPort> parts = split_endpoint(endpoint);
   if (!parts) {
     return Error{ErrorCode::kConfiguration, "'" + std::string(endpoint) + "' is not host:port",
-                 "write 10.0.0.1:4000, name:4000 or [fd00::1]:4000"};
+                 "use for example 10.0.0.1:4000, name:4000 or [fd00::1]:4000"};
   }
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
@@ -167,10 +167,11 @@ void set_option(const Descriptor& socket, int level, int option) {
   ::setsockopt(socket.get(), level, option, &on, sizeof on);
 }
 
-// Up to this round trip two hosts are neighbours: in one rack, or two namespaces of one machine.
+// Up to this round-trip time two hosts are neighbours: in one rack, or two namespaces of one
+// machine.
 constexpr unsigned kNearMicroseconds = 300;
 
-// The handshake of TCP has measured it.
+// Uses the round-trip time that the handshake of TCP has measured.
 bool is_near(const Descriptor& socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
@@ -178,35 +179,37 @@ bool is_near(const Descriptor& socket) {
          info.tcpi_rtt < kNearMicroseconds;
 }
 
-// A congestion control that paces, like bbr, meters a connection between neighbours as if there
-// were a bottleneck on the way, and cubic leaves its slow start as soon as a packet takes a little
-// longer, which here means that a processor was busy. Reno does neither, and every kernel has it.
+// A congestion control that paces, like bbr, limits a connection between neighbours as if there
+// were a bottleneck in between. Cubic leaves its slow start as soon as a packet takes a little
+// longer, which here only means that a processor was busy. Reno does neither, and every kernel has
+// it.
 void do_not_pace(const Descriptor& socket) {
   constexpr std::string_view kReno = "reno";
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
-// Within one host nothing is under way for long: what fits in the cache is enough. The kernel would
-// let the buffers grow to megabytes, and the bytes would go through memory.
+// Within one host bytes are never in transit for long, so a buffer that fits in the cache is
+// sufficient. The kernel would let the buffers grow to megabytes, and the bytes would go through
+// memory.
 void keep_in_cache(const Descriptor& socket) {
   const int bytes = 512 << 10;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-// What a socket has taken and not sent goes out when an acknowledgement comes, and that is
-// processed on the neighbour's processor: there it overtakes, or is overtaken by, what this rank
-// sends meanwhile on its own, and the receiver asks for packets again that are not lost. So a
-// socket takes little more than it can send at once. (Measured between two namespaces, 4 MiB: 0.73
-// ms, without 1.85.)
+// A socket sends its buffered bytes when an acknowledgement arrives, which is processed on the
+// neighbour's processor. There they overtake bytes that this rank sends meanwhile, or are
+// overtaken, and the receiver requests packets again that are not lost. Therefore a socket buffers
+// little more than it can send at once. (Measured between two namespaces, 4 MiB: 0.73 ms, without
+// this limit 1.85 ms.)
 void keep_in_order(const Descriptor& socket) {
   const int bytes = 16 << 10;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-// Between hosts buffers are left to the kernel: it lets them grow with the connection. A size that
-// is set by hand stops that, is capped at net.core.wmem_max, often 200 KB, and makes neighbours
-// drop and send again what a burst has too much.
+// Between hosts the kernel sizes the buffers: it lets them grow with the connection. A fixed size
+// stops that growth, is capped at net.core.wmem_max, often 200 KB, and makes neighbours drop the
+// excess of a burst and send it again.
 void tune(const Descriptor& socket) {
   const Address local = local_address(socket.get());
   if (local.family() == AF_UNIX) return;
@@ -220,7 +223,8 @@ void tune(const Descriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY);
 }
 
-// True once one of `events` (or an error, which the next call on the socket will report) is there.
+// Waits until one of `events`, or an error that the next call on the socket will return. False
+// after the deadline.
 bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
   for (;;) {
     pollfd entry = {socket.get(), events, 0};
@@ -256,7 +260,7 @@ std::string reason_of_end(int reason) {
 Result<Descriptor> listen_on(const Address& address) {
   Result<Descriptor> socket = open_socket(address.family());
   if (!socket) return socket;
-  // A job that is started again at once finds its port in TIME_WAIT from the run before.
+  // A job that is restarted at once finds its port in TIME_WAIT from the previous run.
   if (address.family() != AF_UNIX) set_option(*socket, SOL_SOCKET, SO_REUSEADDR);
   if (::bind(socket->get(), address.get(), address.size()) != 0 ||
       ::listen(socket->get(), SOMAXCONN) != 0) {
@@ -281,8 +285,8 @@ Status finish_to_connect(const Descriptor& socket, const Address& address) {
   socklen_t size = sizeof reason;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
   if (reason != 0) return system_error(what, reason);
-  // Retrying a local port that nobody listens on yet, TCP may pick that very port as our own and
-  // connect the socket to itself (simultaneous open). That is nobody.
+  // When retrying a local port on which no process listens yet, TCP may choose that very port as
+  // this socket's own and connect the socket to itself (simultaneous open). That counts as refused.
   if (local_address(socket.get()) == peer_address(socket.get())) {
     return system_error(what, ECONNREFUSED);
   }
@@ -310,8 +314,8 @@ Result<Descriptor> accept_from(const Descriptor& listener) {
     tune(socket);
     return socket;
   }
-  // accept() also reports what befell a connection that was still in the queue: that one is gone,
-  // the listener is fine.
+  // accept() also returns errors of a connection that was still in the queue: then that connection
+  // is lost, but the listener works.
   const bool ours = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
                     errno == EBADF || errno == EINVAL || errno == ENOTSOCK;
   if (ours) return system_error("cannot accept a connection", errno);
@@ -335,7 +339,7 @@ Status send_descriptor(const Descriptor& socket, int fd) {
     std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
   }
   if (::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return {};
-  return system_error("cannot hand over a descriptor", errno);
+  return system_error("cannot send a descriptor", errno);
 }
 
 Result<Descriptor> receive_descriptor(const Descriptor& socket) {

@@ -14,7 +14,7 @@
 namespace muster::collective {
 namespace {
 
-TEST(Address, IsWrittenAsItIsRead) {
+TEST(Address, IsWrittenAsParsed) {
   for (const char* const text :
        {"127.0.0.1:4000", "127.81.2.1:1", "[::1]:65535", "0.0.0.0:0", "unix:@muster-x"}) {
     const auto addresses = resolve(text);
@@ -23,13 +23,13 @@ TEST(Address, IsWrittenAsItIsRead) {
   }
 }
 
-TEST(Address, OfANameIsOneOfItsHost) {
+TEST(Address, OfANameIsAnAddressOfItsHost) {
   const auto addresses = resolve("localhost:80");
   ASSERT_TRUE(addresses) << addresses.error().to_string();
   EXPECT_EQ(addresses->front().port(), 80);
 }
 
-TEST(Address, RefusesWhatIsNoEndpoint) {
+TEST(Address, RejectsInvalidEndpoints) {
   for (const char* const text :
        {"", "host", ":80", "host:", "host:port", "host:70000", "host:-1", "::1:80", "[]:80"}) {
     const auto addresses = resolve(text);
@@ -38,14 +38,14 @@ TEST(Address, RefusesWhatIsNoEndpoint) {
   }
 }
 
-TEST(Address, KnowsTheOnesThatNobodyCanReach) {
+TEST(Address, DetectsWildcards) {
   EXPECT_TRUE(resolve("0.0.0.0:80")->front().is_wildcard());
   EXPECT_TRUE(resolve("[::]:80")->front().is_wildcard());
   EXPECT_FALSE(resolve("127.0.0.1:80")->front().is_wildcard());
   EXPECT_FALSE(resolve("[::1]:80")->front().is_wildcard());
 }
 
-TEST(Address, KnowsTheOnesOfItsOwnHost) {
+TEST(Address, DetectsLoopbackAddresses) {
   EXPECT_TRUE(resolve("127.0.0.1:80")->front().is_loopback());
   EXPECT_TRUE(resolve("127.81.2.1:80")->front().is_loopback());
   EXPECT_TRUE(resolve("[::1]:80")->front().is_loopback());
@@ -86,14 +86,14 @@ TEST(Socket, CarriesBytesOverEveryKindOfAddress) {
   }
 }
 
-TEST(Socket, SaysWhereNobodyListens) {
+TEST(Socket, NamesTheAddressThatRefusesAConnection) {
   const std::string name = "unix:@muster-nobody-" + std::to_string(::getpid());
   const Result<Descriptor> socket = connect_to(resolve(name)->front(), soon());
   ASSERT_FALSE(socket);
   EXPECT_EQ(socket.error().message, "cannot connect to " + name + ": Connection refused");
 }
 
-TEST(Socket, HandsDescriptorsOver) {
+TEST(Socket, SendsDescriptors) {
   const Result<Descriptor> listener =
       listen_on(unix_address("muster-pass-test-" + std::to_string(::getpid())));
   ASSERT_TRUE(listener);
@@ -119,7 +119,7 @@ TEST(Socket, HandsDescriptorsOver) {
   EXPECT_FALSE(*none);
 }
 
-TEST(Socket, SaysWhenNoDescriptorCanComeAnyMore) {
+TEST(Socket, ReportsTheEndOfAConnectionInsteadOfADescriptor) {
   std::array<int, 2> fds = {};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data()), 0);
   const Descriptor ours(fds[0]);

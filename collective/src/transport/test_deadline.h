@@ -1,4 +1,4 @@
-// The deadline that tests give to calls which return at once when all is well.
+// The deadline of calls in tests, which return at once unless the test fails.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace muster::collective::testing {
 
-/// Far longer than any test waits, shorter than the test runner's own limit.
+/// Far longer than any test waits, and shorter than the test runner's own limit.
 inline Deadline soon() {
   return Clock::now() + std::chrono::seconds(20);
 }

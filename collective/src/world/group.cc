@@ -32,14 +32,14 @@ Status check_list(const World& parent, std::span<const int> ranks) {
     }
   }
   if (fault.empty() && !seen.contains(parent.rank)) {
-    fault = "does not name rank " + std::to_string(parent.rank) + ", which asks for it";
+    fault = "does not name rank " + std::to_string(parent.rank) + ", which calls it";
   }
   if (fault.empty()) return {};
   return Error{ErrorCode::kBadArgument, "the group of ranks " + ranks_text(ranks) + " " + fault,
-               "the members of a group call with the same list, and nobody else does"};
+               "only the members of a group call it, with the same list"};
 }
 
-// Opens the rendezvous and invites the others.
+// Opens the rendezvous and invites the other members.
 Result<Descriptor> host_group(World& parent, std::span<const int> ranks,
                               const GroupInvitations::Identity& group, Options& options) {
   Result<Descriptor> listener = listen_on(parent.groups->reachable().with_port(0));
@@ -54,7 +54,7 @@ Result<Descriptor> host_group(World& parent, std::span<const int> ranks,
 Error named(Error error, const World& parent, std::span<const int> ranks,
             std::chrono::milliseconds timeout) {
   if (error.code == ErrorCode::kTimeout) {
-    error.message = parent.name_of(ranks.front()) + " did not come to the group of ranks " +
+    error.message = parent.name_of(ranks.front()) + " did not join the group of ranks " +
                     ranks_text(ranks) + " within " + in_seconds(timeout);
     error.rank = ranks.front();
     error.host = parent.hosts[static_cast<std::size_t>(ranks.front())];
@@ -62,8 +62,8 @@ Error named(Error error, const World& parent, std::span<const int> ranks,
   return error;
 }
 
-// How long the word of why may be on its way to this rank, where another of the group has heard it
-// and gone.
+// How much later than a connection's end its reason may arrive, if another member of the group has
+// received the reason earlier and has left.
 constexpr int kWordMilliseconds = 1000;
 
 bool fails_with_its_world(const Error& error, const Monitor& world) {
@@ -102,7 +102,7 @@ Result<std::unique_ptr<World>> join_group(World& parent, std::span<const int> ra
   }
   Result<std::unique_ptr<World>> world =
       join(options, memory_bytes, parent.monitor->failure_descriptor());
-  // Where the group could not form because the world around it fell apart, that is the reason.
+  // If the group could not form because its parent world failed, that failure is the reason.
   if (!world && fails_with_its_world(world.error(), *parent.monitor)) {
     return parent.monitor->failure();
   }
@@ -161,7 +161,7 @@ Result<std::string> GroupInvitations::invitation(const Identity& group, Monitor&
   monitor.unsubscribe(subscription);
   if (!endpoint.empty()) return endpoint;
   if (monitor.failed()) return monitor.failure();
-  return Error{ErrorCode::kTimeout, "the first rank of the group did not come"};
+  return Error{ErrorCode::kTimeout, "the first rank of the group did not join"};
 }
 
 }  // namespace muster::collective

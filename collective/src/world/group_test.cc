@@ -32,7 +32,7 @@ TEST(Group, NumbersItsRanksInTheOrderOfTheList) {
   }
 }
 
-TEST(Group, OfOneNeedsNobody) {
+TEST(Group, OfOneRankNeedsNoOtherRank) {
   spawn_worlds(2, Placement::one_host(), [](World& world) {
     const std::array list = {world.rank};
     const auto group = join_group(world, list, ample_memory);
@@ -41,7 +41,7 @@ TEST(Group, OfOneNeedsNobody) {
   });
 }
 
-TEST(Group, OfAGroupIsAGroup) {
+TEST(Group, CanBeMadeFromAGroup) {
   spawn_worlds(4, Placement::one_host(), [](World& world) {
     constexpr std::array kThree = {1, 2, 3};
     constexpr std::array kTwo = {2, 0};
@@ -55,7 +55,7 @@ TEST(Group, OfAGroupIsAGroup) {
   });
 }
 
-TEST(Group, OfABadListIsRefused) {
+TEST(Group, WithAnInvalidListIsRejected) {
   spawn_worlds(2, Placement::one_host(), [](World& world) {
     const std::array twice = {world.rank, world.rank};
     const std::array outside = {world.rank, 2};
@@ -63,7 +63,7 @@ TEST(Group, OfABadListIsRefused) {
     for (const auto& [list, message] :
          {std::pair<std::span<const int>, std::string>{twice, " twice"},
           {outside, " names rank 2, which is not in a world of 2"},
-          {others, " does not name rank " + std::to_string(world.rank) + ", which asks for it"}}) {
+          {others, " does not name rank " + std::to_string(world.rank) + ", which calls it"}}) {
       const auto group = join_group(world, list, ample_memory);
       ASSERT_FALSE(group);
       EXPECT_EQ(group.error().code, ErrorCode::kBadArgument);
@@ -76,7 +76,7 @@ TEST(Group, EndsAtOnceWhenTheWorldFails) {
   spawn_worlds(3, Placement::one_host(), [](World& world) {
     constexpr std::array kAll = {0, 1, 2};
     const Error failure{ErrorCode::kSystem, "the disk is on fire"};
-    // Whoever comes last never comes.
+    // The last rank never joins.
     if (world.rank == 2) {
       world.monitor->fail(failure);
       return;
@@ -87,7 +87,7 @@ TEST(Group, EndsAtOnceWhenTheWorldFails) {
   });
 }
 
-TEST(Group, NamesTheFirstRankWhenItDoesNotCome) {
+TEST(Group, NamesTheFirstRankIfItDoesNotJoin) {
   spawn_worlds(
       2, Placement::one_host(),
       [](World& world) {
@@ -96,7 +96,7 @@ TEST(Group, NamesTheFirstRankWhenItDoesNotCome) {
         const auto group = join_group(world, kAll, ample_memory);
         ASSERT_FALSE(group);
         EXPECT_EQ(group.error().message,
-                  "rank 0 on host host-0 did not come to the group of ranks 0, 1 within 0.5 s");
+                  "rank 0 on host host-0 did not join the group of ranks 0, 1 within 0.5 s");
       },
       std::chrono::milliseconds(500));
 }

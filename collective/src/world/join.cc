@@ -21,13 +21,13 @@
 namespace muster::collective {
 namespace {
 
-// The pause before another attempt at a unix listener whose queue is full: it reports that at once,
-// and never reports that the queue has room again.
+// The pause before another attempt at a unix listener whose queue is full: the listener reports
+// that at once, and never reports that the queue has room again.
 constexpr std::chrono::milliseconds kPause{5};
 
 // Opens a connection from every rank to every other. A rank connects to the ranks before it in the
-// roster and accepts connections from the ranks behind it. It does both at the same time, so that
-// two ranks can never wait for each other. Ranks of one host use a unix socket, or TCP where that
+// roster and accepts connections from the ranks after it. It does both at the same time, so that
+// two ranks can never wait for each other. Ranks of one host use a unix socket, or TCP if that
 // fails.
 //
 // Thread-safety: one thread.
@@ -113,8 +113,7 @@ Result<std::vector<std::vector<Descriptor>>> MeshConnector::connect(
   return lines;
 }
 
-// Keeps the connection if it is still expected; drops any other connection whose peer holds the
-// key.
+// Keeps the connection if it is still expected, and closes it otherwise.
 void MeshConnector::place(std::vector<std::vector<Descriptor>>& lines, AcceptedPeer peer) {
   const RankIdentity& who = peer.introduction;
   if (who.rank <= joining_.self.rank || who.rank >= joining_.self.size) return;
@@ -126,7 +125,7 @@ void MeshConnector::place(std::vector<std::vector<Descriptor>>& lines, AcceptedP
   --awaited_[static_cast<std::size_t>(who.rank)];
 }
 
-// Waits for whatever comes first, and deals with all that has come.
+// Waits for the next events, and processes all that have occurred.
 Status MeshConnector::step(Purpose purpose, std::vector<std::vector<Descriptor>>& lines) {
   Deadline wake = joining_.deadline;
   std::vector<pollfd> entries;
@@ -175,7 +174,7 @@ Result<MeshConnector::Attempt> MeshConnector::attempt_at(int rank, int index,
                                                          Purpose purpose) const {
   Attempt attempt{rank, index};
   const Member& other = member(rank);
-  // Data that goes over connections at all is meant to go over TCP, on one host too.
+  // If a host needs data connections at all, they use TCP, within one host too.
   if (purpose == Purpose::kControl && other.host_id == joining_.self.host_id &&
       !other.local_endpoint.empty()) {
     Result<std::vector<Address>> local = resolve(other.local_endpoint);
@@ -187,7 +186,7 @@ Result<MeshConnector::Attempt> MeshConnector::attempt_at(int rank, int index,
   return attempt;
 }
 
-// Advances an attempt by one step. An attempt without addresses is over.
+// Advances an attempt by one step. An attempt without addresses has ended.
 Status MeshConnector::attend_attempt(Attempt& attempt, Purpose purpose,
                                      std::vector<std::vector<Descriptor>>& lines) {
   if (attempt.stage == Attempt::Stage::kPausing) return dial(attempt);
@@ -232,7 +231,7 @@ Status MeshConnector::dial(Attempt& attempt) {
         attempt, system_error("cannot connect to " + attempt.addresses.front().to_string(),
                               connecting->reason));
   }
-  // One that is connected already is writable at once.
+  // A socket that is already connected is writable at once.
   attempt.socket = std::move(connecting->socket);
   attempt.stage = Attempt::Stage::kConnecting;
   return {};
@@ -259,7 +258,7 @@ Status MeshConnector::try_next_address(Attempt& attempt, Error obstacle) {
   return {};
 }
 
-// Puts the other rank's name on an error that befell a connection to it.
+// Adds the names of both ranks to an error of a connection.
 Error MeshConnector::connection_error(const Error& error, int rank) const {
   Error named = error;
   named.message = "rank " + std::to_string(rank) + " on host " + member(rank).host + " and " +
@@ -280,11 +279,11 @@ Status check_rank_and_rendezvous(const Options& options) {
   const bool placed =
       options.rank && options.size && *options.rank >= 0 && *options.rank < *options.size;
   if (!placed) {
-    return Error{ErrorCode::kConfiguration, "the options name no rank within a world",
+    return Error{ErrorCode::kConfiguration, "the options have no valid rank and size",
                  "set rank and size, or let bootstrap_from_environment() do so"};
   }
   if (*options.size > 1 && options.rendezvous.empty() && options.rendezvous_file.empty()) {
-    return Error{ErrorCode::kConfiguration, "the options do not say where the world meets",
+    return Error{ErrorCode::kConfiguration, "the options have no rendezvous",
                  "set rendezvous and key, or rendezvous_file"};
   }
   return {};
@@ -309,7 +308,7 @@ std::unique_ptr<World> world_of_one(Options options) {
   return world;
 }
 
-// What the roster settles: the names, the hosts, and the terms.
+// Sets everything that follows from the roster: the names, the hosts, and the terms.
 void take_over(const Roster& roster, World& world) {
   std::vector<std::string> host_ids;
   for (const Member& member : roster.members) {
@@ -326,15 +325,15 @@ void take_over(const Roster& roster, World& world) {
   }
 }
 
-// Whether all can do without connections for data. Only then does "shm" hold what it promises.
+// The transport "shm" requires that no rank needs data connections.
 Status check_promise(const World& world, const std::vector<std::string>& obstacles) {
   if (world.options.transport != "shm") return {};
-  const char* const advice = "set MUSTER_COLLECTIVE_TRANSPORT=auto to use TCP where it is needed";
+  const char* const advice = "set MUSTER_COLLECTIVE_TRANSPORT=auto to use TCP between hosts";
   if (world.topology.hosts() > 1) {
     const int elsewhere = world.topology.ranks_on[1].front();
     return Error{ErrorCode::kConfiguration,
-                 "the transport shm needs all ranks on one host, but " + world.name_of(0) +
-                     " and " + world.name_of(elsewhere) + " are on two",
+                 "the transport shm requires all ranks on one host, but " + world.name_of(0) +
+                     " and " + world.name_of(elsewhere) + " are on two hosts",
                  advice};
   }
   for (std::size_t rank = 0; rank < obstacles.size(); ++rank) {
@@ -346,8 +345,8 @@ Status check_promise(const World& world, const std::vector<std::string>& obstacl
   return {};
 }
 
-// Shares the memory of each host, and lets all know where that worked. All of a host use it or
-// none.
+// Shares the memory of each host, and exchanges where that succeeded. Either all ranks of a host
+// use it, or none of them does.
 Status settle_memory(const JoinContext& joining, Star& star, const std::vector<Descriptor>& control,
                      const MemoryBytes& memory_bytes, World& world) {
   Topology& topology = world.topology;
@@ -414,7 +413,7 @@ std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> 
   return std::make_unique<Monitor>(std::move(options), std::move(links));
 }
 
-// All steps after the meeting. What goes wrong here is told to all.
+// All steps after the rendezvous. A failure here is sent to all ranks.
 Status settle(const JoinContext& joining, RendezvousResult& gathered,
               const MemoryBytes& memory_bytes, World& world) {
   take_over(gathered.roster, world);
@@ -429,8 +428,8 @@ Status settle(const JoinContext& joining, RendezvousResult& gathered,
   Status settled = settle_memory(joining, gathered.star, control, memory_bytes, world);
   if (!settled) return settled;
   if (Status opened = open_streams(mesh, world); !opened) return opened;
-  // Nobody begins before all have everything: from here on it is the monitor that speaks of
-  // failure.
+  // No rank continues before all ranks have finished these steps: from here on the monitor reports
+  // failures.
   Result<std::vector<Bytes>> ready = gathered.star.exchange({}, joining.deadline);
   if (!ready) return ready.error();
   gathered.door.close();

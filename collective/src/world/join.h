@@ -1,8 +1,8 @@
-// Joins a world: the ranks meet (bootstrap/meet.h), connect each to each, share the memory of each
+// Joins a world: the ranks meet (bootstrap/meet.h), connect to each other, share the memory of each
 // host (share.h), and open data connections where they are needed. No port stays open afterwards.
 //
 // Some settings must be equal on all ranks: the transport, algorithm and number of streams are
-// those of rank 0, and the arena of a host is the smallest that one of its ranks asks for.
+// those of rank 0, and the arena of a host is the smallest that one of its ranks requests.
 #pragma once
 
 #include <memory>

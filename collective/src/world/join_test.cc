@@ -1,4 +1,4 @@
-// How worlds gather, and how they fail to.
+// How worlds join, and how joining fails.
 
 #include "world/join.h"
 
@@ -26,7 +26,7 @@ using testing::soon;
 using testing::spawn_worlds;
 using testing::world_of;
 
-// Joins one rank for each of `world` and returns what each got: an empty text, or its error.
+// Joins one rank for each element of `world`. Returns the error of each rank, or an empty text.
 std::vector<std::string> outcomes(const std::vector<Options>& world) {
   std::vector<std::string> errors(world.size());
   on_threads(static_cast<int>(world.size()), [&](int i) {
@@ -37,7 +37,7 @@ std::vector<std::string> outcomes(const std::vector<Options>& world) {
   return errors;
 }
 
-TEST(Join, GathersWhoeverComesFirst) {
+TEST(Join, WorksInAnyOrderOfArrival) {
   std::vector<Options> world = world_of(3);
   std::atomic<int> met = 0;
   const auto come = [&](std::size_t rank) {
@@ -46,7 +46,8 @@ TEST(Join, GathersWhoeverComesFirst) {
     ++met;
   };
   {
-    // Without its listener rank 0 opens the port itself, while the others are trying already.
+    // Without its listener rank 0 opens the port itself, while the other ranks already try to
+    // connect.
     Descriptor(world[0].listener).close();
     world[0].listener = -1;
     std::jthread two([&] { come(2); });
@@ -69,12 +70,12 @@ TEST(Join, LeavesNoPortOpen) {
   join_all(world, [&](World&) { EXPECT_FALSE(connect_to(rendezvous, soon())); });
 }
 
-TEST(Join, MeetsByAPrivateFileThatIsGoneAfterwards) {
+TEST(Join, MeetsByAPrivateFileThatIsRemovedAfterwards) {
   std::string pattern = (std::filesystem::temp_directory_path() / "join-test-XXXXXX").string();
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const std::string& root = pattern;
   on_threads(3, [&](int rank) {
-    // Twice: the second world must not stumble over what the first leaves behind.
+    // Twice: remains of the first world must not disturb the second.
     for (int world = 0; world < 2; ++world) {
       const auto joined =
           join({.rank = rank, .size = 3, .rendezvous_file = root + "/private/world"}, ample_memory);
@@ -85,7 +86,7 @@ TEST(Join, MeetsByAPrivateFileThatIsGoneAfterwards) {
   std::filesystem::remove_all(root);
 }
 
-TEST(Join, GoesOnWhenStrangersComeToTheRendezvous) {
+TEST(Join, IgnoresStrangersAtTheRendezvous) {
   const std::vector<Options> world = world_of(2);
   const Address rendezvous = resolve(world[0].rendezvous)->front();
   const Result<Descriptor> silent = connect_to(rendezvous, soon());
@@ -95,51 +96,52 @@ TEST(Join, GoesOnWhenStrangersComeToTheRendezvous) {
   EXPECT_EQ(outcomes(world), (std::vector<std::string>{"", ""}));
 }
 
-TEST(Join, NamesBothSidesOfADifferenceInSize) {
+TEST(Join, NamesBothRanksIfTheirWorldSizesDiffer) {
   std::vector<Options> world = world_of(2);
   world[1].size = 3;
   const std::string expected =
-      "rank 1 on host host-1 belongs to a world of 3 ranks, but rank 0 on host host-0 to one of 2";
+      "rank 1 on host host-1 belongs to a world of 3 ranks, but rank 0 on host host-0 to a world "
+      "of 2";
   EXPECT_EQ(outcomes(world), (std::vector<std::string>{expected, expected}));
 }
 
-TEST(Join, TellsEveryoneAboutARankThatCameTwice) {
+TEST(Join, ReportsADuplicateRankOnAllRanks) {
   std::vector<Options> world = world_of(3);
   world[2].rank = 1;
   for (const std::string& error : outcomes(world)) {
-    EXPECT_TRUE(error.starts_with("rank 1 came twice: from host host-")) << error;
+    EXPECT_TRUE(error.starts_with("rank 1 joined twice: from host host-")) << error;
     EXPECT_NE(error.find("host-1 (127.0.0.1:"), std::string::npos) << error;
     EXPECT_NE(error.find("host-2 (127.0.0.1:"), std::string::npos) << error;
   }
 }
 
-TEST(Join, NamesBothSidesOfADifferenceInKeys) {
+TEST(Join, NamesBothRanksIfTheirKeysDiffer) {
   std::vector<Options> world = world_of(2, milliseconds(1000));
   world[1].key = "ffffffffffffffffffffffffffffffff";
 
   const std::vector<std::string> errors = outcomes(world);
 
   EXPECT_EQ(errors[1], "rank 1 on host host-1 cannot join rank 0 at " + world[0].rendezvous +
-                           ": the two hold different keys");
+                           ": the two ranks hold different keys");
   EXPECT_TRUE(
-      errors[0].starts_with("rank 1 of 2 did not come to rank 0 on host host-0 within "
+      errors[0].starts_with("rank 1 of 2 did not reach rank 0 on host host-0 within "
                             "1 s; 1 other connection was dropped, from 127.0.0.1:"))
       << errors[0];
 }
 
-TEST(Join, NamesTheRanksThatDidNotCome) {
+TEST(Join, NamesTheMissingRanks) {
   std::vector<Options> world = world_of(4, milliseconds(1000));
   world.resize(2);
-  const std::string expected = "ranks 2, 3 of 4 did not come to rank 0 on host host-0 within 1 s";
+  const std::string expected = "ranks 2, 3 of 4 did not reach rank 0 on host host-0 within 1 s";
 
   const std::vector<std::string> errors = outcomes(world);
 
   EXPECT_EQ(errors[0], expected);
-  // Its own patience may end a moment before rank 0 tells it.
+  // Its own timeout may pass a moment before rank 0's message arrives.
   EXPECT_TRUE(errors[1] == expected || errors[1].starts_with("rank 0 still waited")) << errors[1];
 }
 
-TEST(Join, SaysWhereItLookedForRank0) {
+TEST(Join, NamesTheAddressWhereItLookedForRank0) {
   std::vector<Options> world = world_of(2, milliseconds(100));
   Descriptor(world[0].listener).close();
   const auto joined = join(world[1], ample_memory);
@@ -149,14 +151,14 @@ TEST(Join, SaysWhereItLookedForRank0) {
                 world[1].rendezvous + ": Connection refused");
 }
 
-TEST(Join, ListensOnNoWildcard) {
+TEST(Join, RejectsAWildcardAddress) {
   Options options = world_of(2)[0];
   Descriptor(options.listener).close();
   options.listener = -1;
   options.rendezvous = "0.0.0.0:4000";
   const auto joined = join(options, ample_memory);
   ASSERT_FALSE(joined);
-  EXPECT_EQ(joined.error().message, "nobody can reach the rendezvous '0.0.0.0:4000'");
+  EXPECT_EQ(joined.error().message, "other ranks cannot reach the rendezvous '0.0.0.0:4000'");
 }
 
 TEST(Join, OnOneHostMapsOneMemoryAndOpensNoStreams) {
@@ -170,7 +172,7 @@ TEST(Join, OnOneHostMapsOneMemoryAndOpensNoStreams) {
   }
 }
 
-// Writes through every stream who it is, and reads who is at the other end.
+// Writes this rank's number to every stream, and reads the number of the rank at the other end.
 void expect_streams(const World& world, int other, std::size_t count) {
   const Streams& streams = world.streams[static_cast<std::size_t>(other)];
   ASSERT_EQ(streams.sockets.size(), count);
@@ -199,7 +201,7 @@ TEST(Join, BetweenHostsOpensStreamsInOneOrder) {
   }
 }
 
-TEST(Join, OverHostsOfSeveralRanksHasBoth) {
+TEST(Join, OverHostsOfSeveralRanksHasMemoryAndStreams) {
   spawn_worlds(4, {.ranks_per_host = 2}, [&](World& world) {
     EXPECT_TRUE(world.topology.is_hierarchical());
     EXPECT_TRUE(world.memory);
@@ -240,12 +242,12 @@ TEST(Join, JoinsALargeWorldOfManyHosts) {
   EXPECT_EQ(joined, 24);
 }
 
-TEST(Join, CannotPromiseSharedMemoryBetweenHosts) {
+TEST(Join, RejectsTheTransportShmBetweenHosts) {
   std::vector<Options> options = world_of(3, testing::kPatience, {.ranks_per_host = 2});
   options[0].transport = "shm";
   const std::string expected =
-      "the transport shm needs all ranks on one host, but rank 0 on host host-0 and rank 2 on host "
-      "host-2 are on two";
+      "the transport shm requires all ranks on one host, but rank 0 on host host-0 and rank 2 on "
+      "host host-2 are on two hosts";
   EXPECT_EQ(outcomes(options), (std::vector<std::string>{expected, expected, expected}));
 }
 

@@ -1,4 +1,4 @@
-// Worlds come and go, and leave nothing behind: no descriptor, no thread, no mapping.
+// Worlds leave nothing behind when they end: no descriptor, no thread, no mapping.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/leaks.h>
 #include <muster/collective/testing/worlds.h>
@@ -35,7 +35,7 @@ void join_a_world_and_a_group() {
 }
 
 TEST(Leak, AHundredWorldsLeaveNothingBehind) {
-  // The first may load what stays: random numbers, the name service.
+  // The first world may load modules that stay: random numbers, the name service.
   join_a_world_and_a_group();
   const auto descriptors = entries_in("/proc/self/fd");
   const auto threads = entries_in("/proc/self/task");
@@ -46,10 +46,11 @@ TEST(Leak, AHundredWorldsLeaveNothingBehind) {
   EXPECT_EQ(mappings_of_shared_memory(), 0);
 }
 
-TEST(Leak, AWorldThatDoesNotComeTogetherLeavesNothingBehind) {
+TEST(Leak, AWorldThatFailsToJoinLeavesNothingBehind) {
   const auto descriptors = entries_in("/proc/self/fd");
   for (int i = 0; i < 10; ++i) {
-    // Who comes after rank 0 has given up finds nobody, and waits for as long as that.
+    // A rank that arrives after rank 0 has given up finds no listener, and waits for the whole
+    // timeout.
     std::vector<Options> world = testing::world_of(3, std::chrono::milliseconds(1000));
     world[1].size = 4;
     testing::on_threads(3, [&](int rank) {

@@ -15,7 +15,7 @@ bool is_unix(const Descriptor& socket) {
   return local_address(socket.get()).family() == AF_UNIX;
 }
 
-// Growing a file past the limit is not only an error, but a signal that ends the process.
+// Growing a file beyond the limit is not only an error, but sends a signal that ends the process.
 Result<Descriptor> create(std::uint64_t bytes) {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -32,13 +32,14 @@ Result<Sharing> mapped(Descriptor file) {
   return Sharing{*std::move(memory), {}};
 }
 
-// The lowest rank's part. Who cannot be given the memory knows that by itself.
+// The part of the lowest rank of the host. A rank that cannot receive the memory detects that by
+// itself.
 Result<Sharing> give_memory(const std::vector<int>& local, const std::vector<Descriptor>& control,
                             std::uint64_t bytes) {
   Result<Descriptor> file = create(bytes);
   for (std::size_t i = 1; i < local.size(); ++i) {
     const Descriptor& socket = control[static_cast<std::size_t>(local[i])];
-    // One that has ended is noticed by those who wait for it.
+    // Ranks that wait for an ended rank detect its end.
     if (is_unix(socket)) static_cast<void>(send_descriptor(socket, file ? file->get() : -1));
   }
   if (!file) return Sharing{{}, file.error().message};
@@ -48,7 +49,7 @@ Result<Sharing> give_memory(const std::vector<int>& local, const std::vector<Des
 Result<Sharing> receive_memory(const JoinContext& joining, Star& star, int leader,
                                const Descriptor& socket) {
   const std::string from = "rank " + std::to_string(leader);
-  if (!is_unix(socket)) return Sharing{{}, "it is not joined to " + from + " by a unix socket"};
+  if (!is_unix(socket)) return Sharing{{}, "it has no unix socket to " + from};
   for (;;) {
     std::vector<pollfd> entries = {{socket.get(), POLLIN, 0}};
     star.prepare(entries);
@@ -63,7 +64,7 @@ Result<Sharing> receive_memory(const JoinContext& joining, Star& star, int leade
     if (Status done = star.attend(std::span(entries).subspan(1)); !done) return done.error();
     if (entries[0].revents == 0) continue;
     Result<Descriptor> file = receive_descriptor(socket);
-    if (!file) return Sharing{{}, from + " handed nothing over: " + file.error().message};
+    if (!file) return Sharing{{}, from + " sent no memory: " + file.error().message};
     if (!*file) return Sharing{{}, from + " has no memory to share"};
     return mapped(*std::move(file));
   }

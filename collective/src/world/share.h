@@ -20,11 +20,11 @@ using MemoryBytes = std::function<std::uint64_t(int ranks, std::uint64_t arena_b
 /// The outcome. `why` is empty if `memory` is valid, or if this rank is alone on its host.
 struct Sharing {
   SharedMemory memory;
-  std::string why;  // why the memory could not be shared
+  std::string why;  // the reason why the memory could not be shared
 };
 
-/// Maps the memory of this rank's host. The outcome is that of this rank alone: the caller compares
-/// it with the other ranks of the host. `control` is by rank.
+/// Maps the memory of this rank's host. The outcome applies to this rank alone: the caller compares
+/// it with the outcomes of the other ranks of the host. `control` is by rank.
 ///
 /// Errors: the failure of another rank, kTimeout.
 Result<Sharing> share_memory(const JoinContext& joining, Star& star, const Topology& topology,

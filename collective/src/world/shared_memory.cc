@@ -49,7 +49,8 @@ Result<SharedMemory> SharedMemory::map(Descriptor file) {
   void* const base =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
   if (base == MAP_FAILED) return system_error("cannot map shared memory", errno);
-  // Fewer misses of the address cache on large tensors; a system without it says no, and is right.
+  // Huge pages mean fewer TLB misses on large tensors. On systems without them the call fails
+  // without harm.
   ::madvise(base, bytes, MADV_HUGEPAGE);
   SharedMemory memory;
   memory.file_ = std::move(file);
@@ -62,8 +63,7 @@ Status SharedMemory::reserve(std::uint64_t offset, std::uint64_t bytes) const {
   if (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) {
     return {};
   }
-  return system_error("cannot set aside " + std::to_string(bytes) + " bytes of shared memory",
-                      errno);
+  return system_error("cannot reserve " + std::to_string(bytes) + " bytes of shared memory", errno);
 }
 
 std::string find_host_id() {
@@ -73,7 +73,7 @@ std::string find_host_id() {
   struct stat network = {};
   Digest digest = {};
   if (boot.empty() || ::stat("/proc/self/ns/net", &network) != 0) {
-    // Unknown is nobody's neighbour.
+    // An unknown host shares memory with no rank, so its id is random.
     static_cast<void>(fill_random(digest));
     return to_hex(digest);
   }
@@ -87,8 +87,8 @@ std::uint64_t default_arena_bytes(int size) {
   const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
   const auto page = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
   std::uint64_t bytes = std::min(kMost, pages * page / 2);
-  // All arenas are mapped by each rank, and so stand against its limit (`ulimit -v`), which is
-  // needed for other things too; and they are one file (`ulimit -f`).
+  // Each rank maps the arenas of all ranks, which count against its limit of address space (`ulimit
+  // -v`), of which other allocations need a part; and all arenas are one file (`ulimit -f`).
   for (const auto resource : {RLIMIT_AS, RLIMIT_FSIZE}) {
     rlimit limit = {};
     if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {

@@ -19,7 +19,7 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  /// Creates a file of `bytes` zeros, which occupies memory only where it is touched.
+  /// Creates a file of `bytes` zeros. It occupies memory only once it is written.
   ///
   /// Errors: kSystem.
   static Result<Descriptor> create(std::uint64_t bytes);
@@ -31,7 +31,7 @@ class SharedMemory {
   std::byte* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Allocates memory for the range, so that touching it later cannot fail.
+  /// Allocates memory for the range, so that a later write cannot fail.
   ///
   /// Errors: kSystem, if there is not enough memory.
   Status reserve(std::uint64_t offset, std::uint64_t bytes) const;

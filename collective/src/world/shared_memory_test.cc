@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
 
-TEST(SharedMemory, IsZeroAndTheSameWhereverItIsMapped) {
+TEST(SharedMemory, IsZeroAtFirstAndEqualInAllMappings) {
   Result<Descriptor> file = SharedMemory::create(kBytes);
   ASSERT_TRUE(file);
   Descriptor copy(::dup(file->get()));
@@ -25,13 +25,13 @@ TEST(SharedMemory, IsZeroAndTheSameWhereverItIsMapped) {
   EXPECT_EQ(other->base()[kBytes - 1], std::byte{7});
 }
 
-TEST(SharedMemory, LargerThanTheSystemsCostsNothingUntilItIsTouched) {
+TEST(SharedMemory, LargerThanTheSystemsMemoryCostsNothingUntilItIsWritten) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 42;
   Result<Descriptor> file = SharedMemory::create(kHuge);
   ASSERT_TRUE(file) << file.error().to_string();
   const Result<SharedMemory> memory = SharedMemory::map(*std::move(file));
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  if (!memory) GTEST_SKIP() << "the sanitizer leaves no room for it";
+  if (!memory) GTEST_SKIP() << "the sanitizer leaves too little address space";
 #endif
   ASSERT_TRUE(memory) << memory.error().to_string();
   EXPECT_EQ(memory->bytes(), kHuge);
@@ -42,7 +42,7 @@ TEST(SharedMemory, MovesWithItsOwner) {
   Result<SharedMemory> made = SharedMemory::map(*SharedMemory::create(kBytes));
   SharedMemory memory = *std::move(made);
   EXPECT_TRUE(memory);
-  EXPECT_FALSE(*made);  // NOLINT(bugprone-use-after-move): what a move leaves is the point
+  EXPECT_FALSE(*made);  // NOLINT(bugprone-use-after-move): the test is about the moved-from value
   SharedMemory other;
   other = std::move(memory);
   EXPECT_EQ(other.bytes(), kBytes);

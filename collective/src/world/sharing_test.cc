@@ -1,4 +1,4 @@
-// What happens where the ranks of a host cannot share memory, and what they share where they can.
+// The ranks of a host share memory if they can, and otherwise use streams or fail.
 #include <gtest/gtest.h>
 #include <muster/collective/testing/worlds.h>
 #include <sys/resource.h>
@@ -16,12 +16,12 @@ namespace {
 using testing::ample_memory;
 using testing::Placement;
 
-// More than any address space holds: every rank of the world asks for it, and none gets it.
+// More than any address space: every rank of the world requests it, and all requests fail.
 std::uint64_t impossible_memory(int, std::uint64_t) {
   return std::uint64_t{1} << 60;
 }
 
-TEST(Sharing, ShowsEachRankWhatTheOthersWrite) {
+TEST(Sharing, ShowsEachRankTheWritesOfTheOthers) {
   std::atomic<int> written = 0;
   testing::spawn_worlds(4, Placement{2}, [&](World& world) {
     world.memory.base()[world.rank] = std::byte{1};
@@ -36,7 +36,7 @@ TEST(Sharing, ShowsEachRankWhatTheOthersWrite) {
   });
 }
 
-TEST(Sharing, ThatIsNotPossibleGivesStreamsInstead) {
+TEST(Sharing, ThatIsImpossibleIsReplacedByStreams) {
   testing::spawn_worlds(
       3, Placement::one_host(),
       [](World& world) {
@@ -50,7 +50,7 @@ TEST(Sharing, ThatIsNotPossibleGivesStreamsInstead) {
       testing::kPatience, impossible_memory);
 }
 
-TEST(Sharing, ThatWasAskedForAndIsNotPossibleIsAnErrorThatSaysWhy) {
+TEST(Sharing, ThatIsRequiredAndImpossibleIsAnErrorWithTheReason) {
   std::vector<Options> options = testing::world_of(2);
   for (Options& one : options) one.transport = "shm";
   testing::on_threads(2, [&](int rank) {
@@ -65,10 +65,10 @@ TEST(Sharing, ThatWasAskedForAndIsNotPossibleIsAnErrorThatSaysWhy) {
   });
 }
 
-// One rank of two can map nothing: the other must not use the memory alone.
+// One of two ranks can map nothing: the other rank must not use the memory alone.
 TEST(Sharing, IsForAllRanksOfAHostOrForNone) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "sanitizers do not live within a limit of address space";
+  GTEST_SKIP() << "sanitizers do not work with limited address space";
 #endif
   std::vector<Options> options = testing::world_of(2);
   const ::pid_t child = ::fork();
@@ -90,7 +90,7 @@ TEST(Sharing, IsForAllRanksOfAHostOrForNone) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Sharing, OfFilesBeyondTheLimitIsNoSignal) {
+TEST(Sharing, BeyondTheLimitOfFileSizesIsAnErrorAndNoSignal) {
   rlimit before = {};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit low = {std::uint64_t{1} << 20, before.rlim_max};

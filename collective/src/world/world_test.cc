@@ -31,7 +31,7 @@ TEST(Topology, IsHierarchicalWithTheSameNumberOfSharingRanksOnEachHost) {
   }
 }
 
-TEST(Topology, OfOneHostIsSharedWhereItsMemoryIs) {
+TEST(Topology, OfOneHostIsSharedIfItsMemoryIs) {
   Topology topology = topology_of({"a", "a"});
   EXPECT_FALSE(topology.is_one_shared_host());
   topology.memory_on[0] = true;

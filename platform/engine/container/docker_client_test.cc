@@ -132,8 +132,8 @@ TEST_F(DockerClientTest, RequestsTheVersionOnceUntilInfo) {
 TEST_F(DockerClientTest, EveryCallFailsIfTheEngineCannotBeReached) {
   DockerClient client(loop_.loop(), UnixEndpoint{"/nonexistent/docker.sock"});
   const std::string what =
-      "the engine at unix:///nonexistent/docker.sock cannot be reached: there is no socket "
-      "'/nonexistent/docker.sock'";
+      "the engine at unix:///nonexistent/docker.sock cannot be reached: socket "
+      "'/nonexistent/docker.sock' does not exist";
   const auto state = inspect(client);
   ASSERT_FALSE(state);
   EXPECT_EQ(state.error().code, ErrorCode::kUnavailable);

@@ -67,7 +67,7 @@ class NodeHubTest : public ::testing::Test {
                        },
                    .on_message =
                        [this](const NodeMessage& message) {
-                         heard_.push_back(message);
+                         news_.push_back(message);
                          loop_.look();
                        },
                    .on_end =
@@ -81,10 +81,10 @@ class NodeHubTest : public ::testing::Test {
   }
 
   /// The bytes that a plain socket has received when the hub closes it.
-  bool is_hung_up_on(const std::string& said) {
+  bool is_hung_up_on(const std::string& sent) {
     const base::UniqueFd socket = connect();
-    EXPECT_EQ(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(said.size()));
+    EXPECT_EQ(::send(socket.get(), sent.data(), sent.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(sent.size()));
     bool over = false;
     const auto readable = loop_.loop().when_readable(socket.get(), [&] {
       char bytes[4096];
@@ -98,7 +98,7 @@ class NodeHubTest : public ::testing::Test {
   base::TestLoop loop_;
   std::unique_ptr<NodeHub> hub_;
   std::shared_ptr<NodeConnection> line_;
-  std::vector<NodeMessage> heard_;
+  std::vector<NodeMessage> news_;
   std::optional<std::string> ended_;
 };
 
@@ -108,19 +108,19 @@ TEST_F(NodeHubTest, ACallerWithTheKeyIsAccepted) {
   EXPECT_EQ(line_->gang(), kGang);
   EXPECT_EQ(line_->hello().facts.node, "n1");
 
-  std::vector<NodeMessage> said;
+  std::vector<NodeMessage> received;
   line_->listen({.on_message =
                      [&](const NodeMessage& message) {
-                       said.push_back(message);
+                       received.push_back(message);
                        loop_.look();
                      },
                  .on_end = [](const std::string&) {}});
   node->send(NodeNews(SignalledNews{15}));
   line_->send(NodeOrder(Farewell{3}));
-  ASSERT_TRUE(loop_.run_until([&] { return !said.empty() && !heard_.empty(); }));
+  ASSERT_TRUE(loop_.run_until([&] { return !received.empty() && !news_.empty(); }));
 
-  EXPECT_EQ(std::get<SignalledNews>(std::get<NodeNews>(said.front())).signal, 15);
-  EXPECT_EQ(std::get<Farewell>(std::get<NodeOrder>(heard_.front())).code, 3);
+  EXPECT_EQ(std::get<SignalledNews>(std::get<NodeNews>(received.front())).signal, 15);
+  EXPECT_EQ(std::get<Farewell>(std::get<NodeOrder>(news_.front())).code, 3);
 }
 
 TEST_F(NodeHubTest, MessagesBeforeTheHandlersAreKept) {
@@ -128,16 +128,17 @@ TEST_F(NodeHubTest, MessagesBeforeTheHandlersAreKept) {
   ASSERT_TRUE(loop_.run_until([&] { return line_ != nullptr; }));
   for (int i = 0; i < 1000; ++i) node->send(NodeNews(SignalledNews{i}));
 
-  std::vector<int> said;
+  std::vector<int> received;
   line_->listen({.on_message =
                      [&](const NodeMessage& message) {
-                       said.push_back(std::get<SignalledNews>(std::get<NodeNews>(message)).signal);
+                       received.push_back(
+                           std::get<SignalledNews>(std::get<NodeNews>(message)).signal);
                        loop_.look();
                      },
                  .on_end = [](const std::string&) {}});
 
-  ASSERT_TRUE(loop_.run_until([&] { return said.size() == 1000; }));
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(said[static_cast<size_t>(i)], i);
+  ASSERT_TRUE(loop_.run_until([&] { return received.size() == 1000; }));
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(received[static_cast<size_t>(i)], i);
 }
 
 TEST_F(NodeHubTest, AnotherKeyOrGangIsRejected) {
@@ -183,13 +184,13 @@ TEST_F(NodeHubTest, APausedConnectionLosesNothingAndReportsItsDrain) {
     line_->send(StreamBytes{std::string(64 << 10, static_cast<char>('a' + sent % 26))});
     ++sent;
   }
-  EXPECT_TRUE(heard_.empty());
+  EXPECT_TRUE(news_.empty());
 
   node->pause(false);
 
-  ASSERT_TRUE(loop_.run_until([&] { return drained && heard_.size() == sent; }));
+  ASSERT_TRUE(loop_.run_until([&] { return drained && news_.size() == sent; }));
   for (size_t i = 0; i < sent; ++i) {
-    EXPECT_EQ(std::get<StreamBytes>(heard_[i]).bytes.front(), static_cast<char>('a' + i % 26));
+    EXPECT_EQ(std::get<StreamBytes>(news_[i]).bytes.front(), static_cast<char>('a' + i % 26));
   }
 }
 

@@ -144,12 +144,12 @@ TEST_F(NodeReconnect, TheErrorListsTheAddressesThatWereTried) {
   wait_for_exit();
 
   EXPECT_EQ(node_->code(), 1);
-  const std::string said = node_->complaints();
-  EXPECT_NE(said.find("at port " + std::to_string(lost.port) + " of no-such-host.invalid ("),
+  const std::string printed = node_->complaints();
+  EXPECT_NE(printed.find("at port " + std::to_string(lost.port) + " of no-such-host.invalid ("),
             std::string::npos)
-      << said;
-  EXPECT_NE(said.find("127.0.0.1 (Connection refused)"), std::string::npos) << said;
-  EXPECT_EQ(said.find("0707070707"), std::string::npos) << "the key is shown";
+      << printed;
+  EXPECT_NE(printed.find("127.0.0.1 (Connection refused)"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("0707070707"), std::string::npos) << "the key is shown";
 }
 
 TEST_F(NodeReconnect, WaitsForTheServerAfterTheEndAsLongAsConfigured) {
@@ -207,14 +207,14 @@ TEST_F(NodeReconnect, ASignalIsReportedBeforeTheEndThatItCaused) {
 TEST_F(NodeReconnect, SignalsForTheProgramAreIgnored) {
   open();
   run_node();
-  start_well(
-      order("trap 'echo heard' USR1; echo up; while [ ! -e /generated/end ]; do sleep 0.02; done; "
-            "exit 3"));
+  start_well(order(
+      "trap 'echo signalled' USR1; echo up; while [ ! -e /generated/end ]; do sleep 0.02; done; "
+      "exit 3"));
   wait_for_log("up");
 
   signal_all(SIGUSR1);
 
-  wait_for_log("heard");
+  wait_for_log("signalled");
   end_counting();
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 3);
   say_farewell();

@@ -18,7 +18,7 @@ constexpr int kLooks = 10;
 
 class NodeStreams : public TestServer {
  protected:
-  struct Heard {
+  struct ReachedProgram {
     std::string output;
     std::string error;
     std::optional<job::ExitStatus> status;
@@ -33,38 +33,38 @@ class NodeStreams : public TestServer {
     return streams_[number];
   }
 
-  void connect(uint64_t number, Heard& heard) {
+  void connect(uint64_t number, ReachedProgram& program) {
     const auto conversation = std::make_shared<RunConversation>(
         loop_.loop(), job::ExitStatus{.signal = SIGKILL},
         ExecHandlers{.on_output =
-                         [this, &heard](std::string_view bytes, bool is_error) {
-                           (is_error ? heard.error : heard.output) += bytes;
-                           heard.on_output();
+                         [this, &program](std::string_view bytes, bool is_error) {
+                           (is_error ? program.error : program.output) += bytes;
+                           program.on_output();
                            loop_.look();
                          },
                      .on_exit =
-                         [this, &heard](const job::ExitStatus& status) {
-                           heard.status = status;
+                         [this, &program](const job::ExitStatus& status) {
+                           program.status = status;
                            loop_.look();
                          },
                      .on_drain =
-                         [this, &heard] {
-                           heard.drained = true;
-                           heard.on_drain();
+                         [this, &program] {
+                           program.drained = true;
+                           program.on_drain();
                            loop_.look();
                          }});
-    heard.exec = near_end_of(conversation);
+    program.exec = near_end_of(conversation);
     auto line = stream(number);
     streams_.erase(number);
     conversation->connected(link_program(std::move(line), conversation));
   }
 
-  void exec(const ExecPlan& plan, Heard& heard) {
+  void exec(const ExecPlan& plan, ReachedProgram& program) {
     line_->send(ExecOrder{++last_stream_, plan});
-    connect(last_stream_, heard);
+    connect(last_stream_, program);
   }
-  void wait_for_exit_of(const Heard& heard) {
-    wait_until([&] { return heard.status.has_value(); });
+  void wait_for_exit_of(const ReachedProgram& program) {
+    wait_until([&] { return program.status.has_value(); });
   }
 
   void start_sleeper() {
@@ -79,10 +79,10 @@ class NodeStreams : public TestServer {
   }
   /// Runs a short program: once its end arrives, the node's loop has had several turns.
   std::string look(const std::string& script) {
-    Heard heard;
-    exec({.argv = {"sh", "-c", script}, .environment = {}}, heard);
-    wait_for_exit_of(heard);
-    return heard.output;
+    ReachedProgram program;
+    exec({.argv = {"sh", "-c", script}, .environment = {}}, program);
+    wait_for_exit_of(program);
+    return program.output;
   }
   /// The peak memory of the node's program.
   size_t peak_of_node() const {
@@ -107,89 +107,89 @@ class NodeStreams : public TestServer {
 
 TEST_F(NodeStreams, AProgramRunsBesideTheTask) {
   start_sleeper();
-  Heard heard;
+  ReachedProgram program;
   exec({.argv = {"sh", "-c", "cat; echo $SECRET $MORE >&2; hostname; exit 5"},
         .environment = {{"MORE", "and more"}}},
-       heard);
-  heard.exec->write("input\n");
-  heard.exec->close_input();
-  wait_for_exit_of(heard);
+       program);
+  program.exec->write("input\n");
+  program.exec->close_input();
+  wait_for_exit_of(program);
 
-  EXPECT_EQ(heard.output, "input\njob-main\n");
-  EXPECT_EQ(heard.error, "of the task and more\n");
-  EXPECT_EQ(heard.status->code, 5);
+  EXPECT_EQ(program.output, "input\njob-main\n");
+  EXPECT_EQ(program.error, "of the task and more\n");
+  EXPECT_EQ(program.status->code, 5);
   end_sleeper();
 }
 
 TEST_F(NodeStreams, AProgramsTerminalChangesItsSize) {
   start_sleeper();
-  Heard heard;
+  ReachedProgram program;
   exec({.argv = {"sh", "-c", "stty size; read line; stty size"},
         .environment = {},
         .terminal = true,
         .rows = 33,
         .columns = 99},
-       heard);
-  wait_until([&] { return heard.output.find("33 99") != std::string::npos; });
-  heard.exec->resize(44, 111);
-  heard.exec->write("\n");
-  wait_for_exit_of(heard);
+       program);
+  wait_until([&] { return program.output.find("33 99") != std::string::npos; });
+  program.exec->resize(44, 111);
+  program.exec->write("\n");
+  wait_for_exit_of(program);
 
-  EXPECT_NE(heard.output.find("44 111"), std::string::npos) << heard.output;
+  EXPECT_NE(program.output.find("44 111"), std::string::npos) << program.output;
   end_sleeper();
 }
 
 TEST_F(NodeStreams, MuchDataPassesInBothDirections) {
   start_sleeper();
-  Heard heard;
-  exec({.argv = {"cat"}, .environment = {}}, heard);
+  ReachedProgram program;
+  exec({.argv = {"cat"}, .environment = {}}, program);
   constexpr size_t kMuch = 8 << 20;
   std::string sent;
   while (sent.size() < kMuch) sent += "line " + std::to_string(sent.size()) + "\n";
   for (size_t at = 0; at < sent.size();) {
-    if (heard.exec->waiting() > Exec::kHigh) {
-      heard.drained = false;
-      wait_until([&] { return heard.drained; });
+    if (program.exec->waiting() > Exec::kHigh) {
+      program.drained = false;
+      wait_until([&] { return program.drained; });
     }
-    heard.exec->write(std::string_view(sent).substr(at, 64 << 10));
+    program.exec->write(std::string_view(sent).substr(at, 64 << 10));
     at += 64 << 10;
   }
-  heard.exec->close_input();
-  wait_for_exit_of(heard);
+  program.exec->close_input();
+  wait_for_exit_of(program);
 
-  EXPECT_TRUE(heard.output == sent);
+  EXPECT_TRUE(program.output == sent);
   end_sleeper();
 }
 
 TEST_F(NodeStreams, ASlowReaderBlocksTheProgram) {
   start_sleeper();
   const size_t before = peak_of_node();
-  Heard heard;
+  ReachedProgram program;
   exec({.argv = {"sh", "-c",
                  "for i in $(seq " + std::to_string(kPieces) +
                      "); do head -c 1048576 /dev/zero; echo >>/generated/written; done"},
         .environment = {}},
-       heard);
-  wait_until([&] { return !heard.output.empty(); });
+       program);
+  wait_until([&] { return !program.output.empty(); });
 
-  heard.exec->pause(true);
-  const size_t read = heard.output.size();
+  program.exec->pause(true);
+  const size_t read = program.output.size();
   for (int i = 0; i < kLooks; ++i) {
     EXPECT_LT(std::stoul(look("cat /generated/written 2>/dev/null | wc -l")),
               read / kPiece + kMostBetween / kPiece);
   }
-  EXPECT_EQ(heard.output.size(), read);
+  EXPECT_EQ(program.output.size(), read);
 
   // Reads one piece at a time, like a client whose own reader is slow.
-  heard.on_output = [&] {
-    heard.exec->pause(true);
+  program.on_output = [&] {
+    program.exec->pause(true);
     loop_.loop().post([&] {
-      if (heard.exec) heard.exec->pause(false);
+      if (program.exec) program.exec->pause(false);
     });
   };
-  heard.exec->pause(false);
-  wait_for_exit_of(heard);
-  EXPECT_EQ(heard.output.size(), kPieces * kPiece);
+  program.exec->pause(false);
+  wait_for_exit_of(program);
+  EXPECT_EQ(program.output.size(), kPieces * kPiece);
   EXPECT_LT(peak_of_node() - before, kMostBetween);
   end_sleeper();
 }
@@ -197,48 +197,48 @@ TEST_F(NodeStreams, ASlowReaderBlocksTheProgram) {
 TEST_F(NodeStreams, AProgramThatReadsSlowlyBlocksTheWriter) {
   start_sleeper();
   const size_t before = peak_of_node();
-  Heard heard;
+  ReachedProgram program;
   exec({.argv = {"sh", "-c", "while [ ! -e /generated/go ]; do sleep 0.02; done; wc -c"},
         .environment = {}},
-       heard);
+       program);
   const std::string piece(64 << 10, 'x');
   size_t written = 0;
-  heard.on_drain = [&] {
-    while (written < kPieces * kPiece && heard.exec->waiting() <= Exec::kHigh) {
-      heard.exec->write(piece);
+  program.on_drain = [&] {
+    while (written < kPieces * kPiece && program.exec->waiting() <= Exec::kHigh) {
+      program.exec->write(piece);
       written += piece.size();
     }
-    if (written == kPieces * kPiece) heard.exec->close_input();
+    if (written == kPieces * kPiece) program.exec->close_input();
   };
-  heard.on_drain();
+  program.on_drain();
 
   for (int i = 0; i < kLooks; ++i) {
     look("true");
     EXPECT_LT(written, kMostBetween);
   }
-  EXPECT_GT(heard.exec->waiting(), Exec::kHigh);
+  EXPECT_GT(program.exec->waiting(), Exec::kHigh);
 
   look(">/generated/go");
-  wait_for_exit_of(heard);
-  EXPECT_EQ(heard.output, std::to_string(kPieces * kPiece) + "\n");
+  wait_for_exit_of(program);
+  EXPECT_EQ(program.output, std::to_string(kPieces * kPiece) + "\n");
   EXPECT_LT(peak_of_node() - before, kMostBetween);
   end_sleeper();
 }
 
 TEST_F(NodeStreams, AHangUpEndsTheProgram) {
   start_sleeper();
-  Heard heard;
+  ReachedProgram program;
   exec({.argv = {"sh", "-c",
                  "exec 2>/dev/null; trap 'echo hung up >>/generated/hup; exit' HUP; echo in; while "
                  ":; do sleep 0.05; "
                  "done"},
         .environment = {}},
-       heard);
-  wait_until([&] { return heard.output.find("in") != std::string::npos; });
+       program);
+  wait_until([&] { return program.output.find("in") != std::string::npos; });
 
-  heard.exec.reset();
+  program.exec.reset();
 
-  Heard look;
+  ReachedProgram look;
   exec({.argv = {"sh", "-c",
                  "while [ ! -e /generated/hup ]; do sleep 0.02; done; cat /generated/hup"},
         .environment = {}},
@@ -267,16 +267,16 @@ TEST_F(NodeStreams, AttachesToTheTasksProgram) {
   StartOrder asked = order("read line; echo got $line; read more; echo got $more; exit 4");
   asked.plan.input = true;
   start_well(asked);
-  Heard heard;
+  ReachedProgram program;
   line_->send(AttachOrder{++last_stream_});
-  connect(last_stream_, heard);
-  heard.exec->write("one\n");
-  wait_until([&] { return heard.output == "got one\n"; });
-  heard.exec->write("two\n");
-  wait_for_exit_of(heard);
+  connect(last_stream_, program);
+  program.exec->write("one\n");
+  wait_until([&] { return program.output == "got one\n"; });
+  program.exec->write("two\n");
+  wait_for_exit_of(program);
 
-  EXPECT_EQ(heard.output, "got one\ngot two\n");
-  EXPECT_EQ(heard.status->code, 4);
+  EXPECT_EQ(program.output, "got one\ngot two\n");
+  EXPECT_EQ(program.status->code, 4);
   EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4);
   say_farewell(4);
 }

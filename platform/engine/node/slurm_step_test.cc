@@ -22,7 +22,7 @@ TEST(NodeFacts, TheRankInTheStepDeterminesTheTask) {
   } cases[] = {
       {"a plain job", 0, {{"SLURM_PROCID", "5"}}, 0, 5},
       {"a step of one component", 2, {{"SLURM_PROCID", "1"}, {"SLURM_HET_SIZE", "3"}}, 2, 1},
-      {"a plain job of which nothing is said", -1, {{"SLURM_PROCID", "5"}}, 0, 5},
+      {"a plain job without a component", -1, {{"SLURM_PROCID", "5"}}, 0, 5},
       {"a step of all components, in the first",
        -1,
        {{"SLURM_PROCID", "0"},

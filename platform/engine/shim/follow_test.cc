@@ -20,7 +20,7 @@ namespace {
 
 // --- records
 
-const std::vector<FollowRecord> kTold{
+const std::vector<FollowRecord> kRecords{
     {.kind = FollowKind::kRunning, .bytes = R"({"pid":1})"},
     {.kind = FollowKind::kAnswered},
     {.kind = FollowKind::kLog, .offset = uint64_t{5} << 33, .bytes = std::string("a\0\xff\n", 4)},
@@ -47,7 +47,7 @@ TEST(FollowWire, EncodesTheDocumentedHeader) {
 }
 
 TEST(FollowWire, RecordsSurviveAnyCutOfTheStream) {
-  const std::string stream = stream_of(kTold);
+  const std::string stream = stream_of(kRecords);
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{16}, size_t{4099}, stream.size()}) {
     FollowReader reader;
     std::vector<FollowRecord> records;
@@ -55,25 +55,25 @@ TEST(FollowWire, RecordsSurviveAnyCutOfTheStream) {
       reader.add(std::string_view(stream).substr(at, piece));
       for (FollowRecord& record : records_in(reader)) records.push_back(std::move(record));
     }
-    EXPECT_EQ(records, kTold) << "in pieces of " << piece;
+    EXPECT_EQ(records, kRecords) << "in pieces of " << piece;
     EXPECT_FALSE(reader.is_broken());
   }
 }
 
 TEST(FollowWire, AnIncompleteStreamHasItsWholeRecords) {
-  const std::string stream = stream_of(kTold);
+  const std::string stream = stream_of(kRecords);
   FollowReader reader;
 
   reader.add(std::string_view(stream).substr(0, stream.size() - 1));
 
-  EXPECT_EQ(records_in(reader).size(), kTold.size() - 1);
+  EXPECT_EQ(records_in(reader).size(), kRecords.size() - 1);
   EXPECT_FALSE(reader.is_broken());
 }
 
 TEST(FollowWire, ReadRecordsAreNotKeptInMemory) {
   FollowReader reader;
   for (int i = 0; i < 100; ++i) {
-    for (const FollowRecord& record : kTold) {
+    for (const FollowRecord& record : kRecords) {
       reader.add(encode(record));
       EXPECT_EQ(records_in(reader).size(), 1U);
       EXPECT_EQ(reader.kept(), 0U);
@@ -82,18 +82,18 @@ TEST(FollowWire, ReadRecordsAreNotKeptInMemory) {
 }
 
 TEST(FollowWire, AMalformedRecordBreaksTheStream) {
-  std::string too_long = encode(kTold[0]);
+  std::string too_long = encode(kRecords[0]);
   too_long[3] = 1;
   too_long[4] = 1;
   for (const std::string& bad :
        {too_long, base::encode_frame('l', "1234567"), base::encode_frame('?', "12345678"),
         std::string("sh: not found, not at all\n")}) {
     FollowReader reader;
-    reader.add(encode(kTold[0]) + bad);
+    reader.add(encode(kRecords[0]) + bad);
 
-    EXPECT_EQ(records_in(reader), std::vector<FollowRecord>{kTold[0]});
+    EXPECT_EQ(records_in(reader), std::vector<FollowRecord>{kRecords[0]});
     EXPECT_TRUE(reader.is_broken());
-    reader.add(encode(kTold[0]));
+    reader.add(encode(kRecords[0]));
     EXPECT_EQ(reader.next(), std::nullopt);
   }
 }
@@ -101,7 +101,7 @@ TEST(FollowWire, AMalformedRecordBreaksTheStream) {
 // --- changes of folders
 
 /// Whether the descriptor becomes readable in time.
-bool tells(const FolderWatch& watch) {
+bool becomes_readable(const FolderWatch& watch) {
   pollfd watched{watch.descriptor(), POLLIN, 0};
   return ::poll(&watched, 1, 60'000) > 0;
 }
@@ -126,7 +126,7 @@ TEST(FolderWatch, NamesTheChangedFilesOfEachFolder) {
   ASSERT_TRUE(base::write_new_file(one / "a", "1"));
   ASSERT_TRUE(base::write_file(other / "b", "2"));
 
-  ASSERT_TRUE(tells(watch));
+  ASSERT_TRUE(becomes_readable(watch));
   const FolderWatch::Changes of_one = watch.take(one);
   EXPECT_TRUE(of_one.has("a"));
   EXPECT_FALSE(of_one.has("b"));
@@ -172,7 +172,7 @@ TEST(FolderWatch, WithoutInotifyReportsAllFilesAgainAndAgain) {
   watch.take(folder);
 
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(tells(watch));
+    ASSERT_TRUE(becomes_readable(watch));
     EXPECT_TRUE(watch.take(folder).has("anything"));
   }
 }
@@ -211,10 +211,10 @@ class Follow : public testing::Test {
         task_.exit(), encode(ExitRecord{.status = {.code = 4}, .ended = clock_.now()}) + "    "));
   }
 
-  /// Metrics as they are when `told` was heeded.
-  static std::string metrics_after(const std::vector<FollowRecord>& told) {
+  /// The metrics file that a reader of these records has.
+  static std::string metrics_after(const std::vector<FollowRecord>& records) {
     std::string metrics;
-    for (const FollowRecord& record : told) {
+    for (const FollowRecord& record : records) {
       if (record.kind != FollowKind::kMetrics) continue;
       if (record.offset == 0) metrics.clear();
       EXPECT_EQ(record.offset, metrics.size());
@@ -233,21 +233,21 @@ class Follow : public testing::Test {
 };
 
 TEST_F(Follow, WritesEachRecordAtOnce) {
-  FollowStream told = start();
+  FollowStream stream = start();
 
   ASSERT_TRUE(base::write_file(task_.mpi(), "MPICH 4.0.2"));
   ASSERT_TRUE(base::write_file(task_.running(), "{}"));
-  EXPECT_EQ(kinds_of(told.until(FollowKind::kRunning)), "mr");
+  EXPECT_EQ(kinds_of(stream.until(FollowKind::kRunning)), "mr");
   LogWriter log = log_writer();
   log.write(job::LogStream::kOutput, "one\n");
-  EXPECT_EQ(output_in(told.until(FollowKind::kLog).back().bytes), "one\n");
+  EXPECT_EQ(output_in(stream.until(FollowKind::kLog).back().bytes), "one\n");
   ASSERT_TRUE(base::write_file(task_.answered(), ""));
-  EXPECT_EQ(kinds_of(told.until(FollowKind::kAnswered)), "a");
+  EXPECT_EQ(kinds_of(stream.until(FollowKind::kAnswered)), "a");
   MetricWriter metrics(task_.metrics());
   metrics.write(loss_at(1, 1));
-  EXPECT_EQ(told.until(FollowKind::kMetrics).back().bytes, encode_sample(loss_at(1, 1)));
+  EXPECT_EQ(stream.until(FollowKind::kMetrics).back().bytes, encode_sample(loss_at(1, 1)));
   end();
-  const auto last = told.rest();
+  const auto last = stream.rest();
 
   ASSERT_EQ(kinds_of(last), "e");
   EXPECT_EQ(decode_exit(last.front().bytes)->status.code, 4);
@@ -264,11 +264,11 @@ TEST_F(Follow, WritesAllRecordsBeforeTheEnd) {
   ASSERT_TRUE(base::write_file(task_.plan(), encode(ShimPlan{.inner = {.takes_ranks = true}})));
   end();
 
-  const auto told = start().rest();
+  const auto records = start().rest();
 
-  EXPECT_EQ(kinds_of(told), "rltke");
-  EXPECT_EQ(output_in(bytes_of(told, FollowKind::kLog)).size(), 3 * kMaxFrame);
-  EXPECT_EQ(bytes_of(told, FollowKind::kRank), "0 1");
+  EXPECT_EQ(kinds_of(records), "rltke");
+  EXPECT_EQ(output_in(bytes_of(records, FollowKind::kLog)).size(), 3 * kMaxFrame);
+  EXPECT_EQ(bytes_of(records, FollowKind::kRank), "0 1");
 }
 
 TEST_F(Follow, AnIncompleteFrameOfTheLogIsNotWritten) {
@@ -287,24 +287,24 @@ TEST_F(Follow, ReportsThatTheFrontOfTheLogWasCut) {
   ASSERT_GT(start_of_log->offset, 0U);
   end();
 
-  const auto told = start(10'016).rest();
+  const auto records = start(10'016).rest();
 
-  ASSERT_EQ(kinds_of(told), "sle");
-  EXPECT_EQ(told[0].bytes, encode(*start_of_log));
-  EXPECT_EQ(told[1].offset, start_of_log->offset);
+  ASSERT_EQ(kinds_of(records), "sle");
+  EXPECT_EQ(records[0].bytes, encode(*start_of_log));
+  EXPECT_EQ(records[1].offset, start_of_log->offset);
 }
 
 TEST_F(Follow, ReportsTheCutToAReaderThatIsBeyondIt) {
-  FollowStream told = start();
+  FollowStream stream = start();
   LogWriter log = log_writer({.bytes = 100'000, .start = task_.log_start()});
   std::vector<FollowRecord> records;
   while (kinds_of(records).find('s') == std::string::npos) {
     log.write(job::LogStream::kOutput, std::string(10'000, 'x'));
-    records.push_back(*told.next());
+    records.push_back(*stream.next());
   }
   end();
 
-  for (FollowRecord& record : told.rest()) records.push_back(std::move(record));
+  for (FollowRecord& record : stream.rest()) records.push_back(std::move(record));
   const uint64_t end_of_log = std::filesystem::file_size(task_.log());
   const auto last = std::find_if(records.rbegin(), records.rend(), [](const FollowRecord& record) {
     return record.kind == FollowKind::kLog;
@@ -313,14 +313,14 @@ TEST_F(Follow, ReportsTheCutToAReaderThatIsBeyondIt) {
 }
 
 TEST_F(Follow, RewrittenMetricsAreWrittenAgain) {
-  FollowStream told = start();
+  FollowStream stream = start();
   std::vector<FollowRecord> records;
   {
     MetricWriter metrics(task_.metrics(), 4000);
     for (int i = 0; i < 500; ++i) metrics.write(loss_at(i, i));
   }
   end();
-  for (FollowRecord& record : told.rest()) records.push_back(std::move(record));
+  for (FollowRecord& record : stream.rest()) records.push_back(std::move(record));
 
   EXPECT_EQ(metrics_after(records), *base::read_file(task_.metrics()));
 }
@@ -331,9 +331,9 @@ TEST_F(Follow, MetricsContinueAfterTheLastLine) {
   metrics.write(loss_at(2, 2));
   end();
 
-  const auto told = start(0, encode_sample(loss_at(1, 1)).size()).rest();
+  const auto records = start(0, encode_sample(loss_at(1, 1)).size()).rest();
 
-  EXPECT_EQ(bytes_of(told, FollowKind::kMetrics), encode_sample(loss_at(2, 2)));
+  EXPECT_EQ(bytes_of(records, FollowKind::kMetrics), encode_sample(loss_at(2, 2)));
 }
 
 TEST_F(Follow, AnOffsetBeyondTheMetricsStartsOver) {
@@ -349,10 +349,10 @@ TEST_F(Follow, ARefusalIsTheLastRecord) {
   ASSERT_TRUE(base::write_file(
       task_.refused(), refusal_text({.code = base::ErrorCode::kConflict, .what = "taken"})));
 
-  const auto told = start().rest();
+  const auto records = start().rest();
 
-  ASSERT_EQ(kinds_of(told), "x");
-  EXPECT_EQ(read_refusal(told.back().bytes).what, "taken");
+  ASSERT_EQ(kinds_of(records), "x");
+  EXPECT_EQ(read_refusal(records.back().bytes).what, "taken");
 }
 
 TEST_F(Follow, AMissingFolderIsReported) {

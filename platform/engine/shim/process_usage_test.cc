@@ -58,21 +58,22 @@ TEST(TicksBetween, CountsLivingAndReapedProcesses) {
     uint64_t ticks;
   } rows[] = {
       {"nothing", {}, {}, 0},
-      {"at first all that there is", {}, processes({{1, 5, 7}, {2, 3}}), 15},
-      {"what was used meanwhile", processes({{1, 5}}), processes({{1, 9}}), 4},
-      {"a new process with all that it used", processes({{1, 5}}), processes({{1, 5}, {2, 6}}), 6},
-      {"one that came and went, through its parent", processes({{1, 5, 0}}), processes({{1, 5, 8}}),
-       8},
-      {"one that has ended, but for what was counted of it", processes({{1, 5, 0}, {2, 30}}),
+      {"the first look counts all time", {}, processes({{1, 5, 7}, {2, 3}}), 15},
+      {"time used between the looks", processes({{1, 5}}), processes({{1, 9}}), 4},
+      {"a new process counts with all its time", processes({{1, 5}}), processes({{1, 5}, {2, 6}}),
+       6},
+      {"a process that came and went counts through its parent", processes({{1, 5, 0}}),
+       processes({{1, 5, 8}}), 8},
+      {"an ended process counts without the time counted before", processes({{1, 5, 0}, {2, 30}}),
        processes({{1, 5, 34}}), 4},
-      {"one whose children are inherited in what its parent reaped",
+      {"an ended process counts with the children that it had reaped",
        processes({{1, 0, 0}, {2, 10, 20}, {3, 5}}), processes({{1, 0, 40}}), 5},
-      {"one that nobody has waited for takes nothing off what others used",
+      {"a process that was not reaped subtracts nothing from the others",
        processes({{1, 5}, {2, 1000}}), processes({{1, 9}}), 4},
-      {"an old number with a new process", processes({{1, 0}, {2, 50, 0, 1}}),
+      {"a reused pid is a new process", processes({{1, 0}, {2, 50, 0, 1}}),
        processes({{1, 0, 52}, {2, 3, 0, 9}}), 5},
-      {"counters that run backwards", processes({{1, 50, 50}}), processes({{1, 40, 40}}), 0},
-      {"everything gone", processes({{1, 50, 50}}), {}, 0},
+      {"counters that decrease", processes({{1, 50, 50}}), processes({{1, 40, 40}}), 0},
+      {"all processes are gone", processes({{1, 50, 50}}), {}, 0},
   };
   for (const auto& row : rows) EXPECT_EQ(ticks_between(row.before, row.now), row.ticks) << row.what;
 }

@@ -336,8 +336,8 @@ class RunAttach : public ShimInContainer {
 TEST_F(RunAttach, ConnectsToTheTasksProgram) {
   ShimPlan plan = script("read line; echo got $line; exit 6");
   plan.inner.input = true;
-  FollowStream told = start(plan);
-  told.until(FollowKind::kRunning);
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kRunning);
   Caller caller("--attach", task());
   ASSERT_TRUE(caller.begins());
 
@@ -350,8 +350,8 @@ TEST_F(RunAttach, ConnectsToTheTasksProgram) {
 TEST_F(RunAttach, TheProgramOutlivesAHangUp) {
   ShimPlan plan = script("read line; echo got $line");
   plan.inner.input = true;
-  FollowStream told = start(plan);
-  told.until(FollowKind::kRunning);
+  FollowStream stream = start(plan);
+  stream.until(FollowKind::kRunning);
   {
     Caller first("--attach", task());
     ASSERT_TRUE(first.begins());
@@ -365,8 +365,8 @@ TEST_F(RunAttach, TheProgramOutlivesAHangUp) {
 
 // Otherwise a thousand ended tasks would leave a thousand sockets.
 TEST_F(RunAttach, TheSocketIsRemovedWithTheTask) {
-  FollowStream told = start(script("exit 0"));
-  told.rest();
+  FollowStream stream = start(script("exit 0"));
+  stream.rest();
   signal(SIGTERM);
   EXPECT_EQ(await_end(), 0);
 

@@ -1,11 +1,11 @@
-"""scikit-build-core, which first makes sure that Horovod itself is not where this would be installed.
+"""scikit-build-core, with a check before the build that Horovod itself is not installed in the target environment.
 
 Both distributions write the folder `horovod`: the second one installed would overwrite half of the first, and
-uninstalling either would break the other. pip knows no conflicts between distributions, so the build says no. What is
-installed from a wheel is not built; for that horovod/_refusing.py looks again at import.
+uninstalling either would break the other. pip does not support conflicts between distributions, so the build fails.
+Installing a wheel needs no build; for wheels horovod/_refusing.py checks again at import.
 
-pip builds in an environment of its own, but with the interpreter that it installs for: sysconfig and site still name
-that one's folders. `python -m build` brings another interpreter along, so it makes a wheel anywhere.
+pip builds in an environment of its own, but with the interpreter that it installs for: sysconfig and site still return
+the folders of that interpreter. `python -m build` uses another interpreter, so it can make a wheel anywhere.
 """
 
 import importlib.metadata
@@ -19,7 +19,7 @@ __all__ = [*_backend.__all__]
 
 
 def installed_horovod():
-    """The version of Horovod that this interpreter has, and the folder it is in; None where there is none."""
+    """The version of Horovod that this interpreter has, and its folder, or None."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         folders.append(site.getusersitepackages())

@@ -1,9 +1,9 @@
-"""Horovod's names over Muster.
+"""Horovod's names for Muster.
 
-`import horovod.torch as hvd` gives the module muster.torch itself, and so for every module below: who imports it by
-the one name, by the other, or patches it, has the same objects. horovod/_names.py does that.
+`import horovod.torch as hvd` returns the module muster.torch itself, and likewise for every module below. Programs that
+import or patch a module under either name therefore use the same objects. horovod/_names.py implements this.
 
-__version__ is that of the Horovod whose interface this is, for programs compare it; __muster_version__ is ours.
+__version__ is the version of the Horovod interface, which programs compare; __muster_version__ is Muster's own.
 """
 
 import importlib
@@ -17,7 +17,7 @@ _names.install()
 
 
 def __getattr__(name):
-    # Late: neither `import horovod.torch` nor horovodrun should pay for what it does not use.
+    # Imported late: `import horovod.torch` and horovodrun must not load modules that they do not use.
     if name == "run":
         return importlib.import_module("muster.runner").run
     if name == "__muster_version__":

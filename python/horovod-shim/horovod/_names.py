@@ -1,8 +1,8 @@
 """Every module horovod.X is the module muster.X: one object under two names.
 
-A file horovod/X.py with `from muster.X import *` would be a second module: what a test patches in one, the other
-would not have. So a finder in front of the others answers for the names below `horovod` with the modules that are
-there already. It is asked only on the first import of each.
+A file horovod/X.py with `from muster.X import *` would be a second module, in which a patch of the first would have no
+effect. Therefore a finder, in front of all others, returns the existing modules for the names below `horovod`. It is
+called only at the first import of each name.
 """
 
 import importlib
@@ -14,9 +14,9 @@ import sys
 _OURS = "horovod."
 _THEIRS = "muster."
 
-#: The parts that stand for parts of Horovod; what else muster has is not Horovod's.
+#: The parts that correspond to parts of Horovod. Other parts of muster are not visible under this name.
 PARTS = ("common", "keras", "runner", "tensorflow", "torch")
-#: Parts of Horovod that Muster does not have, and what to use.
+#: Parts of Horovod that Muster does not have, and what to use instead.
 MISSING = {
     "mxnet": "MXNet is retired; there is no muster.mxnet",
     "ray": "start Ray actors that have MUSTER_RANK and MUSTER_WORLD_SIZE and call init() in each",
@@ -56,7 +56,7 @@ MISSING_MODULES = {
 
 
 def _why_missing(rest):
-    """What to use for the module horovod.`rest`; None where Horovod has no such module."""
+    """What to use instead of the module horovod.`rest`; None if Horovod has no such module."""
     words = rest.split(".")
     for length in range(len(words), 0, -1):
         name = ".".join(words[:length])
@@ -66,7 +66,7 @@ def _why_missing(rest):
 
 
 class _Loader(importlib.abc.InspectLoader):
-    """Gives the module of another name. It is that one's loader that made it."""
+    """Returns an existing module under another name. The module's own loader has loaded it."""
 
     def __init__(self, target):
         self.target = target
@@ -78,10 +78,10 @@ class _Loader(importlib.abc.InspectLoader):
         return module
 
     def exec_module(self, module):
-        # The import system has just written the spec of the other name into it.
+        # The import system has just overwritten the module's spec with that of the other name.
         module.__spec__ = self.spec
 
-    # For `python -m horovod.runner.launch`, which asks the loader for the code and runs it as __main__.
+    # For `python -m horovod.runner.launch`, which requests the code from the loader and runs it as __main__.
 
     def _inner(self):
         return importlib.util.find_spec(self.target).loader
@@ -97,7 +97,7 @@ class _Loader(importlib.abc.InspectLoader):
 
 
 class _Spec(importlib.machinery.ModuleSpec):
-    """Of a module that says `from ..x import y`: run as a program, it means its neighbours in muster."""
+    """The spec of a module with relative imports: run as a program, they refer to its neighbours in muster."""
 
     @property
     def parent(self):
@@ -108,7 +108,7 @@ class _Spec(importlib.machinery.ModuleSpec):
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
         if fullname.startswith(_THEIRS):
-            # `from horovod.runner import gloo_run` asks for the module by the name of the package that it found.
+            # `from horovod.runner import gloo_run` requests the module by the name of the package that it has found.
             self._refuse_missing(fullname[len(_THEIRS):])
             return None
         if not fullname.startswith(_OURS):
@@ -144,6 +144,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install():
-    """Puts the finder in front of the others, once."""
+    """Puts the finder in front of all others, once."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

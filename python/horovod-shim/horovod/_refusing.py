@@ -1,18 +1,19 @@
-"""Whether Horovod itself is installed in the same folder as this package, whose files then are mixed."""
+"""Detects that Horovod itself is installed in the same folder as this package, so that their files are mixed."""
 
 import os
 import re
 
 
 def check(package):
-    """Raises ImportError if beside the folder `package` there is the metadata of Horovod's own distribution.
+    """Raises ImportError if the metadata of Horovod's own distribution is beside the folder `package`.
 
-    Ours is called muster_horovod-*. One in another folder of sys.path does no harm: the first is the one that counts.
+    Our distribution is called muster_horovod-*. A Horovod in another folder of sys.path does no harm, since Python uses
+    the first one.
     """
     beside = os.path.dirname(os.path.abspath(package))
     try:
         names = os.listdir(beside)
-    except OSError:  # in a zip file
+    except OSError:  # the package is in a zip file
         return
     for name in sorted(names):
         found = re.match(r"horovod-([^-]+)(-.*)?\.(dist-info|egg-info|egg)$", name, re.IGNORECASE)

@@ -1,6 +1,6 @@
-"""collective/include/muster/collective.h for ctypes: its numbers, structures and functions.
+"""collective/include/muster/collective.h for ctypes: its constants, structures and functions.
 
-A test reads the header and holds this file against it.
+A test compares this file with the header.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict, List, Tuple
 
-#: The library may be newer within its soname, whose number stands in the name of its file.
+#: A library may be newer, with the same soname, whose number is in its file name.
 OLDEST_VERSION = "0.2.0"
 
 OK, BAD_ARGUMENT, CONFIGURATION, AUTHENTICATION, MISMATCH, PEER_LOST, TIMEOUT, SYSTEM, PENDING = range(9)
@@ -31,12 +31,12 @@ class Options(ctypes.Structure):
 
 
 class Tensor(ctypes.Structure):
-    """`in` is a word of Python."""
+    """`in_`: `in` is a keyword of Python."""
 
     _fields_ = [("in_", c_void_p), ("out", c_void_p), ("count", c_uint64)]
 
 
-#: A report of a session about itself, on a thread of the session.
+#: Reports of stalled operations, called on a thread of the session.
 ON_STALL = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 
@@ -72,7 +72,7 @@ _SESSION = c_void_p
 _COMM = c_void_p
 _RESULT = c_void_p
 
-#: By name: what it returns and takes. Handles are addresses.
+#: By name: the result and the arguments of each function. Handles are addresses.
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "muster_version": (c_char_p, []),
     "muster_last_error": (c_char_p, []),

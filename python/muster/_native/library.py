@@ -1,7 +1,7 @@
 """Finds and loads libmuster_collective.
 
-The first existing file of these is loaded: $MUSTER_COLLECTIVE_LIBRARY, the file in this package, and in a clone of
-Muster the file in its build tree. A named file that cannot be loaded is an error; no other file is tried then.
+The first existing file is loaded: that of $MUSTER_COLLECTIVE_LIBRARY, the file in this package, and in a clone of
+Muster the file in its build tree. If the file of the variable cannot be loaded, no other file is tried.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _loaded: Optional[ctypes.CDLL] = None
 
 
 class LibraryError(ImportError):
-    """The collective library is not there, cannot be loaded, or is of another version."""
+    """The collective library does not exist, cannot be loaded, or has another version."""
 
 
 def places(environment: Mapping[str, str] = os.environ) -> List[Path]:
-    """Where the library is looked for, in order."""
+    """The files that may be the library, in order."""
     named = environment.get(VARIABLE)
     if named:
         return [Path(named)]
@@ -37,14 +37,14 @@ def places(environment: Mapping[str, str] = os.environ) -> List[Path]:
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file that load() loads. Errors: LibraryError, saying where was looked."""
+    """The file that load() loads. Errors: LibraryError, listing the files that were tried."""
     looked = places(environment)
     for path in looked:
         if path.is_file():
             return path
     where = ", ".join(str(path) for path in looked)
     if environment.get(VARIABLE):
-        raise LibraryError(f"{VARIABLE} names {where}, which is not there: set it to {FILE} itself, or not at all")
+        raise LibraryError(f"{VARIABLE} names {where}, which does not exist: set it to the path of {FILE}, or unset it")
     raise LibraryError(f"the collective library is missing; looked for {where}: install the wheel of muster, build "
                        f"the library (cmake --build build/release --target muster_collective_c), or name its "
                        f"file in {VARIABLE}")
@@ -69,10 +69,10 @@ def _load(path: Path) -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise LibraryError(f"{path} cannot be loaded as the collective library: {error}") from error
     if not abi.speaks(version):
-        raise LibraryError(f"{path} is version {version} of the collective library, and this package needs "
+        raise LibraryError(f"{path} is version {version} of the collective library, but this package requires "
                            f"{abi.OLDEST_VERSION} or newer of the same soname: install both from one release")
     missing = abi.declare(library)
     if missing:
-        raise LibraryError(f"{path} calls itself version {version}, but lacks {', '.join(missing)}: it was built "
+        raise LibraryError(f"{path} has version {version}, but lacks {', '.join(missing)}: it was built "
                            f"from another state of the sources; build it again")
     return library

@@ -1,5 +1,5 @@
-"""What the bindings of all frameworks share: the world of ranks, its operations by name, its process sets.
+"""The common part of the bindings of all frameworks: the world of ranks, its operations by name, its process sets.
 
-Needs no framework and no numpy. The modules: `basics` (init, rank, size ...), `process_sets`, `operations` (what is
-handed over, and waiting for it), `handles` (the numbers that programs hold), `environment` (what launchers say).
+Requires neither a framework nor numpy. The modules: `basics` (init, rank, size ...), `process_sets`, `operations`
+(hand-over and waiting), `handles` (the numbers that programs hold), `environment` (the variables of launchers).
 """

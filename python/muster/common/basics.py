@@ -1,7 +1,7 @@
-"""init() and shutdown() of the world, and the questions about it: the functions of `hvd.`
+"""init() and shutdown() of the world, and its properties: functions of `hvd.`
 
-Every question raises ValueError before init() and after shutdown(), and RuntimeError in a process that was forked from
-a rank.
+The functions for properties raise ValueError before init() and after shutdown(), and RuntimeError in a process that was
+forked from a rank.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ ProcessSets = Union[None, str, Sequence[Union[ProcessSet, Sequence[int]]]]
 
 
 def init(comm: Any = None, process_sets: ProcessSets = None) -> None:
-    """Joins the ranks of the job, and waits for them. Where this process is in a world already, nothing happens.
+    """Joins the ranks of the job, and waits for them. Does nothing if this process is already in a world.
 
-    comm: None, all ranks of the launcher make up the world; a list of ranks, those do, in its order, and only they
-      call init(); or an mpi4py communicator, its ranks do.
-    process_sets: sets to register, the same on all ranks; or "dynamic", which HOROVOD_DYNAMIC_PROCESS_SETS=1 says, too.
+    comm: None: all ranks of the launcher; a list of ranks: these ranks in this order, and only they call init(); or an
+      mpi4py communicator: its ranks.
+    process_sets: sets to register, equal on all ranks; or "dynamic", like HOROVOD_DYNAMIC_PROCESS_SETS=1.
 
-    Errors: ConfigurationError with everything that is wrong with the environment; ValueError for arguments;
-    HorovodInternalError naming the ranks that did not come; in an elastic run it waits for the next world instead.
+    Errors: ConfigurationError with all faults of the environment; ValueError for arguments; HorovodInternalError naming
+    the missing ranks; in an elastic run it waits for the next world instead.
     """
     with world.lock:
         if is_initialized():
             return
         if isinstance(process_sets, str):
             if process_sets.lower() != "dynamic":
-                raise ValueError(f"process_sets is {process_sets!r}; it is a list of process sets, or \"dynamic\"")
+                raise ValueError(f"process_sets is {process_sets!r}; expected a list of process sets, or \"dynamic\"")
             os.environ["HOROVOD_DYNAMIC_PROCESS_SETS"] = "1"
             process_sets = None
         while True:
@@ -69,7 +69,7 @@ def _join(comm: Any, process_sets: Sequence[Union[ProcessSet, Sequence[int]]]) -
 
 
 def _has_next_world(error: HorovodInternalError) -> bool:
-    """Whether there is another to join, as this one fell apart while it came about."""
+    """Whether another world follows after this one failed while its ranks joined."""
     if not os.environ.get("MUSTER_ELASTIC_DRIVER"):
         return False
     from .elastic import places
@@ -94,32 +94,32 @@ def is_initialized() -> bool:
 
 
 def rank() -> int:
-    """This rank's number in the world."""
+    """The number of this rank in the world."""
     return world.get().rank
 
 
 def size() -> int:
-    """How many ranks the world has."""
+    """The number of ranks in the world."""
     return world.get().size
 
 
 def local_rank() -> int:
-    """This rank's number on its host."""
+    """The number of this rank among the ranks of its host."""
     return world.get().local_rank
 
 
 def local_size() -> int:
-    """How many ranks are on this host."""
+    """The number of ranks on this host."""
     return world.get().local_size
 
 
 def cross_rank() -> int:
-    """The number of this host."""
+    """The number of this host among the hosts."""
     return world.get().cross_rank
 
 
 def cross_size() -> int:
-    """How many hosts there are."""
+    """The number of hosts."""
     return world.get().cross_size
 
 
@@ -129,8 +129,8 @@ def is_homogeneous() -> bool:
 
 
 def mpi_threads_supported() -> bool:
-    """Whether MPI may be used by several threads beside this library: it is not used by this library at all, or by
-    one thread at a time, so that nothing stands against it."""
+    """Whether several threads may use MPI beside this library. True: the library uses MPI from one thread at a time, or
+    not at all."""
     world.get()
     return True
 
@@ -154,11 +154,11 @@ def join() -> int:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Begins a timeline of this rank's operations, which rank 0 writes to the file (Chrome's trace format, for
-    chrome://tracing and ui.perfetto.dev). Ends the previous timeline. mark_cycles: with a mark CYCLE_START wherever
+    """Starts a timeline of this rank's operations, which rank 0 writes to the file (Chrome's trace format, for
+    chrome://tracing and ui.perfetto.dev). Ends the previous timeline. mark_cycles: adds a mark CYCLE_START when
     operations begin together.
 
-    Errors: ValueError unless HOROVOD_TIMELINE was DYNAMIC at init(); HorovodInternalError where the file cannot be
+    Errors: ValueError unless HOROVOD_TIMELINE was DYNAMIC at init(); HorovodInternalError if the file cannot be
     written.
     """
     session = _dynamic_timeline()
@@ -168,23 +168,23 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
 
 
 def stop_timeline() -> None:
-    """Ends the timeline; its file is complete. Errors: as start_timeline()."""
+    """Ends the timeline and completes its file. Errors: as start_timeline()."""
     session = _dynamic_timeline()
     if session is not None:
         session.call("muster_session_stop_timeline")
 
 
 def _dynamic_timeline() -> Any:
-    """Rank 0's session; None elsewhere."""
+    """Rank 0's session; None on other ranks."""
     made = world.get()
     if not made.knobs.timeline_is_dynamic:
-        raise ValueError("a timeline is only begun and ended by the program where HOROVOD_TIMELINE is DYNAMIC at "
+        raise ValueError("a program can start and stop a timeline only if HOROVOD_TIMELINE is DYNAMIC at "
                          "init(); it is " + repr(os.environ.get("HOROVOD_TIMELINE", "")))
     return made.sessions[0] if made.rank == 0 else None
 
 
 def _read_environment(comm: Any) -> "tuple[knobs.Knobs, Place]":
-    """Errors: ConfigurationError with everything that is wrong."""
+    """Errors: ConfigurationError with all faults."""
     faults: List[str] = []
     found = knobs.read(faults)
     place: Optional[Place] = None
@@ -224,7 +224,7 @@ def _shutdown_at_exit() -> None:
 
 
 def _has_equal_hosts() -> bool:
-    """Asks all ranks for their numbers of neighbours."""
+    """Compares the numbers of neighbours of all ranks."""
     made = world.get()
     if made.size == 1:
         return True

@@ -1,7 +1,7 @@
-"""The parts of this library, in Horovod's terms: which exist, and which are in use.
+"""The parts of this library in Horovod's terms: which of them exist, and which are in use.
 
-Horovod is built with or without its parts. Here they are chosen when a program starts: the library uses shared memory
-and TCP by itself, like Gloo in Horovod; MPI and NCCL are plug-ins.
+Horovod's parts are chosen when it is built. Here they are chosen when a program starts: the library itself uses shared
+memory and TCP, like Gloo in Horovod; MPI and NCCL are plug-ins.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def mpi_built() -> bool:
 
 
 def mpi_enabled() -> bool:
-    """Whether MPI has started this process, or carries its data (MUSTER_COLLECTIVE_TRANSPORT is mpi)."""
+    """Whether MPI has started this process, or transports its data (MUSTER_COLLECTIVE_TRANSPORT is mpi)."""
     return _is_started_by_mpi() or (os.environ.get(_TRANSPORT) == "mpi" and _has_mpi_plugin())
 
 
 def gloo_built() -> bool:
-    """Whether data can be carried without MPI: always."""
+    """Whether data can be sent without MPI: always True."""
     return True
 
 
@@ -39,32 +39,32 @@ def gloo_enabled() -> bool:
 
 
 def nccl_built() -> int:
-    """The version of NCCL (22703 is 2.27.3) where both the plug-in and libnccl are installed; 0 otherwise."""
+    """The version of NCCL (22703 is 2.27.3) if both the plug-in and libnccl are installed, else 0."""
     return _nccl_version() if _plugin("nccl") is not None else 0
 
 
 def cuda_built() -> bool:
-    """Whether buffers in CUDA memory can be reduced where they are: where nccl_built()."""
+    """Whether buffers in CUDA memory can be reduced in place: equal to nccl_built()."""
     return nccl_built() != 0
 
 
 def ddl_built() -> bool:
-    """IBM's DDL is not used: False."""
+    """False: IBM's DDL is not supported."""
     return False
 
 
 def ccl_built() -> bool:
-    """Intel's oneCCL is not used: False."""
+    """False: Intel's oneCCL is not supported."""
     return False
 
 
 def rocm_built() -> bool:
-    """There is no plug-in for RCCL: False."""
+    """False: there is no plug-in for RCCL."""
     return False
 
 
 def _is_started_by_mpi() -> bool:
-    """Whether the place of this process comes from the variables of Open MPI, MPICH or Intel MPI."""
+    """Whether the rank of this process comes from the variables of Open MPI, MPICH or Intel MPI."""
     told = environment.launcher_pair(os.environ, [])
     return told is not None and told[2] in ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
@@ -74,7 +74,7 @@ def _has_mpi_plugin() -> bool:
 
 
 def _plugin(name: str) -> Optional[Path]:
-    """The file of a plug-in, looked for where the library looks."""
+    """The file of a plug-in, searched in the same folders as in the library."""
     file = f"muster_collective_{name}.so"
     return next((folder / file for folder in _folders() if (folder / file).is_file()), None)
 

@@ -39,7 +39,7 @@ def place_in(comm: Any, interface: Optional[str] = None) -> Place:
             listener = _listen(None if len(set(hosts)) == 1 else interface or "")
             meeting = (_endpoint(listener), secrets.token_hex(32), "")
         except OSError as error:
-            meeting = ("", "", f"rank 0 on {hosts[0]} cannot open a port for the others: {error}")
+            meeting = ("", "", f"rank 0 on {hosts[0]} cannot open a port for the other ranks: {error}")
     endpoint, key, fault = comm.bcast(meeting, root=0)
     if fault:
         raise ConfigurationError(fault)
@@ -48,7 +48,7 @@ def place_in(comm: Any, interface: Optional[str] = None) -> Place:
 
 
 def _listen(interface: Optional[str]) -> socket.socket:
-    """On this host's own address (None), on that of an interface, or on the one that its name has ("")."""
+    """Listens on this host's own address (None), on the address of an interface, or on that of the host name ("")."""
     if interface is None:
         address = "127.0.0.1"
     elif interface:
@@ -59,8 +59,8 @@ def _listen(interface: Optional[str]) -> socket.socket:
         found = socket.getaddrinfo(socket.gethostname(), 0, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         reached = [each[4][0] for each in found if not str(each[4][0]).startswith(("127.", "::1"))]
         if not reached:
-            raise OSError(f"the name {socket.gethostname()!r} of this host has no address that others reach; "
-                          f"name an interface in HOROVOD_GLOO_IFACE")
+            raise OSError(f"the name {socket.gethostname()!r} of this host has no address that other hosts reach; "
+                          f"set an interface in HOROVOD_GLOO_IFACE")
         address = str(reached[0])
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, 0), family=family, backlog=1024)

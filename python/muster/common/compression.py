@@ -26,7 +26,7 @@ class Compressor:
 
 
 class NoneCompressor(Compressor):
-    """All tensors as they are."""
+    """Sends all tensors unchanged."""
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:

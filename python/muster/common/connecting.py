@@ -16,7 +16,7 @@ from .world import World
 
 T = TypeVar("T")
 
-#: How long an interrupted wait in the library may take to come back before it is left alone.
+#: How long an interrupted wait in the library may take to return before it is abandoned.
 _SECONDS_TO_COME_BACK = 2.0
 
 
@@ -46,7 +46,7 @@ def connect(place: Place, knobs: Knobs) -> World:
 
 
 def interruptible(call: Callable[[], T], discard: Callable[[T], None]) -> T:
-    """Calls on a separate thread, since Ctrl-C only reaches threads that are outside of the library. If the call
+    """Runs `call` on a separate thread, since Ctrl-C only reaches threads that are outside of the library. If the call
     succeeds after Ctrl-C, `discard` gets its result."""
     return _Attempt(call, discard).result(None)
 
@@ -63,7 +63,7 @@ class Cancellation:
             self._both.register(self._out, select.EPOLLIN)
             self._both.register(other, select.EPOLLIN)
             self.descriptor = self._both.fileno()
-        #: Set while a thread that was left alone may still look at the descriptor.
+        #: Set while an abandoned thread may still use the descriptor.
         self.is_abandoned = False
 
     def cancel(self) -> None:
@@ -105,7 +105,7 @@ class _Attempt(Generic[T]):
     def _carry_out(self) -> None:
         try:
             made = self._call()
-        except BaseException as error:  # it is raised in the thread that waits
+        except BaseException as error:  # raised again in the thread that waits
             self._failed.append(error)
         else:
             with self._lock:
@@ -118,7 +118,7 @@ class _Attempt(Generic[T]):
 
     def _abandon(self, cancellation: Optional[Cancellation]) -> None:
         if cancellation is not None:
-            # Until the thread is known to be back: Ctrl-C may be pressed again at any place here.
+            # Set until the thread has returned, since Ctrl-C may be pressed again at any point here.
             cancellation.is_abandoned = True
             cancellation.cancel()
         with self._lock:

@@ -1,6 +1,6 @@
-"""Types of elements by name, as every framework spells them.
+"""Types of elements by name, as in all frameworks.
 
-A 16-bit float lies in memory as its 16 bits, a bool as a byte. Complex numbers have no type here.
+A 16-bit float is stored as its 16 bits, a bool as a byte. Complex numbers are not supported.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Dict, Tuple
 
 from .._native import abi
 
-#: By name: the number in the C interface and the bytes of an element.
+#: By name: the number of the type in the C interface, and the bytes of an element.
 _TYPES: Dict[str, Tuple[int, int]] = {
     "float32": (abi.FLOAT32, 4), "float64": (abi.FLOAT64, 8), "float16": (abi.FLOAT16, 2),
     "bfloat16": (abi.BFLOAT16, 2), "int8": (abi.INT8, 1), "uint8": (abi.UINT8, 1), "int16": (abi.INT16, 2),
@@ -18,20 +18,20 @@ _TYPES: Dict[str, Tuple[int, int]] = {
 
 NAMES: Tuple[str, ...] = tuple(_TYPES)
 
-#: number_of["float32"] without a call, for those who hand over often.
+#: The same as number_of(), without a call, for frequent operations.
 NUMBERS: Dict[str, int] = {name: number for name, (number, _) in _TYPES.items()}
 SIZES: Dict[str, int] = {name: size for name, (_, size) in _TYPES.items()}
 
 
 def number_of(name: str) -> int:
-    """Errors: ValueError, naming the types that there are."""
+    """The number of a type. Errors: ValueError, listing the supported types."""
     number = NUMBERS.get(name)
     if number is None:
-        raise ValueError(f"Tensor type {name} is not supported; these are: {', '.join(NAMES)}.")
+        raise ValueError(f"Tensor type {name} is not supported; supported types: {', '.join(NAMES)}.")
     return number
 
 
 def size_of(name: str) -> int:
-    """Bytes of one element. Errors: as number_of()."""
+    """The bytes of one element. Errors: as number_of()."""
     number_of(name)
     return SIZES[name]

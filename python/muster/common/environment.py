@@ -1,11 +1,11 @@
 """The place of a process in its world, from the variables that launchers set.
 
 The first of these that is set applies: the driver of an elastic job (MUSTER_ELASTIC_DRIVER), MUSTER_RANK with
-MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then the variables that the collective library reads by itself:
+MUSTER_WORLD_SIZE, HOROVOD_RANK with HOROVOD_SIZE, and then the variables that the collective library itself reads:
 those of Open MPI, MPICH and Intel MPI, Slurm and torchrun. Without any of them the world is this one process.
 
-A rank that believes to be a world of one trains alone, unnoticed. Therefore contradictions between launchers, as when
-one was started below another, are errors, and so are incomplete variables of an MPI launcher.
+A rank that takes itself for a world of one would train alone, unnoticed. Therefore contradictions between launchers,
+for example if one was started below another, are errors, and so are incomplete variables of an MPI launcher.
 
 The settings of training are in knobs.py.
 """
@@ -20,7 +20,7 @@ from .elastic import places
 from .exceptions import ConfigurationError
 from .place import Place
 
-#: The pairs of rank and size by which launchers tell a process its place, in order.
+#: The pairs of variables in which launchers set rank and size, in order of precedence.
 LAUNCHERS: Tuple[Tuple[str, str], ...] = (
     ("MUSTER_RANK", "MUSTER_WORLD_SIZE"), ("HOROVOD_RANK", "HOROVOD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
@@ -30,7 +30,7 @@ LAUNCHERS: Tuple[Tuple[str, str], ...] = (
 def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional[List[str]] = None) -> Place:
     """The place of this process.
 
-    Errors: faults are added to `faults`, and the place must not be used then; without a list they are one
+    Errors: faults are added to `faults`, and the place must not be used then; without that list they are raised as one
     ConfigurationError. Errors of an elastic driver are raised unchanged.
     """
     environment = os.environ if environment is None else environment
@@ -44,7 +44,7 @@ def find_place(environment: Optional[Mapping[str, str]] = None, faults: Optional
 
 
 def launcher_pair(environment: Mapping[str, str], faults: List[str]) -> Optional[Tuple[int, int, str]]:
-    """Rank and size from the first launcher that sets both, and the variable of its rank."""
+    """Rank and size from the first launcher that sets both, and the variable with its rank."""
     for rank_name, size_name in LAUNCHERS:
         if environment.get(rank_name) and environment.get(size_name):
             rank, size = _number(environment, rank_name, faults), _number(environment, size_name, faults)
@@ -67,8 +67,8 @@ def _find(environment: Mapping[str, str], faults: List[str]) -> Place:
 
 
 def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) -> None:
-    """Compares launchers that may have been started below one another. Variables of an outer srun, or RANK of a
-    cluster, are ignored: other launchers run below them in good order."""
+    """Compares launchers that may have been started below one another. The variables of an outer srun, and RANK of a
+    cluster, are ignored: other launchers may run below them."""
     muster, horovod, open_mpi, hydra, _, torchrun = (
         (names, [environment[name] for name in names]) if all(environment.get(name) for name in names) else None
         for names in LAUNCHERS)
@@ -77,18 +77,18 @@ def _refuse_contradictions(environment: Mapping[str, str], faults: List[str]) ->
     for names, values in told[1:]:
         first, chosen = told[0]
         if [each.lstrip("0") for each in values] != [each.lstrip("0") for each in chosen]:
-            faults.append(f"{first[0]} and {first[1]} say rank {chosen[0]} of {chosen[1]}, but {names[0]} and "
+            faults.append(f"{first[0]} and {first[1]} set rank {chosen[0]} of {chosen[1]}, but {names[0]} and "
                           f"{names[1]} rank {values[0]} of {values[1]}: one launcher was started below another; unset "
                           f"the variables of one of them")
 
 
 def _refuse_halves(environment: Mapping[str, str], faults: List[str]) -> None:
-    """Faults of launchers that always set both variables, if no launcher set both."""
+    """Adds the faults of launchers that always set both variables, if no launcher set both."""
     for rank_name, size_name in LAUNCHERS[2:4]:
         for name, other in ((rank_name, size_name), (size_name, rank_name)):
             if environment.get(name) and not environment.get(other):
-                faults.append(f"{name} is {environment[name]!r}, but {other} is not set: what started this process "
-                              f"lost it on the way; hand all variables of the launcher on")
+                faults.append(f"{name} is {environment[name]!r}, but {other} is not set: the program that started "
+                              f"this process lost it; pass on all variables of the launcher")
 
 
 def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults: List[str]) -> Place:
@@ -115,7 +115,7 @@ def _told(environment: Mapping[str, str], rank_name: str, size_name: str, faults
         faults.append(f"{size_name} is {size}, but the address where the ranks meet is missing: set "
                       f"MUSTER_RENDEZVOUS=host:port "
                       f"(rank 0 listens there) and MUSTER_RENDEZVOUS_KEY on all ranks, or MUSTER_RENDEZVOUS_FILE to a "
-                      f"file in a private folder where all of them are on this host")
+                      f"file in a private folder if all ranks are on this host")
     return place
 
 
@@ -144,7 +144,7 @@ def _file_of_run(environment: Mapping[str, str]) -> Optional[str]:
 
 
 def private_file(run: str) -> str:
-    """The file by which the ranks of `run`, a text that all of them and no others know, meet on this host."""
+    """The file by which the ranks of `run` meet on this host. `run` is a text that only they have."""
     name = hashlib.sha256(run.encode()).hexdigest()[:32]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isdir(runtime):

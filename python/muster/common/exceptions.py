@@ -6,10 +6,10 @@ NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 
 
 class HorovodInternalError(RuntimeError):
-    """The world failed: a rank died, left or does not answer. The world is unusable; shutdown() and init() make a new
-    one, as elastic training does.
+    """The world failed: a rank died, left or does not answer. The world is unusable. shutdown() and init() make a new
+    world, as elastic training does.
 
-    `rank` and `host` name the rank at fault if it is known; otherwise they are None and "".
+    `rank` and `host` are those of the rank at fault if it is known; otherwise None and "".
     """
 
     def __init__(self, *arguments: object, rank: "int | None" = None, host: str = "") -> None:
@@ -19,19 +19,19 @@ class HorovodInternalError(RuntimeError):
 
 
 class MismatchError(HorovodInternalError):
-    """The ranks disagree about one operation: another type, shape, root or kind under the same name, or a rank has
-    joined. Raised on each of them, with both versions; the world stays usable.
+    """The ranks disagree about one operation: it has another type, shape, root or kind under the same name, or a rank
+    has joined. Raised on each of them, with both versions; the world stays usable.
 
-    A HorovodInternalError, because Horovod raises that exception here.
+    Derived from HorovodInternalError, since Horovod raises that exception here.
     """
 
 
 class ConfigurationError(RuntimeError):
-    """The environment or the arguments are invalid or contradict themselves."""
+    """The environment or the arguments are invalid or contradictory."""
 
 
 class HorovodVersionMismatchError(ImportError):
-    """Parts of different versions met: this package, the library that it loads, or the framework's binding."""
+    """The versions of this package, of the library that it loads, or of the framework's binding differ."""
 
     def __init__(self, name: str, version: str, installed_version: str) -> None:
         super().__init__(f"{name} is version {version} here and {installed_version} there: install both from one "
@@ -42,7 +42,7 @@ class HorovodVersionMismatchError(ImportError):
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Hosts were added or removed; elastic training commits and joins a new world.
+    """Hosts were added or removed. Elastic training commits and joins a new world.
 
     `skip_sync`: only removals, so that the state of the remaining ranks is still equal.
     """

@@ -1,7 +1,7 @@
-"""Handles: the numbers by which programs refer to operations in flight, and the names of unnamed operations.
+"""Handles: the numbers by which programs refer to pending operations, and the names of unnamed operations.
 
-Thread-safety: everything from any thread. The table is a dict with integer keys: insertions and removals are atomic,
-and if two threads synchronize one handle, the second gets an error.
+Thread-safety: all functions, from any thread. The table is a dict with integer keys: insertions and removals are
+atomic, and if two threads synchronize one handle, the second gets an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import operations
 from .operations import Pending, Result
 from .process_sets import ProcessSet, global_process_set
 
-#: Makes what synchronize() gives back from an operation's result.
+#: Converts the result of an operation to the return value of synchronize().
 Finish = Callable[[Optional[Result]], object]
 
 _numbers = itertools.count()
@@ -28,7 +28,7 @@ def add(pending: Pending, finish: Finish) -> int:
 
 
 def poll(handle: int) -> bool:
-    """Whether synchronize() would return at once. Errors: ValueError for a handle that is not in flight."""
+    """Whether synchronize() would return at once. Errors: ValueError for a handle that is not pending."""
     found = _in_flight.get(handle)
     if found is None:
         raise _unknown(handle)
@@ -36,9 +36,9 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> object:
-    """Waits for the operation and returns what `finish` makes of its result.
+    """Waits for the operation and returns its result, converted by `finish`.
 
-    Errors: ValueError for a handle that is not in flight; those of Pending.wait() and of `finish`. If Ctrl-C interrupts
+    Errors: ValueError for a handle that is not pending; those of Pending.wait() and of `finish`. If Ctrl-C interrupts
     the wait, the handle stays valid.
     """
     found = _in_flight.pop(handle, None)
@@ -59,9 +59,9 @@ def next_name(kind: str, process_set: Optional[ProcessSet] = None) -> str:
 
 
 def forget_all() -> None:
-    """For a new world: operations of an old world have failed without being waited for."""
+    """For a new world: the operations of an old world have failed, and no thread waits for them."""
     _in_flight.clear()
 
 
 def _unknown(handle: object) -> ValueError:
-    return ValueError(f"no operation is in flight with the handle {handle!r}; a handle is good for one synchronize()")
+    return ValueError(f"no operation is pending with the handle {handle!r}; a handle is valid for one synchronize()")

@@ -1,7 +1,7 @@
 """The variables by which users configure Horovod, and their meaning here.
 
-Supported variables are read at each init(); an invalid value is an error. Other variables are accepted without effect:
-MEANINGLESS has the reason, for `horovodrun --check-build` and the documentation. The library's own variables
+Supported variables are read at each init(), and an invalid value is an error. Other variables are accepted without
+effect: MEANINGLESS has the reason, for `horovodrun --check-build` and the documentation. The library's own variables
 (MUSTER_COLLECTIVE_...) apply if the variable here is not set.
 """
 
@@ -17,33 +17,33 @@ from .logging import LEVELS
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
 
-#: What each variable does.
+#: The meaning of each variable.
 MEANINGS: Dict[str, str] = {
-    "HOROVOD_TIMELINE": "file of the timeline, which rank 0 writes; DYNAMIC: start_timeline() begins one",
-    "HOROVOD_TIMELINE_MARK_CYCLES": "1: the timeline has a mark CYCLE_START wherever operations begin together",
-    "HOROVOD_FUSION_THRESHOLD": "most bytes that are carried out together; 0: nothing is put together",
-    "HOROVOD_AUTOTUNE": "1: sizes of fusion are tried on the first steps, and the best is kept",
-    "HOROVOD_AUTOTUNE_LOG": "file for what was tried, which rank 0 writes (CSV)",
+    "HOROVOD_TIMELINE": "file of the timeline, which rank 0 writes; DYNAMIC: start_timeline() starts it",
+    "HOROVOD_TIMELINE_MARK_CYCLES": "1: the timeline has a mark CYCLE_START when operations begin together",
+    "HOROVOD_FUSION_THRESHOLD": "maximum bytes of operations that are executed together; 0: no fusion",
+    "HOROVOD_AUTOTUNE": "1: tries several fusion sizes in the first steps, and keeps the best",
+    "HOROVOD_AUTOTUNE_LOG": "file with the results of autotuning, which rank 0 writes (CSV)",
     "HOROVOD_STALL_CHECK_DISABLE": "1: operations that some ranks have not handed over are not reported",
-    "HOROVOD_STALL_CHECK_TIME_SECONDS": "after how long they are reported, by rank 0 (60)",
-    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "after how long they fail, on all ranks (0: never)",
-    "HOROVOD_GLOO_TIMEOUT_SECONDS": "how long init() waits for the other ranks (60), and a transfer that has begun for a "
-                                    "rank that does not come to it (600)",
+    "HOROVOD_STALL_CHECK_TIME_SECONDS": "time after which rank 0 reports them (60)",
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "time after which they fail, on all ranks (0: never)",
+    "HOROVOD_GLOO_TIMEOUT_SECONDS": "time limit of init() for the other ranks (60), and of a transfer that has begun "
+                                    "for a rank that does not take part (600)",
     "HOROVOD_GLOO_IFACE": "network interface on which the ranks of an mpi4py communicator meet",
-    "HOROVOD_DYNAMIC_PROCESS_SETS": "0: process sets are not added or removed after init()",
+    "HOROVOD_DYNAMIC_PROCESS_SETS": "0: process sets cannot be added or removed after init()",
     "HOROVOD_LOG_LEVEL": "trace, debug, info, warning (the default), error or fatal",
-    "HOROVOD_LOG_HIDE_TIME": "1: messages without the time",
+    "HOROVOD_LOG_HIDE_TIME": "1: messages have no time",
     "HOROVOD_ELASTIC": "1: set by the launcher for an elastic job"}
 
-_NO_CYCLES = "nothing happens in cycles: an operation begins as soon as the last rank has handed it over"
+_NO_CYCLES = "there are no cycles: an operation begins as soon as the last rank has handed it over"
 _CHOSEN = "the library chooses the algorithm for each size and layout of hosts"
-_BAYES = "fusion alone is tuned, by trying sizes in turn"
-_GPU = "is about GPU streams of Horovod's own engine"
+_BAYES = "only fusion is tuned, by trying several sizes"
+_GPU = "configures GPU streams of Horovod's own engine"
 
-#: Accepted without effect, and why.
+#: Variables that are accepted without effect, with the reason.
 MEANINGLESS: Dict[str, str] = {
     "HOROVOD_CYCLE_TIME": _NO_CYCLES,
-    "HOROVOD_CACHE_CAPACITY": "what was agreed on once is always recognised; up to 16,384 names",
+    "HOROVOD_CACHE_CAPACITY": "names that were agreed on are always cached, up to 16,384 names",
     "HOROVOD_HIERARCHICAL_ALLREDUCE": _CHOSEN,
     "HOROVOD_HIERARCHICAL_ALLGATHER": _CHOSEN,
     "HOROVOD_TORUS_ALLREDUCE": _CHOSEN,
@@ -55,16 +55,16 @@ MEANINGLESS: Dict[str, str] = {
     "HOROVOD_CONTROLLER": "there is one controller, which needs no MPI",
     "HOROVOD_CPU_OPERATIONS": "MUSTER_COLLECTIVE_TRANSPORT selects the transport (auto)",
     "HOROVOD_MPI_THREADS_DISABLE": "MPI is used by one thread at a time in any case",
-    "HOROVOD_THREAD_AFFINITY": "the thread in the background sleeps; there is nothing to pin",
-    "HOROVOD_DISABLE_GROUP_FUSION": "a group is carried out together, and copied nowhere for it",
+    "HOROVOD_THREAD_AFFINITY": "the background thread sleeps, so it needs no core of its own",
+    "HOROVOD_DISABLE_GROUP_FUSION": "a group is executed together, without a copy",
     "HOROVOD_BATCH_D2D_MEMCOPIES": _GPU,
     "HOROVOD_NUM_NCCL_STREAMS": _GPU,
     "HOROVOD_ENABLE_ASYNC_COMPLETION": _GPU,
     "HOROVOD_DISABLE_NVTX_RANGES": _GPU,
     "HOROVOD_CCL_CACHE": "oneCCL is not used",
-    "HOROVOD_ENABLE_XLA_OPS": "XLA cannot call the library: leave operations out of what it compiles",
-    "HOROVOD_START_TIMEOUT": "is the launcher's",
-    "HOROVOD_ELASTIC_TIMEOUT": "is the launcher's"}
+    "HOROVOD_ENABLE_XLA_OPS": "XLA cannot call the library: exclude operations from compiled functions",
+    "HOROVOD_START_TIMEOUT": "read by the launcher",
+    "HOROVOD_ELASTIC_TIMEOUT": "read by the launcher"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Knobs:
         if timeline is not None and rank != 0:
             timeline = None
         if timeline is None and suffix:
-            # The library would have each set write into the file of the first.
+            # Otherwise each set would write to the file of the first set.
             timeline = os.environ.get("MUSTER_COLLECTIVE_TIMELINE") or None
         if timeline is not None:
             options.timeline = os.fsencode(timeline + suffix)
@@ -109,7 +109,7 @@ class Knobs:
 
 
 def read(faults: List[str], environment: Optional[Mapping[str, str]] = None) -> Knobs:
-    """Reads all of them. Faults are added to `faults`."""
+    """Reads all variables. Faults are added to `faults`."""
     reader = _Reader(os.environ if environment is None else environment, faults)
     timeline = reader.text("HOROVOD_TIMELINE")
     is_dynamic = timeline is not None and timeline.upper() == "DYNAMIC"
@@ -149,7 +149,7 @@ class _Reader:
         return self._parsed(name, lambda text: _at_least_0(int(text)), "a whole number of 0 or more")
 
     def milliseconds(self, name: str) -> Optional[int]:
-        # A hundred days at the most keeps NaN and what does not fit into the library's numbers out.
+        # The limit of a hundred days excludes NaN and values beyond the library's numbers.
         return self._parsed(name, lambda text: round(_at_least_0(float(text), 8_640_000) * 1000),
                             "a number of seconds")
 

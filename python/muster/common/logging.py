@@ -1,5 +1,5 @@
-"""What the training side has to say, on standard error: HOROVOD_LOG_LEVEL is trace, debug, info, warning, error or
-fatal (warning by default), HOROVOD_LOG_HIDE_TIME=1 leaves the time out."""
+"""Messages of training on standard error. HOROVOD_LOG_LEVEL is trace, debug, info, warning, error or fatal (default:
+warning); HOROVOD_LOG_HIDE_TIME=1 omits the time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("muster")
 
 
 def configure(level: str = "warning", with_time: bool = True, rank: int = 0) -> None:
-    """Sets the level, and a handler where the program has not set one."""
+    """Sets the level, and a handler if the program has not set one."""
     log.setLevel(LEVELS[level])
     if logging.getLogger().handlers or any(not getattr(each, "is_ours", False) for each in log.handlers):
         return

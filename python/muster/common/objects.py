@@ -1,4 +1,4 @@
-"""Python objects as bytes, for sending them between ranks.
+"""Converts Python objects to bytes and back, to send them between ranks.
 
 Used only in a world whose ranks have proven that they hold the job's key, since loading executes code of the sender.
 Uses cloudpickle if it is installed, which also supports functions and classes of a program's main file.

@@ -1,13 +1,14 @@
-"""Handing operations over to a process set's session, and waiting for them.
+"""Hands operations over to the session of a process set, and waits for them.
 
-submit() hands over and returns at once. run() also waits, in one call of the library where the other ranks are not far
-away: the fastest way for what is small. prepare() fills an operation in that is handed over many times.
+submit() hands over and returns at once. run() also waits; if the other ranks are nearly ready, this takes a single call
+of the library and is the fastest way for small operations. prepare() fills in an operation that is handed over many
+times.
 
-Buffers are addresses. Whoever hands over passes what owns them as `keep`: it lives until the operation is done, also
-where nobody waits for it any more.
+Buffers are addresses. The caller passes their owner as `keep`, which lives until the operation is done, even if no
+thread waits for it any more.
 
-Thread-safety: everything from any thread. One Pending is waited for by one thread at a time, and one Prepared is handed
-over by one thread at a time.
+Thread-safety: all functions, from any thread. Only one thread at a time may wait for a Pending, and only one may hand
+over a Prepared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .process_set import ProcessSet
 from .reduce_ops import ReduceOp
 from .session import FORKED, Session
 
-#: Address to read from, address to write to, and how much: elements for all_reduce and reduce_scatter, bytes else.
+#: The address to read from, the address to write to, and the length: elements for all_reduce and reduce_scatter, else
+#: bytes.
 Buffer = Tuple[Optional[int], Optional[int], int]
 
 KINDS: Dict[str, int] = {
@@ -36,13 +38,13 @@ _OPS: Dict[int, int] = {
 
 _HAVE_RESULTS = frozenset((abi.OPERATION_ALL_GATHER, abi.OPERATION_ALL_TO_ALL))
 
-#: How long a thread stays in the library at a time. Between two times Ctrl-C gets through, and shutdown().
+#: How long a thread stays in the library at a time. In between, Ctrl-C and shutdown() take effect.
 _SLICE_MS = 100
 
 
 class Result:
-    """What an all_gather or all_to_all brought, packed by rank. Its memory lives as long as this, and as long as each
-    buffer() of it."""
+    """The result of an all_gather or all_to_all, packed by rank. Its memory lives as long as this object and as each of
+    its buffers."""
 
     __slots__ = ("address", "bytes_of_rank", "_pointer", "_free")
 
@@ -55,7 +57,7 @@ class Result:
             loaded.muster_result_bytes(pointer, rank) for rank in range(session.size))
 
     def buffer(self) -> Any:
-        """A ctypes array of bytes over the result's memory, which keeps this alive."""
+        """A ctypes array of bytes over the memory of the result, which keeps this object alive."""
         size = sum(self.bytes_of_rank)
         if size == 0:
             return (ctypes.c_ubyte * 0)()
@@ -64,7 +66,7 @@ class Result:
         return array
 
     def parts(self) -> List[bytes]:
-        """A copy of what came from each rank."""
+        """Copies of the parts from each rank."""
         parts, at = [], self.address
         for size in self.bytes_of_rank:
             parts.append(ctypes.string_at(at, size))
@@ -98,12 +100,12 @@ class Pending:
         return is_done
 
     def wait(self) -> Optional[Result]:
-        """Waits for the end, once. Ctrl-C interrupts the wait and not the operation, which can be waited for again.
+        """Waits for the end, once. Ctrl-C interrupts the wait, not the operation, and the wait may be repeated.
 
-        Errors: HorovodInternalError where the world failed or was shut down, MismatchError, ValueError.
+        Errors: HorovodInternalError if the world failed or was shut down, MismatchError, ValueError.
         """
         if not self._ticket:
-            raise ValueError(f"the operation {self.name!r} was waited for already")
+            raise ValueError(f"the operation {self.name!r} was already waited for")
         session = self._session
         session.unobserved.clear()
         result = c_void_p()
@@ -125,8 +127,8 @@ class Pending:
 
 
 class _Filled:
-    """The structures of one operation, with what the library writes. The library reads them during the call alone, so
-    they are used again for the next operation."""
+    """The structures of one operation, including output arguments. The library uses them during the call only, so they
+    are reused for later operations."""
 
     __slots__ = ("operation", "reference", "tensor", "tensors", "counts", "ticket", "ticket_reference", "result",
                  "result_reference", "wanted_result")
@@ -168,14 +170,14 @@ class _Filled:
         operation.prescale = prescale
         operation.postscale = postscale
         if "\0" in name:
-            raise ValueError(f"{name!r}: the name of an operation holds no NUL, where names in C end")
+            raise ValueError(f"{name!r}: the name of an operation must not contain a NUL")
         operation.name = name.encode()
         operation.shape = shape.encode() if shape else None
         self.set_buffers(buffers)
         if counts is None:
             operation.counts = None
         elif len(counts) != session.size:
-            raise ValueError(f"{name!r} has {len(counts)} counts for {session.size} ranks: one is needed for each")
+            raise ValueError(f"{name!r} has {len(counts)} counts for {session.size} ranks: expected one for each rank")
         else:
             operation.counts = (c_uint64 * len(counts))(*counts)
         self.wanted_result = self.result_reference if number in _HAVE_RESULTS else None
@@ -219,7 +221,7 @@ class _Filled:
         return pending.wait()
 
     def _drop(self, session: Session, keep: object) -> None:
-        # Ctrl-C may come after the library has taken the buffers, and before anybody holds the ticket.
+        # Ctrl-C may come after the library has taken the buffers and before an object has the ticket.
         if self.ticket.value:
             session.dropped.append((self.ticket.value, keep))
 
@@ -228,8 +230,8 @@ class _Filled:
         return Result(session, pointer) if pointer else None
 
 
-# What is not in use. Single operations on a list cannot be seen half done, so that a thread, or a signal handler in the
-# middle of another operation, never gets what somebody else is filling in.
+# Unused structures. Single operations on a list are atomic, so a thread, or a signal handler in the middle of another
+# operation, never gets a structure that is still being filled in.
 _unused: List[_Filled] = []
 
 
@@ -241,7 +243,7 @@ def _take() -> _Filled:
 
 
 class Prepared:
-    """An operation that is filled in, and can be handed over again and again, one after the other."""
+    """A filled-in operation, which can be handed over repeatedly, one after the other."""
 
     __slots__ = ("name", "_session", "_filled", "_keep", "_count")
 
@@ -253,7 +255,7 @@ class Prepared:
         self._count = count
 
     def set_buffers(self, buffers: Sequence[Buffer], keep: object = None) -> None:
-        """Other memory for the next time; as many buffers as before. Errors: ValueError."""
+        """Sets the buffers of the next operation; their number must not change. Errors: ValueError."""
         if len(buffers) != self._count:
             raise ValueError(f"{self.name!r} was prepared with {self._count} buffers, not {len(buffers)}")
         self._filled.set_buffers(buffers)
@@ -264,16 +266,16 @@ class Prepared:
         return self._filled.begin(self._session, self._keep, self.name)
 
     def run(self, keep: object = None) -> Optional[Result]:
-        """As run(). `keep`: what owns the buffers, where nothing was said of it before."""
+        """As run(). `keep`: the owner of the buffers, if it was not given before."""
         return self._filled.run(self._session, self._keep if keep is None else keep, self.name)
 
 
 def prepare(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
             op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
             counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Prepared:
-    """Fills an operation in, with the arguments of submit(). It is good until shutdown().
+    """Fills in an operation, with the arguments of submit(). It is valid until shutdown().
 
-    Errors: ValueError before init(), and where an argument cannot be right.
+    Errors: ValueError before init(), and for an invalid argument.
     """
     session = process_set._session or session_of(process_set)
     filled = _Filled()
@@ -284,21 +286,21 @@ def prepare(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[
 def submit(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
            op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
            counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Pending:
-    """Hands an operation over by its name, which no other one in flight in the process set may have.
+    """Hands an operation over under a name that no other pending operation of the process set has.
 
-    An operation counts as in flight until this rank has waited for it, or for any other: an operation may be done at
-    once or later, and whether a name is refused must not depend on that.
+    An operation counts as pending until this rank has waited for it or for any other operation. Operations may be done
+    earlier or later, and whether a name is rejected must not depend on that.
 
     kind: one of KINDS.
-    process_set: the ranks that take part; this one has to belong to it.
-    buffers: one, except for all_reduce, which takes any number, barrier and join. broadcast uses what is written to.
-    type, op, prescale, postscale: of all_reduce and reduce_scatter: a name of data_types, a ReduceOp, and factors.
-    root: of broadcast, a rank of the world.
-    counts: for every rank of the set, the elements of its part (reduce_scatter) or the bytes to it (all_to_all).
-    shape: a text that has to be the same on all ranks; both are shown where it is not.
-    keep: what owns the buffers.
+    process_set: the ranks that take part, including this rank.
+    buffers: one; all_reduce takes any number, barrier and join none. broadcast uses the address to write to.
+    type, op, prescale, postscale: for all_reduce and reduce_scatter: a name of data_types, a ReduceOp, and factors.
+    root: for broadcast, a rank of the world.
+    counts: for every rank of the set, the elements of its part (reduce_scatter) or the bytes sent to it (all_to_all).
+    shape: a text that must be equal on all ranks; if it differs, the error contains both texts.
+    keep: the owner of the buffers.
 
-    Errors: ValueError (no init(), an argument that cannot be right, a name in flight), HorovodInternalError.
+    Errors: ValueError (no init(), an invalid argument, a pending name), HorovodInternalError.
     """
     session = process_set._session or session_of(process_set)
     _refuse_unobserved(session, name)
@@ -313,7 +315,7 @@ def submit(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[B
 def run(kind: str, name: str, *, process_set: ProcessSet, buffers: Sequence[Buffer], type: Optional[str] = None,
         op: Optional[int] = None, prescale: float = 1.0, postscale: float = 1.0, root: int = 0,
         counts: Optional[Sequence[int]] = None, shape: str = "", keep: object = None) -> Optional[Result]:
-    """submit() and Pending.wait() in one. Errors: those of both."""
+    """submit() and Pending.wait() in one call. Errors: those of both."""
     session = process_set._session or session_of(process_set)
     filled = _take()
     filled.fill(session, kind, name, buffers, type, op, prescale, postscale, root, counts, shape)
@@ -328,8 +330,8 @@ def _refuse_unobserved(session: Session, name: str) -> None:
 
 
 def session_of(process_set: ProcessSet) -> Session:
-    """Errors: ValueError before init(), for a set that is not registered, and for one that this rank is not in;
-    RuntimeError in a process that was forked from a rank."""
+    """The session of a set. Errors: ValueError before init(), for a set that is not registered, and for a set without
+    this rank; RuntimeError in a process that was forked from a rank."""
     made = world.get()
     ranks = process_set.registered_ranks()
     if process_set._session is None:

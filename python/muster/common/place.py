@@ -1,4 +1,4 @@
-"""The place of a process in its world: rank, size, and where the ranks meet."""
+"""The place of a process in its world: its rank, the size of the world, and the address where the ranks meet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class Place:
-    """The rank of this process, and the address at which the ranks meet. The library determines what is None."""
+    """The rank of this process, and the address at which the ranks meet. The library determines fields that are
+    None."""
 
     rank: Optional[int] = None
     size: Optional[int] = None
@@ -28,7 +29,7 @@ class Place:
     #: The name of this host in messages; processes with the same `host_id` share memory. None: determined.
     host: Optional[str] = None
     host_id: Optional[str] = None
-    #: Where this place comes from, for messages.
+    #: The origin of this place, for messages.
     told_by: str = "the environment"
 
     def __repr__(self) -> str:

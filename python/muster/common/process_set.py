@@ -11,8 +11,8 @@ from .session import Session
 class ProcessSet:
     """Some ranks of the world. Within the set they are numbered from 0 in the order of their ranks.
 
-    Made from a list of ranks or, for init(), from an mpi4py communicator. Operations need a set that init() or
-    add_process_set() has registered on all ranks of the world; that gives the set its `process_set_id`.
+    Made from a list of ranks or, for init(), from an mpi4py communicator. Operations require a set that init() or
+    add_process_set() has registered on all ranks of the world; registration sets its `process_set_id`.
     """
 
     def __init__(self, ranks_or_comm: Any) -> None:
@@ -26,20 +26,20 @@ class ProcessSet:
             try:
                 self.ranks = sorted(int(rank) for rank in ranks_or_comm)
             except TypeError:
-                raise ValueError(f"a process set is made from a list of ranks or an mpi4py communicator, not from "
+                raise ValueError(f"a process set needs a list of ranks or an mpi4py communicator, not "
                                  f"{ranks_or_comm!r}") from None
 
     def size(self) -> Optional[int]:
-        """How many ranks it has; None where it is not registered."""
+        """The number of ranks in the set; None if it is not registered."""
         return None if self.process_set_id is None else len(self.registered_ranks())
 
     def rank(self) -> Optional[int]:
-        """This rank's number in it; None where it is not registered. Operations name ranks by their number in the
-        world. Errors: ValueError where this rank does not belong to it."""
+        """The number of this rank within the set; None if the set is not registered. Operations identify ranks by their
+        number in the world. Errors: ValueError if this rank does not belong to the set."""
         return None if self.process_set_id is None else self.registered_rank()
 
     def registered_rank(self) -> int:
-        """As rank(). Errors: ValueError before init(), where it is not registered, and where this rank does not belong
+        """As rank(). Errors: ValueError before init(), if the set is not registered, and if this rank does not belong
         to it."""
         own, ranks = world.get().rank, self.registered_ranks()
         if own not in ranks:
@@ -47,14 +47,14 @@ class ProcessSet:
         return ranks.index(own)
 
     def included(self) -> Optional[bool]:
-        """Whether this rank belongs to it; None where it is not registered."""
+        """Whether this rank belongs to the set; None if it is not registered."""
         return None if self.process_set_id is None else world.get().rank in self.registered_ranks()
 
     def registered_ranks(self) -> List[int]:
-        """Errors: ValueError before init(), and where it is not registered."""
+        """The ranks of the set. Errors: ValueError before init(), and if the set is not registered."""
         world.get()
         if self.process_set_id is None or self.ranks is None:
-            raise ValueError(f"{self!r} is not registered: hand it to init() or to add_process_set()")
+            raise ValueError(f"{self!r} is not registered: pass it to init() or to add_process_set()")
         return self.ranks
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ def _global() -> ProcessSet:
     return every_rank
 
 
-#: All ranks. Its `ranks` are None before init().
+#: The set of all ranks. Its `ranks` are None before init().
 global_process_set = _global()
 
 

@@ -1,7 +1,7 @@
-"""Process sets: their registration, which all ranks of the world do together.
+"""Process sets and their registration, which all ranks of the world do together.
 
-Each set has a session of its own. Operations of one set do not delay those of another, and one name may be in flight
-in several sets.
+Each set has a session of its own. Operations of one set do not delay those of another, and one name may be pending in
+several sets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["ProcessSet", "add_process_set", "begin", "end", "global_process_set"
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
     """Registers a set. Called by all ranks of the world, with the same sets in the same order; waits for them.
 
-    Errors: ValueError where the set cannot be right, is there already, or sets may not be added
-    (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError where the ranks add different sets; HorovodInternalError.
+    Errors: ValueError if the set is invalid, is already registered, or sets may not be added
+    (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError if the ranks add different sets; HorovodInternalError.
     """
     added = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     with world.lock:
@@ -30,17 +30,17 @@ def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet
         _must_be_allowed(made)
         if added.mpi_comm is not None:
             raise ValueError("a process set of an mpi4py communicator is registered by init(process_sets=[...]); "
-                             "hand its list of ranks to add_process_set()")
+                             "pass its list of ranks to add_process_set()")
         _register(made, added)
     return added
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Takes a set away. Called by all ranks of the world; waits for them. What is pending in it fails.
+    """Removes a set. Called by all ranks of the world; waits for them. Pending operations of the set fail.
 
-    Returns False where it is not registered, and for the set of all ranks, which stays until shutdown(). Errors:
-    ValueError where sets may not be removed (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError where the ranks remove
-    different sets; HorovodInternalError.
+    Returns False if the set is not registered, and for the set of all ranks, which exists until shutdown(). Errors:
+    ValueError if sets may not be removed (HOROVOD_DYNAMIC_PROCESS_SETS=0); MismatchError if the ranks remove different
+    sets; HorovodInternalError.
     """
     with world.lock:
         made = world.get()
@@ -59,7 +59,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def process_set_ids_and_ranks() -> Dict[int, List[int]]:
-    """The registered sets, with that of all ranks, by their numbers."""
+    """The registered sets, including that of all ranks, by number."""
     made = world.get()
     every = {0: list(range(made.size))}
     every.update({number: list(each.registered_ranks()) for number, each in made.process_sets.items()})
@@ -67,9 +67,9 @@ def process_set_ids_and_ranks() -> Dict[int, List[int]]:
 
 
 def register_all(given: Sequence[Union[ProcessSet, Sequence[int]]]) -> None:
-    """The sets that init() is given: as add_process_set() with each, but of communicators, too.
+    """Registers the sets of init(): like add_process_set() for each of them, but communicators are supported, too.
 
-    Ranks may hand over different communicators of one split at the same place of the list: each is a set then.
+    Ranks may pass different communicators of one split at the same position of the list: each of them is a set then.
     """
     made = world.get()
     for each in given:
@@ -81,13 +81,13 @@ def register_all(given: Sequence[Union[ProcessSet, Sequence[int]]]) -> None:
 
 
 def begin(made: world.World) -> None:
-    """For a new world: its ranks are those of the global set."""
+    """For a new world: its ranks are the ranks of the global set."""
     global_process_set.ranks = list(range(made.size))
     global_process_set._session = made.sessions[0]
 
 
 def end(made: world.World) -> None:
-    """No set of this world is registered any more. They may be handed to the next one."""
+    """Unregisters all sets of this world. The next world may register them again."""
     for each in made.process_sets.values():
         _forget(each)
     global_process_set.ranks = None
@@ -101,8 +101,8 @@ def _forget(process_set: ProcessSet) -> None:
 
 def _must_be_allowed(made: world.World) -> None:
     if not made.knobs.allows_process_sets:
-        raise ValueError("HOROVOD_DYNAMIC_PROCESS_SETS is 0, so process sets are not added or removed after init(): "
-                         "set it to 1 or not at all, or hand the sets to init()")
+        raise ValueError("HOROVOD_DYNAMIC_PROCESS_SETS is 0, so process sets cannot be added or removed after init(): "
+                         "set it to 1, unset it, or pass the sets to init()")
 
 
 def _register(made: world.World, added: ProcessSet) -> None:
@@ -117,7 +117,7 @@ def _register(made: world.World, added: ProcessSet) -> None:
 
 
 def _register_split(made: world.World, added: ProcessSet) -> None:
-    is_member = bool(added.mpi_comm)  # that of no ranks is false
+    is_member = bool(added.mpi_comm)  # an empty communicator is false
     own = sorted(added.mpi_comm.allgather(made.rank)) if is_member else []
     name = f"split process set {made.next_process_set}"
     lists = {tuple(json.loads(part)) for part in _gather(name, json.dumps(own).encode())}
@@ -128,22 +128,22 @@ def _register_split(made: world.World, added: ProcessSet) -> None:
 
 
 def _checked(made: world.World, added: ProcessSet) -> List[int]:
-    """Errors: ValueError with all that is wrong."""
+    """Errors: ValueError with all faults."""
     ranks = added.ranks or []
     if added.process_set_id is not None:
-        raise ValueError(f"{added!r} is registered already")
+        raise ValueError(f"{added!r} is already registered")
     faults = []
     if not ranks:
         faults.append("is empty")
     outside = [rank for rank in ranks if not 0 <= rank < made.size]
     if outside:
-        faults.append(f"names {ranks_text(outside)}, which is not in a world of {made.size}")
+        faults.append(f"contains {ranks_text(outside)}, which is not in a world of {made.size}")
     twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
     if twice:
-        faults.append(f"names {ranks_text(twice)} twice")
+        faults.append(f"contains {ranks_text(twice)} twice")
     for number, there in process_set_ids_and_ranks().items():
         if there == ranks:
-            faults.append(f"is registered already with the number {number}")
+            faults.append(f"is already registered with the number {number}")
     if faults:
         raise ValueError(f"the process set of ranks {ranks_text(ranks)} " + " and ".join(faults))
     return ranks

@@ -1,4 +1,4 @@
-"""The operations of a reduction, numbered as programs written for Horovod know them, and how they are asked for."""
+"""The operations of a reduction, with Horovod's numbers, and the arguments that select them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Product = ReduceOp.PRODUCT
 
 
 def choose(op: Optional[int], average: Optional[bool] = None) -> ReduceOp:
-    """The operation that a call asks for by `op`, by the older `average`, or by neither.
+    """The operation that a call selects by `op`, by the older `average`, or by neither.
 
-    Errors: ValueError where both are given, or `op` is none of the six. Warns where `average` is used.
+    Errors: ValueError if both are given, or if `op` is not a reduction. Warns if `average` is used.
     """
     if average is not None:
         if op is not None:

@@ -1,9 +1,9 @@
 """The session of one process set on this rank.
 
-The library allows ending a session while threads are in a call with it, and refuses later calls. Therefore nothing is
-counted or locked here; `closed` has the reason why a call was refused.
+The library allows ending a session while threads are in a call with it, and rejects later calls. Therefore this class
+neither counts nor locks; `closed` has the reason why a call is rejected.
 
-Thread-safety: everything from any thread. Single operations on lists and dicts are atomic.
+Thread-safety: all methods, from any thread. Single operations on lists and dicts are atomic.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .._native import abi
 from .exceptions import HorovodInternalError
 from .failures import error_of
 
-FORKED = ("this process was forked from a rank after init(): the world belongs to its parent, and the threads that "
-          "serve it are not here; fork before init(), use the start method 'spawn', or call init() in the child if a "
+FORKED = ("this process was forked from a rank after init(): the world belongs to its parent, and the threads of the "
+          "world do not exist here; fork before init(), use the start method 'spawn', or call init() in the child if a "
           "launcher has given it a place of its own")
 SHUT_DOWN = "the world was shut down"
 
@@ -27,7 +27,7 @@ class Session:
 
     def __init__(self, pointer: Any, ranks: Tuple[int, ...], rank: int, loaded: Any) -> None:
         self.pointer = pointer
-        #: The ranks of the world that are in the set, by their number in it.
+        #: The ranks of the set as numbers of the world, by their number in the set.
         self.ranks = ranks
         self.rank = rank
         self.size = len(ranks)
@@ -36,11 +36,11 @@ class Session:
         self.run = loaded.muster_session_run
         self.wait_for = loaded.muster_session_wait_for
         self.is_done = loaded.muster_session_done
-        #: Why nothing can be handed over any more; None while it can. To be looked at before each call, as the
+        #: The reason why operations cannot be handed over any more, or None. To be checked before each call, since the
         #: library must not be called in a forked process.
         self.closed: Optional[str] = None
-        #: Operations that nobody will wait for, with what has to live until they are done: the library still reads
-        #: and writes their buffers.
+        #: Operations for which no thread will wait, with the objects that must live until they are done: the library
+        #: still uses their buffers.
         self.dropped: List[Tuple[int, object]] = []
         #: Names that were handed over since this rank last waited for an operation.
         self.unobserved: Set[str] = set()
@@ -56,11 +56,11 @@ class Session:
         """The exception for the last failure of the library on this thread."""
         error = error_of(self.native, code)
         if self.closed is not None and isinstance(error, ValueError):
-            return HorovodInternalError(self.closed)  # what was wrong with the call is that it came too late
+            return HorovodInternalError(self.closed)  # the call failed because it came too late
         return error
 
     def call(self, name: str, *arguments: object) -> None:
-        """Calls a function of the library whose first argument is the session, and which returns a code. Errors: those
+        """Calls a function of the library whose first argument is the session and which returns a code. Errors: those
         of the code, and those of refuse()."""
         if self.closed is not None:
             self.refuse()
@@ -69,7 +69,7 @@ class Session:
             raise self.error_of(code)
 
     def last_joined(self) -> int:
-        """The rank of the set that joined last; -1 if none has joined."""
+        """The rank of the set that joined last; -1 if no rank has joined."""
         if self.closed is not None:
             self.refuse()
         return int(self.native.muster_session_last_joined(self.pointer))
@@ -93,7 +93,7 @@ class Session:
             try:
                 ticket, keep = self.dropped.pop(0)
             except IndexError:
-                return  # another thread reaps as well
+                return  # another thread is reaping already
             if self.wait_for(self.pointer, ticket, 0, None) == abi.PENDING:
                 self.dropped.append((ticket, keep))
 
@@ -102,5 +102,5 @@ class Session:
         if self.closed is None:
             self.closed = SHUT_DOWN
             self.native.muster_session_end(self.pointer)
-            # Only now does nobody write into these any more.
+            # The library writes to these buffers until here.
             self.dropped.clear()

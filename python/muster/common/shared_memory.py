@@ -1,10 +1,10 @@
 """Memory that all ranks of this host have mapped. Tensors in it are reduced in place, without a copy.
 
-The memory belongs to a session and ends with it. Programs may keep references to it for longer (a gradient of the last
-step, after shutdown()). They therefore get a separate mapping of the same pages, which stays readable and writable
-until it is released, independently of the session. All shared memory of a session is released together. Other ranks may
-write into it until the end of the session, so code that needs its contents registers with before_end(), and copies
-them.
+The memory belongs to a session and ends with it. Programs may keep references to it for longer (for example to a
+gradient of the last step, after shutdown()). Therefore they get a separate mapping of the same pages, which stays
+readable and writable until it is released, independently of the session. All shared memory of a session is released
+together. Other ranks may write to it until the end of the session, so code that needs its contents registers with
+before_end(), and copies them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 class Shared:
     """Shared memory under two addresses."""
 
-    #: To work on: an array of bytes, aligned to 64. The memory lives as long as it does.
+    #: For the program: an array of bytes, aligned to 64. It owns the memory.
     array: Any
-    #: The same bytes as the library knows them, to be handed over in operations. Good as long as the session.
+    #: For the library: the address of the same bytes, to be used in operations. Valid as long as the session.
     address: int
 
 
@@ -49,7 +49,7 @@ def allocate(process_set: ProcessSet, size: int) -> Optional[Shared]:
         return None
     begin = address - address % mmap.PAGESIZE
     length = address + size - begin
-    # A second mapping of the same pages: that is what mremap() of nothing at all gives.
+    # A second mapping of the same pages, which mremap() with an old length of 0 creates.
     own = _libc.mremap(begin, 0, length, _MREMAP_MAYMOVE)
     if own == _FAILED:
         session.native.muster_session_free_shared(session.pointer, address)

@@ -1,4 +1,4 @@
-"""init(comm=[...]): a world of some of a launcher's ranks, which meet without the others.
+"""init(comm=[...]): a world of some of a launcher's ranks, which meet without the other ranks.
 
 They need a meeting point of their own. If the launcher's ranks meet by a file, it is another file, named after the
 list. If they meet at an address, it is the same address with a key that is derived from the list; rank 0 of the
@@ -19,14 +19,14 @@ from .environment import launcher_pair, private_file
 from .place import Place
 from .exceptions import ConfigurationError
 
-#: What Open MPI gives to all ranks of a run, and to no other run: its namespace may come again, its servers' ports
-#: and the nonce of its transports do not.
+#: Variables that Open MPI sets alike on all ranks of a run, and on no other run: the namespace may be used again, but
+#: not the ports of the servers and the nonce of the transports.
 _OPEN_MPI = ("PMIX_NAMESPACE", "PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI2",
              "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_precondition_transports")
 _SLURM = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_CLUSTER_NAME")
 _TORCHRUN = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
-#: By the variable of the rank: what tells how many ranks are on this host.
+#: By the variable of the rank: the variable with the number of ranks on this host.
 _LOCAL_SIZES = {"OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK": "MPI_LOCALNRANKS",
                 "RANK": "LOCAL_WORLD_SIZE"}
 
@@ -35,7 +35,7 @@ def place_within(place: Place, ranks: Sequence[int]) -> Place:
     """The place of this process, `place` among the launcher's ranks, in a world of the listed ranks in the order of the
     list.
 
-    Errors: ValueError naming the list if it is invalid or lacks this rank, ConfigurationError if the ranks have no
+    Errors: ValueError with the list if it is invalid or lacks this rank, ConfigurationError if the ranks have no
     meeting point.
     """
     rank, size, told_by = _of_launcher(place)
@@ -56,7 +56,7 @@ def place_within(place: Place, ranks: Sequence[int]) -> Place:
     if address and key:
         if listed[0] != 0:
             raise ConfigurationError(f"the ranks {listed} meet at {address}, where rank 0 listens: begin the list "
-                                     f"with 0, or hand over an mpi4py communicator")
+                                     f"with 0, or pass an mpi4py communicator")
         derived = hmac.new(key.encode(), b"ranks " + mark.encode(), hashlib.sha256).hexdigest()
         return dataclasses.replace(within, rendezvous=address, key=derived)
     return dataclasses.replace(within, rendezvous_file=private_file(f"{_run(told_by, size)}\n{mark}"))
@@ -73,7 +73,7 @@ def _of_launcher(place: Place) -> Tuple[int, int, str]:
 
 
 def _whole(rank: Any) -> Any:
-    """Of any kind of whole number, such as numpy's; others are refused by their value."""
+    """Any kind of whole number, such as numpy's, as an int. Other values are returned unchanged, and rejected later."""
     return rank if isinstance(rank, bool) or not hasattr(rank, "__index__") else operator.index(rank)
 
 
@@ -81,11 +81,11 @@ def _checked(listed: List[int], rank: int, size: int) -> List[int]:
     faults = []
     outside = [each for each in listed if not isinstance(each, int) or not 0 <= each < size]
     if outside:
-        faults.append(f"names {outside}, not in a world of {size}")
+        faults.append(f"contains {outside}, not in a world of {size}")
     if len(set(listed)) != len(listed):
-        faults.append("names a rank twice")
+        faults.append("contains a rank twice")
     if not outside and rank not in listed:
-        faults.append(f"does not name rank {rank}, which is this one: only the ranks of the list call init() with it")
+        faults.append(f"does not contain this rank, {rank}: only the ranks of the list call init() with it")
     if faults:
         raise ValueError(f"the list of ranks {listed} " + " and ".join(faults))
     return listed
@@ -106,8 +106,9 @@ def _run(told_by: str, size: int) -> str:
     elif is_local and told_by == "RANK":
         run = f"{_ancestor('')} {_values(_TORCHRUN)}"
     if not run:
-        raise ConfigurationError("some of a launcher's ranks cannot meet without the others here: set MUSTER_RENDEZVOUS "
-                                 "and MUSTER_RENDEZVOUS_KEY on all ranks, or hand over an mpi4py communicator")
+        raise ConfigurationError("with this launcher, some of its ranks cannot meet without the others: set "
+                                 "MUSTER_RENDEZVOUS and MUSTER_RENDEZVOUS_KEY on all ranks, or pass an mpi4py "
+                                 "communicator")
     return f"{told_by} {run}"
 
 
@@ -116,7 +117,8 @@ def _values(names: Sequence[str]) -> str:
 
 
 def _ancestor(*beginnings: str) -> Optional[str]:
-    """The nearest process above this one whose name begins so. Its id may come again, but not with its start."""
+    """The nearest parent process, or its parents, whose name begins so. Its id may be reused, but not with its start
+    time."""
     process = os.getppid()
     while process > 1:
         try:

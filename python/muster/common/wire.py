@@ -1,19 +1,19 @@
 """An authenticated channel over TCP between the driver of a job and the job's processes: the protocol, and the
 side that connects. The side that listens is in `wire_server`.
 
-Both ends hold the job's key, 32 random bytes. A connection begins with a challenge each way:
+Both ends hold the job's key, 32 random bytes. A connection begins with a challenge in each direction:
 
-    client -> server   8 bytes that name the protocol, 32 random bytes
+    client -> server   8 bytes that identify the protocol, 32 random bytes
     server -> client   the same, and HMAC-SHA256(key, "server" + both challenges)
     client -> server   HMAC-SHA256(key, "client" + both challenges)
 
-Until then nothing is read but these bytes, of fixed length. What follows are messages, JSON objects: 4 bytes of
-length, the text, and an HMAC-SHA256 over the number of the message, its length and its text, under a key of that
-connection and that direction. So what was recorded elsewhere, sent twice, left out or cut short is found out, and ends
-the connection. Nothing is unpickled, and nothing is hidden: whoever can listen on the network reads the messages, so
-no secret belongs into one.
+Before that, each end reads only these bytes of fixed length. Messages follow, which are JSON objects: 4 bytes of
+length, the text, and an HMAC-SHA256 over the number of the message, its length and its text, with a key for that
+connection and direction. A message that was recorded elsewhere, repeated, left out or truncated is therefore detected,
+and ends the connection. Nothing is unpickled. Nothing is encrypted: a program that can listen on the network can read
+the messages, so they must not contain secrets.
 
-A `Channel` may send from any thread; one thread at a time may receive.
+Any thread may send on a `Channel`; one thread at a time may receive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY_BYTES = 32
 NONCE_BYTES = 32
 MAC_BYTES = 32
 HELLO_BYTES = len(PROTOCOL) + NONCE_BYTES
-#: The longest message that is taken unless told otherwise; a longer one ends the connection.
+#: The default limit of a message. A longer message ends the connection.
 MAX_MESSAGE = 16 << 20
 
 _LENGTH = struct.Struct(">I")
@@ -43,7 +43,7 @@ Message = Dict[str, Any]
 
 
 class WireError(ConnectionError):
-    """The connection is of no use any more; the sentence says why."""
+    """The connection is unusable; the message has the reason."""
 
 
 class AuthenticationError(WireError):
@@ -51,19 +51,19 @@ class AuthenticationError(WireError):
 
 
 def new_key() -> str:
-    """A fresh key, in hexadecimal as it stands in environments and files."""
+    """A new key, in hexadecimal as in environments and files."""
     return os.urandom(KEY_BYTES).hex()
 
 
 def key_bytes(key: str) -> bytes:
-    """Errors: ValueError for what is no key; the sentence does not repeat it."""
+    """The bytes of a key. Errors: ValueError for an invalid key; the message does not repeat it."""
     try:
         raw = bytes.fromhex(key)
     except ValueError:
         raw = b""
     if len(raw) != KEY_BYTES:
-        raise ValueError(f"the job's key is not {2 * KEY_BYTES} hexadecimal digits: start the program by its launcher,"
-                         " which makes a key for each run")
+        raise ValueError(f"the job's key is not {2 * KEY_BYTES} hexadecimal digits: start the program with its "
+                         "launcher, which makes a key for each run")
     return raw
 
 
@@ -71,7 +71,7 @@ def split_address(address: str) -> Tuple[str, int]:
     """("127.0.0.1", 4711) of "127.0.0.1:4711"; ("::1", 4711) of "[::1]:4711". Errors: ValueError."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{address!r} is not an address: write HOST:PORT, such as 127.0.0.1:4711")
+        raise ValueError(f"{address!r} is not an address: use HOST:PORT, for example 127.0.0.1:4711")
     return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), int(port)
 
 
@@ -80,12 +80,13 @@ def join_address(host: str, port: int) -> str:
 
 
 def prove(key: bytes, who: bytes, client_nonce: bytes, server_nonce: bytes) -> bytes:
-    """What only a holder of the key can answer to these challenges; `who` keeps an answer from being sent back."""
+    """The proof that only a holder of the key can compute for these challenges. `who` prevents returning a peer's
+    proof."""
     return hmac.digest(key, who + client_nonce + server_nonce, "sha256")
 
 
 class Sealer:
-    """Messages of one direction of one connection, sealed in their order."""
+    """Seals the messages of one direction of one connection, in order."""
 
     def __init__(self, key: bytes, max_message: int) -> None:
         self._key = key
@@ -93,10 +94,10 @@ class Sealer:
         self._max_message = max_message
 
     def seal(self, message: Message) -> bytes:
-        """Errors: ValueError for a message that is no JSON or too long; nothing was counted then."""
+        """Errors: ValueError for a message that is not JSON or too long, which does not count as a message."""
         text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
         if len(text) > self._max_message:
-            raise ValueError(f"a message of {len(text)} bytes is longer than the {self._max_message} that are taken")
+            raise ValueError(f"a message of {len(text)} bytes exceeds the limit of {self._max_message} bytes")
         head = _LENGTH.pack(len(text))
         mac = hmac.digest(self._key, _NUMBER.pack(self._number) + head + text, "sha256")
         self._number += 1
@@ -104,7 +105,7 @@ class Sealer:
 
 
 class Opener:
-    """The other end of a Sealer: bytes as they come, messages as they are complete."""
+    """The other end of a Sealer: takes received bytes, and returns complete messages."""
 
     def __init__(self, key: bytes, max_message: int) -> None:
         self._key = key
@@ -113,7 +114,7 @@ class Opener:
         self._bytes = bytearray()
 
     def feed(self, received: bytes) -> List[Message]:
-        """Errors: WireError for anything that the other end cannot have sealed as the next message."""
+        """Errors: WireError for bytes that the other end cannot have sealed as the next message."""
         self._bytes += received
         messages: List[Message] = []
         while True:
@@ -123,7 +124,7 @@ class Opener:
             messages.append(message)
 
     def end(self) -> None:
-        """To be called at the end of the stream. Errors: WireError where it ends within a message."""
+        """Called at the end of the stream. Errors: WireError if it ends within a message."""
         if self._bytes:
             raise WireError("the connection ended in the middle of a message")
 
@@ -132,14 +133,14 @@ class Opener:
             return None
         (length,) = _LENGTH.unpack_from(self._bytes)
         if length > self._max_message:
-            raise WireError(f"a message longer than {self._max_message} bytes was announced")
+            raise WireError(f"a message exceeds the limit of {self._max_message} bytes")
         end = _LENGTH.size + length
         if len(self._bytes) < end + MAC_BYTES:
             return None
         signed = bytes(self._bytes[:end])
         expected = hmac.digest(self._key, _NUMBER.pack(self._number) + signed, "sha256")
         if not hmac.compare_digest(expected, bytes(self._bytes[end:end + MAC_BYTES])):
-            raise WireError("a message is not what the other end of the connection sent")
+            raise WireError("a message was changed in transit, or has another sender")
         del self._bytes[:end + MAC_BYTES]
         self._number += 1
         return _object_of(signed[_LENGTH.size:])
@@ -157,7 +158,7 @@ def _object_of(text: bytes) -> Message:
 
 def seals_of_client(key: bytes, client_nonce: bytes, server_nonce: bytes,
                     max_message: int) -> Tuple[Sealer, Opener]:
-    """What the client sends and receives with; the server's are `seals_of_server`."""
+    """The sealer and the opener of the client. `seals_of_server` returns those of the server."""
     return (Sealer(prove(key, b"from client", client_nonce, server_nonce), max_message),
             Opener(prove(key, b"from server", client_nonce, server_nonce), max_message))
 
@@ -169,7 +170,7 @@ def seals_of_server(key: bytes, client_nonce: bytes, server_nonce: bytes,
 
 
 def notice_silence(connection: socket.socket, seconds: float) -> None:
-    """A host that is gone without a word ends the connection after about so many seconds, at least three."""
+    """Ends the connection if the other host is silent for about `seconds`, but at least three."""
     whole = max(3, int(seconds))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -191,17 +192,17 @@ class Channel:
         self._waiting: List[Message] = []
 
     def fileno(self) -> int:
-        """To wait for something to receive. A message that has been received together with another does not show here:
-        call `receive(0)` until it raises TimeoutError."""
+        """For waiting for a message. It does not show messages that were received together with another one: call
+        `receive(0)` until it raises TimeoutError."""
         return self._socket.fileno()
 
     @property
     def local_host(self) -> str:
-        """The address of this host by which it reaches the other end."""
+        """The address of this host on the connection."""
         return str(self._socket.getsockname()[0])
 
     def send(self, message: Message) -> None:
-        """Waits until the system has taken all of it. Errors: WireError, ValueError (see Sealer.seal)."""
+        """Waits until the system has taken all bytes. Errors: WireError, ValueError (see Sealer.seal)."""
         with self._sending:
             sealed = self._sealer.seal(message)
             try:
@@ -210,9 +211,9 @@ class Channel:
                 raise WireError(f"the connection is lost: {error.strerror or error}") from None
 
     def receive(self, timeout: Optional[float] = None) -> Optional[Message]:
-        """The next message, or None where either end has closed. `timeout` in seconds; None: for ever.
+        """Returns the next message, or None if either end has closed. `timeout` in seconds; None: no limit.
 
-        Errors: TimeoutError (the connection is as good as before), WireError.
+        Errors: TimeoutError (the connection stays usable), WireError.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._receiving:
@@ -234,25 +235,25 @@ class Channel:
         return self._waiting.pop(0)
 
     def request(self, message: Message, timeout: Optional[float] = None) -> Message:
-        """Sends, and receives the answer. Errors: WireError also where the other end closes instead."""
+        """Sends, and receives the answer. Errors: WireError, also if the other end closes instead."""
         self.send(message)
         answer = self.receive(timeout)
         if answer is None:
-            raise WireError("the other end closed the connection instead of an answer")
+            raise WireError("the other end closed the connection instead of answering")
         return answer
 
     def close(self) -> None:
-        """May be called from any thread, and more than once: whoever receives gets the end of the stream."""
+        """May be called from any thread, and repeatedly. A receiving thread gets the end of the stream."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
-        # Only now, when nobody waits on its number any more, which may soon be another's.
+        # Closes only when no thread waits on the descriptor, whose number may be reused soon.
         with self._receiving:
             self._socket.close()
 
     def forget(self) -> None:
-        """In a child after fork(): gives up its part of the connection, which stays the parent's."""
+        """For a child after fork(): closes its copy of the connection, which stays open in the parent."""
         number = self._socket.detach()
         if number >= 0:
             os.close(number)
@@ -266,10 +267,10 @@ class Channel:
 
 def connect(address: str, key: str, *, timeout: float = 10.0, silence: float = 10.0,
             max_message: int = MAX_MESSAGE) -> Channel:
-    """Connects to the driver at HOST:PORT and proves each to the other; all of it within `timeout` seconds.
+    """Connects to the driver at HOST:PORT. Both ends authenticate each other. `timeout` limits all of it, in seconds.
 
-    Errors: AuthenticationError where the other end holds another key, WireError where nobody answers or answers in
-    time, ValueError for an address or a key that is none.
+    Errors: AuthenticationError if the other end holds another key, WireError if it does not answer in time, ValueError
+    for an invalid address or key.
     """
     secret = key_bytes(key)
     host_and_port = split_address(address)
@@ -296,10 +297,10 @@ def _shake_hands(connection: socket.socket, key: bytes, deadline: float, max_mes
     connection.sendall(PROTOCOL + own)
     answer = _receive_exactly(connection, HELLO_BYTES + MAC_BYTES, deadline)
     if not answer.startswith(PROTOCOL):
-        raise AuthenticationError("what answers there is not the driver of a job, or one of another version")
+        raise AuthenticationError("the program there is not the driver of a job, or has another version")
     other = answer[len(PROTOCOL):HELLO_BYTES]
     if not hmac.compare_digest(answer[HELLO_BYTES:], prove(key, b"server", own, other)):
-        raise AuthenticationError("what answers there does not hold this job's key: is it the driver of another run?")
+        raise AuthenticationError("the program there does not hold this job's key; it may be the driver of another run")
     connection.sendall(prove(key, b"client", own, other))
     return Channel(connection, *seals_of_client(key, own, other, max_message))
 
@@ -310,7 +311,7 @@ def _receive_exactly(connection: socket.socket, count: int, deadline: float) -> 
         _wait_until_readable(connection, deadline)
         more = connection.recv(count - len(received))
         if not more:
-            raise WireError("it hung up before both ends had shown that they hold the job's key")
+            raise WireError("it closed the connection before both ends had proved that they hold the job's key")
         received += more
     return received
 

@@ -5,12 +5,12 @@
         if event.kind == "message":
             event.connection.send({"seen": event.message})
 
-Who has not shown that he holds the key is a stranger. Of strangers there are a bounded number at a time, each for a
-bounded time, and each sends a bounded number of bytes; none of it is kept, answered beyond the challenge, or repeated
-anywhere. Where more come than there is room for, the one that has been there longest goes: those who hold the key are
-through in a moment. Whoever does not read what is sent to him is hung up on as well: no peer holds up the others.
+A stranger is a connection that has not yet proved that it holds the key. The number of strangers, the time of each, and
+the bytes that each may send are limited. The server keeps none of the bytes, answers with the challenge only, and
+repeats nothing. If there are too many, the oldest stranger is disconnected: peers with the key complete the handshake
+in a moment. A peer that does not read is disconnected as well, so that no peer delays the others.
 
-A server and its connections belong to one thread. `wake()` may be called from any.
+A server and its connections belong to one thread. `wake()` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple
 from .wire import (HELLO_BYTES, MAC_BYTES, MAX_MESSAGE, NONCE_BYTES, PROTOCOL, Message, Opener, Sealer, WireError,
                    join_address, key_bytes, notice_silence, prove, seals_of_server)
 
-#: How many bytes may wait for a peer that does not read.
+#: The limit of bytes that wait for a peer that does not read.
 MAX_UNSENT = 64 << 20
 
 _READ_ONCE = 1 << 16
@@ -35,18 +35,18 @@ _NEVER = float("inf")
 
 
 class Event(NamedTuple):
-    """What happened to a connection: it "joined" (both ends hold the key), sent a "message", or "left"."""
+    """An event of a connection: it "joined" (both ends hold the key), sent a "message", or "left"."""
 
     kind: str
     connection: Connection
-    #: Of kind "message".
+    #: For the kind "message".
     message: Message
-    #: Of kind "left": the sentence that says why, or "" where the peer closed in order.
+    #: For the kind "left": the reason, or "" if the peer closed in order.
     why: str
 
 
 class Connection:
-    """A peer that holds the key. `data` is for the server's owner: whatever it wants to know of this peer."""
+    """A peer that holds the key. `data` is free for the owner of the server."""
 
     def __init__(self, server: WireServer, peer: socket.socket, address: Tuple[Any, ...]) -> None:
         self._server = server
@@ -68,11 +68,11 @@ class Connection:
 
     @property
     def peer_host(self) -> str:
-        """The address that the peer comes from, without its port."""
+        """The address of the peer, without its port."""
         return self.address.rpartition(":")[0].strip("[]")
 
     def send(self, message: Message) -> None:
-        """Never waits. Where the peer is gone or does not read, an event "left" follows and nothing is raised.
+        """Never waits. If the peer is lost or does not read, an event "left" follows and nothing is raised.
 
         Errors: ValueError (see Sealer.seal)."""
         assert self._sealer is not None
@@ -82,7 +82,7 @@ class Connection:
             self._flush()
 
     def close(self) -> None:
-        """Sends what the system takes at once, and hangs up; no event follows."""
+        """Sends what the system takes at once, and closes the connection. No event follows."""
         if self._why is None:
             self._why = ""
             self._server._forget(self)
@@ -94,7 +94,7 @@ class Connection:
                 del self._unsent[:sent]
         except BlockingIOError:
             if len(self._unsent) > MAX_UNSENT:
-                self._server._lose(self, "it does not read what is sent to it")
+                self._server._lose(self, "it does not read its messages")
                 return
         except OSError as error:
             self._server._lose(self, f"the connection is lost: {error.strerror or error}")
@@ -103,20 +103,20 @@ class Connection:
 
 
 class WireServer:
-    """Listens on `host` and `port` (0: one that is free). `key` in hexadecimal. Seconds throughout: `handshake` is
-    what a stranger has to show that he holds the key; `silence`, after which a host that is gone is lost."""
+    """Listens on `host` and `port` (0: a free port). `key` in hexadecimal. Times are in seconds: `handshake` limits the
+    handshake of a stranger; a host that is silent for `silence` is lost."""
 
     def __init__(self, key: str, host: str = "127.0.0.1", port: int = 0, *, max_strangers: int = 64,
                  handshake: float = 5.0, silence: float = 10.0, max_message: int = MAX_MESSAGE) -> None:
-        """Errors: OSError where it cannot listen there, ValueError for a key that is none."""
+        """Errors: OSError if it cannot listen there, ValueError for an invalid key."""
         self._key = key_bytes(key)
         self._max_strangers = max_strangers
         self._handshake = handshake
         self._silence = silence
         self._max_message = max_message
-        #: How many connections were closed because the other end did not show that it holds the key.
+        #: The number of connections that were closed because the other end did not prove that it holds the key.
         self.strangers_refused = 0
-        # By the number of their socket; strangers in the order in which they came.
+        # By the number of the socket, in the order in which strangers connected.
         self._strangers: Dict[int, Tuple[Connection, float]] = {}
         self._connections: Dict[int, Connection] = {}
         self._lost: Deque[Connection] = deque()
@@ -134,20 +134,20 @@ class WireServer:
 
     @property
     def address(self) -> str:
-        """HOST:PORT for `wire.connect`."""
+        """HOST:PORT, for `wire.connect`."""
         return join_address(self.host, self.port)
 
     @property
     def connections(self) -> List[Connection]:
-        """Those that hold the key and have not left."""
+        """The connections that hold the key and have not left."""
         return list(self._connections.values())
 
     def fileno(self) -> int:
-        """To wait for together with other things; see `wait_at_most`."""
+        """For waiting together with other descriptors; see `wait_at_most`."""
         return self._epoll.fileno()
 
     def wait_at_most(self) -> Optional[float]:
-        """Seconds until `events` is to be called although nothing came; None: never."""
+        """The seconds until `events` must be called even if nothing was received; None: no limit."""
         if self._lost:
             return 0.0
         if not self._strangers:
@@ -156,14 +156,15 @@ class WireServer:
         return max(0.0, deadline - time.monotonic())
 
     def wake(self) -> None:
-        """Ends a wait in `events`, which then returns, perhaps with nothing. From any thread, or a signal handler."""
+        """Ends a wait in `events`, which may then return an empty list. May be called from any thread or signal
+        handler."""
         try:
             os.write(self._waker, b"w")
         except OSError:
             pass
 
     def events(self, timeout: Optional[float] = None) -> List[Event]:
-        """What has happened. Waits up to `timeout` seconds (None: for ever) while nothing has, or until woken."""
+        """Returns the events so far. Waits up to `timeout` seconds (None: no limit) for the first, or until woken."""
         deadline = _NEVER if timeout is None else time.monotonic() + timeout
         events: List[Event] = []
         while True:
@@ -180,7 +181,7 @@ class WireServer:
                 return events
 
     def close(self) -> None:
-        """Hangs up on everybody."""
+        """Closes all connections."""
         for connection in [*self._connections.values(), *(each for each, _ in self._strangers.values())]:
             connection._why = ""
             connection._socket.close()
@@ -234,8 +235,8 @@ class WireServer:
         self._epoll.register(peer, select.EPOLLIN)
 
     def _turn_away(self) -> None:
-        """No descriptor is left: one that was kept for this takes the waiting connection and hangs up on it, for
-        it would be reported again and again otherwise."""
+        """No descriptor is left: a spare descriptor accepts the waiting connection and closes it, which would otherwise
+        be reported again and again."""
         os.close(self._spare)
         try:
             peer, _ = self._listener.accept()
@@ -254,7 +255,7 @@ class WireServer:
         except OSError:
             received = b""
         stranger._hello += received
-        # What cannot become a hello of ours any more is refused at once; but nobody is told how far it was right.
+        # Bytes that cannot become a hello are rejected at once, without an answer that shows how far they were right.
         if not received or (wanted == HELLO_BYTES and not _may_be_hello(stranger._hello)):
             self._refuse(stranger)
         elif len(stranger._hello) == wanted:
@@ -269,7 +270,7 @@ class WireServer:
         stranger._nonces = (client_nonce, own)
         answer = PROTOCOL + own + prove(self._key, b"server", client_nonce, own)
         try:
-            # A fresh connection takes so few bytes at once.
+            # An empty send buffer has room for these few bytes.
             if stranger._socket.send(answer) == len(answer):
                 return
         except OSError:

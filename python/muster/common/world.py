@@ -1,6 +1,6 @@
 """The world of this process: its ranks, joined, and a session for each process set that this rank belongs to.
 
-The communicator that joined the ranks is kept, so that groups can be made of it at any time. Each process set,
+The communicator that joined the ranks is kept, so that groups can be made from it at any time. Each process set,
 including the set of all ranks, runs on an independent group.
 
 Thread-safety: worlds and process sets are made and ended under `lock`. A world does not change otherwise.
@@ -22,7 +22,7 @@ from .session import FORKED, Session
 
 
 class World:
-    """The ranks of a job, as seen by this rank."""
+    """The ranks of a job, from the view of this rank."""
 
     def __init__(self, comm: int, place: Place, knobs: Knobs, loaded: Any) -> None:
         self.comm = comm
@@ -34,7 +34,7 @@ class World:
         self.host: str = loaded.muster_host(comm).decode(errors="replace")
 
         def told(value: Optional[int], found: Any) -> int:
-            # What the launcher says goes before what is found out: it may count slots, not machines.
+            # The launcher's values take precedence over measured ones: it may count slots, not machines.
             return int(found(comm)) if value is None else value
 
         self.local_rank = told(place.local_rank, loaded.muster_local_rank)
@@ -43,7 +43,7 @@ class World:
         self.cross_size = told(place.cross_size, loaded.muster_cross_size)
         #: Whether all hosts have the same number of ranks.
         self.is_homogeneous = True
-        #: By number: those that this rank belongs to, and all that are registered (process_sets.py).
+        #: By number: the sessions of sets with this rank, and all registered sets (process_sets.py).
         self.sessions: Dict[int, Session] = {}
         self.process_sets: Dict[int, Any] = {}
         self.next_process_set = 1
@@ -53,8 +53,8 @@ class World:
         return self.process != os.getpid()
 
     def start_session(self, number: int, ranks: Sequence[int]) -> Session:
-        """The session of process set `number` with `ranks`, which include this one. Called by all of them; waits for
-        them.
+        """Starts the session of process set `number` with `ranks`, which include this one. Called by all of them; waits
+        for them.
 
         Errors: HorovodInternalError.
         """
@@ -83,13 +83,13 @@ class World:
 lock = threading.RLock()
 current: Optional[World] = None
 
-#: Who has something in a session's memory.
+#: The methods of objects that have data in a session's memory.
 _departures: "List[weakref.WeakMethod[Callable[[], None]]]" = []
 
 
 def before_end(leave: Callable[[], None]) -> None:
-    """Calls the method `leave` each time before sessions end, as long as its object lives: for objects that keep data
-    in memory of the sessions."""
+    """Calls the method `leave` each time before sessions end, as long as its object lives: for objects with data in the
+    memory of sessions."""
     _departures[:] = [each for each in _departures if each() is not None]
     _departures.append(weakref.WeakMethod(leave))
 

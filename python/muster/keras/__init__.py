@@ -24,7 +24,7 @@ __all__ = _names
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None,
                compression: Any = Compression.none, legacy_opts: bool = False) -> Any:
-    """As muster.tensorflow.keras.load_model, by the Keras that this module is for."""
+    """As muster.tensorflow.keras.load_model, for the Keras of this module."""
     del legacy_opts
     return load_with(_keras, filepath, custom_optimizers, custom_objects, compression)
 

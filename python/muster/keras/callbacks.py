@@ -1,4 +1,4 @@
-"""Callbacks for model.fit(); see muster.tensorflow.keras.callback_classes for what each does."""
+"""Callbacks for model.fit(), which muster.tensorflow.keras.callback_classes documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elastic training of models of Keras: the state, and callbacks that keep it up to date during model.fit()."""
+"""Elastic training of Keras models: the state, and callbacks that keep it up to date during model.fit()."""
 
 from __future__ import annotations
 

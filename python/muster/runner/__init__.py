@@ -2,7 +2,7 @@
 
     results = muster.runner.run(train, args=("data",), num_proc=2)
 
-Nothing is loaded before it is used.
+Modules are loaded when they are first used.
 """
 
 from __future__ import annotations

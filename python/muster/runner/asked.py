@@ -15,11 +15,11 @@ from .settings import ELASTIC_TIMEOUT, GLOO, MPI, START_TIMEOUT, Host, Settings,
 
 def settings_of(asked: Asked, command: Tuple[str, ...], environment: Mapping[str, str],
                 faults: Optional[Faults] = None) -> Settings:
-    """Errors: SettingsError with everything that is wrong, `faults` among it."""
+    """Errors: SettingsError with all faults, including `faults`."""
     faults = [] if faults is None else faults
     get = _Getter(asked)
     if not command:
-        faults.append("the command is missing: write it last, as in: horovodrun -np 2 python3 train.py")
+        faults.append("the command is missing: write it last, for example: horovodrun -np 2 python3 train.py")
     _refuse_contradictions(get, faults)
     hosts = _hosts_of(get, environment, faults)
     settings = Settings(
@@ -74,29 +74,30 @@ def _refuse_contradictions(get: _Getter, faults: Faults) -> None:
     for keys in (("hosts", "hostfile", "host_discovery_script"), ("gloo", "mpi", "jsrun")):
         given = get.given(*keys)
         if len(given) > 1:
-            faults.append(f"{' and '.join(given)} do not go together: leave {'one' if len(given) == 2 else 'two'} out")
+            faults.append(f"{' and '.join(given)} contradict each other: omit {'one' if len(given) == 2 else 'two'} of "
+                          "them")
     if get("jsrun"):
-        faults.append("--jsrun: ranks are not started by jsrun here: leave it out, and the hosts of the LSF allocation "
-                      "are reached by ssh; or start the command by jsrun itself, as ranks find each other there, too")
+        faults.append("--jsrun: not supported: omit it, and horovodrun reaches the hosts of the LSF allocation by ssh; "
+                      "or start the command with jsrun itself, whose ranks also find each other")
     elastic = get.given("min_num_proc", "max_num_proc", "host_discovery_script", "slots_per_host", "reset_limit",
                         "blacklist_cooldown_range", "elastic_timeout")
     is_elastic = bool(get.given("min_num_proc", "max_num_proc", "host_discovery_script"))
     if is_elastic and get("mpi"):
-        faults.append(f"--mpi and {elastic[0]} do not go together: mpirun's ranks stay as they are; leave --mpi out")
+        faults.append(f"--mpi and {elastic[0]} contradict each other: the ranks of mpirun cannot change; omit --mpi")
     if elastic and not is_elastic:
-        faults.append(f"{' and '.join(elastic)}: of elastic runs alone; add --min-np, --max-np or "
-                      "--host-discovery-script, or leave it out")
+        faults.append(f"{' and '.join(elastic)}: for elastic runs only; add --min-np, --max-np or "
+                      "--host-discovery-script, or omit it")
     for lower, higher in (("min_num_proc", "max_num_proc"), ("min_num_proc", "num_proc"),
                           ("num_proc", "max_num_proc")):
         low, high = get(lower), get(higher)
         if low is not None and high is not None and low > high:
-            faults.append(f"{get.name(lower)} {low} is more than {get.name(higher)} {high}")
+            faults.append(f"{get.name(lower)} {low} exceeds {get.name(higher)} {high}")
     level = get("log_level")
     if level is not None and level.lower() not in LOG_LEVELS:
-        faults.append(f"{get.name('log_level')} {level}: is to be one of {', '.join(LOG_LEVELS)}")
+        faults.append(f"{get.name('log_level')} {level}: expected one of {', '.join(LOG_LEVELS)}")
     port = get("ssh_port")
     if port is not None and port > 65535:
-        faults.append(f"{get.name('ssh_port')} {port}: ports end at 65535")
+        faults.append(f"{get.name('ssh_port')} {port}: the highest port is 65535")
     identity = get("ssh_identity_file")
     if identity is not None and not os.access(identity, os.R_OK):
         faults.append(f"{get.name('ssh_identity_file')} {identity}: the file does not exist or cannot be read")
@@ -149,7 +150,7 @@ def _with_size(settings: Settings, get: _Getter, faults: Faults) -> Settings:
 def _no_room(size: int, room: int, settings: Settings) -> str:
     names = ", ".join(f"{host.name}:{host.slots}" for host in settings.hosts[:8])
     more = f" and {len(settings.hosts) - 8} more" if len(settings.hosts) > 8 else ""
-    return (f"{size} ranks need as many slots, and the hosts have {room} ({names}{more}): ask for fewer, or give hosts "
+    return (f"{size} ranks need as many slots, but the hosts have {room} ({names}{more}): request fewer, or give hosts "
             "more slots (-H NAME:SLOTS)")
 
 
@@ -159,7 +160,7 @@ def _start_timeout_of(environment: Mapping[str, str], faults: Faults) -> int:
         return START_TIMEOUT
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    faults.append(f"HOROVOD_START_TIMEOUT is {text!r}: is to be a whole number of seconds from 1")
+    faults.append(f"HOROVOD_START_TIMEOUT is {text!r}: expected a whole number of seconds from 1")
     return START_TIMEOUT
 
 
@@ -169,13 +170,13 @@ def _interfaces_of(get: _Getter, faults: Faults) -> Tuple[str, ...]:
         return ()
     names = tuple(text.split(",") if isinstance(text, str) else text)
     if not all(name and not name.isspace() and "/" not in name and len(name) < 16 for name in names):
-        faults.append(f"{get.name('network_interfaces')} {text}: write names of interfaces with commas "
-                      "between: eth0,eth1")
+        faults.append(f"{get.name('network_interfaces')} {text}: expected names of interfaces separated by "
+                      "commas: eth0,eth1")
     return names
 
 
 def _remote_shell_of(environment: Mapping[str, str]) -> Tuple[str, ...]:
-    """The remote shell of a Muster job, which reaches its tasks."""
+    """The remote shell of a Muster job, which reaches the tasks of the job."""
     agent = environment.get("OMPI_MCA_plm_rsh_agent", "")
     if "MUSTER_GENERATED" not in environment or not agent:
         return ("ssh",)
@@ -186,8 +187,8 @@ def _working_folder(faults: Faults) -> str:
     try:
         return os.getcwd()
     except OSError as error:
-        faults.append(f"the working folder, which the ranks start in, cannot be used: {error.strerror}; go to one that "
-                      "is there")
+        faults.append(f"the working folder, in which the ranks start, cannot be used: {error.strerror}; change to a "
+                      "folder that exists")
         return os.sep
 
 
@@ -195,7 +196,7 @@ def _absolute(path: Optional[str]) -> Optional[str]:
     try:
         return None if path is None else os.path.abspath(path)
     except OSError:
-        return path  # there is no working folder, which is said elsewhere
+        return path  # there is no working folder, which is reported elsewhere
 
 
 def _variables_of(get: _Getter, faults: Faults) -> Dict[str, str]:
@@ -222,10 +223,10 @@ def _notes_of(get: _Getter, settings: Settings) -> Tuple[str, ...]:
     notes = []
     for option in OPTIONS:
         if option.variable in MEANINGLESS and option.key in get.asked and option.names[0] == _canonical(option.key):
-            notes.append(f"{get.name(option.key)} changes nothing: {MEANINGLESS[option.variable]}")
+            notes.append(f"{get.name(option.key)} has no effect: {MEANINGLESS[option.variable]}")
     if settings.launcher != MPI:
-        notes += [f"{name} changes nothing: it is for --mpi" for name in get.given("mpi_args", "tcp", "binding_args")]
-    notes += [f"{name} changes nothing: no run leaves anything for the next one"
+        notes += [f"{name} has no effect: it is for --mpi" for name in get.given("mpi_args", "tcp", "binding_args")]
+    notes += [f"{name} has no effect: a run leaves nothing for the next run"
               for name in get.given("disable_cache")]
     return tuple(notes)
 

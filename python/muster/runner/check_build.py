@@ -1,4 +1,5 @@
-"""The output of `horovodrun --check-build`: the frameworks and parts on this machine, found without importing them."""
+"""The output of `horovodrun --check-build`: the frameworks and parts on this machine, detected without importing
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Row = Tuple[str, bool]
 
 
 def report() -> str:
-    """The tables, as people and scripts know them from Horovod, with Muster's name."""
+    """The tables in Horovod's format, with Muster's name."""
     found = _library()
     has_library = found is not None
     lines = [f"Muster v{__version__}:"]
@@ -24,7 +25,7 @@ def report() -> str:
                         ("Available Tensor Operations", _operations(found))):
         lines += ["", title + ":", *(f"    [{'X' if there else ' '}] {name}" for name, there in rows)]
     lines += ["", f"Collective library: {found}" if has_library else _why_missing(),
-              "  (it stands where Gloo is named: shared memory within a host, TCP between hosts)"]
+              "  (listed as Gloo: shared memory within a host, TCP between hosts)"]
     return "\n".join(lines)
 
 
@@ -39,7 +40,7 @@ def _is_there(framework: str, binding: str) -> bool:
         found = [find_spec(name) for name in (framework, binding)]
     except (ImportError, ValueError):
         return False
-    # A folder without __init__.py is found, too, but is nobody's package.
+    # A folder without __init__.py is found, too, but is not a package.
     return all(spec is not None and spec.origin is not None for spec in found)
 
 
@@ -50,7 +51,7 @@ def _operations(found: Optional[Path]) -> List[Row]:
 
 
 def _has_plugin(found: Path, name: str) -> bool:
-    """Where the library itself would look for it."""
+    """Searches the plug-in in the same folders as the library."""
     own = found.resolve().parent
     named = [Path(each) for each in os.environ.get("MUSTER_COLLECTIVE_PLUGIN_PATH", "").split(":") if each]
     folders: Sequence[Path] = (*named, own, own / "muster-collective")

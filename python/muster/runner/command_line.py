@@ -1,5 +1,5 @@
-"""Parses the command line of horovodrun, and a configuration file, by the table of options. Faults are collected, not
-raised."""
+"""Parses the command line of horovodrun, and a configuration file, with the table of options. Collects faults instead
+of raising them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .option_table import COUNT, NO, OPTIONS, RANGE, TEXT, YES, Option
 
 _BY_NAME = {name: option for option in OPTIONS for name in option.names}
-#: A value may follow these without a blank: -p22.
+#: Options whose value may follow without a space: -p22.
 _SHORT = ("-H", "-p", "-i")
 
 Faults = List[str]
-#: By the option's key: its value, and the name by which it was given. None: the value was wrong, which has been said.
+#: By the key of an option: its value, and the name by which it was given. None: an invalid value, which was reported.
 Asked = Dict[str, Tuple[Any, str]]
 
 
@@ -24,7 +24,7 @@ class CommandLine(NamedTuple):
 
 
 def read_command_line(words: Sequence[str], faults: Faults) -> CommandLine:
-    """Options come before the command, which begins with the first word that is none, or after "--"."""
+    """Options come before the command, which begins with the first word that is not an option, or after "--"."""
     asked: Asked = {}
     rest = list(words)
     while rest:
@@ -50,19 +50,19 @@ def _take(option: Option, name: str, attached: Optional[List[str]], rest: List[s
           faults: Faults) -> None:
     wanted = {YES: 0, NO: 0, RANGE: 2}.get(option.kind, 1)
     if wanted == 0 and attached:
-        faults.append(f"{name} takes no value: leave out ={attached[0]}")
+        faults.append(f"{name} takes no value: omit ={attached[0]}")
         return
     texts = attached or []
     while len(texts) < wanted and rest:
         texts.append(rest.pop(0))
     if len(texts) < wanted:
-        faults.append(f"{name} needs {'a value' if wanted == 1 else f'{wanted} values'}: {option.help}")
+        faults.append(f"{name} requires {'a value' if wanted == 1 else f'{wanted} values'}: {option.help}")
         return
     value = _value_of(option, texts, name, faults)
     before = asked.get(option.key)
     if before is not None and None not in (value, before[0]) and before[0] != value:
-        faults.append(f"{before[1]} and {name} contradict each other: leave one out" if before[1] != name else
-                      f"{name} is given twice, with different values: leave one out")
+        faults.append(f"{before[1]} and {name} contradict each other: omit one of them" if before[1] != name else
+                      f"{name} is given twice with different values: omit one of them")
     asked[option.key] = (value, name)
 
 
@@ -78,7 +78,7 @@ def _value_of(option: Option, texts: List[str], name: str, faults: Faults) -> An
         return None
     if option.kind == RANGE:
         if numbers[0] > numbers[1]:
-            faults.append(f"{name} {texts[0]} {texts[1]}: the first is the least, and not more than the second")
+            faults.append(f"{name} {texts[0]} {texts[1]}: the first number must not exceed the second")
             return None
         return tuple(numbers)
     return numbers[0]
@@ -89,10 +89,10 @@ def _number_of(option: Option, text: str, name: str, faults: Faults) -> Any:
         number = int(text) if option.kind == COUNT else float(text)
     except ValueError:
         number = math.nan
-    # NaN is not at least anything.
+    # The negated comparison rejects NaN.
     if not option.least <= number < 1 << 53:
         kind = "a whole number" if option.kind == COUNT else "a number"
-        faults.append(f"{name} {text}: is to be {kind} from {option.least:g}")
+        faults.append(f"{name} {text}: expected {kind} from {option.least:g}")
         return None
     return number
 
@@ -108,14 +108,14 @@ def read_config_file(path: str, asked: Mapping[str, Tuple[Any, str]], faults: Fa
     try:
         import yaml
     except ImportError:
-        faults.append(f"--config-file {path}: reading it needs PyYAML, which is not installed: "
+        faults.append(f"--config-file {path}: reading it requires PyYAML, which is not installed: "
                       "python3 -m pip install pyyaml")
         return {}
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.safe_load(file)
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(f"--config-file {path}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8'}")
+        faults.append(f"--config-file {path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}")
         return {}
     except (yaml.YAMLError, RecursionError) as error:
         faults.append(f"--config-file {path}: invalid YAML: {' '.join(str(error).split())}")
@@ -135,7 +135,7 @@ def _entries_of(content: Any, path: str, faults: Faults) -> List[Tuple[str, str,
     if content is None:
         return []
     if not isinstance(content, dict):
-        faults.append(f"--config-file {path}: is to have sections, such as 'params:' and below it "
+        faults.append(f"--config-file {path}: expected sections, such as 'params:' and below it "
                       "'fusion-threshold-mb: 64'")
         return []
     entries: List[Tuple[str, str, Any]] = []
@@ -163,18 +163,18 @@ def _nearest_place(section: str, name: str) -> str:
 
 
 def take_value(option: Option, value: Any, where: str, said: Asked, faults: Faults) -> None:
-    """Of a value that is no text of a command line; `where` names it to the user."""
+    """Takes a value that is not a text of a command line. `where` is its position, for the user."""
     if option.kind in (YES, NO):
         if isinstance(value, bool):
             said[option.key] = (value if option.kind == YES else not value, where)
         else:
-            faults.append(f"{where}: {value!r} is to be true or false")
+            faults.append(f"{where}: {value!r} is not true or false")
     elif option.kind == RANGE and isinstance(value, (list, tuple)) and len(value) == 2:
         read = _value_of(option, [str(each) for each in value], where, faults)
         if read is not None:
             said[option.key] = (read, where)
     elif isinstance(value, (dict, list, tuple, bool)) or value is None or option.kind == RANGE:
-        faults.append(f"{where}: {reprlib.repr(value)} is no {'text' if option.kind == TEXT else 'number'}")
+        faults.append(f"{where}: {reprlib.repr(value)} is not a {'text' if option.kind == TEXT else 'number'}")
     else:
         read = _value_of(option, [str(value)], where, faults)
         if read is not None:

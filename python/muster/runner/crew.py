@@ -1,5 +1,5 @@
-"""All processes of a run, on all of its hosts: started, printed, watched and ended by one thread that waits for
-events. Those of this host are its children, those of others are reached through one connection a host.
+"""All processes of a run, on all of its hosts. One thread starts, prints, watches and ends them, and waits for events.
+Processes of this host are its children; processes of other hosts are reached through one connection per host.
 
     crew = Crew(settings, Output(settings, ranks=2))
     failed = crew.reach(["alpha", "beta"])          # nothing has been started yet
@@ -7,8 +7,8 @@ events. Those of this host are its children, those of others are reached through
     for event in crew.events():
         if isinstance(event, Exited): ...
 
-Nothing of it may be used by two threads at a time, but for `wake`. `close` leaves no process behind, and nor does the
-end of this process, whatever it dies of.
+Only one thread at a time may use a crew, except for `wake`. No process remains after `close`, or after the end of this
+process for any reason.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 
 class Exited(NamedTuple):
-    """A process is over. Of `code` and `signal` the one that does not apply is 0. `why`: a sentence where it did not
-    end by itself: it could not be started, or its host was lost. What it wrote may still come until it is Finished."""
-
+    """A process has ended. Of `code` and `signal` the one that does not apply is 0. `why`: the reason if it did not end
+    by itself: it could not be started, or its host was lost. Its output may still arrive until it is Finished."""
     name: str
     host: str
     code: int
@@ -43,27 +42,27 @@ class Exited(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """All that the process wrote has been printed."""
+    """All output of the process has been printed."""
 
     name: str
 
 
 class HostLost(NamedTuple):
-    """Its processes are Exited and Finished in events before this one."""
+    """The host was lost. Its processes are Exited and Finished in earlier events."""
 
     host: str
     why: str
 
 
 class HostReached(NamedTuple):
-    """Of begin_to_reach: processes can be started there."""
+    """After begin_to_reach: processes can be started there."""
 
     host: str
 
 
 class HostAddresses(NamedTuple):
-    """`ours`: this machine as it is reached from that host; `theirs`: that host as it is reached from here. "" where
-    nobody can say: neither the remote shell, nor this machine's names and routes."""
+    """`ours`: the address of this machine as seen from that host; `theirs`: that of the host as seen from here. "" if
+    it is unknown to the remote shell, and to this machine's names and routes."""
 
     ours: str
     theirs: str
@@ -71,10 +70,10 @@ class HostAddresses(NamedTuple):
 
 Event = Union[Exited, Finished, HostLost, HostReached]
 
-#: How often what the shell of a lost host still says is read: there are some that never fall silent.
+#: How often output of the remote shell of a lost host is read: some shells never stop printing.
 _MOST_COMPLAINTS = 16
 
-#: A program that is not there, as shells have it.
+#: The exit codes of shells for a program that does not exist or cannot be executed.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
@@ -94,13 +93,13 @@ class Crew:
         self._results: Dict[str, List[bytes]] = {}
         if settings.function is not None:
             self._local.set_package(settings.function.package)
-        # Hosts of begin_to_reach that have not answered, and until when they may.
+        # Hosts of begin_to_reach that have not answered, and their deadlines.
         self._awaited: Dict[str, float] = {}
 
     def reach(self, hosts: Iterable[str], is_cancelled: Callable[[], bool] = lambda: False) -> Dict[str, str]:
-        """Connects to those of the hosts that are not connected, all at once, within the settings' start_timeout.
-        Returns those that cannot be reached, and why. Events of other processes are kept for `events`. Whenever it is
-        woken it asks whether to go on."""
+        """Connects to the hosts that are not connected, all at the same time, within the settings' start_timeout.
+        Returns the hosts that cannot be reached, with the reasons. Events of other processes are kept for `events`.
+        Checks `is_cancelled` whenever it is woken."""
         wanted = [host for host in dict.fromkeys(hosts) if not is_local(host) and host not in self._remotes]
         if not wanted:
             return {}
@@ -127,8 +126,8 @@ class Crew:
         return failed
 
     def begin_to_reach(self, host: str) -> None:
-        """Connects to a host, and does not wait: a HostReached tells of it, or a HostLost where it does not answer
-        within the settings' start_timeout. A local host is there at once."""
+        """Begins to connect to a host, without waiting. A HostReached follows, or a HostLost if the host does not
+        answer within the settings' start_timeout. A local host is reached at once."""
         remote = self._remotes.get(host)
         if is_local(host) or (remote is not None and remote.hello is not None):
             self._pending.append(HostReached(host))
@@ -145,7 +144,7 @@ class Crew:
         self._local.set_folder(folder)
 
     def addresses(self, host: str) -> Optional[HostAddresses]:
-        """Of a host that was reached; None for this one."""
+        """The addresses of a host that was reached; None for this host."""
         remote = self._remotes.get(host)
         if remote is None or remote.hello is None:
             return None
@@ -156,9 +155,9 @@ class Crew:
 
     def start(self, host: str, name: str, command: Sequence[str], environment: Mapping[str, str],
               label: Optional[str] = None) -> None:
-        """Starts a process on a host that was reached. `name` is the caller's, and is no other's of this crew; `label`
-        stands before its lines (the name, if nothing is said). `environment` goes over that of this process, less what
-        speaks of another run. Whether it could be started is told by events."""
+        """Starts a process on a reached host. `name` is unique in this crew; `label` precedes its lines (default: the
+        name). `environment` overrides that of this process, from which variables of another run are removed. Events
+        report whether the process could be started."""
         self._where[name] = host
         self._labels[name] = name if label is None else label
         self._over[name] = False
@@ -176,8 +175,8 @@ class Crew:
             self._could_not_start(name, str(error.filename), error.errno or 0)
 
     def events(self, timeout: Optional[float] = None) -> List[Event]:
-        """What has happened; output is printed on the way. Waits up to `timeout` seconds (None: for ever) for the
-        first, returns early where it is woken."""
+        """Returns the events so far, and prints output meanwhile. Waits up to `timeout` seconds (None: no limit) for
+        the first, and returns early if it is woken."""
         if not self._pending:
             self._step(timeout)
         events = list(self._pending)
@@ -185,7 +184,8 @@ class Crew:
         return events
 
     def end(self, names: Optional[Iterable[str]] = None, grace: float = END_GRACE) -> None:
-        """Asks the processes (None: all) to end, and kills those that have not after `grace` seconds. Does not wait."""
+        """Asks the processes (None: all) to end, and kills those that still run after `grace` seconds. Does not
+        wait."""
         chosen = list(self._where) if names is None else [name for name in names if name in self._where]
         self._local.end([name for name in chosen if self._where[name] not in self._remotes], grace)
         for name in chosen:
@@ -196,16 +196,16 @@ class Crew:
 
     @property
     def has_more(self) -> bool:
-        """Whether there will be events: something runs, or what happened has not been asked for."""
+        """Whether there will be events: a process runs, or events have not been returned."""
         return bool(self._where or self._pending)
 
     @property
     def running(self) -> List[str]:
-        """Names of the processes that are not finished."""
+        """The names of the processes that are not Finished."""
         return list(self._where)
 
     def leave(self, host: str) -> None:
-        """Hangs up on a host; its processes are killed, and no event tells of it."""
+        """Disconnects a host. Its processes are killed, and no event reports that."""
         remote = self._remotes.pop(host, None)
         self._awaited.pop(host, None)
         if remote is None:
@@ -217,11 +217,11 @@ class Crew:
             self._forget(name)
 
     def fileno(self) -> int:
-        """To wait for together with other things; see `wait_at_most`."""
+        """For waiting together with other descriptors; see `wait_at_most`."""
         return self._poll.fileno()
 
     def wait_at_most(self) -> Optional[float]:
-        """Seconds until `events` is to be called although nothing came; None: never."""
+        """The seconds until `events` must be called even if nothing arrives; None: no limit."""
         if self._pending:
             return 0.0
         bounds = [each - time.monotonic() for each in self._awaited.values()]
@@ -230,11 +230,11 @@ class Crew:
         return max(0.0, min(bounds)) if bounds else None
 
     def wake(self) -> None:
-        """Ends a wait in `events`. From any thread, or a signal handler."""
+        """Ends a wait in `events`. May be called from any thread or signal handler."""
         self._local.wake()
 
     def close(self) -> None:
-        """Kills what is left, on all hosts, and prints what was still written."""
+        """Kills the remaining processes on all hosts, and prints their last output."""
         for remote in self._remotes.values():
             if remote.stdin in self._watched:
                 self._unwatch(remote.stdin)
@@ -299,11 +299,11 @@ class Crew:
                     for kind, name, data in frames:
                         self._take(remote.name, kind, name, data)
                 except (ValueError, KeyError, TypeError):
-                    # No agent of ours says such things.
+                    # An agent of Muster never sends such a message.
                     self._lose(remote)
 
     def _take(self, host: str, kind: bytes, name: str, data: bytes) -> None:
-        # A host speaks for its own processes alone.
+        # A host may report about its own processes only.
         if self._where.get(name) != host:
             return
         if kind in (b"1", b"2"):
@@ -361,7 +361,7 @@ class Crew:
             self._poll.register(descriptor, select.EPOLLOUT if descriptor == remote.stdin else select.EPOLLIN)
 
     def _watch_writing(self, remote: RemoteHost) -> None:
-        """Its standard input is waited for only while something is to be written to it."""
+        """Waits for its standard input only while there are bytes to write."""
         is_watched = remote.stdin in self._watched
         if remote.has_unsent and not is_watched:
             self._watched[remote.stdin] = (remote, remote.stdin)
@@ -375,8 +375,8 @@ class Crew:
 
 
 def _route_to(host: str) -> Tuple[str, str]:
-    """Of a host whose name means something here: by which address of this machine it is reached, and its own."""
-    import socket  # of runs on several hosts alone
+    """For a host whose name resolves here: the address of this machine towards it, and its own address."""
+    import socket  # only for runs on several hosts
     try:
         family, _, _, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -387,5 +387,5 @@ def _route_to(host: str) -> Tuple[str, str]:
 
 
 def _object_of(data: bytes) -> Any:
-    import json  # of runs on several hosts alone
+    import json  # only for runs on several hosts
     return json.loads(data)

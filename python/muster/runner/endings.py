@@ -1,4 +1,4 @@
-"""How a run ends, and the sentences for it."""
+"""How a run ends, and the messages about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .crew import Exited
 _PROGRAM = "horovodrun"
 
 INTERRUPTED_BY: Dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "asked to end (SIGTERM)",
-                  signal.SIGHUP: "the terminal is gone (SIGHUP)"}
+                  signal.SIGHUP: "the terminal was closed (SIGHUP)"}
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
@@ -25,7 +25,7 @@ def say(sentence: str) -> None:
 
 
 def code_of(ended: Exited) -> int:
-    """The exit code that stands for it."""
+    """The exit code of the process; 128 plus the signal if a signal ended it."""
     if ended.why and not ended.code:
         return 1
     return 128 + ended.signal if ended.signal else ended.code
@@ -40,19 +40,19 @@ def sentence_of(ended: Exited, who: str) -> str:
         return f"{where} was killed by {_name_of(ended.signal)}{_ADVICE.get(ended.signal, '')}"
     advice = ""
     if ended.code == _NOT_FOUND:
-        advice = " (as shells do where a program is not found)"
+        advice = " (the code of shells for a program that is not found)"
     elif ended.code > 128 and ended.code - 128 in _ADVICE:
-        advice = f" (as shells do after {_name_of(ended.code - 128)})"
-    return f"{where} ended with exit code {ended.code}{advice}; its lines above, [{ended.name}]<stderr>, may say why"
+        advice = f" (the code of shells after {_name_of(ended.code - 128)})"
+    return f"{where} ended with exit code {ended.code}{advice}; see its lines above, [{ended.name}]<stderr>"
 
 
 _ADVICE: Dict[int, str] = {
-    signal.SIGKILL: ", as the system does where memory is short (see dmesg), and schedulers where time is up",
+    signal.SIGKILL: ": the system does so if memory is short (see dmesg), and schedulers if the time is up",
     signal.SIGSEGV: ": run it with PYTHONFAULTHANDLER=1 to see where",
-    signal.SIGABRT: ": its lines above may say which check failed",
-    signal.SIGBUS: ": is the file system of /dev/shm or of a mapped file full?",
-    signal.SIGILL: ": was it built for another type of CPU?",
-    signal.SIGXCPU: ": its limit of CPU time (ulimit -t) is used up",
+    signal.SIGABRT: ": its lines above may name the failed check",
+    signal.SIGBUS: ": the file system of /dev/shm or of a mapped file may be full",
+    signal.SIGILL: ": it may be built for another type of CPU",
+    signal.SIGXCPU: ": it has reached its limit of CPU time (ulimit -t)",
 }
 
 
@@ -64,19 +64,19 @@ def _name_of(number: int) -> str:
 
 
 class Interrupts:
-    """While it is entered, the first SIGINT, SIGTERM or SIGHUP is noted, and `wake` is called; a second ends this
-    process at once, and with it all that it started. Elsewhere than in the main thread signals stay as they are."""
+    """Within the block, the first SIGINT, SIGTERM or SIGHUP is recorded and `wake` is called. A second one ends this
+    process at once, and with it all processes that it started. Outside of the main thread signals stay unchanged."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._before: Dict[int, object] = {}
-        #: Which came; 0 while none has.
+        #: The received signal; 0 if there is none.
         self.signal = 0
 
     def __enter__(self) -> Interrupts:
         for number in INTERRUPTED_BY:
             try:
-                # What this process was told to ignore (nohup), it goes on to ignore.
+                # Signals that this process was started to ignore (nohup) stay ignored.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._handle)
             except ValueError:

@@ -1,8 +1,8 @@
-"""run(): calls a function in so many processes at once, and gives back what each returned.
+"""run(): calls a function in several processes at once, and returns the results of all.
 
-The function travels by cloudpickle where that is installed (so functions of the main program, lambdas and closures do,
-too), and by pickle elsewhere; it and the results go through files in memory that each process is given open, on other
-hosts through the connection that started it. Nothing is unpickled that has come any other way.
+The function is serialized with cloudpickle if it is installed, which supports functions of the main program, lambdas
+and closures, and with pickle otherwise. The function and the results are passed in memory files that each process
+inherits, and on other hosts over the connection that started the process. Data from other sources is never unpickled.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Hosts = Optional[str]
 
 
 class RankError(RuntimeError):
-    """The function raised on a rank: `rank`, and `text`, its traceback there. The exception itself is the __cause__,
-    where it could be sent."""
+    """The function raised an exception on a rank: `rank`, and `text`, its traceback there. The exception itself is the
+    __cause__, if it could be sent."""
 
     def __init__(self, rank: int, text: str) -> None:
         self.rank = rank
@@ -45,14 +45,14 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Map
         network_interface: Optional[str] = None, network_interfaces: Optional[Union[str, Sequence[str]]] = None,
         executable: Optional[str] = None, np: Optional[int] = None, min_np: Optional[int] = None,
         max_np: Optional[int] = None) -> List[Any]:
-    """Calls func(*args, **kwargs) in `num_proc` processes (1), as `horovodrun` starts them, and returns what each
-    returned, by rank. The other arguments mean what the options of horovodrun of these names do; `slots` is
-    --slots-per-host, `cooldown_range` --blacklist-cooldown-range, and np, min_np and max_np are older names.
+    """Calls func(*args, **kwargs) in `num_proc` processes (1), which it starts like `horovodrun`, and returns their
+    results by rank. Other arguments have the meaning of horovodrun's options with these names; `slots` is
+    --slots-per-host, `cooldown_range` is --blacklist-cooldown-range, and np, min_np and max_np are older names.
 
-    `executable`: the Python of the processes; this one's, if nothing is said.
+    `executable`: the Python of the processes; default: this process's Python.
 
-    Errors: SettingsError (a ValueError) with all that is wrong with the arguments; TypeError where the function or a
-    result cannot be sent; RankError where the function raised on a rank; RuntimeError where a rank ended otherwise;
+    Errors: SettingsError (a ValueError) with all faults of the arguments; TypeError if the function or a result cannot
+    be sent; RankError if the function raised an exception on a rank; RuntimeError if a rank ended otherwise;
     KeyboardInterrupt after Ctrl-C.
     """
     faults: List[str] = []
@@ -71,10 +71,10 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Map
         "mpi_args": (mpi_args, None, "mpi_args"),
         "network_interfaces": (_joined(network_interfaces), network_interface, "network_interfaces")}, faults)
     if use_mpi:
-        faults.append("use_mpi: results come back only from processes that are started here: leave it out, or start "
-                      "the program itself by horovodrun --mpi")
+        faults.append("use_mpi: only processes that this program starts can return results: omit it, or start the "
+                      "program itself with horovodrun --mpi")
     if not callable(func):
-        faults.append(f"func is {type(func).__name__}, and is to be something that can be called")
+        faults.append(f"func is a {type(func).__name__}, which cannot be called")
     if not {"num_proc", "min_num_proc", "max_num_proc", "hosts", "hostfile", "host_discovery_script"} & set(asked):
         asked["num_proc"] = (1, "num_proc")
     command = (executable or sys.executable, "-m", "muster.runner.rank_function")
@@ -89,7 +89,7 @@ def _asked(arguments: Dict[str, Tuple[Any, Any, str]], faults: List[str]) -> Ask
     asked: Asked = {}
     for key, (value, older, name) in arguments.items():
         if value is not None and older is not None and value != older:
-            faults.append(f"{name} is given by two names, {value!r} and {older!r}: leave one out")
+            faults.append(f"{name} is given under two names, as {value!r} and {older!r}: omit one of them")
         chosen = older if value is None else value
         if chosen is not None:
             take_value(by_key[key], chosen, name, asked, faults)
@@ -101,14 +101,14 @@ def _joined(names: Optional[Union[str, Sequence[str]]]) -> Optional[str]:
 
 
 def _python_path() -> str:
-    """So that the processes find this package where this process has found it."""
+    """A PYTHONPATH with which the processes find this package where this process has found it."""
     own = str(Path(__file__).resolve().parents[2])
     others = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each and each != own]
     return os.pathsep.join([own, *others])
 
 
 def _package_of(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
-    # The path comes first and by itself: what follows may need it to be understood.
+    # The path is a separate pickle and comes first, since loading the function may need it.
     path = pickle.dumps([each for each in sys.path if each])
     try:
         from cloudpickle import dumps
@@ -118,7 +118,7 @@ def _package_of(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
         advice = ": install cloudpickle, or define it in a module that the processes can import"
     try:
         if advice and getattr(func, "__module__", None) == "__main__":
-            raise pickle.PicklingError("it is defined in the main program, which the processes are not")
+            raise pickle.PicklingError("it is defined in the main program, which the processes do not run")
         called: bytes = dumps((func, tuple(args), dict(kwargs)))
         return path + called
     except Exception as error:
@@ -134,7 +134,7 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
     if code == 130:
         raise KeyboardInterrupt
     outcomes = {name: pickle.loads(result) for name, result in function.results.items()}
-    # Of several that raised the first to end had the reason; the others heard of it.
+    # If several ranks raised exceptions, the first to end had the cause; the others failed as a consequence.
     for outcome in outcomes.values():
         if outcome["error"] is not None:
             raise RankError(outcome["rank"], outcome["error"]) from _exception_of(outcome)
@@ -144,7 +144,7 @@ def _carry_out(settings: Settings, function: Function) -> List[Any]:
                                              if str(rank) not in outcomes]
     if silent or not outcomes:
         raise RuntimeError(f"no result came from {'rank ' + ', '.join(silent) if silent else 'any rank'}: the function "
-                           "ended the process, by sys.exit() say, instead of returning")
+                           "ended the process, for example with sys.exit(), instead of returning")
     return [_value_of(outcome) for outcome in sorted(outcomes.values(), key=lambda each: each["rank"])]
 
 
@@ -160,4 +160,4 @@ def _value_of(outcome: Dict[str, Any]) -> Any:
     try:
         return pickle.loads(outcome["value"])
     except Exception as error:
-        raise TypeError(f"what rank {outcome['rank']} returned cannot be read here: {error}") from error
+        raise TypeError(f"cannot read the result of rank {outcome['rank']}: {error}") from error

@@ -1,4 +1,4 @@
-"""What `horovodrun --help` prints, from the table of options."""
+"""The output of `horovodrun --help`, from the table of options."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WIDTH = 110
 
 _HEAD = """usage: horovodrun [options] command...
 
-Starts the command as so many ranks, on this host or on several, and ends with the code of the first that fails.
+Starts the command as a number of ranks, on this host or on several, and ends with the code of the first that fails.
 
     horovodrun -np 2 python3 train.py
     horovodrun -np 4 -H alpha:2,beta:2 python3 train.py
     horovodrun --min-np 2 --host-discovery-script ./hosts.sh python3 train.py
 
-Where no hosts are named, they are those of the Muster job or of the LSF or Slurm allocation that this runs in, or
-this host. What no rank may read is given to none: a key is made for each run, and no command line shows it."""
+Default hosts are those of the Muster job, or of the LSF or Slurm allocation, in which this program runs, or else this
+host. A key is made for each run. It never appears in a command line."""
 
 
 def help_text() -> str:

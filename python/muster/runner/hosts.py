@@ -9,20 +9,20 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .settings import Host
 
-#: What a Muster job's launcher is told of (docs/launching.md).
+#: Variables of the launcher of a Muster job (docs/launching.md).
 _MUSTER_FOLDER, _MUSTER_HOSTFILE = "MUSTER_GENERATED", "MUSTER_HOSTFILE"
 
 LOCALHOST = "localhost"
 
-#: Names, with a user before them or not, and addresses. Nothing that ssh takes for an option, or that a shell would
-#: read: a ProxyCommand of the user's own hands the name to one.
+#: Names, with or without a user, and addresses. Excludes names that ssh would treat as an option, or that a shell would
+#: interpret: a ProxyCommand of the user passes the name to a shell.
 _NAME = re.compile(r"(?!-)(?:[\w.+-]+@)?(?!-)[\w.:%+-]+")
 
 Faults = List[str]
 
 
 def hosts_of_list(text: str, faults: Faults) -> Tuple[Host, ...]:
-    """-H: "alpha:2,beta:4"; a host without a number takes one rank."""
+    """-H: "alpha:2,beta:4"; a host without a number has one slot."""
     hosts = []
     for part in text.split(","):
         host = _host_of(part.strip(), faults, f"-H {text}")
@@ -38,7 +38,7 @@ def hosts_of_file(path: str, faults: Faults) -> Tuple[Host, ...]:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         faults.append(f"--hostfile {path}: cannot be read: {reason}")
         return ()
     before = len(faults)
@@ -50,12 +50,12 @@ def hosts_of_file(path: str, faults: Faults) -> Tuple[Host, ...]:
             if host is not None:
                 hosts.append(host)
     if not hosts and len(faults) == before:
-        faults.append(f"--hostfile {path}: names no host; write a line such as 'alpha slots=2' for each")
+        faults.append(f"--hostfile {path}: contains no host; write a line such as 'alpha slots=2' for each")
     return merged(hosts)
 
 
 def hosts_of_cluster(environment: Mapping[str, str], faults: Faults) -> Tuple[Host, ...]:
-    """Of the Muster job, or of the LSF or Slurm allocation, that this process runs in; none where it is in none."""
+    """The hosts of the Muster job, or of the LSF or Slurm allocation, in which this process runs, or none."""
     hostfile = muster_hostfile(environment)
     if hostfile is not None:
         return hosts_of_file(hostfile, faults)
@@ -89,7 +89,7 @@ def slots_of(hosts: Iterable[Host]) -> int:
 
 
 def merged(hosts: Iterable[Host]) -> Tuple[Host, ...]:
-    """A host that is named again takes so many more; its place is where it was named first."""
+    """Adds up the slots of hosts that occur repeatedly. A host keeps its first position."""
     slots: Dict[str, int] = {}
     for host in hosts:
         slots[host.name] = slots.get(host.name, 0) + host.slots
@@ -97,7 +97,7 @@ def merged(hosts: Iterable[Host]) -> Tuple[Host, ...]:
 
 
 def is_local(name: str) -> bool:
-    """Whether this process can start something there by itself."""
+    """Whether this process can start processes there directly."""
     own = os.uname().nodename
     return name in (LOCALHOST, "127.0.0.1", "::1", own, own.partition(".")[0])
 
@@ -105,7 +105,7 @@ def is_local(name: str) -> bool:
 def _host_of(text: str, faults: Faults, where: str) -> Optional[Host]:
     name, colon, number = text.rpartition(":")
     if not colon or (":" in name and not name.endswith("]")):
-        # No number: a name, or an IPv6 address as it is.
+        # Without a number: a name, or an IPv6 address.
         name, number = text, "1"
     return _checked(name, number, faults, where)
 
@@ -114,7 +114,7 @@ def _host_of_line(words: List[str], faults: Faults, where: str) -> Optional[Host
     sizes = [word.partition("=")[2] for word in words[1:] if word.partition("=")[0] == "slots"]
     unknown = [word for word in words[1:] if "=" not in word]
     if unknown:
-        faults.append(f"{where}: {unknown[0]!r} is not understood: write NAME slots=N or NAME:N")
+        faults.append(f"{where}: {unknown[0]!r} is invalid: expected NAME slots=N or NAME:N")
         return None
     if not sizes:
         return _host_of(words[0], faults, where)
@@ -124,9 +124,9 @@ def _host_of_line(words: List[str], faults: Faults, where: str) -> Optional[Host
 def _checked(name: str, number: str, faults: Faults, where: str) -> Optional[Host]:
     name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
     if _NAME.fullmatch(name) is None:
-        faults.append(f"{where}: {name!r} is not a host name: write NAME:SLOTS")
+        faults.append(f"{where}: {name!r} is not a host name: expected NAME:SLOTS")
     elif not (number.isascii() and number.isdigit() and 0 < int(number) < 1 << 20):
-        faults.append(f"{where}: {number!r} is not a number of ranks for {name}: write a whole number from 1")
+        faults.append(f"{where}: {number!r} is not a number of ranks for {name}: expected a whole number from 1")
     else:
         return Host(name, int(number))
     return None
@@ -146,7 +146,7 @@ def _hosts_of_slurm(environment: Mapping[str, str], faults: Faults) -> Tuple[Hos
     names = _slurm_names(environment["SLURM_JOB_NODELIST"])
     sizes = _slurm_sizes(environment.get("SLURM_TASKS_PER_NODE") or environment.get("SLURM_JOB_CPUS_PER_NODE") or "1")
     if names is None or sizes is None:
-        faults.append("SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE are no lists that are understood: name the hosts "
+        faults.append("SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE are invalid lists: set the hosts "
                       "with -H")
         return ()
     sizes += sizes[-1:] * (len(names) - len(sizes))
@@ -155,7 +155,7 @@ def _hosts_of_slurm(environment: Mapping[str, str], faults: Faults) -> Tuple[Hos
 
 
 def _slurm_names(text: str) -> Optional[List[str]]:
-    """ "a[01-03,7]b,c" is a01b, a02b, a03b, a7b and c."""
+    """ "a[01-03,7]b,c" becomes a01b, a02b, a03b, a7b and c."""
     names = []
     for part in _split_outside_brackets(text):
         head, bracket, rest = part.partition("[")
@@ -193,7 +193,7 @@ def _slurm_numbers(text: str) -> Optional[List[str]]:
 
 
 def _slurm_sizes(text: str) -> Optional[List[int]]:
-    """ "2(x3),1" is 2, 2, 2, 1."""
+    """ "2(x3),1" becomes 2, 2, 2, 1."""
     sizes: List[int] = []
     for part in text.split(","):
         size, bracket, times = part.partition("(x")

@@ -2,7 +2,7 @@
 
     horovodrun -np 4 -H alpha:2,beta:2 python3 train.py
 
-It starts fast: modules that only some runs need are imported by those runs.
+Modules that only some runs need are imported by those runs, so that the program starts fast.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, List, Optional
 if TYPE_CHECKING:
     from .settings import Settings
 
-#: Bad usage, as everywhere in Muster (docs/exit-codes.md).
+#: The code for bad usage, as everywhere in Muster (docs/exit-codes.md).
 BAD_USAGE = 2
-#: As shells have it for a program that writes where nobody reads.
+#: The code of shells for a program whose reader has closed the pipe.
 BROKEN_PIPE = 141
 
 
@@ -55,7 +55,7 @@ def main(words: Optional[List[str]] = None) -> int:
 
 
 def launch(settings: Settings) -> int:
-    """Carries the run out, whatever kind it is. Returns its exit code."""
+    """Executes the run of any kind. Returns its exit code."""
     from .endings import say
     for note in settings.notes:
         say(note)
@@ -83,13 +83,13 @@ def console() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads any more, as after "| head": the end, as it is for any program.
+        # The reader has closed the pipe, as after "| head", which ends any program.
         code = BROKEN_PIPE
-    # All that was started is gone, and what the ranks wrote is written: nothing is left to tidy up.
+    # All processes have ended, and the output of the ranks is written, so no cleanup is left.
     os._exit(code)
 
 
-#: Horovod's name for it.
+#: Horovod's name for this function.
 run_commandline = console
 
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a run meet whose hosts are all this one: a file in a private folder."""
+"""The meeting point of the ranks of a run on this host only: a file in a private folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RendezvousFile:
     """A path for the rendezvous file, in a private folder. `close` removes both."""
 
     def __init__(self) -> None:
-        """Errors: OSError where no folder can be made."""
+        """Errors: OSError if no folder can be made."""
         self.folder = make_private_folder("muster-run-")
 
     def environment_of(self, _: Place) -> Dict[str, str]:
@@ -32,7 +32,7 @@ def make_private_folder(prefix: str) -> str:
 
 
 def remove_folder(folder: str) -> None:
-    """With the files in it; there are no folders in it."""
+    """Removes the folder and its files. It has no subfolders."""
     for name in os.listdir(folder):
         os.unlink(os.path.join(folder, name))
     os.rmdir(folder)

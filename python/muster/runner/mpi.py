@@ -17,10 +17,10 @@ _NOT_FOUND = 127
 
 
 def run_mpi(settings: Settings) -> int:
-    """Does not return where mpirun could be started."""
+    """Returns only if mpirun could not be started."""
     program = shutil.which("mpirun")
     if program is None:
-        say("--mpi: mpirun is not in the PATH: install Open MPI or MPICH, or leave --mpi out")
+        say("--mpi: mpirun is not in the PATH: install Open MPI or MPICH, or omit --mpi")
         return _NOT_FOUND
     environment = {name: value for name, value in os.environ.items() if name not in NEVER_INHERITED}
     environment.update(settings.environment)
@@ -37,7 +37,7 @@ def run_mpi(settings: Settings) -> int:
 
 
 def mpirun_words(settings: Settings, is_open_mpi: bool, environment: Mapping[str, str]) -> List[str]:
-    """The command line. Variables are named in it and never with their values, which others could read there."""
+    """The command line. It contains names of variables but never their values, which other users could read there."""
     build = _open_mpi_words if is_open_mpi else _hydra_words
     return ["mpirun", "-np", str(settings.num_proc), *build(settings, _passed(settings, environment)),
             *shlex.split(settings.mpi_args), *settings.command]

@@ -16,7 +16,7 @@ from typing import Dict, Optional, Tuple
 
 from .settings import Settings
 
-#: A line that is longer is passed on in parts, and others' may come between.
+#: A longer line is printed in parts, between which lines of other ranks may be printed.
 MAX_LINE = 1 << 20
 
 _NAMES = {1: "stdout", 2: "stderr"}
@@ -46,7 +46,7 @@ class Output:
             _write_named(stream, _prefixed(whole, self._prefix(found), found), _TITLES[stream])
 
     def finish(self, label: str) -> None:
-        """The rest of an incomplete last line."""
+        """Prints an incomplete last line."""
         for stream in _NAMES:
             found = self._streams.pop((label, stream), None)
             if found is None:
@@ -69,7 +69,7 @@ class Output:
             return None
         path = self._path_of(label, stream)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # A rank that is started again in an elastic run goes on where the one before it ended.
+        # A rank that is started again in an elastic run appends to the file of its predecessor.
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def _path_of(self, label: str, stream: int) -> str:
@@ -84,8 +84,8 @@ class _Stream:
         self.is_within_line = False
 
     def take_whole(self, data: bytes) -> bytes:
-        """The lines that are complete now; the rest is kept. A carriage return ends a line, too: progress bars know no
-        other end. But where it is the last byte, a line feed may follow, and both are one end."""
+        """Returns the complete lines, and keeps the rest. A carriage return ends a line, too, since progress bars use
+        no other end. If it is the last byte, a line feed may follow, and both are one end."""
         begun = self.begun
         searched = max(0, len(begun) - 1)
         begun += data
@@ -124,7 +124,7 @@ def write_all(descriptor: int, data: bytes) -> None:
         try:
             view = view[os.write(descriptor, view):]
         except BlockingIOError:
-            # Somebody else's terminal or pipe may have been told not to wait.
+            # A terminal or pipe of another program may be in non-blocking mode.
             poller = select.poll()
             poller.register(descriptor, select.POLLOUT)
             poller.poll()

@@ -6,8 +6,8 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from .settings import Host, Settings
 
-#: What tells a process of its place in a world. What this process has of these is another run's, perhaps one that it
-#: is itself a rank of.
+#: Variables that define the place of a process in a world. Values in this process belong to another run, of which it
+#: may be a rank.
 NEVER_INHERITED = frozenset(
     [f"HOROVOD_{each}" for each in (
         "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "HOSTNAME", "CONTROLLER",
@@ -20,14 +20,14 @@ NEVER_INHERITED = frozenset(
        "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_LOCALID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
        "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"])
 
-#: What belongs to this login and means nothing, or something else, on another host.
+#: Variables of this login that mean nothing, or something else, on another host.
 _OF_THIS_LOGIN = frozenset(["HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM",
                             "DISPLAY", "XAUTHORITY", "HOSTNAME", "TMUX", "STY", "WINDOWID", "TMPDIR"])
 _OF_THIS_LOGIN_BY_PREFIX = ("SSH_", "XDG_", "DBUS_", "BASH_FUNC_", "LC_TERMINAL", "VTE_", "SUDO_")
 
 
 class Place(NamedTuple):
-    """Of a rank; `cross_rank` counts the hosts that have a rank of this local number."""
+    """The place of a rank; `cross_rank` counts the hosts that have a rank with this local number."""
 
     host: str
     rank: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 def lay_out(hosts: Iterable[Host], size: int) -> List[Place]:
-    """`size` ranks on the hosts, each filled before the next. The hosts have slots enough."""
+    """Places `size` ranks on the hosts. Each host is filled before the next. The hosts must have enough slots."""
     local_sizes: List[Tuple[str, int]] = []
     left = size
     for host in hosts:
@@ -47,7 +47,7 @@ def lay_out(hosts: Iterable[Host], size: int) -> List[Place]:
         if taken:
             local_sizes.append((host.name, taken))
         left -= taken
-    assert left == 0, "the settings promised slots enough"
+    assert left == 0, "the settings guarantee enough slots"
     places: List[Place] = []
     for index, (name, local_size) in enumerate(local_sizes):
         for local_rank in range(local_size):

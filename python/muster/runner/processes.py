@@ -1,16 +1,17 @@
-"""The processes of a run on one host: started, listened to, ended, and never left behind.
+"""Starts, reads and ends the processes of a run on one host, and leaves none behind.
 
-This file needs nothing but Python's library, for it is also sent to other hosts and run there (see `remote_agent`).
+This file requires only Python's library, since it is also sent to other hosts and run there (see `remote_agent`).
 
-Each process is started in a session of its own. Its end is two events: "exited" as soon as it is over, and "finished"
-once all that it wrote has been read, which may be a little later where children of its own still run; these have
-LEFTOVER_GRACE seconds to end by themselves. So a pool of workers or Python's own resource tracker can tidy up, and
-nothing stays.
+Each process has a session of its own. Its end consists of two events: "exited" as soon as it has ended, and "finished"
+once all of its output has been read, which may be a little later if its own children still run; they have
+LEFTOVER_GRACE seconds to end by themselves. So a pool of workers or Python's own resource tracker can clean up, and no
+process remains.
 
-Two things see to it that nothing outlives this process however it ends, even by SIGKILL: the system is asked to kill
-each process with it, and a guard, forked before the first, kills their whole groups when it sees this process gone.
+Two mechanisms guarantee that no process outlives this one however it ends, even by SIGKILL: the system is asked to kill
+each process with it, and a guard, which is forked before the first process, kills their process groups when this
+process ends.
 
-Everything belongs to one thread, but for `wake`.
+Everything belongs to one thread, except for `wake`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import signal
 import struct
 import time
 
-# Who checks types takes this for true. Another host need not load what is there for that alone.
+# Type checkers treat this as true. Other hosts need not load the module `typing` for it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, List, Literal, Mapping, Optional, Sequence, Set, Tuple, Union
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Finished = Tuple[Literal["finished"], str]
     Event = Union[Output, Exited, Result, Finished]
 
-#: Seconds that children of a process that is over have to end by themselves.
+#: Seconds in which children of an ended process may end by themselves.
 LEFTOVER_GRACE = 1.0
 
 STDOUT, STDERR = 1, 2
@@ -60,7 +61,7 @@ class _Process:
 
 
 class Processes:
-    """Of one host. Descriptors that it opens are not inherited by anybody."""
+    """The processes of one host. Descriptors that it opens are not inherited."""
 
     def __init__(self) -> None:
         _open_standard_streams()
@@ -75,28 +76,28 @@ class Processes:
         self._prctl = ctypes.CDLL(None).prctl
 
     def __len__(self) -> int:
-        """How many are not finished."""
+        """The number of processes that are not finished."""
         return len(self._by_name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
     def set_folder(self, folder: str) -> None:
-        """A folder of files that is of no use without this process: the guard removes it where this process cannot. To
-        be called before the first is started."""
+        """Sets a folder of files that is useless without this process: the guard removes it if this process cannot.
+        Must be called before the first process starts."""
         self._folder = folder
 
     def set_package(self, package: bytes) -> None:
-        """Every process that is started from now on finds these bytes in a file in memory, open as the descriptor
-        that PACKAGE_VARIABLE names; what it writes to the one that RESULT_VARIABLE names is told of by events."""
+        """Every later process gets these bytes in a memory file, open as the descriptor in PACKAGE_VARIABLE. Events
+        report the bytes that it writes to the descriptor in RESULT_VARIABLE."""
         self._package = os.memfd_create("package", os.MFD_CLOEXEC)
         with open(self._package, "wb", closefd=False) as file:
             file.write(package)
 
     def start(self, name: str, command: List[str], environment: Mapping[str, str], folder: str) -> None:
-        """Starts `command` (found in the PATH of `environment`) in `folder`, with nothing to read.
+        """Starts `command` (found in the PATH of `environment`) in `folder`, with an empty standard input.
 
-        Errors: OSError with the file that it is about where the folder or the program cannot be used."""
+        Errors: OSError with the file name, if the folder or the program cannot be used."""
         if self._guard is None:
             self._guard = _Guard(self._folder)
         result = -1
@@ -135,7 +136,8 @@ class Processes:
             self._epoll.register(descriptor, select.EPOLLIN)
 
     def end(self, names: Optional[Iterable[str]] = None, grace: float = 5.0) -> None:
-        """Asks the processes (None: all) to end, and kills those that have not after `grace` seconds. Does not wait."""
+        """Asks the processes (None: all) to end, and kills those that still run after `grace` seconds. Does not
+        wait."""
         for process in [self._by_name[name] for name in (list(self._by_name) if names is None else names)
                         if name in self._by_name]:
             if not process.is_over:
@@ -146,21 +148,21 @@ class Processes:
         return self._epoll.fileno()
 
     def wake(self) -> None:
-        """Ends a wait in `events`. From any thread, or a signal handler."""
+        """Ends a wait in `events`. May be called from any thread or signal handler."""
         try:
             os.write(self._waker, b"w")
         except OSError:
             pass
 
     def wait_at_most(self) -> Optional[float]:
-        """Seconds until `events` is to be called although nothing came; None: never."""
+        """The seconds until `events` must be called even if nothing arrives; None: no limit."""
         deadlines = [each.kill_at for each in self._by_name.values() if each.kill_at is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def events(self, timeout: Optional[float] = None) -> List[Event]:
-        """What has happened, in order: ("output", name, STDOUT or STDERR, bytes); ("exited", name, code, signal), of
-        which the one that does not apply is 0; ("result", name, bytes) if it left one; ("finished", name). Waits up to
-        `timeout` seconds (None: for ever) for the first, and returns early where it is woken."""
+        """Returns the events so far, in order: ("output", name, STDOUT or STDERR, bytes); ("exited", name, code,
+        signal), of which the one that does not apply is 0; ("result", name, bytes) if it has one; ("finished", name).
+        Waits up to `timeout` seconds (None: no limit) for the first, and returns early if it is woken."""
         bound = self.wait_at_most()
         wait = bound if timeout is None else timeout if bound is None else min(bound, timeout)
         events: List[Event] = []
@@ -184,7 +186,7 @@ class Processes:
         return events
 
     def close(self) -> List[Event]:
-        """Kills what is left and waits for it. Returns what was still written, as `events` does."""
+        """Kills the remaining processes and waits for them. Returns their last output, as `events` does."""
         events: List[Event] = []
         self.end(grace=0)
         for process in self._by_name.values():
@@ -210,7 +212,7 @@ class Processes:
             what = folder
             os.setsid()
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:  # gone before it could be asked for
+            if os.getppid() != parent:  # the parent ended before this request
                 os._exit(1)
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
@@ -246,9 +248,9 @@ class Processes:
         del process.streams[descriptor], self._by_descriptor[descriptor]
 
     def _note_end(self, process: _Process, events: List[Event]) -> None:
-        # It stays a zombie until it is finished: its number is that of its group, and not to be another's.
+        # It stays a zombie until it is finished, so that its id, which is that of its group, is not reused.
         status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert status is not None  # as it waits
+        assert status is not None  # since it waits without WNOHANG
         self._epoll.unregister(process.pidfd)
         del self._by_descriptor[process.pidfd]
         os.close(process.pidfd)
@@ -274,7 +276,8 @@ class Processes:
                 process.was_cleared = True
                 process.kill_at = now + LEFTOVER_GRACE
             else:
-                # Somebody who has left the group holds the other ends: what he writes is not the run's any more.
+                # A process that has left the group holds the other ends. Its output does not belong to the run any
+                # more.
                 for descriptor in list(process.streams):
                     self._close_stream(process, descriptor)
 
@@ -297,7 +300,7 @@ def _set_inheritable(descriptor: int, is_inheritable: bool) -> None:
     try:
         os.set_inheritable(descriptor, is_inheritable)
     except OSError as error:
-        if error.errno != errno.EBADF:  # that by which the list was read
+        if error.errno != errno.EBADF:  # the descriptor by which the list was read
             raise
 
 
@@ -305,11 +308,12 @@ def _close_if_open(descriptor: int) -> None:
     try:
         os.close(descriptor)
     except OSError:
-        pass  # that by which the list was read
+        pass  # the descriptor by which the list was read
 
 
 def _open_standard_streams() -> None:
-    """Else a pipe may get one of their numbers, which the processes that are started have for other things."""
+    """Opens missing standard streams. Otherwise a pipe could get their numbers, which the child processes use
+    otherwise."""
     while True:
         descriptor = os.open(os.devnull, os.O_RDWR)
         if descriptor > STDERR:
@@ -318,7 +322,7 @@ def _open_standard_streams() -> None:
 
 
 class _Guard:
-    """A process that does nothing but wait for the end of this one, and then kills the groups that it was told of."""
+    """A process that waits for the end of this one, and then kills the given process groups."""
 
     def __init__(self, folder: Optional[str]) -> None:
         read, self._write = os.pipe2(os.O_CLOEXEC)
@@ -346,7 +350,7 @@ def _stand_guard(read: int, folder: Optional[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.dup2(read, 0)
-    # One by one: where a thousand million may be open, older Pythons would try to close as many.
+    # Closes one by one: with a limit of 1,000 million descriptors, older Pythons would try to close as many.
     for descriptor in map(int, os.listdir("/proc/self/fd")):
         if descriptor > 0:
             _close_if_open(descriptor)

@@ -23,7 +23,7 @@ def main() -> int:
 
 
 def _call(package: int) -> Dict[str, Any]:
-    """The value, or the exception, as a pickle of its own: the one may be read where the other cannot."""
+    """The value or the exception, as a separate pickle: the rest can be read even if the reader cannot load it."""
     try:
         file = io.BytesIO(_content_of(package))
         sys.path += [each for each in pickle.load(file) if each not in sys.path]
@@ -37,7 +37,7 @@ def _call(package: int) -> Dict[str, Any]:
 
 
 def _content_of(descriptor: int) -> bytes:
-    # All processes of a host share this open file, and with it the place where it is read.
+    # All processes of a host share this open file, including its position.
     parts: List[bytes] = []
     at = 0
     while True:
@@ -68,7 +68,8 @@ def _dumps(value: Any) -> bytes:
         dumped: bytes = dumps(value)
         return dumped
     except Exception as error:
-        raise TypeError(f"what the function returned, {type(value).__name__}, cannot be sent back: {error}") from error
+        raise TypeError(f"the result of the function, a {type(value).__name__}, cannot be sent back: "
+                        f"{error}") from error
 
 
 def _dumps_if_possible(error: BaseException) -> bytes:

@@ -1,7 +1,7 @@
-"""One host that is reached by ssh or a replacement: one connection, which carries all processes there.
+"""One host that is reached by ssh or a replacement, over one connection for all processes there.
 
-Command lines contain nothing of the run: ssh starts a Python that reads `processes` and `remote_agent` from its
-standard input, followed by the commands and environments to start.
+Command lines contain no data of the run: ssh starts a Python that reads `processes` and `remote_agent` from its
+standard input, followed by the commands and environments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from .remote_agent import Frames, pack, parts
 from .settings import Settings
 
-#: How much a login may print before the agent speaks, and how much of what ssh says is kept for people.
+#: The limit of a login's output before the agent's first message, and of the kept output of ssh.
 MAX_BANNER = 64 << 10
 MAX_COMPLAINT = 4 << 10
 
@@ -30,9 +30,9 @@ class RemoteHost:
     """Belongs to one thread. Its three descriptors are non-blocking; the owner polls them."""
 
     def __init__(self, name: str, settings: Settings) -> None:
-        """Starts to connect. Errors: OSError where ssh itself cannot be started."""
+        """Starts to connect. Errors: OSError if ssh itself cannot be started."""
         self.name = name
-        #: What the agent said first; None until then.
+        #: The first message of the agent, or None.
         self.hello: Optional[Dict[str, Any]] = None
         self._mark = os.urandom(16).hex().encode()
         self._banner: Optional[bytearray] = bytearray()
@@ -57,7 +57,7 @@ class RemoteHost:
 
     def start(self, name: str, command: List[str], folder: str, environment: Dict[str, str],
               defaults: Dict[str, str], unset: List[str]) -> None:
-        """The agent answers by frames."""
+        """Requests the start of a process. The agent answers with frames."""
         self._send(b"S", name, {"command": command, "folder": folder, "environment": environment,
                                 "defaults": defaults, "unset": unset})
 
@@ -122,7 +122,8 @@ class RemoteHost:
         return received or None
 
     def why_lost(self) -> str:
-        """Of a host whose output has ended; in the words of ssh, where it had any. Waits a second at most."""
+        """The reason why the output of a host has ended, in the words of ssh if there are any. Waits at most a
+        second."""
         code = self._end_shell()
         said = [line.strip() for line in self._complaint.decode("utf-8", "replace").splitlines() if line.strip()]
         if self.hello is not None:
@@ -130,11 +131,11 @@ class RemoteHost:
         if said:
             return said[-1] if code == 255 else "; ".join(said[-3:])
         if self._banner is not None and len(self._banner) > MAX_BANNER:
-            return f"its login prints more than {MAX_BANNER} bytes before anything can be started there"
+            return f"its login prints more than {MAX_BANNER} bytes before a process can be started there"
         return f"{self._program} ended with code {code} without a message"
 
     def hang_up(self) -> None:
-        """The agent kills its processes; `close` waits for that."""
+        """Disconnects. The agent kills its processes, for which `close` waits."""
         assert self._shell.stdin
         self._shell.stdin.close()
 
@@ -162,7 +163,7 @@ def shell_words(settings: Settings) -> List[str]:
     words = list(settings.remote_shell)
     if os.path.basename(words[0]) != "ssh":
         return words
-    # An elastic run has to notice soon that a host is gone; any other would rather outlive a hiccup.
+    # An elastic run must detect a lost host soon; another run should survive a short interruption.
     alive = ("1", "4") if settings.is_elastic else ("15", "4")
     words += ["-T", "-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(settings.start_timeout))}",
               "-o", f"ServerAliveInterval={alive[0]}", "-o", f"ServerAliveCountMax={alive[1]}"]
@@ -174,14 +175,14 @@ def shell_words(settings: Settings) -> List[str]:
 
 
 def _bootstrap(length: int) -> str:
-    """For whatever shell the account has. The Python of this process is taken where it is there, too."""
+    """A command for any shell. Uses the same Python as this process if the host has it."""
     python = sys.executable if sys.executable and _SAFE_PATH.fullmatch(sys.executable) else "python3"
     return (f"exec /bin/sh -c 'p={python}; [ -x \"$p\" ] || p=python3; "
             f"exec \"$p\" -I -c \"import sys;exec(sys.stdin.buffer.read({length}).decode())\"'")
 
 
 def _agent_source(mark: bytes, settings: Settings) -> bytes:
-    """A program: both files as modules, and the call of the second's `main`."""
+    """A program that contains both files as modules and calls `main` of the second."""
     folder = os.path.dirname(os.path.abspath(__file__))
     texts = {}
     for name in ("processes", "remote_agent"):

@@ -1,21 +1,21 @@
-"""The far end of a remote shell: runs the processes of one host, as the launcher says on standard input.
+"""The far end of a remote shell: runs the processes of one host, following the launcher's messages on standard input.
 
-The launcher sends the text of `processes` and of this file, so that the host needs nothing but a Python. What is said
-in either direction are frames: a letter, the lengths of a name and of the data (4 bytes each), the name, the data.
+The launcher sends the text of `processes` and of this file, so that the host needs only Python. Messages in both
+directions are frames: a letter, the lengths of a name and of the data (4 bytes each), the name, the data.
 
-    launcher -> agent    S name {command, folder, environment, defaults, unset}   start it
-                         E name {grace}                                           end it
-                         P ""   bytes, more than once                             a package (see `processes`)
-                         Q ""   nothing                                           that was all of it
-    agent -> launcher    H ""   {...}                                      hello: it is there
-                         1, 2   name, bytes                                what a process wrote
-                         X name {code, signal}                             it is over
-                         R name, bytes, more than once                     the result that it left
-                         F name                                            it is finished (see `processes`)
-                         N name {what, number}                             it could not be started
+    launcher -> agent    S name {command, folder, environment, defaults, unset}   start the process
+                         E name {grace}                                           end the process
+                         P ""   bytes, repeated                                   a part of a package (see `processes`)
+                         Q ""   empty                                             the end of the package
+    agent -> launcher    H ""   {...}                                      hello, the first message
+                         1, 2   name, bytes                                output of a process
+                         X name {code, signal}                             the process has ended
+                         R name, bytes, repeated                           a part of its result
+                         F name                                            the process is finished (see `processes`)
+                         N name {what, number}                             the process could not be started
 
-The end of standard input means that the launcher is gone: everything is killed. The guard of `processes` does the same
-where this process is killed.
+The end of standard input means that the launcher has ended: all processes are killed. If this process is killed, the
+guard of `processes` does the same.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from .processes import Event, Processes
 
 FRAME = struct.Struct(">cII")
-#: Nobody sends a frame with more in it.
+#: The limit of the data of a frame.
 MAX_FRAME = 64 << 20
-#: Packages and results go in parts of this size.
+#: The size of the parts of packages and results.
 PART = 1 << 20
 
 
@@ -50,7 +50,7 @@ def pack(kind: bytes, name: str = "", data: bytes = b"") -> bytes:
 
 
 class Frames:
-    """Bytes as they come, frames (kind, name, data) as they are complete. Errors: ValueError where it is no frame."""
+    """Takes received bytes, and returns complete frames (kind, name, data). Errors: ValueError for an invalid frame."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -77,7 +77,7 @@ class _Agent:
         self._is_asked = True
         self._package: List[bytes] = []
         self._say(b"H", "", {
-            # "client port server port": how this host and the launcher's see each other.
+            # "client port server port": the addresses of the launcher's host and of this host.
             "connection": os.environ.get("SSH_CONNECTION", ""),
             "interfaces": {name: address_of(name) for name in interfaces},
         })
@@ -108,7 +108,7 @@ class _Agent:
                 self._processes.set_package(b"".join(self._package))
 
     def _start(self, name: str, asked: Dict[str, Any]) -> None:
-        # What this host says itself counts for more than what holds elsewhere by default.
+        # Variables of this host take precedence over the launcher's defaults.
         environment = dict(asked["defaults"])
         environment.update(os.environ)
         for each in asked["unset"]:
@@ -143,7 +143,7 @@ class _Agent:
 
 
 def address_of(interface: str) -> str:
-    """Its first IPv4 address, or "" where there is none."""
+    """Its first IPv4 address, or "" if it has none."""
     import fcntl
     import socket
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -155,12 +155,12 @@ def address_of(interface: str) -> str:
 
 
 def main(processes: Processes, mark: bytes, interfaces: Sequence[str]) -> NoReturn:
-    """`mark`: what the launcher waits for, whatever a login prints before."""
+    """`mark`: the bytes that the launcher waits for, after any output of the login."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(1))
     os.write(1, mark)
     try:
         _Agent(processes, interfaces).run()
     except OSError:
-        pass  # nobody listens any more; the guard does the rest
+        pass  # the launcher has ended; the guard does the rest
     os._exit(0)

@@ -1,8 +1,8 @@
-"""How the ranks of a run on several hosts find each other, where their number does not change: this process tells
-everybody where rank 0 listens. (On one host a file does, see `meeting_file`.)
+"""How the ranks of a run on several hosts find each other, if their number is fixed: this process sends the address of
+rank 0 to all ranks. (On one host they meet by a file, see `meeting_file`.)
 
-It speaks as the driver of an elastic job does (`muster.common.elastic.protocol`), so that a rank asks in one way alone.
-As often as the world is left and made anew there is another round.
+It uses the protocol of the driver of an elastic job (`muster.common.elastic.protocol`), so that ranks have only one way
+to request a place. Each time the world is left and replaced, another round begins.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from .places import Place
 
 
 class Rendezvous:
-    """Places for the ranks of `places`, which is in order of ranks. Belongs to one thread.
+    """Places for the ranks of `places`, which are in the order of their ranks. Belongs to one thread.
 
-    `addresses`: of each host but this one, how it and this machine are reached from each other; `interface_address`: of
-    this machine, on the interface that the user chose, or None."""
+    `addresses`: for each other host, the addresses of it and of this machine towards each other; `interface_address`:
+    the address of this machine on the interface that the user selected, or None."""
 
     def __init__(self, key: str, places: Sequence[Place], addresses: Dict[str, HostAddresses],
                  interface_address: Optional[str] = None) -> None:
-        """Errors: OSError where it cannot listen."""
+        """Errors: OSError if it cannot listen."""
         self._places = places
         self._addresses = addresses
         ours = {each.ours for each in addresses.values() if each.ours}
-        # Where one address serves all, nobody who comes by another can even knock.
+        # If one address is sufficient for all hosts, the server does not listen on any other.
         self._shared = interface_address or (ours.pop() if len(ours) == 1 else None)
         self._server = _listen(key, self._shared)
         self._round = 0
         self._ready: Dict[int, Connection] = {}
         self._left: List[int] = []
         self._is_meeting = False
-        #: A sentence, once a world cannot come about any more.
+        #: A message, once no world can be formed any more.
         self.fault = ""
 
     def environment_of(self, place: Place) -> Dict[str, str]:
-        """By which this rank finds the driver."""
+        """The variables by which this rank finds the driver."""
         return {protocol.DRIVER_VARIABLE: join_address(self._host_for(place.host), self._server.port),
                 protocol.WORKER_VARIABLE: str(place.rank)}
 
@@ -51,7 +51,7 @@ class Rendezvous:
         return self._server.wait_at_most()
 
     def serve(self) -> None:
-        """To be called where its descriptor is readable, or its time has come. Does not wait."""
+        """To be called when its descriptor is readable, or its time has come. Does not wait."""
         for event in self._server.events(0):
             self._take(event)
 
@@ -99,7 +99,7 @@ class Rendezvous:
                     "rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")}}
 
     def _listen_at(self) -> str:
-        """Rank 0's own address that others can reach; "" leaves it to find one."""
+        """An address of rank 0 that other ranks can reach; "": rank 0 finds one."""
         seen = self._addresses.get(self._places[0].host)
         if seen is not None:
             return seen.theirs
@@ -107,8 +107,8 @@ class Rendezvous:
 
     def _notice_stuck(self) -> None:
         if self._left and self._ready and not self.fault:
-            self.fault = (f"rank {min(self._ready)} wants to join a world that rank {min(self._left)} will not come "
-                          "to, for it has ended: let every rank call init() equally often")
+            self.fault = (f"rank {min(self._ready)} calls init() again, but rank {min(self._left)} has ended and will "
+                          "not join: let every rank call init() equally often")
 
 
 def _listen(key: str, address: Optional[str]) -> WireServer:
@@ -116,6 +116,6 @@ def _listen(key: str, address: Optional[str]) -> WireServer:
         try:
             return WireServer(key, address)
         except OSError:
-            # The other side knows this machine by an address that it does not have: something between translates.
+            # The host sees this machine under an address that it does not have, because of address translation.
             pass
     return WireServer(key, "0.0.0.0")

@@ -1,5 +1,4 @@
-"""A run whose ranks are the same from its beginning to its end: all are started, or none; where one fails the others
-are ended."""
+"""A run with a fixed set of ranks: all of them are started or none. If a rank fails, the others are ended."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
     from .meeting_file import RendezvousFile
     from .rendezvous import Rendezvous
 
-#: Where hosts could not be reached, or the run could not begin for another reason of its own.
+#: The code if hosts could not be reached, or the run could not begin for another reason.
 COULD_NOT_START = 1
 
 
 def run_static(settings: Settings, extra: Optional[Mapping[str, str]] = None,
                command: Optional[Sequence[str]] = None) -> int:
     """Runs the settings' command (or `command`) as settings.num_proc ranks, with `extra` in the environment of each.
-    Returns the exit code of the run: that of the rank that failed first, 128 and the signal where one killed it, 130
+    Returns the exit code of the run: that of the rank that failed first, 128 plus the signal if a signal killed it, 130
     after Ctrl-C."""
     assert settings.num_proc is not None
     places = lay_out(settings.hosts, settings.num_proc)
@@ -146,5 +145,5 @@ def _say_unreachable(failed: Mapping[str, str], settings: Settings) -> None:
     shell = " ".join(settings.remote_shell)
     for host, why in failed.items():
         say(f"{host} cannot be reached: {why}")
-    say(f"no rank was started; '{shell} {next(iter(failed))} true' has to work without a question, as this user"
+    say(f"no rank was started; '{shell} {next(iter(failed))} true' must work without a prompt, as this user"
         f"{' and from here' if len(failed) == 1 else ', and so for each'}")

@@ -11,7 +11,7 @@
     hvd.broadcast_variables(model.variables, root_rank=0)       # after the first step, or before it
 
 Operations run eagerly, in tf.function and in sessions of TensorFlow 1, with gradients. Nothing is compiled against
-TensorFlow (`execution` says how). For model.fit() see muster.tensorflow.keras.
+TensorFlow (see `execution`). For model.fit() see muster.tensorflow.keras.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ from .tape import DistributedGradientTape, PartialDistributedGradientTape
 from .util import _executing_eagerly
 from .variables import BroadcastGlobalVariablesHook, broadcast_global_variables, broadcast_variables
 
-#: Programs look whether the library was found; without it nothing of this could be imported.
+#: Programs check whether the library was found; without it this module could not be imported.
 _MPI_LIB_AVAILABLE = True
 
 
 def check_num_rank_power_of_2(num_rank: int) -> bool:
-    """Whether `num_rank` is 1, 2, 4 and so on; programs ask it before they choose Adasum, which here takes any."""
+    """Whether `num_rank` is 1, 2, 4 and so on. Programs check this before they use Adasum, which here supports any
+    number."""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
 
 
@@ -52,7 +53,7 @@ def gpu_available(*_: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Keras, or is seldom needed, is loaded when it is asked for."""
+    """Loads names that need Keras, or are rarely used, at their first use."""
     if name in ("elastic", "keras", "data"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "SyncBatchNormalization":

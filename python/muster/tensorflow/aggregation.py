@@ -1,4 +1,4 @@
-"""Gradients of several backward passes, added up before they are reduced and applied (backward_passes_per_step)."""
+"""Adds up the gradients of several backward passes before they are reduced and applied (backward_passes_per_step)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Apply = Callable[[List[Any]], Any]
 
 
 class LocalAggregation:
-    """Adds up the gradients of `passes` passes, in variables of its own, in the graph as well as eagerly."""
+    """Adds up the gradients of `passes` passes in variables of its own, in graphs and eagerly."""
 
     def __init__(self, passes: int, is_average: bool) -> None:
         self.passes = passes
@@ -24,9 +24,9 @@ class LocalAggregation:
         return self._counter
 
     def apply(self, gradients: Sequence[Any], apply: Apply, otherwise: Callable[[], Any]) -> Any:
-        """Adds; in every last pass calls `apply` with the sums, or averages, in the others `otherwise`.
+        """Adds the gradients. In every last pass it calls `apply` with their sums or averages, otherwise `otherwise`.
 
-        In a graph of TensorFlow 1, the operation that does so. tf.IndexedSlices become tensors.
+        In a graph of TensorFlow 1 it returns the operation that does so. tf.IndexedSlices become tensors.
         """
         dense = [None if each is None else tf.convert_to_tensor(each) for each in gradients]
         self._prepare(dense)
@@ -58,7 +58,7 @@ class LocalAggregation:
             return
         for each in gradients:
             if each is not None and not each.shape.is_fully_defined():
-                raise ValueError(f"backward_passes_per_step needs gradients of a known shape to add up, and "
+                raise ValueError(f"backward_passes_per_step requires gradients of a known shape, but "
                                  f"{each.name} has {each.shape}")
         with tf.init_scope():
             self._sums = [None if each is None else

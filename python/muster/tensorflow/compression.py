@@ -1,4 +1,4 @@
-"""Compression: tensors that travel with fewer bits than they are computed with."""
+"""Compression: tensors are sent with fewer bits than they are computed with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..common.compression import Compressor, NoneCompressor
 
 
 class _CastCompressor(Compressor):
-    """Floats with 16 bits; other types as they are. They are added in single precision all the same."""
+    """Sends floats with 16 bits, and other types unchanged. They are still added in single precision."""
 
     @classmethod
     def compress(cls, tensor: tf.Tensor) -> Tuple[tf.Tensor, Optional[tf.DType]]:  # type: ignore[override]
@@ -24,19 +24,19 @@ class _CastCompressor(Compressor):
 
 
 class FP16Compressor(_CastCompressor):
-    """Half precision: 11 bits of precision, nothing above 65504."""
+    """Half precision: 11 significant bits, values up to 65504."""
 
     wire_type = tf.float16
 
 
 class BF16Compressor(_CastCompressor):
-    """bfloat16: 8 bits of precision, the range of single precision."""
+    """bfloat16: 8 significant bits, the range of single precision."""
 
     wire_type = tf.bfloat16
 
 
 class Compression:
-    """What `compression=` takes."""
+    """The values of `compression=`."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

@@ -1,4 +1,4 @@
-"""Reductions of dense tensors. gathering.py needs them for its gradients, reductions.py for allreduce()."""
+"""Reductions of dense tensors, for the gradients in gathering.py and for allreduce() in reductions.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .naming import name_of, name_of_gradient
 
 def reduce_dense(listed: Sequence[tf.Tensor], op: ReduceOp, prescale: float, postscale: float, name: Optional[str],
                  process_set: ProcessSet, groups: Optional[Sequence[Sequence[int]]]) -> List[tf.Tensor]:
-    """The reductions of tf.Tensors. `groups`: as in reduce_in_groups() of reductions.py."""
+    """Reduces tf.Tensors. `groups`: as in reduce_in_groups() of reductions.py."""
     for each in listed:
         tensors.check(each)
     full_name = name_of("allreduce", name, process_set, listed[0])

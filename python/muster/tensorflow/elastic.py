@@ -1,4 +1,4 @@
-"""Elastic training with TensorFlow: `run` around the training function, and states for what it trains.
+"""Elastic training with TensorFlow: `run` around the training function, and states for the trained objects.
 
     state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0, batch=0)
 
@@ -33,9 +33,9 @@ __all__ = ["HorovodInternalError", "HostsUpdatedInterrupt", "ObjectState", "Stat
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes `func(state, ...)` an elastic training; see muster.common.elastic.run_fn for what it does when.
+    """Makes `func(state, ...)` an elastic training; see muster.common.elastic.run_fn for its behaviour.
 
-    Also what comes out of a tf.function or of model.fit(), where TensorFlow wraps it, is recognised.
+    Recognises exceptions that TensorFlow wraps in a tf.function or in model.fit().
     """
 
     @functools.wraps(func)
@@ -52,7 +52,7 @@ def _join_next_world() -> None:
 
 
 class ObjectState(_CommonObjectState):
-    """Plain Python objects alone, which are its attributes."""
+    """Plain Python objects only, as attributes."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(broadcast_object, basics.rank, **kwargs)
@@ -62,8 +62,8 @@ class TensorFlowState(ObjectState):
     """Variables, and Python objects as attributes."""
 
     def __init__(self, variables: Optional[Sequence[Any]] = None, session: Any = None, **kwargs: Any) -> None:
-        """variables: all global ones of a graph of TensorFlow 1 where there are none given, with the session that
-        they live in."""
+        """variables: default: all global variables of a graph of TensorFlow 1, with the session in which they
+        live."""
         if variables is None:
             variables = tf.compat.v1.global_variables()
         self._session = session
@@ -84,7 +84,7 @@ class TensorFlowState(ObjectState):
         if self._session is None:
             broadcast_variables(self._listed(), 0)
         else:
-            # A graph that grows with each world would have to be found again; values do not.
+            # Operations in the graph would have to be found again in each new world; values need not be.
             given = broadcast_object(_values_of(self._listed(), self._session))
             _assign(self._listed(), given, self._session)
         self._save_variables()
@@ -98,27 +98,27 @@ class TensorFlowState(ObjectState):
 
 
 class TensorFlowKerasState(TensorFlowState):
-    """A model of Keras with its optimizer, and Python objects as attributes."""
+    """A Keras model with its optimizer, and Python objects as attributes."""
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any) -> None:
-        """optimizer: the model's own where there is none given. `backend` is taken from programs that give it."""
+        """optimizer: default: the model's own. `backend` is accepted for compatibility."""
         del backend
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
         super().__init__([], None, **kwargs)
 
     def sync(self) -> None:
-        # A worker that has just started has no variables of the optimizer yet, and would broadcast fewer.
+        # A worker that has just started has no variables of the optimizer yet, and would broadcast fewer of them.
         build_optimizer(self.optimizer, self.model)
         super().sync()
 
     def _listed(self) -> List[Any]:
-        # Asked each time: an optimizer makes its variables when it is first applied.
+        # Computed each time, since an optimizer creates its variables when it is first applied.
         return [*self.model.variables, *variables_of_optimizer(self.optimizer)]
 
 
 def variables_of_optimizer(optimizer: Any) -> List[Any]:
-    """Of Keras 3, of Keras 2, and of its legacy ones, where it is a method."""
+    """The variables of an optimizer of Keras 3, of Keras 2, and of its legacy optimizers, where they are a method."""
     listed = getattr(optimizer, "variables", None)
     if listed is None:
         return []
@@ -126,7 +126,7 @@ def variables_of_optimizer(optimizer: Any) -> List[Any]:
 
 
 def build_optimizer(optimizer: Any, model: Any) -> None:
-    # A model that waits for its first batch has nothing to optimize yet; Keras 2 refuses to list its variables.
+    # A model that waits for its first batch has nothing to optimize yet, and Keras 2 cannot list its variables.
     if optimizer is None or not model.built or not model.trainable_variables:
         return
     if hasattr(optimizer, "_create_all_weights"):
@@ -142,7 +142,7 @@ def _values_of(variables: Sequence[Any], session: Any) -> List[np.ndarray]:
 
 
 def _assign(variables: Sequence[Any], values: Sequence[np.ndarray], session: Any) -> None:
-    # Variables that came after the last save() are left as they are; they belong to what is done again.
+    # Variables created after the last save() stay unchanged; they belong to work that is repeated.
     for variable, value in zip(variables, values):
         if session is not None:
             variable.load(value, session)

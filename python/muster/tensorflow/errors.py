@@ -1,9 +1,9 @@
-"""The package's exceptions as errors of TensorFlow, and back.
+"""Converts the package's exceptions to errors of TensorFlow, and back.
 
-Programs written for Horovod catch errors of TensorFlow: FailedPreconditionError where ranks disagree,
-InvalidArgumentError for an argument that cannot be right. Eagerly the exceptions here are both: one of this package, or
-ValueError, and TensorFlow's. What fails inside of a graph reaches the caller as TensorFlow's error alone, with the name
-of this package's exception before its sentence.
+Programs written for Horovod catch errors of TensorFlow: FailedPreconditionError if ranks disagree, InvalidArgumentError
+for an invalid argument. In eager mode an exception here is both: an exception of this package, or ValueError, and
+TensorFlow's. A failure inside of a graph reaches the caller as TensorFlow's error only, whose message begins with the
+name of this package's exception.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class OperationMismatchError(MismatchError, tf.errors.FailedPreconditionError): 
 
 
 class OperationValueError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
-    """An argument of an operation that cannot be right."""
+    """An invalid argument of an operation."""
 
     def __init__(self, words: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, words)
 
 
 def code_of(error: BaseException) -> int:
-    """TensorFlow's code for an exception of this package, or of Python."""
+    """TensorFlow's error code for an exception of this package, or of Python."""
     if isinstance(error, tf.errors.OpError):
         code: int = error.error_code
         return code
@@ -61,7 +61,7 @@ def _name_of(error: BaseException) -> str:
 
 
 def as_tensorflow(error: Exception) -> Exception:
-    """The exception to raise in eager mode: TensorFlow's kind where there is one."""
+    """The exception to raise in eager mode: TensorFlow's kind if there is one."""
     if isinstance(error, tf.errors.OpError):
         return error
     if isinstance(error, MismatchError):
@@ -72,7 +72,7 @@ def as_tensorflow(error: Exception) -> Exception:
 
 
 def as_own(error: BaseException) -> Optional[Exception]:
-    """The exception of this package that lies behind an error of TensorFlow; None where it is another's."""
+    """The exception of this package behind an error of TensorFlow; None for an error with another origin."""
     if isinstance(error, MismatchError):
         return error
     if not isinstance(error, tf.errors.OpError):
@@ -88,7 +88,7 @@ def as_own(error: BaseException) -> Optional[Exception]:
 
 @contextlib.contextmanager
 def raised_as_own() -> Iterator[None]:
-    """Within the block, errors that TensorFlow has wrapped come out as they were raised."""
+    """Within the block, errors that TensorFlow has wrapped are raised as their original exceptions."""
     try:
         yield
     except tf.errors.OpError as error:

@@ -1,26 +1,27 @@
 """How operations run eagerly and inside of graphs, without anything compiled against TensorFlow.
 
-Eager mode hands over and waits on the thread that calls, so errors and Ctrl-C are ordinary exceptions.
+In eager mode an operation is handed over and waited for on the calling thread, so errors and Ctrl-C are ordinary
+exceptions.
 
-A graph (tf.function, Keras, a session of TensorFlow 1) runs each operation as three nodes, of which none holds a thread
-of TensorFlow while other ranks are waited for:
+A graph (tf.function, Keras, a session of TensorFlow 1) runs each operation as three nodes, none of which occupies a
+thread of TensorFlow while it waits for other ranks:
 
     begin    tf.numpy_function  hands the operation over and returns a token
-    park     parking            an asynchronous kernel, done when the operation with that token is
-    finish   tf.numpy_function  takes the results of that token
+    park     parking            an asynchronous kernel, which is done when the operation with that token is done
+    finish   tf.numpy_function  returns the results of that token
 
-A thread of this package waits for the operation. Were waiting done inside of a callback, it would hold a thread of
-TensorFlow's pool: on a machine with few cores, two ranks that reach independent operations in different order would
-wait for each other for ever. As it is, `begin` is stateful, so that a tf.function runs all of them in the order of the
-program and none waits for another's end; `park` and `finish` have no state and run as soon as their own operation is
-done. Operations whose order is fixed by their data have the same order on all ranks; all others may differ. The
-gradients of a step travel as one operation anyway, whichever is computed first.
+A thread of this package waits for the operation. Waiting inside of a callback would occupy a thread of TensorFlow's
+pool: on a machine with few cores, two ranks that reach independent operations in different orders would wait for each
+other for ever. Here, `begin` is stateful, so that a tf.function runs all of them in the order of the program, and none
+waits for the end of another; `park` and `finish` have no state and run as soon as their own operation is done.
+Operations whose order is fixed by their data have the same order on all ranks; the order of others may differ. The
+gradients of a step are one operation, in whichever order they are computed.
 
-Where TensorFlow has no asynchronous kernels for Python, a tf.function takes the token from a tf.queue, whose dequeue is
+If TensorFlow has no asynchronous kernels for Python, a tf.function takes the token from a tf.queue, whose dequeue is
 one of TensorFlow's own asynchronous kernels. A session of TensorFlow 1 has no queue that Python could fill: there
-`finish` waits on a thread of the session, and a warning names the consequence.
+`finish` waits on a thread of the session, and a warning describes the consequence.
 
-XLA cannot compile calls of Python; that is said when a function with jit_compile=True is traced.
+XLA cannot compile calls of Python: tracing a function with jit_compile=True raises an error that explains this.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from .plans import Plan
 
 Kernel = Callable[[Sequence[np.ndarray], tensors.MakeOutput], Plan]
 
-_NO_XLA = ("{} cannot be compiled by XLA, which cannot call the library: leave this function out of jit_compile=True "
-           "(for Keras: model.compile(..., jit_compile=False)), and compile what lies between such operations")
+_NO_XLA = ("{} cannot be compiled by XLA, which cannot call the library: do not use jit_compile=True for this function "
+           "(for Keras: model.compile(..., jit_compile=False)), and compile only the parts between such operations")
 
 _names_of_graph: "weakref.WeakKeyDictionary[Any, Dict[str, Any]]" = weakref.WeakKeyDictionary()
 
@@ -47,9 +48,9 @@ def run(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType],
         name: str) -> List[Any]:
     """The values of `kernel` for the arrays of `inputs`.
 
-    shapes: what is known of the shapes of the values before they are there. Errors, in eager mode: those of the
-    kernel and of operations.run(), as errors.as_tensorflow() makes them. In a graph TensorFlow raises an error of its
-    own with the same sentence, which errors.as_own() turns back.
+    shapes: the known parts of the shapes of the values. Errors, in eager mode: those of the kernel and of
+    operations.run(), converted by errors.as_tensorflow(). In a graph TensorFlow raises an error of its own with the
+    same message, which errors.as_own() converts back.
     """
     if tf.executing_eagerly():
         try:
@@ -66,14 +67,14 @@ def run(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[tf.DType],
 
 def refuse_xla(name: str) -> None:
     """Errors: NotImplementedError while XLA traces."""
-    # TensorFlow says it nowhere public; without this the compiler's own message names a node and no way out.
+    # TensorFlow has no public function for this. Otherwise the compiler's own message would name a node and no remedy.
     from tensorflow.python.ops import control_flow_util
     if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
         raise NotImplementedError(_NO_XLA.format(name))
 
 
 def unique_name(name: str) -> str:
-    """`name`, or the next of its kind within the graph that is being built: equal on all ranks that build alike."""
+    """`name`, or the next name of its kind in the graph under construction: equal on all ranks that build alike."""
     graph = tf.compat.v1.get_default_graph()
     counters = _names_of_graph.setdefault(graph, {})
     number = next(counters.setdefault(name, itertools.count()))
@@ -86,7 +87,7 @@ def _run_in_graph(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[
     def begin(*values: Any) -> np.int64:
         try:
             plan = kernel(tensors.views_in_graph(values), tensors.output_in_graph)
-        except Exception as error:  # noqa: B902  (fails the flight)
+        except Exception as error:  # noqa: B902  (becomes the failure of the flight)
             return np.int64(site.fail(error))
         return np.int64(site.begin(plan))
 
@@ -98,7 +99,7 @@ def _run_in_graph(kernel: Kernel, inputs: Sequence[Any], output_types: Sequence[
         token.set_shape(())
         if parking.is_available():
             token = parking.park(token)
-            # A function has ended, and the next iteration of a loop may begin, only when its operations have.
+            # The operation is a dependency of the function's end, and of the next iteration of a loop.
             getattr(token.graph, "control_outputs", []).append(token.op)
         elif site.queue is not None:
             with tf.control_dependencies([token]):

@@ -1,8 +1,8 @@
-"""Operations that a graph has begun and not finished yet, and the threads that wait for them.
+"""Operations that a graph has begun and not finished yet (flights), and the threads that wait for them.
 
-Each place in a graph has a Site. Threads are made as they are needed, one for each operation that is in flight at the
-same time, and kept: an operation may take as long as the slowest rank does, and none may hold another up. No thread of
-TensorFlow's pools waits (parking).
+Each place in a graph has a Site. Threads are created on demand, one for each simultaneous flight, and kept: an
+operation may take as long as the slowest rank, and must not delay another. No thread of TensorFlow's pools waits (see
+parking).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tensorflow as tf
 from . import interrupts, parking
 from .plans import Plan
 
-#: Of one place in a graph at the same time: as many as threads run that graph at once.
+#: The limit of simultaneous flights of one place in a graph, which is the number of threads that run the graph at once.
 MOST_IN_FLIGHT = 1024
 
 _tokens = itertools.count(1)
@@ -34,23 +34,23 @@ class Flight:
         self.done = threading.Event()
         self.values: List[Any] = []
         self.error: Optional[BaseException] = None
-        #: For the operation that is parked until the end, once the graph has come to it.
+        #: The callback of the parked operation, once the graph has reached it.
         self.report: Optional[parking.Report] = None
 
 
 class Site:
-    """One place in a graph. Thread-safe: the same graph may run on several threads."""
+    """One place in a graph. Thread-safe, since several threads may run the same graph."""
 
     def __init__(self, ready: Optional[Any]) -> None:
-        """ready: a queue for the tokens of flights that have landed; None where operations are parked, or where
-        finish() has to wait itself."""
+        """ready: a queue for the tokens of landed flights; None if operations are parked, or if finish() itself has to
+        wait."""
         self.queue = ready
         self._lock = threading.Lock()
         self._flights: Dict[int, Flight] = {}
         _sites.add(self)
 
     def begin(self, plan: Plan) -> int:
-        """Begins the operation of `plan`. A failure is one of the flight: it comes out where the graph waits."""
+        """Begins the operation of `plan`. A failure becomes that of the flight, and is raised where the graph waits."""
         interrupts.watch(interrupt_all)
         try:
             plan.begin()
@@ -69,7 +69,7 @@ class Site:
     def _add(self) -> Tuple[int, Flight]:
         token, flight = next(_tokens), Flight(self)
         with self._lock:
-            # Those whose values nobody asked for are never finished; TensorFlow leaves such a step out.
+            # Flights whose values are not used are never finished, since TensorFlow omits that step.
             for old in [each for each, other in self._flights.items() if other.done.is_set()][:-MOST_IN_FLIGHT]:
                 del self._flights[old]
             self._flights[token] = flight
@@ -77,7 +77,7 @@ class Site:
         return token, flight
 
     def park(self, token: int, flight: Flight, report: parking.Report) -> None:
-        """Calls `report` when the flight lands; at once where it has landed."""
+        """Calls `report` when the flight lands, or at once if it has landed."""
         with self._lock:
             if not flight.done.is_set():
                 flight.report = report
@@ -95,7 +95,7 @@ class Site:
         return flight.values
 
     def interrupt(self) -> None:
-        """Ends the wait for operations in flight, not the operations."""
+        """Ends the wait for operations in flight, but not the operations."""
         with self._lock:
             waiting = [each for each in self._flights.items() if not each[1].done.is_set()]
         for token, flight in waiting:
@@ -122,7 +122,7 @@ class Site:
 
     def _report(self, token: int, flight: Flight, report: parking.Report) -> None:
         if flight.error is not None:
-            # The graph fails here, and does not come to finish().
+            # The graph fails here, and does not reach finish().
             with self._lock:
                 self._flights.pop(token, None)
         report(flight.error)
@@ -150,7 +150,7 @@ def interrupt_all() -> None:
 
 
 class _Waiters:
-    """A pool of threads. Daemons: pending operations fail by themselves at the end of the interpreter."""
+    """A pool of daemon threads: pending operations fail by themselves at the end of the interpreter."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""allgather, alltoall and broadcast: tensors that move between the ranks as they are.
+"""allgather, alltoall and broadcast, which move tensors between ranks unchanged.
 
 The tensors of allgather and alltoall may differ between ranks in their first dimension.
 """
@@ -19,10 +19,10 @@ from .naming import name_of, name_of_gradient
 
 def allgather(tensor: tf.Tensor, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
-    """The tensors of all ranks behind each other along the first dimension, in the order of the ranks. A tensor
-    without dimensions counts as one of one element. The gradient is each rank's rows of the gradients' average.
+    """The tensors of all ranks, concatenated along the first dimension in the order of the ranks. A tensor without
+    dimensions counts as one element. The gradient is each rank's rows of the average of the gradients.
 
-    Errors: as allreduce(); MismatchError where types or the other dimensions differ.
+    Errors: as allreduce(); MismatchError if types or other dimensions differ.
     """
     del ignore_name_scope
     return gather_group([tensor], name, process_set)[0]
@@ -37,10 +37,10 @@ def grouped_allgather(tensors: Sequence[tf.Tensor], name: Optional[str] = None, 
 
 def broadcast(tensor: tf.Tensor, root_rank: int, name: Optional[str] = None, ignore_name_scope: bool = False,
               process_set: ProcessSet = global_process_set) -> tf.Tensor:
-    """The root's tensor. The gradient is the average of all at the root, and zeros elsewhere.
+    """The root's tensor. The gradient is the average of all ranks' gradients at the root, and zeros elsewhere.
 
-    root_rank: a rank of the world, also within a process set. Errors: as allreduce(); MismatchError where roots,
-    types or shapes differ.
+    root_rank: a rank of the world, also within a process set. Errors: as allreduce(); MismatchError if roots, types or
+    shapes differ.
     """
     del ignore_name_scope
     return broadcast_group([tensor], root_rank, name, process_set)[0]
@@ -48,11 +48,12 @@ def broadcast(tensor: tf.Tensor, root_rank: int, name: Optional[str] = None, ign
 
 def alltoall(tensor: tf.Tensor, splits: Optional[Any] = None, name: Optional[str] = None,
              ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """Sends a part of the first dimension to each rank. Gives what came, in the order of the ranks; with `splits` a
-    pair of it and the rows that came from each (int32). The gradient goes back where the rows came from.
+    """Sends a part of the first dimension to each rank. Returns the received rows in the order of the ranks; with
+    `splits` a pair of them and the numbers of rows from each rank (int32). The gradient is sent back to the rows'
+    origin.
 
-    splits: rows for each rank; equal parts where there are none. Errors: as allreduce(); ValueError where the splits
-    are not one for each rank, are negative, or are more or less than the rows.
+    splits: the rows for each rank; default: equal parts. Errors: as allreduce(); ValueError if the splits are not one
+    for each rank, are negative, or do not add up to the number of rows.
     """
     del ignore_name_scope
     output, received = _exchange(tf.convert_to_tensor(tensor), splits, name, process_set)
@@ -60,7 +61,7 @@ def alltoall(tensor: tf.Tensor, splits: Optional[Any] = None, name: Optional[str
 
 
 def gather_group(listed: Sequence[tf.Tensor], name: Optional[str], process_set: ProcessSet) -> List[tf.Tensor]:
-    """grouped_allgather()."""
+    """The kernel of grouped_allgather()."""
     if not listed:
         return []
     given = [tf.convert_to_tensor(each) for each in listed]

@@ -1,4 +1,4 @@
-"""Horovod has classes inside its optimizers under this name, which have no counterpart here."""
+"""Horovod has internal classes of its optimizers under this name, which have no counterpart here."""
 
 raise ImportError("muster has no tensorflow.gradient_aggregation_eager: DistributedOptimizer("
                   "backward_passes_per_step=...) adds up gradients, and its _agg_helper.counter counts the passes")

@@ -1,7 +1,7 @@
-"""What tapes and optimizers do with the gradients of a step: reduce them over the ranks, all as one operation.
+"""The reduction of the gradients of a step over the ranks, for tapes and optimizers: all gradients as one operation.
 
-One operation for all, as each costs a round between the ranks, and as the order in which a graph computes gradients
-differs from run to run and from rank to rank.
+One operation serves them all for two reasons: each operation costs a round between the ranks, and the order in which a
+graph computes gradients differs from run to run and from rank to rank.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Groups = Union[None, int, Sequence[Sequence[Any]]]
 
 
 class GradientReducer:
-    """How the gradients of one tape or optimizer are reduced.
+    """Reduces the gradients of one tape or optimizer.
 
-    Errors of the constructor: ValueError for arguments that do not go together.
+    Errors of the constructor: ValueError for arguments that exclude each other.
     """
 
     def __init__(self, name: str, *, compression: Any, sparse_as_dense: bool, op: int,
@@ -34,9 +34,9 @@ class GradientReducer:
         self.op = choose(op)
         if gradient_predivide_factor != 1.0 and self.op != Average:
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}, which needs op=Average: it "
-                             f"says what part of the average is taken before the sum")
+                             f"is the part of the average that is taken before the sum")
         if num_groups:
-            warnings.warn("Parameter `num_groups` has been replaced by `groups` and is going away.",
+            warnings.warn("Parameter `num_groups` has been replaced by `groups` and will be removed.",
                           DeprecationWarning, stacklevel=4)
             groups = num_groups if groups is None else groups
         _check_groups(groups)
@@ -51,7 +51,7 @@ class GradientReducer:
         self._local: Set[Any] = set()
 
     def register_local(self, variable: Any) -> None:
-        """The gradient of this variable stays this rank's own."""
+        """Keeps the gradient of this variable on this rank: it is not reduced."""
         self._local.add(tensor_of(variable).ref())
 
     def is_local(self, variable: Any) -> bool:
@@ -59,10 +59,10 @@ class GradientReducer:
         return tensor_of(variable).ref() in self._local
 
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
-        """The gradients, reduced, in the order of `variables`. None stays None.
+        """The reduced gradients, in the order of `variables`. None stays None.
 
-        Those of local variables are divided by the number of ranks (scale_local_gradients), so that they are as large
-        as if the loss were the average of all ranks' losses, as it is for the others.
+        The gradients of local variables are divided by the number of ranks (scale_local_gradients). Then they have the
+        same scale as the reduced gradients, which belong to the average of the losses of all ranks.
         """
         if not _is_distributed():
             return list(gradients)
@@ -85,7 +85,7 @@ class GradientReducer:
         return tf.convert_to_tensor(gradient) if self.sparse_as_dense else gradient
 
     def _groups_of(self, keys: Sequence[Any]) -> Optional[List[List[int]]]:
-        """Places of the gradients by group. A variable in no group is one of its own."""
+        """Positions of the gradients by group. A variable in no group is a group of its own."""
         if self.groups is None:
             return None
         if isinstance(self.groups, int):
@@ -98,7 +98,7 @@ class GradientReducer:
 
 
 def register_layers(reducer: GradientReducer, layers: Any) -> None:
-    """The weights of these layers are local. One layer or several. Errors: ValueError for what is no layer."""
+    """Makes the weights of these layers, one layer or several, local. Errors: ValueError for anything but layers."""
     if layers is None:
         return
     listed: Iterable[Any] = layers if isinstance(layers, (list, tuple, set)) else [layers]
@@ -110,7 +110,7 @@ def register_layers(reducer: GradientReducer, layers: Any) -> None:
 
 
 def _is_distributed() -> bool:
-    # An elastic training of one rank may be one of more in the next world, with the same graph.
+    # An elastic training of one rank may have several ranks in the next world, with the same graph.
     return basics.size() > 1 or os.environ.get("HOROVOD_ELASTIC") == "1"
 
 
@@ -126,5 +126,5 @@ def _check_groups(groups: Groups) -> None:
         return
     if isinstance(groups, (list, tuple)) and all(isinstance(group, (list, tuple)) for group in groups):
         return
-    raise ValueError(f"groups is {groups!r}: it takes a number of groups, not negative, or a list of lists of "
+    raise ValueError(f"groups is {groups!r}: it must be a number of groups, at least 0, or a list of lists of "
                      "variables")

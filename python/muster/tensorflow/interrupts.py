@@ -1,12 +1,12 @@
 """Ctrl-C while a graph runs.
 
-The main thread is inside of TensorFlow then, and Python handles signals on the main thread alone: without help Ctrl-C
-would wait for the other ranks as long as the graph does. Python can write the number of each signal into a
-descriptor, at once and on whatever thread it comes; a thread that reads it ends the waiting. The graph then fails,
-the main thread comes back, and there Python raises KeyboardInterrupt as always; but not while TensorFlow makes its own
-error of the failure, where another exception becomes a RuntimeError about a mismatch of exceptions.
+The main thread is inside TensorFlow then, and Python handles signals on the main thread only: without this module,
+Ctrl-C would wait for the other ranks for as long as the graph does. Python can write the number of each signal into a
+descriptor, at once and on any thread; a thread here reads that descriptor and ends the wait. The graph then fails, the
+main thread returns to Python, and Python raises KeyboardInterrupt there as usual. It must not do so while TensorFlow
+makes its own error of the failure: another exception there becomes a RuntimeError about a mismatch of exceptions.
 
-Where the program has such a descriptor itself (asyncio) or handles SIGINT in its own way, it is left alone.
+If the program has such a descriptor itself (asyncio) or handles SIGINT in its own way, nothing is changed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _is_watching = False
 
 
 def watch(on_interrupt: Callable[[], None]) -> None:
-    """Calls `on_interrupt` for each Ctrl-C from now on. What is called on another thread than the main one does
-    nothing until prepare() was called on that."""
+    """Calls `on_interrupt` on another thread for each Ctrl-C from now on. It has no effect until prepare() was called
+    on the main thread."""
     global _is_watching
     with _lock:
         if _is_watching or _read < 0:
@@ -35,12 +35,12 @@ def watch(on_interrupt: Callable[[], None]) -> None:
     threading.Thread(target=_loop, args=(on_interrupt,), name="muster watches for Ctrl-C", daemon=True).start()
 
 
-#: Of the pipe that Python writes signals to.
+#: The end for reading of the pipe to which Python writes signals.
 _read = -1
 
 
 def prepare() -> None:
-    """Asks Python to tell of signals. On the main thread; elsewhere, or where somebody else is told, nothing."""
+    """Makes Python report signals. Does nothing on other threads than the main one, or if signals go elsewhere."""
     global _read
     if _read >= 0 or threading.current_thread() is not threading.main_thread():
         return
@@ -65,7 +65,7 @@ def _raise(number: int, frame: Any) -> None:
 
 
 def _raise_later(frame: Any, *_: Any) -> None:
-    """Called at each call and return: the first outside of TensorFlow's error is where it is made use of."""
+    """Called at each call and return: raises KeyboardInterrupt at the first that is outside TensorFlow's error."""
     if frame.f_code.co_filename != _errors_file and frame.f_code is not _raise.__code__:
         sys.setprofile(None)
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""All operations, and the questions of a rank, in one place."""
+"""All operations, and the rank and size of a process, in one module."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
 def broadcast_(variables: Sequence[Any], root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> List[Any]:
-    """Gives the root's values to the variables of every rank, and returns these; in a graph of TensorFlow 1, the
-    operations that do so."""
+    """Assigns the root's values to the variables of every rank, and returns the variables; in a graph of TensorFlow 1,
+    the operations that do this."""
     values = broadcast_group([tf.convert_to_tensor(each) for each in variables], root_rank, name, process_set)
     assigned = [each.assign(value) for each, value in zip(variables, values)]
     return list(variables) if tf.compat.v1.executing_eagerly_outside_functions() else assigned
 
 
 def join() -> tf.Tensor:
-    """This rank has no more data: it takes part in all reductions with zeros until everybody has joined. The last
-    rank that did."""
+    """Call it when this rank has no more data: it takes part in all reductions with zeros until all ranks have joined.
+    Returns the last rank that joined."""
     (last,) = run(plans.join, [], [tf.int32], [()], "join")
     return tf.convert_to_tensor(last)
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:
-    """Every rank of the set has come here. In a graph of TensorFlow 1, the operation that waits for it."""
+    """Waits until every rank of the set has called it. In a graph of TensorFlow 1, the operation that waits."""
     kernel = functools.partial(plans.barrier, name=name_of("barrier", None, process_set), process_set=process_set)
     (done,) = run(kernel, [], [tf.int32], [()], "barrier")
     return None if tf.compat.v1.executing_eagerly_outside_functions() else done.op

@@ -1,4 +1,4 @@
-"""The names by which the ranks find each other's operations."""
+"""The names by which the ranks match their operations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .execution import unique_name
 def name_of(operation: str, name: Optional[str], process_set: ProcessSet, tensor: Any = None) -> str:
     """The identity of an operation.
 
-    Eagerly, one without a name is counted: the ranks of a set have to run their unnamed ones in the same order. In a
-    graph it is called after its first input, which is the same on ranks that build the same graph, in whatever order
-    it runs and however often it is traced.
+    In eager mode, operations without a name are numbered: the ranks of a set must run them in the same order. In a
+    graph, an operation is named after its first input. That name is the same on ranks that build the same graph,
+    whatever the order of execution and however often the graph is traced.
     """
     if tf.executing_eagerly():
         return handles.next_name(operation, process_set) if name is None else f"{operation}.{name}"
@@ -24,5 +24,5 @@ def name_of(operation: str, name: Optional[str], process_set: ProcessSet, tensor
 
 
 def name_of_gradient(full_name: str) -> Optional[str]:
-    """What the gradient of an operation is called. Eagerly it may be computed more than once: it is counted."""
+    """The name of an operation's gradient. In eager mode it may be computed more than once: then it is numbered."""
     return None if tf.executing_eagerly() else f"{full_name}.gradient"

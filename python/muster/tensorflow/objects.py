@@ -1,4 +1,4 @@
-"""Python objects from rank to rank. Eagerly and beside graphs alike: no tensors of TensorFlow take part."""
+"""Exchange of Python objects between ranks, in eager mode and beside graphs: no tensors of TensorFlow take part."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from . import plans, tensors
 
 def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """The root's object, pickled and unpickled on the others; what they hand over is not looked at. `session`, of
+    """The root's object, pickled, and unpickled on the other ranks; their own arguments are ignored. `session`, of
     programs for TensorFlow 1, is not needed.
 
-    Errors: as broadcast(); what cannot be pickled raises on the root alone, before anything is sent.
+    Errors: as broadcast(); an object that cannot be pickled raises on the root only, before anything is sent.
     """
     del session
     is_root = basics.rank() == root_rank
@@ -36,7 +36,7 @@ def broadcast_object_fn(root_rank: int = 0, session: Any = None, name: Optional[
 
 def allgather_object(obj: Any, session: Any = None, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The objects of all ranks, in their order."""
+    """The objects of all ranks, in the order of the ranks."""
     del session
     data = np.frombuffer(objects.dumps(obj), np.uint8)
     name = f"object.{name or 'noname'}"

@@ -1,10 +1,10 @@
 """Optimizers that average the gradients over the ranks before they apply them.
 
-An optimizer keeps its class's name, its configuration and its state; it is the same object's data under a class that
-reduces first. This serves the optimizers of Keras 3 (`apply`), those of Keras 2 and its legacy ones
+An optimizer keeps the name of its class, its configuration and its state: only its class is replaced, by a subclass
+that reduces first. The module supports the optimizers of Keras 3 (`apply`), those of Keras 2 and its legacy optimizers
 (`apply_gradients`), and those of TensorFlow 1 (`compute_gradients`).
 
-op=Adasum combines the gradients, of all kinds of optimizers.
+op=Adasum combines the gradients, whatever the kind of the optimizer.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, use_locking
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
     """`optimizer`, which from now on reduces the gradients over the ranks before it applies them.
 
-    optimizer: of Keras 3, Keras 2 (tf_keras) or tf.compat.v1.train. name: by which the ranks find each other's
-    gradients, otherwise one of its own for each optimizer in the order in which they are made. use_locking: of
-    TensorFlow 1. backward_passes_per_step: gradients are added up over so many passes before they are reduced and
-    applied; average_aggregated_gradients divides by their number. For the rest see DistributedGradientTape().
+    optimizer: of Keras 3, Keras 2 (tf_keras) or tf.compat.v1.train. name: the ranks match their gradients by it; by
+    default each optimizer has its own, in the order of construction. use_locking: of TensorFlow 1.
+    backward_passes_per_step: the gradients of this number of passes are added up before they are reduced and applied;
+    average_aggregated_gradients divides by that number. See DistributedGradientTape() for the other arguments.
 
-    Errors: ValueError for what is no optimizer and for arguments that do not go together.
+    Errors: ValueError for anything but an optimizer, and for arguments that exclude each other.
     """
     del device_dense, device_sparse
     if backward_passes_per_step <= 0:
-        raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it has to be 1 or more")
+        raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}; it must be at least 1")
     reducer = GradientReducer(
         name or f"DistributedOptimizer.{next(_numbers)}", compression=compression, sparse_as_dense=sparse_as_dense,
         op=op, gradient_predivide_factor=gradient_predivide_factor, num_groups=num_groups, groups=groups,
@@ -64,7 +64,7 @@ def PartialDistributedOptimizer(optimizer: Any, name: Optional[str] = None, devi
                                 average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
                                 process_set: ProcessSet = global_process_set, local_layers: Any = None,
                                 scale_local_gradients: bool = True) -> Any:
-    """DistributedOptimizer() in which the gradients of `local_layers` stay each rank's own."""
+    """DistributedOptimizer() that does not reduce the gradients of `local_layers`."""
     distributed = DistributedOptimizer(
         optimizer, name, False, device_dense, device_sparse, compression, sparse_as_dense, backward_passes_per_step,
         op, gradient_predivide_factor, average_aggregated_gradients, num_groups, groups, process_set,
@@ -77,11 +77,11 @@ def _distributed(optimizer: Any, reducer: GradientReducer, aggregation: Optional
     kind = type(optimizer)
     if issubclass(kind, _Reducing):
         raise ValueError(f"{kind.__name__} is a DistributedOptimizer already")
-    # With the name and the module of the optimizer's own, a saved model names a class that can be found again.
+    # The class keeps the name and the module of the original class: a saved model names a class that can be found.
     namespace = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     base = _ReducingKeras3 if hasattr(kind, "apply") else _ReducingKeras2
     distributed: Any = object.__new__(type(kind.__name__, (base, kind), namespace))
-    # Past __setattr__, in which Keras would take these for parts of what is saved.
+    # Bypasses __setattr__, in which Keras would treat the attributes as parts of the model to save.
     object.__setattr__(distributed, "__dict__", optimizer.__dict__)
     distributed.__dict__["_muster_reducer"] = reducer
     distributed.__dict__["_muster_aggregation"] = aggregation
@@ -93,17 +93,17 @@ class _Reducing:
     _muster_aggregation: Optional[LocalAggregation]
 
     def register_local_var(self, variable: Any) -> None:
-        """The gradient of this variable stays this rank's own."""
+        """Keeps the gradient of this variable on this rank: it is not reduced."""
         self._muster_reducer.register_local(variable)
 
     @property
     def _agg_helper(self) -> Optional[LocalAggregation]:
-        """What adds up the gradients of several passes; `counter` counts the passes."""
+        """The sum of the gradients of several passes; its `counter` counts the passes."""
         return self._muster_aggregation
 
     def _compute_gradients(self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None) -> Any:
         """Pairs of gradient and variable, reduced over the ranks: the next apply_gradients() for these variables does
-        not reduce. Where several passes are added up, the gradients of this rank alone, which apply_gradients() adds.
+        not reduce. If several passes are added up, the gradients of this rank only; apply_gradients() adds them.
 
         loss: a tensor that `tape` has recorded, or a function that computes it.
         """
@@ -169,7 +169,7 @@ def _keys(variables: List[Any]) -> List[Any]:
 
 
 def _build(optimizer: Any, variables: List[Any]) -> None:
-    """Makes the optimizer's variables, which it may not do within a branch."""
+    """Creates the optimizer's variables, which it cannot do within a branch of a graph."""
     if hasattr(optimizer, "_create_all_weights"):
         optimizer._create_all_weights(variables)
     elif not getattr(optimizer, "built", False) and not getattr(optimizer, "_built", False):
@@ -177,5 +177,5 @@ def _build(optimizer: Any, variables: List[Any]) -> None:
 
 
 def is_distributed(optimizer: Any) -> bool:
-    """Whether it comes from DistributedOptimizer()."""
+    """Whether DistributedOptimizer() made it."""
     return isinstance(optimizer, _Reducing)

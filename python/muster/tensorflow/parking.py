@@ -1,18 +1,18 @@
 """An operation of TensorFlow that waits for other ranks and occupies no thread meanwhile.
 
 A session of TensorFlow 1 and a tf.function run their nodes on a pool of threads, which may have a single thread. A node
-that waits for another rank on such a thread can keep the pool from the node that the other rank waits for. An
+that waits for another rank on such a thread can keep the pool from the node for which the other rank waits. An
 asynchronous kernel of TensorFlow holds no thread: it returns at once, and reports later that it is done.
 
 TensorFlow registers such kernels at run time through its C interface (tensorflow/c/ops.h, tensorflow/c/kernels.h), so
-that nothing is compiled: the operation MusterPark takes the token of a flight and gives it back when the flight has
-landed. A flight that failed fails the operation, with the code that programs expect (errors.code_of).
+that nothing is compiled: the operation MusterPark takes the token of a flight and returns it when the flight has
+landed. If the flight failed, the operation fails with the code that programs expect (errors.code_of).
 
 The C interface passes `done`, the function that reports the end, as the address of a std::function<void()> on the
-caller's stack, and has no call that keeps it. park() therefore copies it as the C++ library does: libstdc++ keeps a
-std::function as 16 bytes of captured values, a function that copies and destroys these, and a function that calls. Both
-functions have to lie in a loaded library. Where they do not, as with another C++ library, the kernel waits on its
-thread, and a warning names the consequence. docs/decisions/0024-tensorflow-waits.md compares the alternatives.
+caller's stack, and has no function that keeps it. park() therefore copies it as the C++ library does: libstdc++ stores
+a std::function as 16 bytes of captured values, a function that copies and destroys them, and a function that calls.
+Both functions must lie in a loaded library. If they do not, for example with another C++ library, the kernel waits on
+its thread, and a warning states the consequence. docs/decisions/0024-tensorflow-waits.md compares the alternatives.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from . import errors
 
 _NAME = "MusterPark"
 
-#: Where releases of TensorFlow keep the C interface, below tf.sysconfig.get_lib().
+#: The files in which releases of TensorFlow keep the C interface, relative to tf.sysconfig.get_lib().
 _FILES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2", "python/_pywrap_tensorflow_internal.so")
 
-#: By name: what each function returns and takes. Handles are addresses.
+#: By name: the result and the arguments of each function. Handles are addresses.
 _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "TF_NewStatus": (c_void_p, []),
     "TF_DeleteStatus": (None, [c_void_p]),
@@ -57,7 +57,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
 
 _COMPUTE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
 
-#: Of libstdc++'s std::function: copies (2) or destroys (3) what it captured.
+#: The manager of libstdc++'s std::function: it copies (2) or destroys (3) the captured values.
 _MANAGER: Any = ctypes.CFUNCTYPE(c_bool, c_void_p, c_void_p, c_int)
 _COPY, _DESTROY = 2, 3
 
@@ -65,43 +65,43 @@ _HOLDS_A_THREAD = ("TensorFlow {} {}: in a session of TensorFlow 1, each operati
                    "other ranks holds an inter-op thread. Give the session more inter-op threads than the graph has "
                    "independent operations (ConfigProto.inter_op_parallelism_threads), or install another TensorFlow")
 
-#: Called when a flight has landed, with its error.
+#: Called when a flight has landed, with its error or None.
 Report = Callable[[Optional[BaseException]], None]
-#: Arranges that the report is made once the flight with this token has landed.
+#: Arranges that the report is called once the flight with this token has landed.
 OnArrival = Callable[[int, Report], None]
 
 _on_arrival: Optional[OnArrival] = None
 
 
 def is_available() -> bool:
-    """Whether park() works with this TensorFlow. Registers the operation at the first call."""
+    """Whether park() works with this TensorFlow. The first call registers the operation."""
     return _library() is not None
 
 
 @functools.lru_cache(maxsize=None)
 def warn_of_held_threads(reason: str = "has no asynchronous kernels for Python") -> None:
-    """Prints a warning, once."""
+    """Prints the warning, once per process."""
     warnings.warn(_HOLDS_A_THREAD.format(tf.__version__, reason), RuntimeWarning, stacklevel=2)
 
 
 def use(on_arrival: OnArrival) -> None:
-    """How the flights of tokens are found; set once, before the first park()."""
+    """Sets how flights are found by their tokens; call it once, before the first park()."""
     global _on_arrival
     _on_arrival = on_arrival
 
 
 def park(token: tf.Tensor) -> tf.Tensor:
-    """In a graph: `token`, once its flight has landed."""
+    """In a graph: returns `token` once its flight has landed."""
     landed = tf.compat.v1.get_default_graph().create_op(_NAME, [token], [tf.int64]).outputs[0]
     landed.set_shape(())
     return landed
 
 
 class _Parked:
-    """A run of the kernel. It ends with one report to TensorFlow, on any thread."""
+    """One run of the kernel. It ends with one report to TensorFlow, on any thread."""
 
     def __init__(self, library: Any, context: int, done: int) -> None:
-        """Takes the kernel's input."""
+        """Reads the kernel's input."""
         self._library = library
         self._context = context
         self._done = done
@@ -113,7 +113,7 @@ class _Parked:
         self.token = c_int64.from_address(library.TF_TensorData(self._tensor)).value
 
     def outlive_kernel(self) -> bool:
-        """Copies `done`, so that the report can be made after the kernel has returned. False where `done` is no
+        """Copies `done`, so that the report can be made after the kernel has returned. False if `done` is not a
         std::function of libstdc++."""
         words = (c_void_p * 4).from_address(self._done)
         if not (_is_in_library(words[2]) and _is_in_library(words[3])):
@@ -152,7 +152,7 @@ def _compute(_: Optional[int], context: int, done: int) -> None:
     parked.report(landed.get())
 
 
-#: Kept: TensorFlow calls it as long as the process lives.
+#: Kept: TensorFlow may call it until the process ends.
 _kernel = _COMPUTE(_compute)
 
 
@@ -173,7 +173,7 @@ if _dladdr is not None:
 
 @functools.lru_cache(maxsize=None)
 def _library() -> Any:
-    """TensorFlow's library, with MusterPark registered in it; None where it has no asynchronous kernels."""
+    """TensorFlow's library, with MusterPark registered in it; None if it has no asynchronous kernels."""
     if not sys.platform.startswith("linux") or _dladdr is None:
         return None
     for file in _FILES:
@@ -187,7 +187,7 @@ def _library() -> Any:
 
 
 def _declare(library: Any) -> bool:
-    """Gives the functions their prototypes. False where the library lacks any."""
+    """Sets the prototypes of the functions. False if the library lacks one."""
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name, None)
         if function is None:
@@ -197,9 +197,9 @@ def _declare(library: Any) -> bool:
 
 
 def _register(library: Any) -> None:
-    """Errors: RuntimeError with TensorFlow's words."""
+    """Errors: RuntimeError with TensorFlow's message."""
     status = library.TF_NewStatus()
-    # Not stateful: in a tf.function TensorFlow would run such operations one after the other.
+    # Not stateful: a tf.function would run stateful operations one after the other.
     definition = library.TF_NewOpDefinitionBuilder(_NAME.encode())
     library.TF_OpDefinitionBuilderAddInput(definition, b"token: int64")
     library.TF_OpDefinitionBuilderAddOutput(definition, b"landed: int64")

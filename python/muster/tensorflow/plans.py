@@ -1,7 +1,7 @@
-"""Operations on arrays: what is handed over to the library for each, and what is made of its results.
+"""Operations on arrays: the arguments of the library for each operation, and the values that its results give.
 
-A plan is made and begun in one place and finished in another, so that the same one serves eager mode, which waits
-between the two, and graphs, which go on with something else (`execution`).
+A plan is begun in one place and finished in another. So the same plan serves eager mode, which waits in between, and
+graphs, which run other nodes in between (`execution`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .tensors import MakeOutput
 class Plan:
     #: The arguments of operations.submit() for each operation.
     parts: List[Dict[str, Any]]
-    #: The values, of the parts' results.
+    #: Makes the values from the results of the parts.
     finish: Callable[[Sequence[Optional[Result]]], List[Any]]
-    #: What was begun, in order.
+    #: The operations that were begun, in order.
     pending: List[Pending] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Hands all over. Where one is refused, those before it are left to themselves."""
+        """Submits all operations. If one is refused, the operations before it go on, and their results are dropped."""
         self.pending = [operations.submit(**part) for part in self.parts]
 
     def wait(self) -> List[Any]:
-        """Waits for all of them, also where one fails; the first failure is raised then."""
+        """Waits for all operations, even if one fails; then raises the first failure."""
         results: List[Optional[Result]] = []
         failure: Optional[Exception] = None
         for each in self.pending:
@@ -46,7 +46,7 @@ class Plan:
         return self.finish(results)
 
     def run(self) -> List[Any]:
-        """Both; in one call of the library where it is one operation."""
+        """begin() and wait(); in one call of the library if there is one operation."""
         if len(self.parts) == 1:
             return self.finish([operations.run(**self.parts[0])])
         self.begin()
@@ -55,8 +55,8 @@ class Plan:
 
 def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
                postscale: float, process_set: ProcessSet, groups: Optional[Sequence[Sequence[int]]] = None) -> Plan:
-    """Each array reduced over the ranks. Those of one type within a group travel as one; by default all are a
-    group."""
+    """Each array reduced over the ranks. Arrays of one type within a group travel together; by default all arrays are
+    one group."""
     outputs = [make(array.shape, array.dtype) for array in arrays]
     parts = []
     for number, group in enumerate(groups if groups is not None else [range(len(arrays))]):
@@ -76,7 +76,7 @@ def reduce_all(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op:
 
 def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, op: ReduceOp, prescale: float,
                    postscale: float, process_set: ProcessSet) -> Plan:
-    """This rank's rows of each reduction; the first ranks have one more where they cannot be divided evenly."""
+    """This rank's rows of each reduction; if the rows do not divide evenly, the first ranks have one row more."""
     size, rank = len(process_set.registered_ranks()), process_set.registered_rank()
     parts, outputs = [], []
     for index, array in enumerate(arrays):
@@ -95,12 +95,12 @@ def reduce_scatter(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str,
 
 
 def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
-    """The arrays of all ranks behind each other; for each array the whole and, behind all of those, where this rank's
-    rows begin in it and how many they are (int32[2])."""
+    """The concatenated arrays of all ranks. The list has the concatenation of each array, and then for each array the
+    start and the number of this rank's rows in it (int32[2])."""
     sources = [array.reshape(1) if array.ndim == 0 else array for array in arrays]
     parts = []
     for index, source in enumerate(sources):
-        # Rows without bytes leave no trace in the lengths of what comes: their number travels in their place.
+        # Rows without bytes leave no trace in the received lengths: their number is sent instead.
         sent = source if tensors.row_bytes(source) else np.array([source.shape[0]], np.int64)
         parts.append(dict(
             kind="all_gather", name=_numbered(name, index, arrays), process_set=process_set,
@@ -118,7 +118,7 @@ def gather(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process
 
 def broadcast(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, root: int,
               process_set: ProcessSet) -> Plan:
-    """The root's arrays."""
+    """The arrays of the root."""
     is_root = process_set.registered_ranks()[process_set.registered_rank()] == root
     parts, outputs = [], []
     for index, array in enumerate(arrays):
@@ -134,8 +134,8 @@ def broadcast(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, root
 
 
 def exchange(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
-    """Rows of the first array to each rank, as many as the second says (equal parts where there is none); what came,
-    and the rows (int32) from each."""
+    """Sends rows of the first array to each rank, in the numbers of the second array, or in equal parts if there is no
+    second array. Returns the received rows, and their number from each rank (int32)."""
     array = arrays[0]
     rows = _rows_to_each(array, arrays[1] if len(arrays) > 1 else None,
                          len(process_set.registered_ranks()))
@@ -150,13 +150,13 @@ def exchange(arrays: Sequence[np.ndarray], make: MakeOutput, *, name: str, proce
 
 
 def barrier(_: Sequence[np.ndarray], make: MakeOutput, *, name: str, process_set: ProcessSet) -> Plan:
-    """Every rank has come here."""
+    """Waits until every rank has called it."""
     return Plan([dict(kind="barrier", name=name, process_set=process_set, buffers=())],
                 lambda _: [np.int32(0)])
 
 
 def join(_: Sequence[np.ndarray], make: MakeOutput) -> Plan:
-    """Every rank has joined: the one that did last."""
+    """Waits until every rank has joined, and returns the last rank that did."""
     session = operations.session_of(global_process_set)
     return Plan([dict(kind="join", name="join", process_set=global_process_set, buffers=())],
                 lambda _: [np.int32(session.last_joined())])
@@ -173,14 +173,14 @@ def _rows_to_each(array: np.ndarray, splits: Optional[np.ndarray], size: int) ->
     if splits is None:
         if length % size:
             raise ValueError(f"alltoall without splits divides the {length} rows of the tensor among {size} ranks, "
-                             f"which leaves {length % size} over: give splits")
+                             f"which leaves a remainder of {length % size}: pass splits")
         return [length // size] * size
     rows = [int(number) for number in np.ravel(splits)]
     faults = []
     if len(rows) != size:
         faults.append(f"has {len(rows)} entries for {size} ranks")
     if any(number < 0 for number in rows):
-        faults.append(f"has negative ones: {rows}")
+        faults.append(f"has negative entries: {rows}")
     if sum(rows) != length:
         faults.append(f"adds up to {sum(rows)} of the tensor's {length} rows")
     if faults:
@@ -189,7 +189,7 @@ def _rows_to_each(array: np.ndarray, splits: Optional[np.ndarray], size: int) ->
 
 
 def _received(result: Optional[Result], like: np.ndarray, make: MakeOutput) -> "tuple[Any, np.ndarray]":
-    """What came, with the type and the other dimensions of `like`, and the rows from each rank."""
+    """The received rows, with the type and the other dimensions of `like`, and the number of rows from each rank."""
     assert result is not None
     row = tensors.row_bytes(like)
     if row:

@@ -1,5 +1,5 @@
-"""What a rank is, as tensors that are asked for whenever a graph runs: after an elastic training has made the world
-anew, the same graph sees other numbers."""
+"""The rank and size of a process as tensors that are evaluated at each run of a graph: after an elastic training has
+built a new world, the same graph has the new numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .execution import refuse_xla
 
 
 def ask(question: Callable[[], int], name: Optional[str] = None) -> tf.Tensor:
-    """The answer as an int32 without dimensions, taken when the tensor is computed."""
+    """The answer as an int32 scalar, evaluated whenever the tensor is computed."""
     if tf.executing_eagerly():
         return tf.constant(question(), tf.int32)
     refuse_xla(name or "asking for rank or size")
@@ -24,7 +24,7 @@ def ask(question: Callable[[], int], name: Optional[str] = None) -> tf.Tensor:
 
 
 def process_set_of(process_set_id: int) -> ProcessSet:
-    """Errors: ValueError before init(), or where no set has this number."""
+    """Errors: ValueError before init(), or if no set has this number."""
     made = world.get()
     if process_set_id == 0:
         return global_process_set
@@ -36,7 +36,7 @@ def process_set_of(process_set_id: int) -> ProcessSet:
 
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
-    """How many ranks there are, or a process set has."""
+    """The number of ranks in the world, or in a process set."""
     return ask(lambda: len(process_set_of(process_set_id).registered_ranks()), name)
 
 
@@ -53,7 +53,7 @@ def local_size_op(name: Optional[str] = None) -> tf.Tensor:
 
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> tf.Tensor:
-    """1 where this rank is in the process set, otherwise 0."""
+    """1 if this rank is in the process set, otherwise 0."""
     return ask(lambda: int(bool(process_set_of(process_set_id).included())), name)
 
 

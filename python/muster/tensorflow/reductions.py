@@ -1,8 +1,8 @@
-"""allreduce and reducescatter: every rank gets the sum, average, smallest, largest, product or Adasum of all ranks'
-tensors, or its rows of it.
+"""allreduce and reducescatter: every rank gets the sum, average, smallest, largest, product or Adasum of the tensors of
+all ranks, or its rows of that.
 
-Averages and scales are applied within the reduction, in double for integers and in single precision for 16-bit
-floats. All ranks get the same bits. Eagerly and in graphs; gradients are reduced alike.
+Averages and scales are computed within the reduction, in double precision for integers and in single precision for
+16-bit floats. All ranks get the same bits. Both functions work in eager mode and in graphs, and have gradients.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def allreduce(tensor: Tensor, average: Optional[bool] = None, device_dense: str 
               compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
               postscale_factor: float = 1.0, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set, ignore_name_scope: bool = False) -> Tensor:
-    """The reduction of all ranks' tensors. tf.IndexedSlices are put behind each other, and divided for an average.
+    """The reduction of the tensors of all ranks. tf.IndexedSlices are concatenated, and divided for an average.
 
-    op: Average where nothing is said. prescale_factor, postscale_factor: multiply before and after. name: by which
-    the ranks find each other (naming.py). device_dense, device_sparse, ignore_name_scope: as programs give them; the
-    work is done on the host.
+    op: Average by default. prescale_factor, postscale_factor: factors before and after the reduction. name: the ranks
+    match the operation by it (naming.py). device_dense, device_sparse, ignore_name_scope: accepted for compatibility;
+    the work is done on the host.
 
     Errors: ValueError for a type that cannot be reduced; NotImplementedError for tf.IndexedSlices with factors, or
-    with another op than Sum and Average; MismatchError where ranks differ in type, shape, op or factors;
-    HorovodInternalError where a rank is lost (in a graph, see execution.py).
+    with another op than Sum and Average; MismatchError if ranks differ in type, shape, op or factors;
+    HorovodInternalError if a rank is lost (for graphs see execution.py).
     """
     del device_dense, device_sparse, ignore_name_scope
     _refuse_scaled_slices([tensor], prescale_factor, postscale_factor)
@@ -59,14 +59,14 @@ def grouped_allreduce(tensors: Sequence[Tensor], average: Optional[bool] = None,
 def reduce_in_groups(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: float, postscale: float,
                      name: str, process_set: ProcessSet,
                      groups: Optional[Sequence[Sequence[int]]]) -> List[Tensor]:
-    """grouped_allreduce() in which the tensors of each group, by their places in the list, travel together."""
+    """grouped_allreduce() in which the tensors of each group, given by their positions in the list, travel together."""
     return _reduce(listed, op, compression, prescale, postscale, name, process_set, groups)
 
 
 def reducescatter(tensor: tf.Tensor, device_dense: str = "", compression: Any = Compression.none, op: int = Average,
                   name: Optional[str] = None, process_set: ProcessSet = global_process_set,
                   prescale_factor: float = 1.0, postscale_factor: float = 1.0) -> tf.Tensor:
-    """This rank's rows of the reduction; the first ranks have one more where they cannot be divided evenly.
+    """This rank's rows of the reduction; if the rows do not divide evenly, the first ranks have one row more.
 
     Errors: as allreduce(); ValueError for a tensor without dimensions; NotImplementedError for Adasum.
     """
@@ -99,9 +99,9 @@ def _reduce(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: 
     dense = [index for index, each in enumerate(values) if not isinstance(each, tf.IndexedSlices)]
     sparse = [index for index, each in enumerate(values) if isinstance(each, tf.IndexedSlices)]
     if sparse and op not in (Average, Sum):
-        # Before the dense ones, which other ranks would wait for.
+        # Before the dense tensors are submitted: other ranks would wait for them.
         raise NotImplementedError(f"tf.IndexedSlices can be added and averaged over the ranks; for {op.name.lower()} "
-                                  "turn them into tensors first (tf.convert_to_tensor, sparse_as_dense=True)")
+                                  "convert them to tensors first (tf.convert_to_tensor, sparse_as_dense=True)")
     if dense:
         place_of = {index: place for place, index in enumerate(dense)}
         dense_groups = groups and [[place_of[i] for i in group if i in place_of] for group in groups]
@@ -120,7 +120,7 @@ def _reduce(listed: Sequence[Tensor], op: ReduceOp, compression: Any, prescale: 
 def _refuse_scaled_slices(listed: Sequence[Tensor], prescale: float, postscale: float) -> None:
     if (prescale, postscale) != (1.0, 1.0) and any(isinstance(each, tf.IndexedSlices) for each in listed):
         raise NotImplementedError("prescale_factor and postscale_factor cannot be used with tf.IndexedSlices: multiply "
-                                  "their values, or turn them into tensors first (tf.convert_to_tensor)")
+                                  "their values, or convert them to tensors first (tf.convert_to_tensor)")
 
 
 def _reduce_sparse(listed: Sequence[tf.IndexedSlices], op: ReduceOp, prescale: float, postscale: float,

@@ -14,11 +14,11 @@ from .reductions import grouped_allreduce
 
 def moments(inputs: tf.Tensor, axes: Any, mask: Optional[tf.Tensor], keep_dims: bool,
             process_set: ProcessSet) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Mean and variance of what all ranks have together, each element as heavy as the next; ranks may have batches of
-    different lengths. `mask` has one dimension less than `inputs` and says which elements count.
+    """Mean and variance of the elements of all ranks, each element with the same weight; ranks may have batches of
+    different lengths. `mask` has one dimension less than `inputs` and marks the elements that count.
 
-    The variance is that of the distances from the common mean, in a second round: that of squares minus the square of
-    the mean loses the digits that they have in common.
+    The variance is computed from the distances to the common mean, in a second round: the mean of squares minus the
+    square of the mean loses the digits that both have in common.
     """
     weights = tf.ones_like(inputs) if mask is None else \
         tf.broadcast_to(tf.cast(mask, inputs.dtype)[..., tf.newaxis], tf.shape(inputs))
@@ -37,19 +37,19 @@ def moments(inputs: tf.Tensor, axes: Any, mask: Optional[tf.Tensor], keep_dims: 
 
 def layer_for(keras: Any) -> Any:
     """SyncBatchNormalization for a module keras, of Keras 2 or 3."""
-    # tf.keras is another object before its first use and after it; its classes are the same.
+    # The object tf.keras is replaced at its first use; its classes stay the same.
     return _layer_over(keras.layers.BatchNormalization)
 
 
 @functools.lru_cache(maxsize=None)
 def _layer_over(base: Any) -> Any:
-    """SyncBatchNormalization as a subclass of a BatchNormalization."""
+    """SyncBatchNormalization as a subclass of BatchNormalization of one Keras."""
 
     class SyncBatchNormalization(base):  # type: ignore[misc]
-        """BatchNormalization of Keras whose statistics, while training, are those of all ranks' batches together.
+        """BatchNormalization of Keras whose statistics, while training, are those of the batches of all ranks together.
 
-        Every rank calls it, equally often. `process_set` says over which ranks. Takes what BatchNormalization takes,
-        but neither `fused` nor `synchronized`.
+        Every rank must call it the same number of times. `process_set`: the ranks that take part. The other arguments
+        are those of BatchNormalization, without `fused` and `synchronized`.
         """
 
         def __init__(self, *args: Any, process_set: ProcessSet = global_process_set, **kwargs: Any) -> None:
@@ -62,7 +62,7 @@ def _layer_over(base: Any) -> Any:
             super().__init__(*args, **kwargs)
             self._muster_process_set = process_set
 
-        # Keras 3 calls this with (inputs, mask), Keras 2 the next.
+        # Keras 3 calls this method with (inputs, mask), Keras 2 the next one.
         def _moments(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             if hasattr(base, "_no_sync_calculate_mean_and_var"):
                 return super()._moments(inputs, *args, **kwargs)

@@ -15,7 +15,7 @@ Pairs = List[Tuple[Any, Any]]
 
 
 class _Distributed:
-    """What is put before the class of a tape."""
+    """Placed before the class of a tape in the order of its bases."""
 
     _muster_reducer: GradientReducer
 
@@ -28,15 +28,15 @@ class _Distributed:
 
     def get_local_and_global_gradients(self, target: Any, sources: Any, output_gradients: Any = None,
                                        use_generic_names: bool = False) -> Tuple[Pairs, Pairs]:
-        """Two lists of pairs of variable and gradient, as gradient() computes them: for the variables whose gradients
-        stay each rank's own, and for the others. `use_generic_names` is accepted: one name serves all gradients."""
+        """Two lists of pairs of variable and gradient, as gradient() computes them: first the variables whose gradients
+        are not reduced, then the others. `use_generic_names` is accepted: one name serves all gradients."""
         del use_generic_names
         pairs = list(zip(sources, self.gradient(target, sources, output_gradients)))
         local = [pair for pair in pairs if self._muster_reducer.is_local(pair[0])]
         return local, [pair for pair in pairs if not self._muster_reducer.is_local(pair[0])]
 
     def register_local_source(self, source: Any) -> None:
-        """The gradient of this variable stays this rank's own."""
+        """Keeps the gradient of this variable on this rank: it is not reduced."""
         self._muster_reducer.register_local(source)
 
 
@@ -45,13 +45,14 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Groups = None,
                             process_set: ProcessSet = global_process_set,
                             scale_local_gradients: bool = True) -> Any:
-    """A tape that has recorded what `gradtape` has, and reduces the gradients over the ranks.
+    """A tape with the recording of `gradtape`, which reduces the gradients over the ranks.
 
-    compression: in what the gradients travel. sparse_as_dense: tf.IndexedSlices as tensors. op: Average, Sum, Adasum.
-    gradient_predivide_factor: divides before the sum, and multiplies after it. groups: a number, or lists of
-    variables, that travel together instead of all. scale_local_gradients: see GradientReducer.reduce().
+    compression: the type in which gradients travel. sparse_as_dense: tf.IndexedSlices travel as tensors. op: Average,
+    Sum or Adasum. gradient_predivide_factor: divides before the sum, and multiplies after it. groups: a number, or
+    lists of variables whose gradients travel together; by default all do. scale_local_gradients: see
+    GradientReducer.reduce().
 
-    Errors: ValueError for arguments that do not go together; gradient() raises those of grouped_allreduce().
+    Errors: ValueError for arguments that exclude each other; gradient() raises the errors of grouped_allreduce().
     """
     del device_dense, device_sparse
     reducer = GradientReducer(
@@ -60,7 +61,7 @@ def DistributedGradientTape(gradtape: tf.GradientTape, device_dense: str = "", d
         process_set=process_set, scale_local_gradients=scale_local_gradients)
     kind = type(gradtape)
     distributed: Any = object.__new__(type(kind.__name__, (_Distributed, kind), {}))
-    # The same tape under another class: what it has recorded, and what it records from now on.
+    # The same tape under another class: past and future recordings are shared.
     distributed.__dict__ = gradtape.__dict__
     distributed._muster_reducer = reducer
     return distributed
@@ -71,7 +72,7 @@ def PartialDistributedGradientTape(gradtape: tf.GradientTape, device_dense: str 
                                    op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
                                    groups: Groups = None, process_set: ProcessSet = global_process_set,
                                    local_layers: Any = None, scale_local_gradients: bool = True) -> Any:
-    """DistributedGradientTape() in which the gradients of `local_layers` stay each rank's own."""
+    """DistributedGradientTape() that does not reduce the gradients of `local_layers`."""
     distributed = DistributedGradientTape(
         gradtape, device_dense, device_sparse, compression, sparse_as_dense, op, gradient_predivide_factor, num_groups,
         groups, process_set, scale_local_gradients)

@@ -1,7 +1,7 @@
-"""Tensors as the library sees them: memory with a type, a shape, and a text that says both.
+"""Tensors as the library uses them: memory with a type, a shape, and a text with both.
 
 Inputs are read where TensorFlow keeps them. Outputs are memory that TensorFlow takes over without a copy: an empty
-tensor of its own when it runs eagerly, an aligned array where a graph calls Python.
+tensor in eager mode, an aligned array if a graph calls Python.
 """
 
 from __future__ import annotations
@@ -14,45 +14,46 @@ import tensorflow as tf
 
 from ..common import data_types
 
-#: A value that TensorFlow takes, and the array over its memory.
+#: A value for TensorFlow, and the array over its memory.
 Output = Tuple[Any, np.ndarray]
 MakeOutput = Callable[[Tuple[int, ...], np.dtype], Output]
 
-#: What TensorFlow asks of memory that it takes over as it is.
+#: TensorFlow takes over memory without a copy only with this alignment, in bytes.
 _ALIGNMENT = 64
 
 
 def check(tensor: Any) -> str:
-    """The name of a tensor's type. Errors: ValueError where it is none that can travel."""
+    """The name of a tensor's type. Errors: ValueError if the library does not support the type."""
     name: str = tf.as_dtype(tensor.dtype).name
     if name not in data_types.NUMBERS:
-        raise ValueError(f"Tensor type {name} is not supported; these are: {', '.join(data_types.NAMES)}.")
+        raise ValueError(f"Tensor type {name} is not supported; the supported types are: "
+                         f"{', '.join(data_types.NAMES)}.")
     return name
 
 
 def view(tensor: tf.Tensor) -> np.ndarray:
-    """A tensor of eager mode as an array, over the same memory where it is the host's."""
+    """A tensor of eager mode as an array: over the same memory if the tensor is on the host."""
     if tensor.shape.rank == 0:
-        # A bare number, which is a copy in any case.
+        # A scalar, which is a copy in any case.
         return np.array(tensor.numpy())
     return np.ascontiguousarray(np.asarray(tensor))
 
 
 def views_in_graph(values: Sequence[Any]) -> List[np.ndarray]:
-    """What a graph hands to Python: arrays over its tensors, and bare numbers for those without dimensions."""
+    """The arguments that a graph passes to Python: arrays over its tensors; scalars are plain numbers."""
     return [np.ascontiguousarray(value).reshape(np.shape(value)) for value in values]
 
 
 def output_in_eager_mode(shape: Tuple[int, ...], dtype: np.dtype) -> Output:
-    """A tensor of TensorFlow's own, into which the library writes before anybody has seen it."""
+    """A tensor that TensorFlow owns, into which the library writes before the program has access to it."""
     with tf.device("CPU:0"):
-        # One without dimensions would come as a number, not as an array over its memory.
+        # TensorFlow would return a scalar as a number, not as an array over its memory.
         tensor = tf.raw_ops.Empty(shape=shape or (1,), dtype=tf.as_dtype(dtype), init=False)
         return (tensor if shape else tf.reshape(tensor, ())), _writable(np.asarray(tensor)).reshape(shape)
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """The same memory. What TensorFlow shows of a tensor may not be written, as others usually hold it."""
+    """The same memory, writable. TensorFlow gives read-only arrays, as a tensor usually has other holders."""
     if not array.nbytes:
         return array
     memory = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
@@ -78,7 +79,7 @@ def row_bytes(array: np.ndarray) -> int:
 
 
 def shape_text(array: np.ndarray, any_length: bool = False) -> str:
-    """What the ranks have to agree on: "float32[3, 4]"; "float32[?, 4]" where the first dimension may differ."""
+    """The text that must be equal on all ranks: "float32[3, 4]"; "float32[?, 4]" if the first dimension may differ."""
     sizes = [str(size) for size in array.shape]
     if any_length and sizes:
         sizes[0] = "?"

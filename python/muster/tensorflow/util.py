@@ -11,7 +11,7 @@ __all__ = ["_cache", "_executing_eagerly", "_make_subgraph", "refs_to_vars", "va
 
 
 def _executing_eagerly() -> bool:
-    """Whether operations run at once, and not as parts of a graph."""
+    """Whether operations run at once, not as parts of a graph."""
     return bool(tf.executing_eagerly())
 
 
@@ -21,7 +21,7 @@ def _make_subgraph(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cache(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` that is called once for the same arguments, and once more for a graph."""
+    """`f`, called once for the same arguments, and once more for each graph."""
     results: Dict[Tuple[Any, bool], Any] = {}
 
     @functools.wraps(f)
@@ -35,10 +35,10 @@ def _cache(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def vars_to_refs(vars: Any) -> Any:
-    """Variables as references, which can be keys: lists become tuples, nested as they are."""
+    """Variables as references, which can be keys: lists become tuples, at every level."""
     return tuple(vars_to_refs(each) for each in vars) if isinstance(vars, list) else vars.ref()
 
 
 def refs_to_vars(refs: Any) -> Any:
-    """The variables of vars_to_refs()."""
+    """The inverse of vars_to_refs()."""
     return [refs_to_vars(each) for each in refs] if isinstance(refs, tuple) else refs.deref()

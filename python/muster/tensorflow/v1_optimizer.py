@@ -11,7 +11,7 @@ from .gradients import GradientReducer
 
 
 class DistributedV1Optimizer(tf.compat.v1.train.Optimizer):
-    """Reduces in compute_gradients(); where several passes are added up, in apply_gradients()."""
+    """Reduces in compute_gradients(); if several passes are added up, in apply_gradients()."""
 
     def __init__(self, optimizer: Any, name: Optional[str], use_locking: bool, reducer: GradientReducer,
                  aggregation: Optional[LocalAggregation]) -> None:
@@ -41,7 +41,7 @@ class DistributedV1Optimizer(tf.compat.v1.train.Optimizer):
             tf.no_op if global_step is None else lambda: tf.compat.v1.assign_add(global_step, 1))
 
     def register_local_var(self, variable: Any) -> None:
-        """The gradient of this variable stays this rank's own."""
+        """Keeps the gradient of this variable on this rank: it is not reduced."""
         self._muster_reducer.register_local(variable)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:

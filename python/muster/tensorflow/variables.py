@@ -1,4 +1,4 @@
-"""Variables made equal on all ranks."""
+"""Makes variables equal on all ranks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .mpi_ops import broadcast_
 
 
 def tensor_of(variable: Any) -> Any:
-    """TensorFlow's own variable behind one of Keras 3; any other as it is."""
+    """The variable of TensorFlow inside a variable of Keras 3; any other value unchanged."""
     inner = getattr(variable, "value", None)
     return variable if inner is None or callable(inner) else inner
 
 
 def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: ProcessSet = global_process_set,
                         inplace: bool = False) -> Any:
-    """Gives the root's values to the variables of every rank, which list the same ones in the same order. In a graph
-    of TensorFlow 1, the operation that does so. `inplace` changes nothing: the variables are always assigned to.
+    """Assigns the root's values to the variables of every rank. All ranks list the same variables in the same order. In
+    a graph of TensorFlow 1, the operation that does this. `inplace` has no effect: the variables are always assigned.
 
-    Errors: as broadcast(); MismatchError where the variables differ.
+    Errors: as broadcast(); MismatchError if the variables differ.
     """
     del inplace
     listed: List[Any] = [tensor_of(each) for each in variables]
@@ -34,16 +34,17 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int, process_set: P
 def broadcast_global_variables(root_rank: int) -> Any:
     """broadcast_variables() of all global variables of a graph of TensorFlow 1.
 
-    Errors: RuntimeError in eager mode, where no list of all variables is kept.
+    Errors: RuntimeError in eager mode, in which TensorFlow keeps no list of all variables.
     """
     if tf.executing_eagerly():
-        raise RuntimeError("hvd.broadcast_global_variables() does not support eager execution, where TensorFlow keeps "
-                           "no list of all variables: use hvd.broadcast_variables(<model/optimizer variables>)")
+        raise RuntimeError("hvd.broadcast_global_variables() does not support eager execution, in which TensorFlow "
+                           "keeps no list of all variables: use hvd.broadcast_variables(<model/optimizer variables>)")
     return broadcast_variables(tf.compat.v1.global_variables(), root_rank)
 
 
 class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
-    """For tf.compat.v1.train.MonitoredSession and estimators: the root's variables for all, once a session is made."""
+    """For tf.compat.v1.train.MonitoredSession and estimators: copies the root's variables to all ranks once a session
+    has been created."""
 
     def __init__(self, root_rank: int, device: str = "") -> None:
         super().__init__()

@@ -7,8 +7,8 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
-Tensors may be on any device; those that are not on the host travel through its memory. All operations may be begun
-in any order on different ranks, and from any thread: they find each other by their names.
+Tensors may be on any device; tensors on other devices than the host travel through the host's memory. The ranks may
+begin their operations in different orders, and from any thread: operations are matched by their names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .mpi_ops import (Adasum, Average, Max, Min, Product, Sum, allgather, allgat
 from .optimizer import DistributedOptimizer
 from .sync_batch_norm import SyncBatchNorm
 
-#: Programs look whether the library was found; without it nothing of this could be imported.
+#: Programs check this for the library; without the library, this module cannot be imported.
 _MPI_LIB_AVAILABLE = True
 
 
@@ -44,7 +44,7 @@ def _check_has_gpu() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """`elastic` is loaded when it is asked for."""
+    """Loads `elastic` at its first use."""
     if name == "elastic":
         return importlib.import_module(f"{__name__}.elastic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Flat tensors in memory that the ranks of a host share, or in ordinary memory where there is none."""
+"""Flat tensors in memory that the ranks of a host share, or in ordinary memory if they cannot share any."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ..common.process_sets import ProcessSet
 
 
 def shared_zeros(count: int, dtype: torch.dtype, process_set: ProcessSet) -> Tuple[torch.Tensor, int]:
-    """`count` zeros, in shared memory if possible, and their address for operations of the set, which need not be
-    the tensor's own. The tensor, and every view of it, is good for as long as it is held, also after shutdown()."""
+    """`count` zeros, in shared memory if possible, and their address for operations of the set, which may differ from
+    the tensor's own address. The tensor and every view of it remain valid while they are held, also after
+    shutdown()."""
     size = count * torch.empty(0, dtype=dtype).element_size()
     shared = shared_memory.allocate(process_set, size) if size else None
     if shared is None:

@@ -1,8 +1,8 @@
 """The collectives on tensors as autograd sees them. Each backward pass is a collective itself. Its name is that of the
 forward pass with the suffix ".gradient", so that the ranks may run their backward passes in different orders.
 
-The gradients differ in what they are derivatives of, as Horovod's do: allreduce and alltoall, of the sum of all ranks'
-losses; allgather and broadcast, of their average; reducescatter, of the sum times the number of ranks.
+As with Horovod, the gradients are derivatives of different sums: for allreduce and alltoall, of the sum of the losses
+of all ranks; for allgather and broadcast, of their average; for reducescatter, of the sum times the number of ranks.
 """
 
 from __future__ import annotations

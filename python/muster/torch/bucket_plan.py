@@ -1,7 +1,8 @@
-"""Which gradients are reduced together: a pure function of what all ranks know, so that all come to the same plan.
+"""Decides which gradients are reduced together: a pure function of facts that all ranks share, so that all ranks get
+the same plan.
 
-A bucket is a run of gradients of one type, in the order in which they become ready, that is large enough to be worth
-an operation and small enough that its reduction begins while the backward pass still goes on.
+A bucket is a run of gradients of one type, in the order in which they become ready. It is large enough to be worth an
+operation, and small enough that its reduction begins during the backward pass.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Dict, Hashable, List, Optional, Sequence
 
-#: Less than the caches of a few cores, more than what hides the cost of an operation.
+#: Less than the caches of a few cores; large enough that the fixed cost of an operation is small in comparison.
 BUCKET_BYTES = 8 << 20
 
 _NAMES_SHOWN = 8
@@ -18,8 +19,8 @@ _NAMES_SHOWN = 8
 
 @dataclass(frozen=True)
 class Gradient:
-    """What the plan has to know of one parameter's gradient. Those of equal `kind` (type and device) can share a
-    bucket."""
+    """The facts about one parameter's gradient that the plan needs. Gradients of equal `kind` (type and device) can
+    share a bucket."""
 
     name: str
     size_bytes: int
@@ -29,11 +30,12 @@ class Gradient:
 
 def plan(gradients: Sequence[Gradient], order: Sequence[int], groups: Sequence[Sequence[int]], limit: int,
          parts: Optional[int] = None) -> List[List[int]]:
-    """The buckets, each a list of places in `gradients`.
+    """The buckets, each a list of positions in `gradients`.
 
-    order: all places, in the order in which gradients become ready. groups: places that belong together whatever
-    their size. limit: bytes of a bucket of the others, which may hold a single larger one. parts: instead of by
-    bytes, the others are divided into so many buckets of about equally many gradients (but one type each).
+    order: all positions, in the order in which gradients become ready. groups: positions that belong together whatever
+    their size. limit: the bytes of a bucket of all other gradients; a single larger gradient fills one alone. parts:
+    the number of buckets for all other gradients, instead of `limit`: each has about equally many gradients of one
+    type.
     """
     grouped = {place for group in groups for place in group}
     free = [place for place in order if place not in grouped]
@@ -46,8 +48,8 @@ def plan(gradients: Sequence[Gradient], order: Sequence[int], groups: Sequence[S
 
 
 def name_of(gradients: Sequence[Gradient], bucket: Sequence[int]) -> str:
-    """The name under which the ranks find each other's bucket. It says what is in it, so that two plans never meet by
-    accident."""
+    """The name by which the ranks match a bucket. It depends on the contents, so that buckets of two plans never match
+    by accident."""
     first = gradients[bucket[0]].name
     if len(bucket) == 1:
         return f"allreduce.{first}"
@@ -57,14 +59,14 @@ def name_of(gradients: Sequence[Gradient], bucket: Sequence[int]) -> str:
 
 
 def shape_of(gradients: Sequence[Gradient], bucket: Sequence[int]) -> str:
-    """For comparing buckets across ranks, and short enough to be read."""
+    """A readable text of the shapes, for comparison between ranks."""
     shown = ", ".join(gradients[place].shape for place in bucket[:_NAMES_SHOWN])
     rest = len(bucket) - _NAMES_SHOWN
     return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
 def contents(gradients: Sequence[Gradient]) -> str:
-    """For comparing what optimizers train: short, and different wherever a name, type or shape is."""
+    """A short text for comparison between optimizers: it differs if any name, type or shape differs."""
     digest = hashlib.sha256("\n".join(f"{each.name} {each.shape}" for each in gradients).encode()).hexdigest()[:12]
     return f"an optimizer of {len(gradients)} ({shape_of(gradients, range(len(gradients)))}; {digest})"
 
@@ -77,7 +79,7 @@ def _by_kind(gradients: Sequence[Gradient], places: Sequence[int]) -> List[List[
 
 
 def _by_size(gradients: Sequence[Gradient], places: Sequence[int], limit: int) -> List[List[int]]:
-    """Filled in order; a bucket of each kind is open at a time."""
+    """Buckets filled in order; for each kind, one bucket at a time is open."""
     closed: List[List[int]] = []
     is_open: Dict[Hashable, List[int]] = {}
     filled: Dict[Hashable, int] = {}

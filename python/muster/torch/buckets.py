@@ -1,8 +1,8 @@
 """Gradients that are reduced together, as one piece of memory.
 
-The gradients of a bucket are views of one flat tensor in the arena, so that the ranks of a host reduce them where
-they are. Programs may replace `p.grad` or set it to None at any time (zero_grad(set_to_none=True) does): what is not
-the view when the bucket is launched is copied into it, and the view put in its place.
+The gradients of a bucket are views of one flat tensor in the arena, so that the ranks of a host reduce them in place.
+Programs may replace `p.grad` or set it to None at any time (zero_grad(set_to_none=True) does). At the launch of the
+bucket, any gradient that is not the view is copied into the view, and the view becomes `p.grad`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..common.reduce_ops import ReduceOp
 from . import tensors
 from .arena import shared_zeros
 
-#: Gradients begin on lines of the cache.
+#: Gradients begin at lines of the processor's cache.
 _ALIGNMENT_BYTES = 64
 
 
 class Slot:
-    """One parameter, and where its gradient goes."""
+    """One parameter, and the place of its gradient."""
 
     __slots__ = ("parameter", "name", "place", "passes", "sparse_dimensions", "dense_dimensions", "view", "bucket",
                  "sparse_wait", "forgotten_wait")
@@ -32,22 +32,22 @@ class Slot:
     def __init__(self, parameter: torch.Tensor, name: str, place: int) -> None:
         self.parameter = parameter
         self.name = name
-        #: Among the parameters of the optimizer.
+        #: The position among the parameters of the optimizer.
         self.place = place
-        #: Backward passes that are still to come before the gradient is ready.
+        #: The number of backward passes that must still come before the gradient is ready.
         self.passes = 1
-        #: Of a sparse gradient; 0: it is dense.
+        #: The sparse dimensions of a sparse gradient; 0: the gradient is dense.
         self.sparse_dimensions = 0
-        #: The sparse dimensions of a sparse gradient that is reduced as a dense one; 0: it is dense.
+        #: The sparse dimensions of a sparse gradient that is reduced as a dense one; 0: the gradient is dense.
         self.dense_dimensions = 0
         self.view: Optional[torch.Tensor] = None
         self.bucket: Optional[Any] = None
         self.sparse_wait: Optional[Any] = None
-        #: A reduction whose result is of no use, and which is still to be waited for.
+        #: Waits for a reduction whose result is no longer used.
         self.forgotten_wait: Optional[Any] = None
 
     def forget(self) -> None:
-        """Nobody wants the result of the sparse reduction that goes on."""
+        """Drops the result of the sparse reduction in progress."""
         if self.sparse_wait is not None:
             self.forgotten_wait, self.sparse_wait = self.sparse_wait, None
 
@@ -58,7 +58,7 @@ class Slot:
 
 
 class Reduction:
-    """How all gradients of an optimizer are reduced."""
+    """How the gradients of an optimizer are reduced."""
 
     __slots__ = ("op", "prescale", "postscale", "process_set", "compression")
 
@@ -71,17 +71,17 @@ class Reduction:
         self.compression = compression
 
     def is_own_compression(self) -> bool:
-        """Whether it is more than a type to travel in, so that each tensor has to be compressed by itself."""
+        """Whether the compression is more than a conversion of the type: each tensor is then compressed by itself."""
         from .compression import Compression
         return self.compression not in (Compression.none, Compression.fp16, Compression.bf16)
 
 
 class Bucket:
-    """launch() when all gradients are there, finish() before they are used, again and again."""
+    """Used again and again: launch() when all gradients are ready, finish() before they are used."""
 
     def __init__(self, slots: Sequence[Slot], name: str, shape: str, reduction: Reduction) -> None:
         self.slots = list(slots)
-        #: How many gradients are not ready yet.
+        #: The number of gradients that are not ready yet.
         self.missing = len(self.slots)
         self._pending: Optional[Pending] = None
         self._forgotten: Optional[Pending] = None
@@ -110,9 +110,9 @@ class Bucket:
         return self._pending is not None
 
     def launch(self) -> None:
-        """Collects the gradients and begins to reduce them. A gradient that is None counts as zeros.
+        """Collects the gradients and begins their reduction. A gradient that is None counts as zeros.
 
-        Waits where the previous reduction was forgotten: it has the name and the memory of the new one."""
+        Waits for a forgotten reduction before: it has the name and the memory of the new one."""
         forgotten, self._forgotten = self._forgotten, None
         if forgotten is not None:
             forgotten.wait()
@@ -124,13 +124,13 @@ class Bucket:
         self._pending = self._prepared.submit()
 
     def finish(self) -> None:
-        """Waits; every `p.grad` is the reduced one then."""
+        """Waits; then every `p.grad` is the reduced gradient."""
         assert self._pending is not None
         self._pending.wait()
         self._pending = None
         replaced = [slot for slot in self.slots if slot.parameter.grad is not slot.view]
         for slot in replaced:
-            # What stands there is this rank's alone, and the ranks would part.
+            # The present value is this rank's only: with it, the ranks would diverge.
             _put_view(slot)
         if replaced or self._flat._version != self._version:
             warnings.warn(f"gradients of {self.slots[0].name} and {len(self.slots) - 1} more were changed while they "
@@ -146,14 +146,15 @@ class Bucket:
         self.missing = len(self.slots)
 
     def forget(self) -> None:
-        """As if no gradient had come. What is being reduced goes on in the arena, which gradients leave for that."""
+        """Resets the bucket to the state without gradients. A reduction in progress goes on in the arena; the gradients
+        are moved out of it."""
         self.missing = len(self.slots)
         if self._pending is not None:
             self._forgotten, self._pending = self._pending, None
             self._move_gradients_out()
 
     def abandon(self) -> None:
-        """Nobody will wait. Gradients move out of the arena, which may be about to go."""
+        """Drops the reduction in progress for good. Gradients are moved out of the arena, which may be freed soon."""
         self._pending = self._forgotten = None
         self._move_gradients_out()
         for slot in self.slots:
@@ -166,7 +167,7 @@ class Bucket:
 
 
 class CompressedBucket:
-    """As Bucket, for compression that somebody else wrote, one tensor at a time."""
+    """The same as Bucket for a compression of the program, which compresses one tensor at a time."""
 
     def __init__(self, slots: Sequence[Slot], name: str, reduction: Reduction) -> None:
         self.slots = list(slots)
@@ -233,7 +234,7 @@ class CompressedBucket:
 
 
 def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
-    """Where each begins, and the length of all, in elements."""
+    """The offset of each parameter's gradient, and the length of all, in elements."""
     step = max(_ALIGNMENT_BYTES // parameters[0].element_size(), 1)
     offsets, end = [], 0
     for parameter in parameters:
@@ -243,7 +244,7 @@ def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
 
 
 def _view(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
-    """As the parameter lies in memory (weights in channels_last, say), where its elements fill their memory."""
+    """A view with the parameter's strides (for example channels_last) if its elements fill their memory."""
     strides = parameter.stride()
     if not parameter.is_contiguous() and not is_dense(parameter):
         return flat[offset:offset + parameter.numel()].view(parameter.shape)
@@ -251,7 +252,7 @@ def _view(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Ten
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill a piece of memory without gaps or overlaps, in whatever order."""
+    """Whether the elements fill a piece of memory without gaps or overlaps, in any order."""
     expected = 1
     for stride, length in sorted((stride, length) for stride, length in zip(tensor.stride(), tensor.shape)
                                  if length != 1):
@@ -262,7 +263,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 
 def _collect(slots: Sequence[Slot]) -> None:
-    """Every `p.grad` becomes the view, with what it held."""
+    """Makes every `p.grad` the view, with the gradient's values."""
     views, gradients = [], []
     for slot in slots:
         parameter, view = slot.parameter, slot.view
@@ -285,7 +286,7 @@ def _put_view(slot: Slot) -> None:
         slot.parameter.grad = slot.view
     except RuntimeError as error:
         raise RuntimeError(f"parameter {slot.name!r} has another type, shape or device than when training began; "
-                           f"make the DistributedOptimizer after the model was changed") from error
+                           f"create the DistributedOptimizer after the last change of the model") from error
 
 
 def _copy_one_by_one(views: Sequence[Any], gradients: Sequence[torch.Tensor]) -> None:
@@ -293,5 +294,5 @@ def _copy_one_by_one(views: Sequence[Any], gradients: Sequence[torch.Tensor]) ->
         view.copy_(gradient)
 
 
-#: One call for many small tensors, where PyTorch has it.
+#: One call for many small tensors, if this PyTorch has it.
 _copy_all = getattr(torch, "_foreach_copy_", _copy_one_by_one)

@@ -1,6 +1,6 @@
-"""The collectives on tensors, without autograd: each function checks its tensors and hands the operation over.
+"""The collectives on tensors, without autograd: each function checks its tensors and submits the operation.
 
-autograd.py makes them differentiable; reducing.py and gathering.py are what programs call.
+autograd.py makes them differentiable; reducing.py and gathering.py have the functions for programs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..common.reduce_ops import ReduceOp
 from . import submission, tensors
 from .submission import Route, name_of
 
-#: The operation or operations that were handed over, and the function that makes a value of their results.
+#: The submitted operation or operations, and the function that makes a value of their results.
 Begun = Tuple[Any, Callable[[Any], Any]]
 
 #: Rows for each rank.
@@ -26,7 +26,7 @@ Splits = Union[torch.Tensor, Sequence[int]]
 
 def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optional[str], op: ReduceOp,
                prescale: float, postscale: float, process_set: ProcessSet) -> torch.Tensor:
-    """Reduces into `output`, a new tensor where it is None, and waits."""
+    """Reduces into `output`, or into a new tensor if it is None, and waits."""
     if name is None:
         return _reduce_nameless(tensor, output, op, prescale, postscale, process_set)
     try:
@@ -48,14 +48,14 @@ def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optio
             "all_reduce", full_name, process_set=process_set, buffers=[_buffer(tensor, output)], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
         submission.remember(key, prepared)
-    # Where Ctrl-C ends the wait the ranks still write here, and nobody else may hold the tensors any more.
+    # If Ctrl-C ends the wait, the ranks still write here: the operation holds the tensors, as no other object may.
     prepared.run((tensor, output))
     return output
 
 
 def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: ReduceOp, prescale: float,
                      postscale: float, process_set: ProcessSet) -> torch.Tensor:
-    """As reduce_now(), under a name that will not come again."""
+    """The same as reduce_now(), under a name that is used only once."""
     type_name = tensors.check(tensor)
     if output is None:
         output = torch.empty_like(tensor, requires_grad=False)
@@ -71,7 +71,7 @@ def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: R
 
 def reduce_group_now(listed: Sequence[torch.Tensor], full_name: str, op: ReduceOp, prescale: float, postscale: float,
                      process_set: ProcessSet) -> List[torch.Tensor]:
-    """Reduces several into new tensors, and waits."""
+    """Reduces several tensors into new tensors, and waits."""
     return synchronize(begin_group_reduce(  # type: ignore[return-value]
         listed, None, full_name, op, prescale, postscale, process_set))
 
@@ -110,8 +110,8 @@ def begin_group_reduce(listed: Sequence[torch.Tensor], outputs: Optional[Sequenc
 
 
 def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:
-    """Which of them lie, in part or altogether, where others do: a weight that is tied to another is twice in the list
-    of gradients. Reduced where they are, such would be reduced more than once, or in part."""
+    """The positions of tensors that overlap others in memory: a weight that is tied to another is twice in the list of
+    gradients. A reduction in place would reduce such a tensor more than once, or in part."""
     found, end = set(), 0
     for index in sorted(range(len(listed)), key=lambda each: listed[each].data_ptr()):
         begin, length = listed[index].data_ptr(), listed[index].numel() * listed[index].element_size()
@@ -122,7 +122,7 @@ def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:
 
 
 def _by_type(types: Sequence[str]) -> List[Tuple[str, List[int]]]:
-    """Which of them have the same type: what is reduced together has to."""
+    """The positions of the tensors of each type: tensors that are reduced together must have the same type."""
     members: "dict[str, List[int]]" = {}
     for index, type_name in enumerate(types):
         members.setdefault(type_name, []).append(index)
@@ -135,7 +135,7 @@ def _buffer(source: torch.Tensor, target: torch.Tensor) -> Tuple[int, int, int]:
 
 def scatter_now(listed: Sequence[torch.Tensor], names: Sequence[str], op: ReduceOp, process_set: ProcessSet,
                 prescale: float, postscale: float) -> List[torch.Tensor]:
-    """Reduces each of them under its name, and waits."""
+    """Reduces each tensor under its name, and waits."""
     begun = [begin_scatter(tensor, full_name, op, process_set, prescale, postscale)
              for tensor, full_name in zip(listed, names)]
     return synchronize(submission.begin_all(  # type: ignore[return-value]
@@ -163,11 +163,11 @@ def begin_scatter(tensor: torch.Tensor, full_name: str, op: ReduceOp, process_se
 
 
 def begin_gather(tensor: torch.Tensor, full_name: str, process_set: ProcessSet) -> Begun:
-    """What was handed over, and what makes of [its result]: the whole, and the rows of every rank."""
+    """The submitted operation, and a function that makes of [its result] the whole, and the rows of every rank."""
     type_name = tensors.check(tensor)
     part = tensor.reshape(1) if tensor.dim() == 0 else tensor
     row = tensors.row_bytes(part)
-    # Rows without bytes leave no trace in the lengths of what came: their number travels in their place.
+    # Rows without bytes leave no trace in the received lengths: their number is sent instead.
     source = tensors.host_copy(part) if row else torch.tensor([part.shape[0]], dtype=torch.int64)
     pending = operations.submit(
         "all_gather", full_name, process_set=process_set,
@@ -184,7 +184,7 @@ def begin_gather(tensor: torch.Tensor, full_name: str, process_set: ProcessSet) 
 
 
 def begin_group_gather(listed: Sequence[torch.Tensor], full_name: str, process_set: ProcessSet) -> Begun:
-    """As begin_gather() for each of them."""
+    """begin_gather() for each of several tensors."""
     tensors.check_all(listed)
     begun = [begin_gather(tensor, f"{full_name}_{index + 1}of{len(listed)}", process_set)
              for index, tensor in enumerate(listed)]
@@ -193,7 +193,8 @@ def begin_group_gather(listed: Sequence[torch.Tensor], full_name: str, process_s
 
 
 def begin_alltoall(tensor: torch.Tensor, splits: Optional[Splits], full_name: str, process_set: ProcessSet) -> Begun:
-    """What was handed over, and what makes of its results: what came, and the rows from every rank."""
+    """The submitted operation, and a function that makes of its results the received rows, and their number per
+    rank."""
     type_name = tensors.check(tensor)
     rows = _rows_to_each(tensor, splits, len(process_set.registered_ranks()))
     row = tensors.row_bytes(tensor)
@@ -217,7 +218,7 @@ def begin_alltoall(tensor: torch.Tensor, splits: Optional[Splits], full_name: st
 def begin_broadcast(tensor: torch.Tensor, output: torch.Tensor, root_rank: int, full_name: str,
                      process_set: ProcessSet) -> int:
     type_name = tensors.check(tensor)
-    # One buffer is both what is sent and what is received.
+    # One buffer serves for sending and for receiving.
     buffer = output if tensors.is_on_host(output) else tensors.host_copy(tensor)
     if buffer is not tensor and tensors.is_on_host(tensor):
         with torch.no_grad():
@@ -246,16 +247,16 @@ def _rows_to_each(tensor: torch.Tensor, splits: Optional[Splits], size: int) -> 
         raise ValueError("alltoall needs a tensor with a first dimension to split, not a single number")
     if splits is None:
         if tensor.shape[0] % size != 0:
-            raise ValueError(f"alltoall without splits: the {tensor.shape[0]} rows of the tensor do not divide by the "
-                             f"{size} ranks; pass splits")
+            raise ValueError(f"alltoall without splits: the {tensor.shape[0]} rows of the tensor cannot be divided "
+                             f"evenly among the {size} ranks; pass splits")
         return [tensor.shape[0] // size] * size
     if isinstance(splits, torch.Tensor):
         if splits.dim() != 1 or splits.dtype.is_floating_point or splits.dtype.is_complex:
-            raise ValueError(f"splits has to be a list of whole numbers, not {splits.dtype} of shape "
+            raise ValueError(f"splits must be a list of whole numbers, not {splits.dtype} of shape "
                              f"{tuple(splits.shape)}")
         splits = splits.tolist()
     rows = [int(number) for number in splits]
     if len(rows) != size or any(number < 0 for number in rows) or sum(rows) != tensor.shape[0]:
-        raise ValueError(f"splits is {rows}: it has to be {size} numbers, one for each rank, none of them negative, "
+        raise ValueError(f"splits is {rows}: it must be {size} numbers, one for each rank and not negative, "
                          f"that add up to the {tensor.shape[0]} rows of the tensor")
     return rows

@@ -1,4 +1,4 @@
-"""Compression: tensors that travel with fewer bits than they are computed with."""
+"""Compression: tensors travel with fewer bits than the program computes with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..common.compression import Compressor, NoneCompressor
 
 
 class _CastCompressor(Compressor):
-    """Floats with 16 bits; other types as they are. They are added in single precision all the same."""
+    """Floats travel with 16 bits, other types unchanged. Sums are computed in single precision all the same."""
 
     @classmethod
     def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:  # type: ignore[override]
@@ -36,7 +36,7 @@ class BF16Compressor(_CastCompressor):
 
 
 class Compression:
-    """What `compression=` takes."""
+    """The values for `compression=`."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

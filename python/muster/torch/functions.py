@@ -1,4 +1,4 @@
-"""Making the ranks equal: parameters, optimizer state and any Python object, from one rank to all."""
+"""Copies parameters, optimizer state and any Python object from one rank to all."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Parameters = Union[Mapping[str, Any], Iterable[Any]]
 
 def broadcast_parameters(params: Parameters, root_rank: int) -> None:
     """Copies the root's parameters into every rank's: model.state_dict(), model.named_parameters(), or a list of
-    tensors. What is None is passed over.
+    tensors. Entries that are None are skipped.
 
-    Errors: ValueError for anything else, naming what is no tensor; MismatchError where a shape or type differs.
+    Errors: ValueError for any other type, with the name of the entry; MismatchError if a shape or type differs.
     """
     handles = []
     for name, tensor in _named(params):
         if tensor is None:
             continue
         if not isinstance(tensor, torch.Tensor):
-            raise ValueError(f"broadcast_parameters() copies tensors; {name!r} is {type(tensor).__name__}: use "
+            raise ValueError(f"broadcast_parameters() copies tensors; {name!r} has type {type(tensor).__name__}: use "
                              f"broadcast_object() for it")
         handles.append((tensor, *_begin_into(tensor, root_rank, f"parameters.{name}")))
     for tensor, contiguous, handle in handles:
@@ -35,11 +35,11 @@ def broadcast_parameters(params: Parameters, root_rank: int) -> None:
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
                               model: Optional[torch.nn.Module] = None) -> None:
-    """Gives every rank the root's optimizer state and settings (learning rates and so on), also where this rank's
-    optimizer is new and has no state yet, or another one than the root's. Gradients that are None are zeros after
-    that where the optimizer is new.
+    """Copies the root's optimizer state and settings (learning rates and so on) to every rank, even if this rank's
+    optimizer is new and has no state yet, or has another state. In a new optimizer, gradients that are None are zeros
+    afterwards.
 
-    model: shows which parameters have sparse gradients; SparseAdam shows it, too.
+    model: gives the parameters with sparse gradients; for SparseAdam it is not needed.
     """
     _fill_gradients(optimizer, model)
     tensors: List[torch.Tensor] = []
@@ -62,9 +62,9 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """The root's object, pickled and unpickled on the others; what they hand over is not looked at.
+    """The root's object, pickled, and unpickled on the other ranks; their own arguments are ignored.
 
-    Errors: as broadcast(); what cannot be pickled raises on the root alone, before anything is sent.
+    Errors: as broadcast(); an object that cannot be pickled raises on the root only, before anything is sent.
     """
     from ..common.basics import rank
     is_root = rank() == root_rank
@@ -80,12 +80,12 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 
 def broadcast_object_fn(root_rank: int = 0, name: Optional[str] = None,
                         process_set: ProcessSet = global_process_set) -> Callable[[Any], Any]:
-    """broadcast_object() with all but the object given."""
+    """broadcast_object() as a function of the object alone."""
     return lambda obj: broadcast_object(obj, root_rank, name, process_set)
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The objects of all ranks, in their order."""
+    """The objects of all ranks, in the order of the ranks."""
     name = name or "object"
     data = torch.frombuffer(bytearray(objects.dumps(obj)), dtype=torch.uint8)
     lengths = allgather(torch.tensor([data.numel()], dtype=torch.int64), f"{name}.length", process_set).tolist()
@@ -108,7 +108,7 @@ def _fill_gradients(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.M
 
 
 class _Placeholder:
-    """Stands for a tensor in what is pickled: its place in the list, and what it looks like."""
+    """Stands for a tensor in the pickled object: its position in the list, its shape and its type."""
 
     def __init__(self, index: int, tensor: torch.Tensor) -> None:
         self.index = index
@@ -130,7 +130,7 @@ def _named(params: Parameters) -> List[Tuple[Optional[str], Any]]:
 
 
 def _begin_into(tensor: torch.Tensor, root_rank: int, name: str) -> Tuple[torch.Tensor, int]:
-    """Begins a broadcast of a tensor whose elements may lie anyhow (weights in channels_last, say)."""
+    """Begins a broadcast of a tensor with any strides (for example channels_last)."""
     contiguous = tensor.detach().contiguous()
     return contiguous, broadcast_async_(contiguous, root_rank, name)
 
@@ -142,7 +142,7 @@ def _bring_back(tensor: torch.Tensor, contiguous: torch.Tensor) -> None:
 
 
 def _without_tensors(value: Any, found: List[torch.Tensor]) -> Any:
-    """`value` with a placeholder for every tensor in it; `found` gets the tensors."""
+    """`value` with a placeholder for every tensor; the tensors are appended to `found`."""
     if isinstance(value, torch.Tensor) and value.layout is torch.strided:
         found.append(value)
         return _Placeholder(len(found) - 1, value)
@@ -156,7 +156,7 @@ def _with_tensors(value: Any, tensors: List[torch.Tensor]) -> Any:
 
 
 def _empty_tensors(value: Any) -> List[torch.Tensor]:
-    """Room on the host for what the placeholders stand for; load_state_dict() moves it to the parameters' device."""
+    """Empty tensors on the host for the placeholders; load_state_dict() moves them to the parameters' device."""
     shapes: Dict[int, torch.Tensor] = {}
 
     def visit(each: Any) -> Any:
@@ -170,7 +170,7 @@ def _empty_tensors(value: Any) -> List[torch.Tensor]:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A dict, list or tuple with every value changed; anything else as it is."""
+    """A dict, list or tuple with every value changed; any other object unchanged."""
     if isinstance(value, dict):
         return {key: change(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):

@@ -1,7 +1,7 @@
-"""allgather, alltoall and broadcast: tensors that move between the ranks as they are.
+"""allgather, alltoall and broadcast: tensors that move between the ranks unchanged.
 
-The tensors of allgather and alltoall may differ between ranks in their first dimension. What comes is as long as it
-comes: the lengths travel with the data.
+The tensors of allgather and alltoall may differ between ranks in their first dimension: the lengths travel with the
+data.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .submission import name_of
 
 def allgather_async(tensor: torch.Tensor, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set) -> int:
-    """Begins to put the tensors of all ranks behind each other along the first dimension, in the order of the ranks;
-    synchronize(handle) gives the whole. A tensor without dimensions counts as one of one element.
+    """Begins to concatenate the tensors of all ranks along the first dimension, in the order of the ranks;
+    synchronize(handle) returns the result. A scalar counts as a tensor of one element.
 
-    Errors: as allreduce_async(); MismatchError where types or the other dimensions differ.
+    Errors: as allreduce_async(); MismatchError if types or the other dimensions differ.
     """
     pending, finish = collectives.begin_gather(tensor, name_of("allgather", name, process_set), process_set)
     return submission.begin_all(lambda results: finish(results)[0], [pending])
@@ -29,13 +29,13 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None,
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The tensors of all ranks behind each other. Differentiable: each rank gets its part of the gradients' average."""
+    """The concatenated tensors of all ranks. Differentiable: each rank gets its part of the gradients' average."""
     return autograd.allgather(tensor, name, process_set)
 
 
 def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
                             process_set: ProcessSet = global_process_set) -> int:
-    """Begins allgather of each of several tensors; synchronize(handle) gives the list."""
+    """Begins allgather of each of several tensors; synchronize(handle) returns the list."""
     parts, finish = collectives.begin_group_gather(tensors, name_of("allgather", name, process_set), process_set)
     return submission.begin_all(lambda results: [whole for whole, _ in finish(results)], parts)
 
@@ -48,10 +48,10 @@ def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = Non
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set) -> int:
-    """Begins to copy the root's tensor; synchronize(handle) gives it as a new tensor on every rank.
+    """Begins to copy the root's tensor; synchronize(handle) returns it as a new tensor on every rank.
 
-    root_rank: a rank of the world, also within a process set. Errors: as allreduce_async(); MismatchError where
-    roots, types or shapes differ.
+    root_rank: a rank of the world, also within a process set. Errors: as allreduce_async(); MismatchError if roots,
+    types or shapes differ.
     """
     tensors.check(tensor)
     return collectives.begin_broadcast(tensor, torch.empty_like(tensor, requires_grad=False), root_rank,
@@ -60,31 +60,30 @@ def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = 
 
 def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> int:
-    """As broadcast_async(), into the tensor itself."""
+    """The same as broadcast_async(), into the tensor itself."""
     return collectives.begin_broadcast(tensor, tensor, root_rank, name_of("broadcast", name, process_set), process_set)
 
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The root's tensor. Differentiable: the root gets the average of the gradients, the others zeros."""
+    """The root's tensor. Differentiable: the root gets the average of the gradients, the other ranks get zeros."""
     return autograd.broadcast(tensor, root_rank, name, process_set)
 
 
 def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """Copies the root's tensor into this one and returns it. Not seen by autograd."""
+    """Copies the root's tensor into this one and returns it. Autograd ignores it."""
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))  # type: ignore[return-value]
 
 
 def alltoall_async(tensor: torch.Tensor, splits: Optional[collectives.Splits] = None, name: Optional[str] = None,
                    process_set: ProcessSet = global_process_set) -> int:
-    """Begins to send a part of the first dimension to each rank; synchronize(handle) gives what came, in the order
-    of the ranks, and how many rows came from each (int32).
+    """Begins to send a part of the first dimension to each rank; synchronize(handle) returns the received rows, in the
+    order of the ranks, and the number of rows from each rank (int32).
 
-    splits: rows for each rank, a list or a tensor of whole numbers; equal parts where there are none.
-
-    Errors: ValueError where the splits are not one for each rank, are negative, or are more or less than the rows;
-    else as allreduce_async().
+    splits: the number of rows for each rank, a list or a tensor of whole numbers; by default equal parts.
+    Errors: ValueError if the splits are not one number for each rank, are negative, or do not add up to the number of
+    rows; otherwise as allreduce_async().
     """
     parts, finish = collectives.begin_alltoall(tensor, splits, name_of("alltoall", name, process_set), process_set)
     return submission.begin_all(finish, parts)
@@ -92,7 +91,7 @@ def alltoall_async(tensor: torch.Tensor, splits: Optional[collectives.Splits] = 
 
 def alltoall(tensor: torch.Tensor, splits: Optional[collectives.Splits] = None, name: Optional[str] = None,
              process_set: ProcessSet = global_process_set) -> Any:
-    """What came from all ranks; with `splits` a tuple of it and the rows that came from each. Differentiable: the
-    gradient goes back where the rows came from."""
+    """The rows from all ranks; with `splits` a tuple of them and their number from each rank. Differentiable: the
+    gradient goes back to the ranks from which the rows came."""
     output, received = autograd.alltoall(tensor, splits, name, process_set)
     return output if splits is None else (output, received)

@@ -1,15 +1,15 @@
-"""Reduces the gradients of an optimizer's parameters while the backward pass goes on.
+"""Reduces the gradients of an optimizer's parameters during the backward pass.
 
-The first time all gradients are reduced after the backward pass. By then every rank knows in which order they became
-ready; rank 0's order is agreed on, and with it which gradients are sparse. From then on buckets are made of gradients
-that become ready one after the other (bucket_plan.py), and each is handed over as soon as its last gradient is there
-on this rank, in whatever order other ranks do.
+The first time, all gradients are reduced after the backward pass. By then every rank has the order in which its
+gradients became ready, and the ranks agree on rank 0's order and on the set of sparse gradients. From then on, buckets
+are made of gradients that become ready one after the other (bucket_plan.py). Each bucket is submitted as soon as its
+last gradient is ready on this rank; other ranks may submit in other orders.
 
-Where there are several optimizers, each agrees as soon as all of its gradients are there, and a thread of its own goes
-on from there, so that the ranks may step them in different orders.
+If there are several optimizers, each one begins its agreement as soon as all of its gradients are ready, and its own
+thread completes it. So the ranks may step the optimizers in different orders.
 
-A parameter that gets no gradient on some rank counts as zeros there. Thread-safety: hooks may come from several
-threads of autograd; everything else from one thread at a time.
+A parameter without a gradient on some rank counts as zeros there. Thread-safety: hooks may be called from several
+threads of autograd; all other functions from one thread at a time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from .buckets import Bucket, CompressedBucket, Reduction, Slot
 from .hooks import on_gradient
 from .sparse import sparse_allreduce_async
 
-#: By id of the parameter: who reduces its gradient as it becomes ready. The latest optimizer of a parameter does; an
-#: earlier one that is still used reduces in its step().
+#: By id of the parameter: the reducer of its gradient during the backward pass. It is the parameter's latest optimizer;
+#: an earlier one that is still used reduces in its step().
 _reducers: "Dict[int, weakref.ref[GradientReducer]]" = {}
 
 
@@ -47,16 +47,16 @@ class GradientReducer:
         self._parts = parts
         self._sparse_as_dense = sparse_as_dense
         self._lock = threading.RLock()
-        self._order: List[int] = []  # of places, as they became ready in a pass that nothing is agreed on for yet
+        self._order: List[int] = []  # positions, as gradients became ready; before the agreement
         self._is_agreed = False
         self._early: Optional[_Early] = None
-        self._generation = 0  # of agreements: counts what was forgotten, for who was in the middle of one
+        self._generation = 0  # the number of agreements that were dropped
         self._buckets: List[Any] = []
         self._hooks: List[Any] = []
         self.set_passes(passes)
 
     def watch(self, reduces: bool = True) -> None:
-        """Begins to reduce gradients as they become ready, or only to count backward passes."""
+        """Begins to reduce gradients as they become ready; without `reduces`, it only counts backward passes."""
         own = weakref.ref(self)
         self._reduces = reduces
         for slot in self.slots:
@@ -79,7 +79,7 @@ class GradientReducer:
             slot.passes = passes
 
     def is_busy(self) -> bool:
-        """Whether gradients of a finished backward pass wait for synchronize()."""
+        """Whether gradients of a completed backward pass wait for synchronize()."""
         return any(slot.passes <= 0 for slot in self.slots)
 
     def has_begun(self) -> bool:
@@ -87,7 +87,7 @@ class GradientReducer:
         return any(slot.passes != self.passes for slot in self.slots)
 
     def count(self, slot: Slot) -> bool:
-        """The gradient of one backward pass is there. Whether it is the last."""
+        """Counts a backward pass for the gradient. True if the pass was the last before the reduction."""
         slot.passes -= 1
         if slot.passes < 0:
             raise AssertionError(
@@ -97,7 +97,7 @@ class GradientReducer:
         return slot.passes == 0
 
     def ready(self, slot: Slot) -> None:
-        """As count(); after the last the gradient is reduced, as soon as its bucket is full."""
+        """Calls count(); after the last pass, the gradient is reduced as soon as its bucket is full."""
         with self._lock:
             if not self.count(slot):
                 return
@@ -114,9 +114,9 @@ class GradientReducer:
                     bucket.launch()
 
     def synchronize(self) -> None:
-        """Reduces what is not being reduced yet, and waits for all.
+        """Begins the reductions that have not begun yet, and waits for all.
 
-        Errors: HorovodInternalError, MismatchError. All is as before the first pass then.
+        Errors: HorovodInternalError, MismatchError. The state is then that before the first pass.
         """
         try:
             if not self._has_begun_early() and not self._is_agreed and not self.complete(self._agree()):
@@ -135,7 +135,7 @@ class GradientReducer:
         self.set_passes(self.passes)
 
     def reset(self) -> None:
-        """As if there had never been a backward pass. What is being reduced is left to itself, with its memory."""
+        """Returns to the state before any backward pass. Reductions in progress go on, with their memory."""
         with self._lock:
             for bucket in self._buckets:
                 bucket.abandon()
@@ -149,7 +149,7 @@ class GradientReducer:
             self.set_passes(self.passes)
 
     def forget(self) -> None:
-        """As if there had been no backward pass since the last step. The plan stays, as the other ranks keep it."""
+        """Returns to the state after the last step. The plan is kept, because the other ranks keep it."""
         with self._lock:
             if self._early is not None:
                 self._early.agreement.is_forgotten = True
@@ -164,13 +164,13 @@ class GradientReducer:
             slot.forget()
 
     def finish_pending(self) -> None:
-        """Waits for what is being reduced, for somebody who throws the outcome away."""
+        """Waits for reductions in progress whose results are not used."""
         for bucket in self._buckets:
             if bucket.is_launched:
                 bucket.finish()
 
     def add(self, parameters: Sequence[Tuple[str, torch.Tensor]]) -> None:
-        """More parameters, at the same time on all ranks."""
+        """Adds parameters, at the same point of the program on all ranks."""
         self.finish_pending()
         self.reset()
         begin = len(self.slots)
@@ -180,11 +180,11 @@ class GradientReducer:
         self.watch(self._reduces)
 
     def digest(self) -> str:
-        """Of the parameters' names: tells optimizers apart."""
+        """A digest of the parameters' names, which identifies the optimizer."""
         return hashlib.sha256("\n".join(slot.name for slot in self.slots).encode()).hexdigest()[:12]
 
     def _agree(self) -> "_Agreement":
-        """Asks all ranks, and does not wait for them."""
+        """Begins an agreement with all ranks, and does not wait for it."""
         with self._lock:
             seen = self._seen()
             described = bucket_plan.contents([_described(slot) for slot in self.slots])
@@ -195,8 +195,8 @@ class GradientReducer:
             return _Agreement(self._generation, seen, pending)
 
     def complete(self, agreement: "_Agreement") -> bool:
-        """Waits for all ranks, and begins to reduce everything by the plan. Whether it did: not where all was
-        forgotten meanwhile. The lock is free while it waits, so that the world can be shut down."""
+        """Waits for all ranks, and begins to reduce all gradients by the plan. False if the agreement was dropped
+        meanwhile. The lock is free during the wait, so that the world can be shut down."""
         agreement.pending.wait()
         with self._lock:
             if agreement.generation != self._generation:
@@ -209,7 +209,7 @@ class GradientReducer:
         return True
 
     def _launch_for_the_others(self) -> None:
-        """Takes part in a reduction whose result only the other ranks use. Gradients stay as they are."""
+        """Takes part in a reduction whose result only the other ranks use. This rank's gradients do not change."""
         gradients = [slot.parameter.grad for slot in self.slots]
         self._launch()
         for slot, gradient in zip(self.slots, gradients):
@@ -222,7 +222,7 @@ class GradientReducer:
             self._early.start()
 
     def _has_begun_early(self) -> bool:
-        """Whether another thread has begun the first reduction; waits for it. Errors: those that it met."""
+        """Waits if another thread has begun the first reduction, and returns whether it has. Errors: those it met."""
         early = self._early
         if early is None:
             return False
@@ -239,7 +239,7 @@ class GradientReducer:
         return any(other is not None and other is not self and other._hooks for other in others)
 
     def _launch(self) -> None:
-        """What is not being reduced yet."""
+        """Launches the buckets that are not being reduced yet."""
         for bucket in self._buckets:
             if not bucket.is_launched:
                 bucket.launch()
@@ -248,8 +248,8 @@ class GradientReducer:
                 self._begin_sparse(slot)
 
     def _seen(self) -> torch.Tensor:
-        """What has to be summed over the ranks: a 1 of each, rank 0's order, and how many have sparse gradients of how
-        many sparse dimensions together."""
+        """The tensor that is summed over the ranks: a 1 from each rank, rank 0's order, and for each gradient the
+        number of ranks where it is sparse and the sum of their sparse dimensions."""
         count = len(self.slots)
         seen = torch.zeros(1 + 3 * count, dtype=torch.int64)
         seen[0] = 1
@@ -264,8 +264,8 @@ class GradientReducer:
         return seen
 
     def _plan_by(self, seen: torch.Tensor) -> None:
-        """Takes rank 0's order and everybody's sparse gradients for the plan, unless a rank is missing (it joined):
-        then a plan that needs no agreement serves for this once."""
+        """Makes the plan from rank 0's order and the sparse gradients of all ranks. If a rank is missing (it joined), a
+        plan that needs no agreement serves this time."""
         count = len(self.slots)
         self._is_agreed = int(seen[0]) == self._reduction.process_set.size()
         if self._is_agreed:
@@ -281,7 +281,7 @@ class GradientReducer:
         self._make_buckets([place for place in order if not self.slots[place].sparse_dimensions])
 
     def _division(self) -> str:
-        """By what the gradients are divided into buckets. Ranks that divide them otherwise would wait for each other's
+        """A text of how gradients are divided into buckets. Ranks with different divisions would wait for each other's
         buckets for ever."""
         free = f"{self._parts} buckets" if self._parts else f"buckets of {_bucket_bytes()} bytes"
         lists = f", {len(self._groups)} groups {[list(group) for group in self._groups]}" if self._groups else ""
@@ -303,7 +303,7 @@ class GradientReducer:
                 self._buckets.append(Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
 
     def _begin_sparse(self, slot: Slot) -> None:
-        """A rank that has no gradient takes part with one that has no values, a dense one with what is not zero."""
+        """A rank without a gradient takes part with an empty one, a rank with a dense gradient with its nonzeros."""
         slot.finish_forgotten()
         parameter = slot.parameter
         gradient = parameter.grad
@@ -317,17 +317,17 @@ class GradientReducer:
 
 @dataclass
 class _Agreement:
-    """On a plan, while the ranks are asked."""
+    """An agreement on a plan, while the ranks exchange their facts."""
 
     generation: int
     seen: torch.Tensor
     pending: operations.Pending
-    #: Whether the gradients that were there are of no use any more.
+    #: Whether the agreement was dropped, because its gradients are no longer used.
     is_forgotten: bool = False
 
 
 class _Early(threading.Thread):
-    """Completes an agreement. A daemon: a program may end without the step that would wait for it."""
+    """Completes an agreement. A daemon thread: a program may end without the step that would wait for it."""
 
     def __init__(self, reducer: GradientReducer, agreement: _Agreement) -> None:
         super().__init__(name="muster-first-reduction", daemon=True)
@@ -341,12 +341,12 @@ class _Early(threading.Thread):
         assert reducer is not None
         try:
             self.has_begun = reducer.complete(self.agreement)
-        except Exception as error:  # raised again by who waits
+        except Exception as error:  # raised again in the thread that waits
             self.failure = error
 
 
 def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Callable[..., None]:
-    """Keeps neither the reducer alive, as a parameter outlives its optimizers, nor the parameter that holds it."""
+    """A hook that keeps neither the reducer alive, as a parameter outlives its optimizers, nor the parameter."""
 
     def counted(*_: object) -> None:
         reducer = own()
@@ -374,6 +374,6 @@ def _described(slot: Slot) -> bucket_plan.Gradient:
 
 
 def _bucket_bytes() -> int:
-    """HOROVOD_FUSION_THRESHOLD, in bytes, where it is set; 0 asks for each gradient by itself."""
+    """HOROVOD_FUSION_THRESHOLD, in bytes, if it is set; 0 reduces each gradient by itself."""
     given = os.environ.get("HOROVOD_FUSION_THRESHOLD", "")
     return int(given) if given.strip().isdigit() else bucket_plan.BUCKET_BYTES

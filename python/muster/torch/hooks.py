@@ -1,4 +1,4 @@
-"""Being told when the gradient of a parameter is there."""
+"""Calls a function when the gradient of a parameter is ready."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 
 
 class _NodeHook:
-    """A hook of the node that accumulates a parameter's gradient. The node lives only as long as someone holds it."""
+    """A hook of the node that accumulates a parameter's gradient. It also holds the node, which otherwise would "
+      "vanish."""
 
     def __init__(self, node: Any, handle: Any) -> None:
         self._node = node
@@ -20,8 +21,8 @@ class _NodeHook:
 
 
 def on_gradient(parameter: torch.Tensor, hook: Callable[..., None]) -> Any:
-    """Calls `hook` after each backward pass that has added to `parameter.grad`, once for a pass, however often the
-    parameter was used. What is returned has remove()."""
+    """Calls `hook` after each backward pass that has added to `parameter.grad`, once per pass, however often the
+    parameter was used. The returned object has remove()."""
     register = getattr(parameter, "register_post_accumulate_grad_hook", None)
     if register is not None:  # PyTorch 2.1 and later
         return register(hook)

@@ -1,4 +1,4 @@
-"""All operations on tensors, and what there is to ask about the world, in one module."""
+"""All operations on tensors, and the rank and size of a process, in one module."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from .sparse import sparse_allreduce_async
 
 
 def join(device: int = -1) -> int:
-    """This rank has no more data: until all ranks have joined it takes part in the allreduces of the others with
-    zeros. Their other operations fail meanwhile. Waits for all, and returns the rank that joined last.
+    """Call it when this rank has no more data: until all ranks have joined, it takes part in the allreduces of the
+    other ranks with zeros. Their other operations fail meanwhile. Waits for all ranks, and returns the rank that joined
+    last.
 
-    device: not looked at; what a rank lacks is zeros, wherever the tensors of the others are.
+    device: ignored; a joined rank contributes zeros, wherever the tensors of the others are.
     """
     return _basics.join()
 

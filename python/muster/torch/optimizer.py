@@ -3,8 +3,8 @@
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * hvd.size())
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
 
-It is of a class made for the purpose, derived from the optimizer's own and of the same name, and has its state,
-settings and hooks: learning rate schedulers, gradient scalers and checkpoints take it for what it was.
+The result has the state, settings and hooks of the given optimizer, and a class that is derived from its class and has
+the same name: learning rate schedulers, gradient scalers and checkpoints treat it as the original.
 """
 
 from __future__ import annotations
@@ -33,29 +33,30 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
         gradient_predivide_factor: float = 1.0, num_groups: int = 0,
         groups: Union[None, int, Sequence[Sequence[torch.Tensor]]] = None, sparse_as_dense: bool = False,
         process_set: ProcessSet = global_process_set) -> torch.optim.Optimizer:
-    """Wraps `optimizer`, which is not to be used by itself afterwards.
+    """Wraps `optimizer`, which must not be used by itself afterwards.
 
-    named_parameters: model.named_parameters(); by these names the ranks find each other's gradients. Needed where
-      several optimizers with alike parameters are at work at the same time.
-    backward_passes_per_step: gradients are added up over so many backward passes before they are reduced.
-    op: Average, Sum, or Adasum, which reduces what the optimizer's step changed instead of the gradients.
-    gradient_predivide_factor: of Average: divides by it before adding up, and by the rest after.
-    groups: a number of buckets, or lists of parameters whose gradients are reduced together; the rest, and all where
-      it is None, in buckets by size. num_groups is the older name of the number.
-    sparse_as_dense: makes sparse gradients dense before they are reduced, and sparse again after.
+    named_parameters: model.named_parameters(); the ranks match their gradients by these names. Required if several
+      optimizers with similar parameters are used at the same time.
+    backward_passes_per_step: the gradients of this number of backward passes are added up before they are reduced.
+    op: Average, Sum, or Adasum, which reduces the changes by the optimizer's step instead of the gradients.
+    gradient_predivide_factor: for Average: gradients are divided by it before the sum, and by the rest after the sum.
+    groups: a number of buckets, or lists of parameters whose gradients are reduced together; the other gradients are
+      reduced in buckets by size, and so are all gradients by default. num_groups is the older name of the number.
+    sparse_as_dense: makes sparse gradients dense before they are reduced, and sparse again afterwards.
 
     Ranks may step several optimizers in different orders once all gradients of each have been computed. Gradients that
-    no backward pass computes are reduced in step(): optimizers with such are to be stepped in one order everywhere.
-    A gradient that is kept (g = p.grad) is memory that the next step writes into: clone() it to keep its values.
+    no backward pass computes are reduced in step(): optimizers with such gradients must be stepped in the same order on
+    all ranks. A gradient that a program keeps (g = p.grad) is memory into which the next step writes: clone() it to
+    keep its values.
 
-    Errors: ValueError for arguments that cannot be right, and before init().
+    Errors: ValueError for invalid arguments, and before init().
     """
     if isinstance(optimizer, _Distributed):
         raise ValueError("the optimizer is a DistributedOptimizer already")
     reduce_op = choose(op)
     named = arguments.named_parameters_of(optimizer, named_parameters)
     if num_groups:
-        warnings.warn("Parameter `num_groups` has been replaced with `groups` and is going away.",
+        warnings.warn("Parameter `num_groups` has been replaced with `groups` and will be removed.",
                       DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
     arguments.check(reduce_op, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
@@ -70,12 +71,12 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
 
 def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str, torch.Tensor]],
             settings: Dict[str, Any]) -> torch.optim.Optimizer:
-    """An instance of a class of the optimizer's name that has everything the optimizer has, and `kind` before it."""
+    """A copy of the optimizer whose class has the same name and `kind` as its first base."""
     inner = type(optimizer)
     derived: Any = type(inner.__name__, (kind, inner), {"__doc__": inner.__doc__, "__module__": inner.__module__,
                                                         "_inner_class": inner})
     made: Any = derived.__new__(derived)
-    # A learning rate scheduler that was made before has put a step() of its own there, which is not ours.
+    # A learning rate scheduler that was made before has set its own step() there, which does not belong to the copy.
     made.__dict__.update((name, value) for name, value in vars(optimizer).items() if name != "step")
     made._wrapped = weakref.ref(optimizer)
     made._distribute(named, settings)
@@ -84,17 +85,17 @@ def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str,
 
 def _restore(inner: Any, state: Dict[str, Any], named: List[Tuple[str, torch.Tensor]],
              settings: Dict[str, Any]) -> torch.optim.Optimizer:
-    """Of pickle and copy. `inner`: the class of the optimizer that was distributed."""
+    """Used by pickle and copy. `inner`: the class of the wrapped optimizer."""
     optimizer = inner.__new__(inner)
     optimizer.__setstate__(state)
     return DistributedOptimizer(optimizer, named, **settings)
 
 
 class _Distributed:
-    """What the plain and the Adasum optimizer have in common. Comes before the optimizer's class."""
+    """The common part of the plain and the Adasum optimizer. Precedes the optimizer's class in the order of bases."""
 
     _inner_class: type
-    #: The optimizer that was wrapped, which schedulers made before still hold.
+    #: The optimizer that was wrapped. Schedulers that were made before still refer to it.
     _wrapped: "weakref.ref[torch.optim.Optimizer]"
     _named: List[Tuple[str, torch.Tensor]]
 
@@ -129,30 +130,30 @@ class _Distributed:
         return self._reducer.passes
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Gradients are added up over so many backward passes from now on. Between steps only."""
+        """Sets the number of backward passes whose gradients are added up. Call it between steps only."""
         arguments.check_passes(passes)
         self._reducer.set_passes(passes)
         self._settings["backward_passes_per_step"] = passes
 
     def _tell_schedulers(self) -> None:
-        """A learning rate scheduler warns where its optimizer has not stepped before it; one that was made before the
-        optimizer was wrapped asks that one."""
+        """Prevents a warning: a learning rate scheduler warns if its optimizer has not stepped before the scheduler. A
+        scheduler that was made before the optimizer was wrapped checks the wrapped optimizer."""
         wrapped: Any = self._wrapped()
         if wrapped is not None:
             wrapped._opt_called = True
             wrapped._step_count = 1  # before PyTorch 2.4
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
-        """As the optimizer's own, with its set_to_none. Errors: AssertionError while gradients are being reduced."""
+        """As in the wrapped optimizer. Errors: AssertionError while gradients are being reduced."""
         if self._reducer.is_busy():
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() and before optimizer.step() "
-                                 "or optimizer.synchronize(): gradients are being reduced at this moment")
+                                 "or optimizer.synchronize(): gradients are still being reduced")
         super().zero_grad(*args, **kwargs)  # type: ignore[misc]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As the optimizer's own. Gradients that are being reduced are forgotten.
+        """As in the wrapped optimizer. Drops reductions of gradients in progress.
 
-        What the ranks have agreed on stays: one rank may load a state while the others do not, which
+        The agreement of the ranks stays: one rank may load a state while the others do not, as
         broadcast_optimizer_state() does on all ranks but the root."""
         self._reducer.forget()
         self._synchronized = False
@@ -160,7 +161,7 @@ class _Distributed:
         return super().load_state_dict(*args, **kwargs)  # type: ignore[misc]
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
-        """As the optimizer's own, called by all ranks with the same parameters."""
+        """As in the wrapped optimizer. All ranks call it, with the same parameters."""
         super().add_param_group(param_group)  # type: ignore[misc]
         own: Any = self
         number = len(own.param_groups) - 1
@@ -183,15 +184,15 @@ class _DistributedOptimizer(_Distributed):
     """Reduces gradients as they become ready; step() waits for them."""
 
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced, and reduces those that no backward pass has touched. For clipping
-        or unscaling gradients before step(), which goes into skip_synchronize() then."""
+        """Waits until all gradients are reduced, including those that no backward pass has touched. Call it to clip or
+        unscale gradients before step(), and then call step() within skip_synchronize()."""
         if self._is_active:
             self._reducer.synchronize()
         self._synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() in it uses the gradients as they are."""
+        """Within this context, step() uses the gradients as they are."""
         self._should_synchronize = False
         try:
             yield
@@ -199,7 +200,7 @@ class _DistributedOptimizer(_Distributed):
             self._should_synchronize = True
 
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """The optimizer's own step, with reduced gradients. Those of a closure are reduced each time it is called."""
+        """The optimizer's step, with reduced gradients. Gradients of a closure are reduced at each call of it."""
         if not self._should_synchronize:
             if self._reducer.is_busy() and self._is_active and not self._synchronized:
                 raise RuntimeError("optimizer.step() was called in skip_synchronize() while gradients are being "
@@ -225,7 +226,8 @@ class _DistributedOptimizer(_Distributed):
         self._synchronized = False
         return loss
 
-    # PyTorch wraps step() of an optimizer's class to run hooks and to profile. The inner one is wrapped already.
+    # PyTorch wraps step() of an optimizer's class to run hooks and to profile. That of the inner class is wrapped
+    # already.
     step.hooked = True  # type: ignore[attr-defined]
 
 
@@ -235,11 +237,11 @@ class _DistributedAdasumOptimizer(_Distributed):
     MLSys 2021). It therefore also works for optimizers that scale their gradients, such as Adam."""
 
     def _watch(self) -> None:
-        """Counts backward passes alone."""
+        """Counts backward passes only."""
         self._reducer.watch(reduces=False)
 
     def synchronize(self) -> None:
-        """Nothing: gradients are not reduced."""
+        """Does nothing: gradients are not reduced."""
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -251,7 +253,7 @@ class _DistributedAdasumOptimizer(_Distributed):
         super(_Distributed, self).zero_grad(*args, **kwargs)  # type: ignore[misc]
 
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """The optimizer's own step, and then the combination of all ranks' changes."""
+        """The optimizer's step, and then the combination of the changes of all ranks."""
         parameters = [slot.parameter for slot in self._reducer.slots]
         with torch.no_grad():
             before = [parameter.detach().clone() for parameter in parameters]

@@ -1,5 +1,5 @@
-"""Sums and averages of sparse tensors: the values that each rank has, and where they belong, are gathered. What two
-ranks have at the same place is added when the result is coalesced or made dense."""
+"""Sums and averages of sparse tensors: the values of all ranks and their positions are gathered. Values of several
+ranks at the same position are added when the result is coalesced or made dense."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .gathering import allgather_async
 
 def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: int,
                            process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
-    """Begins to add the ranks' sparse tensors, which may have different numbers of values. Call what is returned to
-    wait for the sum or average, a sparse tensor.
+    """Begins to add the ranks' sparse tensors, which may have different numbers of values. The returned function waits
+    for the sum or average, a sparse tensor.
 
     Errors: ValueError for a tensor that is not sparse (torch.sparse_coo), or an op other than Sum and Average;
-    else as allgather_async().
+    otherwise as allgather_async().
     """
     reduction = choose(op)
     if reduction not in (ReduceOp.SUM, ReduceOp.AVERAGE):
         raise ValueError(f"sparse tensors can be summed and averaged; op is {reduction.name.capitalize()}")
     if tensor.layout is not torch.sparse_coo:
-        raise ValueError(f"a sparse tensor (torch.sparse_coo) is needed, not {tensor.type()}")
-    # Before gathering each rank adds what it has twice itself: less travels.
+        raise ValueError(f"expected a sparse tensor (torch.sparse_coo), not {tensor.type()}")
+    # Each rank adds its own duplicates before the exchange: fewer bytes travel.
     own = tensor.detach().coalesce()
-    # One row for each value.
+    # One row per value.
     places = allgather_async(own.indices().t().contiguous(), f"{name}.indices", process_set)
     values = allgather_async(own.values().contiguous(), f"{name}.values", process_set)
 

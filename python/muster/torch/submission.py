@@ -1,8 +1,8 @@
-"""Handing operations on tensors over: prepared operations that are filled in once, handles for several operations at
-once, and the way of a device's memory through the host's.
+"""Submits operations on tensors: prepared operations that are filled in once, handles for several operations together,
+and the copies between a device's memory and the host's.
 
-Programs repeat themselves: the same gradients have the same names and, mostly, the same addresses in every step.
-Filling an operation in costs more than carrying out a small one, so what was filled in is kept.
+Programs repeat themselves: in every step the same gradients have the same names and, mostly, the same addresses.
+Filling in an operation costs more than a small operation itself, so filled-in operations are kept.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..common.operations import Pending, Prepared, Result
 from ..common.process_sets import ProcessSet
 from . import tensors
 
-#: By everything that is filled in. Dropped altogether when it is full: who hands over ever new names gains nothing
-#: from it, and the others fill it again within a step.
+#: The key is the complete set of arguments. The cache is emptied when it is full: a program with ever new names gains
+#: nothing from it, and any other program fills it again within a step.
 _prepared: Dict[Tuple[Any, ...], Prepared] = {}
 _MOST_PREPARED = 4096
 
 
 class Several:
-    """Operations that are done together, waited for as if they were one. Its result is the list of theirs."""
+    """Operations that are waited for together. The result is the list of their results."""
 
     __slots__ = ("_parts", "_results")
 
@@ -35,7 +35,7 @@ class Several:
         return all(part.done() for part in self._parts)
 
     def wait(self) -> List[Optional[Result]]:
-        """Waits for all, also where one fails; the first failure is raised then. Ctrl-C leaves the rest to wait for."""
+        """Waits for all, even if one fails; then raises the first failure. After Ctrl-C, the rest can be waited for."""
         failure: Optional[Exception] = None
         while self._parts:
             try:
@@ -51,8 +51,9 @@ class Several:
 
 
 class Route:
-    """Where the library reads and writes for one tensor: the tensors themselves on the host, copies of them for a
-    device. `bring_back()` completes the way. `apart`: a copy in any case, as others write into the tensor, too."""
+    """The tensors that the library reads and writes for one operation: the given tensors if they are on the host,
+    copies for tensors on a device. `bring_back()` copies to the device. `apart`: always copies, as others write into
+    the tensor."""
 
     __slots__ = ("source", "target", "output")
 
@@ -83,22 +84,22 @@ def remember(key: Tuple[Any, ...], prepared: Prepared) -> Prepared:
 
 
 def begin(finish: Callable[[Any], object], kind: str, name: str, **arguments: Any) -> int:
-    """Hands an operation over; `finish` makes what synchronize() of the handle gives back."""
+    """Submits an operation; synchronize() of the handle returns the result of `finish`."""
     return handles.add(operations.submit(kind, name, **arguments), finish)
 
 
 def begin_all(finish: Callable[[Any], object], parts: Sequence[Any]) -> int:
-    """A handle for several that were handed over; `finish` gets the list of their results."""
+    """A handle for several submitted operations; `finish` gets the list of their results."""
     return handles.add(Several(parts), finish)  # type: ignore[arg-type]
 
 
 def name_of(operation: str, name: Optional[str], process_set: ProcessSet) -> str:
-    """The identity of an operation, by which the ranks find each other."""
+    """The identity of an operation, by which the ranks match it."""
     if name is not None:
         return f"{operation}.{name}"
     return (process_set._session or operations.session_of(process_set)).next_name(operation)
 
 
 def without_prefix(operation: str, full_name: str) -> str:
-    """What name_of() made the name of."""
+    """The inverse of name_of()."""
     return full_name[len(operation) + 1:]

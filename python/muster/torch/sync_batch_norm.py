@@ -1,4 +1,4 @@
-"""Batch normalisation over the batches of all ranks, as if they were one."""
+"""Batch normalization over the batches of all ranks, as if they were one batch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .gathering import allgather
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of [N, C, ...] whose mean and variance are those of all ranks' batches together. The
-    batches may have different sizes, and be empty on some ranks.
+    """Batch normalization of [N, C, ...] whose mean and variance are those of the batches of all ranks together. The
+    batches may have different sizes, and may be empty on some ranks.
 
-    The gradients of weight and bias are those of this rank's batch: they are averaged with all others by the
-    optimizer. In evaluation, and with one rank, it is torch.nn.BatchNorm. On any device.
+    The gradients of weight and bias are those of this rank's batch: the optimizer averages them with all others. In
+    evaluation, and with one rank, it is torch.nn.BatchNorm. The input may be on any device.
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: Optional[float] = 0.1, affine: bool = True,
@@ -29,9 +29,9 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: torch.Tensor) -> None:  # noqa: A002  (the name is the base class's)
         if input.dim() < 2:
-            raise ValueError(f"SyncBatchNorm expects at least 2 dimensions, [N, C, ...], and got {input.dim()}")
+            raise ValueError(f"SyncBatchNorm expects at least 2 dimensions, [N, C, ...], but got {input.dim()}")
         if input.size(1) != self.num_features:
-            raise ValueError(f"SyncBatchNorm was made for {self.num_features} channels and got {input.size(1)}")
+            raise ValueError(f"SyncBatchNorm was made for {self.num_features} channels, but got {input.size(1)}")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002
         self._check_input_dim(input)
@@ -44,7 +44,7 @@ class SyncBatchNorm(_BatchNorm):
         return output
 
     def _follow(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
-        """Moves the running statistics; the running variance is the unbiased one."""
+        """Updates the running statistics; the running variance is the unbiased one."""
         self.num_batches_tracked.add_(1)  # type: ignore[union-attr,operator]
         share = self.momentum
         if share is None:
@@ -83,7 +83,7 @@ class _Normalise(torch.autograd.Function):
         normal, weight, scale = ctx.saved_tensors
         gradient = gradient.to(normal.dtype)
         sums = torch.cat([_sum(gradient), _sum(gradient * normal)])
-        # Before any scaling by the weight: what this rank needs of the others, and its own gradients.
+        # Before any scaling by the weight: the sums that all ranks exchange, and the rank's own gradients.
         total = allreduce(sums, op=Sum, process_set=ctx.process_set) / ctx.count
         own_bias, own_weight = sums.chunk(2)
         mean_gradient, mean_product = total.chunk(2)
@@ -99,15 +99,14 @@ class _Normalise(torch.autograd.Function):
 def _statistics(wide: torch.Tensor, process_set: ProcessSet) -> Tuple[torch.Tensor, torch.Tensor, int]:
     """Mean, variance and number of values of each channel, over all ranks.
 
-    Each rank brings its mean and its squared deviations from that, which are put together without the cancellation
-    that sums of squares suffer (Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing
-    sample variances, 1979).
+    Each rank computes its mean and its squared deviations from it; they are combined without the cancellation of sums
+    of squares (Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979).
     """
     channels = wide.shape[1]
     count = wide.numel() // max(channels, 1)
     mean = _sum(wide) / max(count, 1)
     deviation = _sum((wide - _across(mean, wide)) ** 2)
-    # In double: single precision counts no further than 2^24.
+    # In double precision: single precision counts exactly only up to 2^24.
     own = torch.cat([mean, deviation, mean.new_tensor([0.0])]).double()
     own[-1] = count
     ranks = allgather(own.unsqueeze(0), process_set=process_set)
@@ -119,15 +118,15 @@ def _statistics(wide: torch.Tensor, process_set: ProcessSet) -> Tuple[torch.Tens
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """16-bit floats are computed with in single precision."""
+    """16-bit floats are converted to single precision for computations."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _sum(tensor: torch.Tensor) -> torch.Tensor:
-    """Of each channel."""
+    """The sum of each channel."""
     return tensor.sum([dimension for dimension in range(tensor.dim()) if dimension != 1])
 
 
 def _across(channels: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """One value for each channel, spread over [N, C, ...]."""
+    """One value per channel, broadcast over [N, C, ...]."""
     return channels.view(1, -1, *[1] * (like.dim() - 2))

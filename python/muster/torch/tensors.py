@@ -1,8 +1,8 @@
-"""What the operations have to know about a tensor: whether it can be handed over at all, where its memory is, and the
-text by which ranks compare what they hand over.
+"""The properties of a tensor that operations need: whether it can be handed over, where its memory is, and the text by
+which ranks compare their tensors.
 
 A tensor in the memory of a device (CUDA and the like) travels through memory of the host: `host_copy()` waits for the
-device and copies, and what finishes the operation copies back.
+device and copies, and the completion of the operation copies back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-#: As muster.common.data_types spells them. The unsigned ones came with PyTorch 2.3.
+#: The names of muster.common.data_types. The unsigned types exist since PyTorch 2.3.
 NAME_OF_TYPE: Dict[torch.dtype, str] = {
     getattr(torch, name): name
     for name in ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32",
@@ -23,11 +23,11 @@ NAME_OF_TYPE: Dict[torch.dtype, str] = {
 def check(tensor: torch.Tensor) -> str:
     """The name of the type of its elements.
 
-    Errors: TypeError where it is no tensor; ValueError for a type, layout or device that cannot be handed over, and
-    for a tensor whose elements do not lie one behind the other.
+    Errors: TypeError for anything but a tensor; ValueError for a type, layout or device that cannot be handed over, and
+    for a tensor whose elements are not contiguous.
     """
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"a torch.Tensor is needed, not {type(tensor).__name__}")
+        raise TypeError(f"expected a torch.Tensor, not {type(tensor).__name__}")
     name = NAME_OF_TYPE.get(tensor.dtype)
     if name is None or tensor.layout is not torch.strided:
         raise ValueError(f"Tensor type {tensor.type()} is not supported.")
@@ -39,17 +39,17 @@ def check(tensor: torch.Tensor) -> str:
 
 
 def check_all(tensors: Sequence[torch.Tensor]) -> List[str]:
-    """check() of each, and that there is one at all."""
+    """check() of each tensor. Errors: also for an empty list."""
     if isinstance(tensors, torch.Tensor) or not isinstance(tensors, (list, tuple)):
-        raise TypeError(f"a list of tensors is needed, not {type(tensors).__name__}")
+        raise TypeError(f"expected a list of tensors, not {type(tensors).__name__}")
     if not tensors:
-        raise ValueError("the list of tensors is empty: a group needs one at least")
+        raise ValueError("the list of tensors is empty: a group needs at least one")
     return [check(tensor) for tensor in tensors]
 
 
 @functools.lru_cache(maxsize=4096)
 def shape_text(type_name: str, shape: Tuple[int, ...], any_length: bool = False) -> str:
-    """Say, "float32[2, 3]"; with `any_length` the first dimension may differ between ranks: "float32[?, 3]"."""
+    """For example "float32[2, 3]"; with `any_length` the first dimension may differ between ranks: "float32[?, 3]"."""
     lengths = [str(length) for length in shape]
     if any_length and lengths:
         lengths[0] = "?"
@@ -61,7 +61,7 @@ def is_on_host(tensor: torch.Tensor) -> bool:
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself where the library can reach it, else a copy in the host's memory."""
+    """The tensor itself if the library can reach it, otherwise a copy in the host's memory."""
     return tensor if is_on_host(tensor) else tensor.detach().cpu()
 
 
@@ -75,10 +75,10 @@ def row_bytes(tensor: torch.Tensor) -> int:
 
 def from_bytes(buffer: object, dtype: torch.dtype, shape: Tuple[int, ...],
                device: Optional[torch.device] = None) -> torch.Tensor:
-    """A tensor over the memory of `buffer`, which it keeps alive; on another device a copy."""
+    """A tensor over the memory of `buffer`, which it keeps alive; for another device a copy."""
     if 0 in shape:
         return torch.empty(shape, dtype=dtype, device=device)
-    # torch.frombuffer() knows neither bool of odd addresses nor, before 2.0, all types alike: bytes it always knows.
+    # torch.frombuffer() supports neither bool at odd addresses nor, before 2.0, all types; it always supports bytes.
     flat = torch.frombuffer(buffer, dtype=torch.uint8)  # type: ignore[call-overload]
     tensor = flat.view(dtype).view(shape)
     return tensor if device is None or device.type == "cpu" else tensor.to(device)

@@ -1,4 +1,4 @@
-"""On every rank: operations meet by their names, in whatever order; what disagrees fails alone, on all ranks."""
+"""On every rank: operations match by name, in any order; a mismatch fails one operation on all ranks."""
 
 import threading
 import unittest
@@ -28,7 +28,7 @@ class Agreement(unittest.TestCase):
         self.rank, self.size = basics.rank(), basics.size()
         self.total = sum(range(1, self.size + 1))
 
-    def test_every_rank_may_hand_over_in_an_order_of_its_own(self):
+    def test_every_rank_may_submit_in_its_own_order(self):
         order = list(range(50))
         order = order[7 * self.rank:] + order[:7 * self.rank]
         if self.rank % 2:
@@ -37,7 +37,7 @@ class Agreement(unittest.TestCase):
         for each in range(50):
             self.assertEqual(handles.synchronize(found[each]), [each * self.total])
 
-    def test_what_waits_for_a_rank_holds_nothing_else_up(self):
+    def test_an_operation_that_waits_for_a_rank_does_not_delay_others(self):
         first = begin("late", [1.0]) if self.rank == 0 else None
         basics.barrier()
         if first is not None:
@@ -53,7 +53,7 @@ class Agreement(unittest.TestCase):
             pass
         self.assertEqual(handles.synchronize(handle), [self.size] * 100_000)
 
-    def test_a_name_in_flight_is_refused_where_it_is_handed_over_again(self):
+    def test_a_pending_name_is_refused_when_it_is_submitted_again(self):
         other = begin("twice", [1.0]) if self.rank == 0 else None
         if self.rank == 0:
             with self.assertRaisesRegex(ValueError, "'twice'.* in flight"):
@@ -62,14 +62,14 @@ class Agreement(unittest.TestCase):
         handle = begin("twice", [1.0]) if other is None else other
         self.assertEqual(handles.synchronize(handle), [self.size])
 
-    def test_a_handle_is_good_once(self):
+    def test_a_handle_is_valid_once(self):
         handle = begin("once", [1.0])
         handles.synchronize(handle)
         for use in (handles.poll, handles.synchronize):
-            with self.assertRaisesRegex(ValueError, f"in flight with the handle {handle}"):
+            with self.assertRaisesRegex(ValueError, f"pending with the handle {handle}"):
                 use(handle)
 
-    def test_names_that_are_given_by_the_library_fit_together(self):
+    def test_names_that_the_library_chooses_match_on_all_ranks(self):
         for _ in range(3):
             handle = begin(handles.next_name("allreduce"), [self.rank + 1.0])
             self.assertEqual(handles.synchronize(handle), [self.total])
@@ -93,9 +93,9 @@ class Agreement(unittest.TestCase):
             each.join()
         self.assertEqual(failed, [])
 
-    def test_a_dropped_handle_keeps_its_memory_until_all_is_done(self):
-        # Rank 0 lets go of everything before the others hand over. Were its memory given back, the sums would be
-        # written into somebody else's.
+    def test_a_dropped_handle_keeps_its_memory_until_the_operation_ends(self):
+        # Rank 0 drops all references before the others submit. If its memory were freed, the sums would be
+        # written into other memory.
         if self.rank == 0:
             memory = Memory(pack("float32", [1.0] * 50_000))
             watched = operations.submit("all_reduce", "dropped", process_set=global_process_set, type="float32", op=Sum,
@@ -107,7 +107,7 @@ class Agreement(unittest.TestCase):
             handles.synchronize(begin("dropped", [1.0] * 50_000))
         basics.barrier()
         if self.rank == 0:
-            # It was carried out, as the others have their results, and is forgotten with the next hand-over.
+            # It was executed, as the others have their results, and is removed with the next submission.
             session = global_process_set._session
             while session.dropped:
                 session.reap()
@@ -131,7 +131,7 @@ class Agreement(unittest.TestCase):
 
 
 class Mismatches(unittest.TestCase):
-    """Rank 0 asks for something else than the others. All of them are told both, and go on."""
+    """Rank 0 differs from the others. All ranks get an error with both values, and the world remains usable."""
 
     def setUp(self):
         self.odd = basics.rank() == 0
@@ -183,7 +183,7 @@ class Mismatches(unittest.TestCase):
 
 
 class Joining(unittest.TestCase):
-    def test_who_has_joined_takes_part_with_zeros_and_the_last_to_join_is_told(self):
+    def test_a_joined_rank_takes_part_with_zeros_and_join_returns_the_last_rank(self):
         own, size = basics.rank(), basics.size()
         # Rank r has r batches.
         for batch in range(own):
@@ -201,7 +201,7 @@ class Joining(unittest.TestCase):
         basics.barrier()
         self.assertEqual(unpack("int32", all_reduce("last", pack("int32", [last]), "int32", Max)), [last])
 
-    def test_other_operations_fail_while_somebody_has_joined(self):
+    def test_other_operations_fail_while_a_rank_has_joined(self):
         if basics.rank() == 0:
             with self.assertRaisesRegex(MismatchError, "join"):
                 memory = Memory(b"x")

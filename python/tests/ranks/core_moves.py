@@ -25,7 +25,7 @@ class Moves(unittest.TestCase):
             parts = all_gather(f"gather {size}", bytes_of(basics.rank(), lengths[basics.rank()]))
             self.assertTrue(parts == [bytes_of(rank, each) for rank, each in enumerate(lengths)], size)
 
-    def test_all_gather_where_one_rank_brings_nothing(self):
+    def test_all_gather_with_one_rank_without_bytes(self):
         for empty in range(basics.size()):
             mine = b"" if basics.rank() == empty else b"%d" % basics.rank()
             self.assertEqual(all_gather(f"empty {empty}", mine),

@@ -24,7 +24,7 @@ class ProcessSets(unittest.TestCase):
         self.addCleanup(remove_process_set, process_set)
         return process_set
 
-    def test_sets_that_overlap_have_names_of_their_own(self):
+    def test_overlapping_sets_have_separate_names(self):
         lists = {tuple(ranks) for ranks in ([0], self.ranks[1:], self.ranks[:-1])}  # two of them are one of 2 ranks
         sets = [self.added(ranks) for ranks in sorted(lists)]
         pending = []
@@ -64,18 +64,18 @@ class ProcessSets(unittest.TestCase):
                 operations.run("broadcast", "from outside", process_set=process_set, root=0,
                                buffers=[(None, memory.address, 1)])
 
-    def test_who_is_not_in_a_set_is_told_so(self):
+    def test_a_rank_outside_a_set_gets_an_error(self):
         process_set = self.added([0])
         if self.rank != 0:
             with self.assertRaisesRegex(ValueError, f"rank {self.rank} is not in the process set of ranks 0"):
                 all_reduce("outside", pack("float32", [1.0]), "float32", Sum, process_set)
 
-    def test_what_cannot_be_a_set(self):
-        for ranks, words in (([], "is empty"), ([0, self.size], f"names {self.size}, which is not in"),
-                             ([0, 0], "names 0 twice"), (self.ranks, "is registered already with the number 0")):
+    def test_invalid_sets_are_refused(self):
+        for ranks, words in (([], "is empty"), ([0, self.size], f"contains {self.size}, which is not in"),
+                             ([0, 0], "contains 0 twice"), (self.ranks, "is already registered with the number 0")):
             with self.assertRaisesRegex(ValueError, words):
                 add_process_set(ranks)
-        with self.assertRaisesRegex(ValueError, "made from a list of ranks or an mpi4py communicator"):
+        with self.assertRaisesRegex(ValueError, "needs a list of ranks or an mpi4py communicator"):
             ProcessSet(3)
 
     def test_a_set_that_is_not_registered(self):
@@ -95,7 +95,7 @@ class ProcessSets(unittest.TestCase):
             self.assertIsNone(process_set.process_set_id)
         self.assertEqual(process_sets.process_set_ids_and_ranks(), {0: self.ranks})
 
-    def test_what_is_pending_in_a_set_that_is_removed_fails(self):
+    def test_pending_operations_of_a_removed_set_fail(self):
         process_set = add_process_set(self.ranks[:2] if self.size > 2 else [0])
         pending = None
         if self.rank == 0 and self.size > 2:
@@ -108,7 +108,7 @@ class ProcessSets(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "was shut down"):
                 pending.wait()
 
-    def test_ranks_that_add_different_sets_are_told_both(self):
+    def test_ranks_that_add_different_sets_see_both_in_the_error(self):
         with self.assertRaises(MismatchError) as caught:
             add_process_set([0] if self.rank == 0 else [1])
         self.assertIn("ranks 0", str(caught.exception))

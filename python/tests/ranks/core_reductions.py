@@ -42,7 +42,7 @@ def combinations():
 
 class Reductions(unittest.TestCase):
     def check(self, got, wanted, kind, op):
-        """Exactly; an average of floats to the last place, as it may be a product with 1/n."""
+        """Compares exactly; averages of floats to the last place, as they may be products with 1/n."""
         if op == Average and kind in FLOATS:
             for one, other in zip(unpack(kind, got), wanted):
                 self.assertAlmostEqual(one, other, delta=STEPS[kind] * abs(other))
@@ -92,7 +92,7 @@ class Reductions(unittest.TestCase):
 
     def test_adasum_of_equal_gradients_is_one_of_them_and_of_orthogonal_ones_their_sum(self):
         if basics.size() & (basics.size() - 1):
-            return  # its tree is written down for powers of two
+            return  # the expected tree is defined for powers of two
         for kind in ("float32", "float64"):
             equal = all_reduce(f"equal {kind}", pack(kind, [3.0, 4.0]), kind, Adasum)
             self.assertEqual(unpack(kind, equal), [3.0, 4.0])

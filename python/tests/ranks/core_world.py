@@ -1,4 +1,4 @@
-"""What the core's tests on ranks share: typed memory without numpy, and what a reduction of it ought to be."""
+"""Helpers of the core's tests on ranks: typed memory without numpy, and the expected reductions."""
 
 import ctypes
 import math
@@ -29,7 +29,7 @@ def unpack(kind, data):
 
 def _to_bfloat16(value):
     bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    bits += 0x7FFF + (bits >> 16 & 1)  # to the nearest, and to the even one of two
+    bits += 0x7FFF + (bits >> 16 & 1)  # to the nearest, ties to even
     return struct.pack("<H", bits >> 16)
 
 
@@ -47,7 +47,7 @@ class Memory:
 
 
 def expected(op, kind, of_rank):
-    """`of_rank` reduced in float64, element by element, as a value of the type."""
+    """The reduction of `of_rank` in float64, element by element, converted to the type."""
     def reduce(column):
         value = {Sum: sum, Average: sum, Min: min, Max: max, Product: math.prod}[op](column)
         if op == Average:

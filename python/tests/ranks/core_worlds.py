@@ -1,4 +1,4 @@
-"""On every rank: worlds made and ended, of all ranks, of some, and of a communicator."""
+"""On every rank: worlds of all ranks, of some ranks, and of a communicator begin and end."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ AGAIN = 200
 
 
 class Communicator:
-    """What init() needs of an mpi4py communicator, over sockets between the ranks: rank 0 is in the middle."""
+    """The part of an mpi4py communicator that init() uses, over sockets between the ranks and rank 0."""
 
     def __init__(self, rank, sockets):
         self.rank, self.sockets = rank, sockets
@@ -51,7 +51,7 @@ class Communicator:
         while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
             wanted = 4 if len(data) < 4 else 4 + struct.unpack("<I", data[:4])[0]
             piece = connection.recv(wanted - len(data))
-            assert piece, "the other rank hung up"
+            assert piece, "the other rank closed the connection"
             data += piece
         return data[4:]
 
@@ -81,17 +81,17 @@ class Worlds(unittest.TestCase):
             if time == 5:
                 descriptors, threads = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-        # The thread that joined the last world may be on its way out.
+        # The thread that joined the last world may still be ending.
         self.assertLessEqual(len(os.listdir("/proc/self/task")), threads + 1)
 
-    def test_where_everybody_is(self):
+    def test_ranks_sizes_and_hosts(self):
         self.assertEqual((basics.local_rank(), basics.local_size()), (self.rank, self.size))
         self.assertEqual((basics.cross_rank(), basics.cross_size()), (0, 1))
         self.assertTrue(basics.is_homogeneous())
         self.assertTrue(basics.mpi_threads_supported())
         self.assertEqual(global_process_set.ranks, list(range(self.size)))
 
-    def test_init_a_second_time_changes_nothing(self):
+    def test_a_second_init_has_no_effect(self):
         session = global_process_set._session
         basics.init()
         self.assertIs(global_process_set._session, session)
@@ -104,18 +104,18 @@ class Worlds(unittest.TestCase):
                 self.assertEqual((basics.rank(), basics.size()), (listed.index(self.rank), len(listed)))
                 self.assertEqual(self.sum_of_ranks(), sum(range(len(listed))))
             else:
-                with self.assertRaisesRegex(ValueError, f"list of ranks .* does not name rank {self.rank}"):
+                with self.assertRaisesRegex(ValueError, f"list of ranks .* does not contain this rank, {self.rank}"):
                     basics.init(comm=listed)
         basics.shutdown()
-        for listed, words in (([0, self.size], f"names \\[{self.size}\\], not in a world of {self.size}"),
-                              ([0, 0, self.rank], "names a rank twice")):
+        for listed, words in (([0, self.size], f"contains \\[{self.size}\\], not in a world of {self.size}"),
+                              ([0, 0, self.rank], "contains a rank twice")):
             with self.assertRaisesRegex(ValueError, words):
                 basics.init(comm=listed)
         basics.init(comm=list(range(self.size)))
         self.assertEqual(self.sum_of_ranks(), sum(range(self.size)))
 
     def communicator(self):
-        """Among all ranks, but in the opposite order."""
+        """A communicator of all ranks in reverse order."""
         rank = self.size - 1 - self.rank
         path = os.path.join(os.environ["XDG_RUNTIME_DIR"], "communicator")
         with socket.socket(socket.AF_UNIX) as listener:
@@ -167,11 +167,11 @@ class Worlds(unittest.TestCase):
         basics.shutdown()
         with self.assertRaisesRegex(ValueError, "'static'"):
             basics.init(process_sets="static")
-        with self.assertRaisesRegex(ValueError, "is registered already"):
+        with self.assertRaisesRegex(ValueError, "is already registered"):
             basics.init(process_sets=[[0], [0]])
         self.assertFalse(basics.is_initialized())
 
-    def test_what_is_pending_fails_when_a_rank_leaves(self):
+    def test_pending_operations_fail_when_a_rank_leaves(self):
         memory = Memory(pack("float32", [1.0]))
         if self.rank != 0:
             pending = operations.submit("all_reduce", "never", process_set=global_process_set, type="float32", op=Sum,
@@ -182,7 +182,7 @@ class Worlds(unittest.TestCase):
             return
         with self.assertRaises(HorovodInternalError) as caught:
             pending.wait()
-        # Which of the others was the first to leave is not said.
+        # Any of the others may have been the first to leave.
         self.assertRegex(str(caught.exception), "rank [0-9] on host .* has left the session, with 'never' pending")
         self.assertIsNotNone(caught.exception.rank)
 

@@ -1,5 +1,5 @@
 """An elastic training with PyTorch, for tests: two epochs over numbers, each batch gathered from all ranks into the
-state, so that the state itself tells what the model was trained on."""
+state, so that the state itself lists the samples of the training."""
 
 import argparse
 import hashlib

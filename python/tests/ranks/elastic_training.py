@@ -1,8 +1,8 @@
-"""An elastic training without a framework, for tests of the driver: it counts what it trains on, and says so.
+"""An elastic training without a framework, for tests of the driver: it counts its batches, and prints them.
 
 The weight is the sum of the batches' averages over the ranks, and each batch gives its own number on every rank. So the
-weight is exactly sum(range(batch)), however often the world was made anew, if and only if each batch went into it once.
-A line of output for each event, and each worker's own file in --log has all of what it did: "enter B", "trained B",
+weight is exactly sum(range(batch)), however often the world was rebuilt, if and only if each batch was counted once.
+It prints a line for each event. Each worker's file in --log has all of its actions: "enter B", "trained B",
 "commit B".
 
 The training goes on until the file --finish is there.

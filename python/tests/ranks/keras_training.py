@@ -19,7 +19,7 @@ from ranks.tensorflow_world import Case
 
 BATCHES, ROWS, WIDTH = 5, 4, 6
 GENERATIONS = {"Keras 3": keras, "Keras 2": tf_keras}
-# Losses and learning rates, too, or a batch of three ranks is divided in single precision.
+# Also for losses and learning rates: a batch of three ranks must not be divided in single precision.
 keras.config.set_floatx("float64")
 tf_keras.backend.set_floatx("float64")
 
@@ -30,7 +30,7 @@ def features(rank):
 
 
 def of_all_ranks():
-    """The batches of all ranks, each of them behind each other."""
+    """The concatenated batches of all ranks."""
     parts = [features(rank) for rank in range(hvd.size())]
     return [numpy.concatenate([part[i].reshape(BATCHES, ROWS, -1) for part in parts], axis=1)
             .reshape(BATCHES * ROWS * hvd.size(), -1) for i in range(2)]
@@ -44,7 +44,7 @@ def network(library, seed, *more):
 
 
 def optimizers():
-    """By name: the library, and what makes an optimizer."""
+    """By name: the library, and a function that makes an optimizer."""
     return {
         "SGD of Keras 3": (keras, lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
         "Adam of Keras 3": (keras, lambda: keras.optimizers.Adam(0.05)),
@@ -78,7 +78,7 @@ class Fit(Case):
                     callbacks=[classes_for(library).BroadcastGlobalVariablesCallback(0)])
                 self.assert_weights(model, alone.get_weights())
 
-    def test_several_passes_are_one_of_a_larger_batch(self):
+    def test_several_passes_equal_one_pass_of_a_larger_batch(self):
         for name, (library, make) in optimizers().items():
             if "SGD" not in name:
                 continue
@@ -109,7 +109,7 @@ class Fit(Case):
                 fit(library, model, optimizer, features(hvd.rank()), ROWS, epochs=1)
                 everyone = hvd.allgather_object([each.tobytes() for each in model.get_weights()], name=f"local {name}")
                 same = [len({rank[i] for rank in everyone}) for i in range(4)]
-                # The shared layer hears of the others' losses through gradients that are averaged.
+                # The losses of the other ranks reach the shared layer through averaged gradients.
                 self.assertEqual(same, [1, 1, hvd.size(), hvd.size()])
 
     def test_a_model_that_learns_its_shapes_from_the_first_batch(self):
@@ -135,7 +135,7 @@ class Fit(Case):
                     self.assert_near(gradient, expected)
                     optimizer.apply_gradients([(gradient, of)])
                     numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * expected, rtol=1e-6)
-                    # Gradients from elsewhere are reduced as before.
+                    # Other gradients are reduced as before.
                     other = tf.Variable(1.0, dtype=tf.float64)
                     optimizer = hvd.DistributedOptimizer(make(), op=op)
                     optimizer.apply_gradients([(tf.constant(hvd.rank() + 1.0, tf.float64), other)])
@@ -156,7 +156,7 @@ class Fit(Case):
                 numpy.testing.assert_allclose(variable.numpy(), 1 - 0.1 * 3, rtol=1e-6)
         self.assertIsNone(hvd.DistributedOptimizer(keras.optimizers.SGD())._agg_helper)
 
-    def test_what_is_no_optimizer_is_refused(self):
+    def test_anything_but_an_optimizer_is_refused(self):
         with self.assertRaisesRegex(ValueError, "takes an optimizer"):
             hvd.DistributedOptimizer("sgd")
         with self.assertRaisesRegex(ValueError, "already"):
@@ -176,7 +176,7 @@ class Layers(Case):
                 for mine, other in zip(model.get_weights(), alone.get_weights()):
                     numpy.testing.assert_allclose(mine, other, rtol=0, atol=1e-11)
 
-    def test_it_does_not_take_what_it_does_itself(self):
+    def test_fused_and_synchronized_are_refused(self):
         with self.assertRaisesRegex(ValueError, "fused and synchronized"):
             sync_batch_norm.layer_for(tf_keras)(fused=True, synchronized=True)
 
@@ -186,7 +186,7 @@ class Callbacks(Case):
         for name, library in GENERATIONS.items():
             with self.subTest(name):
                 callback = classes_for(library).MetricAverageCallback()
-                # In another order on every rank.
+                # The order differs between the ranks.
                 logs = dict(sorted({"loss": float(hvd.rank()), "accuracy": 0.5}.items(), reverse=hvd.rank() == 0))
                 callback.on_epoch_end(0, logs)
                 self.assertEqual(logs, {"loss": (hvd.size() - 1) / 2, "accuracy": 0.5})
@@ -236,7 +236,7 @@ class Callbacks(Case):
                 self.assertEqual(len(more.history["loss"]), 1)
                 self.assert_same_bits(loaded.get_weights()[0], f"loaded {name}")
 
-    def test_a_checkpoint_without_a_place_says_so(self):
+    def test_a_checkpoint_without_a_path_is_an_error(self):
         callback = classes_for(keras).BestModelCheckpoint()
         with self.assertRaisesRegex(ValueError, "filepath"):
             callback.on_train_begin()

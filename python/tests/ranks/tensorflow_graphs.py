@@ -1,4 +1,4 @@
-"""What only graphs can get wrong: order, gradients, sessions of TensorFlow 1, XLA."""
+"""Properties of graphs: order, gradients, sessions of TensorFlow 1, XLA."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from ranks.tensorflow_world import Case, both_ways, inputs, own
 
 class Order(Case):
     def test_independent_operations_in_another_order_on_each_rank(self):
-        # One thread runs the graph (tensorflow_world): whatever waited on it would wait for ever.
+        # One thread runs the graph (tensorflow_world): an operation that waited on it would wait for ever.
         count = 8
         order = numpy.random.default_rng(hvd.rank()).permutation(count)
 
@@ -50,10 +50,10 @@ class Order(Case):
         size = hvd.size()
         self.assert_near(graph(tf.constant(6)), size * (0 + 2 + 4) - (1 + 3 + 5.0))
 
-    def test_values_that_nobody_asks_for(self):
+    def test_values_that_are_not_fetched(self):
         @tf.function
         def graph(tensor):
-            hvd.allreduce(tensor, name="for nobody")
+            hvd.allreduce(tensor, name="not fetched")
             return tensor
 
         for _ in range(3):
@@ -62,7 +62,7 @@ class Order(Case):
 
 
 class Gradients(Case):
-    """Against the gradient of the same computed by numpy; the loss weighs every element differently."""
+    """Compares gradients with numpy's; the loss weighs every element differently."""
 
     def check(self, operation, expected, shape=None):
         weights = numpy.arange(1.0, 200.0)
@@ -96,7 +96,7 @@ class Gradients(Case):
                    lambda shape, w: (hvd.rank() == 1) * w[:numpy.prod(shape)].reshape(shape))
 
     def test_reducescatter(self):
-        # Every rank weighs its rows alike.
+        # All ranks weigh their rows equally.
         def expected(shape, w):
             rows = w[:6].reshape(2, 3)
             return numpy.concatenate([rows] * hvd.size())
@@ -182,7 +182,7 @@ class FewThreads(Case):
     """Sessions of TensorFlow 1 with fewer threads than operations that wait."""
 
     def in_a_session(self, threads, build):
-        """What a session with so many inter-op threads fetches for build(), 3 times."""
+        """The values that a session with `threads` inter-op threads fetches for build(), 3 times."""
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads, intra_op_parallelism_threads=1,
                                           use_per_session_threads=True)
         with tf.Graph().as_default():
@@ -265,7 +265,7 @@ class FewThreads(Case):
         from muster.tensorflow import parking
 
         parking.warn_of_held_threads.cache_clear()
-        # TensorFlow's threads ask: a warning there reaches no assertWarns.
+        # The call comes from TensorFlow's threads, whose warnings do not reach assertWarns.
         with mock.patch.object(parking, "_is_in_library", lambda address: False), \
                 mock.patch.object(parking, "warn_of_held_threads") as warned:
             (values, *_) = self.in_a_session(
@@ -275,7 +275,7 @@ class FewThreads(Case):
 
 
 class Errors(Case):
-    """Of the kinds that programs written for Horovod catch."""
+    """Errors have the types that programs written for Horovod catch."""
 
     def ways(self, operation):
         """Eagerly, in a tf.function, in a session."""
@@ -314,12 +314,12 @@ class Errors(Case):
 
 
 class Xla(Case):
-    def test_a_function_that_xla_is_to_compile_is_refused_with_the_way_out(self):
+    def test_a_function_for_xla_is_refused_with_advice(self):
         compiled = tf.function(lambda x: hvd.allreduce(x), jit_compile=True)
         with self.assertRaisesRegex(NotImplementedError, "jit_compile"):
             compiled(tf.ones(2))
 
-    def test_what_lies_between_may_be_compiled(self):
+    def test_functions_between_operations_may_be_compiled(self):
         square = tf.function(lambda x: x * x, jit_compile=True)
         graph = tf.function(lambda x: hvd.allreduce(square(x), op=hvd.Sum))
         self.assert_near(graph(tf.fill((2,), 3.0)), [9.0 * hvd.size()] * 2)

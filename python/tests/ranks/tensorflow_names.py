@@ -51,7 +51,7 @@ class Modules(Case):
         from muster.tensorflow.sync_batch_norm import SyncBatchNormalization
         self.assertIs(SyncBatchNormalization, hvd.SyncBatchNormalization)
 
-    def test_what_is_missing_names_what_to_use(self):
+    def test_a_missing_name_is_an_error_that_names_the_replacement(self):
         for name in ("gradient_aggregation", "gradient_aggregation_eager"):
             with self.assertRaisesRegex(ImportError, "backward_passes_per_step"):
                 importlib.import_module(f"muster.tensorflow.{name}")

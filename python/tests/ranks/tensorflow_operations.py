@@ -17,7 +17,7 @@ NUMPY = {hvd.Sum: lambda all: numpy.sum(all, 0), hvd.Average: lambda all: numpy.
 class Allreduce(Case):
     def test_every_type_shape_and_operation(self):
         for dtype in FLOATS + INTEGERS:
-            # All at once in a graph of their own, as each one traced costs more than it is worth.
+            # One graph for all, because tracing one per case would take too long.
             pairs = [(shape, op) for shape in SHAPES for op in NUMPY]
 
             def all_of_them(*tensors):
@@ -115,7 +115,7 @@ class GroupedAndSparse(Case):
         for factors in ({"prescale_factor": 0.5}, {"postscale_factor": 0.5}):
             with self.assertRaisesRegex(NotImplementedError, "multiply their values"):
                 hvd.allreduce(slices, op=hvd.Sum, **factors)
-        # Also where dense tensors come first: those are not handed over before.
+        # Also if dense tensors come first: they are not submitted before the check.
         with self.assertRaisesRegex(NotImplementedError, "sparse_as_dense"):
             hvd.grouped_allreduce([tf.ones(2), slices], op=hvd.Adasum)
 
@@ -170,7 +170,7 @@ class Moves(Case):
                 self.assertEqual(rows.numpy().tolist(), [rank + 1] * size)
                 numpy.testing.assert_array_equal(received.numpy()[:, 0], numpy.repeat(range(size), rank + 1))
 
-    def test_splits_that_cannot_be_are_refused_with_all_their_faults(self):
+    def test_invalid_splits_are_refused_with_all_their_faults(self):
         with self.assertRaisesRegex(ValueError, "entries for .* ranks, and has negative ones.*, and adds up to"):
             hvd.alltoall(tf.ones(4), splits=[-1] * (hvd.size() + 1))
 
@@ -200,7 +200,7 @@ class Agreement(Case):
             hvd.allreduce(tf.ones(2 if hvd.rank() == 0 else 3), name="differs")
         self.assert_near(hvd.allreduce(tf.ones(3), op=hvd.Sum, name="agrees"), [hvd.size()] * 3)
 
-    def test_a_mismatch_within_a_graph_can_be_told(self):
+    def test_a_mismatch_within_a_graph_can_be_recognized(self):
         from muster.tensorflow.errors import raised_as_own
 
         @tf.function
@@ -232,7 +232,7 @@ class Agreement(Case):
         last = hvd.join()
         self.assertEqual(hvd.allgather_object(int(last)), [int(last)] * hvd.size())
 
-    def test_what_a_rank_is_within_a_graph(self):
+    def test_rank_and_size_within_a_graph(self):
         graph = tf.function(lambda: [hvd.rank_op(), hvd.size_op(), hvd.local_rank_op(), hvd.local_size_op()])
         self.assertEqual([int(each) for each in graph()],
                          [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()])

@@ -1,4 +1,4 @@
-"""Training with muster.tensorflow is training on one process with all ranks' batches behind each other."""
+"""Training with muster.tensorflow equals training in one process on the concatenated batches of all ranks."""
 
 import unittest
 
@@ -173,7 +173,7 @@ class ElasticState(Case):
         state.restore()
         self.assertEqual((variables[0].numpy().tolist(), state.epoch), ([5.0, 6.0], 7))
 
-    def test_a_failure_within_a_graph_is_one_of_the_world(self):
+    def test_a_failure_within_a_graph_is_a_failure_of_the_world(self):
         from muster.common.exceptions import HorovodInternalError
 
         def fail():

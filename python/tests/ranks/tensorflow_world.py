@@ -1,11 +1,11 @@
-"""What the tests of muster.tensorflow share: the world, each rank's inputs, and comparisons."""
+"""Helpers of the tests of muster.tensorflow: the world, each rank's inputs, and comparisons."""
 
 import unittest
 
 import numpy
 import tensorflow as tf
 
-# One thread for the operations of a graph: what waits inside of one would hold up all others.
+# One thread for the operations of a graph: an operation that waited on it would block all others.
 tf.config.threading.set_inter_op_parallelism_threads(1)
 tf.config.threading.set_intra_op_parallelism_threads(1)
 
@@ -18,7 +18,7 @@ hvd.init()
 
 
 def data(rank, shape, dtype, seed=0):
-    """What `rank` hands over, as every rank knows it: small whole numbers, so that no type overflows."""
+    """The input of `rank`, computable on every rank: small whole numbers, so that no type overflows."""
     values = numpy.random.default_rng([rank, seed, len(shape)]).integers(1, 4, shape)
     return values.astype(tf.as_dtype(dtype).as_numpy_dtype)
 
@@ -28,12 +28,12 @@ def own(shape, dtype, seed=0):
 
 
 def inputs(shape, dtype, seed=0):
-    """Of all ranks, in double precision."""
+    """The inputs of all ranks, in double precision."""
     return [data(rank, shape, dtype, seed).astype(numpy.float64) for rank in range(hvd.size())]
 
 
 def both_ways(function):
-    """`function` as it is, and as a graph that does not know the shapes."""
+    """`function` itself, and as a graph without known shapes."""
     graph = tf.function(function, reduce_retracing=True)
     return {"eager": function, "graph": graph}
 
@@ -42,7 +42,7 @@ class Case(unittest.TestCase):
     maxDiff = None
 
     def assert_near(self, tensor, expected, dtype=None):
-        """Within a few units of the type's last place."""
+        """Compares within a few units of the type's last place."""
         dtype = tf.as_dtype(dtype or tensor.dtype)
         if dtype.is_floating:
             tolerance = (4 + hvd.size()) * float(tf.experimental.numpy.finfo(dtype.as_numpy_dtype).eps

@@ -1,4 +1,5 @@
-"""What programs rely on: order does not matter, names do; disagreement is told to all; worlds come and go."""
+"""Guarantees for programs: names match operations in any order; a mismatch is an error on all ranks; worlds end and
+begin again."""
 
 import threading
 import unittest
@@ -10,7 +11,7 @@ from ranks.torch_world import Case, own
 
 
 class Order(Case):
-    def test_what_waits_for_a_rank_holds_no_other_up(self):
+    def test_an_operation_that_waits_for_a_rank_does_not_delay_others(self):
         if hvd.rank() == 0:
             handle = hvd.allreduce_async(torch.ones(3), name="x", op=hvd.Sum)
         hvd.barrier()
@@ -18,7 +19,7 @@ class Order(Case):
             handle = hvd.allreduce_async(torch.ones(3), name="x", op=hvd.Sum)
         self.assertEqual(hvd.synchronize(handle).tolist(), [hvd.size()] * 3)
 
-    def test_it_is_not_done_before_all_are_there(self):
+    def test_an_operation_does_not_complete_before_all_ranks_have_begun_it(self):
         if hvd.size() == 1:
             return
         if hvd.rank() == 0:
@@ -30,7 +31,7 @@ class Order(Case):
             hvd.barrier()
             hvd.allreduce(torch.ones(3), name="not yet")
 
-    def test_every_rank_in_an_order_of_its_own(self):
+    def test_every_rank_may_use_its_own_order(self):
         order = torch.randperm(40, generator=torch.Generator().manual_seed(hvd.rank())).tolist()
         handles = {}
         for i in order:
@@ -79,7 +80,7 @@ class Disagreement(Case):
         if hvd.size() == 1:
             self.skipTest("one rank agrees with itself")
 
-    def test_is_told_to_all_with_both_sides(self):
+    def test_all_ranks_get_an_error_with_both_values(self):
         odd = hvd.rank() == hvd.size() - 1
         for call, words in (
                 (lambda: hvd.allreduce(torch.ones(2 + odd), name="m"), ("float32[2]", "float32[3]")),
@@ -98,7 +99,7 @@ class Disagreement(Case):
                 (lambda: hvd.grouped_allreduce([torch.ones(2)] * (2 + odd), name="m"), ())):
             self.refused_everywhere(RuntimeError, call, *words)
 
-    def test_of_one_operation_leaves_the_others_alone(self):
+    def test_a_mismatch_of_one_operation_does_not_affect_others(self):
         good = hvd.allreduce_async(torch.ones(2), name="good", op=hvd.Sum)
         bad = hvd.allreduce_async(torch.ones(2 + hvd.rank()), name="bad")
         with self.assertRaises(RuntimeError):
@@ -133,7 +134,7 @@ class Refusals(Case):
 
 
 class Joining(Case):
-    def test_who_has_joined_counts_as_zeros(self):
+    def test_a_joined_rank_counts_as_zeros(self):
         if hvd.rank() == 0:
             self.assertIn(hvd.join(), range(hvd.size()))
             return
@@ -148,7 +149,7 @@ class Joining(Case):
             self.assertIn("has joined", str(caught.exception))
         hvd.join()
 
-    def test_operations_without_names_fit_together_after_a_join(self):
+    def test_operations_without_names_match_after_a_join(self):
         for first in range(hvd.size()):
             if hvd.rank() != first:
                 hvd.allreduce(torch.ones(1))
@@ -190,7 +191,7 @@ class Worlds(Case):
 
     def test_process_sets(self):
         if hvd.size() == 1:
-            return  # the only set is that of all
+            return  # the only set has all ranks
         evens = hvd.ProcessSet(range(0, hvd.size(), 2))
         hvd.shutdown()
         hvd.init(process_sets=[evens])

@@ -1,5 +1,5 @@
-"""DistributedOptimizer among what PyTorch has around optimizers, in whatever version: the implementations of a step
-that it chooses from, loss scaling, schedulers, checkpoints, and references to gradients that programs keep."""
+"""DistributedOptimizer with the tools of PyTorch around optimizers, in any version: the implementations of a step
+among which PyTorch chooses, loss scaling, schedulers, checkpoints, and gradients that programs keep."""
 
 import gc
 import io
@@ -18,7 +18,7 @@ HAS_SCALER_ON_CPU = VERSION >= (2, 3)
 
 
 def train(make, together, steps=STEPS, between=lambda optimizer: optimizer.zero_grad()):
-    """Of one process on all ranks' batches, or of all ranks."""
+    """Trains in one process on the batches of all ranks, or on all ranks."""
     model = model_of()
     optimizer = make(model.parameters())
     if together:
@@ -141,7 +141,7 @@ class Schedulers(Ecosystem):
                 self.assertEqual([str(each.message) for each in caught], [], (op, before))
                 self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.1 * 0.5 ** (STEPS // 2))
 
-    def test_a_warning_where_it_is_deserved(self):
+    def test_a_warning_for_a_wrong_order(self):
         for before in (True, False):
             model = model_of()
             inner = sgd(model.parameters())
@@ -172,7 +172,7 @@ class Gradients(Ecosystem):
         self.assert_equal_models(train(sgd, True, between=between), train(sgd, False))
         self.assertTrue(all(each == places[0] for each in places))
 
-    def test_that_are_kept_outlive_the_world(self):
+    def test_kept_gradients_outlive_the_world(self):
         model = model_of()
         optimizer = hvd.DistributedOptimizer(sgd(model.parameters()), model.named_parameters())
         for step in range(3):
@@ -197,7 +197,7 @@ class Gradients(Ecosystem):
         for gradient, value in zip(kept, values):
             self.assertTrue(torch.equal(gradient, value))
 
-    def test_memory_is_given_back_once_nobody_keeps_it(self):
+    def test_memory_is_freed_after_the_last_reference(self):
         def mappings():
             gc.collect()  # an optimizer and its state refer to each other
             with open("/proc/self/maps") as maps:

@@ -19,7 +19,7 @@ OPTIMIZERS = {
 
 
 def flattened(value):
-    """Everything in a state, as comparable values."""
+    """All contents of a state, as comparable values."""
     if isinstance(value, torch.Tensor):
         return ("tensor", tuple(value.shape), value.double().reshape(-1).tolist())
     if isinstance(value, dict):
@@ -50,7 +50,7 @@ class Broadcasts(Case):
             self.assert_same_bits(tensor)
 
     def test_refused(self):
-        for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' is int")):
+        for given, words in ((torch.ones(2), "dict or a list"), (5, "dict or a list"), ({"a": 3}, "'a' has type int")):
             self.refused_everywhere(ValueError, lambda: hvd.broadcast_parameters(given, 0), words)
         if hvd.size() > 1:
             tensor = torch.ones(2 + (hvd.rank() == 0))
@@ -136,7 +136,7 @@ class BatchNorm(Case):
     SHAPES = [(4, 3), (4, 3, 5), (4, 3, 5, 2), (2, 3, 2, 3, 2)]
 
     def compare(self, shapes, dtype=torch.float64, tolerance=1e-10, **arguments):
-        """Batches of these shapes, one for each rank, against BatchNorm on all of them."""
+        """Compares batches of these shapes, one for each rank, with BatchNorm on all of them."""
         torch.manual_seed(0)
         norm = hvd.SyncBatchNorm(3, **arguments).to(dtype)
         alone = torch.nn.BatchNorm1d(3, **arguments).to(dtype)

@@ -1,8 +1,8 @@
 """Gradients of muster.torch's operations against finite differences, across the ranks.
 
 Rank r's loss is sum(w_r * f(x)_r), with weights of its own, and the loss of the world is the sum of all of them. Its
-derivative by each element of each rank's input is measured by moving that element; what backward() gives has to be
-that, times the factor that programs written for Horovod expect.
+derivative by each element of each rank's input is measured by moving that element. backward() must return
+it times the factor that programs written for Horovod expect.
 """
 
 import unittest
@@ -95,8 +95,8 @@ class Gradients(Case):
     def test_backward_passes_in_different_order(self):
         tensors = [own((2,), torch.float64, seed=i).requires_grad_() for i in range(3)]
         handles = [hvd.allreduce(tensor, op=hvd.Sum, name=f"order.{i}").sum() for i, tensor in enumerate(tensors)]
-        # Each rank waits in the backward pass of another one; only one rank has nobody to wait for at a time, so two
-        # threads are needed for the others to come along.
+        # Each rank waits in the backward pass of another one; only one rank at a time does not wait, so two
+        # threads are needed for the progress of the others.
         import threading
         order = range(3) if hvd.rank() % 2 else reversed(range(3))
         threads = [threading.Thread(target=handles[i].backward) for i in order]
@@ -107,7 +107,7 @@ class Gradients(Case):
         for tensor in tensors:
             self.assertEqual(tensor.grad.tolist(), [float(hvd.size())] * 2)
 
-    def test_nothing_is_recorded_where_no_gradient_is_wanted(self):
+    def test_nothing_is_recorded_without_requires_grad(self):
         self.assertIsNone(hvd.allreduce(own((2,), torch.float64)).grad_fn)
         with torch.no_grad():
             tensor = own((hvd.size(),), torch.float64).requires_grad_()

@@ -107,7 +107,7 @@ class Alltoall(Case):
                 (torch.tensor(1.0), None, "first dimension")):
             self.refused_everywhere(ValueError, lambda: hvd.alltoall(tensor, splits), words)
         if size > 1:
-            self.refused_everywhere(ValueError, lambda: hvd.alltoall(torch.ones(size + 1)), "do not divide")
+            self.refused_everywhere(ValueError, lambda: hvd.alltoall(torch.ones(size + 1)), "divided evenly")
 
 
 class Sparse(Case):

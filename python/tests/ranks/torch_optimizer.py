@@ -36,7 +36,7 @@ def adam(parameters):
 
 
 def train_alone(make, passes=1, steps=STEPS, factor=1.0):
-    """On the batches of all ranks and passes; gradients add up over passes."""
+    """Trains on the batches of all ranks and passes; gradients add up over passes."""
     model = model_of()
     optimizer = make(model.parameters())
     for step in range(steps):
@@ -135,7 +135,7 @@ class Training(Case):
             model = train_together(sgd, compression=compression)
             self.assert_equal_models(model, train_alone(sgd), tolerance)
 
-    def test_compression_of_somebody_else(self):
+    def test_a_compression_of_the_program(self):
         class Halves(hvd.Compression.none):
             @staticmethod
             def compress(tensor):
@@ -204,7 +204,7 @@ class Training(Case):
                 ranks = [hvd.rank()] if together else range(hvd.size())
                 loss = loss_of(model, *(torch.cat(each) for each in zip(*(batch(0, rank) for rank in ranks))))
                 loss.backward()
-                # What decides how long it searches has to be the same on all ranks.
+                # The loss decides the length of the search, so it must be equal on all ranks.
                 return hvd.allreduce(loss.detach()) if together else loss
 
             for _ in range(3):
@@ -286,14 +286,14 @@ class Training(Case):
             optimizer.step()
         self.assert_equal_models(half, train_alone(adam))
 
-    def test_an_optimizer_that_is_copied_goes_on_as_one(self):
+    def test_a_copied_optimizer_remains_distributed(self):
         import pickle
         for duplicate in (copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
             model = model_of()
             optimizer = hvd.DistributedOptimizer(adam(model.parameters()), model.named_parameters())
             for step in range(STEPS):
                 if step == STEPS // 2:
-                    # Together, so that the parameters of the copies belong to each other.
+                    # Copied together: the copied optimizer has the parameters of the copied model.
                     model, optimizer = duplicate((model, optimizer))
                     self.assertIsInstance(optimizer, torch.optim.Adam)
                 optimizer.zero_grad()

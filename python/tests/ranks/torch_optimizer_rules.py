@@ -1,4 +1,4 @@
-"""What DistributedOptimizer promises beside the numbers: its class, its refusals and warnings, gradients that are
+"""Guarantees of DistributedOptimizer besides the numbers: its class, its errors and warnings, gradients that are
 missing, sparse or replaced, and Adasum."""
 
 import os
@@ -33,7 +33,7 @@ class Rules(Case):
         with self.assertRaises(ValueError):
             hvd.DistributedOptimizer(optimizer, model.named_parameters())
 
-    def test_arguments_that_cannot_be_right(self):
+    def test_invalid_arguments_are_refused(self):
         model = model_of()
         names = list(model.named_parameters())
         for arguments, words in (
@@ -128,7 +128,7 @@ class Rules(Case):
             optimizer.step()
         optimizer.step()
 
-    def test_changes_while_gradients_are_reduced_are_warned_of(self):
+    def test_changes_of_gradients_during_their_reduction_cause_a_warning(self):
         if hvd.size() == 1:
             return
         model = model_of()
@@ -222,7 +222,7 @@ class Rules(Case):
         model(torch.ones(1, 3)).sum().backward()
         self.refused_everywhere(RuntimeError, optimizer.step, "float32[2", "float32[3")
 
-    def test_ranks_that_divide_gradients_otherwise_are_told(self):
+    def test_ranks_that_divide_gradients_differently_get_an_error(self):
         if hvd.size() == 1:
             self.skipTest("one rank agrees with itself")
         odd = hvd.rank() == hvd.size() - 1
@@ -277,7 +277,7 @@ class Rules(Case):
         optimizers = [hvd.DistributedOptimizer(sgd(model.parameters()), [
             (f"{number}.{name}", p) for name, p in model.named_parameters()]) for number, model in enumerate(models)]
         for number, model in enumerate(models):
-            # Of the second not all ranks have gradients, so that its ranks wait for each other.
+            # Not all ranks have gradients for the second optimizer, so its ranks wait for each other.
             if number == 0 or hvd.rank() == 0:
                 backward(model)
         hvd.barrier()

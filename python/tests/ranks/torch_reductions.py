@@ -60,7 +60,7 @@ class Allreduce(Case):
                                  8 + hvd.size())
 
     def test_half_precision_is_rounded_before_a_postscale_and_not_within_an_average(self):
-        # The sum of 60000 of each rank does not fit float16. As with Horovod, a postscale comes too late for it.
+        # The sum of 60000 from each rank exceeds float16. As with Horovod, a postscale is applied too late for it.
         for dtype in (torch.float16, torch.bfloat16):
             tensor = torch.full((9,), 60000.0).to(dtype)
             total = (tensor.float() * hvd.size()).to(dtype)
@@ -149,7 +149,7 @@ class Allreduce(Case):
 
     def test_adasum_of_equal_tensors_is_the_tensor_and_of_orthogonal_ones_the_sum(self):
         if hvd.size() & (hvd.size() - 1):
-            return  # the tree of pairs is compared in the optimizer's test for other numbers of ranks
+            return  # the optimizer's test compares the tree of pairs for other numbers of ranks
         same = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
         self.assert_near(hvd.allreduce(same, op=hvd.Adasum), same.numpy())
         unit = torch.zeros(hvd.size(), dtype=torch.float64)

@@ -1,5 +1,5 @@
-"""What the tests of muster.torch have in common: input that every rank can compute for every other, and numpy's
-answer in double precision."""
+"""Helpers of the tests of muster.torch: inputs that every rank can compute for all ranks, and numpy's
+results in double precision."""
 
 import unittest
 
@@ -17,7 +17,7 @@ PRECISION = {torch.float64: 2.0 ** -52, torch.float32: 2.0 ** -23, torch.float16
 
 
 def data(rank, shape, dtype, seed=0):
-    """The same on whichever rank it is computed. Small whole numbers for integers, so that nothing wraps."""
+    """The input of `rank`, computable on every rank. Integers are small, so that no sum or product wraps."""
     generator = numpy.random.RandomState(1000 * seed + rank)
     if dtype == torch.bool:
         return torch.from_numpy(numpy.asarray(generator.rand(*shape) < 0.5))
@@ -29,7 +29,7 @@ def data(rank, shape, dtype, seed=0):
 
 
 def inputs(shape, dtype, seed=0, ranks=None):
-    """Of all ranks, in double precision as numpy has it."""
+    """The inputs of all ranks, in double precision as numpy arrays."""
     return [data(rank, shape, dtype, seed).double().numpy()
             for rank in (range(hvd.size()) if ranks is None else ranks)]
 
@@ -53,7 +53,7 @@ class Case(unittest.TestCase):
         hvd.init()
 
     def assert_near(self, tensor, expected, roundings=4):
-        """Within so many roundings of the largest value, for the tensor's type; integers exactly."""
+        """Compares within `roundings` roundings of the largest value, for the tensor's type; integers exactly."""
         expected = numpy.asarray(expected, dtype=numpy.float64)
         self.assertEqual(tuple(tensor.shape), expected.shape)
         if not tensor.numel():
@@ -67,7 +67,8 @@ class Case(unittest.TestCase):
         self.assertEqual(set(hvd.allgather_object(digest_of(tensor))), {digest_of(tensor)})
 
     def refused_everywhere(self, kind, call, *words):
-        """`call` raises `kind` on every rank, with these words in the sentence; and the world goes on."""
+        """Checks that `call` raises `kind` on every rank, with these words in the message, and that the world still
+        works."""
         with self.assertRaises(kind) as caught:
             call()
         for word in words:

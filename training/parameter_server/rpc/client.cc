@@ -29,14 +29,14 @@ Error bad_argument(std::string message) {
 }
 
 Status check_client_options(const ClientOptions& options) {
-  if (options.servers.empty()) return bad_argument("no parameter server is named");
+  if (options.servers.empty()) return bad_argument("the list of parameter servers is empty");
   if (options.worker < 0 || options.worker > static_cast<int>(kHighestWorker)) {
-    return bad_argument("worker " + std::to_string(options.worker) + " is no worker's number");
+    return bad_argument("invalid worker number " + std::to_string(options.worker));
   }
   return check_silence(options.silence);
 }
 
-// Who asks is told on the spot.
+// A future that is ready at once.
 template <typename T>
 std::future<T> ready(T value) {
   std::promise<T> promise;
@@ -58,12 +58,12 @@ Status check_declaration(std::span<const Parameter> parameters, std::span<const 
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto [name, shape, values] = parameters[i];
     if (values.size() != elements_of(tensors[i])) {
-      return bad_argument("'" + name + "' has the shape " + shape_of(tensors[i]) + " and " +
+      return bad_argument("'" + name + "' has the shape " + shape_of(tensors[i]) + ", but " +
                           std::to_string(values.size()) + " values");
     }
     if (const auto index = first_not_finite(values)) {
-      return bad_argument("element " + std::to_string(*index) + " of '" + name +
-                          "' is not finite, and cannot be what it begins with");
+      return bad_argument("element " + std::to_string(*index) + " of the initial values of '" +
+                          name + "' is not finite");
     }
   }
   return {};
@@ -71,8 +71,8 @@ Status check_declaration(std::span<const Parameter> parameters, std::span<const 
 
 }  // namespace
 
-// The model as all calls see it: what is where. Not local to this file, as Client::Implementation,
-// which holds one, is not.
+// The layout of the model, which all calls share. Not in the unnamed namespace, since
+// Client::Implementation has a member of this type.
 class ModelPlan {
  public:
   ModelPlan(std::vector<Tensor> tensors, std::size_t servers)
@@ -87,7 +87,7 @@ class ModelPlan {
 
   const Catalogue& catalogue() const { return catalogue_; }
 
-  /// The pieces of `buffers`, which hold the tensors at `places`, that are of one server.
+  /// The parts of `buffers`, which hold the tensors at `places`, that belong to one server.
   template <typename T, typename Buffer>
   std::vector<std::span<T>> pieces(std::size_t server, std::span<const std::size_t> places,
                                    std::span<const Buffer> buffers) const {
@@ -129,7 +129,7 @@ class Client::Implementation {
       return right.error();
     }
     if (const Status right = may_call(); !right) return right.error();
-    if (plan()) return bad_argument("this client has declared its model before");
+    if (plan()) return bad_argument("this client has already declared its model");
     const v1::Declaration message = to_message(declaration);
     if (message.ByteSizeLong() > kLongestDeclaration) {
       return bad_argument("the names and shapes of " + std::to_string(parameters.size()) +
@@ -147,7 +147,7 @@ class Client::Implementation {
     auto prepared = prepare(tensors);
     if (!prepared) return ready<Result<Pulled>>(prepared.error());
     const auto promise = std::make_shared<std::promise<Result<Pulled>>>();
-    // The spans are copied, for the caller's list of them may be gone before the call is made.
+    // The spans are copied, since the caller's list may no longer exist when the call is made.
     lanes_.on_all(
         [plan = prepared->plan, places = std::move(prepared->places), tensors = std::move(tensors),
          copies = std::vector(destinations.begin(), destinations.end())](std::size_t server,
@@ -247,8 +247,8 @@ class Client::Implementation {
     return {};
   }
 
-  // The first server says whose values count. Were all asked at once, two workers that come
-  // together could each win on some of them.
+  // The first server decides whose values count. If all servers were asked at once, each of two
+  // workers that declare at the same time could win on some servers.
   Result<Declared> send(std::span<const Parameter> parameters, const v1::Declaration& message,
                         const ModelPlan& plan) {
     std::vector<std::size_t> places(parameters.size());

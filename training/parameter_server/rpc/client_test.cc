@@ -1,4 +1,4 @@
-// What workers and their parameter servers do together, through the public interface alone.
+// Workers and parameter servers together, through the public interface only.
 #include "muster/parameter_server/client.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::Values;
 
 constexpr Sgd kUnitSteps{.learning_rate = 1};
 
-TEST(Client, PushesStepsAndPullsWhatTheyCameTo) {
+TEST(Client, PushesStepsAndPullsTheirResult) {
   const Job job(1);
   Client client = job.join(0);
   const Values w = {1, 2, 3, 4, 5, 6};
@@ -41,7 +41,7 @@ TEST(Client, PushesStepsAndPullsWhatTheyCameTo) {
   EXPECT_EQ(client.push({{"w", gradient}}).error().code, ErrorCode::kBadArgument);
 }
 
-TEST(Client, AModelLargerThanAMessageOfGrpcGoesThroughSeveralServers) {
+TEST(Client, AModelLargerThanAGrpcMessageIsSpreadOverSeveralServers) {
   Job job(3);
   Client client = job.join(0);
   constexpr std::size_t kLarge = 5'000'003;  // 20 MB
@@ -65,7 +65,7 @@ TEST(Client, AModelLargerThanAMessageOfGrpcGoesThroughSeveralServers) {
   EXPECT_EQ(statuses->at(1).bytes_in, statuses->at(1).bytes);
 }
 
-TEST(Client, TheFirstToDeclareWinsAndLaterOnesFindThePresentValues) {
+TEST(Client, TheFirstDeclarationCountsAndLaterWorkersGetTheCurrentValues) {
   const Job job(2);
   Client first = job.join(0);
   Client second = job.join(1);
@@ -79,8 +79,8 @@ TEST(Client, TheFirstToDeclareWinsAndLaterOnesFindThePresentValues) {
   EXPECT_EQ(w, (Values{0, 1, 2}));
 }
 
-// The server answers before it has read any of it, in the midst of what the worker sends.
-TEST(Client, WhoDeclaresALargeModelLateIsAnsweredAllTheSame) {
+// The server answers while the worker still sends, before it has read all of the values.
+TEST(Client, ALateDeclarationOfALargeModelIsAnswered) {
   const Job job(2);
   const Values large(2'000'000, 1);  // 8 MB
   const auto size = static_cast<std::int64_t>(large.size());
@@ -96,7 +96,7 @@ TEST(Client, WhoDeclaresALargeModelLateIsAnsweredAllTheSame) {
   EXPECT_EQ(job.servers[0].status().pushes, 3U);
 }
 
-TEST(Client, WorkersThatDeclareAtOnceBeginWithOneWorkersValues) {
+TEST(Client, WorkersThatDeclareAtTheSameTimeBeginWithOneWorkersValues) {
   const Job job(3, {.workers = 4});
   std::vector<Values> seen(4, Values(64));
   std::vector<std::thread> workers;
@@ -113,7 +113,7 @@ TEST(Client, WorkersThatDeclareAtOnceBeginWithOneWorkersValues) {
   for (const Values& values : seen) EXPECT_EQ(values, Values(64, seen[0][0]));
 }
 
-TEST(Client, AnotherShapeOrOptimizerIsRefusedNamingBoth) {
+TEST(Client, AnotherShapeOrOptimizerIsRejectedNamingBoth) {
   const Job job(1);
   Client first = job.join(0);
   ASSERT_TRUE(first.declare({{"w", {2, 3}, Values(6)}}, kUnitSteps));
@@ -128,19 +128,19 @@ TEST(Client, AnotherShapeOrOptimizerIsRefusedNamingBoth) {
   EXPECT_EQ(optimizer.error().code, ErrorCode::kMismatch);
 }
 
-TEST(Client, RefusesWhatCannotBeRightAndStaysOfUse) {
+TEST(Client, RejectsInvalidArgumentsAndStaysUsable) {
   const Job job(1);
   Client client = job.join(4);
   Values w = {1, 2};
   EXPECT_EQ(client.pull({{"w", w}}).error().message,
             "declare() the model before pull() and push()");
   EXPECT_EQ(client.declare({{"w", {3}, w}}, kUnitSteps).error().message,
-            "'w' has the shape 3 and 2 values");
+            "'w' has the shape 3, but 2 values");
   EXPECT_EQ(client.declare({{"w", {2}, w}}, Sgd{.learning_rate = -1}).error().code,
             ErrorCode::kBadArgument);
   ASSERT_TRUE(client.declare({{"w", {2}, w}}, kUnitSteps));
   EXPECT_FALSE(client.declare({{"w", {2}, w}}, kUnitSteps));
-  EXPECT_EQ(client.push({{"v", w}}).error().message, "no parameter 'v' was declared");
+  EXPECT_EQ(client.push({{"v", w}}).error().message, "parameter 'v' was not declared");
   EXPECT_EQ(client.push({{"w", Values{1}}}).error().message, "'w' has 2 elements (2), not 1");
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Status not_finite = client.push({{"w", Values{1, nan}}});
@@ -155,7 +155,7 @@ TEST(Client, RefusesWhatCannotBeRightAndStaysOfUse) {
   EXPECT_EQ(w, (Values{1, 2}));
 }
 
-TEST(Client, AsynchronousCallsTakeEffectInTheirOrder) {
+TEST(Client, AsynchronousCallsTakeEffectInOrder) {
   const Job job(2);
   Client client = job.join(0);
   Values w(1'000);
@@ -172,7 +172,7 @@ TEST(Client, AsynchronousCallsTakeEffectInTheirOrder) {
   for (auto& push : pushes) EXPECT_TRUE(push.get());
 }
 
-TEST(Client, ManyWorkersPushesAllCount) {
+TEST(Client, CountsAllPushesOfManyWorkers) {
   constexpr int kWorkers = 4;
   constexpr int kSteps = 10;
   Job job(2, {.workers = kWorkers});
@@ -195,7 +195,7 @@ TEST(Client, ManyWorkersPushesAllCount) {
   EXPECT_EQ(w, Values(3'000, kWorkers * kSteps));
 }
 
-// Least squares: y = 2 x0 - 3 x1 + 0.5, of which each worker has a third.
+// Least squares: y = 2 x0 - 3 x1 + 0.5. Each worker has a third of the samples.
 void learn(Client client, int worker) {
   Values w(3);
   ASSERT_TRUE(client.declare({{"w", {3}, w}}, Sgd{.learning_rate = 0.05}));

@@ -22,7 +22,7 @@ using collective::Status;
 using grpc::internal::RpcMethod;
 using TimePoint = std::chrono::system_clock::time_point;
 
-// A stream's client, as gRPC's plugin would make it.
+// The client of a stream, as gRPC's plug-in would generate it.
 std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(grpc::Channel& channel,
                                                              const char* method,
                                                              grpc::ClientContext& context,
@@ -42,7 +42,7 @@ std::unique_ptr<grpc::ClientWriter<grpc::ByteBuffer>> writer(grpc::Channel& chan
           &channel, RpcMethod(method, RpcMethod::CLIENT_STREAMING), &context, &response));
 }
 
-// Nothing comes of a write that fails: the call's end says why.
+// A failed write needs no error of its own: the status of the call has the reason.
 void send(grpc::ClientWriter<grpc::ByteBuffer>& stream, const grpc::ByteBuffer& head,
           std::span<const std::span<const float>> values, Loan& loan) {
   std::vector<std::size_t> counts;
@@ -119,8 +119,8 @@ Status Connection::join(TimePoint deadline) {
   return joined;
 }
 
-// One attempt. Those that fail to connect fail at once with the reason, so that it can be told when
-// the time is over; then the channel is left to try again.
+// One attempt. An attempt that fails to connect returns at once with the reason, for the message at
+// the deadline; the channel then tries again by itself.
 Status Connection::try_to_join(TimePoint deadline, bool& may_retry) {
   may_retry = false;
   v1::JoinResponse welcome;
@@ -132,17 +132,17 @@ Status Connection::try_to_join(TimePoint deadline, bool& may_retry) {
   }
   if (is_stranger(why)) {
     return Error{ErrorCode::kAuthentication, whom_.name() + " has the key of another job",
-                 "MUSTER_RENDEZVOUS_KEY has to be the same on all tasks", whom_.server,
+                 "MUSTER_RENDEZVOUS_KEY must be the same on all tasks", whom_.server,
                  whom_.address};
   }
   if (why.error_code() != grpc::StatusCode::UNAVAILABLE) return ended(why);
-  // Wakes when the channel goes on to its next attempt; or to see whether cancel() was called.
+  // Wakes when the channel begins its next attempt, or after a while to check for cancel().
   const TimePoint now = std::chrono::system_clock::now();
   channel_->WaitForStateChange(GRPC_CHANNEL_TRANSIENT_FAILURE,
                                std::min(deadline, now + std::chrono::seconds(1)));
   may_retry = now < deadline;
   return Error{ErrorCode::kTimeout, whom_.name() + " does not answer: " + why.error_message(),
-               "it has to run, and to be reached at this address; its log says more", whom_.server,
+               "check that it runs and is reachable at this address, and see its log", whom_.server,
                whom_.address};
 }
 

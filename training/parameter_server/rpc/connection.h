@@ -1,8 +1,8 @@
-// One worker's connection with one server: the calls, each of which blocks until it is answered,
-// and what is to be done between them: to watch the worker's lease, so that the end of the server
-// is noticed at once, also while no call is under way.
+// A worker's connection to one server. Each call blocks until it is answered. Between calls the
+// connection watches the worker's lease, so that the end of the server is detected at once, also
+// without a pending call.
 //
-// Thread-safety: all from one thread at a time; wake() and cancel() from any.
+// Thread-safety: one thread at a time; wake() and cancel() from any thread.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -30,7 +30,7 @@ namespace muster::parameter_server {
 
 class Connection {
  public:
-  /// `on_lost` is called at most once, by watch(): the server has ended the lease, or is gone.
+  /// watch() calls `on_lost`, at most once, when the server has ended the lease or is lost.
   Connection(Whom whom, const ClientOptions& options,
              const std::shared_ptr<grpc::ChannelCredentials>& credentials,
              std::function<void(const collective::Error&)> on_lost);
@@ -38,38 +38,38 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  /// Waits for the server and joins it. Errors: as of Client::connect().
+  /// Waits for the server and joins it. Errors: those of Client::connect().
   collective::Status join(std::chrono::system_clock::time_point deadline);
 
-  /// The worker whose values count. `values_of`: the one that the first server named, where this is
-  /// not the first; then `values` are not sent.
+  /// Returns the worker whose values count. `values_of`: on all servers but the first, the worker
+  /// that the first server has chosen; `values` are not sent then.
   collective::Result<std::uint64_t> declare(v1::Declaration declaration,
                                             std::optional<std::uint64_t> values_of,
                                             std::span<const std::span<const float>> values);
 
-  /// Pushes that the server had applied before.
+  /// Returns the number of pushes that the server had applied before.
   collective::Result<std::uint64_t> pull(std::span<const NamedTensor> tensors,
                                          std::vector<std::span<float>> into);
 
-  /// `gradients`: this server's slices of the tensors, each at most kSliceElements long.
+  /// `gradients` are this server's slices of the tensors, each at most kSliceElements long.
   collective::Status push(std::span<const NamedTensor> tensors,
                           std::span<const std::span<const float>> gradients);
 
   collective::Result<ServerStatus> status();
 
-  /// Says goodbye.
+  /// Sends a goodbye.
   collective::Status leave();
 
-  /// Watches until wake() is called, or was since the last time.
+  /// Watches until wake() is called, or at once returns if it was called since the last watch().
   void watch();
 
   void wake() { lease_.wake(); }
 
-  /// What is under way, and all later calls, end with an error.
+  /// Pending and later calls end with an error.
   void cancel();
 
  private:
-  // A call's context, which cancel() reaches while the call is under way.
+  // The context of a call, which cancel() can reach during the call.
   class Call;
 
   collective::Status try_to_join(std::chrono::system_clock::time_point deadline, bool& may_retry);

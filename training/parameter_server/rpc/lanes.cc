@@ -9,7 +9,7 @@ using collective::Error;
 using collective::ErrorCode;
 using collective::Result;
 
-// What the parts of one piece of work have come to so far.
+// The outcomes so far of the parts of one piece of work.
 struct Lanes::Round {
   Round(std::size_t parts, Done when_done)
       : missing(parts), values(parts), done(std::move(when_done)) {}
@@ -45,7 +45,7 @@ Lanes::Lanes(const ClientOptions& options,
 }
 
 Lanes::~Lanes() {
-  fail({ErrorCode::kBadArgument, "the client was destroyed while this was under way"});
+  fail({ErrorCode::kBadArgument, "the client was destroyed during the call"});
 }
 
 std::optional<Error> Lanes::failure() const {
@@ -54,7 +54,7 @@ std::optional<Error> Lanes::failure() const {
 }
 
 void Lanes::fail(const Error& error) {
-  // Under the lock to its end: the destructor comes by here, too, and must not overtake.
+  // The lock is held to the end: the destructor calls this function, too, and must not overtake.
   const std::lock_guard lock(mutex_);
   if (failure_) return;
   failure_ = error;
@@ -69,7 +69,7 @@ void Lanes::start(std::size_t first, std::size_t end, const Work& work, Done don
     lanes_[i]->post([this, round, work, i, first](Connection& connection) {
       if (const auto before = failure()) return round->finish_part(i - first, *before);
       Part part = work(i, connection);
-      // A call that was cut short for another server's failure tells of that one.
+      // A call that was cut off because another server failed returns that server's failure.
       if (!part) {
         fail(part.error());
         part = *failure();

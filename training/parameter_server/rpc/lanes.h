@@ -1,5 +1,5 @@
-// A connection with a thread of its own, which makes the calls that it is given one after the
-// other, and watches it while there are none.
+// A connection with a thread of its own. The thread executes the posted work one piece after the
+// other, and watches the connection in between.
 //
 // Thread-safety: post() may be called from any thread.
 #pragma once
@@ -28,7 +28,7 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  /// After the work that is there has been done.
+  /// Waits until all posted work is done.
   ~Lane() {
     {
       const std::lock_guard lock(mutex_);
@@ -59,7 +59,7 @@ class Lane {
     }
   }
 
-  // An empty one where there is none; nothing where none will come any more.
+  // An empty Work if the queue is empty; nullopt if it is empty and closed.
   std::optional<Work> next() {
     const std::lock_guard lock(mutex_);
     if (works_.empty()) return closing_ ? std::nullopt : std::optional<Work>(Work());
@@ -75,14 +75,14 @@ class Lane {
   std::thread thread_;
 };
 
-// All connections of a client: work that each does its part of, at the same time, and the first
-// failure, which ends everything.
+// All connections of a client. Each of them does its part of a piece of work, at the same time. The
+// first failure ends everything.
 //
 // Thread-safety: all functions may be called from any thread.
 
 class Lanes {
  public:
-  /// What a server's part came to.
+  /// The outcome of a server's part.
   using Part = collective::Result<std::uint64_t>;
   using Work = std::function<Part(std::size_t server, Connection&)>;
   using Done = std::function<void(collective::Result<std::vector<std::uint64_t>>)>;
@@ -91,16 +91,16 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  /// What is under way ends with an error.
+  /// Pending work ends with an error.
   ~Lanes();
 
   std::size_t size() const { return lanes_.size(); }
 
-  /// Has every connection do `work`, in the order of the calls, and calls `done` on one of their
-  /// threads with what it came to, server by server, or with the failure.
+  /// Every connection does `work`, in the order of these calls. Calls `done` on a thread of one of
+  /// them, with the outcomes by server, or with the failure.
   void on_all(const Work& work, Done done);
 
-  /// The same on the connections `first` .. `end` - 1; waits for them.
+  /// The same on the connections `first` .. `end` - 1; waits for the outcome.
   collective::Result<std::vector<std::uint64_t>> wait_for(std::size_t first, std::size_t end,
                                                           const Work& work);
 
@@ -113,8 +113,8 @@ class Lanes {
 
   mutable std::mutex mutex_;
   std::optional<collective::Error> failure_;
-  std::mutex
-      order_;  // held while a round is posted, so that all lanes have the rounds in one order
+  // Held while a round is posted, so that all lanes have the rounds in one order.
+  std::mutex order_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

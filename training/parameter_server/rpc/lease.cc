@@ -39,14 +39,14 @@ grpc::Status Lease::open(grpc::Channel& channel, int worker, v1::JoinResponse& w
     stream_->Read(&heard_, read_.begin());
     if (wait_for(read_)) {
       welcome = heard_;
-      // Nothing more is said: this read ends when the stream does.
+      // The server sends nothing else: this read ends with the stream.
       stream_->Read(&heard_, read_.begin());
       return grpc::Status::OK;
     }
   }
   grpc::Status why = end();
   if (!why.ok()) return why;
-  return {grpc::StatusCode::INTERNAL, "it did not welcome this worker"};
+  return {grpc::StatusCode::INTERNAL, "the server ended the stream without accepting this worker"};
 }
 
 std::optional<grpc::Status> Lease::watch() {

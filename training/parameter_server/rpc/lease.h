@@ -1,7 +1,7 @@
-// Memory of the caller's that gRPC sends from, without a copy of it. gRPC may hold on to it for
-// longer than the call: it encrypts a message when the socket has room, and forgets it after.
+// Memory of the caller from which gRPC sends without a copy. gRPC may use it longer than the call:
+// it encrypts a message when the socket has room, and releases the memory afterwards.
 //
-// Thread-safety: lend() from one thread; gRPC gives back on any of its own.
+// Thread-safety: lend() from one thread; gRPC returns the memory on any of its threads.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -27,18 +27,18 @@ namespace muster::parameter_server {
 
 class Loan {
  public:
-  /// `meanwhile` is called while gRPC does not have done with the memory: it has to let it work,
-  /// and return soon.
+  /// `meanwhile` is called repeatedly while gRPC still uses the memory. It must let gRPC work, and
+  /// return soon.
   explicit Loan(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  /// Waits until nothing is lent any more.
+  /// Waits until all memory is returned.
   ~Loan() {
     while (lent_.load(std::memory_order_acquire) != 0) meanwhile_();
   }
 
-  /// The memory stays as it is until this object ends.
+  /// The memory must stay unchanged until this object is destroyed.
   grpc::Slice lend(std::span<const std::byte> memory) {
     lent_.fetch_add(1, std::memory_order_relaxed);
     // gRPC only reads it.
@@ -54,14 +54,14 @@ class Loan {
   std::atomic<std::size_t> lent_ = 0;
 };
 
-// The stream by which a worker belongs to a server (Join): it is open as long as both are there.
+// The stream by which a worker belongs to a server (Join). It is open as long as both exist.
 //
-// The worker's thread that makes its calls is also the one that watches this stream, in between.
-// A second thread would do, and halve the speed of calls: all threads that wait for gRPC share the
-// work of reading from sockets, so what comes for one is often read by the other, which has then to
-// hand it over. During a call, the call itself fails when the connection does.
+// The thread that makes the worker's calls also watches this stream in between. A second thread
+// would halve the speed of calls: all threads that wait for gRPC share the work of reading from
+// sockets, so one thread often reads data for the other, and then has to pass it on. During a call,
+// the call itself fails if the connection does.
 //
-// Thread-safety: from one thread at a time; wake() and cancel() from any.
+// Thread-safety: one thread at a time; wake() and cancel() from any thread.
 
 class Lease {
  public:
@@ -72,29 +72,29 @@ class Lease {
   /// Ends the stream without a goodbye.
   ~Lease();
 
-  /// Says hello as `worker` and waits for the answer. Not OK: why there is none; it may be tried
-  /// again.
+  /// Sends a hello as `worker` and waits for the answer. If the status is not OK, it has the
+  /// reason, and the caller may try again.
   grpc::Status open(grpc::Channel& channel, int worker, v1::JoinResponse& welcome);
 
-  /// Waits until wake() is called, or was since the last time; or until the stream has ended: then
-  /// the status, once.
+  /// Waits until wake() is called, or was called since the last watch(). Returns the status if the
+  /// stream has ended, once.
   std::optional<grpc::Status> watch();
 
-  /// Lets gRPC work for at most that long, on whatever it has to do.
+  /// Lets gRPC do its work for at most `time`.
   void work_for(std::chrono::milliseconds time);
 
-  /// Says goodbye and waits for the end. False where the server did not hear it.
+  /// Sends a goodbye and waits for the end. False if the server did not receive it.
   bool leave();
 
   void wake();
 
-  /// What waits here, but for watch(), ends soon, with an error; an open stream ends.
+  /// Pending functions, except watch(), end soon with an error, and an open stream ends.
   void cancel();
 
  private:
   using Stream = grpc::ClientAsyncReaderWriter<v1::JoinRequest, v1::JoinResponse>;
 
-  // Something that gRPC does, known to it by its address.
+  // An operation of gRPC, which identifies it by its address.
   struct Operation {
     bool is_under_way = false;
     bool succeeded = false;
@@ -116,13 +116,13 @@ class Lease {
   v1::JoinResponse heard_;
   bool is_open_ = false;
 
-  std::mutex mutex_;  // of what other threads reach
+  std::mutex mutex_;  // guards the members that other threads use
   bool cancelled_ = false;
-  bool is_waking_ = false;  // the alarm is on its way through the queue
-  bool was_woken_ = false;  // since watch() looked
+  bool is_waking_ = false;  // the alarm is in the queue
+  bool was_woken_ = false;  // since the last watch()
   grpc::Alarm alarm_;
   std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<Stream> stream_;  // ends before its context
+  std::unique_ptr<Stream> stream_;  // destroyed before its context
 };
 
 }  // namespace muster::parameter_server

@@ -1,5 +1,5 @@
-// A parameter server that ends, or falls silent, while its workers need it: each hears of it, by
-// name, and none hangs.
+// A parameter server that ends, or stops answering, while its workers need it: each worker gets an
+// error that names the server, and none hangs.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ using testing::Job;
 using testing::kKey;
 using testing::Values;
 
-// A server in another process, which ends with this object.
+// A server in another process, which is killed with this object.
 class Process {
  public:
   Process() {
@@ -59,7 +59,7 @@ class Process {
     pid_ = 0;
   }
 
-  // Returns when all its threads stand still.
+  // Returns when all threads of the process are stopped.
   void stop() const {
     ::kill(pid_, SIGSTOP);
     ::waitpid(pid_, nullptr, WUNTRACED);
@@ -79,7 +79,7 @@ void expect_loss(const Status& status, const Whom& whom) {
   EXPECT_NE(status.error().message.find(whom.name()), std::string::npos) << status.error().message;
 }
 
-// Two servers, of which the second is a process of its own.
+// Two servers, the second of them as a process of its own.
 class LostServer : public ::testing::Test {
  protected:
   Client join() {
@@ -105,7 +105,7 @@ TEST_F(LostServer, ThatIsKilledIsNamedByTheNextCall) {
   EXPECT_EQ(client.pull({{"w", w}}).error().host, process_.address);
 }
 
-TEST_F(LostServer, EndsACallThatWaitsForSlowWorkersAtAnotherServer) {
+TEST_F(LostServer, EndsACallThatWaitsAtAnotherServer) {
   Client client = join();
   Client slow = job_.join(1);
   ASSERT_TRUE(client.push({{"w", Values(2)}}));
@@ -116,9 +116,9 @@ TEST_F(LostServer, EndsACallThatWaitsForSlowWorkersAtAnotherServer) {
   expect_loss(waiting.get(), lost());
 }
 
-// It alone: another one in this process would have to answer in time, too, on however busy a
-// machine.
-TEST(SilentServer, IsNoticed) {
+// There is no other server: a second one in this process would have to answer in time, too, even on
+// a busy machine.
+TEST(SilentServer, IsDetected) {
   const Process process;
   auto client = Client::connect(
       {.servers = {process.address}, .worker = 0, .key = kKey, .silence = std::chrono::seconds(2)});
@@ -128,7 +128,7 @@ TEST(SilentServer, IsNoticed) {
   expect_loss(client->push({{"w", Values(2)}}), {.server = 0, .address = process.address});
 }
 
-TEST(Server, ThatIsStoppedTellsThoseWhoWait) {
+TEST(Server, ThatIsStoppedEndsWaitingCalls) {
   Job job(1, {.staleness = 0});
   Client client = job.join(0);
   Client slow = job.join(1);
@@ -145,7 +145,7 @@ TEST(Server, ThatIsStoppedTellsThoseWhoWait) {
   EXPECT_TRUE(job.servers[0].wait().stopped);
 }
 
-TEST(Server, EndsWhenAllWorkersHaveGone) {
+TEST(Server, EndsWhenAllWorkersHaveLeft) {
   Job job(1, {.workers = 2});
   std::future<Ending> end = std::async(std::launch::async, [&] { return job.servers[0].wait(); });
   {
@@ -159,20 +159,20 @@ TEST(Server, EndsWhenAllWorkersHaveGone) {
   EXPECT_EQ(ending.lost, 1U);
 }
 
-TEST(Server, RefusesAPortThatAnotherHas) {
+TEST(Server, RejectsAPortThatIsInUse) {
   const Job job(1);
   const auto second = Server::start({.address = job.addresses[0], .key = kKey});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, "the parameter server cannot listen on " + job.addresses[0]);
 }
 
-TEST(Server, RefusesToServeWithoutAKey) {
+TEST(Server, RequiresAKey) {
   const auto server = Server::start({});
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code, ErrorCode::kConfiguration);
 }
 
-TEST(Server, RefusesASilenceThatIsNone) {
+TEST(Server, RejectsAnInvalidSilenceLimit) {
   for (const auto silence : {std::chrono::milliseconds(0), std::chrono::milliseconds::max()}) {
     const auto server = Server::start({.key = kKey, .silence = silence});
     ASSERT_FALSE(server);
@@ -183,8 +183,8 @@ TEST(Server, RefusesASilenceThatIsNone) {
   }
 }
 
-// A port of this machine that nobody listens on, and that nobody else gets; but who asks for it by
-// its number may listen there.
+// A port of this machine on which no process listens, and which the system gives to no other
+// process. A process that asks for this number may listen there.
 class QuietPort {
  public:
   QuietPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -234,7 +234,7 @@ TEST(Connect, WaitsForAServerThatComesLate) {
   EXPECT_TRUE(joined.get());
 }
 
-TEST(Connect, WithAnotherJobsKeyIsRefusedAtOnce) {
+TEST(Connect, WithAnotherJobsKeyIsRejectedAtOnce) {
   const Job job(1);
   ClientOptions options = job.options(0);
   options.key = testing::kOtherKey;
@@ -244,7 +244,7 @@ TEST(Connect, WithAnotherJobsKeyIsRefusedAtOnce) {
   EXPECT_EQ(job.servers[0].status().workers.size(), 0U);
 }
 
-TEST(Connect, AsAWorkerThatIsThereTakesItsPlace) {
+TEST(Connect, AsAPresentWorkerReplacesIt) {
   const Job job(1);
   Client first = job.join(0);
   ASSERT_TRUE(first.declare({{"w", {1}, Values(1)}}, Sgd{}));

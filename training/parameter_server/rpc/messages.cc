@@ -120,7 +120,7 @@ struct Pair {
   ErrorCode ours;
   grpc::StatusCode grpcs;
 };
-// What servers answer with. Other codes of gRPC's come from the connection.
+// The codes of a server's answers. Other codes of gRPC come from the connection.
 constexpr std::array<Pair, 6> kCodes = {{
     {ErrorCode::kBadArgument, grpc::StatusCode::INVALID_ARGUMENT},
     {ErrorCode::kConfiguration, grpc::StatusCode::OUT_OF_RANGE},
@@ -147,7 +147,7 @@ grpc::Status with_memory(const std::function<grpc::Status()>& call) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return to_grpc({ErrorCode::kSystem, "the parameter server has no memory left",
+    return to_grpc({ErrorCode::kSystem, "the parameter server is out of memory",
                     "run the job with more parameter servers, or give them more memory"});
   }
 }
@@ -167,16 +167,16 @@ Error from_grpc(const grpc::Status& status, const Whom& whom) {
   } else if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     error.code = ErrorCode::kTimeout;
     error.message = whom.name() + " did not answer in time";
-    error.advice = "where a slow worker is waited for, a longer timeout helps";
+    error.advice = "if the call waits for a slow worker, raise the timeout";
   } else {
     error.message = whom.name() + " was lost: " + status.error_message();
-    error.advice = "the end of its log says why";
+    error.advice = "see the end of its log";
   }
   return error;
 }
 
 bool is_stranger(const grpc::Status& status) {
-  // gRPC has no code for it. OpenSSL's reason stands in the text, in capitals in some versions.
+  // gRPC has no code for this. Its text contains OpenSSL's reason, in capitals in some versions.
   std::string text = status.error_message();
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) {
     return letter == '_' ? ' ' : static_cast<char>(std::tolower(letter));

@@ -1,4 +1,4 @@
-// Between what this code works with and what protobuf carries.
+// Conversions between the types of this library and the messages of protobuf.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -18,18 +18,18 @@
 
 namespace muster::parameter_server {
 
-/// Workers are numbered from 0, and not beyond.
+/// The highest number of a worker. The lowest is 0.
 inline constexpr std::uint32_t kHighestWorker = 1'000'000;
 
 v1::Declaration to_message(const Declaration& declaration);
 
-/// Errors: kBadArgument for what check() refuses, and a place that is none.
+/// Errors: kBadArgument for a model that check() rejects, and for an invalid server number.
 collective::Result<Declaration> from_message(const v1::Declaration& message);
 
 v1::StatusResponse to_message(const ServerStatus& status);
 ServerStatus from_message(const v1::StatusResponse& message);
 
-/// Of a PullRequest or PushHead.
+/// `message` is a PullRequest or a PushHead.
 template <typename Message>
 void add_tensors(std::span<const NamedTensor> tensors, Message& message) {
   for (const NamedTensor& tensor : tensors) {
@@ -46,9 +46,9 @@ std::vector<NamedTensor> tensors_of(const Message& message) {
   return tensors;
 }
 
-// The service's methods, once for both ends. Streams of values go as raw buffers instead of
-// protobuf messages (see chunk.h), for which gRPC's plugin generates nothing: what it would
-// generate stands in server.cc and connection.cc.
+// The methods of the service, defined once for both ends. Streams of values are sent as raw buffers
+// instead of protobuf messages (chunk.h), for which gRPC's plug-in generates no code: server.cc and
+// connection.cc contain the code that it would generate.
 
 inline constexpr const char* kJoin = "/muster.parameter_server.v1.ParameterServer/Join";
 inline constexpr const char* kDeclare = "/muster.parameter_server.v1.ParameterServer/Declare";
@@ -56,19 +56,19 @@ inline constexpr const char* kPull = "/muster.parameter_server.v1.ParameterServe
 inline constexpr const char* kPush = "/muster.parameter_server.v1.ParameterServer/Push";
 inline constexpr const char* kStatus = "/muster.parameter_server.v1.ParameterServer/Status";
 
-// Errors over the wire: a status code of gRPC's and both sentences of an Error there, and back.
+// Errors on the wire: a status code of gRPC with the message and the advice of an Error.
 
-/// Bytes.
+/// The longest text of an error on the wire, in bytes.
 inline constexpr std::size_t kLongestMessage = 2'000;
 
-/// Its sentence in no more than kLongestMessage bytes, for gRPC carries it among the headers of an
-/// answer, which have to be short: where they are not, the other end sees nothing of it.
+/// The text is cut off at kLongestMessage bytes: gRPC sends it in a header, and the other end would
+/// not receive a header that is too long.
 grpc::Status to_grpc(const collective::Error& error);
 
-/// What the call answers; kSystem where it finds no memory, of which gRPC would say nothing.
+/// The result of `call`; kSystem if it runs out of memory, for which gRPC would return no message.
 grpc::Status with_memory(const std::function<grpc::Status()>& call);
 
-/// The server that a call was made to, as errors name it.
+/// The server to which a call was made, for errors.
 struct Whom {
   int server;
   std::string address;
@@ -77,10 +77,10 @@ struct Whom {
   std::string name() const;
 };
 
-/// What the end of a call means to the worker; not for an end that is OK.
+/// The worker's error for the end of a call with a status other than OK.
 collective::Error from_grpc(const grpc::Status& status, const Whom& whom);
 
-/// Whether a connection failed for the other's certificate: it has another job's key.
+/// Whether a connection failed because of the peer's certificate: the peer has another job's key.
 bool is_stranger(const grpc::Status& status);
 
 }  // namespace muster::parameter_server

@@ -35,19 +35,19 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials(std::string
 Status check_silence(std::chrono::milliseconds silence) {
   if (silence >= std::chrono::milliseconds(1) && silence <= std::chrono::hours(24)) return {};
   return Error{ErrorCode::kBadArgument,
-               "nobody can be silent for " + std::to_string(silence.count()) + " ms",
-               "give from 1 ms to a day"};
+               "invalid silence limit of " + std::to_string(silence.count()) + " ms",
+               "use 1 ms to 24 hours"};
 }
 
 std::vector<std::pair<std::string, int>> liveness(std::chrono::milliseconds silence) {
-  // Half of it until the question, half for the answer.
+  // Half of the time passes before the ping, half is for the answer.
   const auto half =
       static_cast<int>(std::max<std::chrono::milliseconds::rep>(silence.count() / 2, 1));
   return {{GRPC_ARG_KEEPALIVE_TIME_MS, half},
           {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, half},
           {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
-          // Calls that wait for slower workers send nothing for long; and by default a server hangs
-          // up on who asks more often than every five minutes.
+          // Calls that wait for slower workers send nothing for long, and by default a server
+          // closes the connection of a client that pings more often than every five minutes.
           {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
           {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0}};
 }
@@ -56,11 +56,12 @@ grpc::ChannelArguments channel_arguments(std::chrono::milliseconds silence) {
   grpc::ChannelArguments arguments;
   for (const auto& [name, value] : liveness(silence)) arguments.SetInt(name, value);
   arguments.SetSslTargetNameOverride(std::string(kServerName));
-  // A proxy for the web is not for the job's own network.
+  // A web proxy is not meant for the job's own network.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Every client has a connection of its own, so that its end is the end of one worker.
+  // Every client has a connection of its own, so that the end of a connection is the end of one
+  // worker.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Servers of a job start in any order: a client must not sleep for minutes between attempts.
+  // Servers of a job start in any order, so a client must not sleep for minutes between attempts.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);

@@ -1,4 +1,4 @@
-// gRPC's settings at both ends: TLS by the job's key, and how soon silence is noticed.
+// The settings of gRPC at both ends: TLS with the job's key, and the detection of silent peers.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -15,7 +15,7 @@
 
 namespace muster::parameter_server {
 
-/// Errors: as of certificates_from().
+/// Errors: those of certificates_from().
 collective::Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(
     std::string_view hex_key);
 collective::Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials(
@@ -24,8 +24,8 @@ collective::Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials
 /// Errors: kBadArgument for less than a millisecond, or more than a day.
 collective::Status check_silence(std::chrono::milliseconds silence);
 
-/// The settings that both ends have: the other's machine is asked for a sign of life, so that a cut
-/// wire or a stopped process is noticed after `silence`.
+/// The settings that both ends share: the peer is pinged, so that a cut connection or a stopped
+/// process is detected after `silence`.
 std::vector<std::pair<std::string, int>> liveness(std::chrono::milliseconds silence);
 
 /// All settings of a worker's channel.

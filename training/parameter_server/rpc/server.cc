@@ -45,7 +45,7 @@ using collective::Status;
 Status check_server_options(const ServerOptions& options) {
   if (options.workers < 0) {
     return Error{ErrorCode::kBadArgument,
-                 "a job has no " + std::to_string(options.workers) + " workers"};
+                 "invalid number of workers " + std::to_string(options.workers)};
   }
   return check_silence(options.silence);
 }
@@ -66,7 +66,7 @@ class Service : public grpc::Service {
 
   ServerStatus status() const;
 
-  /// Where it listens, as status() says it. To be called before anybody asks.
+  /// The listening address, for status(). To be called before the first call of a worker.
   void set_address(std::string address) { address_ = std::move(address); }
   const std::string& address() const { return address_; }
 
@@ -85,7 +85,7 @@ class Service : public grpc::Service {
                                             const Declaration& declaration);
   collective::Status take_push(const v1::PushHead& head, grpc::ServerReader<Buffer>* stream);
 
-  // Whose values count, where they have come.
+  // The model and the worker whose values it has, once they have arrived.
   struct Declared {
     std::shared_ptr<Model> model;
     int values_of;
@@ -93,7 +93,7 @@ class Service : public grpc::Service {
   std::optional<Declared> declared() const;
   static collective::Result<int> agreed(const Declared& first, const Declaration& later);
 
-  // What counts from now on: these values, where no others have come before.
+  // Uses these values from now on, unless other values have come before. Returns the values in use.
   Declared declare_first(Declaration declaration, std::vector<float> values, int worker);
   collective::Result<std::shared_ptr<Model>> model() const;
 
@@ -121,10 +121,11 @@ class Server::Implementation {
     for (const auto& [name, value] : liveness(options.silence)) {
       builder.AddChannelArgument(name, value);
     }
-    // Nor is waited for longer for who connects, and does not say who it is.
+    // The same limit applies to a client that connects and does not start TLS.
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options.silence.count()));
-    // Or two servers share a port without a word, and each gets some of the workers.
+    // Otherwise two servers could share a port without an error, and each would get some of the
+    // workers.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     int port = 0;
     builder.AddListeningPort(options.address, credentials, &port);
@@ -133,7 +134,7 @@ class Server::Implementation {
     if (server_ == nullptr || port == 0) {
       server_ = nullptr;
       return Error{ErrorCode::kSystem, "the parameter server cannot listen on " + options.address,
-                   "the address has to be this host's, and its port free"};
+                   "the address must belong to this host, and its port must be free"};
     }
     service_.set_address(with_port(options.address, port));
     return {};
@@ -194,7 +195,7 @@ using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
 
 Error unreadable(const char* what) {
-  return {ErrorCode::kBadArgument, std::string("this is no ") + what,
+  return {ErrorCode::kBadArgument, std::string("invalid ") + what,
           "worker and parameter server may be of different versions"};
 }
 
@@ -202,12 +203,13 @@ Error cut_off() {
   return {ErrorCode::kBadArgument, "the values are incomplete"};
 }
 
-// Looks at the values that have arrived since it looked last, while they are still in the cache.
+// Checks values as they arrive, while they are still in the cache.
 class Inspection {
  public:
   explicit Inspection(std::span<const float> values) : values_(values) {}
 
-  /// The first value that is not finite among those of the first `bytes` bytes.
+  /// Checks the values up to byte `bytes` that were not checked before. Returns the first that is
+  /// not finite.
   std::optional<std::size_t> look(std::size_t bytes) {
     const std::size_t end = bytes / sizeof(float);
     const auto found = first_not_finite(values_.subspan(seen_, end - seen_));
@@ -221,15 +223,15 @@ class Inspection {
   std::size_t seen_ = 0;
 };
 
-// Reads until `values` is full and the stream has ended, or until a value comes that is not finite:
-// its index.
+// Reads until `values` is full and the stream has ended. Returns early with the index of a value
+// that is not finite.
 Result<std::optional<std::size_t>> receive(grpc::ServerReader<grpc::ByteBuffer>& stream,
                                            std::span<float> values) {
   Filler filler({values});
   Inspection inspection(values);
   grpc::ByteBuffer chunk;
   while (stream.Read(&chunk)) {
-    if (!take_chunk(chunk, filler)) return unreadable("chunk of these values");
+    if (!take_chunk(chunk, filler)) return unreadable("chunk of values");
     if (const auto index = inspection.look(filler.filled())) return index;
   }
   if (filler.filled() != values.size_bytes()) return cut_off();
@@ -255,7 +257,7 @@ Result<std::vector<float>> memory_for(std::uint64_t elements) {
     return zeros(elements);
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kSystem,
-                 "there is no memory for " + std::to_string(elements * sizeof(float)) + " bytes",
+                 "no memory for " + std::to_string(elements * sizeof(float)) + " bytes",
                  "run the job with more parameter servers, or give them more memory"};
   }
 }
@@ -312,7 +314,7 @@ grpc::Status Service::join(grpc::ServerContext* context, Lease* lease) {
   }
   if (message.worker() > kHighestWorker) {
     return to_grpc({ErrorCode::kBadArgument,
-                    std::to_string(message.worker()) + " is no worker's number",
+                    "invalid worker number " + std::to_string(message.worker()),
                     "workers are numbered from 0 to " + std::to_string(kHighestWorker)});
   }
   const Roster::Membership membership =
@@ -320,7 +322,7 @@ grpc::Status Service::join(grpc::ServerContext* context, Lease* lease) {
   v1::JoinResponse welcome;
   welcome.set_session(membership.session);
   welcome.set_clock(membership.clock);
-  // The thread stays here as long as the worker does.
+  // The thread stays here as long as the worker is present.
   if (lease->Write(welcome) && lease->Read(&message) && message.goodbye()) {
     roster_.leave(membership.session);
   } else {
@@ -351,20 +353,21 @@ Result<int> Service::take_declaration(const v1::Declaration& message,
     return await_declaration(message.session(), static_cast<int>(message.values_of()),
                              *declaration);
   }
-  // Who comes late need not send what nobody will look at.
+  // A late worker need not send values, since they would not be used.
   if (const std::optional<Declared> before = declared()) return agreed(*before, *declaration);
   Result<std::vector<float>> values = memory_for(declared_elements(*declaration));
   if (!values) return values.error();
   const auto odd = receive(*stream, *values);
   if (!odd) return odd.error();
   if (*odd) {
-    return Error{ErrorCode::kBadArgument, "a parameter cannot begin with a NaN or an infinity"};
+    return Error{ErrorCode::kBadArgument,
+                 "an initial value of a parameter is a NaN or an infinity"};
   }
 
   return agreed(declare_first(*declaration, *std::move(values), turn->worker()), *declaration);
 }
 
-/// Whose values count, for a worker that has declared the same.
+/// The worker whose values count, for another worker with an equal declaration.
 Result<int> Service::agreed(const Declared& first, const Declaration& later) {
   const Status same = compare(first.model->declaration(), later);
   if (!same) return same.error();
@@ -379,7 +382,7 @@ Service::Declared Service::declare_first(Declaration declaration, std::vector<fl
     declared_ = {.model = std::make_shared<Model>(std::move(declaration), std::move(values)),
                  .values_of = worker};
   }
-  // Without the lock: who waits looks at declared() under the roster's.
+  // Without the lock: waiting threads call declared() under the lock of the roster.
   roster_.wake();
   return *declared();
 }
@@ -393,7 +396,7 @@ Result<int> Service::await_declaration(std::uint64_t session, int winner,
   const std::optional<Declared> found = declared();
   if (!found) {
     return Error{ErrorCode::kPeerLost,
-                 "worker " + std::to_string(winner) + " went before it had declared its parameters",
+                 "worker " + std::to_string(winner) + " left before it had declared its parameters",
                  "", winner};
   }
   return agreed(*found, declaration);
@@ -415,7 +418,7 @@ grpc::Status Service::pull(const v1::PullRequest& request, grpc::ServerWriter<Bu
                     send_values(
                         counts, [&](std::size_t i) { return copy_of(**model, *selection, i); },
                         [&](const Buffer& chunk) { return stream->Write(chunk); });
-  if (!sent) return {grpc::StatusCode::CANCELLED, "the worker does not listen any more"};
+  if (!sent) return {grpc::StatusCode::CANCELLED, "the worker has stopped reading"};
   ++pulls_;
   bytes_out_ += selection->elements() * sizeof(float);
   return grpc::Status::OK;
@@ -442,7 +445,7 @@ Status Service::take_push(const v1::PushHead& head, grpc::ServerReader<Buffer>* 
   if (!turn) return turn.error();
   if (Status admitted = roster_.admit(head.session(), head.step()); !admitted) return admitted;
 
-  // All of it is here and looked at before any of it is applied.
+  // All values have arrived and are checked before any of them is applied.
   Buffers::Lent gradient = buffers_.take(selection->elements());
   const auto odd = receive(*stream, gradient.values());
   if (!odd) return odd.error();

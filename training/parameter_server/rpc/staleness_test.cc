@@ -1,4 +1,4 @@
-// Who waits for whom, over real connections.
+// Which workers wait for which, over real connections.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -14,7 +14,7 @@ using testing::until_it_waits;
 using testing::until_there_are;
 using testing::Values;
 
-// Workers of a model of one number, which begins with 0: what they pull is the sum of all pushes.
+// Workers of a model with one number, which begins at 0: the pulled value is the sum of all pushes.
 class Staleness : public ::testing::Test {
  protected:
   void start(std::optional<std::uint64_t> bound, int count) {
@@ -31,7 +31,7 @@ class Staleness : public ::testing::Test {
     return static_cast<bool>(workers_[worker]->push({{"w", Values(2, -1)}}));
   }
 
-  // The sum that the worker pulls; -1 for an error.
+  // The sum that the worker pulls, or -1 for an error.
   std::future<float> pull(std::size_t worker) {
     return std::async(std::launch::async, [this, worker] {
       Values w(2);
@@ -43,7 +43,7 @@ class Staleness : public ::testing::Test {
   std::vector<std::optional<Client>> workers_;
 };
 
-TEST_F(Staleness, OfNoneHasAllTakeEachStepTogether) {
+TEST_F(Staleness, OfZeroMakesAllWorkersTakeEachStepTogether) {
   start(0, 3);
   ASSERT_TRUE(push(0));
   std::future<float> fast = pull(0);
@@ -54,7 +54,7 @@ TEST_F(Staleness, OfNoneHasAllTakeEachStepTogether) {
   EXPECT_EQ(fast.get(), 3);
 }
 
-TEST_F(Staleness, LetsAWorkerGoAsFarAheadAsTheBound) {
+TEST_F(Staleness, LetsAWorkerBeAheadByTheBound) {
   start(2, 3);
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(push(0));
@@ -69,7 +69,7 @@ TEST_F(Staleness, LetsAWorkerGoAsFarAheadAsTheBound) {
   EXPECT_EQ(fourth.get(), 5);
 }
 
-TEST_F(Staleness, HoldsUpPushesToo) {
+TEST_F(Staleness, DelaysPushesToo) {
   start(0, 2);
   ASSERT_TRUE(push(0));
   std::future<bool> second = std::async(std::launch::async, [this] { return push(0); });
@@ -78,26 +78,26 @@ TEST_F(Staleness, HoldsUpPushesToo) {
   EXPECT_TRUE(second.get());
 }
 
-TEST_F(Staleness, WithoutABoundNobodyWaits) {
+TEST_F(Staleness, WithoutABoundNoWorkerWaits) {
   start({}, 2);
   for (int step = 0; step < 10; ++step) ASSERT_TRUE(push(0));
   EXPECT_EQ(pull(0).get(), 10);
 }
 
-TEST_F(Staleness, AWorkerThatLeavesOrIsLostHoldsNobodyUp) {
+TEST_F(Staleness, AWorkerThatLeavesOrIsLostDelaysNoOther) {
   start(0, 3);
   ASSERT_TRUE(push(0));
   std::future<float> fast = pull(0);
   until_it_waits(job_->servers[0], 0);
   ASSERT_TRUE(workers_[1]->leave());
   until_it_waits(job_->servers[0], 0);
-  workers_[2].reset();  // without a word
+  workers_[2].reset();  // without a goodbye
   EXPECT_EQ(fast.get(), 1);
   EXPECT_EQ(job_->servers[0].status().left, 1U);
   EXPECT_EQ(job_->servers[0].status().lost, 1U);
 }
 
-TEST_F(Staleness, AWorkerThatComesLateBeginsWithTheSlowest) {
+TEST_F(Staleness, ALateWorkerBeginsAtTheStepOfTheSlowest) {
   start(1, 2);
   for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(push(0));
@@ -108,7 +108,7 @@ TEST_F(Staleness, AWorkerThatComesLateBeginsWithTheSlowest) {
   until_there_are(job_->servers[0], 3);
   EXPECT_EQ(job_->servers[0].status().workers[2].clock, 3U);
   EXPECT_EQ(pull(2).get(), 7);
-  // It is one of those who are waited for now.
+  // The other workers wait for this one from now on.
   ASSERT_TRUE(push(0));
   ASSERT_TRUE(push(1));
   std::future<float> fast = pull(0);
@@ -117,7 +117,7 @@ TEST_F(Staleness, AWorkerThatComesLateBeginsWithTheSlowest) {
   EXPECT_EQ(fast.get(), 10);
 }
 
-TEST_F(Staleness, NobodyBeginsBeforeAllWorkersHaveCome) {
+TEST_F(Staleness, NoWorkerBeginsBeforeAllHaveJoined) {
   job_.emplace(1, ServerOptions{.workers = 2});
   add(0);
   std::future<float> early = pull(0);

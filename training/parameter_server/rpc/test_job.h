@@ -43,7 +43,7 @@ class Job {
 
   Client join(int worker) const {
     auto client = Client::connect(options(worker));
-    // A test without its client has nothing left to test.
+    // Without its client a test cannot continue.
     if (!client) throw std::runtime_error(client.error().to_string());
     return *std::move(client);
   }
@@ -52,7 +52,7 @@ class Job {
   std::vector<Server> servers;
 };
 
-/// Returns once the worker waits for slower ones in a call; where it never does, the test times
+/// Returns once the worker waits for slower workers in a call. If it never waits, the test times
 /// out.
 inline void until_it_waits(const Server& server, int worker) {
   while (true) {
@@ -63,7 +63,7 @@ inline void until_it_waits(const Server& server, int worker) {
   }
 }
 
-/// Returns once `count` workers are there.
+/// Returns once `count` workers are present.
 inline void until_there_are(const Server& server, std::size_t count) {
   while (server.status().workers.size() != count) std::this_thread::yield();
 }

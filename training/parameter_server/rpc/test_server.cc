@@ -1,5 +1,5 @@
-// A parameter server as a process of its own, for tests to kill. The key comes from standard input,
-// as a line; the address goes to standard output; then it serves until it is killed.
+// A parameter server as a process of its own, which tests can kill. It reads the key as a line from
+// standard input, writes its address to standard output, and serves until it is killed.
 #include <iostream>
 #include <string>
 

@@ -1,12 +1,11 @@
-// gRPC, protobuf and OpenSSL come from Debian without instrumentation, so the thread sanitizer does
-// not see how they hand memory from thread to thread, and takes it for races. Reports with their
-// frames are left out. What runs on their threads but is ours (roster, model) has tests without
-// them.
+// Debian's gRPC, protobuf and OpenSSL are not instrumented. The thread sanitizer does not see how
+// they pass memory between threads, and reports races. Reports with their frames are suppressed.
+// The roster and the model, which run on their threads, have tests of their own without gRPC.
 
 extern "C" const char* __tsan_default_options();   // NOLINT
 extern "C" const char* __tsan_default_options() {  // NOLINT
-  // What they copy themselves is not looked at in the first place: to find a suppression for each
-  // piece of a stream takes minutes, in which connections run into their time limits.
+  // Accesses inside of these libraries are not checked at all: searching a suppression for each
+  // part of a stream takes minutes, during which connections run into their time limits.
   return "ignore_noninstrumented_modules=1";
 }
 

@@ -1,4 +1,4 @@
-// Values through a gRPC stream: out as chunks, in from chunks. Both ends send and receive so.
+// Values in a gRPC stream, sent and received as chunks. Both ends use these functions.
 #pragma once
 
 #include <grpcpp/impl/codegen/proto_utils.h>
@@ -16,18 +16,18 @@
 
 namespace muster::parameter_server {
 
-/// Sends values whose pieces have `counts` elements, each at most kChunkBytes long, as many to a
-/// chunk as fit. `piece(i)` is called once for each, in order, shortly before it is sent.
-/// False where `write` is: the stream has ended.
+/// Sends values in pieces of `counts` elements, each at most kChunkBytes long, with as many pieces
+/// in a chunk as fit. `piece(i)` is called once for each piece, in order, shortly before it is
+/// sent. Returns false if `write` does: the stream has ended.
 bool send_values(std::span<const std::size_t> counts,
                  const std::function<grpc::Slice(std::size_t)>& piece,
                  const std::function<bool(const grpc::ByteBuffer&)>& write);
 
-/// Lays a chunk's values into `into`. False where the message is no chunk, or there is no more
-/// room.
+/// Writes the values of a chunk to `into`. False if the message is not a chunk, or if it has more
+/// values than there is room for.
 bool take_chunk(grpc::ByteBuffer& chunk, Filler& into);
 
-/// A protobuf message as a raw stream carries it.
+/// A protobuf message as a buffer for a raw stream.
 template <typename Message>
 grpc::ByteBuffer raw(const Message& message) {
   grpc::ByteBuffer buffer;
@@ -36,7 +36,7 @@ grpc::ByteBuffer raw(const Message& message) {
   return buffer;
 }
 
-/// False where the buffer holds something else.
+/// False if the buffer does not contain such a message.
 template <typename Message>
 bool parse(grpc::ByteBuffer& buffer, Message& message) {
   return grpc::SerializationTraits<Message>::Deserialize(&buffer, &message).ok();

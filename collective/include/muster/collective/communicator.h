@@ -48,8 +48,8 @@ class Communicator {
  public:
   /// Waits for all ranks and joins them. A world of one opens no socket.
   ///
-  /// Errors: kConfiguration, kAuthentication, kMismatch (world size, a rank that came twice),
-  /// kTimeout (naming the ranks that did not come), kPeerLost, kSystem.
+  /// Errors: kConfiguration, kAuthentication, kMismatch (world size, two processes with one rank),
+  /// kTimeout (naming the missing ranks), kPeerLost, kSystem.
   static Result<Communicator> connect(const Options& options);
 
   /// Leaves the world: ranks that still wait for this rank receive an error that it has left.
@@ -84,7 +84,7 @@ class Communicator {
   /// together.
   Status all_reduce(std::span<const Tensor> tensors, DataType type, const Reduction& reduction);
 
-  /// In place.
+  /// Reduces in place: `data` is the input and the output.
   Status all_reduce(void* data, std::uint64_t count, DataType type, const Reduction& reduction) {
     return all_reduce(data, data, count, type, reduction);
   }

@@ -80,7 +80,7 @@ bool is_float(DataType type);
 /// The DataType of a C++ type; a type that cannot be reduced does not compile.
 template <typename T>
 inline constexpr DataType kDataTypeOf = [] {
-  static_assert(sizeof(T) == 0, "this type is not reduced; see DataType for those that are");
+  static_assert(sizeof(T) == 0, "this type cannot be reduced; DataType lists the types that can");
   return DataType{};
 }();
 template <>

@@ -1,5 +1,5 @@
-"""Elastic training, without a framework: the state of a training (`state`), the loop around it (`run`), and the side of
-the workers in what they and the job's driver say to each other (`protocol`, `places`)."""
+"""Elastic training, independent of a framework: the state of a training (`state`), the loop around it (`run`), and the
+workers' side of the protocol with the job's driver (`protocol`, `places`)."""
 
 from .notification import HostUpdateResult, NotificationManager, notification_manager
 from .run import run_fn

@@ -1,7 +1,7 @@
 """This process's connection to the driver of its job.
 
-A separate thread receives, so that messages of the driver are handled at once. If the driver is gone, no process would
-give this worker a place or end it; therefore it ends itself.
+A separate thread receives, so that messages of the driver are handled at once. Without its driver, this worker would
+never get a place or be ended, so it ends itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Callable, Dict, Optional
 from ..wire import Channel, Message, WireError, connect
 from . import protocol
 
-#: Seconds between asking this process to end, when its driver is gone, and ending it.
+#: Seconds between the request to this process to end, when its driver is gone, and its forced end.
 END_GRACE = 5.0
 
 
@@ -26,10 +26,10 @@ def say(sentence: str) -> None:
 
 
 class DriverLink:
-    """Messages each way. `send` from any thread; `wait_for_answer` from one."""
+    """Messages in both directions. `send` may be called from any thread, `wait_for_answer` from one."""
 
     def __init__(self, channel: Channel, on_message: Dict[str, Callable[[Message], None]]) -> None:
-        """Messages of a kind in `on_message` go there, on the thread that receives; all others are answers."""
+        """Handlers of `on_message` are called on the receiving thread. Messages of other kinds are answers."""
         self._channel = channel
         self._on_message = on_message
         self._answers: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -38,17 +38,17 @@ class DriverLink:
         threading.Thread(target=self._receive, name="muster driver link", daemon=True).start()
 
     def send(self, kind: str, **fields: object) -> None:
-        """If the driver is gone, raises nothing: this process is ending then."""
+        """Sends a message. Raises nothing if the driver is gone, since this process is ending then."""
         try:
             self._channel.send({"kind": kind, **fields})
         except WireError:
             pass
 
     def wait_for_answer(self) -> Message:
-        """The next message that is an answer. Ctrl-C interrupts the wait."""
+        """Returns the next answer. Ctrl-C interrupts the wait."""
         while True:
             try:
-                # In slices, as a wait on a queue without an end cannot be interrupted by every signal handler.
+                # In slices, since not every signal handler can interrupt an unlimited wait on a queue.
                 return self._answers.get(timeout=1.0)
             except queue.Empty:
                 continue
@@ -62,7 +62,7 @@ class DriverLink:
             while True:
                 message = self._channel.receive()
                 if message is None:
-                    why = "it hung up"
+                    why = "it closed the connection"
                     break
                 self._on_message.get(str(message.get("kind")), self._answers.put)(message)
         except WireError as error:
@@ -71,7 +71,7 @@ class DriverLink:
             _end_this_process(why)
 
     def _forget_in_child(self) -> None:
-        # A child that lives on, a data loader say, would keep the connection open when this process is killed.
+        # A surviving child, such as a data loader, would keep the connection open when this process is killed.
         self._channel.forget()
 
 

@@ -1,7 +1,7 @@
 """This process's place in each world of its job, which the driver assigns: rank, size, and where to meet.
 
 State of the process, since there is one driver: the connection, opened with the first request for a place, and the data
-that this worker sends with its next request. One thread asks at a time (init() holds a lock).
+that this worker sends with its next request. One thread requests a place at a time (init() holds a lock).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class _Worker:
     """The state of this process as a worker."""
 
     link: Optional[DriverLink] = None
-    #: The round that it is or was in, and the newest in which it had the state of training.
+    #: The current or last round, and the newest round in which it had the state of training.
     round: int = 0
     synced_round: int = 0
-    #: Since then.
+    #: The number of commits since then.
     commits: int = 0
     because: str = protocol.BECAUSE_STARTED
     error: str = ""
     blames: Optional[int] = None
     may_skip_sync: bool = False
     has_given_up: bool = False
-    #: Turns readable when the driver calls the round off.
+    #: Turns readable when the driver cancels the round.
     round_end: RoundEnd = field(default_factory=RoundEnd)
 
 
@@ -59,7 +59,7 @@ def ask() -> Place:
 
 
 def asks_again_after(error: HorovodInternalError) -> bool:
-    """Whether a driver makes another world after one that could not be joined; the next ask() waits for it."""
+    """Whether a driver makes another world after a world that could not be joined; the next ask() waits for it."""
     if not notification_manager.has_driver:
         return False
     world_failed(error)
@@ -125,7 +125,7 @@ def _leave(why: str) -> NoReturn:
 def _take(answer: wire.Message, link: DriverLink) -> Place:
     number = int(answer["round"])
     _worker.round = number
-    # Where a program asks again without saying why, its world has failed it.
+    # A program that requests a place without a recorded reason has lost its world.
     _worker.because, _worker.error, _worker.blames = protocol.BECAUSE_WORLD_FAILED, "", None
     _worker.may_skip_sync = bool(answer.get("may_skip_sync"))
     if "announced" in answer:

@@ -21,7 +21,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
                              same message in the next world ends the job
       HostsUpdatedInterrupt  hosts were added or removed between two commits: the state is kept. It is sent to all
                              ranks, unless all ranks of the next world left the last one at this same point
-      any other exception    ends the job: it is the program's own, and would occur again
+      any other exception    ends the job: the program itself has failed, and would fail again
       a return               ends this worker's part
     """
 
@@ -85,7 +85,7 @@ class _Loop:
         except HorovodInternalError as error:
             if notification_manager.has_driver:
                 raise
-            # Without a driver nobody takes the place of a lost rank, and trying again finds the same ranks missing.
-            raise RuntimeError(f"the world cannot be made anew: {error}; start the program with horovodrun and "
-                               "--min-np or --host-discovery-script to go on without a lost rank") from error
+            # Without a driver no worker replaces a lost rank, and another attempt would miss the same ranks.
+            raise RuntimeError(f"the world cannot be restored: {error}; start the program with horovodrun and "
+                               "--min-np or --host-discovery-script to continue without a lost rank") from error
         self._state.on_reset()

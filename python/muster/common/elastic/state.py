@@ -1,7 +1,7 @@
 """The state of an elastic training: the data that survives the loss of workers and that new workers receive.
 
-A program changes its state as it trains and calls `commit()` now and then. If a worker is lost, the others return to
-the last commit; then rank 0, which always has the state, sends it to all (`sync()`).
+A program changes its state as it trains and calls `commit()` from time to time. If a worker is lost, the others return
+to the last commit; then rank 0, which always has the state, sends it to all (`sync()`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State:
             callback()
 
     def on_hosts_updated(self, timestamp: float, update_res: int) -> None:
-        """The driver reports that hosts were added or removed; `timestamp` grows from one message to the next."""
+        """The driver reports that hosts were added or removed; `timestamp` grows with each message."""
         with self._updates_lock:
             self._host_messages.append((timestamp, HostUpdateResult(update_res)))
 
@@ -90,8 +90,8 @@ class State:
         """For subclasses: called for each new world, before the callbacks."""
 
     def _settled(self) -> float:
-        # The driver says with each place which changes the round covers: the same on all ranks, those that have just
-        # started too, so that all decide alike.
+        # With each place the driver sends which changes the round covers, equal on all ranks including new ones, so
+        # that all ranks decide alike.
         return max(self._last_updated_timestamp, notification_manager.settled)
 
     def _update_since(self, settled: float) -> Tuple[float, HostUpdateResult]:
@@ -103,7 +103,7 @@ class State:
         return newest, result
 
     def _drop_settled_updates(self) -> None:
-        # A message may be about a change after the one that this reset is for: it stays.
+        # A message may be about a later change than the one of this reset, and is kept then.
         settled = self._settled()
         with self._updates_lock:
             self._host_messages = [each for each in self._host_messages if each[0] > settled]
@@ -115,7 +115,7 @@ class ObjectState(State):
         state = ObjectState(bcast_object, get_rank, epoch=0, batch=0)
         state.batch += 1
 
-    What can be copied (copy.deepcopy) and pickled will do. Attributes that are added later are the process's own.
+    Attributes must support copy.deepcopy and pickling. Attributes that are added later belong to this process only.
     """
 
     def __init__(self, bcast_object: Callable[..., Any], get_rank: Callable[[], int], **kwargs: Any) -> None:
@@ -132,8 +132,8 @@ class ObjectState(State):
     def sync(self) -> None:
         if not self._saved_state:
             return
-        # The attributes as they are and not as they were committed: after check_host_updates() a part of the work is
-        # done that was not committed, and the models that a subclass broadcasts hold it already.
+        # The current attributes, and not the committed ones: after check_host_updates() some work is done that was not
+        # committed, and the models that a subclass broadcasts contain it already.
         mine = self._attributes()
         given = self._bcast_object(mine)
         if self._rank() != 0:
@@ -144,7 +144,7 @@ class ObjectState(State):
         return {name: getattr(self, name) for name in self._saved_state}
 
     def _copy_of_attributes(self) -> Dict[str, Any]:
-        # Without a copy a list that the program appends to would grow in the saved state, too.
+        # Without a copy, a list to which the program appends would grow in the saved state, too.
         return copy.deepcopy(self._attributes())
 
     def _set(self, values: Dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def agree_on_update(timestamp: float, result: HostUpdateResult) -> Tuple[float, 
     made = world.current
     if not notification_manager.has_driver or made is None or made.is_foreign() or made.size == 1:
         return timestamp, result
-    # One float64 and two bits; the driver's numbers are small whole ones, so nothing is rounded.
+    # One float64 and two bits. The driver's numbers are small whole numbers, so nothing is rounded.
     values = (ctypes.c_double * 3)(timestamp, bool(result & HostUpdateResult.removed),
                                    bool(result & HostUpdateResult.added))
     _max_of_all_ranks(values)

@@ -1,1 +1,1 @@
-"""What programs import from horovod.runner.common."""
+"""Modules that programs import from horovod.runner.common."""

@@ -1,5 +1,5 @@
 """Elastic runs of horovodrun: hosts and workers come and go while the program trains.
 
-`launch` begins; `driver` is the loop that waits for what happens and carries out what `run_rules` orders, and those,
-with `rounds`, `staff`, `host_book` and `assignment`, are values and decisions alone.
+`launch` starts the run. `driver` is the loop that waits for events and executes the orders of `run_rules`. `run_rules`,
+`rounds`, `staff`, `host_book` and `assignment` contain values and decisions only.
 """

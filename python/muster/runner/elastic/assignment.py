@@ -17,7 +17,7 @@ Fields = Dict[str, Any]
 def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[Worker, Fields]]:
     """The fields of each rank's `place` message that describe its position, by rank.
 
-    `host_order`: the hosts as they were found; other hosts come last.
+    `host_order`: the hosts in the order of discovery; other hosts come last.
     """
     on_host: Dict[str, List[Worker]] = {}
     for worker in workers:
@@ -40,5 +40,5 @@ def assign(workers: Sequence[Worker], host_order: Sequence[str]) -> List[Tuple[W
 
 
 def _seniority(worker: Worker) -> Tuple[int, int, float, int]:
-    """Sorts the newest state first, then as it was, and those who come new by their slots."""
+    """Sorts workers with the newest state first, then by their previous order, and new workers by their slots."""
     return (-worker.synced, -worker.commits, float("inf") if worker.rank is None else worker.rank, worker.slot)

@@ -1,7 +1,7 @@
 """Runs a discovery script each second, which prints the available hosts.
 
-One run of the script at a time, with limited time and output: a script that hangs is ended and counts as failed. While
-it fails, the last successful result applies.
+Only one run of the script at a time, with limited time and output: a script that hangs is ended and counts as failed.
+While it fails, the last successful result applies.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Union
 
 from ..processes import STDERR, STDOUT, Processes
 
-#: Seconds from the beginning of one run to the next, and that one may take.
+#: The seconds from the start of one run to the start of the next, and the time limit of a run.
 PERIOD = 1.0
 LONGEST_RUN = 15.0
 MAX_OUTPUT = 1 << 20
 MAX_SLOTS = 1 << 16
 
-#: No host begins with a dash: ssh would take it for an option.
+#: A host must not begin with a dash, since ssh would treat it as an option.
 _LINE = re.compile(r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.@%-]*)(?::(?P<slots>[0-9]{1,9}))?")
 _NAME = "the discovery script"
 
@@ -39,7 +39,7 @@ Outcome = Union[Found, Failed]
 
 
 def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
-    """Lines HOST:SLOTS, or HOST alone, which has `slots_per_host` slots (1 where that is None)."""
+    """Parses lines HOST:SLOTS, or HOST, which has `slots_per_host` slots (default: 1)."""
     slots: Dict[str, int] = {}
     faults: List[str] = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -52,12 +52,12 @@ def parse_hosts(text: str, slots_per_host: Optional[int]) -> Outcome:
         if slots[host] > MAX_SLOTS:
             faults.append(f"{host} has {slots[host]} slots, more than {MAX_SLOTS}")
     if faults:
-        return Failed(f"{_NAME} printed what cannot be used: " + "; ".join(faults[:5]))
+        return Failed(f"{_NAME} printed invalid lines: " + "; ".join(faults[:5]))
     return Found(slots)
 
 
 class HostDiscovery:
-    """Finds hosts; programs may derive classes."""
+    """Finds hosts. Programs may derive classes from it."""
 
     def find_available_hosts_and_slots(self) -> Dict[str, int]:
         """Slots by host."""
@@ -68,7 +68,7 @@ class HostDiscoveryScript(HostDiscovery):
     """Runs a script once for each call. Errors: RuntimeError if it fails, or prints invalid lines."""
 
     def __init__(self, discovery_script: str, slots: Optional[int]) -> None:
-        """slots: of a host for which the script prints no number."""
+        """slots: the number for a host for which the script prints no number."""
         self._script = discovery_script
         self._default_slots = slots
 
@@ -85,7 +85,7 @@ class HostDiscoveryScript(HostDiscovery):
 
 
 class FixedHosts(HostDiscovery):
-    """The hosts that set() was given last."""
+    """The hosts of the last set()."""
 
     def __init__(self, host_slots: Mapping[str, int]) -> None:
         self.set(host_slots)
@@ -98,7 +98,7 @@ class FixedHosts(HostDiscovery):
 
 
 class Discovery:
-    """The script, run over and over. Belongs to one thread, whose loop waits for fileno() and wait_at_most()."""
+    """Runs the script repeatedly. Belongs to one thread, whose loop waits for fileno() and wait_at_most()."""
 
     def __init__(self, script: str, slots_per_host: Optional[int], folder: str = os.curdir) -> None:
         """`script`: a command line for the shell, run in `folder`."""
@@ -108,7 +108,7 @@ class Discovery:
         self._processes = Processes()
         self._is_running = False
         self._started_at = 0.0
-        # When it is to be started, or stopped; None while its end is awaited.
+        # The time to start or stop the script; None while its end is awaited.
         self._due: Optional[float] = 0.0
         self._output: Dict[int, bytearray] = {}
         self._fault = ""
@@ -119,7 +119,7 @@ class Discovery:
         return self._processes.fileno()
 
     def wait_at_most(self) -> Optional[float]:
-        """Seconds until events() is to be called although nothing came."""
+        """The seconds until events() must be called even if nothing arrives."""
         waits = [] if self._due is None else [max(0.0, self._due - time.monotonic())]
         bound = self._processes.wait_at_most()
         return min(waits + ([] if bound is None else [bound]), default=None)
@@ -144,7 +144,7 @@ class Discovery:
         return outcomes
 
     def close(self) -> None:
-        """Ends the script. More than once is as good."""
+        """Ends the script. May be called repeatedly."""
         if not self._is_closed:
             self._is_closed = True
             self._processes.close()

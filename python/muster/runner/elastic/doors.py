@@ -1,5 +1,5 @@
-"""Where the driver listens for its workers: on loopback, and on an address of this machine for each way by which other
-hosts reach it, from when the first of them is there."""
+"""The listeners of the driver for its workers: on loopback, and on one address of this machine for each route to other
+hosts, from the first such host on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Doors:
         return list(self._by_host.values())
 
     def address_for(self, host: str) -> str:
-        """HOST:PORT for a worker on that host. Errors: OSError where this machine cannot listen there."""
+        """HOST:PORT for a worker on that host. Errors: OSError if this machine cannot listen there."""
         ours = self._ours(host)
         door = self._by_host.get(ours)
         if door is None:
@@ -42,7 +42,7 @@ class Doors:
         return self._ours(next(each for each in hosts if not is_local(each)))
 
     def events(self) -> List[Event]:
-        """Does not wait."""
+        """Returns the events so far. Does not wait."""
         return [event for server in self.servers for event in server.events(0)]
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Doors:
             server.close()
 
     def _ours(self, host: str) -> str:
-        """This machine as it is reached from that host."""
+        """The address of this machine as seen from that host."""
         if is_local(host):
             return LOOPBACK
         seen = self._crew.addresses(host)
@@ -60,12 +60,12 @@ class Doors:
         try:
             return WireServer(self._key, ours)
         except OSError:
-            # The other side knows this machine by an address that it does not have: something between translates.
+            # The host sees this machine under an address that it does not have, because of address translation.
             return WireServer(self._key, "::" if ":" in ours else "0.0.0.0")
 
 
 def _address_towards(host: str) -> str:
-    """The address from which this machine would speak to that host; nothing is sent."""
+    """The address of this machine on the route to that host. Sends nothing."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as probe:

@@ -1,5 +1,5 @@
-"""The loop of an elastic run: waits for processes, workers' messages and the discovery script, tells the rules what
-has happened, and carries out what they order. One thread, and nothing polls."""
+"""The loop of an elastic run: waits for processes, messages of workers and the discovery script, passes events to the
+rules, and executes their orders. It uses one thread and never polls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .workers import Phase, Worker
 
 
 class Driver:
-    """Carries out the orders of RunRules. Belongs to one thread."""
+    """Executes the orders of RunRules. Belongs to one thread."""
 
     def __init__(self, settings: Settings, command: List[str], crew: Crew, interrupts: Interrupts,
                  limits: Limits) -> None:
@@ -44,7 +44,7 @@ class Driver:
         self._labels: Dict[Tuple[str, int], str] = {}
 
     def carry_out(self) -> Verdict:
-        """Until the run is over, and all that it started is, too."""
+        """Runs until the run and all of its processes have ended."""
         while True:
             now = time.monotonic()
             for outcome in self._source.events():
@@ -57,7 +57,7 @@ class Driver:
             self._take_crew_events(now)
             if self._interrupts.signal:
                 verdict = Verdict(128 + self._interrupts.signal,
-                                  f"{INTERRUPTED_BY[self._interrupts.signal]}: the workers are ended")
+                                  f"{INTERRUPTED_BY[self._interrupts.signal]}: ending the workers")
                 break
             self._rules.advance(now)
             if self._rules.verdict is not None:
@@ -68,7 +68,7 @@ class Driver:
         return verdict
 
     def close(self) -> None:
-        """Workers that are still there see this driver go, and end."""
+        """Closes the connections. Remaining workers detect that, and end."""
         self._source.close()
         self._doors.close()
 
@@ -76,7 +76,7 @@ class Driver:
 
     def start(self, worker: Worker) -> None:
         self._workers[worker.name] = worker
-        self._label_of(worker)  # in the order of the hosts, and not in that in which they answer
+        self._label_of(worker)  # in the order of the hosts, not of their answers
         if self._reached.get(worker.host):
             self._start_process(worker)
             return
@@ -104,13 +104,13 @@ class Driver:
     def listen_at(self, host: str, hosts: List[str]) -> str:
         return self._doors.listen_at(host, hosts)
 
-    # --- what happens ---
+    # --- events ---
 
     def _hear(self, event: Event, now: float) -> None:
         connection, message = event.connection, event.message
         kind = message.get("kind")
         if event.kind == "left":
-            # Its process is over, or about to be: that is what counts.
+            # The process has ended or is about to end, and that event counts.
             if self._connections.get(connection.data) is connection:
                 del self._connections[connection.data]
         elif kind == protocol.HELLO:
@@ -122,7 +122,7 @@ class Driver:
             try:
                 self._obey(connection.data, kind, message, now)
             except (KeyError, TypeError, ValueError):
-                # It holds the key, but does not speak as this driver does: of another version.
+                # The worker holds the key, but uses another version of the protocol.
                 connection.close()
 
     def _obey(self, worker: Worker, kind: Any, message: Dict[str, Any], now: float) -> None:
@@ -157,7 +157,7 @@ class Driver:
         self._connections.pop(worker, None)
         self._rules.over(worker, code, sentence, now)
 
-    # --- how ---
+    # --- implementation ---
 
     def _start_process(self, worker: Worker) -> None:
         environment = {
@@ -168,7 +168,7 @@ class Driver:
         self._crew.start(worker.host, worker.name, self._command, environment, label=self._label_of(worker))
 
     def _label_of(self, worker: Worker) -> str:
-        """Stands before its lines: the rank that it has in the first round. Who follows on a slot has the same."""
+        """The prefix of its lines: its rank in the first round. A later worker of the slot has the same prefix."""
         return self._labels.setdefault((worker.host, worker.slot), str(len(self._labels)))
 
     def _wait(self) -> None:
@@ -181,7 +181,7 @@ class Driver:
         bounds = [each.wait_at_most() for each in (self._crew, self._source, *self._doors.servers)]
         bounds.append(None if deadline is None else deadline - now)
         left: Optional[float] = min((each for each in bounds if each is not None), default=None)
-        # A millisecond more, as poll() counts whole ones and a deadline is not to be missed by a part of one.
+        # One more millisecond, since poll() counts whole milliseconds and must not wake before a deadline.
         poller.poll(None if left is None else 1000 * max(0.0, left) + 1)
 
     def _end_all(self) -> None:

@@ -1,4 +1,4 @@
-"""The hosts of an elastic run without a discovery script: those that were named, from the beginning to the end."""
+"""The hosts of an elastic run without a discovery script: the given hosts, for the whole run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .discovery import Found, Outcome
 
 
 class FixedHosts:
-    """In the place of a Discovery."""
+    """Replaces a Discovery."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
         self._outcomes: List[Outcome] = [Found({host.name: host.slots for host in hosts})]
 
     def fileno(self) -> int:
-        """Nothing will ever happen here."""
+        """A descriptor that never becomes readable."""
         return -1
 
     def wait_at_most(self) -> Optional[float]:

@@ -1,9 +1,9 @@
-"""Which hosts there are, in the order in which they were found, and which of them get no new workers for a while.
+"""The hosts of a run in the order of their discovery, and which of them get no new workers for a while.
 
-A host that loses a worker gets no more for the rest of the run, where the other hosts have the slots that the run needs
-at least. Otherwise the slot is filled again, unless three workers of the host in a row are lost within a minute of their
-start. With a cooldown range the host gets none after each loss for as long as the range says, twice as long each time.
-Workers that are well stay. A host that leaves the list of hosts and comes back is a new one.
+A host that loses a worker gets no more workers for the rest of the run, if the other hosts have the minimum number of
+slots of the run. Otherwise the slot is filled again, unless three workers of the host in a row are lost within a minute
+of their start. With a cooldown range, the host gets no workers for a time after each loss, which doubles each time
+within the range. Workers that still run are kept. A host that leaves the list of hosts and comes back is a new host.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
-#: A worker that lived so many seconds was not lost because of its host.
+#: The loss of a worker that lived for longer than this number of seconds is not attributed to its host.
 QUICK = 60.0
 LOSSES_IN_A_ROW = 3
-#: Workers of a host that are lost within so many seconds are one loss, unless they were started in between.
+#: Losses on a host within this number of seconds are one loss, unless workers were started in between.
 ONE_LOSS = 1.0
 
 _FOR_EVER = float("inf")
@@ -28,11 +28,11 @@ class _Record:
 
 
 class HostBook:
-    """Seconds of the driver's clock throughout."""
+    """All times are seconds of the driver's clock."""
 
     def __init__(self, cooldown: Optional[Tuple[float, float]] = None, fewest: int = 1) -> None:
-        """`cooldown`: the shortest and the longest time that a host is left out for. `fewest`: workers that the run
-        needs at least."""
+        """`cooldown`: the shortest and the longest time for which a host is left out. `fewest`: the minimum number of
+        workers of the run."""
         self._cooldown = cooldown
         self._fewest = fewest
         self._slots: Dict[str, int] = {}
@@ -41,15 +41,15 @@ class HostBook:
 
     @property
     def order(self) -> List[str]:
-        """All hosts that were ever found."""
+        """All hosts that have been discovered."""
         return self._order
 
     def slots_of(self, host: str) -> int:
-        """0 where the host is not there."""
+        """The number of slots; 0 for an unknown host."""
         return self._slots.get(host, 0)
 
     def found(self, slots: Mapping[str, int]) -> bool:
-        """These are there now. Returns whether that is a change."""
+        """Sets the current hosts. Returns whether they have changed."""
         changed = self._slots != dict(slots)
         for host in self._slots.keys() - slots.keys():
             self._records.pop(host, None)
@@ -64,8 +64,8 @@ class HostBook:
         return now >= self._record(host).aside_until
 
     def lost(self, host: str, lived: float, now: float) -> Optional[str]:
-        """A worker of the host failed `lived` seconds after its start. Returns a sentence where the host is left out
-        from now on."""
+        """A worker of the host failed `lived` seconds after its start. Returns a message if the host is left out from
+        now on."""
         record = self._record(host)
         if now - lived < record.last_loss and now - record.last_loss < ONE_LOSS:
             return None
@@ -80,32 +80,32 @@ class HostBook:
             return f"host {host} gets no new workers for {seconds:g} s"
         if self._others_suffice(host, now):
             record.aside_until = _FOR_EVER
-            return f"host {host} gets no new workers any more: it lost a worker, and the other hosts have enough slots"
+            return f"host {host} gets no more workers: it lost a worker, and the other hosts have enough slots"
         if lived < QUICK and record.losses >= LOSSES_IN_A_ROW:
             record.aside_until = _FOR_EVER
-            return (f"host {host} gets no new workers any more: {record.losses} in a row were lost there within "
+            return (f"host {host} gets no more workers: {record.losses} in a row were lost there within "
                     f"{QUICK:g} s of their start")
-        # The first is replaced at once; what fails again and again shall not keep this machine busy.
+        # The first loss is replaced at once. Repeated failures must not keep this machine busy.
         record.aside_until = now + (ONE_LOSS if record.losses > 1 else 0)
         return None
 
     def _others_suffice(self, host: str, now: float) -> bool:
-        """Whether the other hosts that take workers have the slots that the run needs at least."""
+        """Whether the other hosts that take workers have the minimum number of slots of the run."""
         return sum(slots for other, slots in self.present()
                    if other != host and self.takes_workers(other, now)) >= self._fewest
 
     def all_left_out_for_good(self) -> bool:
-        """Whether there are hosts, and none of them will ever take workers again."""
+        """Whether there are hosts, and none of them will take workers again."""
         present = self.present()
         return bool(present) and all(self._record(host).aside_until == _FOR_EVER for host, _ in present)
 
     def next_return(self, now: float) -> Optional[float]:
-        """When the next host takes workers again; None: never."""
+        """The time at which the next host takes workers again, or None."""
         times = [each.aside_until for each in self._records.values() if now < each.aside_until < _FOR_EVER]
         return min(times) if times else None
 
     def describe(self, now: float) -> str:
-        """The hosts in words, as part of a sentence."""
+        """The hosts as part of a message."""
         words = [f"{host}:{slots}" + ("" if self.takes_workers(host, now) else " (left out)")
                  for host, slots in self.present()]
         return ", ".join(words) if words else "none"

@@ -13,7 +13,7 @@ from .orders import Limits
 
 
 def limits_of(settings: Settings) -> Limits:
-    """How many workers the run may have. -np is how many it begins with, and the fewest where --min-np is not given."""
+    """The limits of the number of workers. -np is the initial number, and the minimum unless --min-np is given."""
     first = settings.num_proc or settings.min_num_proc or 1
     fewest = settings.min_num_proc or first
     return Limits(max(first, fewest), fewest, settings.max_num_proc, settings.elastic_timeout, settings.reset_limit,
@@ -21,10 +21,10 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def run_elastic(settings: Settings, command: List[str]) -> int:
-    """Runs `command` as the workers of an elastic run, on this thread. Returns the exit code: 0 where all workers
-    of the last round ended with 0; that of the worker that failed; 128 and the signal where this process was asked to end.
+    """Runs `command` as the workers of an elastic run, on this thread. Returns the exit code: 0 if all workers of the
+    last round ended with 0; that of the worker that failed; 128 plus the signal if this process was asked to end.
 
-    Nothing that was started is left behind."""
+    No process remains."""
     crew = Crew(settings, Output(settings))
     with Interrupts(crew.wake) as interrupts:
         try:

@@ -1,4 +1,4 @@
-"""What the rules of an elastic run may order, and how it ended. The driver carries it out; tests write it down."""
+"""The orders of the rules of an elastic run, and its result. The driver executes the orders; tests record them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .workers import Worker
 
 class Orders(Protocol):
     def start(self, worker: Worker) -> None:
-        """Starts its process; the driver tells when it asks for a place, or is over."""
+        """Starts its process. The driver reports when the process requests a place, or has ended."""
 
     def end(self, worker: Worker) -> None:
         """Ends its process. Does not wait."""
@@ -18,30 +18,30 @@ class Orders(Protocol):
         """Sends it a message of `muster.common.elastic.protocol`."""
 
     def say(self, sentence: str) -> None:
-        """To the user."""
+        """Prints a message for the user."""
 
     def listen_at(self, host: str, hosts: List[str]) -> str:
-        """An address of `host` for rank 0 to listen at, that workers on `hosts` reach; "": that by which it reaches the
-        driver."""
+        """An address of `host` for rank 0 to listen at, which workers on `hosts` can reach; "": the address by which it
+        reaches the driver."""
 
 
 class Limits(NamedTuple):
-    """Seconds where a time is meant."""
+    """Times are in seconds."""
 
-    #: How many workers the first round needs, and every other.
+    #: The number of workers of the first round, and the minimum of every other round.
     first: int
     fewest: int
-    #: How many there are at the most; None: as many as there is room for.
+    #: The maximum number of workers; None: as many as there are slots.
     most: Optional[int] = None
-    #: How long to wait for enough workers, or for one that does not come back.
+    #: The time limit for enough workers, or for a worker that does not come back.
     elastic_timeout: float = 600.0
-    #: How many times the world may be made anew; None: any number.
+    #: How many times the world may be replaced; None: any number.
     reset_limit: Optional[int] = None
     cooldown: Optional[Tuple[float, float]] = None
 
 
 class Verdict(NamedTuple):
-    """How the run ended: the exit code, and a sentence where there is something to say."""
+    """How the run ended: the exit code, and a message or ""."""
 
     code: int
     sentence: str = ""

@@ -1,4 +1,4 @@
-"""When a round begins, and with whom."""
+"""Decides when a round begins, and with which workers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .orders import Limits, Orders, Verdict
 from .staff import Staff
 from .workers import Phase, Worker
 
-#: How long those that have come back wait for one that has not, after the last that has. It may be deep in a
-#: computation, or stopped; it joins again when it comes.
+#: How long workers that have come back wait for a missing one, after the last that has come. The missing worker may be
+#: in a long computation, or stopped; it joins again when it comes.
 GRACE = 3.0
-#: How long workers that are ready wait for others that are being started, before those that train are interrupted.
+#: How long ready workers wait for workers that are starting, before workers that train are interrupted.
 GATHERING = 2.0
-#: After so many seconds it is said what a round that does not begin waits for.
+#: After this number of seconds the user is informed what a delayed round waits for.
 PATIENCE = 3.0
 PATIENCE_WITH_STARTING = 30.0
-#: So many rounds in a row may fail though nobody is lost.
+#: The limit of consecutive rounds that fail without a lost worker.
 FRUITLESS_ROUNDS = 5
 
 
@@ -31,25 +31,25 @@ class Rounds:
         self._hosts = hosts
         self._staff = staff
         self.number = 0
-        #: Of the current round; those that are over are taken out.
+        #: The workers of the current round, except those that have ended.
         self.members: Set[Worker] = set()
-        #: The newest change that workers were told of, and the one that the current round covers.
+        #: The newest change that workers were informed of, and the newest that the current round covers.
         self._serial = 0
         self._covered = 0
         self._is_broken = False
         self._somebody_was_lost = False
         self._fruitless = 0
-        #: Members that wait for where rank 0 listens, with what they will be told.
+        #: Members that wait for rank 0's address, with the messages that they will get.
         self._unplaced: Dict[Worker, Dict[str, Any]] = {}
         self._failed: List[Worker] = []
         self._last_return = float("-inf")
         self._waiting_since: Optional[float] = None
         self._has_said_what_is_missing = False
 
-    # --- what happens ---
+    # --- events ---
 
     def came_back(self, worker: Worker, message: Mapping[str, object], now: float) -> None:
-        """A worker asks for a place in the next round."""
+        """A worker requests a place in the next round."""
         worker.because = str(message.get("because"))
         worker.synced = int(str(message.get("synced", 0)))
         worker.commits = int(str(message.get("commits", 0)))
@@ -62,7 +62,7 @@ class Rounds:
             self._call_off()
 
     def listens(self, worker: Worker, number: int, endpoint: str) -> None:
-        """Rank 0 says where the others meet it."""
+        """Rank 0 reports its address for the other ranks."""
         if number != self.number or worker not in self.members:
             return
         for member, fields in list(self._unplaced.items()):
@@ -70,7 +70,7 @@ class Rounds:
         self._unplaced.clear()
 
     def lost(self, worker: Worker, was: Phase) -> None:
-        """Its process is over, and that was not in order."""
+        """Its process has ended with a failure."""
         if worker not in self.members:
             if self.number == 0:
                 self._failed.append(worker)
@@ -82,7 +82,7 @@ class Rounds:
         self._call_off()
 
     def finished(self, worker: Worker) -> None:
-        """Its process is over, and it has done its part."""
+        """Its process has ended, and the worker has done its part."""
         self.members.discard(worker)
 
     def failed_after_others(self, worker: Worker) -> None:
@@ -90,14 +90,14 @@ class Rounds:
         self._failed.append(worker)
 
     def failed_members(self) -> List[Worker]:
-        """Who of the current round was lost or failed."""
+        """The workers of the current round that were lost or failed."""
         return self._failed
 
-    # --- what follows ---
+    # --- decisions ---
 
     def advance(self, now: float) -> Optional[Verdict]:
-        """Begins the next round where that is possible, and asks for it where it is due. Returns how the run ended
-        where it cannot go on."""
+        """Begins the next round if possible, and asks workers to come back for it when it is due. Returns the verdict
+        if the run cannot continue."""
         self._dismiss_the_unwanted()
         if not self._is_over(now):
             self._announce(now)
@@ -123,7 +123,7 @@ class Rounds:
                 self._staff.dismiss(worker, worker.unwanted)
 
     def _is_over(self, now: float) -> bool:
-        """Whether all who are to come back from the current round have, or have had the time to."""
+        """Whether all expected workers have come back from the current round, or their time is up."""
         missing = [each for each in self.members if each.phase is Phase.MEMBER]
         if not missing:
             return True
@@ -133,12 +133,12 @@ class Rounds:
         return self._are_blamed(missing, returned) or now >= self._last_return + GRACE
 
     def _are_blamed(self, missing: List[Worker], returned: List[Worker]) -> bool:
-        """Whether the others' errors say that just these do not answer any more."""
+        """Whether the errors of the returned workers blame exactly the missing ones."""
         blamed = {each.blames for each in returned}
         return all(each.rank in blamed for each in missing)
 
     def _announce(self, now: float) -> None:
-        """Asks those that train to come back, where somebody waits to join them or is to go."""
+        """Asks workers that train to come back if a worker waits to join them or must leave."""
         if self._is_broken or self._serial > self._covered:
             return
         coming = [each for each in self._staff.wanted(Phase.READY) if each not in self.members]
@@ -158,7 +158,7 @@ class Rounds:
         waited = self._waiting_since is not None and now >= self._waiting_since + self._limits.elastic_timeout
         if waited:
             return len(ready) >= self._limits.fewest
-        # The first round waits for all, as nobody trains yet.
+        # The first round waits for all workers, since no worker trains yet.
         return len(ready) >= self._limits.first and not self._staff.wanted(Phase.STARTING)
 
     def _wait(self, ready: int, now: float) -> Optional[Verdict]:
@@ -167,14 +167,14 @@ class Rounds:
             self._has_said_what_is_missing = False
         waited = now - self._waiting_since
         needed = self._limits.fewest if self.number > 0 else self._limits.first
-        missing = (f"{ready} of the {needed} workers that are needed are ready, "
+        missing = (f"{ready} of the {needed} required workers are ready, "
                    f"{len(self._staff.wanted(Phase.STARTING))} are starting; hosts: {self._hosts.describe(now)}")
         if waited >= self._limits.elastic_timeout:
             return Verdict(self._staff.last_loss_code, f"not enough workers within {self._limits.elastic_timeout:g} s "
                            f"(--elastic-timeout): {missing}")
         is_hopeless = not self._staff.wanted(Phase.STARTING, Phase.LATE) and self._hosts.all_left_out_for_good()
         if is_hopeless:
-            return Verdict(self._staff.last_loss_code, f"no host accepts workers any more: {missing}")
+            return Verdict(self._staff.last_loss_code, f"no host takes workers any more: {missing}")
         if waited >= self._patience(ready) and not self._has_said_what_is_missing:
             self._has_said_what_is_missing = True
             self._orders.say(f"waiting for workers: {missing}")
@@ -191,13 +191,13 @@ class Rounds:
             return fault
         self._let_late_ones_go(now)
         for worker in ready[self._limits.most:] if self._limits.most else []:
-            self._staff.dismiss(worker, f"this run has {self._limits.most} workers at the most")
+            self._staff.dismiss(worker, f"this run has at most {self._limits.most} workers")
         ready = ready[:self._limits.most]
         stay = all(each in self.members and each.because == protocol.BECAUSE_HOSTS_CHANGED
                    and each.synced == self.number for each in ready)
         if self.number and not any(each.synced for each in ready):
-            self._orders.say("no worker that has the state of the training is left: it begins anew, from what the "
-                             "program loads")
+            self._orders.say("no worker with the state of the training is left: the training starts from the "
+                             "beginning, with the state that the program loads")
         self.number += 1
         self._covered = self._serial
         self._is_broken = self._somebody_was_lost = False
@@ -219,12 +219,12 @@ class Rounds:
     def _fault_before_begin(self) -> Optional[Verdict]:
         if self.number and self._limits.reset_limit is not None and self.number > self._limits.reset_limit:
             return Verdict(self._staff.last_loss_code if self._somebody_was_lost else 1,
-                           f"the world was made anew {self.number - 1} times and would have to be again: that is the "
-                           f"limit (--reset-limit {self._limits.reset_limit})")
+                           f"the world was replaced {self.number - 1} times and has failed again: the limit of "
+                           f"replacements is reached (--reset-limit {self._limits.reset_limit})")
         self._fruitless = self._fruitless + 1 if self._is_broken and not self._somebody_was_lost else 0
         if self._fruitless >= FRUITLESS_ROUNDS:
             why = next((each.error for each in self.members if each.error), "")
-            return Verdict(1, f"the world failed {self._fruitless} times in a row though no worker was lost: {why}")
+            return Verdict(1, f"the world failed {self._fruitless} times in a row although no worker was lost: {why}")
         return None
 
     def _place(self, worker: Worker, fields: Dict[str, Any]) -> None:
@@ -235,10 +235,10 @@ class Rounds:
         for worker in self.members:
             if worker.phase is Phase.MEMBER:
                 worker.phase, worker.late_since = Phase.LATE, now
-                self._orders.say(f"{worker.title} on {worker.host} does not come back: the others go on without it")
+                self._orders.say(f"{worker.title} on {worker.host} does not come back: the others continue without it")
 
     def _call_off(self) -> None:
-        """Somebody of the round was lost: nobody is to wait for the others to meet, nor for a place in it."""
+        """A worker of the round was lost: no other worker must wait for the round to meet, or for a place in it."""
         self._is_broken = True
         for member in self.members:
             if member in self._unplaced:

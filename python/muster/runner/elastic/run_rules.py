@@ -1,11 +1,11 @@
-"""The rules of an elastic run: which workers are started and ended, when a round begins, when the run is over.
+"""The rules of an elastic run: which workers are started and ended, when a round begins, and when the run is over.
 
-Training never waits for a process to start. Where a worker is lost the others begin the next round by themselves as
-soon as they have come back; whoever is started in its place, or on a new host, gets ready meanwhile, and only then are
-those that train asked to come back at their next commit.
+Training never waits for the start of a process. When a worker is lost, the others begin the next round as soon as they
+have come back. Meanwhile a replacement, or a worker on a new host, gets ready, and only then are the workers that train
+asked to come back at their next commit.
 
-Nothing here waits, talks or looks at a clock: what happens comes in by calls that carry the time, what is to be done
-goes out as Orders.
+This module does not wait, communicate or read a clock: events arrive as calls with the time, and actions leave as
+Orders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .workers import Phase, Worker
 
 
 class RunRules:
-    """Seconds of the driver's clock throughout. Each call is followed by `advance`."""
+    """All times are seconds of the driver's clock. Each call is followed by `advance`."""
 
     def __init__(self, limits: Limits, orders: Orders) -> None:
         self._limits = limits
@@ -32,16 +32,16 @@ class RunRules:
         self._rounds = Rounds(limits, orders, self._hosts, self._staff)
         self._discovery_fault = ""
         self._has_finished = False
-        # The first worker whose program failed, and how long its end is waited for.
+        # The first worker whose program failed, and the deadline for its end.
         self._failing: Optional[Worker] = None
         self._failing_until = 0.0
         self._failure = ""
-        #: Set once the run is over; whatever still runs is to be ended then.
+        #: Set once the run is over. Remaining processes must be ended then.
         self.verdict: Optional[Verdict] = None
 
     @property
     def workers(self) -> List[Worker]:
-        """All whose processes are not over."""
+        """All workers whose processes have not ended."""
         return self._staff.present()
 
     @property
@@ -49,17 +49,17 @@ class RunRules:
         """The number of the current round; 0 before the first."""
         return self._rounds.number
 
-    # --- what happens ---
+    # --- events ---
 
     def hosts_found(self, slots: Mapping[str, int], now: float) -> None:
-        """The discovery script, or the command line, names these hosts."""
+        """The hosts according to the discovery script or the command line."""
         self._discovery_fault = ""
         if self._hosts.found(slots):
             self._staff.review()
 
     def discovery_failed(self, sentence: str) -> None:
         if sentence != self._discovery_fault:
-            self._orders.say(sentence + (f"; the hosts stay as they were: {', '.join(self._hosts.order)}"
+            self._orders.say(sentence + (f"; the hosts stay unchanged: {', '.join(self._hosts.order)}"
                                          if self._hosts.order else ""))
         self._discovery_fault = sentence
 
@@ -83,7 +83,7 @@ class RunRules:
         worker.phase = Phase.LEAVING
 
     def over(self, worker: Worker, code: int, sentence: str, now: float) -> None:
-        """Its process has ended; a sentence says how where it failed, and `code` is not 0 then."""
+        """Its process has ended. If it failed, `sentence` has the reason, and `code` is not 0."""
         was, worker.phase = worker.phase, Phase.OVER
         if self.verdict is not None:
             return
@@ -101,14 +101,14 @@ class RunRules:
             sentence = f"{worker.title} on {worker.host} ended with exit code 0 before its part was done"
             self._lose(worker, was, 1, sentence, now)
 
-    # --- what follows ---
+    # --- decisions ---
 
     def advance(self, now: float) -> None:
-        """Carries out what follows from what has happened."""
+        """Executes the consequences of the events."""
         if self.verdict is not None:
             return
         if self._failing is not None:
-            # It ends by itself, so that all it has to say is heard.
+            # It ends by itself, so that all of its output is printed.
             if now >= self._failing_until:
                 self.verdict = Verdict(1, self._failure)
         elif self._has_finished:
@@ -119,7 +119,7 @@ class RunRules:
             self.verdict = self._rounds.advance(now)
 
     def next_deadline(self, now: float) -> Optional[float]:
-        """When `advance` is to be called although nothing has happened; None: never."""
+        """The time at which `advance` must be called even without an event; None: no limit."""
         if self._failing is not None:
             return self._failing_until
         times = [self._rounds.next_deadline(now), self._hosts.next_return(now), self._staff.next_deadline()]
@@ -137,7 +137,7 @@ class RunRules:
         self._rounds.lost(worker, was)
 
     def _wind_up(self) -> None:
-        """A worker has done its part: no round begins any more, and the others are to do theirs."""
+        """A worker has done its part: no more rounds begin, and the other workers must do theirs."""
         members = self._rounds.members
         is_at_work = Phase.MEMBER if self._rounds.number else Phase.STARTING
         for worker in self._staff.present():
@@ -150,7 +150,7 @@ class RunRules:
             self.verdict = Verdict(0)
         else:
             self.verdict = Verdict(self._staff.last_loss_code, f"{', '.join(each.title for each in failed)} failed "
-                                   "after others had finished, when no new round can begin")
+                                   "after others had finished, so that no new round can begin")
 
     def _dismiss(self, worker: Worker, is_member: bool) -> None:
         if worker.phase is Phase.READY:

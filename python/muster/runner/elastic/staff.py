@@ -1,4 +1,4 @@
-"""Which workers there are to be: a process for each slot of each host, within the bounds of the run."""
+"""The workers of the run: a process for each slot of each host, within the limits of the run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Staff:
         self._hosts = hosts
         self._workers: Dict[str, Worker] = {}
         self._started = 0
-        #: The exit code that the last worker that was lost had.
+        #: The exit code of the last lost worker.
         self.last_loss_code = 1
 
     def present(self) -> List[Worker]:
-        """All whose processes are not over."""
+        """All workers whose processes have not ended."""
         self._workers = {name: each for name, each in self._workers.items() if each.phase is not Phase.OVER}
         return list(self._workers.values())
 
     def wanted(self, *phases: Phase) -> List[Worker]:
-        """Those that are to stay, of these phases."""
+        """The workers in these phases that are to stay."""
         return [each for each in self.present() if each.phase in phases and not each.unwanted]
 
     def review(self) -> None:
-        """The hosts have changed: says who is to go, and who may stay after all."""
+        """The hosts have changed: decides which workers must leave, and which may stay after all."""
         for worker in self.present():
             slots = self._hosts.slots_of(worker.host)
             if slots == 0:
@@ -44,12 +44,12 @@ class Staff:
                 self._orders.end(worker)
 
     def dismiss(self, worker: Worker, why: str) -> None:
-        """Tells one that waits for a place that there is none."""
+        """Informs a worker that waits for a place that there is none."""
         worker.phase = Phase.LEAVING
         self._orders.send(worker, protocol.LEAVE, why=why)
 
     def fill(self, now: float) -> None:
-        """Starts a process for each slot that is free, on hosts that take workers."""
+        """Starts a process for each free slot, on hosts that take workers."""
         taken: Set[Tuple[str, int]] = {(each.host, each.slot) for each in self.present()}
         room = float("inf") if self._limits.most is None else self._limits.most
         room -= sum(each.is_live and not each.unwanted for each in self.present())
@@ -62,11 +62,11 @@ class Staff:
                     room -= 1
 
     def end_those_too_late(self, now: float) -> None:
-        """Who does not come back from a round that is long over, is ended."""
+        """Ends workers that have not come back from a round that is long over."""
         for worker in self.present():
             if worker.phase is Phase.LATE and now >= worker.late_since + self._limits.elastic_timeout:
                 self._orders.say(f"{worker.title} on {worker.host} has not come back for "
-                                 f"{self._limits.elastic_timeout:g} s and is ended")
+                                 f"{self._limits.elastic_timeout:g} s: ending it")
                 worker.phase = Phase.LEAVING
                 self._orders.end(worker)
 

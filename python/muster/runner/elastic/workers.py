@@ -10,52 +10,52 @@ from ...common.elastic import protocol
 
 
 class Phase(enum.Enum):
-    #: Its process has been started and has not asked for a place.
+    #: Its process was started, and has not requested a place yet.
     STARTING = "starting"
     #: It waits for a place.
     READY = "ready"
-    #: It is in the current round, or on its way into it.
+    #: It is in the current round, or joining it.
     MEMBER = "member"
-    #: It is still in an earlier round, which the others have left.
+    #: It is still in an earlier round, which the other workers have left.
     LATE = "late"
-    #: It was told to leave, or its process was told to end.
+    #: It was asked to leave, or its process was asked to end.
     LEAVING = "leaving"
-    #: Its process is over.
+    #: Its process has ended.
     OVER = "over"
 
 
 @dataclass(eq=False)
 class Worker:
-    """A process on a slot of a host, from its start to its end. Slots of a host are numbered from 0."""
+    """The process of a slot of a host, from its start to its end. Slots of a host are numbered from 0."""
 
     name: str
     host: str
     slot: int
-    #: Seconds, of the driver's clock.
+    #: In seconds of the driver's clock.
     started_at: float
     phase: Phase = Phase.STARTING
-    #: Why its slot is to be given up; "" while it is not.
+    #: The reason why its slot must be freed, or "".
     unwanted: str = ""
-    #: The newest round that it was given a place in, and which; 0 and None before.
+    #: The newest round in which it got a place, and its rank there; 0 and None before.
     round: int = 0
     rank: Optional[int] = None
     #: The newest round in which it had the state of training.
     synced: int = 0
-    #: How often it has saved it since.
+    #: The number of commits since then.
     commits: int = 0
-    #: Why it asked for a place, and what its world failed of where it did.
+    #: The reason of its last request for a place, and the failure of its world, if any.
     because: str = protocol.BECAUSE_STARTED
     error: str = ""
     blames: Optional[int] = None
-    #: Since when it is late.
+    #: The time since which it is late.
     late_since: float = 0.0
 
     @property
     def is_live(self) -> bool:
-        """Whether it is one to count on."""
+        """Whether the worker takes part or will take part."""
         return self.phase in (Phase.STARTING, Phase.READY, Phase.MEMBER, Phase.LATE)
 
     @property
     def title(self) -> str:
         """The name of the worker in messages."""
-        return f"rank {self.rank}" if self.rank is not None else "a worker that had no rank yet"
+        return f"rank {self.rank}" if self.rank is not None else "a worker without a rank"

@@ -1,1 +1,1 @@
-"""Helpers under the names by which programs import them from horovod.runner.util."""
+"""Helper functions under the names by which programs import them from horovod.runner.util."""

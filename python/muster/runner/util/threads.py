@@ -1,4 +1,4 @@
-"""Functions in threads of their own."""
+"""Runs functions in separate threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 def in_thread(target: Callable[..., Any], args: Tuple[Any, ...] = (), name: Optional[str] = None, daemon: bool = True,
               silent: bool = False) -> threading.Thread:
-    """Starts `target(*args)` in a thread, which it returns. silent: an exception ends the thread without a message."""
+    """Starts `target(*args)` in a thread, and returns the thread. silent: an exception ends it without a message."""
     _check(args)
 
     def call() -> None:
@@ -27,15 +27,16 @@ def on_event(event: threading.Event, func: Callable[..., Any], args: Tuple[Any, 
              silent: bool = False) -> threading.Thread:
     """Starts a thread that calls `func(*args)` once `event` is set, or ends once `stop` is set before.
 
-    check_stop_interval_s: seconds between two looks at `stop`.
+    check_stop_interval_s: seconds between two checks of `stop`.
 
-    Errors: ValueError for a thread that is no daemon and has no `stop`.
+    Errors: ValueError for a thread that is not a daemon and has no `stop`.
     """
     if event is None:
         raise ValueError("event is None: a threading.Event is needed")
     _check(args)
     if stop is None and not daemon:
-        raise ValueError("a thread that is not a daemon needs `stop`: otherwise the program could wait for it for ever")
+        raise ValueError("a thread that is not a daemon requires `stop`: otherwise the program could wait for it for "
+                         "ever")
 
     def wait() -> None:
         if stop is None:
@@ -53,8 +54,8 @@ def on_event(event: threading.Event, func: Callable[..., Any], args: Tuple[Any, 
 def execute_function_multithreaded(fn: Callable[..., Any], args_list: Sequence[List[Any]],
                                    block_until_all_done: bool = True,
                                    max_concurrent_executions: int = 1000) -> Optional[Dict[int, Any]]:
-    """Calls `fn` with each list of arguments, in threads. Returns the results by the place of their arguments, or
-    None at once where block_until_all_done is False. Errors: what a call raised."""
+    """Calls `fn` with each list of arguments, in threads. Returns the results by the index of their arguments, or None
+    at once if block_until_all_done is False. Errors: the exceptions of the calls."""
     pool = ThreadPoolExecutor(max(1, min(max_concurrent_executions, len(args_list))))
     futures = [pool.submit(fn, *args) for args in args_list]
     pool.shutdown(wait=False)
@@ -65,4 +66,4 @@ def execute_function_multithreaded(fn: Callable[..., Any], args_list: Sequence[L
 
 def _check(args: Any) -> None:
     if not isinstance(args, tuple):
-        raise ValueError(f"args is a {type(args).__name__}: a tuple is needed, (value,) for a single argument")
+        raise ValueError(f"args is a {type(args).__name__}: expected a tuple, for example (value,)")

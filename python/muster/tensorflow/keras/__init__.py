@@ -6,8 +6,8 @@
     model.compile(optimizer=hvd.DistributedOptimizer(optimizer), ...)
     model.fit(..., callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
 
-For tf.keras, whichever it is: Keras 3, or Keras 2 with TF_USE_LEGACY_KERAS=1. muster.keras is the same for programs
-that import keras.
+For tf.keras, which is Keras 3, or Keras 2 with TF_USE_LEGACY_KERAS=1. muster.keras is the same for programs that import
+keras.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None, device_dens
                          gradient_predivide_factor: float = 1.0, op: int = Average, backward_passes_per_step: int = 1,
                          average_aggregated_gradients: bool = False, num_groups: int = 0, groups: Groups = None,
                          process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
-    """As muster.tensorflow.DistributedOptimizer, with the arguments in the order of Keras programs."""
+    """The same as muster.tensorflow.DistributedOptimizer, with the arguments in the order of Keras programs."""
     return _AnyDistributedOptimizer(
         optimizer, name, False, device_dense, device_sparse, compression, sparse_as_dense, backward_passes_per_step,
         op, gradient_predivide_factor, average_aggregated_gradients, num_groups, groups, process_set,
@@ -65,7 +65,7 @@ def allreduce(value: Any, name: Optional[str] = None, average: Optional[bool] = 
 
 
 def allgather(value: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> np.ndarray:
-    """The arrays of all ranks behind each other."""
+    """The arrays of all ranks, concatenated."""
     return _now(gathering.allgather(tf.convert_to_tensor(value), name, process_set=process_set))
 
 
@@ -85,17 +85,18 @@ def reducescatter(value: Any, name: Optional[str] = None, op: int = Average,
 
 def load_model(filepath: Any, custom_optimizers: Any = None, custom_objects: Any = None,
                compression: Any = Compression.none, legacy_opts: bool = False) -> Any:
-    """A model as Keras loads it, whose optimizer is a DistributedOptimizer() with the state that was saved.
+    """Loads a model as Keras does. Its optimizer becomes a DistributedOptimizer() with the saved state.
 
-    custom_optimizers: classes of optimizers, custom_objects: other things that Keras could not find by itself.
-    `legacy_opts` is taken from programs that give it; the optimizer is the one that was saved.
+    custom_optimizers: classes of optimizers. custom_objects: other objects that Keras cannot find by itself.
+    `legacy_opts` is accepted for compatibility and has no effect: the optimizer is the saved one.
     """
     del legacy_opts
     return load_with(tf.keras, filepath, custom_optimizers, custom_objects, compression)
 
 
 def _now(value: Any) -> Any:
-    """As an array in eager mode and in a session of TensorFlow 1; as it is within a graph that is being built."""
+    """The value as an array in eager mode and in a session of TensorFlow 1; unchanged in a graph that is being
+    built."""
     if tf.executing_eagerly():
         return value.numpy()
     if tf.compat.v1.executing_eagerly_outside_functions():

@@ -10,14 +10,14 @@ from ..variables import broadcast_variables, tensor_of
 
 
 class BroadcastGlobalVariablesCallback:
-    """Gives the root's variables, of the model and of its optimizer, to all ranks.
+    """Copies the variables of the root, of its model and its optimizer, to all ranks.
 
-    Before the first batch where the model has variables by then; those that come only with the first batch follow
-    after it. It is the first of the callbacks that changes anything.
+    This happens before the first batch if the model has variables by then; variables that are created with the first
+    batch follow after it. Put this callback before all callbacks that change anything.
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Optional[List[Any]] = None) -> None:
-        """local_variables: those that stay each rank's own. `device` is taken from programs that give it."""
+        """local_variables: variables that are not copied. `device` is accepted for compatibility and has no effect."""
         super().__init__()
         self.root_rank = root_rank
         self.device = device
@@ -26,7 +26,7 @@ class BroadcastGlobalVariablesCallback:
         self._sent = 0
 
     def register_local_var(self, variable: Any) -> None:
-        """This variable stays each rank's own."""
+        """Excludes this variable from the copy."""
         self.local_variables.append(variable)
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -56,5 +56,5 @@ class BroadcastGlobalVariablesCallback:
 
 
 def _built(model: Any) -> List[Any]:
-    # A model that learns its shapes from the first batch has no variables before it; Keras 2 refuses to list them.
+    # A model that takes its shapes from the first batch has no variables before it; Keras 2 refuses to list them.
     return list(model.variables) if model.built else []

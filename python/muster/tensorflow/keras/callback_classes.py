@@ -1,4 +1,4 @@
-"""The callbacks, for either Keras: each module keras has a class of its own that callbacks derive from."""
+"""The callbacks, for Keras 2 and 3: each module keras has its own base class of callbacks."""
 
 from __future__ import annotations
 

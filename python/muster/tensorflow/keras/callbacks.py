@@ -1,4 +1,4 @@
-"""Callbacks for model.fit() of tf.keras; see callback_classes.py for what each does."""
+"""Callbacks for model.fit() of tf.keras; callback_classes.py names the modules that describe them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callbacks that keep the state of an elastic training up to date, for either Keras."""
+"""Callbacks that keep the state of an elastic training up to date, for Keras 2 and 3."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 class CommitStateCallback:
-    """Commits the state after every so many batches, and at the end of each epoch."""
+    """Commits the state every `batches_per_commit` batches, and at the end of each epoch."""
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
-        """batches_per_commit: more costs fewer copies, and more batches that are done again after a loss."""
+        """batches_per_commit: a higher number makes fewer copies, and more batches are repeated after a loss."""
         super().__init__()
         if batches_per_commit < 1:
-            raise ValueError(f"batches_per_commit is {batches_per_commit}; it has to be 1 or more")
+            raise ValueError(f"batches_per_commit is {batches_per_commit}; it must be at least 1")
         self.state = state
         self.batches_per_commit = batches_per_commit
         self.batches_remaining = batches_per_commit
 
     def on_train_begin(self, logs: Any = None) -> None:
-        # Ranks that come later begin to count with the others.
+        # Ranks that join later begin to count with the others.
         self.batches_remaining = self.batches_per_commit
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -36,7 +36,7 @@ class CommitStateCallback:
 class UpdateBatchStateCallback:
     """Keeps the batch in `state.batch`, and shortens the first epoch after a loss by the batches that are done.
 
-    Comes before CommitStateCallback.
+    Put it before CommitStateCallback.
     """
 
     def __init__(self, state: Any) -> None:
@@ -62,7 +62,7 @@ class UpdateBatchStateCallback:
 
 
 class UpdateEpochStateCallback:
-    """Keeps the epoch in `state.epoch`, counted over all the runs of fit(). Comes before CommitStateCallback."""
+    """Keeps the epoch in `state.epoch`, counted over all the runs of fit(). Put it before CommitStateCallback."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the epoch, and its growth at the start of a training on many ranks."""
+"""The learning rate as a function of the epoch, and its warm-up at the start of a training on many ranks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class LearningRateScheduleCallback:
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
                  end_epoch: Optional[int] = None, staircase: bool = True, momentum_correction: bool = True,
                  steps_per_epoch: Optional[int] = None) -> None:
-        """multiplier: a number, or a function of the epoch. staircase: set once an epoch, otherwise before each
-        batch, with the epoch as a fraction. momentum_correction: the momentum is scaled by the new rate over the old
-        for the batch in which the rate changes (Goyal et al., Accurate, Large Minibatch SGD). steps_per_epoch: needed
-        where Keras cannot tell.
+        """multiplier: a number, or a function of the epoch. staircase: the rate is set once an epoch; otherwise before
+        each batch, from the epoch as a fraction. momentum_correction: the momentum is scaled by the new rate over the
+        old one for the batch in which the rate changes (Goyal et al., Accurate, Large Minibatch SGD, 2017).
+        steps_per_epoch: required if Keras does not have the number.
         """
         super().__init__()
         if initial_lr is None:
-            raise ValueError("initial_lr is None: give the learning rate that multiplier is applied to")
+            raise ValueError("initial_lr is None: pass the learning rate to which multiplier is applied")
         self.initial_lr = initial_lr
         self.start_epoch = start_epoch
         self.end_epoch = end_epoch
@@ -39,7 +39,7 @@ class LearningRateScheduleCallback:
         if not self.staircase and not self.steps_per_epoch:
             known = (self.params or {}).get("steps")  # type: ignore[attr-defined]
             if not known:
-                raise ValueError("steps_per_epoch is needed: Keras does not know how many batches an epoch has")
+                raise ValueError("steps_per_epoch is required: Keras does not have the number of batches of an epoch")
             self.steps_per_epoch = known
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -86,26 +86,27 @@ def _number(value: Any) -> float:
 
 
 def _can_be_set(momentum: Any) -> bool:
-    """Whether graphs that are built already see another momentum: where it is a variable (Keras 2's legacy ones)."""
+    """Whether graphs that are built already use a new momentum: only if it is a variable (legacy optimizers of Keras
+    2)."""
     return hasattr(momentum, "assign")
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
     """Lets the learning rate grow from initial_lr / size() to initial_lr over the first epochs, batch by batch.
 
-    `initial_lr` is the rate for all ranks together, say the rate of one rank times size().
+    `initial_lr` is the rate for all ranks together, for example the rate of one rank times size().
     """
 
     def __init__(self, initial_lr: float, warmup_epochs: int = 5, momentum_correction: bool = True,
                  steps_per_epoch: Optional[int] = None, verbose: int = 0) -> None:
-        """verbose: 1 says on rank 0 when the growth is over. Errors: ValueError for less than one epoch."""
+        """verbose: 1 prints a line on rank 0 at the end of the warm-up. Errors: ValueError for less than one epoch."""
         if warmup_epochs < 1:
-            raise ValueError(f"warmup_epochs is {warmup_epochs}; it has to be 1 or more")
+            raise ValueError(f"warmup_epochs is {warmup_epochs}; it must be at least 1")
         self.warmup_epochs = warmup_epochs
         self.verbose = verbose
 
         def multiplier(epoch: float) -> float:
-            # The end of a batch counts, so that the last one of the warm-up has the whole rate.
+            # The end of a batch counts: the last batch of the warm-up has the full rate.
             done = (epoch + 1.0 / (self.steps_per_epoch or 1)) / warmup_epochs
             return (1.0 + done * (basics.size() - 1)) / basics.size()
 

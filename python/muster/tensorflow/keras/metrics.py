@@ -1,4 +1,4 @@
-"""Metrics of an epoch averaged over the ranks."""
+"""Averages the metrics of an epoch over the ranks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..reductions import allreduce
 
 
 class MetricAverageCallback:
-    """Replaces each metric of an epoch by its average over the ranks, which all of them see from then on: it comes
-    before callbacks that look at metrics (ReduceLROnPlateau, EarlyStopping, ModelCheckpoint)."""
+    """Replaces each metric of an epoch by its average over the ranks. Put it before callbacks that use metrics
+    (ReduceLROnPlateau, EarlyStopping, ModelCheckpoint)."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set) -> None:
-        """`device` is taken from programs that give it."""
+        """`device` is accepted for compatibility and has no effect."""
         super().__init__()
         self.device = device
         self.process_set = process_set
@@ -25,7 +25,7 @@ class MetricAverageCallback:
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         if not logs or not self.process_set.included():
             return
-        # All as one operation, in the order of their names, which ranks need not have added in the same order.
+        # One operation for all, in the order of the names: the ranks may have added them in different orders.
         names = sorted(name for name, value in logs.items() if isinstance(value, numbers.Number))
         if not names:
             return

@@ -1,5 +1,5 @@
-"""Elastic training with PyTorch: `run` around the training function, TorchState for what it trains, ElasticSampler for
-what of an epoch is still to be seen.
+"""Elastic training with PyTorch: `run` around the training function, TorchState for the state of the training,
+ElasticSampler for the rest of an epoch.
 
     state = hvd.elastic.TorchState(model, optimizer, epoch=0, batch=0)
 
@@ -32,15 +32,15 @@ __all__ = ["ElasticSampler", "HorovodInternalError", "HostsUpdatedInterrupt", "M
 
 
 class ObjectState(_CommonObjectState):
-    """Plain Python objects alone, which are its attributes."""
+    """A state of plain Python objects, which are its attributes."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(broadcast_object, basics.rank, **kwargs)
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes `func(state, ...)` an elastic training; see muster.common.elastic.run_fn for what it does when. The world
-    is joined anew with init()."""
+    """Makes `func(state, ...)` an elastic training; see muster.common.elastic.run_fn for the course of a run. It joins
+    each new world with init()."""
     return run_fn(func, _join_next_world)
 
 

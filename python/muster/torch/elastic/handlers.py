@@ -1,4 +1,4 @@
-"""How the parts of a TorchState are saved, restored and given to all ranks, by their types."""
+"""Saves, restores and synchronizes the parts of a TorchState, by their types."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from .sampler import ElasticSampler
 
 
 class StateHandler:
-    """Of one part of a state, which stays the same object. A subclass says how, for its type."""
+    """The handler of one part of a state, which stays the same object. Each type of part has a subclass."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def save(self) -> None:
-        """Keeps what the value holds now."""
+        """Keeps a copy of the present value."""
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Brings back what the last save() kept."""
+        """Restores the value of the last save()."""
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Gives rank 0's to all ranks, and saves it. Called by all."""
+        """Copies rank 0's value to all ranks, and saves it. All ranks call it."""
         raise NotImplementedError
 
     def on_sync_skipped(self) -> None:
-        """The world was made anew with ranks that were all in the last one, and rank 0's is everybody's already."""
+        """Called instead of sync() if all ranks of the new world were in the last one: their values are equal."""
 
     def set_value(self, value: Any) -> None:
-        """Another object is meant from now on."""
+        """Replaces the object."""
         self.value = value
         self.save()
 
 
 class _DictionaryHandler(StateHandler):
-    """What has a state dictionary."""
+    """The handler of an object with a state dictionary."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(value)
@@ -49,7 +49,7 @@ class _DictionaryHandler(StateHandler):
         self._saved = copy.deepcopy(self.value.state_dict())
 
     def restore(self) -> None:
-        # A copy: an optimizer may go on to work in the tensors that it is given.
+        # A copy: an optimizer may change the tensors that it is given.
         self.value.load_state_dict(copy.deepcopy(self._saved))
 
 
@@ -70,11 +70,11 @@ class OptimizerStateHandler(_DictionaryHandler):
 
 
 class SamplerStateHandler(_DictionaryHandler):
-    """An ElasticSampler: what ranks have seen of the epoch counts as seen."""
+    """An ElasticSampler: all samples that any rank has seen in this epoch count as seen."""
 
     def sync(self) -> None:
-        # Rank 0's model counts. A worker that has just begun, or that committed a batch that rank 0 did not, has seen
-        # something else than that model: only who stands at the same batch of the same epoch adds what it has seen.
+        # Rank 0's model counts. The samples of a worker that has just begun, or that committed a batch that rank 0 did
+        # not commit, do not belong to that model: only ranks at the same batch of the same epoch add their samples.
         leading = broadcast_object(self.value.state_dict(), root_rank=0, name="elastic.sampler")
         states = allgather_object(self.value.state_dict(), name="elastic.samplers")
         leading["processed_indices"] = set().union(*(each["processed_indices"] for each in states
@@ -83,7 +83,7 @@ class SamplerStateHandler(_DictionaryHandler):
         self.save()
 
     def on_sync_skipped(self) -> None:
-        # Other ranks, or fewer, share out the rest.
+        # The ranks of the new world share the rest.
         self.sync()
 
 
@@ -98,17 +98,17 @@ _registry: Registry = [(torch.nn.Module, ModelStateHandler), (torch.optim.Optimi
 
 
 def get_handler_registry() -> Registry:
-    """Types and their handlers; the first type that fits counts. A copy: see set_handler_registry()."""
+    """Types and their handlers; the first type that matches applies. A copy: see set_handler_registry()."""
     return list(_registry)
 
 
 def set_handler_registry(registry: Registry) -> None:
-    """For states that are made from now on."""
+    """Applies to states that are made from now on."""
     _registry[:] = registry
 
 
 def handler_for(value: Any) -> Optional[StateHandler]:
-    """None for what is saved as an object."""
+    """None for a value that is saved as an object."""
     for kind, make in _registry:
         if isinstance(value, kind):
             return make(value)

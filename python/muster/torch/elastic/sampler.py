@@ -1,4 +1,4 @@
-"""Which samples of an epoch each rank sees, where ranks come and go in the middle of it."""
+"""The samples of an epoch for each rank, in a world whose ranks may change in the middle of the epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...common import basics
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Shares the samples of an epoch out among the ranks, and what is left of them out anew when the world changes.
+    """Shares the samples of an epoch among the ranks, and shares the rest of them anew when the world changes.
 
         sampler = ElasticSampler(dataset)
         for index, batch in enumerate(DataLoader(dataset, batch_size, sampler=sampler)):
@@ -19,8 +19,9 @@ class ElasticSampler(torch.utils.data.Sampler):
             sampler.record_batch(index, batch_size)
             state.commit()
 
-    Ranks take their batches in step, and the last ones see a few samples again where the number of those that are left
-    is no multiple of the number of ranks. In a TorchState it is saved, restored and shared out by itself.
+    Ranks take their batches in step. If the number of remaining samples is not a multiple of the number of ranks, the
+    last ranks see a few samples again. As a part of a TorchState, the sampler is saved, restored and shared anew
+    automatically.
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:
@@ -29,21 +30,21 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.shuffle = shuffle
         self.seed = seed
         self.epoch = 0
-        #: What this rank has recorded of the epoch, and what any had at the last sync.
+        #: The samples that this rank has recorded in the epoch, and those that any rank had recorded at the last sync.
         self.processed_indices: "set[int]" = set()
-        # What the other ranks saw in the batches that this one recorded. A rank that is lost cannot tell any more.
+        # The samples of the other ranks in the batches that this rank recorded. A lost rank cannot report its own.
         self._processed_elsewhere: "set[int]" = set()
-        # Of this epoch. Two ranks whose numbers are the same know of the same batches.
+        # In this epoch. Two ranks with the same number have recorded the same batches.
         self._recorded_batches = 0
         self.reset()
 
     @property
     def processed_num(self) -> int:
-        """How many samples of the epoch have been seen, on this rank or elsewhere, as far as this rank knows."""
+        """The number of samples of the epoch that any rank has seen, according to the records of this rank."""
         return len(self.processed_indices | self._processed_elsewhere)
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins another epoch, of which nothing has been seen."""
+        """Begins an epoch in which no sample has been seen."""
         self.epoch = epoch
         self.processed_indices = set()
         self._processed_elsewhere = set()
@@ -51,9 +52,9 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """The ranks have all trained on their batch of this number, counted from 0 since the sampler was last shared
-        out, of `batch_size` samples a rank. Where a program goes on counting after the sampler was shared out anew, a
-        number past the end stands for the next batch."""
+        """Records that all ranks have trained on their batch number `batch_idx`, of `batch_size` samples per rank.
+        Numbers count from 0 since the samples were last shared among the ranks. If a program continues to count after
+        that, a number past the end stands for the next batch."""
         if batch_idx * batch_size >= len(self.indices):
             batch_idx = self._recorded_since_shared
         self._recorded_since_shared += 1
@@ -63,7 +64,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self._processed_elsewhere.update(self._shared[begin:begin + batch_size * self.num_replicas])
 
     def record_indices(self, indices: "list[int]") -> None:
-        """This rank has trained on these samples."""
+        """Records that this rank has trained on these samples."""
         self.processed_indices.update(indices)
 
     def get_indices(self, batch_idx: int, batch_size: int) -> "list[int]":
@@ -75,19 +76,19 @@ class ElasticSampler(torch.utils.data.Sampler):
                 "recorded_batches": self._recorded_batches}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Shares what that state leaves out among the ranks that there are now."""
+        """Shares the samples that the state does not list as seen among the present ranks."""
         self.epoch = state_dict["epoch"]
         if "processed_indices" in state_dict:
             self.processed_indices = set(state_dict["processed_indices"])
         else:
-            # Of Horovod's sampler, which counts along one order of the whole epoch.
+            # A state of Horovod's sampler, which counts along one order of the whole epoch.
             self.processed_indices = set(self._shuffled(range(len(self.dataset)))[:state_dict["processed_num"]])
         self._processed_elsewhere = set()
         self._recorded_batches = state_dict.get("recorded_batches", 0)
         self.reset()
 
     def reset(self) -> None:
-        """Shares out what is left of the epoch among the ranks that there are now: the same result on all of them."""
+        """Shares the rest of the epoch among the present ranks: the result is the same on all of them."""
         joined = basics.is_initialized()
         self.num_replicas = basics.size() if joined else 1
         self.rank = basics.rank() if joined else 0
@@ -97,7 +98,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self._recorded_since_shared = 0
         self.num_samples = -(-len(order) // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
-        #: In the order in which the ranks take turns.
+        #: Ranks take samples from it in turns.
         self._shared: List[int] = [order[each % len(order)] for each in range(self.total_size)]
         self.indices = self._shared[self.rank:self.total_size:self.num_replicas]
 

@@ -1,4 +1,4 @@
-"""The state of a PyTorch training: models, optimizers, samplers, and objects."""
+"""The state of a PyTorch training: models, optimizers, samplers and other objects."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .handlers import StateHandler, handler_for
 
 
 class TorchState(ObjectState):
-    """Saves, restores and synchronizes what it is given, each under its name as an attribute:
+    """Saves, restores and synchronizes its arguments, each under its name as an attribute:
 
         state = TorchState(model, optimizer, sampler=sampler, epoch=0, batch=0)
 
-    A model, an optimizer and a sampler are saved by what is in them and stay the same objects; everything else is an
-    object that is copied whole. Of a state dictionary of their own any number may be given, by any names. Whoever sets
-    such an attribute to another model means that one from then on.
+    The state dictionaries of a model, an optimizer and a sampler are saved, and the objects stay the same; any other
+    object is copied whole. There may be several models, optimizers and samplers, under any names. A program may replace
+    one by setting its attribute.
     """
 
     def __init__(self, model: Optional[torch.nn.Module] = None, optimizer: Optional[torch.optim.Optimizer] = None,

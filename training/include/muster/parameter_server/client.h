@@ -12,13 +12,13 @@
 //   }
 //   client->leave();
 //
-// Clocks: the step of a worker is the step that it has not pushed yet. If the servers bound
-// staleness, a pull or push waits while its worker is more than that many steps ahead of the
-// slowest worker, and continues when the slower workers have caught up, left or been lost. An empty
-// push counts as a step.
+// Clocks: the step of a worker is the number of its pushes so far. If the servers bound staleness,
+// a pull or push waits while its worker is more than that many steps ahead of the slowest worker.
+// It continues when the slower workers have caught up, left or been lost. An empty push counts as a
+// step.
 //
-// The slices of a pull() may be from different steps while other workers push, which makes it fast.
-// They satisfy the bound of staleness.
+// While other workers push, the slices of a pull() may be from different steps, which makes it
+// fast. They satisfy the bound of staleness.
 //
 // Errors: a server that has died or does not answer is kPeerLost or kTimeout, with its number as
 // `rank` and its address as `host`. After an error of a server the client is unusable: pending and

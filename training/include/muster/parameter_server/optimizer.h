@@ -9,7 +9,7 @@
 
 namespace muster::parameter_server {
 
-/// Stochastic gradient descent as frameworks have it: with `momentum` m the velocity becomes
+/// Stochastic gradient descent as in the frameworks: with `momentum` m the velocity becomes
 /// m * velocity + gradient, and the step is learning_rate * velocity; with `nesterov` it is
 /// learning_rate * (gradient + m * velocity).
 struct Sgd {

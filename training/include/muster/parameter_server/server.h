@@ -29,9 +29,9 @@ struct ServerOptions {
   /// The job's key in hex, 16 bytes or more: MUSTER_RENDEZVOUS_KEY.
   std::string key = {};
 
-  /// The number of steps that a worker may be ahead of the slowest one; its pulls and pushes wait
-  /// while it is further ahead. 0: all workers take each step together. nullopt: workers never wait
-  /// for each other.
+  /// The number of steps that a worker may be ahead of the slowest worker; its pulls and pushes
+  /// wait while it is further ahead. 0: all workers take each step together. nullopt: workers never
+  /// wait for each other.
   std::optional<std::uint64_t> staleness = {};
 
   /// The number of workers that must join before the first pull or push is answered, and before

@@ -9,7 +9,7 @@ namespace muster::parameter_server {
 
 struct WorkerStatus {
   int worker;
-  std::uint64_t clock;  // its step: the pushes so far, from the step at which it joined
+  std::uint64_t clock;  // its step: the step at which it joined, plus its pushes
   bool waits;           // for slower workers, in a pull or push
 };
 

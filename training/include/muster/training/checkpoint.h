@@ -1,19 +1,20 @@
-// Keeps a training on disk, so that it goes on where it was after the job has been killed: model,
-// optimizer, and how far it is.
+// Stores a training on disk, so that it continues after the job has been killed: the model, the
+// optimizer, and the progress.
 //
 //   auto progress = resume(session, folder, *model, sgd);  // without a file: from the start
 //   ...
 //   Status kept = save(session, folder, *model, sgd, {.epoch = 3, .step = 1200, .samples = 9600});
 //
-// Rank 0 alone touches the disk, all others learn from it how that went: a folder that only rank 0
-// sees is enough. Both are called by all ranks, and are barriers.
+// Only rank 0 accesses the disk, and the other ranks receive the outcome: a folder that only rank 0
+// can see is sufficient. All ranks call both functions, which are barriers.
 //
-// The file is FOLDER/checkpoint, of mode 0600. A new one is written beside it, brought to the disk
-// and then renamed over it: whenever the job or the machine dies, what is there is the last whole
-// checkpoint. It holds the model's tensors and optimizer's state under a SHA-256 of all: a file
-// that is cut off, damaged, or no checkpoint is refused before anything of it is used.
+// The file is FOLDER/checkpoint, of mode 0600. A new file is written beside it, flushed to disk and
+// then renamed over it: whenever the job or the machine dies, the last complete checkpoint remains.
+// It contains the model's tensors and the optimizer's state, with a SHA-256 of everything. A file
+// that is truncated, damaged, or not a checkpoint is rejected before any of it is used.
 //
-// What a rank has for itself is not in it: running statistics of a plain BatchNorm are rank 0's.
+// State that differs between ranks is stored for rank 0 only, such as the running statistics of a
+// plain BatchNorm.
 #pragma once
 
 #include <cstdint>
@@ -32,29 +33,29 @@ class Optimizer;
 
 namespace muster::training {
 
-/// How far a training is. Counted from 0: epochs and steps that are done.
+/// The progress of a training: the numbers of completed epochs and steps.
 struct Progress {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // of the whole training
-  std::uint64_t samples =
-      0;  // of this epoch, given out to all ranks together: seek(samples / size)
+  /// The number of samples of this epoch that all ranks together have used: seek(samples / size).
+  std::uint64_t samples = 0;
 
   bool operator==(const Progress&) const = default;
 };
 
-/// Writes FOLDER/checkpoint, and makes the folder (0700) where there is none.
+/// Writes FOLDER/checkpoint, and creates the folder (0700) if necessary.
 ///
-/// Errors, the same on all ranks: kSystem with the path and the reason; the checkpoint from before
-/// is then still there. Those of the session.
+/// Errors, equal on all ranks: kSystem with the path and the reason, while the previous checkpoint
+/// remains; errors of the session.
 collective::Status save(collective::Session& session, const std::string& folder,
                         const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
                         const Progress& progress);
 
-/// Brings model and optimizer of all ranks to what FOLDER/checkpoint holds; nothing where there is
-/// none, and then nothing is changed.
+/// Restores model and optimizer of all ranks from FOLDER/checkpoint. Returns nullopt and changes
+/// nothing if the file does not exist.
 ///
-/// Errors, the same on all ranks: kMismatch for a checkpoint of another model or optimizer, with
-/// what differs; kBadArgument for a file that is no whole checkpoint; kSystem. Those of the
+/// Errors, equal on all ranks: kMismatch for a checkpoint of another model or optimizer, with the
+/// differences; kBadArgument for a file that is not a complete checkpoint; kSystem; errors of the
 /// session.
 collective::Result<std::optional<Progress>> resume(collective::Session& session,
                                                    const std::string& folder,

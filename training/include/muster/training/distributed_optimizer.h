@@ -1,42 +1,42 @@
 // Makes any optimizer of libtorch a distributed one: each rank computes gradients of its own batch,
-// and all make the same step with their average.
+// and all ranks take the same step with the average of the gradients.
 //
 //   auto optimizer = DistributedOptimizer::over(session, *model, sgd);
 //   for (...) {
 //     (*optimizer)->zero_grad();
-//     loss_of(model, batch).backward();          // gradients are reduced while this goes on
+//     loss_of(model, batch).backward();          // gradients are reduced during the backward pass
 //     if (Status stepped = (*optimizer)->step(); !stepped) return report(stepped.error());
 //   }
 //
-// A hook on each parameter sees when its gradient is there. Gradients lie one after the other in
-// flat buckets in the session's shared arena, each a view of its place (`parameter.grad()` as
-// ever), and a bucket is handed over when its last gradient has come, while the backward pass
-// computes the next. The first step fills buckets in the reverse order of registration; from the
-// second on they follow the order in which rank 0's gradients became ready in the first.
+// Buckets. Gradients are stored contiguously in flat buckets in the session's shared arena, and
+// each `parameter.grad()` is a view of its part. A hook on each parameter detects when its gradient
+// is complete. A bucket is handed over when its last gradient is complete, while the backward pass
+// computes the next gradients. In the first step buckets are filled in the reverse order of
+// registration; later they follow the order in which rank 0's gradients became ready in the first
+// step.
 //
-// Parameters without a gradient. Where some ranks have one for a parameter and others do not, the
-// others count as zeros. Where no rank has one, grad() is undefined after synchronize(), and the
-// optimizer leaves the parameter alone, as it does on a single process. That costs no message: each
-// gradient takes a mark along in its bucket.
+// Parameters without a gradient. If only some ranks have a gradient for a parameter, the other
+// ranks contribute zeros. If no rank has one, grad() is undefined after synchronize(), and the
+// optimizer skips the parameter, as it does in a single process. That needs no message: each
+// gradient has a mark in its bucket.
 //
-// Accumulation. With `passes_per_step` n, gradients of n backward passes are added up before they
-// are reduced; divide the loss by n for their mean. A step may come early, as after the last
-// batches of an epoch, if it does on all ranks.
+// Accumulation. With `passes_per_step` n, the gradients of n backward passes are added up before
+// they are reduced; divide the loss by n for their mean. A step may follow fewer passes, for
+// example after the last batches of an epoch, if it does so on all ranks.
 //
-// Between a backward pass and synchronize() gradients may be on their way already: nobody else
-// reads or writes them then.
+// Between a backward pass and synchronize() gradients may already be in transit, and must not be
+// read or written.
 //
 // Every rank has the same parameters and the same settings (over() compares them), and makes the
 // same calls of synchronize() and step().
 //
-// Errors: a collective that failed names the parameters of its bucket and, where a rank is to
-// blame, that rank; the parameters have then not been changed, and the optimizer is of no further
-// use.
+// Errors: the error of a failed collective names the parameters of its bucket and the rank at
+// fault, if any. The parameters have not been changed, and the optimizer cannot be used further.
 //
-// Ownership: session, model and optimizer belong to the caller and outlive this. Gradients are
-// views of memory of this object: with it they become undefined, and an alias of one must not be
-// used on. Thread-safety: one thread at a time; backward passes may run on threads of the autograd
-// engine.
+// Ownership: session, model and optimizer belong to the caller and outlive this object. Gradients
+// are views of memory of this object: they become undefined with it, and copies of such a view must
+// not be used afterwards. Thread-safety: one thread at a time; backward passes may run on threads
+// of the autograd engine.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +56,9 @@ class Optimizer;
 
 namespace muster::training {
 
-/// Gradients of 32 and 64 bits can be sent as 16: half the bytes and less precision. All ranks'
-/// values are added in float32 and rounded once. float16 has 11 bits from 6e-5 up to 65504, past
-/// which a gradient is infinite; bfloat16 has 8 bits and float32's range.
+/// Gradients of 32 and 64 bits can be sent with 16 bits: half the bytes and less precision. The
+/// values of all ranks are added in float32 and rounded once. float16 has 11 significant bits from
+/// 6e-5 to 65504, and larger gradients become infinite; bfloat16 has 8 bits and float32's range.
 enum class Compression { kNone, kFloat16, kBFloat16 };
 
 struct OptimizerSettings {
@@ -66,21 +66,21 @@ struct OptimizerSettings {
   Compression compression = Compression::kNone;
   int passes_per_step = 1;
 
-  /// Most bytes of a bucket; a larger gradient has one for itself. Small buckets begin early and
-  /// leave little for the end; large ones cost fewer messages, which tells between hosts.
+  /// The maximum bytes of a bucket; a larger gradient has a bucket of its own. Small buckets begin
+  /// early and leave little work for the end; large buckets need fewer messages, which matters
+  /// between hosts.
   std::uint64_t bucket_bytes = std::uint64_t{1} << 20;
 
-  /// Tells the operations of two optimizers of one session apart.
+  /// Distinguishes the operations of several optimizers in one session.
   std::string name = "gradients";
 };
 
 class DistributedOptimizer {
  public:
-  /// Called by all ranks. Parameters are those of `optimizer`, under their names in `model`.
+  /// Called by all ranks. The parameters are those of `optimizer`, with their names in `model`.
   ///
-  /// Errors: kBadArgument, naming every setting or parameter that cannot be (one that `model` does
-  /// not have, on a device other than the processor, of a type that is not a float); kMismatch
-  /// where ranks differ; those of the session.
+  /// Errors: kBadArgument, naming every invalid setting and parameter (missing in `model`, not in
+  /// host memory, not of a float type); kMismatch if ranks differ; errors of the session.
   static collective::Result<std::unique_ptr<DistributedOptimizer>> over(
       collective::Session& session, const torch::nn::Module& model,
       torch::optim::Optimizer& optimizer, const OptimizerSettings& settings = {});
@@ -90,20 +90,20 @@ class DistributedOptimizer {
   /// Makes all gradients undefined, as zero_grad(set_to_none=True) of PyTorch does.
   virtual void zero_grad() = 0;
 
-  /// Waits until all gradients are reduced: for what looks at them before the step, as clipping
-  /// does.
+  /// Waits until all gradients are reduced, for code that uses them before the step, such as
+  /// clipping.
   ///
-  /// Errors: those of the session; kBadArgument where a parameter got gradients of more passes than
+  /// Errors: errors of the session; kBadArgument if a parameter got gradients of more passes than
   /// passes_per_step.
   virtual collective::Status synchronize() = 0;
 
-  /// synchronize(), unless it has been called since the last backward pass, then the optimizer's
-  /// step.
+  /// Calls synchronize(), unless it was called after the last backward pass, and then the
+  /// optimizer's step.
   ///
-  /// Errors: those of synchronize(); kBadArgument with what the optimizer threw.
+  /// Errors: as for synchronize(); kBadArgument with the message of an exception of the optimizer.
   virtual collective::Status step() = 0;
 
-  /// How many buckets the gradients lie in, for people and tests.
+  /// The number of buckets, for people and tests.
   virtual std::size_t buckets() const = 0;
 };
 

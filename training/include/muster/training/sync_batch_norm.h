@@ -1,25 +1,26 @@
 // Batch normalisation over the batches of all ranks: mean and variance are those of the
-// concatenated batch, in the forward and in the backward pass, as if one process had seen it whole.
-// For small batches a rank, whose own statistics would be noise (S. Ioffe, C. Szegedy, "Batch
-// normalization", ICML 2015).
+// concatenated batch, in the forward and in the backward pass, as if one process had processed the
+// whole batch. For small batches per rank, whose own statistics would be too noisy (S. Ioffe, C.
+// Szegedy, "Batch normalization", ICML 2015).
 //
 //   SyncBatchNorm norm(session, "layer1.norm", SyncBatchNormOptions{.features = 64});
 //   norm->train();
 //   torch::Tensor y = norm->forward(x);       // x: [batch, 64, ...], batches may differ in size
 //
-// Parameters, buffers and their names are those of torch::nn::BatchNorm2d, so that either reads the
-// other's state. In evaluation, and in a world of one, it is the same as that.
+// Parameters, buffers and their names are those of torch::nn::BatchNorm2d, so that each module can
+// load the other's state. In evaluation, and in a world of one rank, the results are the same as
+// well.
 //
 // Ranks exchange the count, mean and sum of squares of each channel (Chan, Golub, LeVeque,
-// "Updating formulae and a pairwise algorithm for computing sample variances", 1979, which loses no
-// digits where the mean is large), all in float64, and two sums of each channel in the backward
+// "Updating formulae and a pairwise algorithm for computing sample variances", 1979, which keeps
+// its precision if the mean is large), all in float64, and two sums of each channel in the backward
 // pass.
 //
 // All ranks run forward, and then backward, the same number of times. A rank may have an empty
-// batch. Gradients of weight and bias are of the rank's own batch, to be summed or averaged with
-// the others'. Cannot be differentiated twice.
+// batch. Gradients of weight and bias belong to the rank's own batch; the caller sums or averages
+// them over the ranks. The module cannot be differentiated twice.
 //
-// Errors are thrown, as torch's own are, from forward() or backward(): CollectiveFailure.
+// Errors are thrown by forward() and backward(), like torch's own: CollectiveFailure.
 #pragma once
 
 #include <torch/torch.h>
@@ -33,7 +34,7 @@
 
 namespace muster::training {
 
-/// A collective failed in a place that can only throw.
+/// The failure of a collective in a function that can only throw.
 class CollectiveFailure : public std::runtime_error {
  public:
   explicit CollectiveFailure(collective::Error error)
@@ -48,15 +49,15 @@ class CollectiveFailure : public std::runtime_error {
 struct SyncBatchNormOptions {
   std::int64_t features;  // the size of dimension 1
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  // of the running statistics; nothing: their plain average
+  std::optional<double> momentum = 0.1;  // of the running statistics; nullopt: a plain average
   bool affine = true;
   bool track_running_stats = true;
 };
 
 class SyncBatchNormImpl : public torch::nn::Module {
  public:
-  /// `name` is the module's in its operations: the same on all ranks, another for each module. The
-  /// session outlives the module and every graph that it is part of.
+  /// `name` identifies the module in its operations: equal on all ranks, different for each module.
+  /// The session outlives the module and every graph that contains it.
   SyncBatchNormImpl(collective::Session& session, std::string name,
                     const SyncBatchNormOptions& options);
 

@@ -1,4 +1,4 @@
-// Counts of what a process holds, for tests that look for leaks.
+// Counts of a process's resources, for tests that detect leaks.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace muster::collective::testing {
 
-/// How many entries a folder has: in /proc/self/fd the open descriptors, in /proc/self/task the
+/// The number of entries of a folder: in /proc/self/fd the open descriptors, in /proc/self/task the
 /// threads.
 inline std::ptrdiff_t entries_in(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator entries(folder);

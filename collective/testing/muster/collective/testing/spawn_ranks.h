@@ -1,5 +1,5 @@
-// Worlds of Communicators for tests: N ranks as N threads of one process (options.h says
-// where they meet).
+// Worlds of Communicators for tests: N ranks as N threads of one process (options.h documents where
+// they meet).
 //
 //   spawn_ranks(4, [](Communicator& world) {
 //     float x = world.rank();

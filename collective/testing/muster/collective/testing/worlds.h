@@ -18,7 +18,7 @@
 
 namespace muster::collective::testing {
 
-/// ResultBuffer for any use: see shm/layout.h for what the backends need.
+/// More shared memory than any test needs; shm/layout.h has the size that the backends need.
 std::uint64_t ample_memory(int ranks, std::uint64_t arena_bytes);
 
 /// Joins all ranks of `options` and runs `body` on each. A rank that cannot join is a failure of

@@ -1,4 +1,4 @@
-"""Python objects as text. Loading runs what the text says: load only what this job has written."""
+"""Python objects as text. Loading executes code in the text: load only texts that this job has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about the environment."""
+"""Functions about the environment."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def is_exportable(v: str) -> bool:
 
 
 def get_env_rank_and_size() -> Tuple[int, int]:
-    """As the launcher has told; (0, 1) without a launcher. Errors: ConfigurationError, a RuntimeError, for half of a
-    launcher's variables."""
+    """The rank and size that the launcher has set; (0, 1) without a launcher. Errors: ConfigurationError, a
+    RuntimeError, for incomplete variables of a launcher."""
     told = environment.launcher_pair(os.environ, [])
     if told is not None:
         return told[0], told[1]
     for pair in environment.LAUNCHERS[:4]:
         for name, other in (pair, pair[::-1]):
             if os.environ.get(name):
-                raise ConfigurationError(f"{name} is set, but {other} is not: hand all variables of the launcher on")
+                raise ConfigurationError(f"{name} is set, but {other} is not: pass on all variables of the launcher")
     return 0, 1

@@ -1,4 +1,4 @@
-"""A name for what shares memory: a host, or a container on a host."""
+"""A name for processes that share memory: on one host, or in one container of a host."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NAMESPACES = Path("/proc/self/ns")
 
 
 def host_hash(salt: Optional[object] = None) -> str:
-    """The host's name without its domain, and a digest of its full name, its namespaces and `salt`: processes have
-    the same one where they may share memory."""
+    """The host's name without its domain, and a digest of its full name, its namespaces and `salt`: equal on processes
+    that may share memory."""
     host = socket.gethostname()
     parts = [host, *(os.readlink(path) for path in sorted(_NAMESPACES.glob("*"))), *([str(salt)] if salt else [])]
     return f"{host.split('.')[0]}-{_hash(' '.join(parts))}"

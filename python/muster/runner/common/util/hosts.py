@@ -1,4 +1,4 @@
-"""Hosts with their slots, and which ranks they take."""
+"""Hosts with their slots, and the assignment of ranks to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HostInfo:
 
     @staticmethod
     def from_string(host_string: str) -> "HostInfo":
-        """Of "name:slots". Errors: ValueError."""
+        """Parses "name:slots". Errors: ValueError."""
         name, _, slots = host_string.strip().partition(":")
         return HostInfo(name, int(slots))
 
@@ -58,13 +58,13 @@ def parse_hosts_and_slots(hosts: str) -> Tuple[List[str], Dict[str, int]]:
     pairs = [part.strip() for part in hosts.split(",")]
     for pair in pairs:
         if not _PAIR.fullmatch(pair):
-            raise ValueError(f"{pair!r} is not of the form name:slots; write hosts as worker-0:2,worker-1:2")
+            raise ValueError(f"{pair!r} is not of the form name:slots; for example worker-0:2,worker-1:2")
     slots = {name: int(count) for name, count in (pair.split(":") for pair in pairs)}
     return [pair.split(":")[0] for pair in pairs], slots
 
 
 def parse_hosts(hosts_string: str) -> List[HostInfo]:
-    """Of "name:slots,name:slots". Errors: ValueError."""
+    """Parses "name:slots,name:slots". Errors: ValueError."""
     return [HostInfo.from_string(part) for part in hosts_string.split(",")]
 
 
@@ -72,11 +72,11 @@ def get_host_assignments(hosts: Sequence[HostInfo], min_num_proc: int,
                          max_num_proc: Optional[int] = None) -> List[SlotInfo]:
     """The places of the ranks: each host is filled before the next one, up to max_num_proc ranks.
 
-    Errors: ValueError where the hosts have fewer than min_num_proc slots.
+    Errors: ValueError if the hosts have fewer than min_num_proc slots.
     """
     places = [(host.hostname, local) for host in hosts for local in range(host.slots)][:max_num_proc]
     if len(places) < min_num_proc:
-        raise ValueError(f"{min_num_proc} processes were requested, and the hosts have {len(places)} slots")
+        raise ValueError(f"{min_num_proc} processes were requested, but the hosts have {len(places)} slots")
     local_sizes = collections.Counter(name for name, _ in places)
     cross_sizes = collections.Counter(local for _, local in places)
     cross_ranks: Dict[int, int] = collections.Counter()

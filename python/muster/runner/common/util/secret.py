@@ -1,4 +1,4 @@
-"""Keys, and the digests by which the holder of a key proves a message."""
+"""Keys, and the digests by which the holder of a key authenticates a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A time until which several activities have to be done."""
+"""A time limit for several activities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Timeout:
         return time.monotonic() > self._end
 
     def check_time_out_for(self, activity: str) -> None:
-        """Errors: TimeoutException where the time is over."""
+        """Errors: TimeoutException if the time limit has passed."""
         if not self.timed_out():
             return
         sentence = self._message.format(activity=activity).rstrip().rstrip(".")
