@@ -256,6 +256,8 @@ int64_t size_of_deleted(const fs::path& descriptors, const std::set<dev_t>& disk
   return bytes;
 }
 
+constexpr int kLooksUntilForgotten = 50;
+
 // Where memory is close to its limit, a look must not come late.
 constexpr int kRestWhileNearLimit = 5;
 
@@ -306,7 +308,7 @@ std::optional<job::LimitReached> LimitWatch::look() {
   return excess;
 }
 
-std::vector<LimitWatch::Process> LimitWatch::processes() const {
+std::vector<LimitWatch::Process> LimitWatch::processes() {
   const ProcessChildren children(proc_, root_);
   std::vector<Process> all;
   std::vector<std::pair<pid_t, uint64_t>> open{{root_, 1}};
@@ -324,7 +326,7 @@ std::vector<LimitWatch::Process> LimitWatch::processes() const {
 }
 
 /// Adds the programs of exec: they are in the sandbox of the task, but not below its process.
-void LimitWatch::add_processes_beside(std::vector<Process>& all) const {
+void LimitWatch::add_processes_beside(std::vector<Process>& all) {
   const fs::path own = pid_namespace_of(proc_ / "self");
   fs::path sandbox;
   std::set<pid_t> known{root_};
@@ -335,10 +337,16 @@ void LimitWatch::add_processes_beside(std::vector<Process>& all) const {
     if (name != own) sandbox = name;
   }
   if (sandbox.empty()) return;
+  // Most processes of the machine stay what they are; the kernel may give their numbers away later.
+  if (++looks_beside_ % kLooksUntilForgotten == 0) strangers_.clear();
   for (const pid_t pid : numbered_entries(proc_)) {
+    if (known.contains(pid) || strangers_.contains(pid)) continue;
     const fs::path folder = proc_ / std::to_string(pid);
-    if (known.contains(pid) || pid_namespace_of(folder) != sandbox) continue;
-    all.push_back({pid, read_proc_file(folder / "status")});
+    if (pid_namespace_of(folder) == sandbox) {
+      all.push_back({pid, read_proc_file(folder / "status")});
+    } else {
+      strangers_.insert(pid);
+    }
   }
 }
 

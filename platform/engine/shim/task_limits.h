@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,13 +130,15 @@ class LimitWatch {
   bool watches_processes() const;
   std::optional<job::LimitReached> look_at_processes();
   std::optional<job::LimitReached> look_at_scratch();
-  std::vector<Process> processes() const;
-  void add_processes_beside(std::vector<Process>& all) const;
+  std::vector<Process> processes();
+  void add_processes_beside(std::vector<Process>& all);
 
   TaskLimits limits_;
   pid_t root_ = 0;
   std::filesystem::path proc_;
   int64_t memory_peak_ = 0;
+  std::set<pid_t> strangers_;  ///< processes that are not in the task's sandbox
+  int looks_beside_ = 0;
   bool measures_shares_ = false;  ///< the quick figure for memory exceeds the limit
   std::optional<Steady::time_point> processes_due_;
   std::optional<Steady::time_point> scratch_due_;
