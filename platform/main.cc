@@ -1,5 +1,5 @@
-// The muster program, and the one place that names every engine and every store: everything else
-// knows only the interfaces.
+// The muster program, and the only file that names every engine and every store; all other code
+// uses their interfaces.
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,8 +55,8 @@ int tell(const Error& error) {
   return error.code == ErrorCode::kInvalid ? 2 : 1;
 }
 
-/// Tells the command that started this server that the socket is open, or why it never will be: the
-/// log that lies on a full disk cannot.
+/// Reports to the command that started this server that the socket is open, or why it could not be
+/// opened. On a full disk, the log could not report it.
 void tell_starter(int fd, std::string_view word) {
   if (fd < 0) return;
   [[maybe_unused]] const auto told = muster::base::write_all(fd, word);
@@ -65,7 +65,9 @@ void tell_starter(int fd, std::string_view word) {
 
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
-  const muster::service::Makers makers{
+  const auto accounts = muster::account_source(options);
+  const bool is_root = ::geteuid() == 0;
+  muster::service::Makers makers{
       .open_store = open_store,
       .make_engine = muster::make_engine,
       .ready =
@@ -75,6 +77,13 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
                .rank_agent = muster::shim_path(),
                .remote_shell = muster::remote_shell_path()},
       .version = kVersion};
+  if (!accounts) makers.no_accounts = accounts.error();
+  makers.site.runs_as_accounts = accounts && accounts->is_root;
+  if (accounts) {
+    makers.site.account_faults = [is_root](const std::string& account) {
+      return muster::engine::account_faults(account, is_root);
+    };
+  }
   const Result<void> served = muster::service::serve(options, read_again, makers);
   if (served) return 0;
   const int code = tell(served.error());
@@ -106,7 +115,7 @@ Result<StoreReport> backup_store(const ServeOptions& options, const std::string&
   return report_of(summary);
 }
 
-/// Holds what a server would hold, so that none runs meanwhile.
+/// Takes the locks of a server, so that none can run meanwhile.
 Result<UniqueFd> keep_servers_out(const ServeOptions& options) {
   MUSTER_TRY(const Paths paths, muster::config::paths_here(options.state_folder));
   MUSTER_CHECK(muster::config::make_folders(paths));
@@ -162,10 +171,11 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .declared_gpus = wish.options.declared_gpus,
                                            .is_team = !wish.options.listen.empty(),
                                            .shares_network = wish.options.task_network == "shared",
-                                           .trusts_projects = wish.options.trust_each_other}));
+                                           .trusts_projects = wish.options.trust_each_other,
+                                           .accounts = muster::account_source(wish.options)}));
 }
 
-/// Side by side: each waits for others most of its time.
+/// Concurrently, because each check mostly waits for other programs.
 std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish) {
   std::vector<muster::job::Diagnosis> found(wish.engines.size());
   std::vector<std::thread> looking;
@@ -176,7 +186,8 @@ std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish)
   return found;
 }
 
-/// `gradient` and `runai` are this program under another name: theirs is the first word then.
+/// `gradient` and `runai` are this program under other names: the program's name becomes the first
+/// word.
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
@@ -184,7 +195,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-/// A dialect has commands of its own behind its name.
+/// The commands of a dialect follow its name.
 int run(std::vector<std::string> words, const muster::cli::Hooks& hooks) {
   const std::string first = words.empty() ? "" : words.front();
   if (first != "gradient" && first != "runai") return muster::cli::run(words, hooks);

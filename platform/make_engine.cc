@@ -102,6 +102,23 @@ std::vector<engine::GroupPlace> group_places(const ServeOptions& options) {
   return places;
 }
 
+/// The ids of its users, for a server that listens. If it cannot have any, jobs run under its own
+/// account, unless the configuration insists.
+Result<std::optional<engine::AccountSource>> find_accounts(const std::filesystem::path& jobs_folder,
+                                                           const ServeOptions& options) {
+  auto source = account_source(options);
+  if (source) {
+    source->book = config::id_book(jobs_folder);
+    source->are_of_projects = options.task_homes == "project";
+    return std::optional(*std::move(source));
+  }
+  const bool insists =
+      options.task_accounts == "own" || (options.task_subids && options.task_accounts != "shared" &&
+                                         source.error().code == base::ErrorCode::kInvalid);
+  if (insists) return std::move(source).error();
+  return std::optional<engine::AccountSource>();
+}
+
 Result<std::unique_ptr<engine::Engine>> make_process_engine(
     base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
   engine::ProcessEngineOptions how{.folder = jobs_folder,
@@ -117,6 +134,7 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
     how.team->shared.assign(options.shared_folders.begin(), options.shared_folders.end());
     how.team->homes_of_projects = options.task_homes == "project";
     if (how.team->homes_of_projects) how.team->homes = config::project_homes_folder(jobs_folder);
+    MUSTER_TRY(how.accounts, find_accounts(jobs_folder, options));
     MUSTER_TRY(how.filter,
                engine::filter_program({.user_namespaces = options.task_user_namespaces}));
   }
@@ -149,6 +167,24 @@ std::filesystem::path shim_path() {
 std::string remote_shell_path() {
   const std::filesystem::path path = shim_path().parent_path() / "muster-rsh";
   return std::filesystem::exists(path) ? path.string() : "";
+}
+
+Result<engine::AccountSource> account_source(const ServeOptions& options) {
+  if (options.listen.empty() || options.engine != "process") {
+    return base::Error{.code = base::ErrorCode::kUnavailable,
+                       .what = "this server has one user, or another engine"};
+  }
+  std::optional<engine::IdSpan> subids;
+  if (options.task_subids) {
+    subids = {.first = options.task_subids->first, .count = options.task_subids->count};
+  }
+  MUSTER_TRY(engine::AccountSource source,
+             engine::source_of(engine::account_facts(options.task_accounts, subids,
+                                                     base::current_environment())));
+  if (source.space) {
+    MUSTER_CHECK(engine::run_in_id_space(shim_path().string(), *source.space, {"--nothing"}));
+  }
+  return source;
 }
 
 Result<std::vector<engine::ContainerHostOptions>> container_hosts(const ServeOptions& options) {

@@ -13,6 +13,7 @@
 #include "config/serve_options.h"
 #include "engine/container/options.h"
 #include "engine/engine.h"
+#include "engine/process/accounts.h"
 #include "engine/slurm/options.h"
 
 namespace muster {
@@ -32,6 +33,12 @@ std::string remote_shell_path();
 base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
                                                           const std::filesystem::path& jobs_folder,
                                                           const config::ServeOptions& options);
+
+/// Where a server that listens takes the ids of its users from. Tries it out, which takes some
+/// milliseconds.
+///
+/// kUnavailable, or kInvalid: why all tasks run under the account of the server.
+base::Result<engine::AccountSource> account_source(const config::ServeOptions& options);
 
 /// The hosts that containers run on.
 base::Result<std::vector<engine::ContainerHostOptions>> container_hosts(

@@ -116,7 +116,7 @@ class Documents(MusterTest):
         broken = self.paste(block, code=127)  # the second line is no command
 
         self.assertIn("--workerContainer", broken.stderr)
-        self.assertIn("does its line lack a '\\' at the end?", broken.stderr)
+        self.assertIn("is a '\\' missing at the end of its line?", broken.stderr)
         self.assertEqual(self.muster.jobs(), [])
         mended = block.text.replace("--experimentType MPI \n", "--experimentType MPI \\\n")
         self.assertNotEqual(mended, block.text)
@@ -125,7 +125,7 @@ class Documents(MusterTest):
     def test_the_missing_backslash_and_workspace_of_the_older_page_are_reported(self):
         block = self.block("gradient-mpi-aws-vpc.md", "gradient experiments create")
 
-        self.assertIn("does its line lack a '\\' at the end?", self.paste(block, code=127).stderr)
+        self.assertIn("is a '\\' missing at the end of its line?", self.paste(block, code=127).stderr)
         mended = block.text.replace("--experimentType MPI\n", "--experimentType MPI \\\n")
         self.assertIn("--workspaceUrl", self.paste(block, mended, code=2).stderr)
         self.assertEqual(self.muster.jobs(), [])

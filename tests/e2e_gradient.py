@@ -128,7 +128,7 @@ class Flows(GradientTest):
 
         self.assertEqual(run.finish(), 130)
         id = self.muster.job("long")["id"]
-        self.assertIn(f"detached; experiment '{id}' goes on", run.errors)
+        self.assertIn(f"detached; experiment '{id}' continues", run.errors)
         self.assertIn(f"gradient experiments stop --id {id}", run.errors)
         self.assertEqual(self.muster.job("long")["phase"], "Running")
 

@@ -195,7 +195,7 @@ class DistributedJobs(RunAiTest):
         self.addCleanup(os.close, reading)
         self.submit("dist", "--processes=2", "-g", "1", kind="submit-mpi",
                     script=f"{' '.join(MPIRUN)} true")
-        self.assertTrue(select.select([reading], [], [], BOUND)[0], "nobody asked worker-1")
+        self.assertTrue(select.select([reading], [], [], BOUND)[0], "worker-1 was not asked")
 
         page = self.describe("dist")
 

@@ -38,7 +38,7 @@ class TheController(CountedTest):
         self.cluster.start_controller()
 
         self.cluster.until(lambda: "does not answer" not in self.muster.job("job")["reason"],
-                           "Muster says so no more")
+                           "the reason no longer mentions the controller")
         gate.open()
         job = self.ends_well("job")
         self.assertEqual(job["attempt"], 1)
@@ -56,7 +56,7 @@ class TheController(CountedTest):
         gate.open()
         self.ends_well("running")
         self.cluster.until(lambda: "does not answer" in self.muster.run("explain", "later").stdout,
-                           "who waits is told why")
+                           "the explanation has the reason")
         self.cluster.start_controller()
 
         self.ends_well("later")
@@ -77,7 +77,8 @@ class TheController(CountedTest):
             self.ends_well("job")
             # Long enough for a late answer: the submitted job is found later.
             self.cluster.until(lambda: "Slurm" in self.muster.run("explain", "later").stdout
-                               and "answer" in self.muster.run("explain", "later").stdout, "it is said")
+                               and "answer" in self.muster.run("explain", "later").stdout,
+                               "the explanation has the reason")
         finally:
             self.cluster.thaw_controller()
 

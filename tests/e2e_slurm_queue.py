@@ -92,7 +92,7 @@ class WhatIsPassedOn(SlurmTest):
         self.submit("job", "true", "--slurm-partition", "closed")
 
         self.cluster.until(lambda: "(closed allows chosen)" in self.muster.run("explain", "job").stdout,
-                           "Slurm's reason is told whole")
+                           "the explanation has Slurm's whole reason")
 
         self.assertIn("--slurm-partition", self.muster.run("explain", "job").stdout)
         self.assertEqual(self.muster.job("job")["phase"], "Queued")

@@ -204,7 +204,7 @@ class StoreTest(MusterTest):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("is empty (0 bytes)", refused.stderr)
         self.assertIn("muster store restore FILE", refused.stderr)
-        self.assertIn("it holds no store", check.stdout)
+        self.assertIn("it contains no store", check.stdout)
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
 
     def in_bubblewrap(self, script, *words):

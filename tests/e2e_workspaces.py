@@ -187,7 +187,7 @@ class FoldersThatAreNot(WorkspaceTest):
 
         said = self.refused("tree")
 
-        self.assertIn("it has 2.1 GiB, and at most 1 GiB is sent", said)
+        self.assertIn("it has 2.1 GiB, but at most 1 GiB is sent", said)
         self.assertIn("'data/raw/': has 1 GiB in ", said)
         self.assertIn("'models/': has 1 GiB in ", said)
         self.assertIn("MUSTER_WORKSPACE_LIMIT=3G", said)
@@ -313,7 +313,7 @@ class Repositories(RepositoryTest):
                 (f"ext::sh -c 'touch {mark}'", "would run a program for 'ext::'"),
                 ("git@-oProxyCommand=touch:a.git", "is not the address of a repository"),
                 ("ssh://-oProxyCommand=touch/a.git", "contains no host"),
-                ("file://server.example/srv/a.git", "does not name a repository of this machine"),
+                ("file://server.example/srv/a.git", "is not a repository on this machine"),
                 ("https://example.org/a.html", "may not be a repository"),
                 ("https://ada:hunter2@example.org/a.git", "the URL of the workspace contains a password"),
                 ("s3://bucket/a", "S3")):
@@ -580,7 +580,7 @@ class ServersInTrouble(WorkspaceTest):
         self.assertEqual(ran.returncode, 0, f"{ran.stderr}\n{found}")
         self.assertEqual(found["code"], "4\n", found)
         self.assertIn("No space left on device", found["said"])
-        self.assertIn("free some space on that disk, then try again", found["said"])
+        self.assertIn("free space on that disk, then try again", found["said"])
         self.assertEqual(json.loads(found["jobs"])["jobs"], [])
         self.assertEqual(found["digest"].split()[0], digest)
         sent = float(re.search(r"12 MiB; sent ([0-9.]+) MiB\n", found["sent"]).group(1))

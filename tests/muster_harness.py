@@ -176,13 +176,13 @@ def set_size(terminal, rows, columns):
 class Typed:
     """A command on a terminal of its own, to which the test types. `argv`: another program."""
 
-    def __init__(self, muster, *words, rows=24, columns=80, argv=None):
+    def __init__(self, muster, *words, rows=24, columns=80, argv=None, environment=None):
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             set_size(0, rows, columns)
             os.chdir(muster.work)
             argv = argv or muster.argv(*words)
-            os.execve(argv[0], argv, muster.environment)
+            os.execvpe(argv[0], argv, environment or muster.environment)
         self.text = b""
 
     def resize(self, rows, columns):
@@ -277,7 +277,9 @@ class Muster:
         the account's home only the programs and the folders of these tests. `trusting`: the server takes jobs of
         several projects although it may run as root."""
         reading, writing = os.pipe()
-        server = self.stream_of([*prefix, *self.argv("server"), *words, "--ready-fd", str(writing),
+        # Tasks of most tests read and write what belongs to this account.
+        accounts = () if "--task-accounts" in words else ("--task-accounts", "shared")
+        server = self.stream_of([*prefix, *self.argv("server"), *words, *accounts, "--ready-fd", str(writing),
                                  "--shared-folder", f"{self.work},{ROOT}",
                                  *(["--trust-each-other", "true"] if trusting else [])],
                                 environment, pass_fds=(writing,))

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import tenants_attacker
 from e2e_login import Person, TOKEN
-from muster_harness import BOUND, MUSTER, ROOT, MusterTest, descendants, main, tls_port
+from muster_harness import (BOUND, MUSTER, ROOT, MusterTest, Typed, descendants, main, processes_naming, read_bytes,
+                            tls_port)
 
 SECRET = "hunter2-of-the-server"
 
@@ -50,16 +51,23 @@ class Tenants:
     # Attempts that succeed on some machines, and are documented as such.
     KNOWN = set()
 
-    def serve(self, *words, **options):
-        server = self.muster.start_server("--listen", "127.0.0.1:0", *words,
-                                          environment={"PGPASSWORD": SECRET}, **options)
+    # Whose ids tasks have: tasks.accounts.
+    accounts = "shared"
+
+    def serve(self, *words, environment=None, **options):
+        server = self.muster.start_server("--listen", "127.0.0.1:0", "--task-accounts", self.accounts, *words,
+                                          environment={"PGPASSWORD": SECRET} | (environment or {}), **options)
         self.url = f"https://127.0.0.1:{tls_port(server)}"
         self.fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1].replace(":", "").lower()
         for team in ("team-a", "team-b"):
             self.muster.run("project", "create", team)
         self.ada = self.logged_in("ada", "team-a")
         self.mal = self.logged_in("mal", "team-b")
+        self.prepare_users()
         return server
+
+    def prepare_users(self):
+        pass
 
     def logged_in(self, name, team):
         person = Person(self.muster, name)
@@ -196,7 +204,7 @@ class Tenants:
         facts = self.started_victim()
         self.muster.run("server", "--stop")
         server.finish()
-        self.muster.start_server("--listen", self.url.removeprefix("https://"))
+        self.muster.start_server("--listen", self.url.removeprefix("https://"), "--task-accounts", self.accounts)
 
         ran = self.ada.run("exec", "victim", "--", "python3", "-c",
                            f"import socket; print(socket.create_connection(('127.0.0.1', {facts['port']})) and 'there')")
@@ -209,8 +217,180 @@ def tls_port_of(url):
     return int(url.rsplit(":", 1)[1])
 
 
-@unittest.skipIf(os.geteuid() != 0, "the account of the tests is the next class's")
-class AsRoot(Tenants, MusterTest):
+class WithAccounts:
+    """What holds where each user has ids of their own, whatever the server's account. Not a test by itself."""
+
+    accounts = "own"
+
+    def owners(self, folder):
+        """The uids of all files below, without links being followed."""
+        return {os.lstat(path).st_uid for path in [folder, *folder.rglob("*")]}
+
+    def test_files_of_a_job_belong_to_its_user_and_the_server_collects_them(self):
+        self.serve()
+        code = ("umask 077; echo home > ~/kept; echo scratch > $TMPDIR/x; mkdir -p /artifacts/deep; "
+                "echo result > /artifacts/deep/out; cd /storage/data && mkdir -p by-$0 && echo s > by-$0/file; "
+                "id -u; echo done")
+        for person in (self.ada, self.mal):
+            ran = self.submit(person, "single", f"of-{person.name}", "--artifacts", "--volume",
+                              "storage/data:/storage/data", "--follow", "--no-prefix", "--", "sh", "-c", code,
+                              person.name)
+            self.assertIn("done", ran.stdout)
+        uids = {}
+        for person in (self.ada, self.mal):
+            found = self.owners(self.muster.state / "jobs" / "homes" / person.name)
+            self.assertEqual(len(found), 1, found)
+            uids[person.name] = found.pop()
+            self.assertNotIn(uids[person.name], (0, self.server_uid()))
+            copied = self.muster.work / f"copy-{person.name}"
+            person.run("artifacts", "get", f"of-{person.name}", "--to", copied)
+            self.assertEqual((copied / "deep" / "out").read_text(), "result\n")
+        self.assertNotEqual(uids["ada"], uids["mal"])
+        storage = self.muster.state / "jobs" / "storage" / "team-a" / "data" / "by-ada" / "file"
+        self.assertEqual(storage.lstat().st_uid, uids["ada"])
+
+        for person in (self.ada, self.mal):
+            person.run("delete", f"of-{person.name}")
+        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+
+    def server_uid(self):
+        return (self.muster.state / "muster.db").stat().st_uid
+
+    def wait_until(self, holds):
+        deadline = time.monotonic() + BOUND
+        while not holds():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+
+    def test_users_of_one_project_write_to_its_storage(self):
+        self.serve()
+        self.muster.run("user", "set", "mal", "--project", "team-a=member")
+        write = "umask 077; cd /data; echo $0 >> shared-file; mkdir -p deep; echo $0 > deep/$0; cat shared-file; rm -f old; echo o > old"
+        texts = []
+        for person in (self.ada, self.mal):
+            texts.append(person.run("submit", "single", f"of-{person.name}", "--project", "team-a", "--folder",
+                                    self.muster.work, "--volume", "storage/s:/data", "--follow", "--no-prefix",
+                                    "--", "sh", "-c", write, person.name).stdout)
+        self.assertIn("ada\nmal\n", texts[1])
+
+    def test_a_task_has_terminals_of_its_own(self):
+        self.serve()
+        facts = self.started_victim()
+        typed = Typed(self.muster, argv=[str(MUSTER), "exec", "-t", "victim", "--", "sh", "-c",
+                                         "tty; ls -C /dev/pts; echo me=$(id -u) >$(tty); stty size"],
+                      environment=self.ada.environment)
+        typed.until(b"24 80")
+        self.assertIn(b"/dev/pts/0", typed.text)
+        self.assertIn(b"0  ptmx", typed.text)
+        self.assertIn(b"me=", typed.text)
+        self.assertEqual(typed.finish(), 0)
+        typed.close()
+        del facts
+        self.gate.open()
+
+    def test_a_job_on_a_terminal_can_be_attached_to(self):
+        self.serve()
+        self.submit(self.ada, "single", "shell", "--tty", "--", "sh", "-c", "tty; read line; echo got-$line")
+        self.wait_for(self.ada, "shell", "/dev/pts/0")
+        typed = Typed(self.muster, argv=[str(MUSTER), "attach", "shell"],
+                      environment=self.ada.environment)
+        typed.type(b"hello\n")
+        typed.until(b"got-hello")
+        typed.finish()
+        typed.close()
+
+    def test_standard_output_can_be_opened_again(self):
+        self.serve()
+        ran = self.submit(self.ada, "single", "again", "--follow", "--no-prefix", "--", "sh", "-c",
+                          "echo one > /dev/stdout; echo two > /dev/stderr")
+        self.assertIn("one", ran.stdout)
+
+    def test_a_user_is_removed_while_a_job_runs(self):
+        self.serve()
+        self.started_victim()
+        self.muster.run("user", "delete", "ada")
+
+        self.gate.open()
+
+        self.muster.run("logs", "victim", "--project", "team-a", "-f", "--tail", "0")
+        job = json.loads(self.muster.run("get", "victim", "--project", "team-a", "-o", "json").stdout)
+        self.assertEqual(job["phase"], "Succeeded")
+        self.muster.run("delete", "victim", "--project", "team-a")
+        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+
+    def test_a_daemon_ends_with_its_task(self):
+        self.serve()
+        mark = f"daemon-of-{os.getpid()}"
+        code = ("import os, time, sys\n"
+                "if os.fork() == 0:\n"
+                "    os.setsid()\n"
+                "    if os.fork() == 0:\n"
+                "        print('daemon up', flush=True)\n"
+                "        time.sleep(100000)\n"
+                "    os._exit(0)\n"
+                "os.wait(); time.sleep(0)\n")
+        self.muster.script("daemon.py", code, mode=0o644)
+        ran = self.submit(self.mal, "single", "daemon", "--follow", "--no-prefix", "--", "python3",
+                          self.muster.work / "daemon.py", mark, code=None)
+        self.assertIn("daemon up", ran.stdout)
+        self.wait_until(lambda: not [pid for pid in processes_naming(mark)
+                                     if b"daemon.py" in read_bytes(f"/proc/{pid}/cmdline")])
+
+    def test_a_task_replaces_by_links_and_freezes_what_it_can_reach(self):
+        self.serve()
+        secret = self.muster.state / "secret-of-the-server"
+        secret.write_text(SECRET)
+        os.chmod(secret, 0o600)
+        code = f"""
+import os, signal, subprocess, time
+art = "/artifacts"
+os.symlink("{secret}", art + "/link")
+os.symlink("{self.muster.state}", art + "/folder")
+os.mkdir(art + "/closed", 0o000)
+open(art + "/unreadable", "w").close()
+os.chmod(art + "/unreadable", 0)
+for name in ("ranks", "metrics", "output"):
+    path = os.environ["MUSTER_GENERATED"] + "/" + name
+    try:
+        os.rename(path, path + "-moved")
+    except OSError:
+        pass
+    try:
+        os.symlink("{self.muster.state}", path)
+    except OSError:
+        pass
+os.chmod(os.environ["MUSTER_GENERATED"], 0)
+os.chmod(os.path.expanduser("~"), 0)
+stopped = subprocess.Popen(["sleep", "1000000"], start_new_session=True)
+os.kill(stopped.pid, signal.SIGSTOP)
+print("hostile", flush=True)
+"""
+        self.muster.script("hostile.py", code, mode=0o644)
+        ran = self.submit(self.mal, "single", "hostile", "--artifacts", "--follow", "--no-prefix",
+                          "--", "python3", self.muster.work / "hostile.py", code=None)
+        self.assertIn("hostile", ran.stdout, ran.stderr)
+        copied = self.muster.work / "copied"
+        self.mal.run("artifacts", "get", "hostile", "--to", copied, code=None)
+        for path in copied.rglob("*"):
+            self.assertNotIn(SECRET.encode(), b"" if path.is_symlink() else read_bytes(path))
+        self.assertEqual(secret.read_text(), SECRET)
+        self.assertEqual(secret.stat().st_uid, os.geteuid())
+
+        self.mal.run("delete", "hostile")
+
+        self.wait_until(lambda: not list((self.muster.state / "jobs").glob(".removed/*")))
+        self.assertTrue(secret.exists())
+
+    def test_the_server_and_doctor_report_the_accounts(self):
+        server = self.serve()
+        self.assertIn(self.announced, server.errors)
+        self.muster.configure("listen: 127.0.0.1:0")
+        text = self.muster.run("doctor", code=None).stdout
+        self.assertRegex(" ".join(text.split()), "accounts .*" + self.diagnosed)
+
+
+@unittest.skipIf(os.geteuid() != 0, "the account of the tests is another class's")
+class AsRootUnderOneAccount(Tenants, MusterTest):
     account = "root"
 
     def test_jobs_of_several_projects_are_refused_unless_they_trust_each_other(self):
@@ -228,7 +408,86 @@ class AsRoot(Tenants, MusterTest):
         self.wait_for(self.ada, "first", "up")
 
 
-class AsAnOrdinaryAccount(Tenants, MusterTest):
+@unittest.skipIf(os.geteuid() != 0, "only root gives ids away")
+class AsRootWithSubIds(WithAccounts, Tenants, MusterTest):
+    account = "root"
+    announced = "or else under ids of their own (tasks.subids)"
+    diagnosed = "the Unix account of each user, else ids of its own"
+
+    def test_several_projects_have_jobs_at_once(self):
+        self.serve(trusting=False)
+        self.gate = self.muster.gate()
+        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"echo up; {self.gate.wait}")
+
+        self.submit(self.mal, "single", "second", "--follow", "--", "true")
+
+        self.gate.open()
+        self.wait_for(self.ada, "first", "up")
+
+    def test_root_in_a_job_is_nobody_outside(self):
+        self.serve()
+        ran = self.submit(self.mal, "single", "root", "--follow", "--no-prefix", "--", "sh", "-c",
+                          "id -u; touch /tmp/x && chown 1000 /tmp/x && echo chowned; cat /proc/self/uid_map; "
+                          "cat /etc/shadow; chmod u+s /tmp/x; id -u root")
+        self.assertIn("chowned", ran.stdout)
+        self.assertRegex(ran.stdout, r"0 +1[89]\d{8} +65536")
+        self.assertNotIn("root:", ran.stdout)
+
+    def test_ids_that_are_used_up_are_reported(self):
+        self.serve("--task-subids", "1900000000:131072")
+        self.submit(self.ada, "single", "first", "--follow", "--", "true")
+
+        refused = self.submit(self.mal, "single", "second", "--follow", "--", "true", code=None)
+
+        self.assertNotEqual(refused.returncode, 0)
+        text = refused.stdout + refused.stderr
+        self.assertIn("no user ids are left for 'mal'", text)
+        self.assertIn("tasks.subids", text)
+
+    def test_ids_of_others_are_refused_at_the_start_all_at_once(self):
+        name = f"mt{os.getpid()}-lent"
+        subprocess.run(["useradd", "--no-create-home", name], check=True)
+        self.addCleanup(subprocess.run, ["userdel", name], check=True, capture_output=True)
+        first = int(re.search(rf"^{name}:(\d+):", Path("/etc/subuid").read_text(), re.MULTILINE).group(1))
+        ran = self.muster.run("server", "--listen", "127.0.0.1:0", "--task-accounts", "own", "--task-subids",
+                              f"{first}:200000", code=None)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("the ids of tasks.subids belong to others", ran.stderr)
+        for file in ("subuid", "subgid"):
+            self.assertIn(f"/etc/{file} lends to '{name}'", ran.stderr)
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root becomes another account")
+class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
+    account = "root"
+    announced = "tasks run under the Unix account of their user"
+    diagnosed = "the Unix account of each user"
+
+    def prepare_users(self):
+        for person in (self.ada, self.mal):
+            name = f"mt{os.getpid()}-{person.name}"
+            subprocess.run(["useradd", "--no-create-home", "--home-dir", f"/home/{name}", name], check=True)
+            self.addCleanup(subprocess.run, ["userdel", name], check=True, capture_output=True)
+            self.muster.run("user", "set", person.name, "--account", name)
+
+    def test_a_job_runs_under_the_account(self):
+        self.serve()
+        ran = self.submit(self.ada, "single", "who", "--follow", "--no-prefix", "--", "sh", "-c",
+                          "id -un; grep Cap /proc/self/status; cat /proc/self/uid_map")
+        self.assertIn(f"mt{os.getpid()}-ada", ran.stdout)
+        self.assertEqual(set(re.findall(r"Cap\w+:\s+(\w+)", ran.stdout)), {"0" * 16})
+
+    def test_accounts_that_cannot_be_used_are_refused(self):
+        self.serve()
+        for account, why in (("no-such-account", "there is no account 'no-such-account'"),
+                             ("root", "is root, which no job may be"), ("7", "is not the name of a Unix account")):
+            refused = self.muster.run("user", "set", "ada", "--account", account, code=None)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(why, refused.stderr)
+
+
+class Ordinary:
+    """The server runs as an ordinary account. Not a test by itself."""
 
     def setUp(self):
         if os.geteuid() != 0:
@@ -255,6 +514,30 @@ class AsAnOrdinaryAccount(Tenants, MusterTest):
         become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         self.muster = self.new_muster(prefix=become, uid=uid, binary=f"{programs}/{MUSTER.name}")
         self.muster.environment |= {"USER": self.account, "LOGNAME": self.account}
+
+
+@unittest.skipUnless(shutil.which("newuidmap"), "uidmap is not installed")
+class AsAnOrdinaryAccountWithSubIds(Ordinary, WithAccounts, Tenants, MusterTest):
+    announced = "tasks run under ids of their user (/etc/subuid)"
+    diagnosed = "ids of its own for each user"
+
+
+class AsAnOrdinaryAccount(Ordinary, Tenants, MusterTest):
+
+    def test_without_newuidmap_all_tasks_run_under_one_account(self):
+        self.accounts = "auto"
+        programs = self.muster.work / "path"
+        programs.mkdir()
+        for folder in os.environ["PATH"].split(":"):
+            for program in Path(folder).glob("*") if Path(folder).is_dir() else ():
+                link = programs / program.name
+                if program.name not in ("newuidmap", "newgidmap") and not link.is_symlink():
+                    link.symlink_to(program)
+        server = self.serve(environment={"PATH": str(programs)})
+
+        self.assertIn("newuidmap is not installed", server.errors)
+        ran = self.submit(self.ada, "single", "who", "--follow", "--no-prefix", "--", "id", "-u")
+        self.assertIn(str(self.muster.state.stat().st_uid), ran.stdout)
 
     def test_a_shared_network_makes_the_server_take_one_project_at_a_time(self):
         self.serve("--task-network", "shared", trusting=False)

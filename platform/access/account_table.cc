@@ -16,6 +16,10 @@ using record::Told;
 namespace {
 
 constexpr const char* kUserName = "^[a-z0-9][a-z0-9._@-]{0,63}$";
+constexpr const char* kAccountHelp =
+    "Unix account under which the process engine of a server that runs as root runs the user's "
+    "jobs. "
+    "Empty: ids of the user's own.";
 constexpr const char* kPlainTexts = R"({"items": {"type": "string"}})";
 
 }  // namespace
@@ -28,9 +32,10 @@ const Table& table_of(const User*) {
            field<&User::server_role>("server_role", {.need = Need::kRequired}),
            field<&User::projects>(
                "projects",
-               {.help = "Roles in these projects and those below them.", .told = Told::kAlways}),
+               {.help = "Roles in these projects and their subprojects.", .told = Told::kAlways}),
            field<&User::disabled>("disabled", {.help = "The server refuses the user's tokens.",
                                                .told = Told::kAlways}),
+           field<&User::account>("account", {.help = kAccountHelp, .told = Told::kIfSet}),
            field<&User::created>("created", {.need = Need::kRequired})})
           .as_answer();
   return table;
@@ -48,8 +53,8 @@ const Table& user_request_table() {
            {.help = "In every project. An admin of the server also administers the server itself.",
             .told = Told::kAlways}),
        field<&User::projects>("projects",
-                              {.help = "Roles in these projects and those below them."}),
-       field<&User::disabled>("disabled"),
+                              {.help = "Roles in these projects and their subprojects."}),
+       field<&User::disabled>("disabled"), field<&User::account>("account", {.help = kAccountHelp}),
        record::ignored("created", {.help = "Ignored: the server sets it."})});
   return table;
 }
@@ -59,18 +64,19 @@ const Table& table_of(const Token*) {
       record::table<Token>(
           "Token",
           {field<&Token::id>(
-               "id", {.help = "Names the token. It is no secret.", .need = Need::kRequired}),
+               "id", {.help = "Identifies the token. It is not secret.", .need = Need::kRequired}),
            field<&Token::user>("user", {.need = Need::kRequired}),
            field<&Token::kind>("kind", {.need = Need::kRequired}),
            field<&Token::description>("description", {.told = Told::kAlways}, As::kSentence),
            field<&Token::ceiling>(
-               "ceiling", {.help = "The highest role that the token gives, whatever its user's is.",
-                           .need = Need::kRequired}),
-           field<&Token::projects>(
-               "projects", {.help = "The token is valid for these projects and those below them. "
-                                    "Empty: for all projects of its user.",
-                            .told = Told::kAlways,
-                            .schema = kPlainTexts}),
+               "ceiling",
+               {.help = "The highest role that the token gives, even if its user's is higher.",
+                .need = Need::kRequired}),
+           field<&Token::projects>("projects",
+                                   {.help = "The token is valid for these projects and their "
+                                            "subprojects. Empty: for all projects of its user.",
+                                    .told = Told::kAlways,
+                                    .schema = kPlainTexts}),
            field<&Token::created>("created", {.need = Need::kRequired}),
            field<&Token::expires>("expires", {.help = "Absent: never."}),
            field<&Token::last_used>(
@@ -106,7 +112,7 @@ const Table& table_of(const FieldChange*) {
                "before", {.help = "Empty: the field was not set.", .told = Told::kAlways},
                As::kSentence),
            field<&FieldChange::after>(
-               "after", {.help = "Empty: the field is not set any more.", .told = Told::kAlways},
+               "after", {.help = "Empty: the field is no longer set.", .told = Told::kAlways},
                As::kSentence)})
           .as_answer();
   return table;
@@ -116,7 +122,7 @@ const Table& table_of(const AuditRecord*) {
   static const Table table =
       record::table<AuditRecord>(
           "AuditRecord",
-          {// The store numbers its rows, so a stored document has no number.
+          {// A stored document has no number, because the store numbers its rows.
            field<&AuditRecord::number>("number", {.help = "Counts from 1 in the order of commits.",
                                                   .need = Need::kRequired,
                                                   .schema = R"({"minimum": 1})",

@@ -10,7 +10,7 @@
 namespace muster::access {
 
 const record::Table& table_of(const User*);
-/// Of a request to create a User.
+/// The fields of a request to create a User.
 const record::Table& user_request_table();
 const record::Table& table_of(const Token*);
 const record::Table& table_of(const Secret*);

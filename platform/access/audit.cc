@@ -4,7 +4,7 @@ namespace muster::access {
 
 namespace {
 
-/// "job" is "job.submit" and all of its kind; "job.submit" is that alone.
+/// "job" matches "job.submit" and all other actions on jobs; "job.submit" matches only itself.
 bool is_of(const std::string& action, const std::string& kind) {
   if (!action.starts_with(kind)) return false;
   return action.size() == kind.size() || action[kind.size()] == '.';

@@ -47,7 +47,7 @@ struct AuditRecord {
 struct AuditQuery {
   std::optional<std::string> user;
   std::optional<std::string> project;
-  std::optional<std::string> action;  ///< "job" is all of "job.…"
+  std::optional<std::string> action;  ///< "job" matches all actions "job.…"
   std::optional<base::Time> since;
   std::optional<uint64_t> before;  ///< only records with smaller numbers: the next page
   int limit = 100;

@@ -14,11 +14,11 @@ const AuditRecord kRecord{.number = 7,
                           .target = "dist",
                           .project = "team"};
 
-TEST(AuditQuery, WithoutConditionsIsMetByEveryRecord) {
+TEST(AuditQuery, WithoutConditionsMatchesEveryRecord) {
   EXPECT_TRUE(matches({}, kRecord));
 }
 
-TEST(AuditQuery, EachConditionLetsThroughWhatItNamesAlone) {
+TEST(AuditQuery, EachConditionMatchesOnlyTheRecordsItNames) {
   struct Case {
     AuditQuery met;
     AuditQuery missed;
@@ -39,7 +39,7 @@ TEST(AuditQuery, EachConditionLetsThroughWhatItNamesAlone) {
   }
 }
 
-TEST(AuditQuery, AllConditionsMustBeMet) {
+TEST(AuditQuery, AllConditionsMustMatch) {
   EXPECT_TRUE(matches({.user = "ada", .project = "team", .action = "job"}, kRecord));
   EXPECT_FALSE(matches({.user = "ada", .project = "team", .action = "token"}, kRecord));
   EXPECT_FALSE(matches({.user = "bob", .project = "team", .action = "job"}, kRecord));

@@ -25,7 +25,7 @@ bool is_good_for(const std::vector<std::string>& token_projects,
 }  // namespace
 
 Role Identity::over_server() const {
-  // What is done to the server touches every project: a token for some of them is not meant for it.
+  // Changes to the server affect every project, so a token for some projects does not permit them.
   if (token_kind == TokenKind::kInvitation || !token_projects.empty()) return Role::kNone;
   return std::min(server_role, ceiling);
 }
@@ -105,10 +105,32 @@ void check_name(const std::string& name, std::vector<Fault>& faults) {
           std::to_string(kLongestName) + " are allowed");
   }
   if (!std::all_of(name.begin(), name.end(), is_of_a_name)) {
-    fault("may hold only a-z, 0-9, '.', '_', '-' and '@'");
+    fault("may contain only a-z, 0-9, '.', '_', '-' and '@'");
   }
   if (is_of_a_name(name.front()) && !is_letter_or_digit(name.front())) {
     fault("must begin with a letter or digit");
+  }
+}
+
+bool is_of_an_account(char letter) {
+  return is_letter_or_digit(letter) || (letter >= 'A' && letter <= 'Z') || letter == '_' ||
+         letter == '-' || letter == '.';
+}
+
+void check_account(const std::string& account, std::vector<Fault>& faults) {
+  constexpr size_t kLongestAccount = 32;
+  if (account.empty()) return;
+  const auto fault = [&](std::string what) { faults.push_back({"account", std::move(what)}); };
+  if (account == "root") return fault("is root, which no job may be");
+  if (account.size() > kLongestAccount) {
+    fault("is " + std::to_string(account.size()) + " characters long; at most " +
+          std::to_string(kLongestAccount) + " are allowed");
+  }
+  const bool has_digits_only = std::all_of(
+      account.begin(), account.end(), [](char letter) { return letter >= '0' && letter <= '9'; });
+  if (!std::all_of(account.begin(), account.end(), is_of_an_account) || account.front() == '-' ||
+      has_digits_only) {
+    fault("'" + account + "' is not the name of a Unix account");
   }
 }
 
@@ -117,10 +139,12 @@ void check_name(const std::string& name, std::vector<Fault>& faults) {
 std::vector<Fault> validate_user(const User& user) {
   std::vector<Fault> faults;
   check_name(user.name, faults);
+  check_account(user.account, faults);
   for (const auto& [project, role] : user.projects) {
     if (project.empty()) faults.push_back({"projects", "has a role in a project without a name"});
     if (role == Role::kNone) {
-      faults.push_back({"projects." + project, "no role is told by leaving the project out"});
+      faults.push_back({"projects." + project,
+                        "is invalid: leave the project out instead of giving it the role none"});
     }
   }
   return faults;
@@ -146,7 +170,7 @@ bool is_base32(std::string_view text) {
 
 std::string sha256(std::string_view bytes) {
   std::string digest(32, '\0');
-  // Fails only where memory or the library itself does: no answer would be a safe one.
+  // This fails only if memory or the library fails; no result would be safe to use.
   if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
                  nullptr, EVP_sha256(), nullptr) != 1) {
     std::abort();

@@ -6,7 +6,7 @@
 //   muster_ID_SECRET    ID: 12 characters of base 32, which name the token and are no secret
 //                       SECRET: 52 characters of base 32: 260 random bits
 //
-// Muster stores SHA-256(SECRET). A fast hash is enough, because nobody can guess 260 random bits.
+// Muster stores SHA-256(SECRET). A fast hash is enough, because 260 random bits cannot be guessed.
 //
 // Pure: time and randomness come in as arguments.
 #pragma once
@@ -38,15 +38,18 @@ std::optional<Role> role_of(std::string_view name);
 struct User {
   std::string name;
   Role server_role = Role::kNone;        ///< in every project; kAdmin: and over the server itself
-  std::map<std::string, Role> projects;  ///< in this project and those below it
+  std::map<std::string, Role> projects;  ///< in this project and its subprojects
   bool disabled = false;                 ///< the server refuses the user's tokens
+  /// The Unix account under which the process engine runs the user's jobs; empty: ids of its own.
+  std::string account;
   base::Time created;
 
   bool operator==(const User&) const = default;
 };
 
 /// Every fault of the user. A name has 1 to 64 of a-z, 0-9, '.', '_', '-' and '@', and begins with
-/// a letter or digit. The caller checks that the projects exist.
+/// a letter or digit. An account has a name that Unix accounts can have, and is not root. The caller
+/// checks that the projects and the account exist.
 std::vector<base::Fault> validate_user(const User& user);
 
 // --- tokens
@@ -54,7 +57,7 @@ std::vector<base::Fault> validate_user(const User& user);
 enum class TokenKind {
   kInvitation,  ///< permits one login and nothing else
   kSession,     ///< made by `muster login`
-  kApi,         ///< made by `muster token create`, or by a login with such a token: for programs
+  kApi,         ///< made by `muster token create`, or by a login with such a token; for programs
 };
 
 std::string_view to_string(TokenKind kind);  ///< "invitation", "session", "api"
@@ -65,8 +68,10 @@ struct Token {
   std::string user;
   TokenKind kind = TokenKind::kApi;
   std::string description;
-  Role ceiling = Role::kAdmin;  ///< the highest role that the token gives, whatever its user's
-  std::vector<std::string> projects;  ///< valid for these and those below; empty: all of its user's
+  /// The highest role that the token gives, even if the user's is higher.
+  Role ceiling = Role::kAdmin;
+  /// Valid for these projects and their subprojects; empty: all projects of its user.
+  std::vector<std::string> projects;
   base::Time created;
   std::optional<base::Time> expires;
   std::optional<base::Time> last_used;  ///< stored with a delay of up to a minute
@@ -106,7 +111,8 @@ struct Identity {
   Role server_role = Role::kNone;
   std::map<std::string, Role> projects;
   Role ceiling = Role::kAdmin;              ///< of the caller's token
-  std::vector<std::string> token_projects;  ///< the only ones it is valid for; empty: all
+  /// The token is valid only for these projects; empty: all.
+  std::vector<std::string> token_projects;
   std::string token;                        ///< its id; empty over the unix socket
   TokenKind token_kind = TokenKind::kSession;
   std::string address;  ///< "10.0.0.7", or "local" over the unix socket
@@ -115,7 +121,7 @@ struct Identity {
   Role over_server() const;
   /// `line`: the project, its parent, and so on to the top. A role also holds in projects below.
   Role in_project(const std::vector<std::string>& line) const;
-  /// Sees every project there is.
+  /// Whether the caller may see every project.
   bool sees_everything() const { return over_server() >= Role::kViewer; }
 
   bool operator==(const Identity&) const = default;

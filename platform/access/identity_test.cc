@@ -11,13 +11,13 @@
 namespace muster::access {
 namespace {
 
-/// A project "run" below "team" below "all"; "other" stands alone.
+/// "run" is a subproject of "team", which is a subproject of "all"; "other" is unrelated.
 const std::vector<std::string> kRun{"run", "team", "all"};
 const std::vector<std::string> kTeam{"team", "all"};
 const std::vector<std::string> kAll{"all"};
 const std::vector<std::string> kOther{"other"};
 
-TEST(InProject, ARoleHoldsThereAndBelowAndNowhereElse) {
+TEST(InProject, ARoleAppliesToTheProjectAndItsSubprojectsOnly) {
   const Identity ada{.projects = {{"team", Role::kMember}}};
 
   EXPECT_EQ(ada.in_project(kTeam), Role::kMember);
@@ -27,7 +27,7 @@ TEST(InProject, ARoleHoldsThereAndBelowAndNowhereElse) {
   EXPECT_EQ(ada.in_project({}), Role::kNone);
 }
 
-TEST(InProject, TheBestRoleAlongTheLineCounts) {
+TEST(InProject, TheHighestRoleOnThePathCounts) {
   const Identity above{.projects = {{"all", Role::kAdmin}, {"team", Role::kViewer}}};
   EXPECT_EQ(above.in_project(kRun), Role::kAdmin);
   EXPECT_EQ(above.in_project(kTeam), Role::kAdmin);
@@ -37,7 +37,7 @@ TEST(InProject, TheBestRoleAlongTheLineCounts) {
   EXPECT_EQ(below.in_project(kTeam), Role::kViewer);
 }
 
-TEST(InProject, ARoleOverTheServerIsOneInEveryProject) {
+TEST(InProject, ARoleOverTheServerAppliesToEveryProject) {
   const Identity ada{.server_role = Role::kViewer, .projects = {{"team", Role::kAdmin}}};
 
   EXPECT_EQ(ada.in_project(kOther), Role::kViewer);
@@ -45,14 +45,14 @@ TEST(InProject, ARoleOverTheServerIsOneInEveryProject) {
   EXPECT_TRUE(ada.sees_everything());
 }
 
-TEST(OverServer, ProjectsGiveNoPartOfIt) {
+TEST(OverServer, ProjectRolesGiveNoRole) {
   const Identity ada{.projects = {{"all", Role::kAdmin}}};
 
   EXPECT_EQ(ada.over_server(), Role::kNone);
   EXPECT_FALSE(ada.sees_everything());
 }
 
-TEST(Identity, ATokenDoesNoMoreThanItsCeiling) {
+TEST(Identity, ATokenGivesNoMoreThanItsCeiling) {
   const Identity admin{.server_role = Role::kAdmin, .ceiling = Role::kViewer};
   EXPECT_EQ(admin.over_server(), Role::kViewer);
   EXPECT_EQ(admin.in_project(kRun), Role::kViewer);
@@ -66,7 +66,7 @@ TEST(Identity, ATokenDoesNoMoreThanItsCeiling) {
   EXPECT_FALSE(nothing.sees_everything());
 }
 
-TEST(Identity, ATokenForSomeProjectsIsGoodThereAndBelow) {
+TEST(Identity, ATokenForSomeProjectsIsValidThereAndInSubprojects) {
   const Identity ada{.projects = {{"all", Role::kMember}, {"other", Role::kAdmin}},
                      .token_projects = {"team"}};
 
@@ -76,7 +76,7 @@ TEST(Identity, ATokenForSomeProjectsIsGoodThereAndBelow) {
   EXPECT_EQ(ada.in_project(kOther), Role::kNone);
 }
 
-TEST(Identity, ATokenForSomeProjectsOfAServerAdminIsNoneOfTheServer) {
+TEST(Identity, ATokenForSomeProjectsGivesAServerAdminNoRoleOverTheServer) {
   const Identity admin{.server_role = Role::kAdmin, .token_projects = {"team"}};
 
   EXPECT_EQ(admin.in_project(kRun), Role::kAdmin);
@@ -86,14 +86,14 @@ TEST(Identity, ATokenForSomeProjectsOfAServerAdminIsNoneOfTheServer) {
   EXPECT_FALSE(admin.sees_everything());
 }
 
-TEST(Identity, ATokenForAProjectGivesNoRoleThatItsUserHasNot) {
+TEST(Identity, ATokenForAProjectGivesNoRoleThatItsUserLacks) {
   const Identity ada{.projects = {{"other", Role::kAdmin}}, .token_projects = {"team"}};
 
   EXPECT_EQ(ada.in_project(kTeam), Role::kNone);
   EXPECT_EQ(ada.in_project(kRun), Role::kNone);
 }
 
-TEST(Identity, AnInvitationIsGoodForNothing) {
+TEST(Identity, AnInvitationGivesNoRole) {
   const Identity invited{.server_role = Role::kAdmin,
                          .projects = {{"team", Role::kAdmin}},
                          .token_kind = TokenKind::kInvitation};
@@ -112,7 +112,7 @@ TEST(LocalIdentity, MayDoEverything) {
   EXPECT_EQ(local.token, "");
 }
 
-TEST(IdentityOf, IsTheUserAsFarAsTheTokenGoes) {
+TEST(IdentityOf, HasTheRolesOfTheUserWithinTheLimitsOfTheToken) {
   const User user{
       .name = "ada", .server_role = Role::kViewer, .projects = {{"team", Role::kAdmin}}};
   const Token token{.id = "abc",
@@ -139,16 +139,16 @@ std::vector<std::string> faults_of(const User& user) {
   return base::texts_of(validate_user(user));
 }
 
-TEST(ValidateUser, TakesNamesAsPeopleAndProgramsHaveThem) {
+TEST(ValidateUser, AcceptsNamesOfPeopleAndPrograms) {
   for (const char* name : {"a", "ada", "ada.lovelace@example.org", "ci-bot_2", "7of9"}) {
     EXPECT_EQ(faults_of({.name = name}), std::vector<std::string>{}) << name;
   }
   EXPECT_EQ(faults_of({.name = std::string(64, 'a')}), std::vector<std::string>{});
 }
 
-TEST(ValidateUser, RefusesNamesThatWouldBeMisread) {
+TEST(ValidateUser, RefusesAmbiguousNames) {
   using Names = std::vector<std::string>;
-  const std::string letters = "name may hold only a-z, 0-9, '.', '_', '-' and '@'";
+  const std::string letters = "name may contain only a-z, 0-9, '.', '_', '-' and '@'";
   const std::string first = "name must begin with a letter or digit";
   const std::vector<std::pair<std::string, Names>> cases{
       {"", {"name is missing"}},
@@ -166,14 +166,33 @@ TEST(ValidateUser, RefusesNamesThatWouldBeMisread) {
   for (const auto& [name, faults] : cases) EXPECT_EQ(faults_of({.name = name}), faults) << name;
 }
 
-TEST(ValidateUser, TellsEveryFaultAtOnce) {
+TEST(ValidateUser, ReportsEveryFaultAtOnce) {
   const User user{.name = "A",
                   .projects = {{"", Role::kViewer}, {"p", Role::kNone}, {"q", Role::kMember}}};
 
-  EXPECT_EQ(faults_of(user),
-            (std::vector<std::string>{"name may hold only a-z, 0-9, '.', '_', '-' and '@'",
-                                      "projects has a role in a project without a name",
-                                      "projects.p no role is told by leaving the project out"}));
+  EXPECT_EQ(
+      faults_of(user),
+      (std::vector<std::string>{
+          "name may contain only a-z, 0-9, '.', '_', '-' and '@'",
+          "projects has a role in a project without a name",
+          "projects.p is invalid: leave the project out instead of giving it the role none"}));
+}
+
+TEST(ValidateUser, TakesTheNamesOfUnixAccounts) {
+  using Names = std::vector<std::string>;
+  for (const char* account : {"", "ada", "_ada", "Ada.L-2"}) {
+    EXPECT_EQ(faults_of({.name = "ada", .account = account}), Names{}) << account;
+  }
+  const std::vector<std::pair<std::string, Names>> cases{
+      {"root", {"account is root, which no job may be"}},
+      {"-ada", {"account '-ada' is not the name of a Unix account"}},
+      {"a:b", {"account 'a:b' is not the name of a Unix account"}},
+      {"1000", {"account '1000' is not the name of a Unix account"}},
+      {std::string(33, 'a'), {"account is 33 characters long; at most 32 are allowed"}},
+  };
+  for (const auto& [account, faults] : cases) {
+    EXPECT_EQ(faults_of({.name = "ada", .account = account}), faults) << account;
+  }
 }
 
 TEST(Role, IsReadBackByItsName) {
@@ -184,7 +203,7 @@ TEST(Role, IsReadBackByItsName) {
   EXPECT_EQ(role_of(""), std::nullopt);
 }
 
-TEST(Role, MayDoAllThatTheLesserOnesMay) {
+TEST(Role, IncludesTheLowerRoles) {
   EXPECT_LT(Role::kNone, Role::kViewer);
   EXPECT_LT(Role::kViewer, Role::kMember);
   EXPECT_LT(Role::kMember, Role::kAdmin);
@@ -195,7 +214,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(MakeToken, IsThePrefixItsIdAndItsSecret) {
+TEST(MakeToken, ConsistsOfPrefixIdAndSecret) {
   base::FakeRandom random;
 
   const NewToken token = make_token(random);
@@ -205,7 +224,7 @@ TEST(MakeToken, IsThePrefixItsIdAndItsSecret) {
   EXPECT_EQ(token.text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567_"), std::string::npos);
 }
 
-TEST(MakeToken, KeepsOfItsSecretTheHashAlone) {
+TEST(MakeToken, StoresOnlyTheHashOfTheSecret) {
   base::FakeRandom random;
 
   const NewToken token = make_token(random);
@@ -217,7 +236,7 @@ TEST(MakeToken, KeepsOfItsSecretTheHashAlone) {
   EXPECT_EQ(token.hash, expected);
 }
 
-TEST(MakeToken, MakesNoneTwice) {
+TEST(MakeToken, NeverRepeatsAToken) {
   base::FakeRandom random(7);
   std::set<std::string> ids;
   std::set<std::string> hashes;
@@ -230,7 +249,7 @@ TEST(MakeToken, MakesNoneTwice) {
   EXPECT_EQ(hashes.size(), 1000u);
 }
 
-TEST(ParseToken, FindsThePartsOfWhatWasMade) {
+TEST(ParseToken, FindsThePartsOfATokenText) {
   base::FakeRandom random;
   const NewToken token = make_token(random);
 
@@ -241,7 +260,7 @@ TEST(ParseToken, FindsThePartsOfWhatWasMade) {
   EXPECT_TRUE(matches(Token{.hash = token.hash}, parts->secret));
 }
 
-TEST(ParseToken, TakesNothingElse) {
+TEST(ParseToken, RefusesOtherTexts) {
   const std::string id(12, 'a');
   const std::string secret(52, 'b');
   ASSERT_TRUE(parse_token("muster_" + id + "_" + secret));
@@ -273,7 +292,7 @@ TEST(ParseToken, TakesNothingElse) {
   for (const std::string& text : others) EXPECT_FALSE(parse_token(text)) << text.substr(0, 100);
 }
 
-TEST(Matches, TakesTheSecretItWasMadeWithAndNoOther) {
+TEST(Matches, AcceptsOnlyTheTokensSecret) {
   base::FakeRandom random;
   const NewToken made = make_token(random);
   const Token token{.hash = made.hash};
@@ -288,12 +307,12 @@ TEST(Matches, TakesTheSecretItWasMadeWithAndNoOther) {
   EXPECT_FALSE(matches(token, ""));
 }
 
-TEST(Matches, ATokenWithoutAHashIsNobodys) {
+TEST(Matches, ATokenWithoutAHashMatchesNothing) {
   EXPECT_FALSE(matches(Token{}, ""));
   EXPECT_FALSE(matches(Token{.hash = std::string(32, '\0')}, ""));
 }
 
-TEST(IsExpired, FromTheMomentOn) {
+TEST(IsExpired, FromTheMomentOfExpiryOn) {
   const base::Time expires{seconds(100)};
   EXPECT_FALSE(is_expired({.expires = expires}, expires - seconds(1)));
   EXPECT_TRUE(is_expired({.expires = expires}, expires));

@@ -10,7 +10,8 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-/// Forgets the quietest tenth at once, so that the search for them is paid for by many that come.
+/// Removes the quietest tenth at once, so that the cost of the search is spread over many
+/// additions.
 template <class Entries, class LastOf>
 void forget_the_quietest(Entries& entries, LastOf last_of) {
   std::vector<base::Time> times;
@@ -26,7 +27,7 @@ void forget_the_quietest(Entries& entries, LastOf last_of) {
 std::optional<seconds> FailedLogins::wait(const std::string& address, base::Time now) const {
   const auto found = entries_.find(address);
   if (found == entries_.end() || found->second.until <= now) return std::nullopt;
-  // A clock that was set back makes nobody wait longer than the longest.
+  // If the clock was set back, the wait is at most the longest wait.
   return std::min(std::chrono::ceil<seconds>(found->second.until - now), options_.longest);
 }
 
@@ -38,7 +39,7 @@ void FailedLogins::failed(const std::string& address, base::Time now) {
   ++entry.failures;
   const int beyond = entry.failures - options_.free_tries;
   if (beyond < 0) return;
-  // 2^20 s is past any bound that makes sense, and shifts no bit out.
+  // 2^20 s exceeds every sensible limit, and the shift does not overflow.
   entry.until = now + std::min(seconds(int64_t{1} << std::min(beyond, 20)), options_.longest);
 }
 
@@ -78,7 +79,7 @@ double RequestRate::filled(const Bucket& bucket, base::Time now) const {
 
 void RequestRate::make_room(base::Time now) {
   if (buckets_.size() < kMostCallers) return;
-  // A full bucket is what somebody unknown has, too.
+  // A full bucket is the same as no bucket.
   std::erase_if(buckets_, [&](const auto& item) { return filled(item.second, now) >= burst_; });
   if (buckets_.size() < kMostCallers) return;
   forget_the_quietest(buckets_, [](const Bucket& bucket) { return bucket.at; });

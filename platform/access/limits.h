@@ -1,7 +1,7 @@
 // Limits on failed logins and on requests.
 //
-// Time comes in as an argument. Not thread-safe. Memory is bounded: an address that was quiet for
-// long is forgotten, and of too many addresses the quietest.
+// Time comes in as an argument. Not thread-safe. Memory is bounded: an address that was quiet for a
+// long time is forgotten, and if there are too many addresses, the quietest.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,9 @@
 
 namespace muster::access {
 
-/// After `free_tries` failures an address has to wait a second, and twice as long after each
-/// further one, up to `longest`. Once it was quiet for `window` beyond that, its failures are
-/// forgotten.
+/// After `free_tries` failures, an address has to wait one second, and twice as long after each
+/// further failure, up to `longest`. After it was quiet for `window` beyond the wait, its failures
+/// are forgotten.
 class FailedLogins {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class FailedLogins {
   FailedLogins() : FailedLogins(Options()) {}
   explicit FailedLogins(Options options) : options_(options) {}
 
-  /// How long `address` has to wait yet; nothing: it may try.
+  /// The remaining wait of `address`; nothing: it may try.
   std::optional<std::chrono::seconds> wait(const std::string& address, base::Time now) const;
   void failed(const std::string& address, base::Time now);
   size_t remembered() const { return entries_.size(); }
@@ -45,7 +45,7 @@ class FailedLogins {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-/// A token bucket for each caller: `rate` a second, `burst` at once.
+/// A token bucket for each caller: `rate` requests a second, `burst` at once.
 class RequestRate {
  public:
   static constexpr size_t kMostCallers = 10'000;
@@ -53,7 +53,7 @@ class RequestRate {
   /// REQUIRES: rate > 0, burst >= 1.
   RequestRate(double rate, double burst) : rate_(rate), burst_(burst) {}
 
-  /// Counts one request of `caller`. If none is left: how long to wait for the next.
+  /// Counts one request of `caller`. If no request is left: the time until the next is allowed.
   std::optional<std::chrono::milliseconds> take(const std::string& caller, base::Time now);
   size_t remembered() const { return buckets_.size(); }
 

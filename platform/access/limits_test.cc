@@ -17,7 +17,7 @@ void fail(FailedLogins& logins, const std::string& address, base::Time now, int 
   for (int i = 0; i < times; ++i) logins.failed(address, now);
 }
 
-TEST(FailedLogins, TheFirstTriesAreFree) {
+TEST(FailedLogins, TheFirstAttemptsAreFree) {
   FailedLogins logins({.free_tries = 3});
 
   fail(logins, "a", kStart, 2);
@@ -26,7 +26,7 @@ TEST(FailedLogins, TheFirstTriesAreFree) {
   EXPECT_EQ(logins.wait("a", kStart), seconds(1));
 }
 
-TEST(FailedLogins, EachFurtherOneDoublesTheWaitUpToTheLongest) {
+TEST(FailedLogins, EachFurtherFailureDoublesTheWaitUpToTheLongest) {
   FailedLogins logins({.free_tries = 1, .longest = seconds(10)});
   base::Time now = kStart;
   std::vector<seconds> waits;
@@ -39,13 +39,13 @@ TEST(FailedLogins, EachFurtherOneDoublesTheWaitUpToTheLongest) {
                                 seconds(10)}));
 }
 
-TEST(FailedLogins, AThousandFailuresWaitNoLongerThanTheLongest) {
+TEST(FailedLogins, AThousandFailuresCauseNoMoreThanTheLongestWait) {
   FailedLogins logins({.free_tries = 1, .longest = seconds(900)});
   fail(logins, "a", kStart, 1000);
   EXPECT_EQ(logins.wait("a", kStart), seconds(900));
 }
 
-TEST(FailedLogins, TheWaitEndsWithItsLastMoment) {
+TEST(FailedLogins, TheWaitEndsExactlyOnTime) {
   FailedLogins logins({.free_tries = 1});
   logins.failed("a", kStart);
 
@@ -54,7 +54,7 @@ TEST(FailedLogins, TheWaitEndsWithItsLastMoment) {
   EXPECT_EQ(logins.wait("a", kStart + seconds(1)), std::nullopt);
 }
 
-TEST(FailedLogins, AreThoseOfOneAddress) {
+TEST(FailedLogins, AreCountedPerAddress) {
   FailedLogins logins({.free_tries = 1});
   logins.failed("a", kStart);
   EXPECT_EQ(logins.wait("b", kStart), std::nullopt);
@@ -68,12 +68,12 @@ TEST(FailedLogins, AreForgottenAfterAQuietTimeBeyondTheWait) {
 
   fail(logins, "a", kStart + seconds(62), 1);
   EXPECT_EQ(logins.wait("a", kStart + seconds(62)), seconds(1));
-  // One second of waiting and sixty of quiet are not over yet: the wait goes on doubling.
+  // One second of waiting and sixty quiet seconds are not over yet: the wait continues to double.
   fail(logins, "a", kStart + seconds(123), 1);
   EXPECT_EQ(logins.wait("a", kStart + seconds(123)), seconds(2));
 }
 
-TEST(FailedLogins, AClockThatIsSetBackMakesNobodyWaitForLonger) {
+TEST(FailedLogins, AClockThatIsSetBackProlongsNoWaitBeyondTheLongest) {
   FailedLogins logins({.free_tries = 1, .longest = seconds(900)});
   logins.failed("a", kStart + std::chrono::hours(24));
   EXPECT_EQ(logins.wait("a", kStart), seconds(900));
@@ -94,7 +94,7 @@ TEST(FailedLogins, OfTooManyAddressesTheQuietestAreForgotten) {
   EXPECT_LE(logins.remembered(), 100u);
 }
 
-TEST(FailedLogins, ManyAddressesTakeNoMoreThanTheirRoom) {
+TEST(FailedLogins, ManyAddressesUseBoundedMemory) {
   FailedLogins logins({.most_addresses = 100});
   for (int i = 0; i < 10'000; ++i) {
     logins.failed(std::to_string(i), kStart);
@@ -102,7 +102,7 @@ TEST(FailedLogins, ManyAddressesTakeNoMoreThanTheirRoom) {
   }
 }
 
-TEST(FailedLogins, WhatWasQuietForLongMakesRoomFirst) {
+TEST(FailedLogins, AddressesWithExpiredFailuresAreRemovedFirst) {
   FailedLogins logins({.free_tries = 1, .window = seconds(60), .most_addresses = 10});
   for (int i = 0; i < 9; ++i) logins.failed("old " + std::to_string(i), kStart);
   logins.failed("young", kStart + seconds(90));
@@ -113,7 +113,7 @@ TEST(FailedLogins, WhatWasQuietForLongMakesRoomFirst) {
   EXPECT_EQ(logins.wait("young", kStart + seconds(90)), seconds(1));
 }
 
-TEST(RequestRate, LetsThroughABurstAndThenItsRate) {
+TEST(RequestRate, AllowsABurstAndThenItsRate) {
   RequestRate rate(10, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(rate.take("a", kStart), std::nullopt);
   EXPECT_EQ(rate.take("a", kStart), milliseconds(100));
@@ -122,7 +122,7 @@ TEST(RequestRate, LetsThroughABurstAndThenItsRate) {
   EXPECT_EQ(rate.take("a", kStart + milliseconds(100)), milliseconds(100));
 }
 
-TEST(RequestRate, WhoWaitsAsLongAsToldIsLetThrough) {
+TEST(RequestRate, AllowsACallerAfterTheReturnedWait) {
   RequestRate rate(3, 1);
   base::Time now = kStart;
   for (int i = 0; i < 100; ++i) {
@@ -133,7 +133,7 @@ TEST(RequestRate, WhoWaitsAsLongAsToldIsLetThrough) {
   }
 }
 
-TEST(RequestRate, SavesUpNoMoreThanABurst) {
+TEST(RequestRate, AccumulatesNoMoreThanABurst) {
   RequestRate rate(10, 3);
   EXPECT_EQ(rate.take("a", kStart), std::nullopt);
   const base::Time later = kStart + minutes(60);
@@ -141,14 +141,14 @@ TEST(RequestRate, SavesUpNoMoreThanABurst) {
   EXPECT_NE(rate.take("a", later), std::nullopt);
 }
 
-TEST(RequestRate, IsEachCallersOwn) {
+TEST(RequestRate, IsSeparateForEachCaller) {
   RequestRate rate(10, 1);
   EXPECT_EQ(rate.take("a", kStart), std::nullopt);
   EXPECT_NE(rate.take("a", kStart), std::nullopt);
   EXPECT_EQ(rate.take("b", kStart), std::nullopt);
 }
 
-TEST(RequestRate, AClockThatIsSetBackStopsNobodyForLong) {
+TEST(RequestRate, AClockThatIsSetBackBlocksNoCallerForLong) {
   RequestRate rate(10, 1);
   EXPECT_EQ(rate.take("a", kStart), std::nullopt);
   const base::Time earlier = kStart - minutes(60);
@@ -156,7 +156,7 @@ TEST(RequestRate, AClockThatIsSetBackStopsNobodyForLong) {
   EXPECT_EQ(rate.take("a", earlier + milliseconds(100)), std::nullopt);
 }
 
-TEST(RequestRate, ManyCallersTakeNoMoreThanTheirRoom) {
+TEST(RequestRate, ManyCallersUseBoundedMemory) {
   RequestRate rate(1, 2);
   for (size_t i = 0; i < 3 * RequestRate::kMostCallers; ++i) {
     EXPECT_EQ(rate.take(std::to_string(i), kStart), std::nullopt);
@@ -164,7 +164,7 @@ TEST(RequestRate, ManyCallersTakeNoMoreThanTheirRoom) {
   }
 }
 
-TEST(RequestRate, WhoIsBusyIsNotForgottenForTheSakeOfMany) {
+TEST(RequestRate, ABusyCallerIsNotForgottenForManyOthers) {
   RequestRate rate(0.001, 2);
   for (size_t i = 0; i < RequestRate::kMostCallers - 1; ++i) {
     EXPECT_EQ(rate.take(std::to_string(i), kStart), std::nullopt);

@@ -19,8 +19,8 @@ constexpr size_t kTag = 16;
 
 using Context = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 
-/// For what fails only where memory or the library itself does: a secret that is kept in the clear
-/// is worse than a server that ends.
+/// Fails only if memory or the library fails. Ending the server is safer than storing a secret
+/// unencrypted.
 void must(bool done) {
   if (!done) std::abort();
 }
@@ -40,7 +40,7 @@ void append_counted(std::string& into, std::string_view text) {
   into += text;
 }
 
-/// Each length stands in front, so that ("ab", "c") is not ("a", "bc").
+/// Each part is preceded by its length, so that ("ab", "c") differs from ("a", "bc").
 std::string place_of(std::string_view project, std::string_view name) {
   std::string place;
   append_counted(place, project);
@@ -69,7 +69,7 @@ std::string transformed(EVP_CIPHER_CTX* context, std::string_view text) {
   return result;
 }
 
-/// Whether the tag is right. (GCM is a stream: nothing more of the text comes at the end.)
+/// Whether the tag is valid. (GCM is a stream mode: no text is left at the end.)
 bool finish(EVP_CIPHER_CTX* context) {
   unsigned char rest[EVP_MAX_BLOCK_LENGTH];
   int length = 0;
@@ -80,7 +80,7 @@ Error does_not_open(std::string_view project, std::string_view name) {
   return {.code = ErrorCode::kRefused,
           .what = "secret '" + std::string(name) + "' of project '" + std::string(project) +
                   "' cannot be opened: it was sealed with another key, or is damaged",
-          .advice = "start the server with the key that it was set with, or set the secret anew"};
+          .advice = "start the server with the key with which it was set, or set the secret again"};
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ base::Result<SecretBox::Key> parse_key(std::string_view text) {
     key[i] = static_cast<uint8_t>((high << 4 | low) & 0xff);
   }
   if (good) return key;
-  // Says nothing of what it is: it may be the right key with a slip.
+  // The message does not contain the text, which may be the right key with a typo.
   return Error{.code = ErrorCode::kInvalid,
                .what = "the key for secrets is not 64 hexadecimal digits",
                .advice = "make one with: openssl rand -hex 32"};

@@ -1,7 +1,8 @@
-// Seals secrets for the database: AES-256-GCM (OpenSSL), a fresh nonce each. What a secret belongs
-// to is authenticated with it, so that one sealed for a project opens for no other.
+// Seals secrets for the database: AES-256-GCM (OpenSSL), with a fresh nonce for each secret. The
+// secret's project and name are authenticated with it, so that it cannot be opened for another
+// project.
 //
-// Thread-safe (the key is only read). The key is wiped when the box goes.
+// Thread-safe (the key is only read). The destructor wipes the key.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ namespace muster::access {
 /// A stored secret: its value is sealed.
 struct Secret {
   std::string project;
-  std::string name;  ///< as an environment variable is called
+  std::string name;  ///< a valid name of an environment variable
   std::string sealed;
   base::Time created;
   base::Time changed;
@@ -47,7 +48,7 @@ class SecretBox {
   Key key_;
 };
 
-/// The key in a text of 64 hexadecimal digits; spaces around them are ignored.
+/// Parses a key of 64 hexadecimal digits; ignores spaces around it.
 base::Result<SecretBox::Key> parse_key(std::string_view text);
 std::string key_text(const SecretBox::Key& key);
 

@@ -13,7 +13,7 @@ SecretBox::Key key_of(uint8_t byte) {
   return key;
 }
 
-/// What is given for one that does not open; a value is never "kRefused".
+/// Returned for a value that does not open; no test value equals "kRefused".
 std::string opened(const SecretBox& box, std::string_view sealed, std::string_view project = "team",
                    std::string_view name = "KEY") {
   const auto value = box.open(sealed, project, name);
@@ -29,7 +29,7 @@ TEST(SecretBox, OpensWhatItSealed) {
   }
 }
 
-TEST(SecretBox, ShowsNothingOfTheValueButItsLength) {
+TEST(SecretBox, RevealsOnlyTheLengthOfTheValue) {
   const SecretBox box(key_of(1));
   base::FakeRandom random;
   const std::string value = "a value that is long enough to be found again";
@@ -53,7 +53,7 @@ TEST(SecretBox, SealsTheSameValueDifferentlyEachTime) {
   EXPECT_NE(first.substr(12), second.substr(12));
 }
 
-TEST(SecretBox, AFlippedBitAnywhereIsSeen) {
+TEST(SecretBox, DetectsAnyFlippedBit) {
   const SecretBox box(key_of(1));
   base::FakeRandom random;
   const std::string sealed = box.seal("s3cret", "team", "KEY", random);
@@ -66,7 +66,7 @@ TEST(SecretBox, AFlippedBitAnywhereIsSeen) {
   }
 }
 
-TEST(SecretBox, WhatIsCutOffOrLongerIsSeen) {
+TEST(SecretBox, DetectsTruncatedAndExtendedData) {
   const SecretBox box(key_of(1));
   base::FakeRandom random;
   const std::string sealed = box.seal("s3cret", "team", "KEY", random);
@@ -78,7 +78,7 @@ TEST(SecretBox, WhatIsCutOffOrLongerIsSeen) {
   EXPECT_EQ(opened(box, sealed + sealed), "refused");
 }
 
-TEST(SecretBox, OpensForNoOtherProjectAndNoOtherName) {
+TEST(SecretBox, DoesNotOpenForAnotherProjectOrName) {
   const SecretBox box(key_of(1));
   base::FakeRandom random;
   const std::string sealed = box.seal("s3cret", "team", "KEY", random);
@@ -90,21 +90,20 @@ TEST(SecretBox, OpensForNoOtherProjectAndNoOtherName) {
   EXPECT_EQ(opened(box, sealed, "", "teamKEY"), "refused");
 }
 
-TEST(SecretBox, OpensWithNoOtherKeyAndSaysWhatToDo) {
+TEST(SecretBox, DoesNotOpenWithAnotherKeyAndGivesAdvice) {
   base::FakeRandom random;
   const std::string sealed = SecretBox(key_of(1)).seal("s3cret", "team", "KEY", random);
 
   const auto value = SecretBox(key_of(2)).open(sealed, "team", "KEY");
 
   ASSERT_FALSE(value);
-  EXPECT_EQ(
-      value.error().to_string(),
-      "secret 'KEY' of project 'team' cannot be opened: it was sealed with another key, or is "
-      "damaged\n"
-      "  start the server with the key that it was set with, or set the secret anew");
+  EXPECT_EQ(value.error().to_string(),
+            "secret 'KEY' of project 'team' cannot be opened: it was sealed with another key, or "
+            "is damaged\n"
+            "  start the server with the key with which it was set, or set the secret again");
 }
 
-TEST(ParseKey, ReadsWhatKeyTextWrites) {
+TEST(ParseKey, ReadsTheOutputOfKeyText) {
   base::FakeRandom random;
   const auto key = random.bytes<32>();
 
@@ -113,7 +112,7 @@ TEST(ParseKey, ReadsWhatKeyTextWrites) {
   EXPECT_EQ(*parse_key(std::string(64, 'A')), *parse_key(std::string(64, 'a')));
 }
 
-TEST(ParseKey, TakesNothingElseAndRepeatsNothingOfIt) {
+TEST(ParseKey, RefusesOtherTextsWithoutRepeatingThem) {
   const std::string digits(64, 'a');
   for (const std::string& text :
        {std::string(), std::string("  "), digits.substr(1), digits + "a", digits + " " + digits,

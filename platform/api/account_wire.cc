@@ -21,7 +21,7 @@ using record::field;
 using record::Table;
 using record::Told;
 
-// --- the documents that the API alone has
+// --- documents that only the API has
 
 namespace {
 
@@ -36,7 +36,8 @@ const Table& login_request_table() {
       {record::ignored("user", {.help = "Ignored."}), record::ignored("ceiling"),
        record::ignored("projects"),
        field<&TokenRequest::description>(
-           "description", {.help = "Where the session is, for `muster token list`."}, As::kText),
+           "description", {.help = "The machine of the session, for `muster token list`."},
+           As::kText),
        field<&TokenRequest::lifetime>(
            "lifetime", {.help = "In seconds. Absent, or longer than the server permits (30 days): "
                                 "as long as the server permits.",
@@ -46,7 +47,7 @@ const Table& login_request_table() {
 
 }  // namespace
 
-// Documents of one or two fields, which no other file names.
+// Documents with one or two fields that no other file uses.
 
 struct Member {
   std::string user;
@@ -98,9 +99,9 @@ const Table& table_of(const WhoAmI*) {
           "WhoAmI",
           {field<&WhoAmI::user>("user", {.need = Need::kRequired}),
            field<&WhoAmI::server_role>("server_role", {.told = Told::kAlways}),
-           field<&WhoAmI::projects>(
-               "projects", {.help = "The user's role in each project and the projects below it.",
-                            .told = Told::kAlways}),
+           field<&WhoAmI::projects>("projects",
+                                    {.help = "The user's role in each project and its subprojects.",
+                                     .told = Told::kAlways}),
            field<&WhoAmI::token>("token",
                                  {.help = "The id of the caller's token. Empty: the unix socket.",
                                   .told = Told::kAlways}),
@@ -119,24 +120,27 @@ const Table& table_of(const UserChange*) {
       "UserChange",
       {field<&UserChange::server_role>("server_role"),
        field<&UserChange::projects>(
-           "projects", {.help = "Roles that change. `none` removes the user from the project."}),
-       field<&UserChange::disabled>("disabled")},
-      "An absent field stays as it is.");
+           "projects", {.help = "Changed roles. `none` removes the user from the project."}),
+       field<&UserChange::disabled>("disabled"),
+       field<&UserChange::account>(
+           "account", {.help = "Unix account that runs the user's jobs. Empty: no account."})},
+      "An absent field is not changed.");
   return table;
 }
 
 const Table& table_of(const TokenRequest*) {
   static const Table table = record::table<TokenRequest>(
       "TokenRequest",
-      {field<&TokenRequest::user>("user", {.help = "Whose token. Absent or empty: the caller's."}),
+      {field<&TokenRequest::user>("user",
+                                  {.help = "The token's user. Absent or empty: the caller."}),
        field<&TokenRequest::description>("description", {.told = Told::kAlways}, As::kText),
        field<&TokenRequest::ceiling>(
            "ceiling", {.help = "The highest role that the token gives.", .told = Told::kAlways}),
-       field<&TokenRequest::projects>(
-           "projects", {.help = "The token is valid for these projects and those below them. "
-                                "Empty: for all projects of the user.",
-                        .told = Told::kAlways,
-                        .schema = kProjectNames}),
+       field<&TokenRequest::projects>("projects",
+                                      {.help = "The token is valid for these projects and their "
+                                               "subprojects. Empty: for all projects of the user.",
+                                       .told = Told::kAlways,
+                                       .schema = kProjectNames}),
        field<&TokenRequest::lifetime>(
            "lifetime",
            {.help = "In seconds. Absent: the token does not expire.", .schema = kLifetime})});
@@ -217,6 +221,7 @@ Result<UserChange> user_change_from_json(std::string_view text) {
 User changed(User user, const UserChange& change) {
   user.server_role = change.server_role.value_or(user.server_role);
   user.disabled = change.disabled.value_or(user.disabled);
+  user.account = change.account.value_or(user.account);
   for (const auto& [project, role] : change.projects) {
     if (role == Role::kNone) {
       user.projects.erase(project);
@@ -312,7 +317,7 @@ namespace {
 
 constexpr int kMostRecords = 1000;
 
-/// What is wrong with one parameter, or empty once it is taken into `query`.
+/// The fault of one parameter; empty if it was stored in `query`.
 std::string take_audit_parameter(AuditQuery& query, const std::string& name,
                                  const std::string& value) {
   const auto plain = [&](std::optional<std::string>& into) {
@@ -324,7 +329,7 @@ std::string take_audit_parameter(AuditQuery& query, const std::string& name,
   if (name == "action") return plain(query.action);
   if (name == "since") {
     query.since = parse_rfc3339(value);
-    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+    return query.since ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
   }
   if (name == "before") {
     query.before = number_of<uint64_t>(value);

@@ -1,7 +1,7 @@
 // Users, tokens, secrets and the audit log as JSON. docs/api.md shows each shape by example.
 //
-// Pure; thread-safe. Reading as in wire.h. A token's hash and a secret's value are in no shape that
-// the server sends.
+// Pure; thread-safe. Reading as in wire.h. The server never sends a token's hash or a secret's
+// value.
 #pragma once
 
 #include <chrono>
@@ -45,11 +45,12 @@ Result<access::User> user_request_from_json(std::string_view text);
 std::string users_to_json(const std::vector<access::User>& users);  ///< {"users": [...]}
 Result<std::vector<access::User>> users_from_json(std::string_view text);
 
-/// PATCH /v1/users/NAME: what changes of a user. A project with kNone: it loses its role there.
+/// PATCH /v1/users/NAME: the changes of a user. kNone removes the role in a project.
 struct UserChange {
   std::optional<access::Role> server_role;
   std::map<std::string, access::Role> projects;
   std::optional<bool> disabled;
+  std::optional<std::string> account;  ///< empty: no Unix account any more
 
   bool operator==(const UserChange&) const = default;
 };
@@ -63,21 +64,21 @@ Result<std::vector<access::Token>> tokens_from_json(std::string_view text);
 
 /// POST /v1/tokens and POST /v1/login.
 struct TokenRequest {
-  std::string user;  ///< empty: of the caller
+  std::string user;  ///< empty: the caller
   std::string description;
   access::Role ceiling = access::Role::kAdmin;
   std::vector<std::string> projects;
-  std::optional<std::chrono::seconds> lifetime;  ///< nothing: for ever; of a login: 30 days
+  std::optional<std::chrono::seconds> lifetime;  ///< nothing: no expiry; for a login: 30 days
 
   bool operator==(const TokenRequest&) const = default;
 };
 const record::Table& table_of(const TokenRequest*);
 std::string token_request_to_json(const TokenRequest& request);
 Result<TokenRequest> token_request_from_json(std::string_view text);
-/// Takes the description and the lifetime, and ignores the rest.
+/// Reads the description and the lifetime, and ignores the rest.
 Result<TokenRequest> login_request_from_json(std::string_view text);
 
-/// The answer to both, and to what makes an invitation: the token, and its text this once.
+/// The answer to both, and to requests for an invitation: the token and, only here, its text.
 struct NewToken {
   access::Token token;
   std::string text;
@@ -99,7 +100,7 @@ const record::Table& table_of(const NewUser*);
 std::string new_user_to_json(const NewUser& user);
 Result<NewUser> new_user_from_json(std::string_view text);
 
-/// Who has a role in a project, by user: {"members": [{"user", "role"}]}.
+/// The roles in a project, by user: {"members": [{"user", "role"}]}.
 std::string members_to_json(const std::map<std::string, access::Role>& members);
 Result<std::map<std::string, access::Role>> members_from_json(std::string_view text);
 /// {"role": "member"}
@@ -111,7 +112,7 @@ std::string secret_to_json(const access::Secret& secret);
 Result<access::Secret> secret_from_json(std::string_view text);
 std::string secrets_to_json(const std::vector<access::Secret>& secrets);  ///< {"secrets": [...]}
 Result<std::vector<access::Secret>> secrets_from_json(std::string_view text);
-/// {"value": "..."}, or {"value": {"base64": "..."}} for bytes that are no text.
+/// {"value": "..."}, or {"value": {"base64": "..."}} for bytes that are not UTF-8.
 std::string secret_value_to_json(std::string_view value);
 Result<std::string> secret_value_from_json(std::string_view text);
 

@@ -23,7 +23,7 @@ User full_user() {
           .created = time_at(1)};
 }
 
-/// Without its hash, which goes nowhere.
+/// Without its hash, which is never sent.
 Token full_token() {
   return {.id = "abcdefghijkl",
           .user = "ada",
@@ -55,7 +55,7 @@ access::AuditRecord full_record_of_audit() {
           .changes = {{.field = "projects.vision", .before = "", .after = "member"}}};
 }
 
-TEST(WhoAmIWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(WhoAmIWire, ReadsBackEveryField) {
   const WhoAmI full{.user = "ada",
                     .server_role = Role::kViewer,
                     .projects = {{"vision", Role::kAdmin}},
@@ -70,66 +70,69 @@ TEST(WhoAmIWire, IsReadBackAsItWasWrittenInEveryField) {
   }
 }
 
-TEST(UserWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(UserWire, ReadsBackEveryField) {
   EXPECT_EQ(*user_from_json(user_to_json(full_user())), full_user());
   const std::vector<User> users{full_user(), {.name = "bob"}};
   EXPECT_EQ(*users_from_json(users_to_json(users)), users);
   EXPECT_EQ(users_to_json({}), R"({"users":[]})");
 }
 
-TEST(UserWire, HasTheShapeThatIsDocumented) {
+TEST(UserWire, HasTheDocumentedShape) {
   EXPECT_EQ(user_to_json(full_user()),
             R"({"name":"ada@example.org","server_role":"viewer",)"
             R"("projects":{"speech":"admin","vision":"member"},"disabled":true,)"
             R"("created":"1970-01-01T00:00:00.000000001Z"})");
 }
 
-TEST(UserWire, ANewOneNeedsItsNameAlone) {
+TEST(UserWire, ANewUserNeedsOnlyAName) {
   EXPECT_EQ(*user_request_from_json(R"({"name":"ada"})"), User{.name = "ada"});
   EXPECT_EQ(*user_request_from_json(R"({"name":"ada","created":"yesterday","disabled":null})"),
             User{.name = "ada"});
 }
 
-TEST(UserWire, TellsEveryFaultByItsPath) {
+TEST(UserWire, ReportsEveryFaultByItsPath) {
   EXPECT_EQ(faults_of(user_request_from_json(
                 R"({"server_role":"root","projects":{"a":"owner","b":1},"disable":true})")),
-            (Texts{"name is missing", "server_role 'root' is none of none, viewer, member, admin",
-                   "projects.a 'owner' is none of none, viewer, member, admin",
+            (Texts{"name is missing",
+                   "server_role 'root' is invalid: expected one of none, viewer, member, admin",
+                   "projects.a 'owner' is invalid: expected one of none, viewer, member, admin",
                    "projects.b must be text, not a whole number",
                    "disable is not a field; did you mean 'disabled'?"}));
 }
 
-TEST(UserChange, SaysNothingOfWhatStays) {
+TEST(UserChange, OmitsUnchangedFields) {
   EXPECT_EQ(user_change_to_json({}), "{}");
   EXPECT_EQ(*user_change_from_json("{}"), UserChange{});
   EXPECT_EQ(changed(full_user(), {}), full_user());
 }
 
-TEST(UserChange, IsWhatTheReaderMakesOfIt) {
+TEST(UserChange, ChangesTheUserAsRequested) {
   const UserChange change{.server_role = Role::kNone,
                           .projects = {{"speech", Role::kNone}, {"text", Role::kViewer}},
-                          .disabled = false};
+                          .disabled = false,
+                          .account = "ada-l"};
   EXPECT_EQ(*user_change_from_json(user_change_to_json(change)), change);
 
   User expected = full_user();
   expected.server_role = Role::kNone;
   expected.projects = {{"text", Role::kViewer}, {"vision", Role::kMember}};
   expected.disabled = false;
+  expected.account = "ada-l";
   EXPECT_EQ(changed(full_user(), change), expected);
 }
 
-TEST(UserChange, TakesNoNewName) {
+TEST(UserChange, RefusesANewName) {
   EXPECT_EQ(faults_of(user_change_from_json(R"({"name":"b","server_role":7})")),
             (Texts{"server_role must be text, not a whole number", "name is not a field"}));
 }
 
-TEST(TokenWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(TokenWire, ReadsBackEveryField) {
   const std::vector<Token> tokens{full_token(), {.id = "x", .user = "bob"}};
   EXPECT_EQ(*tokens_from_json(tokens_to_json(tokens)), tokens);
   EXPECT_EQ(tokens_to_json({}), R"({"tokens":[]})");
 }
 
-TEST(TokenWire, HoldsNothingOfItsHash) {
+TEST(TokenWire, DoesNotContainTheHash) {
   Token token = full_token();
   token.hash = "0123456789abcdef0123456789abcdef";
   const std::string expected = tokens_to_json({full_token()});
@@ -142,7 +145,7 @@ TEST(TokenWire, HoldsNothingOfItsHash) {
             R"("last_used":"1970-01-01T00:00:00.000000003Z","last_address":"10.0.0.7"}]})");
 }
 
-TEST(TokenRequest, IsReadBackAsItWasWrittenInEveryField) {
+TEST(TokenRequest, ReadsBackEveryField) {
   const TokenRequest full{.user = "ada",
                           .description = "ci",
                           .ceiling = Role::kViewer,
@@ -153,22 +156,22 @@ TEST(TokenRequest, IsReadBackAsItWasWrittenInEveryField) {
   EXPECT_EQ(*token_request_from_json("{}"), TokenRequest{});
 }
 
-TEST(TokenRequest, TellsEveryFaultByItsPath) {
+TEST(TokenRequest, ReportsEveryFaultByItsPath) {
   EXPECT_EQ(faults_of(token_request_from_json(
                 R"({"lifetime_s":"30d","ceiling":"all","projects":"vision","hash":"x"})")),
-            (Texts{"ceiling 'all' is none of none, viewer, member, admin",
+            (Texts{"ceiling 'all' is invalid: expected one of none, viewer, member, admin",
                    "projects must be a list of texts, not text",
                    "lifetime_s must be a whole number, not text", "hash is not a field"}));
 }
 
-TEST(NewTokenWire, ShowsTheTextBesideTheToken) {
+TEST(NewTokenWire, ContainsTheTextBesideTheToken) {
   const NewToken made{.token = full_token(), .text = "muster_a_b"};
   EXPECT_EQ(*new_token_from_json(new_token_to_json(made)), made);
   EXPECT_TRUE(new_token_to_json(made).ends_with(R"(},"text":"muster_a_b"})"));
   EXPECT_EQ(faults_of(new_token_from_json("{}")), (Texts{"token is missing", "text is missing"}));
 }
 
-TEST(NewUserWire, IsReadBackAsItWasWritten) {
+TEST(NewUserWire, ReadsBackUnchanged) {
   const NewUser made{.user = full_user(),
                      .invitation = {.token = full_token(), .text = "muster_a_b"}};
   const auto read = new_user_from_json(new_user_to_json(made));
@@ -176,7 +179,7 @@ TEST(NewUserWire, IsReadBackAsItWasWritten) {
   EXPECT_EQ(*read, made);
 }
 
-TEST(MembersWire, IsReadBackAsItWasWritten) {
+TEST(MembersWire, ReadsBackUnchanged) {
   const std::map<std::string, Role> members{{"ada", Role::kAdmin}, {"bob", Role::kViewer}};
   EXPECT_EQ(members_to_json(members),
             R"({"members":[{"user":"ada","role":"admin"},{"user":"bob","role":"viewer"}]})");
@@ -185,7 +188,7 @@ TEST(MembersWire, IsReadBackAsItWasWritten) {
   EXPECT_EQ(faults_of(role_from_json("{}")), Texts{"role is missing"});
 }
 
-TEST(SecretWire, IsReadBackWithoutWhatIsSealed) {
+TEST(SecretWire, ReadsBackWithoutTheSealedValue) {
   Secret sealed = full_secret();
   sealed.sealed = "sealed bytes";
   EXPECT_EQ(*secret_from_json(secret_to_json(sealed)), full_secret());
@@ -195,14 +198,14 @@ TEST(SecretWire, IsReadBackWithoutWhatIsSealed) {
             R"("changed":"1970-01-01T00:00:00.000000002Z","changed_by":"ada"})");
 }
 
-TEST(SecretValueWire, TakesAnyBytes) {
+TEST(SecretValueWire, AcceptsAnyBytes) {
   EXPECT_EQ(secret_value_to_json("s3cret"), R"({"value":"s3cret"})");
   for (const std::string& value : {std::string("s3cret\n"), kBinary, std::string()}) {
     EXPECT_EQ(*secret_value_from_json(secret_value_to_json(value)), value);
   }
 }
 
-TEST(SecretValueWire, NoFaultRepeatsTheValue) {
+TEST(SecretValueWire, FaultsDoNotContainTheValue) {
   for (const char* text :
        {R"({"valeu":"s3cret"})", R"({"value":["s3cret"]})", R"({"value":{"s":"s3cret"}})",
         R"({"value":{"base64":"s3cret!"}})", R"({"value":"s3cret)", R"("s3cret")",
@@ -214,7 +217,7 @@ TEST(SecretValueWire, NoFaultRepeatsTheValue) {
   }
 }
 
-TEST(AuditWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(AuditWire, ReadsBackEveryField) {
   const std::vector<access::AuditRecord> records{full_record_of_audit(),
                                                  {.number = 6, .action = "token.revoke"}};
   const auto read = audit_from_json(audit_to_json(records));
@@ -222,7 +225,7 @@ TEST(AuditWire, IsReadBackAsItWasWrittenInEveryField) {
   EXPECT_EQ(*read, records);
 }
 
-TEST(AuditWire, HasTheShapeThatIsDocumented) {
+TEST(AuditWire, HasTheDocumentedShape) {
   EXPECT_EQ(audit_to_json({full_record_of_audit()}),
             R"({"records":[{"number":7,"time":"1970-01-01T00:00:00.000000001Z","user":"ada",)"
             R"("address":"10.0.0.7","token":"abc","request":"r1","action":"user.set",)"
@@ -230,7 +233,7 @@ TEST(AuditWire, HasTheShapeThatIsDocumented) {
             R"("changes":[{"field":"projects.vision","before":"","after":"member"}]}]})");
 }
 
-TEST(AuditQuery, IsReadBackAsItWasWrittenInEveryField) {
+TEST(AuditQuery, ReadsBackEveryField) {
   const access::AuditQuery full{.user = "ada",
                                 .project = "vision",
                                 .action = "job",
@@ -245,12 +248,12 @@ TEST(AuditQuery, IsReadBackAsItWasWrittenInEveryField) {
   EXPECT_TRUE(audit_query_parameters({}).empty());
 }
 
-TEST(AuditQuery, TellsEveryFaultAtOnce) {
+TEST(AuditQuery, ReportsEveryFaultAtOnce) {
   EXPECT_EQ(faults_of(audit_query_from_parameters(
                 {{"usr", "ada"}, {"since", "yesterday"}, {"before", "-1"}, {"limit", "0"}})),
             (Texts{"before '-1' is not the number of a record",
                    "limit '0' is not a number of records; give 1 to 1000",
-                   "since 'yesterday' is not a time; write it as 2026-01-31T12:34:56Z",
+                   "since 'yesterday' is not a time such as 2026-01-31T12:34:56Z",
                    "usr is not a parameter; did you mean 'user'?"}));
   for (const char* limit : {"1001", "-1", "", "ten", "10 ", "99999999999"}) {
     EXPECT_FALSE(audit_query_from_parameters({{"limit", limit}})) << limit;

@@ -22,7 +22,7 @@ using job::ProjectStatus;
 namespace {
 
 Result<void> check_node_name(const std::string& name) {
-  return check_segment(name, "node", "see the names of the nodes: muster node list");
+  return check_segment(name, "node", "list the nodes: muster node list");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ base::Error Client::problem(const http::Request& request, const http::Response& 
   Error error = problem_from_json(response.status, response.body);
   if (response.status != kUnauthorized || server_.empty()) return error;
   error.code = ErrorCode::kRefused;
-  // Where a login mends it: the server cannot know by which name it is reached.
+  // If a login helps, the advice contains the address, which only the client knows.
   const bool mends = error.advice.empty() || base::detail_of<access::NotLoggedIn>(error) != nullptr;
   if (!mends) return error;
   if (request.path == kLoginPath) {
@@ -198,7 +198,7 @@ Result<void> Client::shut_down() {
   return {};
 }
 
-// The client's request for what was measured of a job.
+// The client's request for the metrics of a job.
 
 Result<std::vector<job::MetricSeries>> Client::metrics(const std::string& name,
                                                        const job::MetricQuery& query) {
@@ -275,7 +275,7 @@ constexpr std::string_view kMissing = "missing";
 
 Result<void> check_tree(const std::string& project, const std::string& id) {
   MUSTER_CHECK(check_project_name(project));
-  return check_segment(id, "tree", "a tree's id is the hash of what it holds");
+  return check_segment(id, "tree", "a tree's id is the hash of its content");
 }
 
 }  // namespace
@@ -290,7 +290,7 @@ Result<TreeInfo> Client::tree(const std::string& project, const std::string& id)
 Result<std::vector<std::string>> Client::missing_chunks(const std::string& project,
                                                         const std::vector<std::string>& chunks) {
   MUSTER_CHECK(check_project_name(project));
-  constexpr size_t kMostIds = 40'000;  // 67 bytes each: well below what a body may have
+  constexpr size_t kMostIds = 40'000;  // 67 bytes each, well below the limit of a body
   std::vector<std::string> missing;
   for (size_t begin = 0; begin < chunks.size(); begin += kMostIds) {
     const auto from = chunks.begin() + static_cast<ptrdiff_t>(begin);

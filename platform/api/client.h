@@ -1,8 +1,8 @@
-// The typed face of the HTTP API: what the command line has instead of requests.
+// The typed client of the HTTP API, which the command line uses.
 //
-// Blocking; not thread-safe. An error that the server answered comes back as it was there: same
-// code, sentences and faults; but where a server on TLS takes no such token (401) and a login mends
-// that, the advice is to log in there, by its address. kUnavailable: nobody answers.
+// Blocking; not thread-safe. An error in the server's answer is returned with the same code,
+// sentences and faults; but if a server on TLS rejects the token (401) and a login helps, the
+// advice contains the server's address. kUnavailable: no answer.
 #pragma once
 
 #include <chrono>
@@ -40,38 +40,38 @@ class Client {
  public:
   /// The server of this user.
   explicit Client(const std::filesystem::path& socket) : http_(socket), place_(socket) {}
-  /// A server on TLS. `token` goes with every request, and into no error; empty: none is shown.
+  /// A server on TLS. `token` is sent with every request, and appears in no error; empty: no token.
   Client(const http::TlsEndpoint& endpoint, const std::string& token);
 
-  /// Whose job is meant from now on where several projects have one of a name; empty: nothing is
-  /// said, and the server refuses such a name.
+  /// The project in which names of jobs are looked up from now on; empty: any, and the server
+  /// rejects ambiguous names.
   void set_project(std::string project) { project_ = std::move(project); }
 
   Result<ServerInfo> info();
 
-  /// `idempotency_key`: fresh for each intent. Sent again with the same key, the first answer comes
-  /// back and no second job is made.
+  /// `idempotency_key`: new for each submission. If it is sent again with the same key, the first
+  /// answer is returned and no second job is created.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key);
 
   /// What submit() would do with this spec now. Nothing is stored.
   Result<job::Forecast> forecast(const job::JobSpec& spec);
 
-  /// All that there are, page by page.
+  /// All jobs, page by page.
   Result<std::vector<job::Job>> list();
   Result<std::vector<job::Job>> list_all(JobQuery query);
   /// One page.
   Result<JobPage> list(const JobQuery& query);
   Result<job::Job> get(const std::string& name);
 
-  /// The jobs that wait, in the order in which they would be served as things are.
+  /// The waiting jobs, in the order in which they would be served now.
   Result<std::vector<job::Job>> queue();
-  /// Why it waits, or what was done to it.
+  /// Why the job waits, or what was done to it.
   Result<job::Explanation> explain(const std::string& name);
 
   /// Asks the job to end: SIGTERM and its grace, or SIGKILL at once with `now`. Idempotent.
   Result<job::Job> stop(const std::string& name, bool now);
 
-  /// Frees the job's room and holds it back until resume(). Idempotent; kConflict once it has
+  /// Releases the job's resources and holds it until resume(). Idempotent; kConflict after it has
   /// ended.
   Result<job::Job> suspend(const std::string& name);
   Result<job::Job> resume(const std::string& name);
@@ -79,32 +79,32 @@ class Client {
   /// Removes an ended job with its logs; kConflict while it runs.
   Result<void> remove(const std::string& name);
 
-  /// What was measured of it, as far as the query asks.                   client_metrics.cc
+  /// The metrics of a job that match the query. client_metrics.cc
   Result<std::vector<job::MetricSeries>> metrics(const std::string& name,
                                                  const job::MetricQuery& query);
 
-  /// Hands over the job's log records in order until there are no more (with query.follow: until
-  /// the job has ended), and returns the job as it then is. `on_record` returns false to leave
-  /// early; `wake` as in http::BlockingClient.
+  /// Passes on the job's log records in order until there are no more (with query.follow: until the
+  /// job has ended), and returns the job in its state then. `on_record` returns false to leave
+  /// early; `wake`: see http::BlockingClient.
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});
 
   struct LogHandlers {
-    std::function<bool(const job::LogRecord&)> on_record;  ///< false: no more
-    /// All that came before stands in front of this place: ask with it to go on from there.
+    std::function<bool(const job::LogRecord&)> on_record;  ///< false: stop
+    /// All records so far lie before this place: use it to continue from there.
     std::function<void(const std::string& place)> on_place;
   };
-  /// The same, from a place on; empty: as the query has it.
+  /// The same, from a place on; empty: as in the query.
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::string& place, const LogHandlers& handlers,
                         const http::Wake& wake = {});
 
-  /// Runs a program in a task of a job that runs. What is said then: api/terminal.h.
+  /// Runs a program in a task of a running job. The messages are described in api/terminal.h.
   Result<std::unique_ptr<http::WebSocketClient>> exec(const std::string& name,
                                                       const ExecRequest& request);
 
-  /// The same for the task's own program, for files, and for a port.
+  /// The same for the task's own program, for copying files, and for a port.
   Result<std::unique_ptr<http::WebSocketClient>> attach(const std::string& name,
                                                         const AttachRequest& request);
   Result<std::unique_ptr<http::WebSocketClient>> copy(const std::string& name,
@@ -112,57 +112,58 @@ class Client {
   Result<std::unique_ptr<http::WebSocketClient>> forward(const std::string& name,
                                                          const ForwardRequest& request);
 
-  // The files that a job has left in its artifacts folder.             client_artifacts.cc
+  // The files in a job's artifact folder. client_artifacts.cc
 
   /// One page.
   Result<ArtifactPage> artifacts(const std::string& name, const ArtifactQuery& query);
 
   struct ArtifactWish {
-    std::string path;    ///< as the list has it
-    int64_t from = 0;    ///< from this byte on
-    std::string sha256;  ///< only where it is this file still; empty: whatever is there
+    std::string path;    ///< as in the list
+    int64_t from = 0;    ///< the first byte
+    std::string sha256;  ///< only if the file still has this checksum; empty: any content
   };
-  /// Hands over its bytes until there are no more, `on_bytes` returns false or `wake` ends it.
-  /// kConflict: it is another file now, or none. kUnavailable: cut off, as where it was shortened.
+  /// Passes on its bytes until there are no more, `on_bytes` returns false or `wake` ends the call.
+  /// kConflict: the file has changed or was removed. kUnavailable: interrupted, for example because
+  /// the file was truncated.
   Result<void> artifact(const std::string& name, const ArtifactWish& wish,
                         const std::function<bool(std::string_view)>& on_bytes,
                         const http::Wake& wake = {});
 
   struct EventQuery {
     std::optional<std::string> project;
-    std::optional<std::string> name;  ///< of a job that exists now: until it has ended
-    std::optional<base::Time> since;  ///< nothing: what happens from now on
+    std::optional<std::string> name;  ///< of an existing job: until it has ended
+    std::optional<base::Time> since;  ///< nothing: only events from now on
   };
-  /// Hands over what happens to jobs, in order, until `on_event` returns false or `wake` ends it,
-  /// or the job that is named has ended (then it is returned). `place` is how far it has come:
-  /// where the server went away (kUnavailable), ask again with it. Empty: as the query has it.
+  /// Passes on the events of jobs, in order, until `on_event` returns false, `wake` ends the call,
+  /// or the named job has ended (then it is returned). `place` is updated: after a lost connection
+  /// (kUnavailable), repeat the call with it. Empty: as in the query.
   Result<std::optional<job::Job>> watch_events(const EventQuery& query, std::string& place,
                                                const std::function<bool(const JobEvent&)>& on_event,
                                                const http::Wake& wake = {});
 
-  struct WatchHandlers {  ///< each may be empty; false: no more
+  struct WatchHandlers {  ///< each may be empty; false: stop
     std::function<bool(const job::Job&)> on_job;
     std::function<bool(const RemovedJob&)> on_removed;
-    std::function<bool()> on_ready;  ///< all that there were have been handed over
-    std::function<bool()> on_reset;  ///< what was handed over is void: all follow anew
+    std::function<bool()> on_ready;  ///< all existing jobs have been passed on
+    std::function<bool()> on_reset;  ///< all earlier jobs are invalid: all jobs follow again
   };
-  /// Hands over all jobs (of query.project), then each as it changes. `place` as above; where it is
-  /// empty, all jobs are handed over anew, and those that are not among them are gone.
+  /// Passes on all jobs (of query.project), then each change. `place` as above; if it is empty, all
+  /// jobs are passed on again, and jobs that are not among them were removed.
   Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
                           const http::Wake& wake = {});
 
-  /// Sets the labels that have a value, and takes away those that have none. Tags: "" as the value.
+  /// Sets the labels that have a value, and removes those without. Tags have the value "".
   Result<job::Job> set_labels(const std::string& name,
                               const std::map<std::string, std::optional<std::string>>& labels);
 
   // Files for jobs (tree_wire.h), and machines by name.                client_trees.cc
 
-  /// kNotFound where the server does not have it.
+  /// kNotFound: the server does not have the tree.
   Result<TreeInfo> tree(const std::string& project, const std::string& id);
-  /// Those of `chunks` that the server lacks; as many as there are, in several requests.
+  /// The chunks of `chunks` that the server lacks; of any number, in several requests.
   Result<std::vector<std::string>> missing_chunks(const std::string& project,
                                                   const std::vector<std::string>& chunks);
-  /// `body`: chunks_in() of tree_wire.h, at most kMostChunkBytes.
+  /// `body`: as chunks_in() of file_wire.h reads it, at most kMostChunkBytes.
   Result<void> put_chunks(const std::string& project, std::string body);
   Result<TreeInfo> keep_tree(const std::string& project, const std::string& id,
                              const std::vector<std::string>& manifest_chunks);
@@ -171,26 +172,26 @@ class Client {
   Result<std::vector<job::ProjectStatus>> projects();
   Result<job::ProjectStatus> project(const std::string& name);
   Result<job::ProjectStatus> create_project(const std::string& name, const ProjectChange& change);
-  /// Changes what is set in `change`, and nothing else.
+  /// Changes the fields that are set in `change`.
   Result<job::ProjectStatus> patch_project(const std::string& name, const ProjectChange& change);
-  /// kConflict while it has jobs that have not ended, or projects below it.
+  /// kConflict: the project has jobs that have not ended, or subprojects.
   Result<void> remove_project(const std::string& name);
 
   Result<std::vector<job::Node>> nodes();
   Result<job::Node> node(const std::string& name);
-  /// A cordoned node takes nothing new; a drained one is cordoned, and what runs there is evicted.
+  /// A cordoned node accepts no new tasks; a drained node is cordoned, and its jobs are evicted.
   Result<job::Node> cordon(const std::string& name);
   Result<job::Node> uncordon(const std::string& name);
   Result<job::Node> drain(const std::string& name);
 
-  /// Tells the server to leave once it is idle; jobs go on without it.
+  /// Asks the server to stop when it is idle; jobs continue without it.
   Result<void> shut_down();
 
   // Accounts.                                                          client_accounts.cc
 
-  /// A session for the user of the token that this client shows. An invitation is used up by it.
+  /// A session for the user of this client's token. An invitation is used up.
   Result<NewToken> log_in(const TokenRequest& request);
-  /// Revokes the token that this client shows.
+  /// Revokes this client's token.
   Result<void> log_out();
   Result<WhoAmI> who_am_i();
 
@@ -199,10 +200,10 @@ class Client {
   Result<NewUser> create_user(const access::User& user);
   Result<access::User> patch_user(const std::string& name, const UserChange& change);
   Result<void> remove_user(const std::string& name);
-  /// Another invitation: for a new machine, or where the first has expired.
+  /// Another invitation: for a new machine, or after the first has expired.
   Result<NewToken> invite_user(const std::string& name);
 
-  /// Those of `user`; nothing: all that the caller may see.
+  /// The tokens of `user`; nothing: all that the caller may see.
   Result<std::vector<access::Token>> tokens(const std::optional<std::string>& user);
   Result<NewToken> create_token(const TokenRequest& request);
   Result<void> revoke_token(const std::string& id);
@@ -225,29 +226,29 @@ class Client {
   Result<KeyedSubscription> rotate_subscription(const std::string& project, const std::string& id);
   Result<PingResult> ping_subscription(const std::string& project, const std::string& id);
   Result<std::vector<job::Delivery>> dead_letters(const std::string& project);
-  /// Those with these ids, or all; how many.
+  /// Retries the deliveries with these ids, or all; returns their number.
   Result<int> retry_dead_letters(const std::string& project, const std::vector<std::string>& ids);
 
   /// One page, newest first.
   Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query);
 
  private:
-  /// `request` with the token. Every request goes through this, streams as well.
+  /// `request` with the token. Every request passes through this function, including streams.
   http::Request authorized(http::Request request) const;
-  /// On one job: with the project that was set.
+  /// For one job: with the project of set_project().
   Result<std::unique_ptr<http::WebSocketClient>> open_socket(const std::string& name,
                                                              std::string_view action,
                                                              Parameters parameters);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
-  /// What an answer of 400 and more says.
+  /// The error in an answer with status 400 or above.
   base::Error problem(const http::Request& request, const http::Response& response) const;
   Result<http::Response> call(const http::Request& request);
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
 
   http::BlockingClient http_;
-  std::variant<std::filesystem::path, http::TlsEndpoint> place_;  ///< for connections of their own
+  std::variant<std::filesystem::path, http::TlsEndpoint> place_;  ///< for additional connections
   std::string authorization_;  ///< the header; empty over the unix socket
   std::string server_;         ///< https://HOST:PORT; empty over the unix socket
   std::string project_;

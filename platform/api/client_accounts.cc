@@ -12,12 +12,12 @@ constexpr std::string_view kMembers = "members";
 constexpr std::string_view kSecrets = "secrets";
 
 Result<void> check_user(const std::string& name) {
-  return check_segment(name, "user", "see the names of the users: muster user list");
+  return check_segment(name, "user", "list the users: muster user list");
 }
 
 Result<void> check_secret(const std::string& project, const std::string& name) {
   MUSTER_CHECK(check_project_name(project));
-  return check_segment(name, "secret", "see the names of the secrets: muster secret list");
+  return check_segment(name, "secret", "list the secrets: muster secret list");
 }
 
 Result<void> check_member(const std::string& project, const std::string& user) {
@@ -94,7 +94,7 @@ Result<NewToken> Client::create_token(const TokenRequest& request) {
 }
 
 Result<void> Client::revoke_token(const std::string& id) {
-  MUSTER_CHECK(check_segment(id, "token", "see the ids of your tokens: muster token list"));
+  MUSTER_CHECK(check_segment(id, "token", "list your tokens: muster token list"));
   MUSTER_CHECK(call(request_for("DELETE", path_of(kTokensPath, id, {}))));
   return {};
 }
@@ -159,7 +159,7 @@ constexpr std::string_view kDeadLetters = "dead-letters";
 Result<std::string> subscription_path(const std::string& project, const std::string& id,
                                       std::string_view action) {
   MUSTER_CHECK(check_project_name(project));
-  MUSTER_CHECK(check_segment(id, "subscription", "see their ids: muster notify list"));
+  MUSTER_CHECK(check_segment(id, "subscription", "list the subscriptions: muster notify list"));
   std::string path = below_project(project, kNotifications, id);
   if (!action.empty()) path += "/" + std::string(action);
   return path;

@@ -1,4 +1,4 @@
-// What the client asks of queue, projects and nodes, and what it makes of the answers.
+// The client's requests on the queue, projects and nodes, and how it reads the answers.
 #include <gtest/gtest.h>
 
 #include "api/client.h"
@@ -10,7 +10,7 @@
 namespace muster::api {
 namespace {
 
-/// Asks a server that gives one answer, and tells what it was asked: "GET /v1/nodes".
+/// Calls the client with a server that gives one answer; returns the request: "GET /v1/nodes".
 template <class Ask>
 std::string asked_by(const std::string& answer, Ask ask, std::string* body = nullptr) {
   std::string asked;
@@ -27,7 +27,7 @@ std::string asked_by(const std::string& answer, Ask ask, std::string* body = nul
   return asked;
 }
 
-/// The same, and the answer is read back as `expected`.
+/// The same; also checks that the answer is read back as `expected`.
 template <class Value, class Ask>
 std::string asked_for(const std::string& answer, const Value& expected, Ask ask) {
   return asked_by(answer, [&](Client& client) {
@@ -37,7 +37,7 @@ std::string asked_for(const std::string& answer, const Value& expected, Ask ask)
   });
 }
 
-TEST(ApiClient, AsksForAForecastWithoutSubmitting) {
+TEST(ApiClient, RequestsAForecastWithoutSubmitting) {
   EXPECT_EQ(asked_for(forecast_to_json(full_forecast()), full_forecast(),
                       [](Client& client) { return client.forecast(full_spec()); }),
             "POST /v1/jobs dry_run=true");
@@ -107,7 +107,7 @@ TEST(ApiClient, ListsGetsAndChangesNodes) {
             "POST /v1/nodes/n1/drain");
 }
 
-TEST(ApiClient, ANameThatIsNoSegmentOfAPathIsAskedOfNobody) {
+TEST(ApiClient, RefusesANameThatIsNotAPathSegmentBeforeSending) {
   Client client("/nonexistent/socket");
 
   for (const std::string name : {"", "a/b"}) {

@@ -1,4 +1,4 @@
-// The streams of api::Client: logs, and what happens to jobs.
+// The streams of api::Client: logs, and events of jobs.
 #include <optional>
 #include <utility>
 
@@ -21,11 +21,11 @@ namespace {
 
 Error stream_cut_off(const std::string& what) {
   return {.code = ErrorCode::kUnavailable,
-          .what = "the server ended " + what + " in the midst",
-          .advice = "ask for them again"};
+          .what = "the server ended " + what + " before their end",
+          .advice = "repeat the command"};
 }
 
-/// How far a stream has come: tells each new id before what comes after it.
+/// Tracks how far a stream has been read: reports each new id before the records after it.
 class PlaceTeller {
  public:
   explicit PlaceTeller(const std::function<void(const std::string&)>& on_place)
@@ -42,7 +42,7 @@ class PlaceTeller {
   std::string told_;
 };
 
-/// What the pieces of a stream of logs come to, be they events or the frames that were asked for.
+/// Reads the pieces of a stream of logs, as events or as frames.
 class LogReader {
  public:
   explicit LogReader(const Client::LogHandlers& handlers)
@@ -56,7 +56,7 @@ class LogReader {
                      },
                  .on_end = [this](std::string_view job) { return end(job_from_json(job)); }}) {}
 
-  /// Returns whether it wants more.
+  /// Returns whether it needs more.
   bool put(std::string_view piece) {
     if (piece.empty()) return true;
     if (!are_frames_) {
@@ -68,7 +68,7 @@ class LogReader {
 
   void leave() { left_ = true; }
   bool left() const { return left_; }
-  /// The last event's job, or what was wrong with an event; nothing where neither came.
+  /// The job of the last event, or the fault of an event; nothing if there was neither.
   std::optional<Result<Job>>& job() { return job_; }
 
  private:
@@ -112,7 +112,7 @@ class LogReader {
   bool left_ = false;
 };
 
-/// `wake`, with a note where it ends the stream.
+/// `wake`, which also records whether it ended the stream.
 http::Wake noting(const http::Wake& wake, bool& left) {
   if (wake.fd < 0) return wake;
   return {.fd = wake.fd, .on_wake = [&wake, &left] {

@@ -1,4 +1,4 @@
-// The client against a real HTTP server with answers made up for it.
+// The client with a real HTTP server that gives prepared answers.
 #include "api/client.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(ApiClient, SendsTheSpecWithItsKeyAndReadsTheJob) {
   EXPECT_EQ(*spec_from_json(asked[0].body), full_spec());
 }
 
-TEST(ApiClient, AsksForEachThingWhereItIs) {
+TEST(ApiClient, SendsEachRequestToItsPath) {
   std::vector<http::Request> asked;
   http::TestServer server(answering({.body = job_to_json(full_job())}, &asked));
   Client client(server.socket());
@@ -114,7 +114,7 @@ TEST(ApiClient, ReadsTheListAndTheServersDescription) {
   EXPECT_EQ(*client.list(), std::vector<job::Job>{full_job()});
 }
 
-TEST(ApiClient, GivesTheServersErrorAsItWasThere) {
+TEST(ApiClient, ReturnsTheServersErrorUnchanged) {
   const Error error{.code = ErrorCode::kConflict,
                     .what = "job 'dist' runs",
                     .advice = "stop it first",
@@ -128,7 +128,7 @@ TEST(ApiClient, GivesTheServersErrorAsItWasThere) {
   EXPECT_EQ(logs.error().to_string(), error.to_string());
 }
 
-TEST(ApiClient, AsksForNoNameThatWouldBeAnotherPath) {
+TEST(ApiClient, RefusesNamesThatWouldChangeThePath) {
   Client client("/nowhere");
 
   for (const char* name : {"", "../info", "a/stop"}) {
@@ -138,13 +138,13 @@ TEST(ApiClient, AsksForNoNameThatWouldBeAnotherPath) {
   EXPECT_EQ(client.get("dist").error().code, ErrorCode::kUnavailable);
 }
 
-TEST(ApiClient, AnAnswerThatCannotBeReadIsAnError) {
+TEST(ApiClient, ReportsAnUnreadableAnswer) {
   http::TestServer server(answering({.body = "{"}));
 
   EXPECT_FALSE(Client(server.socket()).get("dist"));
 }
 
-TEST(ApiClientLogs, HandsOverTheRecordsHoweverTheyAreCutAndReturnsTheJob) {
+TEST(ApiClientLogs, PassOnTheRecordsHoweverTheyAreSplitAndReturnTheJob) {
   const std::string events =
       log_event("one") + std::string(http::kPing) + log_event("two") + end_event();
   for (const size_t size : {size_t{1}, size_t{7}, events.size()}) {
@@ -176,7 +176,7 @@ TEST(ApiClientLogs, SendTheQuery) {
                                 {"follow", "true"}, {"tail", "10"}, {"task", "worker-0"}}));
 }
 
-TEST(ApiClientLogs, LeaveEarlyAndStillTellHowTheJobIs) {
+TEST(ApiClientLogs, MayBeLeftEarlyAndStillReturnTheJob) {
   http::TestServer server(replaying(log_event("one") + log_event("two"), 1 << 20));
   int records = 0;
 
@@ -190,7 +190,7 @@ TEST(ApiClientLogs, LeaveEarlyAndStillTellHowTheJobIs) {
   EXPECT_EQ(records, 1);
 }
 
-TEST(ApiClientLogs, ThatEndWithoutTheirEndAreAnError) {
+TEST(ApiClientLogs, WithoutAnEndAreAnError) {
   http::TestServer server(replaying(log_event("one"), 1 << 20));
 
   const auto job = Client(server.socket()).logs("dist", {}, [](const auto&) { return true; });

@@ -17,7 +17,7 @@ using record::Table;
 
 namespace {
 
-constexpr const char* kUnbounded = "no bound in a limit, all there is in a quota";
+constexpr const char* kUnbounded = "no limit, or in a quota all resources";
 constexpr const char* kAmount = R"({"minimum": 0, "maximum": 1000000, "multipleOf": 0.001})";
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kMostRuntime = 31'536'000'000;  // a year, in milliseconds
@@ -27,26 +27,27 @@ constexpr const char* kMaybeProjectName = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)
 constexpr const char* kPoolNames =
     R"({"propertyNames": {"pattern": "^[!-~]([ -~]{0,98}[!-~])?$"}})";
 
-/// The rows of a new project differ from those of a change in the name alone.
+/// A new project and a change of a project differ only in the field name.
 Table project_request_table(const char* name, record::Notes of_name, const char* help) {
   return record::table<ProjectChange>(
       name,
       {field<&ProjectChange::name>("name", of_name),
        field<&ProjectChange::parent>("parent",
-                                     {.help = "Empty: at the top.", .pattern = kMaybeProjectName}),
+                                     {.help = "Empty: top level.", .pattern = kMaybeProjectName}),
        field<&ProjectChange::quota>("quota"),
        field<&ProjectChange::pools>(
-           "pools", {.help = "null in the place of a quota removes the pool's own quota.",
-                     .schema = kPoolNames}),
+           "pools",
+           {.help = "null instead of a quota removes the pool's own quota.", .schema = kPoolNames}),
        field<&ProjectChange::priority>("priority", {.least = 0, .most = 1000}),
        field<&ProjectChange::reclaim_min_runtime>("reclaim_min_runtime",
                                                   {.least = 0, .most = kMostRuntime}),
        field<&ProjectChange::preempt_min_runtime>("preempt_min_runtime",
                                                   {.least = 0, .most = kMostRuntime}),
        field<&ProjectChange::takes_the_rest>(
-           "takes_the_rest", {.help = "Only of the project `default`. A quota of GPUs ends it."}),
-       record::ignored("sequence",
-                       {.help = "Ignored, so that a project that was read can be sent back."}),
+           "takes_the_rest", {.help = "Only for the project `default`. A quota of GPUs ends it."}),
+       record::ignored(
+           "sequence",
+           {.help = "Ignored, so that a client can send back a project that it has read."}),
        record::ignored("created", {.help = "Ignored."}),
        record::ignored("status", {.help = "Ignored."})},
       help);
@@ -83,7 +84,7 @@ const Table& table_of(const ShareChange*) {
        field<&ShareChange::cpu_milli>("cpus", {.schema = kAmount, .null = kUnbounded}, As::kMilli),
        field<&ShareChange::memory_bytes>(
            "memory", {.least = 0, .most = kMostBytes, .null = kUnbounded}, As::kBytes)},
-      "An absent field stays as it is; null removes the bound.");
+      "An absent field is not changed; null removes the limit.");
   return table;
 }
 
@@ -92,7 +93,7 @@ const Table& table_of(const QuotaChange*) {
       "QuotaChange",
       {field<&QuotaChange::deserved>("deserved"), field<&QuotaChange::limit>("limit"),
        field<&QuotaChange::weight>(
-           "weight", {.help = "The project's part of resources that others leave unused.",
+           "weight", {.help = "The project's share of resources that other projects leave unused.",
                       .least = 0,
                       .most = 1'000'000})});
   return table;
@@ -100,8 +101,8 @@ const Table& table_of(const QuotaChange*) {
 
 const Table& table_of(const ProjectChange*) {
   static const Table table = project_request_table(
-      "ProjectChange", {.help = "The name in the path: a project keeps its name."},
-      "An absent field stays as it is.");
+      "ProjectChange", {.help = "Must be the name in the path: a project cannot be renamed."},
+      "An absent field is not changed.");
   return table;
 }
 
@@ -195,15 +196,14 @@ const Table& table_of(const NamedMachineType*) {
         record::table_for<job::Resources>().rows());
     rows.insert(rows.begin(),
                 {record::field<&NamedMachineType::name>(
-                     "name", {.help = "`p2.xlarge`, `V100`. Letters match in any case.",
+                     "name", {.help = "`p2.xlarge`, `V100`. Not case-sensitive.",
                               .need = record::Need::kRequired}),
                  record::field<&NamedMachineType::gpu_model>(
                      "gpu_model", {.help = "For people. It does not restrict where a task runs.",
                                    .told = Told::kAlways})});
-    return record::table<NamedMachineType>(
-               "MachineType", std::move(rows),
-               "A machine by the name that clouds sell it under, and the resources of a task that "
-               "requests it. 0: no claim.")
+    return record::table<NamedMachineType>("MachineType", std::move(rows),
+                                           "A machine type by its name in clouds, with the "
+                                           "resources of a task that requests it. 0: no claim.")
         .as_answer();
   }();
   return table;

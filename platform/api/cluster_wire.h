@@ -1,7 +1,7 @@
-// Projects over the wire, both ways. docs/api.md shows the shape by example.
+// Projects on the wire, in both directions. docs/api.md shows the shape by example.
 //
-// Amounts are decimal numbers of GPUs and CPUs (thousandths count, what is finer is a fault) and
-// bytes of memory. null in their place: no bound in a limit, all there is in a quota.
+// Amounts are decimal numbers of GPUs and CPUs (at most three decimals) and bytes of memory. Null
+// instead of an amount: no limit, or in a quota all resources.
 //
 // Pure; thread-safe.
 #pragma once
@@ -31,8 +31,8 @@ Result<job::ProjectStatus> project_from_json(std::string_view text);
 std::string projects_to_json(const std::vector<job::ProjectStatus>& projects);
 Result<std::vector<job::ProjectStatus>> projects_from_json(std::string_view text);
 
-/// A change of a Share. An amount that is not set stays as it is; one that is set to nothing has no
-/// bound from then on.
+/// A change of a Share. An amount that is not set does not change; an amount that is set to nothing
+/// is unlimited from then on.
 struct ShareChange {
   using Amount = std::optional<std::optional<int64_t>>;
   Amount gpu_milli;
@@ -52,11 +52,11 @@ struct QuotaChange {
 };
 const record::Table& table_of(const QuotaChange*);
 
-/// The body of a request that creates or changes a project. What is not set stays as it is, and has
-/// its default in a new project.
+/// The body of a request that creates or changes a project. Fields that are not set do not change,
+/// or have their default in a new project.
 struct ProjectChange {
-  std::string name = {};  ///< required for a new project; of an existing one its name, or empty
-  std::optional<std::string> parent;  ///< empty: to the top
+  std::string name = {};  ///< required for a new project; for an existing one its name, or empty
+  std::optional<std::string> parent;  ///< empty: to the top level
   QuotaChange quota;
   std::map<std::string, std::optional<QuotaChange>> pools;  ///< nothing: removes the pool's quota
   std::optional<int> priority;
@@ -71,16 +71,16 @@ const record::Table& table_of(const ProjectChange*);
 /// The body of POST /v1/projects (with the name) and of PATCH /v1/projects/NAME (without: empty).
 std::string project_change_to_json(const std::string& name, const ProjectChange& change);
 
-/// Applies such a body to `start`; a `start` without a name is a new project. Fields that only a
-/// listing has (status, sequence, created) are ignored, so that a client can send back a project
-/// that it read.
+/// Applies such a body to `start`; a `start` without a name is a new project. Fields that only
+/// listings have (status, sequence, created) are ignored, so that a client can send back a project
+/// that it has read.
 Result<job::Project> read_project(std::string_view text, job::Project start);
 
 /// `project` with its change. A number of GPUs in the quota ends `takes_the_rest`, unless the
 /// change sets that, too.
 job::Project changed(job::Project project, const ProjectChange& change);
 
-// Nodes over the wire, both ways. docs/api.md shows the shape by example.
+// Nodes on the wire, in both directions. docs/api.md shows the shape by example.
 //
 // Pure; thread-safe.
 
@@ -91,11 +91,10 @@ Result<job::Node> node_from_json(std::string_view text);
 std::string nodes_to_json(const std::vector<job::Node>& nodes);
 Result<std::vector<job::Node>> nodes_from_json(std::string_view text);
 
-// The machine types that a server knows, as they go over the wire:
-// {"machine_types": [{"name", "gpus", "gpu_share", "gpu_memory_bytes", "gpu_model", "cpus",
-// "memory_bytes"}, ...]}, all of them in each.
+// The machine types of a server: {"machine_types": [{"name", "gpus", "gpu_share",
+// "gpu_memory_bytes", "gpu_model", "cpus", "memory_bytes"}, ...]}, with all fields in each.
 //
-// Pure; as api/wire.h.
+// Pure; see api/wire.h.
 
 std::string machine_types_to_json(const job::MachineTypes& types);
 base::Result<job::MachineTypes> machine_types_from_json(std::string_view text);

@@ -11,7 +11,7 @@ namespace {
 using job::Project;
 using job::ProjectStatus;
 
-TEST(ProjectWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(ProjectWire, ReadsBackEveryField) {
   for (const ProjectStatus& project :
        {full_project(), ProjectStatus{.project = {.name = "default"}}}) {
     const auto read = project_from_json(project_to_json(project));
@@ -20,7 +20,7 @@ TEST(ProjectWire, IsReadBackAsItWasWrittenInEveryField) {
   }
 }
 
-TEST(ProjectWire, HasTheShapeThatIsDocumented) {
+TEST(ProjectWire, HasTheDocumentedShape) {
   ProjectStatus project{.project = {.name = "team-a", .created = time_at(0)}, .running = 1};
   project.project.quota.deserved.gpu_milli = 2'500;
 
@@ -38,19 +38,19 @@ TEST(ProjectWire, HasTheShapeThatIsDocumented) {
             R"("running":1,"waiting":0}})");
 }
 
-TEST(ProjectsWire, IsReadBackAsItWasWritten) {
+TEST(ProjectsWire, ReadsBackUnchanged) {
   const std::vector<ProjectStatus> projects{full_project(), {.project = {.name = "b"}}};
 
   EXPECT_EQ(*projects_from_json(projects_to_json(projects)), projects);
   EXPECT_EQ(projects_to_json({}), R"({"projects":[]})");
 }
 
-TEST(ReadProject, ANewOneHasDefaultsForWhatIsAbsent) {
+TEST(ReadProject, ANewProjectHasDefaultsForAbsentFields) {
   EXPECT_EQ(*read_project(R"({"name":"team-a"})", {}), Project{.name = "team-a"});
   EXPECT_EQ(faults_of(read_project("{}", {})), std::vector<std::string>{"name is missing"});
 }
 
-TEST(ReadProject, OfAKnownOneWhatIsAbsentKeepsItsValue) {
+TEST(ReadProject, AbsentFieldsOfAnExistingProjectDoNotChange) {
   const Project known = full_project().project;
 
   EXPECT_EQ(*read_project("{}", known), known);
@@ -68,7 +68,7 @@ TEST(ReadProject, OfAKnownOneWhatIsAbsentKeepsItsValue) {
             expected);
 }
 
-TEST(ReadProject, SaysEveryFaultByItsPath) {
+TEST(ReadProject, ReportsEveryFaultByItsPath) {
   EXPECT_EQ(faults_of(read_project(R"({"name":"other","priority":"high","wieght":1,
                                        "quota":{"deserved":{"gpus":0.0001},"weight":"x"},
                                        "pools":{"a":{"limit":{"memory_bytes":1.5}},"b":3}})",
@@ -82,7 +82,7 @@ TEST(ReadProject, SaysEveryFaultByItsPath) {
                 "name cannot be changed; this is project 'team-a'"}));
 }
 
-TEST(ProjectChange, SaysNothingOfWhatStays) {
+TEST(ProjectChange, OmitsUnchangedFields) {
   EXPECT_EQ(project_change_to_json({}, {}), "{}");
   EXPECT_EQ(project_change_to_json("team-a", {}), R"({"name":"team-a"})");
 
@@ -93,7 +93,7 @@ TEST(ProjectChange, SaysNothingOfWhatStays) {
             R"({"quota":{"deserved":{"cpus":0.5},"limit":{"gpus":null}}})");
 }
 
-TEST(ProjectChange, IsWhatTheReaderMakesOfIt) {
+TEST(ProjectChange, ChangesTheProjectAsRequested) {
   const Project known = full_project().project;
   ProjectChange change{.parent = "",
                        .quota = {.deserved = {.gpu_milli = 8'000,
@@ -126,7 +126,7 @@ TEST(ProjectChange, IsWhatTheReaderMakesOfIt) {
   EXPECT_EQ(*read, expected);
 }
 
-TEST(ProjectChange, ANumberOfGpusTakesThePlaceOfTheRest) {
+TEST(ProjectChange, ANumberOfGpusReplacesTheRest) {
   const Project known{.name = "default", .takes_the_rest = true};
   const auto takes_the_rest = [&](const std::string& body) {
     return read_project(body, known)->takes_the_rest;
@@ -143,14 +143,14 @@ namespace {
 
 using job::Node;
 
-TEST(NodeWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(NodeWire, ReadsBackEveryField) {
   const auto read = node_from_json(node_to_json(full_node()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_node());
 }
 
-TEST(NodeWire, HasTheShapeThatIsDocumented) {
+TEST(NodeWire, HasTheDocumentedShape) {
   const Node node{.name = "n1",
                   .pool = "default",
                   .state = "ready",
@@ -169,14 +169,14 @@ TEST(NodeWire, HasTheShapeThatIsDocumented) {
             R"("jobs":["dist"],"topology":{"rack":"r1"},"labels":{}})");
 }
 
-TEST(NodesWire, IsReadBackAsItWasWritten) {
+TEST(NodesWire, ReadsBackUnchanged) {
   const std::vector<Node> nodes{full_node(), {.name = "n2", .state = "ready"}};
 
   EXPECT_EQ(*nodes_from_json(nodes_to_json(nodes)), nodes);
   EXPECT_EQ(nodes_to_json({}), R"({"nodes":[]})");
 }
 
-TEST(NodesWire, NamesTheFieldOfAFaultByItsWholePath) {
+TEST(NodesWire, NamesTheFieldOfAFaultByItsFullPath) {
   const auto read =
       nodes_from_json(R"({"nodes":[{"state":"ready","devices":[{"index":0,"free":"half"}]}]})");
 
@@ -191,7 +191,7 @@ namespace {
 
 using job::MachineTypes;
 
-TEST(MachineWire, IsReadBackAsItWasWritten) {
+TEST(MachineWire, ReadsBackUnchanged) {
   const MachineTypes own{{"dgx",
                           {.resources = {.gpus = 8,
                                          .gpu_share_milli = 250,
@@ -206,14 +206,14 @@ TEST(MachineWire, IsReadBackAsItWasWritten) {
   }
 }
 
-TEST(MachineWire, HasTheShapeThatIsDocumented) {
+TEST(MachineWire, HasTheDocumentedShape) {
   EXPECT_EQ(
       machine_types_to_json({{"V100", {.resources = {.gpus = 1}, .gpu_model = "Tesla V100"}}}),
       R"({"machine_types":[{"name":"V100","gpu_model":"Tesla V100","gpus":1,"gpu_share":0,)"
       R"("gpu_memory_bytes":0,"cpus":0,"memory_bytes":0}]})");
 }
 
-TEST(MachineWire, SaysWhatIsWrong) {
+TEST(MachineWire, ReportsFaults) {
   EXPECT_EQ(faults_of(machine_types_from_json("{}")),
             std::vector<std::string>{"machine_types is missing"});
   EXPECT_EQ(faults_of(machine_types_from_json(R"({"machine_types":[{"gpus":"8"}]})")),

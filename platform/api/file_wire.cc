@@ -29,7 +29,8 @@ record::Words<Kind> words_of(const Kind*) {
   return {
       .schema = "ArtifactKind",
       .values = kArtifactKinds,
-      .help = "Only a file can be fetched. A folder is listed only if the server cannot read it."};
+      .help =
+          "Only files can be downloaded. A folder is listed only if the server cannot read it."};
 }
 
 std::string_view to_string(Kind kind) {
@@ -45,14 +46,14 @@ const Table& table_of(const Artifact*) {
                {.help = "Relative to the folder, with '/' between names.", .need = Need::kRequired},
                record::As::kText),
            field<&Artifact::kind>("kind", {.need = Need::kRequired}),
-           field<&Artifact::bytes>("bytes", {.help = "The size of a file. 0 for every other kind.",
+           field<&Artifact::bytes>("bytes", {.help = "The size of a file. 0 for other kinds.",
                                              .told = Told::kAlways,
                                              .least = 0}),
            field<&Artifact::modified>("modified", {.need = Need::kRequired}),
-           field<&Artifact::sha256>(
-               "sha256", {.help = "Of a file, if the request asks for checksums and the file did "
-                                  "not change while it was read.",
-                          .pattern = "^[0-9a-f]{64}$"})})
+           field<&Artifact::sha256>("sha256",
+                                    {.help = "The checksum of a file, if it was requested and the "
+                                             "file did not change while it was read.",
+                                     .pattern = "^[0-9a-f]{64}$"})})
           .as_answer();
   return table;
 }
@@ -62,7 +63,7 @@ const Table& table_of(const ArtifactPage*) {
       record::table<ArtifactPage>(
           "ArtifactList",
           {field<&ArtifactPage::artifacts>("artifacts", {.need = Need::kRequired}),
-           field<&ArtifactPage::truncated>("truncated", {.help = "More follow the last."})})
+           field<&ArtifactPage::truncated>("truncated", {.help = "More artifacts follow."})})
           .as_answer();
   return table;
 }
@@ -89,7 +90,7 @@ Result<ArtifactQuery> artifact_query_from_parameters(const Parameters& parameter
     }
     if (name == "prefix") query.prefix = value;
     if (name == "after") query.after = value;
-    // Whose job is meant: not for this query.
+    // The project in which the job is looked up; not part of this query.
     if (name == "prefix" || name == "after" || name == "project") return "";
     return unknown_parameter(name, {"checksums", "prefix", "after", "project"});
   };
@@ -137,7 +138,7 @@ const record::Table& table_of(const ChunkIds*) {
       {field<&ChunkIds::chunks>(
           "chunks", {.need = Need::kRequired,
                      .schema = R"({"items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}})"})},
-      "Pieces of files, each by the SHA-256 of its content.");
+      "Pieces of files, identified by the SHA-256 of their content.");
   return table;
 }
 
@@ -155,8 +156,8 @@ size_t length_at(std::string_view body) {
 
 Error chunk_cut_off() {
   return {.code = ErrorCode::kInvalid,
-          .what = "the chunks end in the middle of one",
-          .advice = "send each behind its length, four bytes, the most significant first"};
+          .what = "the body ends within a chunk",
+          .advice = "send the length before each chunk: four bytes, most significant first"};
 }
 
 }  // namespace
@@ -166,10 +167,10 @@ const record::Table& table_of(const TreeInfo*) {
   static const record::Table table =
       record::table<TreeInfo>(
           "Tree",
-          {field<&TreeInfo::id>("id", {.help = "The hash of the content: the same files have the "
-                                               "same id.",
-                                       .need = Need::kRequired,
-                                       .pattern = "^[0-9a-f]{64}$"}),
+          {field<&TreeInfo::id>("id",
+                                {.help = "The hash of the content: equal files have equal ids.",
+                                 .need = Need::kRequired,
+                                 .pattern = "^[0-9a-f]{64}$"}),
            field<&TreeInfo::bytes>("bytes",
                                    {.need = Need::kRequired, .least = 0, .schema = kInt64}),
            field<&TreeInfo::files>("files",

@@ -1,9 +1,9 @@
-// What a job has left in its artifacts folder, as it goes over the wire.
+// Artifacts of a job, as sent on the wire.
 //
-// A list comes in pages: `truncated` says that more follow its last path, to be asked for with
-// after=. Paths are any bytes; those that are no text are {"base64": "..."}.
+// A list comes in pages: `truncated` means that more paths follow, to be requested with after=.
+// Paths may contain any bytes; paths that are not UTF-8 are {"base64": "..."}.
 //
-// Pure; as api/wire.h.
+// Pure; see api/wire.h.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ namespace muster::api {
 using base::Result;
 
 struct Artifact {
-  /// kFolder: one that cannot be looked into, with a '/' behind its path. Only files have bytes,
-  /// and can be fetched.
+  /// kFolder: a folder that cannot be read; its path ends with '/'. Only files have bytes and can
+  /// be downloaded.
   enum class Kind { kFile, kLink, kFolder, kPipe, kSocket, kDevice };
   std::string path;  ///< relative to the folder, '/' between names
   Kind kind = Kind::kFile;
   int64_t bytes = 0;
   base::Time modified;
-  std::string sha256;  ///< in hexadecimal; empty: not asked for, or it changes right now
+  std::string sha256;  ///< hexadecimal; empty: not requested, or the file is changing
 
   bool operator==(const Artifact&) const = default;
 };
@@ -52,31 +52,31 @@ const record::Table& table_of(const ArtifactPage*);
 struct ArtifactQuery {
   bool checksums = false;
   std::string prefix;  ///< of the paths
-  std::string after;   ///< only paths behind this one
+  std::string after;   ///< only paths that sort after this one
 };
 
 Parameters artifact_query_to_parameters(const ArtifactQuery& query);
-/// kInvalid with every parameter that is wrong or unknown.
+/// kInvalid: one fault for each parameter that is invalid or unknown.
 Result<ArtifactQuery> artifact_query_from_parameters(const Parameters& parameters);
 
 std::string artifacts_to_json(const ArtifactPage& page);
 Result<ArtifactPage> artifacts_from_json(std::string_view text);
 
-/// The same page piece by piece: what stands before the first, each, and behind the last.
+/// The same page in pieces: the text before the first artifact, each artifact, and the text after
+/// the last.
 std::string_view artifacts_head();
 void append_artifact(std::string& text, const Artifact& artifact, bool is_first);
 std::string artifacts_tail(bool truncated);
 
-/// Which file is meant, and from where on.
+/// The parameters for the file and its first byte.
 inline constexpr std::string_view kArtifactPath = "path";
-/// As a header "if-match" has it, and "etag" says it.
+/// A tag for the headers "if-match" and "etag".
 std::string etag_of(std::string_view text);
 
-// Files that are sent for jobs, as they go over the wire (workspace/tree_store.h says what a tree
-// is). The client asks for the tree, then which chunks the server lacks, sends these, and has the
-// tree kept.
+// Files sent for jobs (workspace/tree_store.h describes trees). The client asks for the tree, then
+// for the chunks that the server lacks, sends these, and has the tree stored.
 //
-// Pure; as api/wire.h.
+// Pure; see api/wire.h.
 
 struct TreeInfo {
   std::string id;
@@ -90,18 +90,18 @@ const record::Table& table_of(const TreeInfo*);
 std::string tree_to_json(const TreeInfo& tree);
 Result<TreeInfo> tree_from_json(std::string_view text);
 
-/// {"chunks": ["ID", ...]}: what is asked after, what is missing, what a manifest consists of.
+/// {"chunks": ["ID", ...]}: requested chunks, missing chunks, or the chunks of a manifest.
 std::string chunk_ids_to_json(const std::vector<std::string>& ids);
 Result<std::vector<std::string>> chunk_ids_from_json(std::string_view text);
 
-/// The most bytes that one request carries of chunks, their frames included.
-inline constexpr size_t kMostChunkBytes = size_t{7} << 19;  // 3.5 MiB: a body has 4
+/// The maximum size of the chunks in one request, including their frames.
+inline constexpr size_t kMostChunkBytes = size_t{7} << 19;  // 3.5 MiB: a body has at most 4
 
 inline constexpr std::string_view kChunksType = "application/octet-stream";
 
-/// kChunksType: each chunk behind its length, four bytes, the most significant first.
+/// kChunksType: each chunk is preceded by its length, four bytes, most significant first.
 void append_chunk(std::string& body, std::string_view content);
-/// Views into `body`. kInvalid where it ends in the middle of one.
+/// Views into `body`. kInvalid: it ends within a chunk.
 Result<std::vector<std::string_view>> chunks_in(std::string_view body);
 
 }  // namespace muster::api

@@ -7,7 +7,7 @@ namespace {
 
 const base::Time kThen{std::chrono::seconds{1'700'000'000}};
 
-TEST(ArtifactWire, APageReadsBackAsItWas) {
+TEST(ArtifactWire, APageReadsBackUnchanged) {
   const ArtifactPage page{
       .artifacts = {{.path = "model.pt", .bytes = 12, .modified = kThen, .sha256 = "ab"},
                     {.path = "two\nlines \x1b[31m\xff", .bytes = 0, .modified = kThen},
@@ -20,14 +20,14 @@ TEST(ArtifactWire, APageReadsBackAsItWas) {
   EXPECT_EQ(*read, page);
 }
 
-TEST(ArtifactWire, LooksLikeThis) {
+TEST(ArtifactWire, HasTheDocumentedShape) {
   EXPECT_EQ(artifacts_to_json({}), R"({"artifacts":[]})");
   EXPECT_EQ(artifacts_to_json({.artifacts = {{.path = "a\xff", .bytes = 1, .modified = kThen}}}),
             R"({"artifacts":[{"path":{"base64":"Yf8="},"kind":"file","bytes":1,)"
             R"("modified":"2023-11-14T22:13:20.000000000Z"}]})");
 }
 
-TEST(ArtifactWire, AQueryReadsBackAsItWas) {
+TEST(ArtifactWire, AQueryReadsBackUnchanged) {
   const auto read = artifact_query_from_parameters(
       artifact_query_to_parameters({.checksums = true, .prefix = "a/\xff", .after = "a/b\nc"}));
 
@@ -37,7 +37,7 @@ TEST(ArtifactWire, AQueryReadsBackAsItWas) {
   EXPECT_EQ(read->after, "a/b\nc");
 }
 
-TEST(ArtifactWire, EveryFaultOfAQueryIsTold) {
+TEST(ArtifactWire, EveryFaultOfAQueryIsReported) {
   const auto read = artifact_query_from_parameters({{"checksums", "yes"}, {"perfix", "a"}});
 
   ASSERT_FALSE(read);
@@ -47,7 +47,7 @@ TEST(ArtifactWire, EveryFaultOfAQueryIsTold) {
 }  // namespace
 namespace {
 
-TEST(TreeWire, ATreeComesBackAsItWas) {
+TEST(TreeWire, ATreeReadsBackUnchanged) {
   const TreeInfo tree{.id = std::string(64, 'a'), .bytes = int64_t{3} << 40, .files = 12};
 
   const auto back = tree_from_json(tree_to_json(tree));
@@ -56,7 +56,7 @@ TEST(TreeWire, ATreeComesBackAsItWas) {
   EXPECT_EQ(*back, tree);
 }
 
-TEST(TreeWire, IdsComeBackInTheirOrder) {
+TEST(TreeWire, IdsReadBackInOrder) {
   const std::vector<std::string> ids{"b", "a", "b"};
 
   const auto back = chunk_ids_from_json(chunk_ids_to_json(ids));
@@ -66,7 +66,7 @@ TEST(TreeWire, IdsComeBackInTheirOrder) {
   EXPECT_EQ(chunk_ids_from_json(R"({"chunks": []})")->size(), 0U);
 }
 
-TEST(TreeWire, WhatIsNoListOfIdsIsRefused) {
+TEST(TreeWire, InvalidListsOfIdsAreRefused) {
   for (const std::string_view text : {"", "{}", "[]", R"({"chunks": "a"})", R"({"chunks": [1]})",
                                       R"({"chunks": [], "more": 1})"}) {
     const auto ids = chunk_ids_from_json(text);
@@ -75,7 +75,7 @@ TEST(TreeWire, WhatIsNoListOfIdsIsRefused) {
   }
 }
 
-TEST(TreeWire, ChunksComeBackWithAnyBytesAndAnyLength) {
+TEST(TreeWire, ChunksWithAnyBytesAndAnyLengthReadBack) {
   const std::vector<std::string> contents{"", std::string("\0\n\xff", 3), std::string(70'000, 'x')};
   std::string body;
   for (const std::string& content : contents) append_chunk(body, content);
@@ -87,7 +87,7 @@ TEST(TreeWire, ChunksComeBackWithAnyBytesAndAnyLength) {
   EXPECT_EQ(chunks_in("")->size(), 0U);
 }
 
-TEST(TreeWire, ABodyThatIsCutOffAnywhereWithinAChunkIsRefused) {
+TEST(TreeWire, ABodyThatEndsWithinAChunkIsRefused) {
   std::string body;
   append_chunk(body, "abc");
   const size_t first = body.size();

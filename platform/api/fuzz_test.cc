@@ -1,5 +1,5 @@
-// Whatever bytes come, reading answers with a value or with an error: it neither throws nor
-// crashes. (The sanitizers watch these tests.)
+// Whatever bytes are read, the result is a value or an error, never an exception or a crash. (The
+// sanitizers check these tests.)
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,10 +12,11 @@
 namespace muster::api {
 namespace {
 
-/// What JSON is made of, and what it must not hold: mistakes that come near the truth.
+/// Characters of JSON and characters that it must not contain, so that random texts are nearly
+/// valid.
 constexpr std::string_view kJsonAlphabet = "\"\\,:{}[]019-e.tfnu \n\x80\xFF";
 
-/// Every reader, and a document that it takes.
+/// Every reader, with a document that it accepts.
 struct Reader {
   std::string good;
   std::function<bool(std::string_view)> takes;
@@ -44,7 +45,7 @@ std::vector<Reader> readers() {
   };
 }
 
-TEST(Fuzz, RandomBytesAreNoDocument) {
+TEST(Fuzz, RandomBytesAreNotADocument) {
   std::mt19937 random(1);
   const std::vector<Reader> all = readers();
   for (int round = 0; round < 5'000; ++round) {
@@ -55,7 +56,7 @@ TEST(Fuzz, RandomBytesAreNoDocument) {
   }
 }
 
-TEST(Fuzz, ADocumentThatBreaksOffIsNone) {
+TEST(Fuzz, ATruncatedDocumentIsRefused) {
   for (const Reader& reader : readers()) {
     ASSERT_TRUE(reader.takes(reader.good));
     for (size_t cut = 0; cut < reader.good.size(); ++cut) {
@@ -64,7 +65,7 @@ TEST(Fuzz, ADocumentThatBreaksOffIsNone) {
   }
 }
 
-TEST(Fuzz, ADocumentWithWrongBytesIsReadOrRefused) {
+TEST(Fuzz, ADocumentWithChangedBytesIsReadOrRefused) {
   std::mt19937 random(1);
   for (const Reader& reader : readers()) {
     for (int round = 0; round < 1'000; ++round) {

@@ -12,6 +12,7 @@
 #include "job/log_record.h"
 #include "job/metric.h"
 #include "record/field.h"
+#include "record/input.h"
 #include "words/job_table.h"
 
 namespace muster::api {
@@ -22,7 +23,7 @@ using Order = JobQuery::Order;
 
 namespace {
 
-/// Stands between name and project: neither can hold it.
+/// Separates name and project, which cannot contain it.
 constexpr char kSeparator = '\n';
 
 std::string_view order_name(Order order) {
@@ -43,7 +44,7 @@ std::optional<Order> order_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// Base 64 as it stands in a URL without being escaped (RFC 4648, section 5).
+/// Base64 for URLs, which needs no escapes (RFC 4648, section 5).
 std::string url_base64(std::string_view bytes) {
   std::string text = base::to_base64_for_urls(bytes);
   while (text.ends_with('=')) text.pop_back();
@@ -59,7 +60,7 @@ std::optional<std::string> from_url_base64(std::string_view text) {
   return base::from_base64(plain);
 }
 
-/// Takes each of "Running,Queued"; the first that is no phase, if any.
+/// Reads each phase of "Running,Queued"; returns the first invalid one, if any.
 std::optional<std::string> take_phases(const std::string& words, std::vector<job::Phase>& into) {
   for (const std::string& word : base::split(words, ',')) {
     const auto phase = job::phase_of(word);
@@ -69,7 +70,7 @@ std::optional<std::string> take_phases(const std::string& words, std::vector<job
   return std::nullopt;
 }
 
-/// `wanted`: "NAME" or "NAME=VALUE"; no name holds a '='.
+/// `wanted`: "NAME" or "NAME=VALUE"; names do not contain '='.
 bool has_label(const job::JobSpec& spec, const std::string& wanted) {
   const size_t end = wanted.find('=');
   const auto found = spec.labels.find(wanted.substr(0, end));
@@ -77,7 +78,7 @@ bool has_label(const job::JobSpec& spec, const std::string& wanted) {
   return end == std::string::npos || found->second == wanted.substr(end + 1);
 }
 
-/// What is wrong with one parameter, or empty once it is taken into `query`.
+/// The fault of one parameter; empty if it was stored in `query`.
 std::string take_job_parameter(JobQuery& query, const std::string& name, const std::string& value) {
   if (name == "project" || name == "owner" || name == "prefix") {
     (name == "project" ? query.project : name == "owner" ? query.owner : query.prefix) = value;
@@ -95,15 +96,14 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
   }
   if (name == "phase") {
     const auto wrong = take_phases(value, query.phases);
-    return wrong ? in_quotes(*wrong) +
-                       " is not a phase; those are Queued, Starting, Running, Succeeded, Failed "
-                       "and Stopped"
+    return wrong ? record::not_a_choice(
+                       *wrong, {"Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"})
                  : "";
   }
   if (name == "sort") {
     const auto order = order_of(value);
     query.order = order.value_or(Order::kOldestFirst);
-    return order ? "" : in_quotes(value) + " is none of submitted, -submitted and name";
+    return order ? "" : record::not_a_choice(value, {"submitted", "-submitted", "name"});
   }
   if (name == "limit") {
     const auto limit = number_of<int>(value);
@@ -185,7 +185,7 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   if (!query.cursor.empty() && !place_of_cursor(query.order, query.cursor)) {
     faults.push_back(
         {.field = "cursor",
-         .what = in_quotes(query.cursor) + " is not the 'next' of a page with this 'sort'"});
+         .what = in_quotes(query.cursor) + " is not the 'next' of a page with the same 'sort'"});
   }
   if (faults.empty()) return query;
   return wrong_query("the query for jobs is wrong", std::move(faults));
@@ -232,7 +232,7 @@ std::optional<int> count_of(std::string_view text) {
   return count && *count >= 0 ? count : std::nullopt;
 }
 
-/// What is wrong with one parameter, or empty once it is taken into `query`.
+/// The fault of one parameter; empty if it was stored in `query`.
 std::string take_log_parameter(LogQuery& query, const std::string& name, const std::string& value) {
   if (name == "follow") {
     const auto follow = flag_of(value);
@@ -245,11 +245,11 @@ std::string take_log_parameter(LogQuery& query, const std::string& name, const s
   }
   if (name == "since") {
     query.since = parse_rfc3339(value);
-    return query.since ? "" : in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+    return query.since ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
   }
   if (name == "rank") {
     query.rank = count_of(value);
-    return query.rank ? "" : in_quotes(value) + " is not the number of a rank";
+    return query.rank ? "" : in_quotes(value) + " is not a rank; give 0 or more";
   }
   if (name == "grep") {
     const auto pattern = job::LogPattern::compile(value);
@@ -260,7 +260,7 @@ std::string take_log_parameter(LogQuery& query, const std::string& name, const s
     query.tail = count_of(value);
     return query.tail ? "" : in_quotes(value) + " is not a number of lines";
   }
-  // Whose job is meant, and from where on: not for this query.
+  // The project of the job, and the place to continue from; not part of this query.
   if (name == "project" || name == kLastEventIdParameter) return "";
   return unknown_parameter(name, {"follow", "task", "rank", "grep", "since", "tail"});
 }
@@ -294,7 +294,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// More could not be counted in nanoseconds.
+/// Longer intervals would overflow in nanoseconds.
 constexpr milliseconds kLongest = std::chrono::days(3650);
 
 std::optional<milliseconds> interval_of(const std::string& text) {
@@ -306,12 +306,12 @@ std::optional<milliseconds> interval_of(const std::string& text) {
 }
 
 std::string not_a_time(const std::string& value) {
-  return in_quotes(value) + " is not a time; write it as 2026-01-31T12:34:56Z";
+  return in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
 }
 
 std::string take_metric(MetricQuery& query, const std::string& value) {
   if (!job::is_metric_name(value)) {
-    return in_quotes(value) + " is no name of a metric: letters, digits and _./-, at most " +
+    return in_quotes(value) + " is not a metric name: use letters, digits and _./-, at most " +
            std::to_string(job::kMaxMetricName);
   }
   query.metrics.push_back(value);
@@ -321,7 +321,7 @@ std::string take_metric(MetricQuery& query, const std::string& value) {
 std::string take_rank(MetricQuery& query, const std::string& value) {
   query.rank = base::number_of<int>(value);
   const bool ok = query.rank && *query.rank >= 0;
-  return ok ? "" : in_quotes(value) + " is no rank; it is a number, 0 or more";
+  return ok ? "" : in_quotes(value) + " is not a rank; give 0 or more";
 }
 
 std::string take_last(MetricQuery& query, const std::string& value) {
@@ -329,7 +329,7 @@ std::string take_last(MetricQuery& query, const std::string& value) {
   return query.last || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
 }
 
-/// What is wrong with one parameter, or empty once it is taken into `query`.
+/// The fault of one parameter; empty if it was stored in `query`.
 std::string take_metric_parameter(MetricQuery& query, const std::string& name,
                                   const std::string& value) {
   if (name == "metric") return take_metric(query, value);
@@ -347,9 +347,10 @@ std::string take_metric_parameter(MetricQuery& query, const std::string& name,
   if (name == "interval") {
     const auto interval = interval_of(value);
     query.interval = interval.value_or(milliseconds(0));
-    return interval ? "" : in_quotes(value) + " is no interval; write it as 30s, or as 500: in ms";
+    return interval ? ""
+                    : in_quotes(value) + " is not an interval such as 30s, or 500 in milliseconds";
   }
-  if (name == "project") return "";  // whose job is meant: not for this query
+  if (name == "project") return "";  // the project of the job; not part of this query
   return unknown_parameter(
       name, {"metric", "task", "rank", "since", "until", "interval", "last", "project"});
 }

@@ -1,7 +1,7 @@
-// Which jobs a listing shows, in what order, and how much of it at a time.
+// The jobs of a listing, their order, and the size of a page.
 //
-// Pure. The cursor is opaque to whoever sends it back: it names the last job that was shown, so a
-// page is right also where jobs came or went since.
+// Pure. The cursor is opaque for clients: it contains the last job of a page, so the next page is
+// correct even if jobs were added or removed in between.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace muster::api {
 
-/// On one page.
+/// The maximum for one page.
 inline constexpr int kMostJobs = 1000;
 
 struct JobQuery {
@@ -29,28 +29,28 @@ struct JobQuery {
   std::vector<job::Phase> phases;  ///< any of these; empty: all
   std::optional<std::string> owner;
   std::optional<std::string> prefix;  ///< of the name
-  /// "NAME" or "NAME=VALUE": it has all of these labels.
+  /// "NAME" or "NAME=VALUE": the job has all of these labels.
   std::vector<std::string> labels;
   Order order = Order::kOldestFirst;
   int limit = 500;     ///< 1 to kMostJobs
-  std::string cursor;  ///< of the page before; empty: the first page
+  std::string cursor;  ///< from the previous page; empty: the first page
 
   bool operator==(const JobQuery&) const = default;
 };
 
 bool matches(const JobQuery& query, const job::Job& job);
 
-/// Behind which job a page begins, in the order of its query.
+/// The job after which a page begins, in the order of its query.
 struct JobPlace {
-  base::Time submitted;  ///< where the order is that of submission
-  std::string name;      ///< where it is that of the names: no project has two of one name
+  base::Time submitted;  ///< if the order is that of submission
+  std::string name;      ///< if the order is by name; unique together with the project
   std::string project;
 
   bool operator==(const JobPlace&) const = default;
 };
 JobPlace place_of(JobQuery::Order order, const job::Job& job);
 std::string cursor_text(JobQuery::Order order, const JobPlace& place);
-/// Nothing for what is no cursor of this order.
+/// Nothing if the text is not a cursor of this order.
 std::optional<JobPlace> place_of_cursor(JobQuery::Order order, std::string_view cursor);
 
 /// ?project=&phase=Running,Queued&owner=&prefix=&label=NAME&label=NAME=VALUE&sort=submitted|-submitted|name&limit=&cursor=
@@ -58,7 +58,7 @@ Parameters job_query_parameters(const JobQuery& query);
 /// kInvalid with every fault.
 base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters);
 
-/// {"jobs": [...], "next": "CURSOR"}; without "next": that was all.
+/// {"jobs": [...], "next": "CURSOR"}; without "next" there are no more pages.
 struct JobPage {
   std::vector<job::Job> jobs;
   std::string next;
@@ -66,11 +66,11 @@ struct JobPage {
   bool operator==(const JobPage&) const = default;
 };
 const record::Table& table_of(const JobPage*);
-/// Written from pointers: a listing copies no job.
+/// Written from pointers, so that a listing copies no job.
 std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next);
 base::Result<JobPage> job_page_from_json(std::string_view text);
 
-// A LogQuery as the query of a URL, both ways.
+// A LogQuery as the query of a URL, in both directions.
 //
 // Pure; thread-safe.
 
@@ -79,18 +79,18 @@ Parameters log_query_to_parameters(const job::LogQuery& query);
 /// kInvalid: with a fault for each parameter that is wrong or unknown.
 base::Result<job::LogQuery> log_query_from_parameters(const Parameters& parameters);
 
-// What was measured of a job, as it goes over the wire:
+// The metrics of a job on the wire:
 //
 //   {"series": [{"metric": "loss", "task": "worker-0", "rank": 0,
 //                "points": [{"time": "2026-01-31T12:00:00Z", "value": 0.25}, ...]}, ...]}
 //
-// and the query for it: ?metric=loss&metric=accuracy&task=worker-0&rank=0&since=TIME&until=TIME
-// &interval=30s&last=true. An interval is a number with its unit, or of milliseconds.
+// and their query: ?metric=loss&metric=accuracy&task=worker-0&rank=0&since=TIME&until=TIME
+// &interval=30s&last=true. An interval is a number with a unit, or a number of milliseconds.
 //
 // Pure; thread-safe.
 
 std::string metrics_to_json(const std::vector<job::MetricSeries>& series);
-/// kInvalid: it is no such document.
+/// kInvalid: not such a document.
 base::Result<std::vector<job::MetricSeries>> metrics_from_json(std::string_view text);
 
 Parameters metric_query_to_parameters(const job::MetricQuery& query);

@@ -19,7 +19,7 @@ job::Job job_named(std::string name, std::string project, job::Phase phase, std:
   return job;
 }
 
-TEST(JobQuery, IsReadBackAsItWasWritten) {
+TEST(JobQuery, ReadsBackUnchanged) {
   JobQuery query{.project = "team",
                  .phases = {job::Phase::kRunning, job::Phase::kQueued},
                  .owner = "ada",
@@ -35,7 +35,7 @@ TEST(JobQuery, IsReadBackAsItWasWritten) {
   EXPECT_EQ(*read, query);
 }
 
-TEST(JobQuery, AsksForTheFirstOfAllJobsByDefault) {
+TEST(JobQuery, RequestsTheFirstPageOfAllJobsByDefault) {
   EXPECT_TRUE(job_query_parameters({}).empty());
   const auto read = job_query_from_parameters({});
   ASSERT_TRUE(read);
@@ -53,19 +53,18 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
 
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
-  EXPECT_EQ(
-      read.error().to_string(),
-      "the query for jobs is wrong\n"
-      "  label: '=b' is neither NAME nor NAME=VALUE\n"
-      "  limit: '1001' is not a number from 1 to 1000\n"
-      "  phase: 'Done' is not a phase; those are Queued, Starting, Running, Succeeded, Failed "
-      "and Stopped\n"
-      "  projects: is not a parameter; did you mean 'project'?\n"
-      "  sort: 'age' is none of submitted, -submitted and name\n"
-      "  cursor: 'forged' is not the 'next' of a page with this 'sort'");
+  EXPECT_EQ(read.error().to_string(),
+            "the query for jobs is wrong\n"
+            "  label: '=b' is neither NAME nor NAME=VALUE\n"
+            "  limit: '1001' is not a number from 1 to 1000\n"
+            "  phase: 'Done' is invalid: expected one of Queued, Starting, Running, Succeeded, "
+            "Failed, Stopped\n"
+            "  projects: is not a parameter; did you mean 'project'?\n"
+            "  sort: 'age' is invalid: expected one of submitted, -submitted, name\n"
+            "  cursor: 'forged' is not the 'next' of a page with the same 'sort'");
 }
 
-TEST(JobQuery, ShowsJobsThatAreAllOfWhatIsAskedFor) {
+TEST(JobQuery, SelectsJobsThatMatchEveryCondition) {
   const job::Job job = job_named("train-1", "team", job::Phase::kRunning, "ada");
 
   EXPECT_TRUE(matches({}, job));
@@ -80,7 +79,7 @@ TEST(JobQuery, ShowsJobsThatAreAllOfWhatIsAskedFor) {
   EXPECT_FALSE(matches({.prefix = "rain"}, job));
 }
 
-TEST(JobQuery, ShowsJobsThatHaveAllOfTheLabels) {
+TEST(JobQuery, SelectsJobsWithAllLabels) {
   job::Job job;
   job.spec.labels = {{"nightly", ""}, {"team", "a=b"}};
 
@@ -92,7 +91,7 @@ TEST(JobQuery, ShowsJobsThatHaveAllOfTheLabels) {
   for (const auto& labels : hidden) EXPECT_FALSE(matches({.labels = labels}, job)) << labels[0];
 }
 
-TEST(JobCursor, NamesThePlaceOfAJobInEachOrder) {
+TEST(JobCursor, ContainsThePlaceOfAJobInEachOrder) {
   const job::Job job = full_job();
   for (const Order order : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
     const JobPlace place = place_of(order, job);
@@ -100,7 +99,7 @@ TEST(JobCursor, NamesThePlaceOfAJobInEachOrder) {
   }
 }
 
-TEST(JobCursor, IsTakenForNoOtherOrder) {
+TEST(JobCursor, IsRefusedForAnotherOrder) {
   const job::Job job = full_job();
   for (const Order made : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
     for (const Order read : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
@@ -110,7 +109,7 @@ TEST(JobCursor, IsTakenForNoOtherOrder) {
   }
 }
 
-TEST(JobCursor, IsRefusedWhereItIsForged) {
+TEST(JobCursor, IsRefusedIfItIsForged) {
   const std::string right = cursor_text(Order::kOldestFirst, {.submitted = job::time_at(12)});
   for (size_t i = 0; i < right.size(); ++i) {
     EXPECT_FALSE(place_of_cursor(Order::kOldestFirst, right.substr(0, i) + "=")) << i;
@@ -120,7 +119,7 @@ TEST(JobCursor, IsRefusedWhereItIsForged) {
   }
 }
 
-TEST(JobPage, IsReadBackAsItWasWritten) {
+TEST(JobPage, ReadsBackUnchanged) {
   const job::Job first = full_job();
   job::Job second = full_job();
   second.spec.name = "other";
@@ -132,7 +131,7 @@ TEST(JobPage, IsReadBackAsItWasWritten) {
   EXPECT_EQ(page->next, "more");
 }
 
-TEST(JobPage, SaysNothingOfANextOneWhereThereIsNone) {
+TEST(JobPage, HasNoNextFieldOnTheLastPage) {
   EXPECT_EQ(job_page_to_json({}, ""), R"({"jobs":[]})");
   EXPECT_EQ(job_page_from_json(R"({"jobs":[]})")->next, "");
 }
@@ -142,7 +141,7 @@ namespace {
 
 using job::LogQuery;
 
-TEST(LogQuery, IsReadBackAsItWasWritten) {
+TEST(LogQuery, ReadsBackUnchanged) {
   const LogQuery query{.follow = true,
                        .task = "worker-0",
                        .rank = 0,
@@ -161,7 +160,7 @@ TEST(LogQuery, IsReadBackAsItWasWritten) {
   EXPECT_EQ(read->tail, query.tail);
 }
 
-TEST(LogQuery, AsksForNothingInParticularByDefault) {
+TEST(LogQuery, IsEmptyByDefault) {
   EXPECT_TRUE(log_query_to_parameters({}).empty());
   const auto read = log_query_from_parameters({});
   ASSERT_TRUE(read);
@@ -185,8 +184,8 @@ TEST(LogQuery, ReportsEveryFaultAtOnce) {
             "  grep: " +
                 pattern_fault +
                 "\n"
-                "  rank: 'one' is not the number of a rank\n"
-                "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z\n"
+                "  rank: 'one' is not a rank; give 0 or more\n"
+                "  since: 'today' is not a time such as 2026-01-31T12:34:56Z\n"
                 "  tail: '-1' is not a number of lines\n"
                 "  tails: is not a parameter; did you mean 'tail'?\n"
                 "  x: is not a parameter");
@@ -201,7 +200,7 @@ using job::MetricSeries;
 
 const base::Time kNoon{1'700'000'000s + 1ns};
 
-TEST(MetricWire, ReadsBackWhatItWrites) {
+TEST(MetricWire, ReadsBackUnchanged) {
   const std::vector<MetricSeries> series{
       {"loss", "worker-0", 3, {{kNoon, 0.1}, {kNoon + 1s, -1.5e-300}}},
       {"cpu_percent", "main", {}, {}}};
@@ -210,20 +209,20 @@ TEST(MetricWire, ReadsBackWhatItWrites) {
   EXPECT_EQ(*read, series);
 }
 
-TEST(MetricWire, IsWrittenAsTheContractHasIt) {
+TEST(MetricWire, HasTheDocumentedShape) {
   EXPECT_EQ(metrics_to_json({{"loss", "main", {}, {{base::Time(1s), 0.5}}}}),
             R"({"series":[{"metric":"loss","task":"main","points":)"
             R"([{"time":"1970-01-01T00:00:01.000000000Z","value":0.5}]}]})");
 }
 
-TEST(MetricWire, RefusesWhatIsNoSuchDocument) {
+TEST(MetricWire, RefusesOtherDocuments) {
   for (const char* text : {"", "[]", "{}", R"({"series":[{}]})", R"({"series":[{"metric":"x"}]})",
                            R"({"series":[{"metric":"x","task":"m","points":[{"time":1}]}]})"}) {
     EXPECT_FALSE(metrics_from_json(text)) << text;
   }
 }
 
-TEST(MetricQuery, IsReadBackAsItWasWritten) {
+TEST(MetricQuery, ReadsBackUnchanged) {
   const MetricQuery query{.metrics = {"loss", "accuracy"},
                           .task = "worker-0",
                           .rank = 0,
@@ -237,7 +236,7 @@ TEST(MetricQuery, IsReadBackAsItWasWritten) {
   EXPECT_EQ(*metric_query_from_parameters({}), MetricQuery{});
 }
 
-TEST(MetricQuery, TakesAnIntervalWithItsUnitOrInMilliseconds) {
+TEST(MetricQuery, AcceptsAnIntervalWithAUnitOrInMilliseconds) {
   for (const auto& [text, interval] :
        std::vector<std::pair<std::string, std::chrono::milliseconds>>{
            {"30s", 30s}, {"500", 500ms}, {"500ms", 500ms}, {"2m", 2min}, {"1d", 24h}, {"0", 0ms}}) {
@@ -255,15 +254,15 @@ TEST(MetricQuery, ReportsEveryFaultAtOnce) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().to_string(),
             "the query for metrics is wrong\n"
-            "  interval: 'soon' is no interval; write it as 30s, or as 500: in ms\n"
+            "  interval: 'soon' is not an interval such as 30s, or 500 in milliseconds\n"
             "  last: 'yes' is neither true nor false\n"
-            "  metric: '1st' is no name of a metric: letters, digits and _./-, at most 64\n"
+            "  metric: '1st' is not a metric name: use letters, digits and _./-, at most 64\n"
             "  metrics: is not a parameter; did you mean 'metric'?\n"
-            "  rank: '-1' is no rank; it is a number, 0 or more\n"
-            "  since: 'today' is not a time; write it as 2026-01-31T12:34:56Z");
+            "  rank: '-1' is not a rank; give 0 or more\n"
+            "  since: 'today' is not a time such as 2026-01-31T12:34:56Z");
 }
 
-TEST(MetricQuery, RefusesIntervalsThatCannotBeCounted) {
+TEST(MetricQuery, RefusesIntervalsThatOverflow) {
   for (const char* text : {"-1", "99999999999999999999", "9999999999999", "400000d", "", "1.5"}) {
     EXPECT_FALSE(metric_query_from_parameters({{"interval", text}})) << text;
   }

@@ -43,7 +43,7 @@ void append_source(std::string& out, const job::LogSource& source) {
   append_text(out, source.host);
 }
 
-/// Reads the fields of a frame. Whatever lies beyond its end makes all of it bad.
+/// Reads the fields of a frame. A read past its end makes the whole frame invalid.
 class FrameReader {
  public:
   explicit FrameReader(std::string_view rest) : rest_(rest) {}
@@ -63,7 +63,7 @@ class FrameReader {
     return 0;
   }
 
-  /// At most `most`, or all is bad.
+  /// At most `most`; otherwise the frame is invalid.
   uint64_t number_up_to(uint64_t most) {
     const uint64_t read = number();
     bad_ = bad_ || read > most;
@@ -100,7 +100,7 @@ job::LogRecord read_source(FrameReader& reader) {
 Error no_log_stream() {
   return {.code = ErrorCode::kInternal,
           .what = "the server's stream of logs cannot be read",
-          .advice = "see that client and server are of the same release"};
+          .advice = "check that client and server have the same version"};
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ void append_log_frame(std::string& out, LogFrameKind kind, std::string_view cont
 }
 
 Result<bool> LogStreamDecoder::put(std::string_view piece) {
-  // Most frames come in several pieces; those that come whole need no copy.
+  // Most frames arrive in several pieces; complete frames are not copied.
   if (!partial_.empty()) {
     partial_ += piece;
     piece = partial_;

@@ -1,19 +1,19 @@
-// A job's log as a stream of frames, for Muster's own programs: the same places and the same end as
-// the stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs answers with
-// it where `accept` names kLogStreamType. docs/decisions/0017 says why. The frames are those of
-// base/frame.h; the tag is the kind:
+// A job's log as a stream of frames, for Muster's own programs: it has the same places and the same
+// end as the stream of events, without a JSON document for each line. GET /v1/jobs/NAME/logs
+// returns it if `accept` contains kLogStreamType. docs/decisions/0017 gives the reasons. The frames
+// are those of base/frame.h; the tag is the kind:
 //
 //        kBatch: the number of sources; of each its attempt, its rank plus one (0: none), its
 //                stream, the length of its task's name and the name, the length of its host's name
 //                and the name. Then runs, up to the end: number of the source, time since the run
 //                before (since 1970 the first; nanoseconds, zigzag), length, bytes: whole lines,
-//                each with its newline, or a piece of a line, without one, that goes on.
+//                each with its newline, or a piece of a line without a newline.
 //        kPlace: the id of the place that was reached
-//        kEnd:   the job, as JSON; there is nothing behind it
+//        kEnd:   the job, as JSON; the last frame
 //        kPing:  nothing: the server lives
 //
-// Numbers are as in LEB128: seven bits a byte, the lowest first, the eighth set in all but the
-// last. Each frame stands for itself: a source's number means nothing behind it.
+// Numbers are in LEB128: seven bits in each byte, lowest first, with the eighth bit set in all
+// bytes but the last. Each frame is independent: the numbers of sources are valid only within it.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -30,18 +30,18 @@ namespace muster::api {
 
 inline constexpr std::string_view kLogStreamType = "application/vnd.muster.log-event-stream";
 
-/// No kind is a byte that a stream of events begins with.
+/// No kind equals the first byte of a stream of events.
 enum class LogFrameKind : unsigned char { kBatch = 1, kPlace = 2, kEnd = 3, kPing = 4 };
 
-/// No frame is larger.
+/// The maximum size of a frame.
 inline constexpr size_t kMostLogFrame = 64 << 20;
 
-/// Appends nothing for a batch that is empty.
+/// Appends nothing for an empty batch.
 void append_log_batch(std::string& out, const job::LogBatch& batch);
 /// REQUIRES: kind != kBatch.
 void append_log_frame(std::string& out, LogFrameKind kind, std::string_view content = {});
 
-/// Finds the frames in pieces that are cut anywhere.
+/// Finds the frames in a stream that may be split anywhere.
 class LogStreamDecoder {
  public:
   /// Valid during the call. A handler returns false to stop the decoder.

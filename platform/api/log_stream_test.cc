@@ -33,7 +33,7 @@ LogBatch some_batch() {
   return batch;
 }
 
-/// Everything that a decoder hands over, in its order.
+/// The calls of a decoder, in order.
 struct Heard {
   std::vector<LogRecord> records;
   std::vector<std::string> words;
@@ -67,7 +67,7 @@ std::string some_stream() {
   return text;
 }
 
-TEST(LogStreamFrames, ComeBackAsTheyWereWrittenHoweverTheyAreCut) {
+TEST(LogStreamFrames, ReadBackUnchangedHoweverTheyAreSplit) {
   std::vector<LogRecord> wanted = job::records_of(some_batch());
   for (const LogRecord& record : job::records_of(some_batch())) wanted.push_back(record);
   const std::string text = some_stream();
@@ -81,18 +81,18 @@ TEST(LogStreamFrames, ComeBackAsTheyWereWrittenHoweverTheyAreCut) {
       ASSERT_TRUE(more && *more);
       at += size;
     }
-    EXPECT_TRUE(heard.records == wanted);  // too much to be printed
+    EXPECT_TRUE(heard.records == wanted);  // too large to print
     EXPECT_EQ(heard.words, (std::vector<std::string>{"place 1;2.worker-1@100", "end {}"}));
   }
 }
 
-TEST(LogStreamFrames, AreNoneOfAnEmptyBatch) {
+TEST(LogStreamFrames, AreNotWrittenForAnEmptyBatch) {
   std::string text;
   append_log_batch(text, {});
   EXPECT_TRUE(text.empty());
 }
 
-TEST(LogStreamFrames, EndWhereAHandlerHasHadEnough) {
+TEST(LogStreamFrames, StopWhenAHandlerReturnsFalse) {
   int records = 0;
   LogStreamDecoder decoder({.on_record = [&](const LogRecord&) { return ++records < 2; },
                             .on_place = [](std::string_view) { return true; },
@@ -104,16 +104,16 @@ TEST(LogStreamFrames, EndWhereAHandlerHasHadEnough) {
   EXPECT_EQ(records, 2);
 }
 
-TEST(LogStreamFrames, AreRefusedWhereTheyAreNone) {
+TEST(LogStreamFrames, AreRefusedIfTheyAreInvalid) {
   std::string wrong_source;
   append_log_batch(wrong_source, some_batch());
-  wrong_source[5] = 1;  // of two sources
+  wrong_source[5] = 1;  // there are two sources
   const std::vector<std::string> wrong{
-      base::encode_frame('\x09', ""),                        // no such kind
+      base::encode_frame('\x09', ""),                        // an unknown kind
       std::string("\x01\xff\xff\xff\xff", 5),                // too large
-      base::encode_frame('\x01', "\x05"),                    // sources that do not come
-      base::encode_frame('\x01', std::string("\0\7", 2)),    // half a run
-      base::encode_frame('\x01', std::string("\0\0\1x", 4))  // of a source that is none
+      base::encode_frame('\x01', "\x05"),                    // more sources than there are
+      base::encode_frame('\x01', std::string("\0\7", 2)),    // an incomplete run
+      base::encode_frame('\x01', std::string("\0\0\1x", 4))  // an unknown source
   };
   for (const std::string& text : wrong) {
     Heard heard;
@@ -122,7 +122,7 @@ TEST(LogStreamFrames, AreRefusedWhereTheyAreNone) {
   }
 }
 
-TEST(LogStreamFrames, HarmNobodyWhateverIsInThem) {
+TEST(LogStreamFrames, NeverCrashWhateverTheyContain) {
   std::mt19937 random(5);  // NOLINT: the same each time
   size_t refused = 0;
   for (int round = 0; round < 20'000; ++round) {

@@ -1,6 +1,6 @@
 // Log records as JSON. A log of gigabytes passes through here, so the JSON that append_log_record()
-// writes is read by JsonScanner, which knows the order of the fields. All other JSON of a record is
-// read as any document of the API (fields.h), which also finds the words for its faults.
+// writes is read by JsonScanner, which knows the order of the fields. Any other JSON of a record is
+// read like all documents of the API (fields.h), which also reports its faults.
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -24,15 +24,15 @@ class JsonScanner {
  public:
   explicit JsonScanner(std::string_view text) : rest_(text) {}
 
-  /// Takes `token` if it comes next.
+  /// Skips `token` if it comes next.
   bool take(std::string_view token) {
     if (!rest_.starts_with(token)) return false;
     rest_.remove_prefix(token.size());
     return true;
   }
-  /// Takes a string; its escapes are resolved.
+  /// Reads a string and resolves its escapes.
   bool take_text(std::string& into);
-  /// Takes a string without escapes, as it stands there.
+  /// Reads a string without escapes, unchanged.
   bool take_plain(std::string_view& into);
   bool take_int(int& into);
   bool at_end() const { return rest_.empty(); }
@@ -44,7 +44,7 @@ class JsonScanner {
   std::string_view rest_;
 };
 
-/// The length of what stands before the first character that a JSON string cannot hold as it is.
+/// The length of the text before the first character that a JSON string must escape.
 size_t plain_prefix(std::string_view text) {
   size_t length = 0;
   while (length < text.size()) {
@@ -106,7 +106,7 @@ bool JsonScanner::take_escape(std::string& into) {
   }
   if (letter != 'u') return false;
   const auto unit = take_hex4();
-  // Pairs of surrogates are left to the slow way: our own writer never makes them.
+  // Surrogate pairs are left to the slow path: our own writer never produces them.
   if (!unit || (*unit >= 0xD800 && *unit < 0xE000)) return false;
   append_code_point(into, *unit);
   return true;
@@ -124,7 +124,7 @@ std::optional<uint32_t> JsonScanner::take_hex4() {
 }
 
 bool JsonScanner::take_int(int& into) {
-  // from_chars takes leading zeros, which JSON does not.
+  // from_chars accepts leading zeros, which JSON does not.
   if (rest_.starts_with("0") || rest_.starts_with("-")) {
     into = 0;
     return take("0") && (rest_.starts_with(",") || rest_.starts_with("}"));
@@ -153,8 +153,8 @@ std::optional<LogStream> stream_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// Reads what append_log_record() writes: these fields in this order, without white space. Nothing
-/// else succeeds here. A log of gigabytes passes through, and a line takes 0.2 us this way where
+/// Reads the output of append_log_record(): these fields in this order, without white space.
+/// Everything else fails here. Logs of gigabytes are read this way: a line takes 0.2 us, whereas
 /// building a tree of it takes 2.9 us.
 std::optional<LogRecord> scan(std::string_view text) {
   LogRecord record;

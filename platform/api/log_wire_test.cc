@@ -11,7 +11,7 @@ namespace {
 using job::LogRecord;
 using job::LogStream;
 
-/// The same JSON, but not in the form that is read the fast way.
+/// The same JSON in a form that needs the slow path.
 std::string spaced(std::string text) {
   return text.insert(1, " ");
 }
@@ -25,7 +25,7 @@ void expect_same_back(const LogRecord& record) {
   }
 }
 
-TEST(LogWire, HasTheShapeThatIsDocumented) {
+TEST(LogWire, HasTheDocumentedShape) {
   EXPECT_EQ(log_record_to_json(full_record()),
             "{\"time\":\"2026-01-01T00:00:00.123456789Z\",\"task\":\"worker-0\","
             "\"attempt\":2,\"host\":\"dist-worker-0\",\"rank\":3,\"stream\":\"error\","
@@ -35,7 +35,7 @@ TEST(LogWire, HasTheShapeThatIsDocumented) {
             R"("stream":"output","base64":"/w=="})");
 }
 
-TEST(LogWire, IsReadBackAsItWasWritten) {
+TEST(LogWire, ReadsBackUnchanged) {
   expect_same_back(full_record());
   LogRecord record = full_record();
   for (const int rank : {0, -1, 10, INT32_MAX, INT32_MIN}) {
@@ -64,14 +64,14 @@ TEST(LogWire, KeepsEveryByteOfALine) {
   expect_same_back(record);
 }
 
-TEST(LogWire, IsOneLineWhateverTheTextHolds) {
+TEST(LogWire, IsOneLineWhateverTheText) {
   LogRecord record = full_record();
   record.text = "a\nb\rc\x0B\x85";
 
   EXPECT_EQ(log_record_to_json(record).find_first_of("\r\n"), std::string::npos);
 }
 
-TEST(LogWire, TakesEveryEscapeThatJsonHas) {
+TEST(LogWire, AcceptsEveryEscapeOfJson) {
   const auto text_of = [](const std::string& escaped) {
     return log_record_from_json(
                R"({"time":"1970-01-01T00:00:00.000000000Z","task":"","host":"","stream":"output",)"
@@ -84,7 +84,7 @@ TEST(LogWire, TakesEveryEscapeThatJsonHas) {
   EXPECT_EQ(text_of(R"(\u0041\u00e9\u6f22\ud83d\ude80)"), "Aé漢🚀");
 }
 
-TEST(LogWire, ReportsWhatIsWrong) {
+TEST(LogWire, ReportsFaults) {
   const auto read = log_record_from_json(R"({"task":"main","stream":"stdout","rank":"0"})");
 
   ASSERT_FALSE(read);
@@ -92,13 +92,13 @@ TEST(LogWire, ReportsWhatIsWrong) {
             "the log record has 4 faults\n"
             "  time: is missing\n"
             "  rank: must be a whole number, not text\n"
-            "  stream: 'stdout' is none of output, error, notice\n"
+            "  stream: 'stdout' is invalid: expected one of output, error, notice\n"
             "  text: is missing");
 }
 
-// The fast way may refuse what the slow way takes, but must never take what the slow way refuses,
-// nor take it for something else.
-TEST(LogWire, IsReadTheSameFastAndSlow) {
+// The fast path may refuse JSON that the slow path accepts, but must never accept JSON that the
+// slow path refuses, nor read it differently.
+TEST(LogWire, FastAndSlowPathAgree) {
   constexpr std::string_view kAlphabet = "\"\\,:{}[]0-e.u\n\x80";
   std::mt19937 random(1);
   const std::string whole = log_record_to_json(full_record());

@@ -34,7 +34,8 @@ const Table& table_of(const Retried*) {
   static const Table table =
       record::table<Retried>(
           "Retried", {field<&Retried::retried>(
-                         "retried", {.help = "How many are sent again.", .need = Need::kRequired})})
+                         "retried", {.help = "The number of notifications that are sent again.",
+                                     .need = Need::kRequired})})
           .as_answer();
   return table;
 }
@@ -43,11 +44,11 @@ const Table& table_of(const SubscriptionRequest*) {
   static const Table table = record::table<SubscriptionRequest>(
       "SubscriptionRequest",
       {field<&SubscriptionRequest::url>(
-           "url", {.help = "https, without user and fragment.",
+           "url", {.help = "An https URL without user and fragment.",
                    .need = Need::kRequired,
                    .max_length = 2048,
                    .schema = R"({"example": "https://hooks.example.com/muster"})"}),
-       field<&SubscriptionRequest::on>("on", {.help = "Which events of jobs are sent.",
+       field<&SubscriptionRequest::on>("on", {.help = "The events of jobs that are sent.",
                                               .need = Need::kRequired,
                                               .schema = R"({"minItems": 1})"}),
        field<&SubscriptionRequest::job>(
@@ -68,9 +69,9 @@ const Table& table_of(const KeyedSubscription*) {
       record::table<KeyedSubscription>(
           "KeyedSubscription",
           {field<&KeyedSubscription::subscription>("subscription", {.need = Need::kRequired}),
-           field<&KeyedSubscription::key>(
-               "key",
-               {.help = "Signs what is sent. No other answer has it.", .need = Need::kRequired})})
+           field<&KeyedSubscription::key>("key",
+                                          {.help = "The signing key. Only this answer contains it.",
+                                           .need = Need::kRequired})})
           .as_answer();
   return table;
 }
@@ -81,9 +82,10 @@ const Table& table_of(const PingResult*) {
           "PingResult",
           {field<&PingResult::arrived>("arrived", {.need = Need::kRequired}),
            field<&PingResult::status>(
-               "status", {.help = "Of the answer. 0: there was no answer.", .told = Told::kAlways}),
+               "status",
+               {.help = "The HTTP status of the answer. 0: no answer.", .told = Told::kAlways}),
            field<&PingResult::fault>(
-               "fault", {.help = "Why it did not arrive.", .told = Told::kAlways}, As::kProse),
+               "fault", {.help = "Why it was not delivered.", .told = Told::kAlways}, As::kProse),
            field<&PingResult::advice>("advice", {.told = Told::kAlways}, As::kProse),
            field<&PingResult::took>("took", {.told = Told::kAlways})})
           .as_answer();

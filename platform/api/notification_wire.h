@@ -1,7 +1,7 @@
 // Subscriptions to notifications and dead letters as JSON. docs/api.md shows each shape by example.
 //
-// Pure; thread-safe. Reading as in wire.h. A key is in the one answer that makes it, and a
-// delivery's body in none.
+// Pure; thread-safe. Reading as in wire.h. A key is sent only in the answer that creates it, and a
+// delivery's body never.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ const record::Table& table_of(const SubscriptionRequest*);
 std::string subscription_request_to_json(const SubscriptionRequest& request);
 Result<SubscriptionRequest> subscription_request_from_json(std::string_view text);
 
-/// Its answer, and that to a rotation: the subscription, and its key this once.
+/// The answer to it and to a rotation: the subscription and, only here, its key.
 struct KeyedSubscription {
   job::Subscription subscription;
   std::string key;
@@ -50,7 +50,7 @@ Result<std::vector<job::Subscription>> subscriptions_from_json(std::string_view 
 /// POST .../notifications/ID/test
 struct PingResult {
   bool arrived = false;
-  int status = 0;  ///< of the answer; 0: there was none
+  int status = 0;  ///< of the answer; 0: no answer
   std::string fault;
   std::string advice;
   std::chrono::milliseconds took{0};
@@ -65,7 +65,7 @@ Result<PingResult> ping_result_from_json(std::string_view text);
 std::string dead_letters_to_json(const std::vector<job::Delivery>& letters);
 Result<std::vector<job::Delivery>> dead_letters_from_json(std::string_view text);
 
-/// {"ids": [...]}; none: all of them.
+/// {"ids": [...]}; empty: all.
 std::string retry_ids_to_json(const std::vector<std::string>& ids);
 Result<std::vector<std::string>> retry_ids_from_json(std::string_view text);
 /// {"retried": 3}

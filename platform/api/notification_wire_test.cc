@@ -22,7 +22,7 @@ job::Subscription full_subscription() {
           .gone = kTime + std::chrono::hours(1)};
 }
 
-TEST(NotificationWire, ReadsBackWhatItWrote) {
+TEST(NotificationWire, ReadsBackUnchanged) {
   const SubscriptionRequest request{.url = "https://hooks.example.com",
                                     .on = job::all_happenings(),
                                     .job = "a*",
@@ -50,7 +50,7 @@ TEST(NotificationWire, ReadsBackWhatItWrote) {
   EXPECT_EQ(*retried_from_json(retried_to_json(7)), 7);
 }
 
-TEST(NotificationWire, ShowsADeadLetterWithoutItsBody) {
+TEST(NotificationWire, ContainsADeadLetterWithoutItsBody) {
   const job::Delivery letter{.id = "d1",
                              .subscription = "s1",
                              .happening = Happening::kStopped,
@@ -68,14 +68,14 @@ TEST(NotificationWire, ShowsADeadLetterWithoutItsBody) {
   EXPECT_EQ(*dead_letters_from_json(json), std::vector<job::Delivery>{without});
 }
 
-TEST(NotificationWire, ShowsNoSealedKey) {
+TEST(NotificationWire, ContainsNoSealedKey) {
   job::Subscription subscription = full_subscription();
   subscription.sealed_key = "sealed";
 
   EXPECT_EQ(subscriptions_to_json({subscription}).find("sealed"), std::string::npos);
 }
 
-TEST(NotificationWire, NamesWhatCannotBeSubscribedTo) {
+TEST(NotificationWire, NamesEventsThatCannotBeSubscribedTo) {
   const auto read = subscription_request_from_json(R"({"url": "u", "on": ["failed", "ping"]})");
 
   ASSERT_FALSE(read);

@@ -1,4 +1,4 @@
-// Numbers on the wire: decimals to the thousandth, and what is none.
+// Numbers on the wire: decimals with up to three places, and invalid numbers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ TEST(Milli, IsReadFromDecimals) {
   for (const auto& [text, value] : numbers) EXPECT_EQ(milli_of(text), value) << text;
 }
 
-TEST(Milli, FinerOnesAndOthersAreFaults) {
+TEST(Milli, MoreDecimalsAndOtherValuesAreFaults) {
   EXPECT_EQ(milli_of("0.0005"), "has more than three decimals");
   EXPECT_EQ(milli_of("1.0001"), "has more than three decimals");
   EXPECT_EQ(milli_of("1e-300"), "has more than three decimals");
@@ -51,7 +51,7 @@ TEST(Milli, FinerOnesAndOthersAreFaults) {
   EXPECT_EQ(milli_of("true"), "must be a number, not true or false");
 }
 
-TEST(Milli, EveryThousandthReadsBackAsItWasWritten) {
+TEST(Milli, EveryThousandthReadsBackUnchanged) {
   for (int64_t milli = -2'000; milli < 2'000; ++milli) {
     EXPECT_EQ(milli_of(written_json([&](JsonWriter& json) { json.milli(milli); })),
               std::to_string(milli));
@@ -62,7 +62,7 @@ TEST(Milli, EveryThousandthReadsBackAsItWasWritten) {
   }
 }
 
-TEST(Milli, OfAnIntKeepsToItsRange) {
+TEST(Milli, RespectsTheRangeOfAnInt) {
   int share = 0;
   const auto read = read_document(R"({"x":2147483.648})", "test",
                                   [&](Fields& fields) { fields.read_milli("x", share); });
@@ -71,7 +71,7 @@ TEST(Milli, OfAnIntKeepsToItsRange) {
   EXPECT_EQ(read.error().faults[0].what, "is out of range; give -2147483.648 to 2147483.647");
 }
 
-TEST(Real, ReadsBackAsItWasWritten) {
+TEST(Real, ReadsBackUnchanged) {
   for (const double value : {0.0, 1.0, 0.1, -2.5, 1e300, 5e-324}) {
     double read = -1;
     const std::string text =
@@ -82,7 +82,7 @@ TEST(Real, ReadsBackAsItWasWritten) {
   EXPECT_EQ(written_json([](JsonWriter& json) { json.real(INFINITY); }), "null");
 }
 
-TEST(Numbers, AreWholeWhereTheirFractionIsNone) {
+TEST(Numbers, AreWholeIfTheirFractionIsZero) {
   const auto whole = [](const std::string& text) {
     int64_t value = -1;
     const auto read = read_document(R"({"x":)" + text + "}", "test",

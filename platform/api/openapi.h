@@ -1,6 +1,6 @@
-// The contract of the HTTP API, as the server hands it out: OpenAPI 3.1, kept beside the code in
-// openapi_base.json, completed with the schemas of the tables of fields by the build, and compiled
-// in. openapi_routes_test holds it against the routes, and a contract test holds the server against
+// The contract of the HTTP API, as the server publishes it: OpenAPI 3.1. Its base is
+// openapi_base.json; the build adds the schemas of the tables of fields and compiles the document
+// in. openapi_routes_test compares it with the routes, and a contract test compares the server with
 // it.
 //
 // Thread-safe (no state).

@@ -1,9 +1,9 @@
-// Writes the API's document: what openapi_base.json says of its routes, with the schemas that the
-// tables of fields make (record/schema.h).
+// Writes the API's document: the routes of openapi_base.json, with the schemas of the tables of
+// fields (record/schema.h).
 //
 //   muster-openapi platform/api/openapi_base.json > openapi.json
 //
-// Run by the build. A schema that stands in both is an error: a field is written down once.
+// Run by the build. A schema that exists in both is an error: a field is written down once.
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   std::ifstream file(argc == 2 ? argv[1] : "");
   record::Schema document = record::Schema::parse(file, nullptr, false);
   if (document.is_discarded()) {
-    std::cerr << "muster-openapi: give the base of the document, which is JSON\n";
+    std::cerr << "muster-openapi: give the base of the document, a JSON file\n";
     return 1;
   }
   record::Schemas schemas;
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, schema] : schemas.all().items()) {
     if (all.contains(name)) {
       std::cerr << "muster-openapi: the schema '" << name
-                << "' comes from a table of fields; take it out of " << argv[1] << "\n";
+                << "' comes from a table of fields; remove it from " << argv[1] << "\n";
       return 1;
     }
     all[name] = schema;

@@ -4,6 +4,7 @@
 
 #include "api/fields.h"
 #include "base/text.h"
+#include "record/input.h"
 
 namespace muster::api {
 
@@ -20,8 +21,7 @@ std::vector<base::Fault> read_parameters(
 }
 
 std::string unknown_parameter(const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = base::nearest(shortened(name), known);
-  return near.empty() ? "is not a parameter" : "is not a parameter; did you mean '" + near + "'?";
+  return "is not a parameter" + record::did_you_mean(shortened(name), known);
 }
 
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults) {

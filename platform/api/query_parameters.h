@@ -1,4 +1,4 @@
-// The query of a URL, read into a value: every parameter that is wrong or unknown is a fault.
+// Reads the query of a URL into a value: every parameter that is invalid or unknown is a fault.
 //
 // Pure; thread-safe.
 #pragma once

@@ -25,11 +25,11 @@ base::Result<void> check_segment(const std::string& name, const std::string& kin
 }
 
 base::Result<void> check_job_name(const std::string& name) {
-  return check_segment(name, "job", "see the names of your jobs: muster list");
+  return check_segment(name, "job", "list your jobs: muster list");
 }
 
 base::Result<void> check_project_name(const std::string& name) {
-  return check_segment(name, "project", "see the names of the projects: muster project list");
+  return check_segment(name, "project", "list the projects: muster project list");
 }
 
 }  // namespace muster::api

@@ -1,4 +1,4 @@
-// Where the API's resources are: shared by the client, which asks, and the server, which answers.
+// The paths of the API's resources, shared by client and server.
 //
 //   GET    /healthz, /readyz         -> 200 or 503; for anybody
 //   GET    /openapi.json             -> this contract; for anybody
@@ -47,7 +47,7 @@
 //   GET    /v1/projects/NAME/dead-letters       -> {"deliveries": [...]}
 //   POST   /v1/projects/NAME/dead-letters/retry {"ids"} -> {"retried"}
 //   GET    /v1/projects/NAME/trees/ID           -> TreeInfo (tree_wire.h)
-//   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: those that are not here
+//   POST   /v1/projects/NAME/chunks/missing     {"chunks"} -> {"chunks"}: the missing ones
 //   PUT    /v1/projects/NAME/chunks             chunks (application/octet-stream) -> 204
 //   PUT    /v1/projects/NAME/trees/ID           {"chunks"} of its manifest -> TreeInfo
 //   GET    /v1/machine-types         -> {"machine_types": [...]} (machine_wire.h)
@@ -68,10 +68,10 @@
 //   POST   /v1/nodes/NAME/drain      -> node
 //   POST   /v1/shutdown              -> 202
 //
-// A job's NAME is its id, or its name within its project: where several jobs that the caller sees
-// have that name, ?project=P says whose is meant, else the answer is 409.
+// A job's NAME is its id, or its name within its project: if several jobs that the caller sees have
+// that name, ?project=P selects the project; without it the answer is 409.
 //
-// The stream of logs holds "log" events, each with a record, and last an "end" event with the job.
+// The stream of logs consists of "log" events, each with a record, and an "end" event with the job.
 #pragma once
 
 #include <string>
@@ -99,7 +99,7 @@ inline constexpr std::string_view kHealthPath = "/healthz";
 inline constexpr std::string_view kReadyPath = "/readyz";
 inline constexpr std::string_view kOpenApiPath = "/openapi.json";
 
-/// Of streams, for those who cannot set the header last-event-id.
+/// A parameter for streams, for clients that cannot set the header last-event-id.
 inline constexpr std::string_view kLastEventIdParameter = "last_event_id";
 
 inline constexpr std::string_view kStopAction = "stop";
@@ -122,11 +122,11 @@ inline constexpr std::string_view kDrainAction = "drain";
 inline constexpr std::string_view kDryRun = "dry_run";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
-inline constexpr std::string_view kJobEvent = "job";          ///< a job, as it is now
+inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
-inline constexpr std::string_view kReadyEvent = "ready";    ///< all that there were have been sent
-inline constexpr std::string_view kResetEvent = "reset";    ///< what was sent is void
-inline constexpr std::string_view kHistoryEvent = "event";  ///< JobEvent
+inline constexpr std::string_view kReadyEvent = "ready";      ///< all existing jobs have been sent
+inline constexpr std::string_view kResetEvent = "reset";      ///< everything sent before is invalid
+inline constexpr std::string_view kHistoryEvent = "event";    ///< JobEvent
 inline constexpr std::string_view kEndEvent = "end";
 inline constexpr std::string_view kProblemType = "application/problem+json";
 

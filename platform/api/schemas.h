@@ -1,5 +1,5 @@
-// The schemas of the API's document (openapi.json) that tables of fields make. openapi_main.cc adds
-// them to those in openapi_base.json when Muster is built.
+// The schemas of the API's document (openapi.json) that come from tables of fields. openapi_main.cc
+// adds them to those in openapi_base.json when Muster is built.
 //
 // Each function adds the documents that its file reads and writes. Thread-safe (no state).
 #pragma once

@@ -16,8 +16,8 @@ constexpr std::string_view kScheme = "https://";
 
 Error no_url(std::string_view text, std::string why) {
   return {.code = ErrorCode::kInvalid,
-          .what = "'" + std::string(text) + "' is no server's address: " + std::move(why),
-          .advice = "it is written https://HOST or https://HOST:PORT"};
+          .what = "'" + std::string(text) + "' is not the address of a server: " + std::move(why),
+          .advice = "give https://HOST or https://HOST:PORT"};
 }
 
 bool is_host(std::string_view text) {
@@ -45,8 +45,8 @@ base::Result<ServerAddress> parse_server_url(std::string_view text) {
   std::string_view rest = text.substr(kScheme.size());
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find('@') != std::string_view::npos) {
-    // What stands there may be a password, so it is not repeated.
-    return no_url("https://...", "it has a user in it");
+    // The text may contain a password, so it is not printed.
+    return no_url("https://...", "it contains a user");
   }
 
   ServerAddress address;
@@ -55,13 +55,13 @@ base::Result<ServerAddress> parse_server_url(std::string_view text) {
   if (host_end == std::string_view::npos) return no_url(text, "its '[' is not closed");
   const std::string_view host = bracketed ? rest.substr(1, host_end - 1) : rest.substr(0, host_end);
   if (bracketed ? !is_ipv6(host) : !is_host(host)) {
-    return no_url(text, "'" + std::string(host) + "' is no host");
+    return no_url(text, "'" + std::string(host) + "' is not a host");
   }
   address.host = host;
   rest.remove_prefix(host_end + (bracketed ? 1 : 0));
   if (rest.empty()) return address;
   const auto port = rest.front() == ':' ? parse_port(rest.substr(1)) : std::nullopt;
-  if (!port) return no_url(text, "'" + std::string(rest) + "' is no port");
+  if (!port) return no_url(text, "'" + std::string(rest) + "' is not a port");
   address.port = *port;
   return address;
 }

@@ -1,4 +1,4 @@
-// https://HOST[:PORT]: where a server is that others share.
+// https://HOST[:PORT]: the address of a shared server.
 //
 // Pure; thread-safe.
 #pragma once
@@ -19,10 +19,10 @@ struct ServerAddress {
   bool operator==(const ServerAddress&) const = default;
 };
 
-/// kInvalid: it is none; http://, a path or a user in it are faults too.
+/// kInvalid: not such an address; http://, a path or a user in it are faults, too.
 base::Result<ServerAddress> parse_server_url(std::string_view text);
 
-/// With the port always, so that two of one server are equal.
+/// Always with the port, so that two addresses of one server are equal.
 std::string server_url(std::string_view host, int port);
 
 }  // namespace muster::api

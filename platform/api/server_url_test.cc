@@ -21,29 +21,30 @@ TEST(ServerUrl, IsAHostAndAPort) {
   }
 }
 
-TEST(ServerUrl, SaysWhatIsWrongWithAnyOther) {
+TEST(ServerUrl, ReportsInvalidAddresses) {
   const std::pair<const char*, const char*> cases[] = {
       {"http://lab", "it does not begin with https://"},
       {"lab", "it does not begin with https://"},
-      {"https://", "'' is no host"},
-      {"https://:80", "'' is no host"},
-      {"https://lab:0", "':0' is no port"},
-      {"https://lab:65536", "':65536' is no port"},
-      {"https://lab:x", "':x' is no port"},
-      {"https://lab/v1", "'lab/v1' is no host"},
-      {"https://a b", "'a b' is no host"},
+      {"https://", "'' is not a host"},
+      {"https://:80", "'' is not a host"},
+      {"https://lab:0", "':0' is not a port"},
+      {"https://lab:65536", "':65536' is not a port"},
+      {"https://lab:x", "':x' is not a port"},
+      {"https://lab/v1", "'lab/v1' is not a host"},
+      {"https://a b", "'a b' is not a host"},
       {"https://[::1", "its '[' is not closed"},
-      {"https://[lab]", "'lab' is no host"},
-      {"https://[::1]x", "'x' is no port"},
+      {"https://[lab]", "'lab' is not a host"},
+      {"https://[::1]x", "'x' is not a port"},
   };
   for (const auto& [text, why] : cases) {
     const auto address = parse_server_url(text);
     ASSERT_FALSE(address) << text;
-    EXPECT_EQ(address.error().what, "'" + std::string(text) + "' is no server's address: " + why);
+    EXPECT_EQ(address.error().what,
+              "'" + std::string(text) + "' is not the address of a server: " + why);
   }
 }
 
-TEST(ServerUrl, WithAPasswordInItIsNotRepeated) {
+TEST(ServerUrl, DoesNotPrintAPassword) {
   const auto address = parse_server_url("https://ada:sesame@lab");
 
   ASSERT_FALSE(address);

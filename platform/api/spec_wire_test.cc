@@ -1,5 +1,4 @@
-// The part of a spec's and a job's wire that is about images, containers, and how ranks are
-// started.
+// Images, containers and launch methods in a spec and a job on the wire.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +18,7 @@ JobSpec in_an_image() {
   return {.name = "a", .kind = job::Kind::kMpi, .image = "tf", .command = {"b"}, .folder = "/c"};
 }
 
-TEST(ContainerWire, HasTheShapeThatIsDocumented) {
+TEST(ContainerWire, HasTheDocumentedShape) {
   JobSpec spec = in_an_image();
   spec.user = "1000:video";
   spec.registry = {.server = "r.example.com:5000", .username = "ada", .secret = "KEY"};
@@ -51,7 +50,7 @@ TEST(ContainerWire, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(*spec_from_json(text), spec);
 }
 
-TEST(ContainerWire, TellsNothingOfWhatHasItsDefault) {
+TEST(ContainerWire, OmitsDefaults) {
   const std::string text = spec_to_json(in_an_image());
 
   for (const char* name : {"user", "registry", "container", "launch", "replaces_entrypoint"}) {
@@ -60,7 +59,7 @@ TEST(ContainerWire, TellsNothingOfWhatHasItsDefault) {
   EXPECT_EQ(*spec_from_json(text), in_an_image());
 }
 
-TEST(ContainerWire, IsReadBackForEachPolicyAndEachLaunch) {
+TEST(ContainerWire, ReadsBackEachPolicyAndEachLaunchMethod) {
   for (const auto pull : {PullPolicy::kIfMissing, PullPolicy::kAlways, PullPolicy::kNever}) {
     for (const auto launch : {LaunchBy::kAuto, LaunchBy::kSsh, LaunchBy::kAgent, LaunchBy::kSrun}) {
       JobSpec spec = in_an_image();
@@ -71,7 +70,7 @@ TEST(ContainerWire, IsReadBackForEachPolicyAndEachLaunch) {
   }
 }
 
-TEST(ContainerWire, TakesThePrefixOfACapabilityOff) {
+TEST(ContainerWire, RemovesThePrefixOfACapability) {
   const auto read = spec_from_json(R"({"name":"a","image":"tf","command":["b"],"folder":"/c",)"
                                    R"("container":{"capabilities":["CAP_SYS_PTRACE","kill"]}})");
 
@@ -79,7 +78,7 @@ TEST(ContainerWire, TakesThePrefixOfACapabilityOff) {
   EXPECT_EQ(read->container.capabilities, (Texts{"SYS_PTRACE", "KILL"}));
 }
 
-TEST(ContainerWire, SaysWhatIsWrongByField) {
+TEST(ContainerWire, ReportsFaultsByField) {
   EXPECT_EQ(
       base::faults_of(spec_from_json(
           R"({"name":"a","command":["b"],"folder":"/c","user":1000,"launch":"shh",)"
@@ -88,17 +87,17 @@ TEST(ContainerWire, SaysWhatIsWrongByField) {
           R"("shm_bytes":"1G"},"leader":{"user":[],"registry":{"secret":1,"username":"a"}}})")),
       (Texts{"user must be text, not a whole number", "registry.username is missing",
              "registry.secret is missing",
-             "container.pull 'IfNotPresent' is none of if-missing, always, never",
+             "container.pull 'IfNotPresent' is invalid: expected one of if-missing, always, never",
              "container.capabilities must be a list of texts, not text",
              "container.shm_bytes must be a whole number, not text",
              "container.root is not a field",
-             "launch 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?",
+             "launch 'shh' is invalid: expected one of auto, ssh, agent, srun; did you mean 'ssh'?",
              "replaces_entrypoint must be true or false, not text",
              "leader.user must be text, not a list",
              "leader.registry.secret must be text, not a whole number"}));
 }
 
-TEST(JobWire, TellsHowRanksWereStartedOnceItIsKnown) {
+TEST(JobWire, HasTheLaunchMethodOnceItIsKnown) {
   job::Job job{.id = "x", .spec = in_an_image(), .submitted = time_at(0)};
   EXPECT_EQ(job_to_json(job).find("\"launch\""), std::string::npos);
   job.launch = job::LaunchFacts{
@@ -124,7 +123,7 @@ JobSpec spec_with(job::SlurmSpec slurm) {
           .folder = "/c"};
 }
 
-TEST(SlurmWire, HasTheShapeThatIsDocumented) {
+TEST(SlurmWire, HasTheDocumentedShape) {
   const JobSpec spec = spec_with({.partition = "gpu,long",
                                   .account = "vision",
                                   .qos = "high",
@@ -140,7 +139,7 @@ TEST(SlurmWire, HasTheShapeThatIsDocumented) {
   EXPECT_EQ(*spec_from_json(text), spec);
 }
 
-TEST(SlurmWire, TellsEachFieldByItselfAndNothingOfWhatIsEmpty) {
+TEST(SlurmWire, HasEachFieldAndOmitsEmptyFields) {
   EXPECT_EQ(spec_to_json(spec_with({})).find("slurm"), std::string::npos);
   EXPECT_EQ(*spec_from_json(spec_to_json(spec_with({}))), spec_with({}));
   const std::vector<std::pair<std::string, std::string job::SlurmSpec::*>> fields{
@@ -158,7 +157,7 @@ TEST(SlurmWire, TellsEachFieldByItselfAndNothingOfWhatIsEmpty) {
   }
 }
 
-TEST(SlurmWire, SaysWhatIsWrongByField) {
+TEST(SlurmWire, ReportsFaultsByField) {
   EXPECT_EQ(
       base::faults_of(spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",)"
                                      R"("slurm":{"partition":["gpu"],"account":1,"nodes":2}})")),
@@ -168,7 +167,7 @@ TEST(SlurmWire, SaysWhatIsWrongByField) {
 
 }  // namespace
 
-// The part of a spec's wire that is about roles, volumes and marks.
+// Roles, volumes and labels in a spec on the wire.
 namespace {
 
 using job::Volume;
@@ -177,7 +176,7 @@ JobSpec smallest() {
   return {.name = "a", .command = {"b"}, .folder = "/c"};
 }
 
-TEST(SpecRoles, HaveTheShapeThatIsDocumented) {
+TEST(SpecRoles, HaveTheDocumentedShape) {
   JobSpec spec = smallest();
   spec.kind = job::Kind::kGrpc;
   spec.image = "tf";
@@ -209,7 +208,7 @@ TEST(SpecRoles, HaveTheShapeThatIsDocumented) {
   EXPECT_EQ(*spec_from_json(text), spec);
 }
 
-TEST(SpecRoles, AreReadBackForEachKindOfJobAndVolume) {
+TEST(SpecRoles, ReadBackForEachKindOfJobAndVolume) {
   for (const job::Kind kind :
        {job::Kind::kSingle, job::Kind::kMpi, job::Kind::kGrpc, job::Kind::kTorch}) {
     JobSpec spec = full_spec();
@@ -233,21 +232,22 @@ TEST(SpecRoles, OfAJobWithAnImageMayHaveAnEmptyCommand) {
   EXPECT_EQ(*read, (JobSpec{.name = "a", .image = "tf", .folder = "/c"}));
 }
 
-TEST(SpecRoles, SayWhatIsWrongByField) {
+TEST(SpecRoles, ReportFaultsByField) {
   EXPECT_EQ(
       faults_of(spec_from_json(R"({"name":"a","command":[],"folder":"/c","kind":"grcp",
               "leader":{"resources":{"gpus":"1"},"workers":1}, "parameter_server":[],
               "leader_slots":"2", "held":1, "labels":{"a":null}, "annotations":["x"],
               "volumes":[{"kind":"nfs","source":1},"/data"]})")),
-      (Texts{"kind 'grcp' is none of single, mpi, grpc, torch; did you mean 'grpc'?",
-             "leader.resources.gpus must be a whole number, not text",
-             "leader.workers is not a field", "leader_slots must be a whole number, not text",
-             "parameter_server must be an object, not a list",
-             "volumes[0].kind 'nfs' is none of host_path, tree, storage, artifacts",
-             "volumes[0].source must be text, not a whole number", "volumes[0].target is missing",
-             "volumes[1] must be an object, not text",
-             "held must be true or false, not a whole number", "labels.a must be text, not null",
-             "annotations must be an object of texts, not a list"}));
+      (Texts{
+          "kind 'grcp' is invalid: expected one of single, mpi, grpc, torch; did you mean 'grpc'?",
+          "leader.resources.gpus must be a whole number, not text", "leader.workers is not a field",
+          "leader_slots must be a whole number, not text",
+          "parameter_server must be an object, not a list",
+          "volumes[0].kind 'nfs' is invalid: expected one of host_path, tree, storage, artifacts",
+          "volumes[0].source must be text, not a whole number", "volumes[0].target is missing",
+          "volumes[1] must be an object, not text",
+          "held must be true or false, not a whole number", "labels.a must be text, not null",
+          "annotations must be an object of texts, not a list"}));
 }
 
 TEST(SpecRoles, OfATaskAreKept) {

@@ -18,7 +18,7 @@ using base::Result;
 
 namespace {
 
-/// A size that the kernel has room for.
+/// The largest size that the kernel accepts.
 constexpr int kLargest = 65'535;
 
 bool fits(int size) {
@@ -38,7 +38,7 @@ std::optional<std::vector<std::string>> command_words(const std::string& text) {
   return words;
 }
 
-/// What is wrong with a number of rows or columns, or empty once it is taken.
+/// The fault of a number of rows or columns; empty if it was stored.
 std::string take_size(int& into, const std::string& value) {
   const auto size = base::number_of<int>(value);
   if (!size || !fits(*size)) return base::in_quotes(value) + " is not a number from 1 to 65535";
@@ -46,13 +46,13 @@ std::string take_size(int& into, const std::string& value) {
   return "";
 }
 
-/// What is wrong with one parameter, or empty once it is taken into `request`.
+/// The fault of one parameter; empty if it was stored in `request`.
 std::string take_request_parameter(ExecRequest& request, const std::string& name,
                                    const std::string& value) {
   if (name == "command") {
     const auto words = command_words(value);
     if (words) request.command = *words;
-    return words ? "" : "is not a list of words in JSON, as [\"ls\", \"-l\"]";
+    return words ? "" : "is not a JSON list of words such as [\"ls\", \"-l\"]";
   }
   if (name == "terminal") {
     request.terminal = value == "true";
@@ -65,7 +65,7 @@ std::string take_request_parameter(ExecRequest& request, const std::string& name
     request.task = value;
     return "";
   }
-  if (name == "project") return "";  // whose job is meant: not for this request
+  if (name == "project") return "";  // the project of the job; not part of this request
   return unknown_parameter(name, {"command", "task", "terminal", "rows", "columns"});
 }
 
@@ -81,7 +81,7 @@ std::string take_request_parameter(CopyRequest& request, const std::string& name
   if (name == "path") {
     request.path = value;
     const bool plain = !value.empty() && value.find('\0') == std::string::npos;
-    return plain ? "" : "is no path";
+    return plain ? "" : "is not a path";
   }
   if (name == "into") {
     request.into = value == "true";
@@ -97,7 +97,7 @@ std::string take_request_parameter(ForwardRequest& request, const std::string& n
                                    const std::string& value) {
   if (name == "port") {
     const auto port = base::number_of<int>(value);
-    if (!port || !fits(*port)) return base::in_quotes(value) + " is no port; give 1 to 65535";
+    if (!port || !fits(*port)) return base::in_quotes(value) + " is not a port; give 1 to 65535";
     request.port = *port;
     return "";
   }
@@ -106,7 +106,7 @@ std::string take_request_parameter(ForwardRequest& request, const std::string& n
   return unknown_parameter(name, {"task", "port"});
 }
 
-/// `needed`: the parameter that must be there; empty: none must.
+/// `needed`: the required parameter; empty: none.
 template <class Request>
 Result<Request> request_from(const Parameters& parameters, const std::string& needed,
                              const std::string& sentence) {
@@ -150,7 +150,8 @@ Parameters exec_request_to_parameters(const ExecRequest& request) {
 }
 
 Result<ExecRequest> exec_request_from_parameters(const Parameters& parameters) {
-  return request_from<ExecRequest>(parameters, "command", "what is to be run is wrong");
+  return request_from<ExecRequest>(parameters, "command",
+                                   "the request to run a program is invalid");
 }
 
 Parameters attach_request_to_parameters(const AttachRequest& request) {
@@ -158,7 +159,7 @@ Parameters attach_request_to_parameters(const AttachRequest& request) {
 }
 
 Result<AttachRequest> attach_request_from_parameters(const Parameters& parameters) {
-  return request_from<AttachRequest>(parameters, "", "what is to be attached to is wrong");
+  return request_from<AttachRequest>(parameters, "", "the request to attach is invalid");
 }
 
 Parameters copy_request_to_parameters(const CopyRequest& request) {
@@ -169,7 +170,7 @@ Parameters copy_request_to_parameters(const CopyRequest& request) {
 }
 
 Result<CopyRequest> copy_request_from_parameters(const Parameters& parameters) {
-  return request_from<CopyRequest>(parameters, "path", "what is to be copied is wrong");
+  return request_from<CopyRequest>(parameters, "path", "the request to copy is invalid");
 }
 
 Parameters forward_request_to_parameters(const ForwardRequest& request) {
@@ -179,7 +180,8 @@ Parameters forward_request_to_parameters(const ForwardRequest& request) {
 }
 
 Result<ForwardRequest> forward_request_from_parameters(const Parameters& parameters) {
-  return request_from<ForwardRequest>(parameters, "port", "what is to be connected to is wrong");
+  return request_from<ForwardRequest>(parameters, "port",
+                                      "the request to forward a port is invalid");
 }
 
 std::string terminal_control_to_json(const TerminalControl& control) {

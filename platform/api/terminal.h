@@ -3,10 +3,10 @@
 //
 //   GET /v1/jobs/NAME/exec?task=T&command=["sh","-c","ls"]&terminal=true&rows=24&columns=80
 //
-// The client sends input as binary messages, and as text {"close_input": true} or
-// {"resize": {"rows": 50, "columns": 132}}. The server sends binary messages, whose first byte says
-// which output the rest is of (where nothing follows, that output has ended), and last, as text,
-// {"exit": {"code": 0, "signal": 0, ...}}; then it closes with 1000.
+// The client sends input as binary messages, and as text {"close_input": true} or {"resize":
+// {"rows": 50, "columns": 132}}. The server sends binary messages, whose first byte identifies the
+// output of the rest (if nothing follows, that output has ended), and last, as text, {"exit":
+// {"code": 0, "signal": 0, ...}}; then it closes with 1000.
 //
 // Pure; thread-safe.
 #pragma once

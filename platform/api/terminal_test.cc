@@ -7,7 +7,7 @@ namespace {
 
 using base::ErrorCode;
 
-TEST(ExecRequest, IsReadBackAsItWas) {
+TEST(ExecRequest, ReadsBackUnchanged) {
   const ExecRequest whole{.command = {"sh", "-c", "echo \"a b\" 'c'\n"},
                           .task = "worker-1",
                           .terminal = true,
@@ -22,7 +22,7 @@ TEST(ExecRequest, IsReadBackAsItWas) {
   }
 }
 
-TEST(ExecRequest, IsRefusedWithAllThatIsWrongWithIt) {
+TEST(ExecRequest, ReportsAllFaultsAtOnce) {
   const auto read = exec_request_from_parameters({{"command", "ls -l"},
                                                   {"terminal", "yes"},
                                                   {"rows", "0"},
@@ -33,22 +33,22 @@ TEST(ExecRequest, IsRefusedWithAllThatIsWrongWithIt) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(read.error().to_string(),
-            "what is to be run is wrong\n"
+            "the request to run a program is invalid\n"
             "  columns: '70000' is not a number from 1 to 65535\n"
             "  comand: is not a parameter; did you mean 'command'?\n"
-            "  command: is not a list of words in JSON, as [\"ls\", \"-l\"]\n"
+            "  command: is not a JSON list of words such as [\"ls\", \"-l\"]\n"
             "  rows: '0' is not a number from 1 to 65535\n"
             "  terminal: 'yes' is neither true nor false");
 }
 
-TEST(ExecRequest, NeedsAProgram) {
+TEST(ExecRequest, RequiresAProgram) {
   EXPECT_FALSE(exec_request_from_parameters({}));
   for (const char* command : {"", "[]", "[\"\"]", "[1]", "{}", "\"ls\"", "[\"a\\u0000b\"]", "[["}) {
     EXPECT_FALSE(exec_request_from_parameters({{"command", command}})) << command;
   }
 }
 
-TEST(CopyRequest, IsReadBackAsItWas) {
+TEST(CopyRequest, ReadsBackUnchanged) {
   for (const CopyRequest& request :
        {CopyRequest{.path = "/data/a b"},
         CopyRequest{.task = "worker-1", .path = "../\x1b[31m", .into = true}}) {
@@ -58,7 +58,7 @@ TEST(CopyRequest, IsReadBackAsItWas) {
   }
 }
 
-TEST(CopyRequest, NeedsAPathAndTellsEveryFaultAtOnce) {
+TEST(CopyRequest, RequiresAPathAndReportsEveryFaultAtOnce) {
   for (const Parameters& parameters :
        {Parameters{}, Parameters{{"path", ""}}, Parameters{{"path", std::string("a\0b", 3)}}}) {
     EXPECT_FALSE(copy_request_from_parameters(parameters));
@@ -68,7 +68,7 @@ TEST(CopyRequest, NeedsAPathAndTellsEveryFaultAtOnce) {
   EXPECT_EQ(read.error().faults.size(), 3U);
 }
 
-TEST(ForwardRequest, IsReadBackAsItWasAndNeedsAPort) {
+TEST(ForwardRequest, ReadsBackUnchangedAndRequiresAPort) {
   const ForwardRequest request{.task = "launcher", .port = 65'535};
 
   const auto read = forward_request_from_parameters(forward_request_to_parameters(request));
@@ -81,7 +81,7 @@ TEST(ForwardRequest, IsReadBackAsItWasAndNeedsAPort) {
   }
 }
 
-TEST(TerminalControl, IsReadBackAsItWas) {
+TEST(TerminalControl, ReadsBackUnchanged) {
   for (const TerminalControl& control :
        {TerminalControl(Resize{.rows = 50, .columns = 132}), TerminalControl(CloseInput{})}) {
     const auto read = terminal_control_from_json(terminal_control_to_json(control));
@@ -90,7 +90,7 @@ TEST(TerminalControl, IsReadBackAsItWas) {
   }
 }
 
-TEST(TerminalControl, IsNothingElse) {
+TEST(TerminalControl, RefusesOtherMessages) {
   for (const char* text :
        {"", "{}", "[]", "null", R"({"close_input": false})", R"({"resize": {"rows": 1}})",
         R"({"resize": {"rows": 0, "columns": 1}})", R"({"resize": {"rows": 1, "columns": 99999}})",
@@ -101,7 +101,7 @@ TEST(TerminalControl, IsNothingElse) {
   }
 }
 
-TEST(TerminalExit, IsReadBackAsItWas) {
+TEST(TerminalExit, ReadsBackUnchanged) {
   for (const job::ExitStatus& status :
        {job::ExitStatus{.code = 3}, job::ExitStatus{.signal = 9, .stopped = true},
         job::ExitStatus{.code = 127, .error = "'x' was not found"}}) {

@@ -1,4 +1,4 @@
-// Values for tests in which no field has its default, so that a field that is forgotten shows.
+// Values for tests in which no field has its default, so that a forgotten field is noticed.
 #pragma once
 
 #include "job/forecast.h"
@@ -14,7 +14,7 @@ using job::full_spec;
 using job::kBinary;
 using job::time_at;
 
-/// Not on a whole microsecond.
+/// Not a whole microsecond.
 inline constexpr base::Time kTime{std::chrono::nanoseconds(1'700'000'000'123'456'789)};
 
 inline job::LogRecord full_record() {
@@ -28,8 +28,8 @@ inline job::LogRecord full_record() {
           .continues = true};
 }
 
-// Projects, nodes, forecasts for tests; no field has its default, so that one that is forgotten
-// shows.
+// Projects, nodes and forecasts for tests; no field has its default, so that a forgotten field is
+// noticed.
 
 inline job::Quota full_quota(int64_t gpu_milli) {
   return {.deserved = {.gpu_milli = gpu_milli, .cpu_milli = 1'500, .memory_bytes = 1},

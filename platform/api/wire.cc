@@ -57,7 +57,7 @@ Result<std::vector<Job>> jobs_from_json(std::string_view text) {
 using record::field;
 using record::Told;
 
-// Fields of a newer server are ignored: this answer has its version.
+// The server may be newer, so unknown fields are ignored; the answer contains the server's version.
 const record::Table& table_of(const ServerInfo*) {
   static const record::Table table =
       record::table<ServerInfo>(
@@ -70,16 +70,14 @@ const record::Table& table_of(const ServerInfo*) {
                "state_folder", {.help = "Empty unless the caller is an admin of the server.",
                                 .told = Told::kAlways}),
            field<&ServerInfo::engine>(
-               "engine", {.help = "Where its tasks run: `process`, `container` or `slurm`."}),
+               "engine", {.help = "The engine of its tasks: `process`, `container` or `slurm`."}),
            field<&ServerInfo::address>(
-               "address",
-               {.help = "HOST:PORT where other machines reach it. Absent: it serves only "
-                        "a unix socket, or the caller is not an admin of the server."}),
+               "address", {.help = "HOST:PORT for other machines. Absent: it serves only a unix "
+                                   "socket, or the caller is not an admin of the server."}),
            field<&ServerInfo::config_changed>(
-               "config_changed",
-               {.help = "Its configuration file has been written since it was "
-                        "read. False unless the caller is an admin of the server.",
-                .told = Told::kAlways})})
+               "config_changed", {.help = "Its configuration file was changed after it was read. "
+                                          "False unless the caller is an admin of the server.",
+                                  .told = Told::kAlways})})
           .as_answer(record::Unknown::kIgnored);
   return table;
 }
@@ -97,8 +95,8 @@ using base::Fault;
 
 namespace {
 
-/// What each code is answered with; the first status of a code is the one that is sent, the others
-/// are understood when a proxy or the HTTP layer itself answers with them.
+/// The statuses of each code. The first status of a code is sent; the others are accepted from a
+/// proxy or from the HTTP layer itself.
 constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
     {ErrorCode::kInvalid, 400},     {ErrorCode::kInvalid, 405},   {ErrorCode::kInvalid, 413},
     {ErrorCode::kInvalid, 415},     {ErrorCode::kInvalid, 416},   {ErrorCode::kInvalid, 422},
@@ -109,7 +107,7 @@ constexpr std::array<std::pair<ErrorCode, int>, 19> kStatuses{{
     {ErrorCode::kInternal, 500},
 }};
 
-/// The word for an access::NotLoggedIn.
+/// The text for an access::NotLoggedIn.
 constexpr std::string_view kNotLoggedIn = "not_logged_in";
 
 ErrorCode code_of_status(int status) {
@@ -201,15 +199,15 @@ const Table& table_of(const JobEvent*) {
   static const Table table =
       record::table<JobEvent>(
           "JobEvent",
-          {field<&JobEvent::time>("time", {.help = "No two events of one server have the same.",
-                                           .need = Need::kRequired}),
+          {field<&JobEvent::time>(
+               "time", {.help = "Unique among the events of a server.", .need = Need::kRequired}),
            field<&JobEvent::job>("job", {.help = "Its name.", .need = Need::kRequired}),
            field<&JobEvent::project>("project", {.told = record::Told::kAlways}),
            field<&JobEvent::job_id>("job_id", {.told = record::Told::kAlways}),
            words::sentence_row<&JobEvent::what>("text", {.need = Need::kRequired}),
            words::fact_row<&JobEvent::what>("fact",
                                             {.help = "`text` as data, as in an event of a job."})},
-          "What happened to a job.")
+          "An event of a job.")
           .as_answer(Unknown::kIgnored);
   return table;
 }
@@ -268,12 +266,12 @@ const record::Table& label_changes_table() {
   static const record::Table table = record::table<LabelsDocument>(
       "LabelChanges",
       {record::field<&LabelsDocument::labels>(
-          "labels", {.help = "Each label gets its value, or is removed where the value is null.",
+          "labels", {.help = "Each label gets its value, or is removed if the value is null.",
                      .need = Need::kRequired,
                      .schema = R"({"additionalProperties": {"type": ["string", "null"],
                                                             "maxLength": 256},
                                    "propertyNames": {"minLength": 1, "maxLength": 128}})"})},
-      "A label that is not named stays as it is.");
+      "Other labels are not changed.");
   return table;
 }
 

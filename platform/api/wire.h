@@ -1,12 +1,12 @@
-// The JSON that goes over the wire, both ways. docs/api.md shows each shape by example.
+// JSON on the wire, in both directions. docs/api.md shows each shape by example.
 //
-// Pure; thread-safe. Reading never throws: whatever is missing, of the wrong type or unknown comes
-// back as faults with field paths, all at once. What is absent or null, and need not be there, has
-// its default. Of a key that repeats, the last counts.
+// Pure; thread-safe. Reading never throws: missing, invalid and unknown fields are reported as
+// faults with their paths, all at once. An optional field that is absent or null has its default.
+// Of repeated keys, the last counts.
 //
-// JSON is UTF-8, but a word of argv may be any bytes. A text that is no valid UTF-8 travels as
-// {"base64": "..."} in its place. Only names of variables and sentences of errors do not: there
-// U+FFFD takes the place of what is no text.
+// JSON is UTF-8, but a word of argv may contain any bytes. A text that is not UTF-8 is sent as
+// {"base64": "..."}. Only in names of variables and sentences of errors, invalid bytes are replaced
+// by U+FFFD instead.
 #pragma once
 
 #include <map>
@@ -29,16 +29,17 @@ struct ServerInfo {
   std::string version;
   int pid = 0;
   std::string state_folder;
-  std::string engine = {};      ///< where its tasks run: "process", "slurm"; empty: it does not say
-  std::string address = {};     ///< HOST:PORT where others reach it; empty: the unix socket alone
-  bool config_changed = false;  ///< its configuration file has been written since it was read
+  /// The engine of its tasks: "process", "slurm"; empty: not reported.
+  std::string engine = {};
+  std::string address = {};     ///< HOST:PORT for other machines; empty: only the unix socket
+  bool config_changed = false;  ///< its configuration file was changed after it was read
 
   bool operator==(const ServerInfo&) const = default;
 };
 
 const record::Table& table_of(const ServerInfo*);
 std::string info_to_json(const ServerInfo& info);
-/// What a newer server says beyond this is no fault.
+/// Unknown fields of a newer server are ignored.
 Result<ServerInfo> info_from_json(std::string_view text);
 
 std::string spec_to_json(const job::JobSpec& spec);
@@ -50,28 +51,27 @@ Result<job::Job> job_from_json(std::string_view text);
 std::string jobs_to_json(const std::vector<job::Job>& jobs);
 Result<std::vector<job::Job>> jobs_from_json(std::string_view text);
 
-/// One line, so that it fits one line of an event. `text` that is no valid UTF-8 is called `base64`
-/// instead.
+/// One line, so that it fits into one line of an event. If `text` is not UTF-8, the field is called
+/// `base64` instead.
 std::string log_record_to_json(const job::LogRecord& record);
-/// The same, appended: for whoever writes many.
+/// The same, appended, for callers that write many.
 void append_log_record(std::string& out, const job::LogRecord& record);
 Result<job::LogRecord> log_record_from_json(std::string_view text);
 
 /// RFC 9457 problem details: type, title, status, detail, advice, faults.
 std::string problem_to_json(const base::Error& error);
-/// The same with a status that says more than the error's code: 401, 405, 415, 429.
+/// The same with a more precise status than that of the error's code: 401, 405, 415, 429.
 std::string problem_to_json(const base::Error& error, int status);
-/// The error an answer stands for; an answer that is no problem becomes one of its status.
+/// The error in an answer; an answer that is not a problem document becomes an error of its status.
 base::Error problem_from_json(int status, std::string_view text);
 int http_status_of(base::ErrorCode code);
 
-// What happened to a job, as /v1/watch/events tells it, and what /v1/watch/jobs says of a job that
-// is gone.
+// An event of /v1/watch/events, and a removed job of /v1/watch/jobs.
 //
 // Pure; thread-safe. Reading as in wire.h.
 
 struct JobEvent {
-  base::Time time;  ///< of no other event: it is its number, too
+  base::Time time;  ///< unique among events, so it also identifies the event
   std::string job;  ///< its name
   std::string project;
   std::string job_id;
@@ -96,8 +96,8 @@ const record::Table& table_of(const RemovedJob*);
 std::string removed_job_to_json(const RemovedJob& job);
 Result<RemovedJob> removed_job_from_json(std::string_view text);
 
-// Forecasts (submit --dry-run) and explanations over the wire, both ways. docs/api.md shows each
-// shape by example.
+// Forecasts (submit --dry-run) and explanations on the wire, in both directions. docs/api.md shows
+// each shape by example.
 //
 // Pure; thread-safe.
 
@@ -107,19 +107,19 @@ Result<job::Forecast> forecast_from_json(std::string_view text);
 std::string explanation_to_json(const job::Explanation& explanation);
 Result<job::Explanation> explanation_from_json(std::string_view text);
 
-// A change of a job's labels, as it goes over the wire: {"labels": {"a": "b", "c": null}} sets the
-// label a and takes c away. A tag is a label whose value is empty.
+// A change of a job's labels: {"labels": {"a": "b", "c": null}} sets the label a and removes c. A
+// tag is a label with an empty value.
 //
-// Pure; as api/wire.h.
+// Pure; see api/wire.h.
 
-/// Nothing: the label is taken away.
+/// Nothing: the label is removed.
 using LabelChanges = std::map<std::string, std::optional<std::string>>;
 
-/// Of the document that holds them.
+/// The table of the document.
 const record::Table& label_changes_table();
 
 std::string label_changes_to_json(const LabelChanges& changes);
-/// kInvalid also for what no label can be called or hold.
+/// kInvalid also for invalid names and values of labels.
 base::Result<LabelChanges> label_changes_from_json(std::string_view text);
 
 }  // namespace muster::api

@@ -15,14 +15,14 @@ using job::JobSpec;
 
 constexpr std::string_view kSmallestSpec = R"({"name":"a","command":["b"],"folder":"/c"})";
 
-TEST(SpecWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(SpecWire, ReadsBackEveryField) {
   const auto read = spec_from_json(spec_to_json(full_spec()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_spec());
 }
 
-TEST(SpecWire, HasTheShapeThatIsDocumented) {
+TEST(SpecWire, HasTheDocumentedShape) {
   const JobSpec spec{.name = "a", .command = {"b", "\xFF"}, .folder = "/c"};
 
   EXPECT_EQ(
@@ -36,7 +36,7 @@ TEST(SpecWire, HasTheShapeThatIsDocumented) {
       R"("environment":{},"secrets":[],"folder":"/c","sandbox":"bubblewrap","start_timeout_ms":30000,"grace_ms":10000})");
 }
 
-TEST(SpecWire, FillsInDefaultsForWhatIsAbsentOrNull) {
+TEST(SpecWire, UsesDefaultsForAbsentAndNullFields) {
   const JobSpec expected{.name = "a", .command = {"b"}, .folder = "/c"};
 
   EXPECT_EQ(*spec_from_json(kSmallestSpec), expected);
@@ -56,23 +56,25 @@ TEST(SpecWire, ReportsEveryFaultAtOnceByField) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(read.error().what, "the spec has 15 faults");
-  EXPECT_EQ(faults_of(read),
-            (Texts{"name must be text, not a whole number",
-                   "kind 'mpii' is none of single, mpi, grpc, torch; did you mean 'mpi'?",
-                   "command[1] must be text, not a whole number", "command[2].base64 is no base64",
-                   "command[3] must be text, not an object",
-                   "workers must be a whole number, not a number with a fraction",
-                   "slots_per_worker is out of range; give -2147483648 to 2147483647",
-                   "resources.gpus must be a whole number, not text",
-                   "resources.cpus is out of range; give -1000000000000 to 1000000000000",
-                   "resources.memory is not a field; did you mean 'memory_bytes'?",
-                   "environment.A must be text, not a whole number", "folder is missing",
-                   "sandbox must be text, not a list",
-                   "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
-                   "worker is not a field; did you mean 'workers'?"}));
+  EXPECT_EQ(
+      faults_of(read),
+      (Texts{
+          "name must be text, not a whole number",
+          "kind 'mpii' is invalid: expected one of single, mpi, grpc, torch; did you mean 'mpi'?",
+          "command[1] must be text, not a whole number", "command[2].base64 is not base64",
+          "command[3] must be text, not an object",
+          "workers must be a whole number, not a number with a fraction",
+          "slots_per_worker is out of range; give -2147483648 to 2147483647",
+          "resources.gpus must be a whole number, not text",
+          "resources.cpus is out of range; give -1000000000000 to 1000000000000",
+          "resources.memory is not a field; did you mean 'memory_bytes'?",
+          "environment.A must be text, not a whole number", "folder is missing",
+          "sandbox must be text, not a list",
+          "grace_ms is out of range; give -9223372036854775808 to 9223372036854775807",
+          "worker is not a field; did you mean 'workers'?"}));
 }
 
-TEST(SpecWire, ASecretThatGoesNowhereBecomesTheVariableOfItsName) {
+TEST(SpecWire, ASecretWithoutADestinationBecomesTheVariableOfItsName) {
   const auto read = spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
     "secrets": [{"name":"A"},{"name":"B","variable":"X"},{"name":"C","file":"c.pem"}]})");
 
@@ -82,7 +84,7 @@ TEST(SpecWire, ASecretThatGoesNowhereBecomesTheVariableOfItsName) {
                                                         {.name = "C", .file = "c.pem"}}));
 }
 
-TEST(SpecWire, SaysWhatIsWrongWithTheSecrets) {
+TEST(SpecWire, ReportsFaultsOfSecrets) {
   EXPECT_EQ(faults_of(spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
               "secrets": [{"variable":"A"},"B",{"name":7,"path":"x"}]})")),
             (Texts{"secrets[0].name is missing", "secrets[1] must be an object, not text",
@@ -99,7 +101,7 @@ TEST(JobWire, OfAnOlderServerHasNoOwner) {
   EXPECT_EQ(read->owner, "");
 }
 
-TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
+TEST(SpecWire, ReportsFaultsOfScheduling) {
   const auto read = spec_from_json(R"({"name":"a","command":["b"],"folder":"/c",
     "resources": {"cpus": 0.0001, "gpu_share": "half"},
     "scheduling": {"purpose": "trian", "preemptible": 1, "resize": "lively", "packing": "tight", "node_pools": "a",
@@ -108,11 +110,13 @@ TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
   const Texts expected = {
       "resources.gpu_share must be a number, not text",
       "resources.cpus has more than three decimals",
-      "scheduling.purpose 'trian' is none of train, build, inference; did you mean 'train'?",
+      "scheduling.purpose 'trian' is invalid: expected one of train, build, inference; did you "
+      "mean 'train'?",
       "scheduling.preemptible must be true or false, not a whole number",
-      "scheduling.resize 'lively' is none of auto, live, restart; did you mean 'live'?",
+      "scheduling.resize 'lively' is invalid: expected one of auto, live, restart; did you mean "
+      "'live'?",
       "scheduling.node_pools must be a list of texts, not text",
-      "scheduling.packing 'tight' is none of auto, pack, spread",
+      "scheduling.packing 'tight' is invalid: expected one of auto, pack, spread",
       "scheduling.time_limit_ms must be a whole number, not text",
       "scheduling.retry_rules[0].exit_code must be a whole number, not text",
       "scheduling.retry_rules[0].action is missing",
@@ -121,19 +125,19 @@ TEST(SpecWire, SaysWhatIsWrongWithTheScheduling) {
   EXPECT_EQ(faults_of(read), expected);
 }
 
-TEST(SpecWire, SaysWhatIsNoObject) {
+TEST(SpecWire, ReportsValuesThatAreNotObjects) {
   EXPECT_EQ(faults_of(spec_from_json("[]")), Texts{"the spec must be an object, not a list"});
   EXPECT_EQ(faults_of(spec_from_json("null")), Texts{"the spec must be an object, not null"});
-  EXPECT_EQ(faults_of(spec_from_json("")), Texts{"the spec is no valid JSON: line 1, byte 1"});
+  EXPECT_EQ(faults_of(spec_from_json("")), Texts{"the spec is not valid JSON: line 1, byte 1"});
   EXPECT_EQ(faults_of(spec_from_json("{\"name\":\n\"a\",}")),
-            Texts{"the spec is no valid JSON: line 2, byte 14"});
+            Texts{"the spec is not valid JSON: line 2, byte 14"});
   EXPECT_EQ(faults_of(spec_from_json("{\"name\":\"\xFF\"}")),
-            Texts{"the spec is no valid JSON: line 1, byte 10"});
+            Texts{"the spec is not valid JSON: line 1, byte 10"});
   EXPECT_EQ(faults_of(spec_from_json(R"({"workers":1e999})")),
-            Texts{"the spec holds a number that is out of range"});
+            Texts{"the spec contains a number that is out of range"});
 }
 
-TEST(SpecWire, TakesAWholeNumberAtEachEndOfItsRange) {
+TEST(SpecWire, AcceptsIntegersAtBothEndsOfTheirRange) {
   const auto memory_of = [](const std::string& number) {
     return spec_from_json(
         R"({"name":"a","command":["b"],"folder":"/c","resources":{"memory_bytes":)" + number +
@@ -147,11 +151,11 @@ TEST(SpecWire, TakesAWholeNumberAtEachEndOfItsRange) {
   EXPECT_FALSE(memory_of("18446744073709551616"));
 }
 
-TEST(SpecWire, OfAKeyThatRepeatsTheLastCounts) {
+TEST(SpecWire, OfRepeatedKeysTheLastCounts) {
   EXPECT_EQ(spec_from_json(R"({"name":"a","name":"z","command":["b"],"folder":"/c"})")->name, "z");
 }
 
-TEST(SpecWire, SurvivesNestingAndListsWithoutBound) {
+TEST(SpecWire, SurvivesUnboundedNestingAndLists) {
   const std::string deep(1'000'000, '[');
   std::string wide = R"({"name":"a","folder":"/c","command":[0)";
   for (int i = 0; i < 300'000; ++i) wide += ",0";
@@ -161,10 +165,10 @@ TEST(SpecWire, SurvivesNestingAndListsWithoutBound) {
   EXPECT_EQ(
       faults_of(spec_from_json(R"({"name":)" + deep + std::string(deep.size(), ']') + "}"))[0],
       "name must be text, not a list");
-  EXPECT_EQ(spec_from_json(wide + "]}").error().faults.size(), 100U);  // enough to see the point
+  EXPECT_EQ(spec_from_json(wide + "]}").error().faults.size(), 100U);  // enough to find the problem
 }
 
-TEST(SpecWire, TheNameOfAVariableIsTextInAnyCase) {
+TEST(SpecWire, ANameOfAVariableIsAlwaysText) {
   const auto read = spec_from_json(
       spec_to_json({.name = "a", .command = {"b"}, .environment = {{"\xFF", "x"}}, .folder = "/"}));
 
@@ -172,14 +176,14 @@ TEST(SpecWire, TheNameOfAVariableIsTextInAnyCase) {
   EXPECT_TRUE(read->environment.contains("\xEF\xBF\xBD"));
 }
 
-TEST(JobWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(JobWire, ReadsBackEveryField) {
   const auto read = job_from_json(job_to_json(full_job()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_job());
 }
 
-TEST(JobWire, NeverTellsTheSealedSeed) {
+TEST(JobWire, NeverContainsTheSealedSeed) {
   Job job = full_job();
   job.sealed_seed = "c2VlZA";
 
@@ -189,7 +193,7 @@ TEST(JobWire, NeverTellsTheSealedSeed) {
   EXPECT_EQ(text.find("seed"), std::string::npos);
 }
 
-TEST(JobWire, LeavesOutWhatIsNotThere) {
+TEST(JobWire, OmitsAbsentFields) {
   Job job{.id = "x", .spec = full_spec(), .submitted = time_at(0)};
   job.spec.scheduling = {};
 
@@ -201,7 +205,7 @@ TEST(JobWire, LeavesOutWhatIsNotThere) {
   }
 }
 
-TEST(JobWire, ExplainsAnExitForThoseWhoReadJsonThemselves) {
+TEST(JobWire, ContainsAnExplanationOfAnExit) {
   Job job = full_job();
   job.tasks[0].exit = job::ExitStatus{.code = 127};
 
@@ -210,7 +214,7 @@ TEST(JobWire, ExplainsAnExitForThoseWhoReadJsonThemselves) {
       std::string::npos);
 }
 
-TEST(JobWire, KeepsEveryPhase) {
+TEST(JobWire, ReadsBackEveryPhase) {
   Job job = full_job();
   for (const auto phase : {job::Phase::kQueued, job::Phase::kStarting, job::Phase::kRunning,
                            job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped}) {
@@ -219,7 +223,7 @@ TEST(JobWire, KeepsEveryPhase) {
   }
 }
 
-TEST(JobWire, NamesTheFieldOfAFaultByItsWholePath) {
+TEST(JobWire, NamesTheFieldOfAFaultByItsFullPath) {
   const auto read = job_from_json(R"({
     "id": "x", "phase": "Running", "submitted": "yesterday",
     "spec": {"name": "a", "command": ["b"], "folder": "/c", "workers": true},
@@ -229,12 +233,12 @@ TEST(JobWire, NamesTheFieldOfAFaultByItsWholePath) {
 
   EXPECT_EQ(faults_of(read),
             (Texts{"spec.workers must be a whole number, not true or false",
-                   "submitted 'yesterday' is not a time; write it as 2026-01-31T12:34:56Z",
+                   "submitted 'yesterday' is not a time such as 2026-01-31T12:34:56Z",
                    "tasks[0].exit.code must be a whole number, not text",
                    "tasks[1] must be an object, not a whole number", "events[0].text is missing"}));
 }
 
-TEST(JobsWire, IsReadBackAsItWasWritten) {
+TEST(JobsWire, ReadsBackUnchanged) {
   const std::vector<Job> jobs{full_job(), full_job()};
 
   EXPECT_EQ(*jobs_from_json(jobs_to_json(jobs)), jobs);
@@ -245,7 +249,7 @@ TEST(JobsWire, IsReadBackAsItWasWritten) {
                    "jobs[0].submitted is missing"}));
 }
 
-TEST(InfoWire, IsReadBackAndMayHoldMore) {
+TEST(InfoWire, ReadsBackAndIgnoresUnknownFields) {
   const ServerInfo info{.version = "0.1.0",
                         .pid = 7,
                         .state_folder = "/home/ada/" + kBinary,
@@ -275,7 +279,7 @@ TEST(Problem, HasTheShapeOfRfc9457) {
             R"("faults":[{"field":"workers","what":"is \"odd\"","line":3}]})");
 }
 
-TEST(Problem, ComesBackAsTheErrorItWas) {
+TEST(Problem, ReadsBackAsTheSameError) {
   for (const auto code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kConflict,
                           ErrorCode::kRefused, ErrorCode::kExhausted, ErrorCode::kUnavailable,
                           ErrorCode::kTimeout, ErrorCode::kInternal}) {
@@ -292,7 +296,7 @@ TEST(Problem, ComesBackAsTheErrorItWas) {
   }
 }
 
-TEST(Problem, EachCodeHasAStatusThatMeansItAgain) {
+TEST(Problem, EachCodeHasAStatusThatMapsBackToIt) {
   for (const auto code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kConflict,
                           ErrorCode::kRefused, ErrorCode::kExhausted, ErrorCode::kUnavailable,
                           ErrorCode::kTimeout, ErrorCode::kInternal}) {
@@ -300,7 +304,7 @@ TEST(Problem, EachCodeHasAStatusThatMeansItAgain) {
   }
 }
 
-TEST(Problem, AnAnswerThatIsNoneBecomesOneOfItsStatus) {
+TEST(Problem, AnAnswerThatIsNotAProblemBecomesAnErrorOfItsStatus) {
   for (const char* text : {"", "<html>", "[]", "{}", R"({"detail":5})"}) {
     const Error error = problem_from_json(503, text);
 
@@ -309,7 +313,7 @@ TEST(Problem, AnAnswerThatIsNoneBecomesOneOfItsStatus) {
   }
 }
 
-TEST(Problem, MayHoldMembersThatWeDoNotKnow) {
+TEST(Problem, MayHaveUnknownMembers) {
   const Error error = problem_from_json(
       409,
       R"({"type":"x","title":"y","status":409,"detail":"taken","instance":"/a","code":"new"})");
@@ -318,7 +322,7 @@ TEST(Problem, MayHoldMembersThatWeDoNotKnow) {
   EXPECT_EQ(error.code, ErrorCode::kInternal);
 }
 
-TEST(Problem, IsJsonWhateverTheSentencesHold) {
+TEST(Problem, IsJsonWhateverTheSentencesContain) {
   const Error error{.code = ErrorCode::kNotFound, .what = "no file '\xFF\n'"};
 
   EXPECT_EQ(problem_from_json(404, problem_to_json(error)).what, "no file '\xEF\xBF\xBD\n'");
@@ -327,7 +331,7 @@ TEST(Problem, IsJsonWhateverTheSentencesHold) {
 }  // namespace
 namespace {
 
-TEST(EventWire, HasTheShapeThatIsDocumentedAndIsReadBack) {
+TEST(EventWire, HasTheDocumentedShapeAndReadsBack) {
   const JobEvent event{.time = time_at(1'767'225'600'123'456'789),
                        .job = "train",
                        .project = "team",
@@ -341,14 +345,14 @@ TEST(EventWire, HasTheShapeThatIsDocumentedAndIsReadBack) {
   EXPECT_EQ(*job_event_from_json(job_event_to_json(event)), event);
 }
 
-TEST(EventWire, SaysOfARemovedJobWhichItWas) {
+TEST(EventWire, IdentifiesARemovedJob) {
   const RemovedJob job{.id = "j1", .name = "train", .project = "team"};
 
   EXPECT_EQ(removed_job_to_json(job), R"({"id":"j1","name":"train","project":"team"})");
   EXPECT_EQ(*removed_job_from_json(removed_job_to_json(job)), job);
 }
 
-TEST(EventWire, ReportsWhatIsMissing) {
+TEST(EventWire, ReportsMissingFields) {
   EXPECT_EQ(job_event_from_json("{}").error().faults.size(), 3U);
   EXPECT_EQ(removed_job_from_json("{}").error().faults.size(), 3U);
 }
@@ -356,14 +360,14 @@ TEST(EventWire, ReportsWhatIsMissing) {
 }  // namespace
 namespace {
 
-TEST(ForecastWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(ForecastWire, ReadsBackEveryField) {
   const auto read = forecast_from_json(forecast_to_json(full_forecast()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_forecast());
 }
 
-TEST(ForecastWire, SaysWhatIsMissing) {
+TEST(ForecastWire, ReportsMissingFields) {
   const auto read = forecast_from_json(R"({"placing":[{}]})");
 
   ASSERT_FALSE(read);
@@ -373,14 +377,14 @@ TEST(ForecastWire, SaysWhatIsMissing) {
                                               "before", "after"}));
 }
 
-TEST(ExplanationWire, IsReadBackAsItWasWrittenInEveryField) {
+TEST(ExplanationWire, ReadsBackEveryField) {
   const auto read = explanation_from_json(explanation_to_json(full_explanation()));
 
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(*read, full_explanation());
 }
 
-TEST(ExplanationWire, HasTheShapeThatIsDocumented) {
+TEST(ExplanationWire, HasTheDocumentedShape) {
   const job::Explanation explanation{
       .name = "dist",
       .constraint = "room",
@@ -398,7 +402,7 @@ TEST(ExplanationWire, HasTheShapeThatIsDocumented) {
 }  // namespace
 namespace {
 
-TEST(LabelWire, IsReadBackAsItWasWritten) {
+TEST(LabelWire, ReadsBackUnchanged) {
   const LabelChanges changes{
       {"a", "b"}, {"gone", std::nullopt}, {"tag", ""}, {"Zoë 漢字", "\"quoted\""}};
 
@@ -410,11 +414,11 @@ TEST(LabelWire, IsReadBackAsItWasWritten) {
   EXPECT_EQ(*read, changes);
 }
 
-TEST(LabelWire, OfNothingIsNothing) {
+TEST(LabelWire, OfNoChangesIsEmpty) {
   EXPECT_TRUE(label_changes_from_json(label_changes_to_json({}))->empty());
 }
 
-TEST(LabelWire, SaysEverythingThatIsWrong) {
+TEST(LabelWire, ReportsEveryFault) {
   EXPECT_EQ(faults_of(label_changes_from_json("{}")), Texts{"labels is missing"});
   EXPECT_EQ(faults_of(label_changes_from_json(R"({"labels":["a"]})")),
             Texts{"labels must be an object, not a list"});

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4, padded): how bytes travel in text: in JSON, keys, variables.
+// Base64 (RFC 4648, section 4, padded): bytes as text in JSON, keys and variables.
 //
 // Pure; thread-safe.
 #pragma once
@@ -12,13 +12,13 @@ namespace muster::base {
 
 void append_base64(std::string& out, std::string_view bytes);
 std::string to_base64(std::string_view bytes);
-/// With - and _ in the place of + and / (section 5).
+/// With - and _ instead of + and / (section 5).
 std::string to_base64_for_urls(std::string_view bytes);
 
-/// Nothing where `text` is no base64: padding is required, white space is none of it.
+/// Nothing if `text` is not base64: padding is required, white space is not allowed.
 std::optional<std::string> from_base64(std::string_view text);
 
-// Bytes that wait: added behind, taken in front.
+// A queue of bytes: appended at the back, taken from the front.
 //
 // A value.
 
@@ -28,15 +28,15 @@ class ByteQueue {
   std::string_view front() const { return std::string_view(bytes_).substr(taken_); }
   size_t size() const { return bytes_.size() - taken_; }
   bool empty() const { return size() == 0; }
-  size_t kept() const { return bytes_.size(); }  ///< in memory, with what was taken
+  size_t kept() const { return bytes_.size(); }  ///< in memory, including bytes that were taken
   void clear() {
     bytes_.clear();
     taken_ = 0;
   }
 
-  /// REQUIRES: there are so many. Moves what is left only now and then: a megabyte that goes out
-  /// in pieces of a pipe's size would otherwise be moved twenty times. At most as much as is left
-  /// is kept of what was taken.
+  /// REQUIRES: the queue has at least `count` bytes. Moves the remaining bytes only occasionally:
+  /// otherwise a megabyte that is sent in pieces of a pipe's size would be moved twenty times. The
+  /// memory of taken bytes is at most that of the remaining ones.
   void take(size_t count) {
     taken_ += count;
     if (taken_ < bytes_.size() / 2) return;
@@ -49,16 +49,16 @@ class ByteQueue {
   size_t taken_ = 0;
 };
 
-// Numbers in the headers of what is stored and sent: little endian, whatever the machine is.
+// Numbers in the headers of stored and sent data: little endian on every machine.
 //
 // Pure.
 
-/// The lowest `bytes` bytes of it.
+/// The lowest `bytes` bytes of the number.
 inline void append_little_endian(std::string& text, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> (8 * i));
 }
 
-/// REQUIRES: kBytes bytes are there.
+/// REQUIRES: the text has at least kBytes bytes.
 template <size_t kBytes>
 uint64_t little_endian(const char* bytes) {
   uint64_t number = 0;

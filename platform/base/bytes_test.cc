@@ -12,7 +12,7 @@ std::string encoded(std::string_view bytes) {
 }
 
 // The examples of RFC 4648, section 10.
-TEST(Base64, IsTheStandards) {
+TEST(Base64, MatchesTheExamplesOfTheStandard) {
   EXPECT_EQ(encoded(""), "");
   EXPECT_EQ(encoded("f"), "Zg==");
   EXPECT_EQ(encoded("fo"), "Zm8=");
@@ -20,7 +20,7 @@ TEST(Base64, IsTheStandards) {
   EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
 }
 
-TEST(Base64, GivesEveryByteBack) {
+TEST(Base64, RestoresEveryByte) {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) {
     bytes += static_cast<char>(byte);
@@ -28,7 +28,7 @@ TEST(Base64, GivesEveryByteBack) {
   }
 }
 
-TEST(Base64, RefusesWhatIsNone) {
+TEST(Base64, RefusesInvalidText) {
   for (const char* text : {"Z", "Zg", "Zg=", "====", "Zg==Zg==", "Z g=", "Zm9\n", "Zm8_", "=Zm9"}) {
     EXPECT_FALSE(from_base64(text)) << text;
   }
@@ -37,7 +37,7 @@ TEST(Base64, RefusesWhatIsNone) {
 }  // namespace
 namespace {
 
-TEST(ByteQueue, GivesInFrontWhatWasAddedBehind) {
+TEST(ByteQueue, ReturnsBytesInTheOrderOfAppending) {
   ByteQueue queue;
   queue.add("one ");
   queue.add("two");
@@ -52,12 +52,12 @@ TEST(ByteQueue, GivesInFrontWhatWasAddedBehind) {
   EXPECT_EQ(queue.kept(), 0U);
 }
 
-TEST(ByteQueue, KeepsLittleOfWhatWasTakenHoweverMuchGoesThrough) {
+TEST(ByteQueue, KeepsLittleOfTheTakenBytesHoweverManyPass) {
   constexpr size_t kPiece = 1000;
   const std::string piece(kPiece, 'x');
   ByteQueue queue;
   queue.add(piece);
-  for (int i = 0; i < 1000; ++i) {  // it is never empty
+  for (int i = 0; i < 1000; ++i) {  // the queue is never empty
     queue.add(piece);
     queue.take(kPiece);
     ASSERT_LE(queue.kept(), 3 * kPiece);

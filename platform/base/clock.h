@@ -1,11 +1,12 @@
-// Time as an argument: whoever needs "now" is handed a Clock, so tests choose the time.
+// Time as an argument: code that needs the current time gets a Clock, so that tests can set the
+// time.
 #pragma once
 
 #include <chrono>
 
 namespace muster::base {
 
-/// Wall-clock time; nanoseconds since the Unix epoch at the edges.
+/// Wall-clock time; converted to nanoseconds since the Unix epoch for storage and transport.
 using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
 
 class Clock {
@@ -20,7 +21,7 @@ class SystemClock : public Clock {
   Time now() const override { return std::chrono::system_clock::now(); }
 };
 
-/// A clock that stands still until it is moved: for tests.
+/// A clock for tests, which changes only when it is set.
 class FakeClock : public Clock {
  public:
   Time now() const override { return now_; }

@@ -1,9 +1,9 @@
-// What went wrong, for a person and for a program.
+// Errors for people and for programs.
 //
-// An Error carries one sentence saying what is wrong with which value and one saying what to do
-// about it; an input with several faults carries all of them, so nobody mends one to meet the next.
+// An Error has one sentence about the invalid value and one with advice. An input with several
+// faults has all of them, so that the user can correct them at once.
 //
-// Values, no locks: thread-safe as any value is.
+// Values without locks: as thread-safe as any value.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace muster::base {
 
-/// The kinds that callers act on. Each maps to one HTTP status and one exit code
+/// The kinds of errors that callers distinguish. Each has one HTTP status and one exit code
 /// (docs/exit-codes.md).
 enum class ErrorCode {
-  kInvalid,      ///< the input is wrong; sending it again unchanged fails again
-  kNotFound,     ///< what was named does not exist
-  kConflict,     ///< it exists already, or its state forbids the request
-  kRefused,      ///< the caller may not
-  kExhausted,    ///< out of room: disk, descriptors, memory, slots
-  kUnavailable,  ///< the other side does not answer; trying again may help
-  kTimeout,      ///< a stated bound was passed
+  kInvalid,      ///< the input is invalid; repeating it unchanged fails again
+  kNotFound,     ///< the named object does not exist
+  kConflict,     ///< it already exists, or its state does not allow the request
+  kRefused,      ///< the caller lacks permission
+  kExhausted,    ///< a resource is used up: disk, descriptors, memory, slots
+  kUnavailable,  ///< the other side does not answer; a retry may succeed
+  kTimeout,      ///< a time limit was exceeded
   kInternal,     ///< a defect or an unexpected answer of the system
 };
 
@@ -31,8 +31,8 @@ std::string_view to_string(ErrorCode code);
 /// The code of a stable name; kInternal for a name from a newer peer.
 ErrorCode error_code_of(std::string_view name);
 
-/// One fault in an input: where ("tasks[1].env", or a flag), what is wrong, and the line in the
-/// file it came from (0: it came from no file).
+/// One fault in an input: its field ("tasks[1].env", or a flag), its description, and its line in
+/// the file (0: not from a file).
 struct Fault {
   std::string field;
   std::string what;
@@ -41,8 +41,8 @@ struct Fault {
   bool operator==(const Fault&) const = default;
 };
 
-/// What an Error is about, for a program that decides by it or makes another sentence of it: each
-/// is a struct of its own that derives from this. A program never reads `what` or `advice`.
+/// Typed details of an Error, for programs that decide by it or produce another message: each is a
+/// struct derived from this. Programs never parse `what` or `advice`.
 struct ErrorDetail {
   virtual ~ErrorDetail() = default;
 
@@ -59,9 +59,9 @@ struct Error {
   std::string what;
   std::string advice;
   std::vector<Fault> faults;
-  std::shared_ptr<const ErrorDetail> detail;  ///< does not leave the process
+  std::shared_ptr<const ErrorDetail> detail;  ///< not sent to other processes
 
-  /// `what`, then each fault and the advice on lines of their own.
+  /// `what`, then each fault and the advice on separate lines.
   std::string to_string() const;
 };
 
@@ -74,7 +74,7 @@ const Detail* detail_of(const Error& error) {
 /// A kInvalid error about a user's text: "'12x' is not a time".
 Error invalid_text(std::string_view text, const std::string& what);
 
-/// "what: strerror(number)" with the code that the errno deserves (ENOSPC is kExhausted, ...).
+/// "what: strerror(number)" with the code for the errno (ENOSPC is kExhausted, ...).
 Error system_error(std::string what, int number);
 
 }  // namespace muster::base

@@ -20,7 +20,7 @@ TEST(Error, ShowsEveryFaultWithItsLineAndTheAdviceLast) {
             "job.yaml has 2 faults\n  line 3: name: is empty\n  workers: is negative\n  mend them");
 }
 
-TEST(Error, KeepsItsCodeThroughItsName) {
+TEST(Error, IsReadBackByItsCodesName) {
   for (const ErrorCode code : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kConflict,
                                ErrorCode::kRefused, ErrorCode::kExhausted, ErrorCode::kUnavailable,
                                ErrorCode::kTimeout, ErrorCode::kInternal}) {
@@ -29,7 +29,7 @@ TEST(Error, KeepsItsCodeThroughItsName) {
   EXPECT_EQ(error_code_of("a code of next year"), ErrorCode::kInternal);
 }
 
-TEST(Error, OfTheSystemSaysWhyAndClassifies) {
+TEST(Error, OfTheSystemContainsTheReasonAndHasACode) {
   const Error error = system_error("cannot write 'log'", ENOSPC);
 
   EXPECT_EQ(error.what, "cannot write 'log': No space left on device");
@@ -46,7 +46,7 @@ Result<int> quarter(int number) {
   return half(first);
 }
 
-TEST(Result, TryReturnsTheFirstErrorAndElseTheValue) {
+TEST(Result, TryReturnsTheFirstErrorOrTheValue) {
   EXPECT_EQ(*quarter(12), 3);
   EXPECT_EQ(quarter(6).error().what, "odd");
 }

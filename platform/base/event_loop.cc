@@ -21,14 +21,14 @@ namespace muster::base {
 
 namespace asio = boost::asio;
 
-/// A timer or a descriptor, and the callback. Kept alive by the operation that is under way;
-/// `alive` says whether anybody is still interested when it completes.
+/// A timer or a descriptor, and the callback. The pending operation keeps it alive; `alive` is
+/// false if the owner has dropped the interest before the operation completes.
 struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
   State(asio::io_context& where, std::function<void()> when)
       : context(where), timer(where), descriptor(where), callback(std::move(when)) {}
 
-  /// epoll knows a descriptor number once only. A second interest in the same number (to read and
-  /// to write, say) watches a duplicate, which this state owns.
+  /// epoll accepts a descriptor number only once. A second interest in the same number (for example
+  /// to read and to write) watches a duplicate, which this state owns.
   void watch(int fd) {
     boost::system::error_code error;
     descriptor.assign(fd, error);
@@ -50,10 +50,10 @@ struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
   void end() {
     alive = false;
     timer.cancel();
-    // release() forgets the descriptor without closing it: it belongs to the caller.
+    // release() removes the descriptor without closing it: it belongs to the caller.
     if (descriptor.is_open()) descriptor.release();
     duplicate.reset();
-    // The callback may hold the owner of this interest, and may be running right now: then it goes
+    // The callback may own the owner of this interest, and may be running now: it is destroyed
     // after it has returned.
     auto held = std::exchange(callback, nullptr);
     if (context.get_executor().running_in_this_thread()) {
@@ -81,8 +81,8 @@ void EventLoop::Interest::reset() {
   if (state_ != nullptr) std::exchange(state_, nullptr)->end();
 }
 
-// It is not told that one thread alone runs it: then what a callback posts would wait in a queue of
-// the run() that called it, where a run() within the callback would not find it.
+// Without the hint that a single thread runs the context: with the hint, callbacks posted by a
+// callback would be in a queue of the outer run(), where a nested run() would not find them.
 EventLoop::EventLoop() : context_(std::make_unique<asio::io_context>()) {}
 EventLoop::~EventLoop() = default;
 
@@ -92,11 +92,11 @@ void EventLoop::run() {
   context_->restart();
   ++running;
   context_->run();
-  // Within a callback: the run that called it goes on.
+  // Within a callback: the outer run() continues.
   if (--running > 0) context_->restart();
 }
 
-// As a message, so that a stop() that comes before run() ends it too.
+// As a message, so that a stop() before run() ends that run().
 void EventLoop::stop() {
   asio::post(*context_, [this] { context_->stop(); });
 }
@@ -141,7 +141,7 @@ struct Background::State {
 
   explicit State(EventLoop& its_loop) : loop(its_loop) {}
 
-  /// What the thread does until it is told to end.
+  /// The thread's loop, until it is asked to end.
   static void work_off(const std::shared_ptr<State>& state) {
     std::unique_lock lock(state->mutex);
     while (true) {
@@ -152,7 +152,7 @@ struct Background::State {
       lock.unlock();
       piece.work();
       piece.work = nullptr;
-      // What `done` holds on to belongs to the loop's thread, and is let go of there.
+      // The objects that `done` owns belong to the loop's thread and are destroyed there.
       state->loop.post([state, done = std::move(piece.done)] {
         if (!state->ending) done();
       });
@@ -164,7 +164,8 @@ struct Background::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Piece> waiting;
-  /// Written by the loop's thread alone, under the lock: there it may be read without.
+  /// Written only by the loop's thread, under the lock; therefore that thread may read it without
+  /// the lock.
   bool ending = false;
   std::thread thread;
 };
@@ -189,7 +190,7 @@ void Background::run(std::function<void()> work, std::function<void()> done) {
     state_->waiting.push_back({std::move(work), std::move(done)});
   }
   if (state_->thread.joinable()) return state_->changed.notify_one();
-  // The first piece starts the thread: who has no work has none.
+  // The first piece starts the thread: without work, there is no thread.
   state_->thread = std::thread([state = state_] { State::work_off(state); });
 }
 

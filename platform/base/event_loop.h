@@ -1,8 +1,7 @@
-// The thread that owns the server's state. Everything that changes state runs here, one callback
-// after the other, so the state needs no locks; what blocks goes elsewhere and comes back by
-// post().
+// The thread that owns the server's state. Every change of the state runs here, one callback after
+// another, so the state needs no locks; blocking work runs elsewhere and comes back by post().
 //
-// A thin face of Boost.Asio, which stays inside event_loop.cc and http/.
+// A thin wrapper of Boost.Asio, which is used only in event_loop.cc and http/.
 #pragma once
 
 #include <chrono>
@@ -18,8 +17,8 @@ namespace muster::base {
 
 class EventLoop {
  public:
-  /// An interest in something that may happen. Dropping it ends the interest: the callback does not
-  /// run afterwards. Must be dropped on the loop's thread; the loop must outlive it.
+  /// An interest in an event. Dropping it ends the interest: the callback does not run afterwards.
+  /// Must be dropped on the loop's thread; the loop must outlive it.
   class Interest {
    public:
     struct State;
@@ -40,17 +39,18 @@ class EventLoop {
 
   /// Runs callbacks on this thread until stop().
   void run();
-  /// Ends run() after the callbacks that wait already; a run() that is yet to come as well.
-  /// Thread-safe.
+  /// Ends run() after the callbacks that are already waiting; if run() is not running, ends the
+  /// next one. Thread-safe.
   void stop();
-  /// Runs `callback` on the loop's thread, after those that wait already. Thread-safe.
+  /// Runs `callback` on the loop's thread, after the callbacks that are already waiting.
+  /// Thread-safe.
   void post(std::function<void()> callback);
 
-  /// Calls once, `delay` from now.
+  /// Calls `callback` once, `delay` from now.
   [[nodiscard]] Interest after(std::chrono::nanoseconds delay, std::function<void()> callback);
-  /// Calls each time `fd` is readable (a pidfd: when the process has ended; an inotify descriptor:
-  /// when a file changed; a listening socket: when somebody connects). Does not own `fd`, which
-  /// must stay open as long as the interest; makes it non-blocking.
+  /// Calls each time `fd` is readable (a pidfd: the process has ended; an inotify descriptor: a
+  /// file changed; a listening socket: a client connects). Does not own `fd`, which must stay open
+  /// as long as the interest; makes it non-blocking.
   [[nodiscard]] Interest when_readable(int fd, std::function<void()> callback);
   /// Calls once, when `fd` can be written (a socket: when its connect has succeeded or failed).
   [[nodiscard]] Interest when_writable(int fd, std::function<void()> callback);
@@ -61,18 +61,17 @@ class EventLoop {
   std::unique_ptr<boost::asio::io_context> context_;
 };
 
-// Work that blocks, off the loop's thread: one thread of its own, one piece after the other.
+// Blocking work off the loop's thread: one thread, which runs one piece after another.
 //
-// run() on the loop's thread; the loop must outlive it.
+// Call run() on the loop's thread; the loop must outlive it.
 
 class Background {
  public:
   explicit Background(EventLoop& loop);
-  /// Waits for the piece that is under way; the others are dropped, and no `done` is called any
-  /// more.
+  /// Waits for the current piece; drops the others without calling their `done`.
   ~Background();
 
-  /// Calls `work` on the other thread, then `done` on the loop's.
+  /// Calls `work` on the other thread, then `done` on the loop's thread.
   void run(std::function<void()> work, std::function<void()> done);
 
  private:

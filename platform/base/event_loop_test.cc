@@ -42,7 +42,7 @@ char read_one(const UniqueFd& fd) {
   return letter;
 }
 
-TEST(EventLoop, RunsWhatAnotherThreadPostsOnItsOwnThread) {
+TEST(EventLoop, RunsCallbacksOfOtherThreadsOnItsOwnThread) {
   EventLoop loop;
   std::thread::id ran_on;
   std::thread other([&] {
@@ -76,7 +76,7 @@ TEST(EventLoop, AStopBeforeTheRunEndsTheRun) {
   loop.run();
 
   loop.stop();
-  loop.run();  // and it can be run again
+  loop.run();  // the loop can be run again
 }
 
 TEST(EventLoop, CallsAfterTheDelayAndInTheOrderOfDelays) {
@@ -95,7 +95,7 @@ TEST(EventLoop, CallsAfterTheDelayAndInTheOrderOfDelays) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(20));
 }
 
-TEST(EventLoop, CallsAgainWhileBytesAreLeftUnread) {
+TEST(EventLoop, CallsAgainWhileUnreadBytesRemain) {
   EventLoop loop;
   const Pipe pipe = make_pipe();
   std::string read;
@@ -115,7 +115,7 @@ TEST(EventLoop, AnInterestDroppedInItsOwnCallbackIsNotCalledAgain) {
   const Pipe pipe = make_pipe();
   int calls = 0;
   EventLoop::Interest interest;
-  // The text is the callback's own: it must outlive the drop of what holds it.
+  // The text is owned by the callback: it must outlive the interest that owns the callback.
   interest = loop.when_readable(pipe.reader.get(), [&, text = std::string(100, 'x')] {
     ++calls;
     interest.reset();
@@ -136,7 +136,7 @@ TEST(EventLoop, AnInterestDroppedBeforeItsEventIsNeverCalled) {
   auto timer = loop.after(milliseconds(0), [&] { called = true; });
   auto reading = loop.when_readable(pipe.reader.get(), [&] { called = true; });
   write_to(pipe.writer, "x");
-  // Both are due when the loop first looks, but this callback waits in front of theirs.
+  // Both timers are due in the first turn, but this callback precedes theirs.
   loop.post([&] {
     timer.reset();
     reading.reset();
@@ -159,7 +159,7 @@ TEST(EventLoop, ADroppedInterestLeavesTheDescriptorOpen) {
   EXPECT_EQ(read_one(pipe.reader), 'x');
 }
 
-TEST(EventLoop, ADroppedInterestFreesWhatItsCallbackHolds) {
+TEST(EventLoop, ADroppedInterestDestroysTheObjectsOfItsCallback) {
   EventLoop loop;
   const auto held = std::make_shared<int>(1);
   auto outside = loop.after(hours(1), [held] {});
@@ -174,7 +174,7 @@ TEST(EventLoop, ADroppedInterestFreesWhatItsCallbackHolds) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST(EventLoop, TellsOnceWhenADescriptorCanBeWritten) {
+TEST(EventLoop, CallsOnceWhenADescriptorIsWritable) {
   EventLoop loop;
   const Pipe pipe = make_pipe();
   int calls = 0;
@@ -210,7 +210,7 @@ TEST(EventLoop, OneDescriptorCanBeWatchedForReadingAndWritingAtOnce) {
   EXPECT_EQ(seen, (std::vector<std::string>{"writable", "readable"}));
 }
 
-TEST(EventLoop, ARunWithinACallbackEndsAloneAndTheOuterOneGoesOn) {
+TEST(EventLoop, ANestedRunEndsAloneAndTheOuterRunContinues) {
   EventLoop loop;
   std::string order;
   loop.post([&] {
@@ -234,7 +234,7 @@ TEST(EventLoop, ARunWithinACallbackEndsAloneAndTheOuterOneGoesOn) {
 }  // namespace
 namespace {
 
-TEST(Background, WorksOnAnotherThreadAndIsDoneOnTheLoops) {
+TEST(Background, RunsWorkOnAnotherThreadAndDoneOnTheLoopsThread) {
   EventLoop loop;
   Background background(loop);
   std::thread::id worked_on;
@@ -251,7 +251,7 @@ TEST(Background, WorksOnAnotherThreadAndIsDoneOnTheLoops) {
   EXPECT_EQ(done_on, std::this_thread::get_id());
 }
 
-TEST(Background, WorksOffOnePieceAfterTheOther) {
+TEST(Background, RunsOnePieceAfterAnother) {
   EventLoop loop;
   Background background(loop);
   std::string order;
@@ -267,7 +267,7 @@ TEST(Background, WorksOffOnePieceAfterTheOther) {
   EXPECT_EQ(order, "abc");
 }
 
-TEST(Background, TheLoopGoesOnWhileAPieceBlocks) {
+TEST(Background, TheLoopContinuesWhileAPieceBlocks) {
   EventLoop loop;
   Background background(loop);
   std::promise<void> released;
@@ -283,7 +283,7 @@ TEST(Background, TheLoopGoesOnWhileAPieceBlocks) {
   EXPECT_TRUE(went_on);
 }
 
-TEST(Background, IsDestroyedOnlyWhenThePieceUnderWayIsOverAndDropsTheOthers) {
+TEST(Background, WaitsForTheCurrentPieceOnDestructionAndDropsTheOthers) {
   EventLoop loop;
   std::promise<void> begun;
   std::promise<void> dropped;
@@ -292,7 +292,7 @@ TEST(Background, IsDestroyedOnlyWhenThePieceUnderWayIsOverAndDropsTheOthers) {
   background->run(
       [&] {
         begun.set_value();
-        // Lasts until the other piece is gone, so until the destructor is at work.
+        // Lasts until the other piece is dropped, that is until the destructor runs.
         dropped.get_future().wait();
         ran += "first";
       },
@@ -306,11 +306,11 @@ TEST(Background, IsDestroyedOnlyWhenThePieceUnderWayIsOverAndDropsTheOthers) {
 
   EXPECT_EQ(ran, "first");
   loop.stop();
-  loop.run();  // what is done of the first piece waits there, and is nobody's any more
+  loop.run();  // `done` of the first piece is waiting there, but is not called any more
   EXPECT_EQ(ran, "first");
 }
 
-TEST(Background, OneThatWasNeverUsedEndsAtOnce) {
+TEST(Background, EndsAtOnceIfItWasNeverUsed) {
   EventLoop loop;
   const Background background(loop);
 }

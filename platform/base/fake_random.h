@@ -1,4 +1,4 @@
-// A fake of the kernel's generator for tests: the same bytes for the same seed.
+// A fake of the kernel's generator for tests: equal seeds give equal bytes.
 #pragma once
 
 #include "base/random.h"
@@ -6,7 +6,7 @@
 namespace muster::base {
 
 /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): twelve
-/// lines here, where <random> costs each file that includes it a third of a second to compile.
+/// lines here, whereas <random> costs each including file a third of a second to compile.
 class FakeRandom : public RandomSource {
  public:
   explicit FakeRandom(uint64_t seed = 1) : state_(seed) {}

@@ -32,11 +32,11 @@ Result<void> make_private_folder(const fs::path& path) {
       MUSTER_CHECK(make_private_folder(path.parent_path()));
       return make_private_folder(path);
     }
-    if (errno != EEXIST) return system_error("cannot make folder '" + path.string() + "'", errno);
+    if (errno != EEXIST) return system_error("cannot create folder '" + path.string() + "'", errno);
   }
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
-    return system_error("cannot look at folder '" + path.string() + "'", errno);
+    return system_error("cannot examine folder '" + path.string() + "'", errno);
   }
   if (!S_ISDIR(status.st_mode)) {
     return Error{.code = ErrorCode::kConflict, .what = "'" + path.string() + "' is not a folder"};
@@ -47,41 +47,47 @@ Result<void> make_private_folder(const fs::path& path) {
                  .advice = "set MUSTER_STATE_DIR to a folder of your own"};
   }
   if ((status.st_mode & 0077) != 0 && ::chmod(path.c_str(), 0700) != 0) {
-    return system_error("cannot close folder '" + path.string() + "' to others", errno);
-  }
-  return {};
-}
-
-Result<void> write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("cannot write", errno);
-    content.remove_prefix(static_cast<size_t>(written));
+    return system_error("cannot make folder '" + path.string() + "' private", errno);
   }
   return {};
 }
 
 namespace {
 
+/// Returns 0, or errno of the failed write.
+int write_bytes(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
 Result<void> write_through(const fs::path& path, std::string_view content, mode_t mode, int flags) {
   const UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode));
   if (!fd) return system_error("cannot write '" + path.string() + "'", errno);
-  // The umask may have taken bits away that were asked for.
+  // The umask may have removed bits of the requested mode.
   if (::fchmod(fd.get(), mode) != 0) {
     return system_error("cannot set the mode of '" + path.string() + "'", errno);
   }
-  if (auto written = write_all(fd.get(), content); !written) {
+  if (const int error = write_bytes(fd.get(), content); error != 0) {
     ::unlink(path.c_str());
-    Error error = std::move(written).error();
-    error.what = "cannot write '" + path.string() + "': " + error.what;
-    return error;
+    return system_error("cannot write '" + path.string() + "'", error);
   }
   return {};
 }
 
 }  // namespace
+
+Result<void> write_all(int fd, std::string_view content) {
+  if (const int error = write_bytes(fd, content); error != 0) {
+    return system_error("cannot write", error);
+  }
+  return {};
+}
 
 Result<void> write_new_file(const fs::path& path, std::string_view content, mode_t mode) {
   return write_through(path, content, mode, O_EXCL);
@@ -140,9 +146,9 @@ Result<UniqueFd> await_lock(const fs::path& path) {
   return fd;
 }
 
-// The C++ library's remove_all() holds a descriptor for each folder on the way down, and looks up
-// every path from the root: a tree that is deep enough takes a program's descriptors, and minutes.
-// Here what lies deeper than a bound is moved up to the root of the tree first.
+// The C++ library's remove_all() holds a descriptor for each folder on the way down, and resolves
+// every path from the root: a deep tree uses up a program's descriptors, and takes minutes. Here,
+// folders below a maximum depth are first moved up to the root of the tree.
 
 namespace {
 
@@ -152,31 +158,31 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-/// Opens a folder, no link, and none on which something is mounted: what is there is not of the
-/// tree. (A system older than openat2() or one that filters it away takes the last for a folder.)
+/// Opens a folder, but no link and no mount point: mounted file systems are not part of the tree.
+/// (If openat2() is missing or filtered, a mount point counts as a folder.)
 int open_same_mount(int parent, const char* name, int flags) {
   open_how how{};
   how.flags = static_cast<uint64_t>(flags) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  // The root of the tree may lie behind a mount.
+  // The path to the root of the tree may cross a mount point.
   how.resolve = parent == AT_FDCWD ? 0 : RESOLVE_NO_XDEV;
   const auto opened = static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how));
   if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return opened;
   return ::openat(parent, name, static_cast<int>(how.flags));
 }
 
-/// One that its owner has closed is opened for them first.
+/// Opens a folder; if its mode denies access to its owner, changes the mode first.
 UniqueFd open_folder(int parent, const char* name) {
   UniqueFd folder(open_same_mount(parent, name, O_RDONLY));
   if (folder || errno != EACCES) return folder;
   const UniqueFd closed(open_same_mount(parent, name, O_PATH));
   if (!closed) return {};
-  // fchmod() does not take such a descriptor.
+  // fchmod() does not accept such a descriptor.
   const std::string itself = "/proc/self/fd/" + std::to_string(closed.get());
   if (::chmod(itself.c_str(), 0700) != 0) return {};
   return UniqueFd(open_same_mount(parent, name, O_RDONLY));
 }
 
-/// Every function: whether it was done; errno says why not.
+/// Every function returns whether it succeeded; errno has the reason of a failure.
 class Removal {
  public:
   explicit Removal(UniqueFd root) : root_(std::move(root)) {}
@@ -215,7 +221,7 @@ class Removal {
     return inner && empty(inner.get(), depth + 1) && unlink(folder, name, AT_REMOVEDIR);
   }
 
-  /// What is gone already is removed.
+  /// A file that does not exist counts as removed.
   static bool unlink(int folder, const std::string& name, int flags) {
     if (::unlinkat(folder, name.c_str(), flags) == 0 || errno == ENOENT) return true;
     if (errno != EACCES || ::fchmod(folder, 0700) != 0) return false;
@@ -227,7 +233,7 @@ class Removal {
       const std::string place = ".removed-" + std::to_string(++count_);
       if (::renameat(folder, name.c_str(), root_.get(), place.c_str()) == 0) break;
       const bool taken = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
-      // A folder that is closed to its owner cannot have another parent.
+      // A folder that denies access to its owner cannot be moved to another parent.
       const bool opened = errno == EACCES && open_folder(folder, name.c_str()) &&
                           ::fchmod(folder, 0700) == 0 && ::fchmod(root_.get(), 0700) == 0 &&
                           !std::exchange(opened_, true);
@@ -238,8 +244,8 @@ class Removal {
   }
 
   UniqueFd root_;
-  bool moved_ = false;   ///< there is more in the root than when it was listed
-  bool opened_ = false;  ///< once for each that is moved
+  bool moved_ = false;   ///< the root has more entries than when it was listed
+  bool opened_ = false;  ///< set for each folder that is moved
   size_t count_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// Files and folders as Muster keeps them: folders 0700, files 0600, written whole or not at all.
+// The files and folders of Muster: folders have mode 0700, files 0600; a file is written completely
+// or not at all.
 //
-// Blocking; thread-safe (no state). Errors name the path.
+// Blocking; thread-safe (no state). Errors contain the path.
 #pragma once
 
 #include <sys/types.h>
@@ -14,37 +15,37 @@
 
 namespace muster::base {
 
-/// Makes `path` and its parents, those it makes with mode 0700. An existing folder must belong to
-/// this user and is closed to others (chmod 0700), for keys and logs will lie in it.
+/// Creates `path` and its missing parents with mode 0700. An existing folder must belong to this
+/// user and is made private (chmod 0700), because it will contain keys and logs.
 Result<void> make_private_folder(const std::filesystem::path& path);
 
-/// Writes `content` to a temporary neighbour and renames it over `path`: a reader sees the old
-/// content or the new, never half of it.
+/// Writes `content` to a temporary neighbour and renames it over `path`: a reader sees either the
+/// old or the new content.
 Result<void> write_file(const std::filesystem::path& path, std::string_view content,
                         mode_t mode = 0600);
 
-/// Makes a file that must not exist yet. Cheaper than write_file(), for folders nobody reads yet.
+/// Creates a file that must not exist yet. Cheaper than write_file(), for folders without readers.
 Result<void> write_new_file(const std::filesystem::path& path, std::string_view content,
                             mode_t mode = 0600);
 
-/// The whole of a file. kInvalid where it is larger than `limit` bytes.
+/// The whole content of a file. kInvalid: it is larger than `limit` bytes.
 Result<std::string> read_file(const std::filesystem::path& path, size_t limit = 64 << 20);
 
-/// Whether the disk under `folder` lacks room for a few small files (1 MiB), or has no inode left.
+/// Whether the disk of `folder` has no room for a few small files (1 MiB), or no free inode.
 bool is_disk_full(const std::filesystem::path& folder);
 
-/// Removes a tree of any depth, with folders in it that their owner has closed; what is already
-/// gone is no error.
+/// Removes a tree of any depth, including folders that deny access to their owner; a missing tree
+/// is not an error.
 Result<void> remove_tree(const std::filesystem::path& path);
 
-/// write(2) until all is written.
+/// Repeats write(2) until everything is written.
 Result<void> write_all(int fd, std::string_view content);
 
-/// Takes the lock of a file (flock, made 0600 where missing), or fails with kConflict at once
-/// when somebody holds it. Held until the descriptor and every inherited copy of it is closed.
+/// Locks a file (flock; created with mode 0600 if it is missing). kConflict: another process holds
+/// the lock. Held until the descriptor and every inherited copy of it are closed.
 Result<UniqueFd> lock_file(const std::filesystem::path& path);
 
-/// The same, but waits for whoever holds it.
+/// The same, but waits until the lock is free.
 Result<UniqueFd> await_lock(const std::filesystem::path& path);
 
 }  // namespace muster::base

@@ -25,14 +25,14 @@ class Files : public testing::Test {
   const TestFolder folder_;
 };
 
-TEST_F(Files, PrivateFoldersAreClosedToOthersWithAllTheParentsTheyNeed) {
+TEST_F(Files, PrivateFoldersAreCreatedWithPrivateParents) {
   ASSERT_TRUE(make_private_folder(folder_ / "a" / "b"));
 
   EXPECT_EQ(mode_of(folder_ / "a"), 0700U);
   EXPECT_EQ(mode_of(folder_ / "a" / "b"), 0700U);
 }
 
-TEST_F(Files, AnOpenFolderIsClosedWhenItIsTakenIntoUse) {
+TEST_F(Files, AnOpenFolderIsMadePrivateWhenItIsUsed) {
   std::filesystem::create_directory(folder_ / "open");
   ::chmod((folder_ / "open").c_str(), 0755);
 
@@ -41,7 +41,7 @@ TEST_F(Files, AnOpenFolderIsClosedWhenItIsTakenIntoUse) {
   EXPECT_EQ(mode_of(folder_ / "open"), 0700U);
 }
 
-TEST_F(Files, AFileInThePlaceOfAFolderIsNamed) {
+TEST_F(Files, AFileInThePlaceOfAFolderIsReported) {
   std::ofstream(folder_ / "file") << "x";
 
   const auto made = make_private_folder(folder_ / "file");
@@ -50,7 +50,7 @@ TEST_F(Files, AFileInThePlaceOfAFolderIsNamed) {
   EXPECT_NE(made.error().what.find("is not a folder"), std::string::npos);
 }
 
-TEST_F(Files, WritingReplacesAFileWholeWithModeAndReadsBack) {
+TEST_F(Files, WritingReplacesAFileAndSetsItsMode) {
   ASSERT_TRUE(write_file(folder_ / "key", "old, and longer than the new", 0644));
   ASSERT_TRUE(write_file(folder_ / "key", "new", 0600));
 
@@ -87,7 +87,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Folders in one another, of which no path has room for all.
+/// Nested folders whose full path exceeds the maximum length.
 void make_deep(const fs::path& root, int depth) {
   UniqueFd at(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int i = 0; i < depth; ++i) {
@@ -98,7 +98,7 @@ void make_deep(const fs::path& root, int depth) {
   }
 }
 
-TEST(RemoveTree, RemovesFilesFoldersAndLinksButNotWhatTheseLeadTo) {
+TEST(RemoveTree, RemovesFilesFoldersAndLinksButNotTheTargetsOfLinks) {
   const TestFolder folder;
   fs::create_directories(folder / "tree/a/b");
   fs::create_directories(folder / "kept");
@@ -117,7 +117,7 @@ TEST(RemoveTree, RemovesFilesFoldersAndLinksButNotWhatTheseLeadTo) {
   EXPECT_FALSE(fs::exists(fs::symlink_status(folder / "itself")));
 }
 
-TEST(RemoveTree, RemovesOneThatIsDeeperThanThisProgramMayHaveFilesOpen) {
+TEST(RemoveTree, RemovesATreeDeeperThanTheLimitOfOpenFiles) {
   const TestFolder folder;
   fs::create_directories(folder / "tree/.removed-1/full");
   ASSERT_TRUE(write_new_file(folder / "tree/.removed-2", "in the way"));
@@ -135,8 +135,8 @@ TEST(RemoveTree, RemovesOneThatIsDeeperThanThisProgramMayHaveFilesOpen) {
   EXPECT_FALSE(fs::exists(folder / "tree"));
 }
 
-// Root passes through every folder: there it shows nothing.
-TEST(RemoveTree, RemovesFoldersThatTheirOwnerHasClosed) {
+// Root can access every folder, so the test shows nothing for root.
+TEST(RemoveTree, RemovesFoldersThatDenyAccessToTheirOwner) {
   const TestFolder folder;
   for (const mode_t mode : {0, 0100, 0200, 0400, 0500, 0600}) {
     fs::create_directories(folder / "tree/a/b");

@@ -9,12 +9,12 @@ namespace {
 
 constexpr size_t kMost = 1000;
 
-TEST(Frame, HasTheTagTheLengthAndTheBytes) {
+TEST(Frame, ConsistsOfTagLengthAndBytes) {
   EXPECT_EQ(encode_frame('i', "ls\n"), std::string("i\3\0\0\0ls\n", 8));
   EXPECT_EQ(encode_frame('e', ""), std::string("e\0\0\0\0", 5));
 }
 
-TEST(Frame, MayBeWrittenPieceByPiece) {
+TEST(Frame, CanBeWrittenPieceByPiece) {
   std::string out = "before";
   const size_t begin = begin_frame(out, 'b');
   out += std::string(300, 'x');
@@ -23,7 +23,7 @@ TEST(Frame, MayBeWrittenPieceByPiece) {
   EXPECT_EQ(out, "before" + encode_frame('b', std::string(300, 'x')));
 }
 
-TEST(FrameReader, ReturnsTheFramesHoweverTheStreamIsCut) {
+TEST(FrameReader, ReturnsTheFramesHoweverTheStreamIsSplit) {
   const std::string longest(kMost, '\xff');
   const std::string stream =
       encode_frame('a', "one") + encode_frame('b', "") + encode_frame('c', longest);
@@ -44,7 +44,7 @@ TEST(FrameReader, ReturnsTheFramesHoweverTheStreamIsCut) {
   }
 }
 
-TEST(FrameReader, RefusesAFrameThatIsTooLong) {
+TEST(FrameReader, RefusesAnOversizedFrame) {
   for (const std::string& head : {std::string("a\xe9\3\0\0", 5),  // 1001
                                   std::string("a\0\0\0\2", 5),    // most significant byte first
                                   std::string("sh: not found\n")}) {

@@ -24,8 +24,8 @@ std::atomic<LogFormat>& chosen_format() {
   return format;
 }
 
-/// A line is one write, and where the kernel takes it in parts nobody's comes between them. Of a
-/// standard error that cannot be written to there is nobody to tell.
+/// A line is one write, so that lines of several threads do not mix. A failure to write to standard
+/// error cannot be reported anywhere.
 void log(std::string_view level, std::string_view text, const LogFields& fields) {
   const LogFormat format = chosen_format();
   std::string line = log_line(format, SystemClock().now(), level, text, fields) + "\n";
@@ -40,7 +40,7 @@ Json json_of(const LogField& field) {
   return std::visit([](const auto& value) { return Json(value); }, field.value);
 }
 
-/// One line of ASCII, whatever the bytes are: what is no UTF-8 becomes U+FFFD.
+/// One line of ASCII, whatever the bytes: invalid UTF-8 becomes U+FFFD.
 std::string one_line(const Json& json) {
   constexpr int kNoIndent = -1;
   return json.dump(kNoIndent, ' ', true, Json::error_handler_t::replace);
@@ -52,7 +52,7 @@ bool is_control(char letter) {
   return byte < ' ' || byte == kDelete;
 }
 
-/// Control characters would end the line, or speak to the terminal of whoever reads it.
+/// Control characters would end the line, or be interpreted by a reader's terminal.
 std::string without_control(std::string_view text) {
   std::string out;
   for (const char letter : text) {

@@ -1,12 +1,12 @@
-// The server's own log: one line an event, to standard error. Not the logs of jobs.
+// The server's own log: one line for each event, on standard error. Not the logs of jobs.
 //
-// An event is a sentence and, for programs that read it, fields:
+// An event is a sentence, with fields for programs:
 //
 //   2026-01-31T12:34:56.123Z info request status=200 path=/v1/jobs
 //   {"time":"2026-01-31T12:34:56.123Z","level":"info","text":"request","status":200,...}
 //
-// Whatever a text or a value holds, an event stays one line: nobody who is logged writes lines of
-// their own.
+// An event is always one line, whatever its text and values contain, so that logged data cannot
+// forge lines.
 //
 // Thread-safe.
 #pragma once
@@ -31,7 +31,7 @@ struct LogField {
       : name(std::move(field)), value(static_cast<int64_t>(number)) {}
   LogField(std::string field, double number) : name(std::move(field)), value(number) {}
 
-  std::string name;  ///< of a-z and '_'
+  std::string name;  ///< consists of a-z and '_'
   std::variant<std::string, int64_t, double> value;
 };
 using LogFields = std::vector<LogField>;
@@ -39,17 +39,18 @@ using LogFields = std::vector<LogField>;
 enum class LogFormat {
   kText,
   kJson,
-  kPlain,  ///< "program: warning: text", without time and fields: standard error that people read
+  /// "program: warning: text", without time and fields: for people who read standard error
+  kPlain,
 };
 
-/// From the next line on.
+/// Applies to all following lines.
 void set_log_format(LogFormat format);
 
 void log_info(std::string_view text, const LogFields& fields = {});
 void log_warning(std::string_view text, const LogFields& fields = {});
 void log_error(std::string_view text, const LogFields& fields = {});
 
-/// The line of an event, without its end: what the functions above print.
+/// The line of an event without its newline, as the functions above print it.
 std::string log_line(LogFormat format, Time time, std::string_view level, std::string_view text,
                      const LogFields& fields);
 

@@ -29,7 +29,7 @@ TEST(LogLine, BeginsWithTimeAndLevel) {
             R"({"time":"2023-11-14T22:13:20.000Z","level":"error","text":"the disk is full"})");
 }
 
-TEST(LogLine, ForPeopleIsTheTextAloneAndMarksAWarning) {
+TEST(LogLine, InPlainFormatIsTheTextAndMarksAWarning) {
   const LogFields fields{{"path", "/v1/jobs"}};
 
   EXPECT_EQ(log_line(LogFormat::kPlain, kNoon, "warning", "the disk is full", fields),
@@ -47,13 +47,13 @@ TEST(LogLine, HasItsFieldsInOrder) {
             R"("path":"/v1/jobs","status":200,"ms":1.25})");
 }
 
-TEST(LogLine, QuotesAValueThatWouldNotStandAsOneWord) {
+TEST(LogLine, QuotesAValueThatIsNotASingleWord) {
   EXPECT_TRUE(text_of("t", {{"path", "/a b"}}).ends_with(R"( path="/a b")"));
   EXPECT_TRUE(text_of("t", {{"path", "a\"=b"}}).ends_with(R"( path="a\"=b")"));
   EXPECT_TRUE(text_of("t", {{"path", ""}}).ends_with(R"( path="")"));
 }
 
-TEST(LogLine, StaysOneLineWhateverIsLogged) {
+TEST(LogLine, IsAlwaysASingleLine) {
   const std::string evil = "x\n2026-01-31T00:00:00.000Z info forged\r\x1b[2J\x7f\xff";
   for (const std::string& line :
        {text_of(evil, {{"path", evil}}), json_of(evil, {{"path", evil}})}) {
@@ -75,7 +75,7 @@ TEST(LogLine, IsWrittenToStandardErrorInTheChosenFormat) {
       << written;
 }
 
-TEST(LogLine, OfSeveralThreadsEachLineIsWhole) {
+TEST(LogLine, OfSeveralThreadsIsNeverMixed) {
   constexpr int kThreads = 4;
   constexpr int kLines = 50;
   const std::string text(3000, 'x');

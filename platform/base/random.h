@@ -12,10 +12,10 @@ namespace muster::base {
 class RandomSource {
  public:
   virtual ~RandomSource() = default;
-  /// Fills `bytes`; fit for keys in SystemRandom.
+  /// Fills `bytes`. SystemRandom is suitable for keys.
   virtual void fill(std::span<uint8_t> bytes) = 0;
 
-  /// `N` fresh bytes.
+  /// `N` random bytes.
   template <size_t N>
   std::array<uint8_t, N> bytes() {
     std::array<uint8_t, N> result{};
@@ -24,14 +24,14 @@ class RandomSource {
   }
 };
 
-/// The kernel's generator (getrandom). Thread-safe. Ends the program where the kernel has none,
-/// for nothing safe could be done without.
+/// The kernel's generator (getrandom). Thread-safe. Ends the program if the kernel has no
+/// generator, because nothing could be done safely.
 class SystemRandom : public RandomSource {
  public:
   void fill(std::span<uint8_t> bytes) override;
 };
 
-/// `length` characters of a-z and 2-7 (base 32): part of a DNS label, safe in a path.
+/// `length` characters of a-z and 2-7 (base 32): safe in DNS labels and paths.
 std::string random_name(RandomSource& random, size_t length);
 
 /// Lower-case hexadecimal.

@@ -1,4 +1,4 @@
-// Result<T>: a value, or the Error that stands in its place.
+// Result<T>: a value or an Error.
 //
 //   Result<Port> port = parse_port(text);
 //   if (!port) return port.error();
@@ -46,7 +46,7 @@ class [[nodiscard]] Result {
   tl::expected<T, E> content_;
 };
 
-/// void has no value to dereference; the rest is the same.
+/// For void there is no value to dereference; the rest is the same.
 template <class E>
 class [[nodiscard]] Result<void, E> {
  public:
@@ -77,7 +77,7 @@ class [[nodiscard]] Result<void, E> {
     return std::move(MUSTER_JOIN(try_result_, __LINE__)).error(); \
   declaration = *std::move(MUSTER_JOIN(try_result_, __LINE__))
 
-/// MUSTER_CHECK(expression): returns the error of a Result<void>, or goes on.
+/// MUSTER_CHECK(expression): returns the error of a Result<void>, or continues.
 #define MUSTER_CHECK(...)                                                                         \
   do {                                                                                            \
     if (auto check_result = (__VA_ARGS__); !check_result) return std::move(check_result).error(); \

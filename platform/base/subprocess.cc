@@ -24,7 +24,7 @@ std::vector<char*> pointers_of(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// posix_spawn's lists, freed on every way out.
+/// posix_spawn's lists, freed by the destructor.
 struct SpawnLists {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -40,8 +40,8 @@ struct SpawnLists {
   }
 };
 
-/// Descriptors that are handed over are first copied above every target number: a source that
-/// equals another's target would otherwise be overwritten before its turn.
+/// Inherited descriptors are first copied above every target number: otherwise a source that equals
+/// another's target would be overwritten before its turn.
 Result<std::vector<UniqueFd>> lift(const SpawnOptions& options) {
   int floor = 3;
   for (const auto& [source, target] : options.descriptors) floor = std::max(floor, target + 1);
@@ -56,7 +56,7 @@ Result<std::vector<UniqueFd>> lift(const SpawnOptions& options) {
 void add_descriptors(SpawnLists& lists, const SpawnOptions& options,
                      const std::vector<UniqueFd>& lifted) {
   if (!options.terminal.empty()) {
-    // The first terminal that the leader of a session opens is the one that controls it.
+    // The first terminal that a session leader opens becomes its controlling terminal.
     posix_spawn_file_actions_addopen(&lists.actions, 0, options.terminal.c_str(), O_RDWR, 0);
     for (const int fd : {1, 2}) posix_spawn_file_actions_adddup2(&lists.actions, 0, fd);
   }
@@ -137,7 +137,8 @@ Result<int> wait_for(const Child& child) {
   return status;
 }
 
-// By number: glibc 2.36's <sys/pidfd.h> lacks extern "C", so its wrappers do not link from C++.
+// By system call number: glibc 2.36's <sys/pidfd.h> lacks extern "C", so its wrappers do not link
+// from C++.
 Result<UniqueFd> open_pidfd(pid_t pid) {
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!fd) return system_error("cannot watch process " + std::to_string(pid), errno);

@@ -1,8 +1,8 @@
-// The one way a child process is started: every descriptor from 3 up is closed except those that
-// are handed over, so no socket or log of the server leaks into a job; the child is watched by a
-// pidfd, never by SIGCHLD.
+// The only way to start a child process: every descriptor from 3 on is closed except the listed
+// ones, so no socket or log of the server leaks into a job; a pidfd, never SIGCHLD, reports the
+// child's end.
 //
-// Thread-safe. The caller owns what is returned; dropping a Child neither kills nor reaps it.
+// Thread-safe. The caller owns the result; destroying a Child neither kills nor reaps the process.
 #pragma once
 
 #include <sys/types.h>
@@ -18,15 +18,16 @@ namespace muster::base {
 
 struct SpawnOptions {
   std::vector<std::string> argv;
-  std::string program;  ///< what to execute; empty: argv[0], searched in this process's PATH
+  std::string program;  ///< the program to execute; empty: argv[0], searched in this process's PATH
   std::vector<std::string> environment;  ///< NAME=value; the whole environment of the child
-  /// descriptor here -> number there; 0, 1 and 2 are /dev/null unless named here
+  /// Descriptor here -> number in the child; 0, 1 and 2 are /dev/null unless listed.
   std::vector<std::pair<int, int>> descriptors;
   bool new_session = false;          ///< setsid: the child outlives the terminal and this process
-  std::vector<int> blocked_signals;  ///< held back until the child itself takes them
+  std::vector<int> blocked_signals;  ///< blocked until the child itself unblocks them
   std::string folder;                ///< working directory of the child; empty: this process's
-  std::string terminal;              ///< a terminal's path: it is the child's 0, 1 and 2, and with
-                                     ///< new_session the one that controls it
+  /// The path of a terminal for the child's descriptors 0, 1 and 2; with new_session, its controlling
+  /// terminal.
+  std::string terminal;
 };
 
 struct Child {
@@ -36,18 +37,18 @@ struct Child {
 
 Result<Child> spawn(const SpawnOptions& options);
 
-/// Where a shell with this environment would find `name`: a name with a slash is a path of its own.
-/// kNotFound where there is none, kRefused where there is only one that cannot be executed.
+/// The path at which a shell with this environment finds `name`; a name with a slash is itself a
+/// path. kNotFound: it does not exist; kRefused: it is not executable.
 Result<std::string> find_program(const std::string& name,
                                  const std::vector<std::string>& environment);
 
-/// Waits for a child of this process and reaps it; the status as waitpid(2) gives it.
+/// Waits for a child of this process and reaps it; returns the status of waitpid(2).
 Result<int> wait_for(const Child& child);
 
-/// A pidfd of a process that need not be a child. kNotFound where there is none.
+/// A pidfd of any process. kNotFound: there is no such process.
 Result<UniqueFd> open_pidfd(pid_t pid);
 
-/// Sends `signal` through a pidfd, so never to a stranger who got the same pid.
+/// Sends `signal` through a pidfd, so never to another process that got the same pid.
 Result<void> send_signal(const UniqueFd& pidfd, int signal);
 
 /// This process's environment as NAME=value.

@@ -11,7 +11,7 @@
 namespace muster::base {
 namespace {
 
-/// What a child wrote to its standard output, and how it ended.
+/// The standard output of a child, and how it ended.
 struct Outcome {
   std::string output;
   int status = 0;
@@ -37,17 +37,17 @@ Outcome run(SpawnOptions options) {
   return outcome;
 }
 
-TEST(Spawn, HandsOverNoDescriptorThatWasNotAskedFor) {
-  UniqueFd leak(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC, as libraries do
+TEST(Spawn, PassesOnlyTheListedDescriptors) {
+  UniqueFd leak(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC, as in some libraries
   ASSERT_TRUE(leak);
 
   const Outcome outcome = run({.argv = {"sh", "-c", "ls /proc/self/fd | tr '\\n' ' '"},
                                .environment = current_environment()});
 
-  EXPECT_EQ(outcome.output, "0 1 2 3 ");  // 3 is ls's own, reading the folder
+  EXPECT_EQ(outcome.output, "0 1 2 3 ");  // ls itself opens 3 to read the folder
 }
 
-TEST(Spawn, PutsEachDescriptorWhereItIsWantedEvenWhenNumbersCross) {
+TEST(Spawn, PutsEachDescriptorAtItsNumberEvenIfNumbersCross) {
   UniqueFd first(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
   UniqueFd second(::open("/etc/group", O_RDONLY | O_CLOEXEC));
 
@@ -58,20 +58,20 @@ TEST(Spawn, PutsEachDescriptorWhereItIsWantedEvenWhenNumbersCross) {
   EXPECT_EQ(outcome.output, "/etc/group\n/etc/passwd\n");
 }
 
-TEST(Spawn, GivesExactlyTheEnvironmentItIsGiven) {
+TEST(Spawn, PassesExactlyTheGivenEnvironment) {
   const Outcome outcome = run({.argv = {"/usr/bin/env"}, .environment = {"ONLY=this"}});
 
   EXPECT_EQ(outcome.output, "ONLY=this\n");
 }
 
-TEST(Spawn, NamesAProgramThatIsMissing) {
+TEST(Spawn, ReportsAMissingProgram) {
   const auto child = spawn({.argv = {"/no/such/program"}});
 
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().what, "cannot start '/no/such/program': No such file or directory");
 }
 
-TEST(FindProgram, SearchesThePathOfTheEnvironmentItIsGiven) {
+TEST(FindProgram, SearchesThePathOfTheGivenEnvironment) {
   EXPECT_EQ(*find_program("sh", {"A=b", "PATH=/no/such:/bin"}), "/bin/sh");
   EXPECT_EQ(*find_program("/bin/sh", {}), "/bin/sh");
   EXPECT_EQ(find_program("sh", {"PATH=/no/such"}).error().code, ErrorCode::kNotFound);

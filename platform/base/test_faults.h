@@ -1,4 +1,4 @@
-// What is wrong with an input, in the few words that a test compares.
+// The faults of an input as short texts that a test compares.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace muster::base {
 
 using Texts = std::vector<std::string>;
 
-/// Each as "field what".
+/// Each fault as "field what".
 inline Texts texts_of(const std::vector<Fault>& faults) {
   Texts texts;
   for (const Fault& fault : faults) texts.push_back(fault.field + " " + fault.what);
   return texts;
 }
 
-/// The faults, or the error itself where it has none.
+/// The faults, or the error itself if it has none.
 template <class T>
 Texts faults_of(const Result<T>& result) {
   if (result) return {"no error"};

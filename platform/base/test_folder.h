@@ -1,4 +1,4 @@
-// A folder for one test, gone when it ends.
+// A folder for one test, removed at its end.
 #pragma once
 
 #include <stdlib.h>

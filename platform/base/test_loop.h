@@ -1,4 +1,4 @@
-// For tests: an event loop that runs while a test waits for something to have happened on it.
+// For tests: an event loop that runs until a condition is met.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ namespace muster::base {
 
 class TestLoop {
  public:
-  /// Long enough for a loaded machine; only a test that fails waits so long.
+  /// Long enough for a loaded machine; only a failing test waits this long.
   static constexpr std::chrono::seconds kPatience{60};
 
-  /// Runs the loop until `is_done`; false: it never was.
+  /// Runs the loop until `is_done` returns true; false: it did not within kPatience.
   bool run_until(const std::function<bool()>& is_done) {
     if (is_done()) return true;
     bool late = false;
@@ -32,12 +32,12 @@ class TestLoop {
     return is_done();
   }
 
-  /// To be called on the loop where something has happened.
+  /// Call on the loop after each event.
   void look() {
     if (awaited_ != nullptr && (*awaited_)()) loop_.stop();
   }
 
-  /// A callback that puts what it is told, once, into `answer`.
+  /// A callback that stores its argument in `answer`. It may be called once.
   template <class Value>
   std::function<void(Result<Value>)> into(std::optional<Result<Value>>& answer) {
     return [&](Result<Value> value) {
@@ -47,7 +47,7 @@ class TestLoop {
     };
   }
 
-  /// What `call` answers by the callback that it is given.
+  /// The value that `call` passes to its callback.
   template <class Value>
   Result<Value> answer(const std::function<void(std::function<void(Result<Value>)>)>& call) {
     std::optional<Result<Value>> answer;

@@ -29,8 +29,8 @@ std::string to_rfc3339(Time time, int digits) {
 
 namespace {
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal
-/// string alignment): a swap is the commonest slip of the hand and counts as one.
+/// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into
+/// `b` (optimal string alignment). A swap is the most common typing error and counts as one.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last;
   std::vector<size_t> last(b.size() + 1);
@@ -59,7 +59,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    // At least so many have to be inserted: whoever sends a long word is not compared at length.
+    // The distance is at least the difference of the lengths, so long words are not compared.
     const size_t apart =
         std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
     if (apart >= best_distance) continue;
@@ -150,8 +150,8 @@ bool in_range(char letter, unsigned low, unsigned high) {
   return byte >= low && byte <= high;
 }
 
-/// The length of the well-formed sequence that `bytes` begins with; 0 where there is none.
-/// The table is RFC 3629's: only the second byte's range depends on the first byte.
+/// The length of the well-formed sequence at the beginning of `bytes`; 0 if there is none. The
+/// table is RFC 3629's: only the second byte's range depends on the first byte.
 size_t sequence_length(std::string_view bytes) {
   struct Form {
     unsigned first_low, first_high, second_low, second_high;
@@ -174,7 +174,8 @@ size_t sequence_length(std::string_view bytes) {
   return 0;
 }
 
-/// How many of the first bytes are ASCII, counted in steps of eight: nearly all logs are.
+/// The number of ASCII bytes at the beginning, counted in steps of eight, because logs are almost
+/// entirely ASCII.
 size_t ascii_prefix(std::string_view bytes) {
   size_t length = 0;
   while (bytes.size() - length >= sizeof(uint64_t)) {

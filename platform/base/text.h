@@ -1,4 +1,4 @@
-// Small helpers on text that several layers share.
+// Text helpers for several layers.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace muster::base {
 /// 2026-01-31T12:34:56.123456789Z; the fraction is cut to `digits` places (0 to 9).
 std::string to_rfc3339(Time time, int digits = 3);
 
-/// The candidate that is nearest to `word` by edit distance, or empty when none is near enough to
-/// be what was meant (a third of its length at most).
+/// The candidate nearest to `word` by edit distance; empty if no candidate is within a third of the
+/// word's length.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-/// `text` in single quotes as a POSIX shell reads it back.
+/// `text` in single quotes for a POSIX shell.
 std::string shell_quoted(std::string_view text);
 
-/// The words of a command line as one would type them: quoted only where needed.
+/// The words of a command line, quoted only if necessary.
 std::string shell_joined(const std::vector<std::string>& words);
 
-/// The words of a container with `between` between each two.
+/// The words of a container, joined with `between`.
 template <typename Words = std::vector<std::string>>
 std::string joined(const Words& words, std::string_view between = ", ") {
   std::string text;
@@ -52,36 +52,37 @@ std::string listed(const Words& words, std::string_view last = "and") {
 /// "1 task", "2 tasks".
 std::string count_text(int64_t count, std::string_view noun);
 
-/// 'text', as it is. (std::quoted() is found beside a function named quoted() by its argument.)
+/// 'text', unchanged. (std::quoted() would be found next to a function named quoted() by
+/// argument-dependent lookup.)
 std::string single_quoted(std::string_view text);
 
-/// What a person typed, as a sentence repeats it: in quotes, as UTF-8, and cut where it is long.
+/// A user's text for a sentence: in quotes, as UTF-8, and shortened if it is long.
 std::string in_quotes(std::string_view text);
 
 /// Without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
 
-/// The letters A to Z become a to z; every other byte stays, in every locale.
+/// Changes A to Z to a to z, and no other byte, in every locale.
 std::string lower_case(std::string_view text);
 
-/// Whether two texts differ at most in the case of the letters A to Z.
+/// Whether two texts are equal apart from the case of the letters A to Z.
 bool same_but_for_case(std::string_view left, std::string_view right);
 
 /// Splits at every `separator`; an empty text has no parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-// Whether bytes are text. JSON holds UTF-8 only, while what programs print and what argv carries
-// may be anything.
+// Whether bytes are UTF-8. JSON contains only UTF-8, while the output of programs and argv may
+// contain any bytes.
 //
 // Pure; thread-safe.
 
-/// As RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF.
+/// According to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view bytes);
 
-/// Each byte that is no text becomes U+FFFD: for sentences that people read.
+/// Replaces each invalid byte by U+FFFD, for text that people read.
 std::string as_utf8(std::string_view bytes);
 
-/// At most `limit` bytes of a text, not cut within a character; "..." says that it was cut.
+/// At most `limit` bytes of a text, not cut within a character; a shortened text ends with "...".
 std::string shortened(std::string_view text, size_t limit = 60);
 
 }  // namespace muster::base

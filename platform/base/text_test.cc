@@ -7,7 +7,7 @@
 namespace muster::base {
 namespace {
 
-TEST(Rfc3339, CutsTheFractionToThePlacesAskedFor) {
+TEST(Rfc3339, CutsTheFractionToTheRequestedPlaces) {
   const Time time{std::chrono::nanoseconds{1'700'000'000'123'456'789}};
 
   EXPECT_EQ(to_rfc3339(time), "2023-11-14T22:13:20.123Z");
@@ -15,7 +15,7 @@ TEST(Rfc3339, CutsTheFractionToThePlacesAskedFor) {
   EXPECT_EQ(to_rfc3339(time, 9), "2023-11-14T22:13:20.123456789Z");
 }
 
-TEST(Nearest, FindsTheWordThatWasMeantAndNothingFarFetched) {
+TEST(Nearest, FindsTheMostSimilarWordAndNothingTooDifferent) {
   const std::vector<std::string> words{"submit", "list", "logs", "delete"};
 
   EXPECT_EQ(nearest("submti", words), "submit");
@@ -24,7 +24,7 @@ TEST(Nearest, FindsTheWordThatWasMeantAndNothingFarFetched) {
   EXPECT_EQ(nearest("frobnicate", words), "");
 }
 
-TEST(ShellQuoted, SurvivesAShell) {
+TEST(ShellQuoted, IsReadBackByAShell) {
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_joined({"mpirun", "-np", "2", "a b", ""}), "mpirun -np 2 'a b' ''");
 }
@@ -44,19 +44,19 @@ TEST(Listed, PutsAWordBeforeTheLast) {
   EXPECT_EQ(listed(Words{"a", "b", "c"}, "or"), "a, b or c");
 }
 
-TEST(CountText, KnowsThePlural) {
+TEST(CountText, UsesThePlural) {
   EXPECT_EQ(count_text(0, "task"), "0 tasks");
   EXPECT_EQ(count_text(1, "task"), "1 task");
   EXPECT_EQ(count_text(12, "task"), "12 tasks");
 }
 
-TEST(InQuotes, ShowsALongTextCutAndAsUtf8) {
+TEST(InQuotes, ShortensALongTextAndReplacesInvalidUtf8) {
   EXPECT_EQ(single_quoted("a\xff"), "'a\xff'");
   EXPECT_EQ(in_quotes("a\xff"), "'a\uFFFD'");
   EXPECT_EQ(in_quotes(std::string(70, 'x')), "'" + std::string(60, 'x') + "...'");
 }
 
-TEST(Trimmed, LeavesOutTheBlanksAtBothEnds) {
+TEST(Trimmed, RemovesBlanksAtBothEnds) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed(" a\n", " "), "a\n");
   EXPECT_EQ(trimmed(" \n "), "");
@@ -70,7 +70,7 @@ TEST(LowerCase, ChangesAsciiLettersOnly) {
   EXPECT_FALSE(same_but_for_case("[", "{"));
 }
 
-TEST(Split, GivesThePartsBetweenSeparators) {
+TEST(Split, ReturnsThePartsBetweenSeparators) {
   EXPECT_EQ(split("a:b::c", ':'), (std::vector<std::string>{"a", "b", "", "c"}));
   EXPECT_EQ(split("", ':'), std::vector<std::string>{});
 }
@@ -78,7 +78,7 @@ TEST(Split, GivesThePartsBetweenSeparators) {
 }  // namespace
 namespace {
 
-TEST(Utf8, IsWhatTheStandardSaysItIs) {
+TEST(Utf8, IsRecognisedAccordingToTheStandard) {
   for (const std::string_view good : {"", "plain", "é", "漢字", "🚀", "\xF4\x8F\xBF\xBF", "\x7F"}) {
     EXPECT_TRUE(is_utf8(good)) << good;
     EXPECT_TRUE(is_utf8("in the midst of ASCII " + std::string(good) + " and more of it"));
@@ -91,13 +91,13 @@ TEST(Utf8, IsWhatTheStandardSaysItIs) {
   }
 }
 
-TEST(Utf8, IsCutBetweenCharactersOnly) {
+TEST(Utf8, IsCutOnlyBetweenCharacters) {
   EXPECT_EQ(shortened("aé漢", 60), "aé漢");
   EXPECT_EQ(shortened("aé漢", 2), "a...");
   EXPECT_EQ(shortened("aé漢", 3), "aé...");
 }
 
-TEST(Utf8, HasAReplacementForEachByteThatIsNone) {
+TEST(Utf8, HasAReplacementForEachInvalidByte) {
   EXPECT_EQ(as_utf8("a\xFF\xC3(é"), "a\xEF\xBF\xBD\xEF\xBF\xBD(é");
 }
 

@@ -29,7 +29,7 @@ constexpr std::array<Unit, 9> kSizes{{{"", 1},
                                       {"Gi", 1LL << 30},
                                       {"Ti", 1LL << 40}}};
 
-/// A number and one of `units`; false where the text is anything else or overflows.
+/// A number followed by one of `units`; false if the text is anything else, or the value overflows.
 template <size_t N>
 bool parse(std::string_view text, const std::array<Unit, N>& units, int64_t& result) {
   int64_t number = 0;
@@ -45,7 +45,7 @@ bool parse(std::string_view text, const std::array<Unit, N>& units, int64_t& res
   return false;
 }
 
-/// "2GB", "2gib" and "2g" mean 2G; empty: nothing that is known.
+/// The size that a near miss stands for: "2GB", "2gib" and "2g" mean 2G; empty: unknown.
 std::string size_meant_by(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto is_letter = [&](size_t at, char letter) {
@@ -61,7 +61,7 @@ std::string size_meant_by(std::string_view text) {
   return parse(meant, kSizes, bytes) ? meant : "";
 }
 
-/// Digits, and up to three more behind a point, in thousandths.
+/// Digits, and up to three decimals, in thousandths.
 bool parse_decimal(std::string_view text, int64_t& thousandths) {
   const size_t point = std::min(text.find('.'), text.size());
   const std::string_view whole = text.substr(0, point);
@@ -69,7 +69,7 @@ bool parse_decimal(std::string_view text, int64_t& thousandths) {
   const bool digits_only = std::all_of(text.begin(), text.end(), [](char letter) {
     return (letter >= '0' && letter <= '9') || letter == '.';
   });
-  constexpr size_t kMostDigits = 15;  // times a thousand, it is within 64 bits
+  constexpr size_t kMostDigits = 15;  // a thousand times such a number fits into 64 bits
   if (!digits_only || whole.empty() || whole.size() > kMostDigits) return false;
   if (decimals.size() > 3 || (decimals.empty() && point < text.size())) return false;
   decimals.resize(3, '0');
@@ -78,7 +78,7 @@ bool parse_decimal(std::string_view text, int64_t& thousandths) {
   return error == std::errc{} && end == all.data() + all.size();
 }
 
-/// In the largest unit of which `amount` is a whole number.
+/// In the largest unit of which `amount` is a whole multiple.
 template <size_t N>
 std::string in_whole_units(int64_t amount, const std::array<Unit, N>& units, const char* smallest) {
   for (const Unit& unit : units) {
@@ -109,7 +109,7 @@ Result<int64_t> parse_bytes(std::string_view text) {
 Result<int64_t> parse_milli(std::string_view text) {
   int64_t thousandths = 0;
   if (!parse_decimal(text, thousandths)) {
-    return invalid_text(text, "is not a number such as 2 or 0.5, of three decimals at most");
+    return invalid_text(text, "is not a number such as 2 or 0.5, with at most three decimals");
   }
   return thousandths;
 }

@@ -7,14 +7,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(Duration, ReadsTheUnitsPeopleWrite) {
+TEST(Duration, ReadsTheUsualUnits) {
   EXPECT_EQ(*parse_duration("30"), milliseconds(30'000));
   EXPECT_EQ(*parse_duration("500ms"), milliseconds(500));
   EXPECT_EQ(*parse_duration("5m"), milliseconds(300'000));
   EXPECT_EQ(*parse_duration("2h"), milliseconds(7'200'000));
 }
 
-TEST(Duration, RefusesWhatIsNoTimeAndNamesIt) {
+TEST(Duration, RefusesInvalidTextsAndNamesThem) {
   for (const char* text : {"", "s", "-1s", "5 m", "5w", "99999999999999999d", "1.5h"}) {
     const auto parsed = parse_duration(text);
     ASSERT_FALSE(parsed) << text;
@@ -44,7 +44,7 @@ TEST(Milli, ReadsDecimalsToTheThousandth) {
   EXPECT_EQ(*parse_milli("999999999999999.999"), 999'999'999'999'999'999);
 }
 
-TEST(Milli, RefusesWhatIsNoDecimalAndNamesIt) {
+TEST(Milli, RefusesInvalidTextsAndNamesThem) {
   for (const char* text : {"", ".", ".5", "1.", "1.2.3", "-1", "+1", "0.0001", "1e3", " 1", "0.5 ",
                            "1000000000000000", "500m", "half"}) {
     const auto parsed = parse_milli(text);
@@ -62,7 +62,7 @@ TEST(Cpus, AreDecimalsOrThousandths) {
   }
 }
 
-TEST(FormatMilli, IsReadBack) {
+TEST(FormatMilli, ReadsBackUnchanged) {
   for (const char* text : {"0", "2", "0.5", "0.05", "0.005", "1.125", "10"}) {
     EXPECT_EQ(format_milli(*parse_milli(text)), text);
   }

@@ -41,9 +41,10 @@ TEST(Login, ReportsEveryFaultAtOnce) {
       refusal_in_team_a({"login", "http://lab", "--name", "local", "--fingerprint", "zz", "--ca",
                          "f", "--token-stdin", "--token-file", "f"});
 
-  for (const char* part : {"'http://lab' is no server's address", "--fingerprint: is invalid",
-                           "'local' cannot be the name", "--ca: cannot be used with --fingerprint",
-                           "--token-stdin: cannot be used with --token-file"}) {
+  for (const char* part :
+       {"'http://lab' is not the address of a server", "--fingerprint: is invalid",
+        "'local' cannot be the name", "--ca: cannot be used with --fingerprint",
+        "--token-stdin: cannot be used with --token-file"}) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
   }
   EXPECT_NE(refusal_in_team_a({"login"}).find("name the server"), std::string::npos);
@@ -96,7 +97,7 @@ TEST(UserCreate, TakesProjectRolesAndAServerRole) {
       refusal_in_team_a({"user", "create", "ada", "--project", "a"}).find("is not PROJECT=ROLE"),
       std::string::npos);
   EXPECT_NE(refusal_in_team_a({"user", "create", "ada", "--project", "a=chief"})
-                .find("'chief' is not a role"),
+                .find("'chief' is invalid: expected one of none, viewer"),
             std::string::npos);
 }
 

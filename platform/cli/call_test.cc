@@ -224,10 +224,10 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"logs", "a", "--tail"}, "--tail needs a value"},
       {{"logs", "a", "--tail", "many"}, "--tail 'many' is not a whole number"},
       {{"logs", "a", "--since", "soon"}, "--since 'soon' is not a time"},
-      {{"logs", "a", "--rank", "-1"}, "--rank is negative"},
+      {{"logs", "a", "--rank", "-1"}, "--rank -1 is out of range; give 0 or more"},
       {{"logs", "a", "--grep", "("}, "--grep '(' is not a pattern"},
       {{"logs", "a", "--grep", ""}, "--grep is empty"},
-      {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is not one of"},
+      {{"logs", "a", "-o", "yaml"}, "--output 'yaml' is invalid"},
       {{"logs", "a", "-o", "json", "--timestamps"},
        "--timestamps cannot be used with --output json"},
       {{"submit"}, "nothing to submit"},
@@ -246,7 +246,7 @@ TEST(BadUsage, IsReportedInASentence) {
       {{"submit", "-f", "a", "single", "b", "--", "x"},
        "--file contains the kind and the name; omit them"},
       {{"run", "-n", "0", "--", "x"}, "--workers 0 is out of range"},
-      {{"completion", "tcsh"}, "SHELL 'tcsh' is not a supported shell; choose bash, zsh or fish"},
+      {{"completion", "tcsh"}, "SHELL 'tcsh' is invalid: expected one of bash, zsh, fish"},
   };
   for (const BadCommandLine& line : lines) {
     EXPECT_NE(refusal(line.words).find(line.says), std::string::npos)

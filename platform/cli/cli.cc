@@ -26,6 +26,7 @@
 #include "cli/sessions/sessions.h"
 #include "cli/simulation/simulate.h"
 #include "config/paths.h"
+#include "record/input.h"
 
 namespace muster::cli {
 
@@ -75,7 +76,7 @@ Call read_version(Reading& in) {
 Call read_completion(Reading& in) {
   const std::string shell = in.arguments.names.empty() ? "" : in.arguments.names.front();
   if (shell != "bash" && shell != "zsh" && shell != "fish") {
-    in.reader.fault("SHELL", "'" + shell + "' is not a supported shell; choose bash, zsh or fish");
+    in.reader.fault("SHELL", record::not_a_choice(shell, {"bash", "zsh", "fish"}));
   }
   return CompletionCommand{shell};
 }

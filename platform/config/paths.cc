@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kSocketName = "muster.sock";
 
-/// The value of a variable, or an empty path where it is unset.
+/// The value of a variable, or an empty path if it is not set.
 fs::path path_in(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? fs::path() : fs::path(found->second);
@@ -29,7 +29,7 @@ fs::path absolute_path_in(const Environment& environment, const std::string& nam
   return path.is_absolute() ? path : fs::path();
 }
 
-/// The folder that `variable` names, or `below_home` in the home folder; empty where there is none.
+/// The folder in `variable`, or `below_home` in the home folder; empty without a home folder.
 fs::path xdg_folder(const PathInputs& inputs, const std::string& variable,
                     const fs::path& below_home) {
   const fs::path xdg = absolute_path_in(inputs.environment, variable);
@@ -84,7 +84,7 @@ Result<Paths> find_paths(const PathInputs& inputs) {
   Paths paths = paths_below(xdg_folder(inputs, "XDG_STATE_HOME", ".local/state"));
   if (paths.state_folder.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "there is no home folder to keep jobs in",
+                       .what = "there is no home folder for the state of the server",
                        .advice = "set MUSTER_STATE_DIR to a folder of your own"};
   }
   const fs::path runtime = absolute_path_in(inputs.environment, "XDG_RUNTIME_DIR");

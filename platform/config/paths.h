@@ -18,7 +18,7 @@ using base::Result;
 
 using Environment = std::map<std::string, std::string>;
 
-/// NAME=value lines as a map; the last of a name counts, lines without '=' are left out.
+/// NAME=value lines as a map; the last value of a name counts, lines without '=' are ignored.
 Environment environment_of(const std::vector<std::string>& lines);
 
 struct Paths {
@@ -27,7 +27,7 @@ struct Paths {
 
   std::filesystem::path server_log() const { return state_folder / "server.log"; }
   std::filesystem::path start_lock() const { return state_folder / "start.lock"; }
-  /// Held by the server that uses the folder.
+  /// Locked by the server that uses the folder.
   std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
   std::filesystem::path database() const { return state_folder / "muster.db"; }
   std::filesystem::path secret_key() const { return state_folder / "secret.key"; }
@@ -47,8 +47,8 @@ struct PathInputs {
 };
 
 /// Uploaded files (workspace/tree_store.h), and the folders of projects that outlive their jobs.
-/// They are in the folder of the jobs, because servers that share it share these. Pure. (A job's
-/// folder has a longer name.)
+/// They are in the folder of the jobs, because servers that share it share these. Pure. (The names
+/// of jobs' folders are longer, so they cannot collide.)
 inline std::filesystem::path trees_folder(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "trees";
 }
@@ -61,37 +61,41 @@ inline std::filesystem::path homes_folder(const std::filesystem::path& jobs_fold
   return jobs_folder / "homes";
 }
 
-/// The homes of projects, where an administrator prefers them to homes of users.
+/// The homes of projects, if the administrator chose one home for each project.
 inline std::filesystem::path project_homes_folder(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "project-homes";
 }
+/// Which user's tasks have which ids.
+inline std::filesystem::path id_book(const std::filesystem::path& jobs_folder) {
+  return jobs_folder / "ids";
+}
 
-/// Holds the name of the engine that the jobs of the folder run on, as long as any job may run.
+/// The name of the engine of the folder's jobs, stored as long as a job may run.
 inline std::filesystem::path engine_record(const std::filesystem::path& jobs_folder) {
   return jobs_folder / "engine";
 }
-/// Its content; empty: no such file. I/O.
+/// Its content; empty: the file does not exist. I/O.
 std::string recorded_engine(const std::filesystem::path& jobs_folder);
 
-/// The state folder, first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
-/// ~/.local/state/muster. The socket is in it, but for the last two, where it goes to
-/// $XDG_RUNTIME_DIR/muster if that folder exists and is the user's. Relative paths in XDG's
-/// variables are ignored, as its specification demands.
+/// The state folder is the first of: `state_folder`, $MUSTER_STATE_DIR, $XDG_STATE_HOME/muster,
+/// ~/.local/state/muster. The socket is in it, except for the last two, for which it is in
+/// $XDG_RUNTIME_DIR/muster if that folder exists and belongs to the user. Relative paths in XDG's
+/// variables are ignored, as its specification requires.
 ///
-/// kInvalid: there is no home folder to fall back to.
+/// kInvalid: there is no home folder.
 Result<Paths> find_paths(const PathInputs& inputs);
 
 /// find_paths() for this process. I/O.
 Result<Paths> paths_here(const std::optional<std::filesystem::path>& state_folder = std::nullopt);
 
-/// Where this user's choices are kept: $XDG_CONFIG_HOME/muster, or ~/.config/muster. Empty where
-/// there is no home folder. Pure.
+/// The folder of this user's settings: $XDG_CONFIG_HOME/muster, or ~/.config/muster. Empty without
+/// a home folder. Pure.
 std::filesystem::path find_config_folder(const PathInputs& inputs);
 
 /// find_config_folder() for this process. I/O.
 std::filesystem::path config_folder_here();
 
-/// Makes both folders, 0700, or checks that they are this user's alone.
+/// Creates both folders with mode 0700, or checks that they are private to this user.
 Result<void> make_folders(const Paths& paths);
 
 }  // namespace muster::config

@@ -12,7 +12,7 @@ struct Case {
   Paths expected;
 };
 
-TEST(Paths, FollowTheEnvironmentInTheOrderOfTheRule) {
+TEST(Paths, FollowTheEnvironmentInTheDocumentedOrder) {
   const Case cases[] = {
       {{{"HOME", "/home/ada"}},
        {},
@@ -45,7 +45,7 @@ TEST(Paths, FollowTheEnvironmentInTheOrderOfTheRule) {
   }
 }
 
-TEST(ConfigFolder, IsXdgsOrInTheHomeFolder) {
+TEST(ConfigFolder, IsXdgsOrBelowTheHomeFolder) {
   const auto folder = [](Environment environment, const std::string& home_of_user) {
     return find_config_folder({.environment = std::move(environment),
                                .state_folder = "/said",
@@ -58,7 +58,7 @@ TEST(ConfigFolder, IsXdgsOrInTheHomeFolder) {
   EXPECT_EQ(folder({}, ""), "");
 }
 
-TEST(Paths, NeedAHomeOrAWord) {
+TEST(Paths, NeedAHomeFolderOrAnExplicitFolder) {
   const auto paths = find_paths(
       {.environment = {}, .state_folder = {}, .home_of_user = "", .is_own_folder = [](const auto&) {
          return false;

@@ -23,15 +23,16 @@ using base::Error;
 using base::ErrorCode;
 using base::Fault;
 
-constexpr size_t kMostConfig = kMaxYamlBytes + 1;  // one more, so that the parser says it
+// one more byte, so that the parser reports the excess
+constexpr size_t kMostConfig = kMaxYamlBytes + 1;
 
-/// "limits" of "limits.request_rate"; empty for a key of the whole.
+/// "limits" of "limits.request_rate"; empty for a top-level key.
 std::string group_of(const std::string& name) {
   const size_t dot = name.find('.');
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
 
-/// The names in a group; of the whole, those of the groups too.
+/// The names in a group; at the top level, also the names of the groups.
 std::vector<std::string> names_in(const std::string& group) {
   std::vector<std::string> names;
   for (const ServerKey& key : server_keys()) {
@@ -81,7 +82,7 @@ class ConfigReader {
         value.note("unknown key" + record::did_you_mean(name, known));
       } else if (const ServerKey* key = find_key(full)) {
         read_key(*key, value);
-      } else if (!value.value.is_null()) {  // null: all keys of the group are comments
+      } else if (!value.value.is_null()) {  // null: all keys of the group are commented out
         read_group(value, name);
       }
     });
@@ -101,12 +102,12 @@ class ConfigReader {
   std::vector<Fault> faults_;
 };
 
-/// Of each host that only a table beside container_hosts knows.
+/// Reports each host of `table` that is missing in container_hosts.
 void add_strangers(const std::string& field, const std::map<std::string, std::string>& table,
                    const ServeOptions& options, std::vector<Fault>& faults) {
   for (const auto& [name, value] : table) {
     if (options.container_hosts.contains(name)) continue;
-    faults.push_back({.field = field + "." + name, .what = "is none of container_hosts"});
+    faults.push_back({.field = field + "." + name, .what = "is not a host of container_hosts"});
   }
 }
 
@@ -115,7 +116,7 @@ std::string tasks_of(const std::string& engine) {
   return engine == "slurm" ? "Slurm" : engine + "s";
 }
 
-/// What is said to an engine that is not there.
+/// Faults of options for an engine that is not in use.
 std::vector<Fault> faults_of_engines(const ServeOptions& options) {
   std::vector<Fault> faults;
   for (const ServerKey& key : server_keys()) {
@@ -145,8 +146,8 @@ std::vector<Fault> faults_of_hosts(const ServeOptions& options) {
   return faults;
 }
 
-/// Whoever chooses an engine for once, with a flag or a variable, need not take out of the file
-/// what it says of another.
+/// A user who chooses another engine by a flag or a variable need not remove the configured
+/// engine's options from the file.
 void forget_other_engines(const ServerSource& source, ServeOptions& options) {
   const auto is_engine = [](const ServerSetting& setting) { return setting.key == "engine"; };
   const auto chosen = std::find_if(source.settings.rbegin(), source.settings.rend(), is_engine);
@@ -201,13 +202,12 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
   std::vector<Fault> faults;
   if (options.tls_certificate.has_value() != options.tls_key.has_value()) {
     const bool lacks_key = options.tls_certificate.has_value();
-    faults.push_back(
-        {.field = lacks_key ? "tls.certificate" : "tls.key",
-         .what = lacks_key ? "needs tls.key beside it" : "needs tls.certificate beside it"});
+    faults.push_back({.field = lacks_key ? "tls.certificate" : "tls.key",
+                      .what = lacks_key ? "requires tls.key" : "requires tls.certificate"});
   }
   if (options.store_password_file && !options.store.starts_with("postgres")) {
     faults.push_back({.field = "store_password_file",
-                      .what = "is for a store of the kind postgres://USER@HOST/DATABASE"});
+                      .what = "requires a store such as postgres://USER@HOST/DATABASE"});
   }
   for (std::vector<Fault> more :
        {faults_of_engines(options), faults_of_hosts(options), faults_of_slurm(options)}) {
@@ -227,7 +227,7 @@ bool has_changed(const ConfigStamp& stamp) {
 }
 
 Result<ServeOptions> read_server_options(const ServerSource& source) {
-  // From before it is read: what is written meanwhile counts as a change.
+  // Taken before the file is read: a later write counts as a change.
   const ConfigStamp stamp = stamp_of(source.file);
   MUSTER_TRY(ServeOptions options, read_file_of(source));
   options.config = stamp;
@@ -236,7 +236,7 @@ Result<ServeOptions> read_server_options(const ServerSource& source) {
   for (Fault& fault : contradictions(options)) faults.push_back(std::move(fault));
   if (faults.empty()) return options;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the configuration of the server contradicts itself",
+               .what = "the configuration of the server has settings that cannot be used together",
                .faults = std::move(faults)};
 }
 
@@ -254,7 +254,7 @@ ServeOptions with_reloaded(const ServeOptions& before, const ServeOptions& after
   for (const ServerKey& key : server_keys()) {
     if (key.reloads) key.copy(after, result);
   }
-  // What needs a restart stays unread until then.
+  // If a changed key requires a restart, the stamp stays old until the restart.
   if (changes_between(before, after).need_restart.empty()) result.config = after.config;
   return result;
 }

@@ -32,8 +32,7 @@ Keys places() {
            .flag = "--storage-dir",
            .type = "folder",
            .fallback = "storage in the folder of the jobs",
-           .help =
-               "folder of the projects' storage (/storage), which is kept when jobs are deleted",
+           .help = "folder of the projects' storage (/storage), which outlives jobs",
            .offer = record::Offer::kFolders},
           &ServeOptions::storage_folder, read_path),
       key({.name = "shared_folders",
@@ -273,75 +272,88 @@ Keys tasks() {
            .flag = "--trust-each-other",
            .type = "true or false",
            .fallback = "false",
-           .help = "whether a server that listens takes jobs of several projects at once where it "
-                   "cannot keep them apart: as root, or with tasks.network: shared",
+           .help = "for a server with listen: run jobs of several projects at once even if they "
+                   "are not isolated: as root, or with tasks.network: shared",
            .choices = {"true", "false"}},
           &ServeOptions::trust_each_other, read_switch),
       key({.name = "tasks.homes",
            .flag = "--task-homes",
            .type = "user or project",
            .fallback = "user",
-           .help = "what has a home folder of its own on a server that listens: each user, or each "
-                   "project",
+           .help = "for a server with listen: one home folder for each user, or for each project",
            .choices = {"user", "project"}},
           &ServeOptions::task_homes, read_homes),
       key({.name = "tasks.network",
            .flag = "--task-network",
            .type = "own or shared",
            .fallback = "own",
-           .help = "on a server that listens: each job has a network of its own, without a way "
-                   "out, or all share the machine's",
+           .help = "for a server with listen: each job has its own network, without a connection "
+                   "to the outside, or all share the machine's",
            .choices = {"own", "shared"}},
           &ServeOptions::task_network, read_task_network),
+      key({.name = "tasks.accounts",
+           .flag = "--task-accounts",
+           .type = "auto, own or shared",
+           .fallback = "auto: own where the server can",
+           .help = "for a server with listen: the tasks of each user have ids of their own, or all "
+                   "tasks run under the account of the server",
+           .choices = {"auto", "own", "shared"}},
+          &ServeOptions::task_accounts, read_task_accounts),
+      key({.name = "tasks.subids",
+           .flag = "--task-subids",
+           .type = "FIRST:COUNT",
+           .fallback = "1879048192:65536000",
+           .help =
+               "user and group ids from which a server that runs as root gives each user 65536"},
+          &ServeOptions::task_subids, read_id_span),
       key({.name = "tasks.user_namespaces",
            .flag = "--task-user-namespaces",
            .type = "true or false",
            .fallback = "false",
-           .help = "whether tasks of a server that listens may create user namespaces and mounts, "
-                   "for containers within a job",
+           .help = "for a server with listen: tasks may create user namespaces and mounts, for "
+                   "containers within a job",
            .choices = {"true", "false"}},
           &ServeOptions::task_user_namespaces, read_switch),
       key({.name = "tasks.cpu",
            .flag = "--task-cpu",
            .type = "shares, bind or none",
            .fallback = "shares",
-           .help =
-               "what claims of CPUs do on the process engine: tasks that compete share the time "
-               "in proportion to their claims; tasks that claim whole CPUs are bound to CPUs of "
-               "their own as well; or nothing",
+           .help = "effect of CPU claims on the process engine: shares: tasks get CPU time in "
+                   "proportion to their claims; bind: tasks that claim whole CPUs also get CPUs of "
+                   "their own; none: no effect",
            .choices = {"shares", "bind", "none"}},
           &ServeOptions::task_cpu, read_task_cpu),
       key({.name = "tasks.devices",
            .flag = "--task-devices",
            .type = "own or all",
            .fallback = "own",
-           .help = "on a server that listens: sandboxed tasks can open the common devices and the "
+           .help = "for a server with listen: sandboxed tasks can open the common devices and the "
                    "GPUs that they claim, or all devices of the machine",
            .choices = {"own", "all"}},
           &ServeOptions::task_devices, read_task_devices),
       key({.name = "tasks.processes",
            .flag = "--task-processes",
            .type = "count",
-           .fallback = "4096 where it listens; any number elsewhere",
-           .help = "how many processes and threads a task may have; 0: any number"},
+           .fallback = "4096 with listen; otherwise no limit",
+           .help = "maximum number of processes and threads of a task; 0: no limit"},
           &ServeOptions::task_processes, read_maybe_count),
       key({.name = "tasks.open_files",
            .flag = "--task-open-files",
            .type = "count",
-           .fallback = "as the server",
-           .help = "how many files each process of a task may have open"},
+           .fallback = "as for the server",
+           .help = "maximum number of open files of each process of a task"},
           &ServeOptions::task_open_files, read_positive),
       key({.name = "tasks.file_size",
            .flag = "--task-file-size",
            .type = "size",
            .fallback = "0",
-           .help = "the largest file that a task may write; 0: no limit"},
+           .help = "maximum size of a file that a task writes; 0: no limit"},
           &ServeOptions::task_file_bytes, read_size_or_none),
       key({.name = "tasks.scratch",
            .flag = "--task-scratch",
            .type = "size",
            .fallback = "0",
-           .help = "how much a task may keep in $TMPDIR, and in each of its own /tmp, /var/tmp and "
+           .help = "maximum size of a task's $TMPDIR, and of each of its own /tmp, /var/tmp and "
                    "/dev/shm; 0: no limit"},
           &ServeOptions::task_scratch_bytes, read_size_or_none),
   };
@@ -354,8 +366,8 @@ Keys engines() {
            .variable = "MUSTER_ENGINE",
            .type = "how",
            .fallback = "process",
-           .help =
-               "what runs the tasks: process (this machine), container (Docker or Podman) or slurm",
+           .help = "engine that runs the tasks: process (this machine), container (Docker or "
+                   "Podman) or slurm",
            .choices = {"process", "container", "slurm"}},
           &ServeOptions::engine, read_engine),
       key({.name = "container_hosts",

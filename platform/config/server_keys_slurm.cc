@@ -7,7 +7,7 @@ namespace muster::config {
 
 namespace {
 
-/// How it asks Slurm.
+/// Requests to Slurm.
 ServerKeys asking() {
   return {
       key({.name = "slurm.rest",
@@ -31,7 +31,7 @@ ServerKeys asking() {
   };
 }
 
-/// How the server and the nodes find each other, and each other's files.
+/// The addresses and folders that the server and the nodes share.
 ServerKeys meeting() {
   return {
       key({.name = "slurm.callback",
@@ -75,7 +75,7 @@ ServerKeys meeting() {
   };
 }
 
-/// What is said to Slurm of all jobs.
+/// Options for all Slurm jobs.
 ServerKeys saying() {
   return {
       key({.name = "slurm.accounts",

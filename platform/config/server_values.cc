@@ -63,7 +63,7 @@ bool is_port(std::string_view text) {
   return port && *port >= 0 && *port <= 65535;
 }
 
-/// Whether a URL holds a password: "//user:password@" or "?password=".
+/// Whether a URL contains a password: "//user:password@" or "?password=".
 bool holds_password(const std::string& url) {
   const size_t begin = url.find("://") + 3;
   const std::string_view authority(url.data() + begin,
@@ -79,7 +79,7 @@ bool is_url(const std::string& text) {
   return text.starts_with("postgres://") || text.starts_with("postgresql://");
 }
 
-/// Names of nodes stand in commands and in labels.
+/// Node names appear in commands and in labels.
 bool is_host_name(std::string_view name) {
   constexpr size_t kMost = 63;
   const auto fits = [](char letter) {
@@ -168,7 +168,7 @@ void read_names(const KeyValue& value, std::vector<std::string>& target) {
 void read_command(const KeyValue& value, std::vector<std::string>& target) {
   std::vector<std::string> words = texts_of(value);
   if (!words.empty() && !words.front().starts_with('/')) {
-    return add_fault(value, "'" + words.front() + "' is no path from the root");
+    return add_fault(value, "'" + words.front() + "' is not an absolute path");
   }
   target = std::move(words);
 }
@@ -179,19 +179,19 @@ void read_store(const KeyValue& value, std::string& target) {
   if (text->empty()) return add_fault(value, "is empty");
   if (!is_url(*text)) {
     if (text->find("://") != std::string::npos) {
-      return add_fault(value, "is no database that Muster knows; give a file or postgres://...");
+      return add_fault(value, "is not a supported database; give a file or postgres://...");
     }
-    // A server that a command starts by itself has another folder than the command had.
+    // A server that a command starts has another working folder than the command.
     if (is_variable(value) && !text->starts_with('/')) {
-      return add_fault(value, "'" + *text + "' is a relative path; write it from the root");
+      return add_fault(value, "'" + *text + "' is a relative path; give an absolute path");
     }
     target = (value.folder / *text).lexically_normal().string();
     return;
   }
   if (is_flag(value) && holds_password(*text)) {
     return add_fault(value,
-                     "holds a password, which everybody on this machine can read there; "
-                     "--store-password-file, ~/.pgpass or $MUSTER_STORE keep it");
+                     "contains a password, which other users of this machine could read; use "
+                     "--store-password-file, ~/.pgpass or $MUSTER_STORE");
   }
   target = *text;
 }
@@ -218,7 +218,7 @@ void read_time(const KeyValue& value, milliseconds& target) {
 void read_some_time(const KeyValue& value, milliseconds& target) {
   const auto time = time_of(value);
   if (!time) return;
-  if (time->count() == 0) return add_fault(value, "is no time at all");
+  if (time->count() == 0) return add_fault(value, "is 0; give a longer time");
   target = *time;
 }
 
@@ -337,6 +337,35 @@ void read_task_network(const KeyValue& value, std::string& target) {
   read_word(value, {"own", "shared"}, target);
 }
 
+void read_task_accounts(const KeyValue& value, std::string& target) {
+  read_word(value, {"auto", "own", "shared"}, target);
+}
+
+void read_id_span(const KeyValue& value, std::optional<IdSpan>& target) {
+  constexpr int64_t kLeastFirst = 65'536;
+  constexpr int64_t kLeastCount = 2 * 65'536;
+  // Many programs take ids for signed numbers of 32 bits.
+  constexpr int64_t kEnd = int64_t{1} << 31;
+  const auto text = text_of(value);
+  if (!text) return;
+  const size_t colon = std::min(text->find(':'), text->size());
+  const auto first = base::number_of<int64_t>(text->substr(0, colon));
+  const auto count = base::number_of<int64_t>(text->substr(std::min(colon + 1, text->size())));
+  if (!first || !count) {
+    return add_fault(value, "'" + *text + "' is not FIRST:COUNT, as in 1879048192:65536000");
+  }
+  if (*first < kLeastFirst) {
+    return add_fault(value, "begins below 65536, where accounts have their ids");
+  }
+  if (*count < kLeastCount) {
+    return add_fault(value, "has fewer than 131072 ids: 65536 for the server and for each user");
+  }
+  if (*count > kEnd || *first + *count > kEnd) {
+    return add_fault(value, "ends beyond 2147483648");
+  }
+  target = IdSpan{.first = static_cast<uint32_t>(*first), .count = static_cast<uint32_t>(*count)};
+}
+
 void read_task_cpu(const KeyValue& value, std::string& target) {
   read_word(value, {"shares", "bind", "none"}, target);
 }
@@ -365,7 +394,7 @@ void read_container_hosts(const KeyValue& value, std::map<std::string, std::stri
 
 namespace {
 
-/// Reads a map from names to records with a table of fields. `check` judges each record.
+/// Reads a map from names to records with a table of fields. `check` validates each record.
 template <class Record>
 void read_records(const KeyValue& value, std::map<std::string, Record, std::less<>>& target,
                   const std::function<void(const record::Input&, Record&)>& check) {

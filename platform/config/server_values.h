@@ -1,6 +1,6 @@
 // Readers of the values of the server's keys: one function for each kind of value, and key(), which
-// ties a key to its option. A value that cannot be read leaves the option unchanged, and a fault.
-// Two keys are tables, of machines and of stand-ins for images:
+// binds a key to its option. An invalid value is reported as a fault and does not change the
+// option. Two keys are tables, of machine types and of stand-ins for images:
 //
 //   machine_types:
 //     p3.2xlarge: {gpus: 1, gpu_model: V100, cpus: 8, memory: 61G}
@@ -10,7 +10,7 @@
 //       folder: /opt/quickstart
 //       environment: {DATA: /data}
 //
-// Pure; for server_keys.cc and server_keys_slurm.cc alone.
+// Pure. Only for server_keys.cc and server_keys_slurm.cc.
 #pragma once
 
 #include <chrono>
@@ -27,39 +27,39 @@
 
 namespace muster::config {
 
-/// Notes a fault of a value.
+/// Reports a fault of a value.
 void add_fault(const KeyValue& value, std::string what);
 
-/// A list of texts, or one text.
+/// A list of texts, or a single text.
 std::vector<std::string> texts_of(const KeyValue& value);
 
 using AddNamed =
     std::function<void(const record::Input& at, const std::string& name, const std::string& value)>;
-/// Passes on each entry of a map, or of "NAME=VALUE,..." in one text. Null has no entries.
+/// Calls back with each entry of a map, or of "NAME=VALUE,..." in one text. Null has no entries.
 void read_named_values(const KeyValue& value, const AddNamed& add);
 
 void read_text(const KeyValue& value, std::string& target);
 void read_filled_text(const KeyValue& value, std::string& target);
 void read_path(const KeyValue& value, std::optional<std::filesystem::path>& target);
-/// A list, or "a,b", of paths, which become absolute.
+/// A list of paths, or "a,b". Relative paths become absolute.
 void read_folders(const KeyValue& value, std::vector<std::string>& target);
 /// A list, or "a,b".
 void read_names(const KeyValue& value, std::vector<std::string>& target);
-/// A list: a program's path from the root, then its arguments.
+/// A list: a program's absolute path, then its arguments.
 void read_command(const KeyValue& value, std::vector<std::string>& target);
-/// A file, or the URL of a database; by a flag, one without a password.
+/// A file, or the URL of a database; a flag must not contain a password.
 void read_store(const KeyValue& value, std::string& target);
 /// HOST:PORT.
 void read_listen(const KeyValue& value, std::string& target);
 void read_switch(const KeyValue& value, bool& target);
 
 void read_time(const KeyValue& value, std::chrono::milliseconds& target);
-void read_some_time(const KeyValue& value, std::chrono::milliseconds& target);  ///< not 0
+void read_some_time(const KeyValue& value, std::chrono::milliseconds& target);  ///< greater than 0
 void read_seconds(const KeyValue& value, std::chrono::milliseconds& target);    ///< 1s or more
 void read_maybe_time(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
 void read_time_or_never(const KeyValue& value, std::optional<std::chrono::milliseconds>& target);
 
-void read_rate(const KeyValue& value, double& target);   ///< more than 0
+void read_rate(const KeyValue& value, double& target);   ///< greater than 0
 void read_decay(const KeyValue& value, double& target);  ///< 0 or more
 void read_positive(const KeyValue& value, int& target);
 void read_maybe_count(const KeyValue& value, std::optional<int>& target);
@@ -77,6 +77,8 @@ void read_packing(const KeyValue& value, std::string& target);
 void read_engine(const KeyValue& value, std::string& target);
 void read_homes(const KeyValue& value, std::string& target);
 void read_task_network(const KeyValue& value, std::string& target);
+void read_task_accounts(const KeyValue& value, std::string& target);
+void read_id_span(const KeyValue& value, std::optional<IdSpan>& target);
 void read_task_cpu(const KeyValue& value, std::string& target);
 void read_task_devices(const KeyValue& value, std::string& target);
 /// A map of levels, or "rack=r1,block=b1".
@@ -86,19 +88,19 @@ void read_container_hosts(const KeyValue& value, std::map<std::string, std::stri
 
 void read_machine_types(const KeyValue& value, job::MachineTypes& target);
 void read_images(const KeyValue& value, job::ImageStandIns& target);
-/// Names of hosts, and a text for each.
+/// A map from hosts to texts.
 void read_host_table(const KeyValue& value, std::map<std::string, std::string>& target);
 
-/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without a secret in it, or "auto". The engine
-/// checks the rest.
+/// unix:///SOCKET, http[s]://HOST[:PORT][/PREFIX] without a password, or "auto". The engine checks
+/// the rest.
 void read_rest_url(const KeyValue& value, std::string& target);
-/// The name of an account, a QOS, a user.
+/// The name of an account, a QOS or a user.
 void read_slurm_name(const KeyValue& value, std::string& target);
-/// Several, as a list or with commas.
+/// Several names, as a list or separated by commas.
 void read_slurm_names(const KeyValue& value, std::vector<std::string>& target);
-/// One name, with "%p" in it.
+/// One name, which may contain "%p".
 void read_default_account(const KeyValue& value, std::string& target);
-/// HOST[,HOST...][:PORT], or a list of hosts with perhaps ":PORT" as the last.
+/// HOST[,HOST...][:PORT], or a list of hosts whose last entry may be ":PORT".
 void read_callback(const KeyValue& value, CallbackAddress& target);
 /// An address of this machine.
 void read_bind_address(const KeyValue& value, std::string& target);
@@ -125,7 +127,7 @@ ServerKey key(ServerKey about, Value ServeOptions::* member,
   return about;
 }
 
-/// How a server runs jobs on Slurm (server_keys_slurm.cc).
+/// The keys for Slurm (server_keys_slurm.cc).
 ServerKeys slurm_server_keys();
 
 }  // namespace muster::config

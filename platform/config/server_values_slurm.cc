@@ -12,7 +12,7 @@ namespace muster::config {
 
 namespace {
 
-/// The engine then looks where slurmrestd's socket usually is (engine/slurm/open_client.h).
+/// The engine then searches the usual places of slurmrestd's socket (engine/slurm/open_client.h).
 constexpr std::string_view kFindRest = "auto";
 
 std::optional<std::string> filled_text_of(const KeyValue& value) {
@@ -26,7 +26,7 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// A name, an IPv4 address, or an IPv6 address, in brackets where `may_be_bracketed`.
+/// A name, an IPv4 address, or an IPv6 address, in brackets if `may_be_bracketed`.
 bool is_host(std::string_view text) {
   constexpr size_t kLongest = 253;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
@@ -50,7 +50,7 @@ std::optional<uint16_t> port_of(std::string_view text) {
   return static_cast<uint16_t>(*port);
 }
 
-/// "host:7445" -> "host" and 7445; without a port nothing is taken off.
+/// "host:7445" -> "host" and 7445; without a port, the text is not changed.
 struct HostAndPort {
   std::string host;
   std::optional<std::string> port;
@@ -65,7 +65,7 @@ HostAndPort parted(const std::string& text) {
   return {.host = text.substr(0, colon), .port = text.substr(colon + 1)};
 }
 
-/// http://HOST[:PORT][/PREFIX], or the same with TLS.
+/// http[s]://HOST[:PORT][/PREFIX].
 bool is_http_url(const std::string& text) {
   const size_t begin = text.find("://") + 3;
   if (!text.starts_with("http://") && !text.starts_with("https://")) return false;
@@ -87,14 +87,14 @@ void add_account(const record::Input& at, const std::string& project, const std:
   }
 }
 
-/// Of "--exclude=n7": "exclude"; of "-x n7": "x".
+/// "exclude" for "--exclude=n7"; "x" for "-x n7".
 std::string option_name(const std::string& option) {
   const size_t begin = option.find_first_not_of('-');
   if (begin == std::string::npos) return "";
   return option.substr(begin, option.find_first_of("= ", begin) - begin);
 }
 
-/// What makes a job of Slurm one of Muster's; another value would break it.
+/// Options that Muster sets for every Slurm job; another value would break the job.
 bool is_set_by_muster(const std::string& name) {
   constexpr std::array<std::string_view, 34> kOurs{"array",       "a",
                                                    "comment",     "error",
@@ -121,11 +121,11 @@ bool is_set_by_muster(const std::string& name) {
 void read_rest_url(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
-  // What stands before an '@' may be a password, and is not repeated.
+  // The text before an '@' may be a password, and is not printed.
   if (text->find('@') != std::string::npos) {
     return add_fault(value,
-                     "holds a name or a password; slurm.rest_user says whom slurmrestd is asked "
-                     "as, and slurm.token_command gets the token");
+                     "contains a user or a password; set the user with slurm.rest_user, and get a "
+                     "token with slurm.token_command");
   }
   if (*text != kFindRest && !is_socket(*text) && !is_http_url(*text)) {
     return add_fault(value, "'" + *text +
@@ -139,7 +139,7 @@ void read_slurm_name(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
   if (!job::is_slurm_name(*text)) {
-    return add_fault(value, "'" + *text + "' is not a name; one has letters, digits and _-.+:@");
+    return add_fault(value, "'" + *text + "' is not a name; use letters, digits and _-.+:@");
   }
   target = *text;
 }
@@ -149,7 +149,7 @@ void read_slurm_names(const KeyValue& value, std::vector<std::string>& target) {
   read_names(value, names);
   for (const std::string& name : names) {
     if (job::is_slurm_name(name)) continue;
-    add_fault(value, "'" + name + "' is not a name; one has letters, digits and _-.+:@");
+    add_fault(value, "'" + name + "' is not a name; use letters, digits and _-.+:@");
   }
   target = std::move(names);
 }
@@ -163,7 +163,7 @@ void read_default_account(const KeyValue& value, std::string& target) {
   }
   if (!job::is_slurm_name(example)) {
     return add_fault(value, "'" + *text +
-                                "' is not the name of an account, as lab or proj-%p is; one has "
+                                "' is not the name of an account such as lab or proj-%p; use "
                                 "letters, digits and _-.+:@");
   }
   target = *text;
@@ -183,7 +183,7 @@ void read_callback(const KeyValue& value, CallbackAddress& target) {
     const bool is_port_alone = entry.port && entry.host.empty();
     if ((entry.port && !port) || (!is_port_alone && !is_host(entry.host))) {
       return add_fault(value, "'" + entries[i] + "' is not HOST or HOST:PORT, as in head:7445" +
-                                  (is_last ? "" : "; the port stands behind the last host"));
+                                  (is_last ? "" : "; the port follows the last host"));
     }
     if (port) read.port = *port;
     if (!is_port_alone) read.hosts.push_back(without_brackets(entry.host));
@@ -207,7 +207,7 @@ void read_bind_address(const KeyValue& value, std::string& target) {
 void read_sharing(const KeyValue& value, std::string& target) {
   const auto text = filled_text_of(value);
   if (!text) return;
-  // In YAML yes and true are one, and so are no and false.
+  // In YAML, yes and true are the same, and so are no and false.
   const std::string word = *text == "true" ? "yes" : *text == "false" ? "no" : *text;
   if (word != "auto" && word != "yes" && word != "no") {
     return add_fault(value, "'" + *text + "' is neither auto, yes nor no");
@@ -222,9 +222,9 @@ void read_node_path(const KeyValue& value, std::string& target) {
     return is_letter_or_digit(c) || std::string_view("/_-.+:@%,=").find(c) != std::string::npos;
   });
   if (!text->starts_with('/') || !is_plain) {
-    return add_fault(value, "'" + *text +
-                                "' is no path of the nodes from the root; letters, digits "
-                                "and /_-.+:@%,= may stand in it");
+    return add_fault(
+        value,
+        "'" + *text + "' is not an absolute path on the nodes; use letters, digits and /_-.+:@%,=");
   }
   target = *text;
 }
@@ -249,7 +249,7 @@ void read_sbatch_options(const KeyValue& value, std::vector<std::string>& target
                            "' is not an option of sbatch, as in "
                            "--exclude=n7");
     } else if (is_set_by_muster(name)) {
-      add_fault(value, "'" + option + "' is what Muster says itself of each job");
+      add_fault(value, "'" + option + "' is an option that Muster sets itself for each job");
     }
   }
   target = std::move(options);

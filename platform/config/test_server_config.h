@@ -1,4 +1,4 @@
-// Configuration files of a server, read as tests want them.
+// Configuration files of a server for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace muster::config {
 
-/// Read without a fault.
+/// Reads a configuration without faults.
 inline ServeOptions read_server_config(const std::string& text) {
   auto options = parse_server_config(text, "muster.yaml", "/etc/muster", true);
   EXPECT_TRUE(options) << (options ? "" : options.error().to_string());

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "record/input.h"
+
 namespace muster::config {
 
 namespace {
@@ -24,7 +26,7 @@ Error error_at(int line, std::string what) {
 }
 
 /// Copies yaml-cpp's graph into our tree. Aliases are edges of the graph, so a few lines can stand
-/// for billions of values, or for an endless chain: the copy counts what it makes.
+/// for billions of values, or for an endless chain: the copy counts the values that it creates.
 class Copier {
  public:
   YamlValue copy(const YAML::Node& node, int parent_line, int depth) {
@@ -63,7 +65,7 @@ class Copier {
     return pairs;
   }
 
-  /// An empty value has no mark of its own.
+  /// An empty value has no position of its own.
   static int line_of(const YAML::Node& node, int parent_line) {
     const int line = node.Mark().line;
     return line < 0 ? parent_line : line + 1;
@@ -73,7 +75,7 @@ class Copier {
   std::optional<int> overflow_line_;
 };
 
-/// Hears of a stream's documents, and of nothing in them.
+/// Receives the starts of a stream's documents, and ignores their content.
 class DocumentStarts : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { line_ = mark.line + 1; }
@@ -95,8 +97,8 @@ class DocumentStarts : public YAML::EventHandler {
   int line_ = 0;
 };
 
-/// The line where a second document begins. Not YAML::LoadAll: yaml-cpp 0.7 finds documents without
-/// end in some broken ones (",`" and a control character), and it would collect them all.
+/// The line where a second document begins. Not YAML::LoadAll: yaml-cpp 0.7 finds endless documents
+/// in some invalid texts (",`" and a control character), and would collect them all.
 std::optional<int> second_document(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -107,7 +109,7 @@ std::optional<int> second_document(const std::string& text) {
 
 Result<YamlValue> parse_or_throw(const std::string& text) {
   if (const auto line = second_document(text)) {
-    return error_at(*line, "a second document begins; give each a file of its own");
+    return error_at(*line, "a second document begins; use one file for each document");
   }
   const YAML::Node document = YAML::Load(text);
   if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = 1};
@@ -184,15 +186,10 @@ class Converter {
   std::vector<Fault>& faults_;
 };
 
-/// "volumes[0]" of "volumes[0].target"; the path itself where it is of no list.
+/// "volumes[0]" of "volumes[0].target"; the path itself if it contains no list.
 std::string_view element_of(std::string_view path) {
   return path.substr(0,
                      path.find(']') == std::string_view::npos ? path.size() : path.find(']') + 1);
-}
-
-bool is_within(std::string_view inner, std::string_view outer) {
-  return inner.starts_with(outer) &&
-         (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
 }
 
 }  // namespace
@@ -220,7 +217,8 @@ void locate(std::vector<Fault>& faults, const FieldLines& lines, int root_line) 
 
 bool follows_from_unread(const std::string& field, const std::vector<Fault>& unread) {
   return std::any_of(unread.begin(), unread.end(), [&](const Fault& fault) {
-    return is_within(field, element_of(fault.field)) || is_within(fault.field, field);
+    return record::is_within(field, element_of(fault.field)) ||
+           record::is_within(fault.field, field);
   });
 }
 

@@ -161,10 +161,30 @@ Result<User> Accounts::user(const std::string& name) const {
   return unknown_name("user", name, known, "muster user list shows all users");
 }
 
-Result<User> Accounts::create_user(User user, const Actor& by) {
-  if (auto faults = access::validate_user(user); !faults.empty()) {
-    return faulty(user, std::move(faults));
+std::string Accounts::unix_account_of(const std::string& user) const {
+  const auto found = users_.find(user);
+  return found == users_.end() ? "" : found->second.account;
+}
+
+/// An account that the user has already is not looked up again: whatever became of it, other
+/// properties of the user can still be changed.
+std::vector<base::Fault> Accounts::faults_of(const User& user, const std::string& account) const {
+  std::vector<base::Fault> faults = access::validate_user(user);
+  if (user.account.empty() || user.account == account) return faults;
+  if (account_faults_ == nullptr) {
+    faults.push_back({.field = "account", .what = "this server runs no jobs under Unix accounts"});
+    return faults;
   }
+  const bool has_fault = std::any_of(faults.begin(), faults.end(), [](const base::Fault& fault) {
+    return fault.field == "account";
+  });
+  if (has_fault) return faults;
+  for (base::Fault& fault : account_faults_(user.account)) faults.push_back(std::move(fault));
+  return faults;
+}
+
+Result<User> Accounts::create_user(User user, const Actor& by) {
+  if (auto faults = faults_of(user, ""); !faults.empty()) return faulty(user, std::move(faults));
   if (users_.contains(user.name)) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "user '" + user.name + "' exists already",
@@ -180,7 +200,7 @@ Result<User> Accounts::create_user(User user, const Actor& by) {
 
 Result<User> Accounts::set_user(User user, const Actor& by) {
   MUSTER_TRY(const User before, this->user(user.name));
-  if (auto faults = access::validate_user(user); !faults.empty()) {
+  if (auto faults = faults_of(user, before.account); !faults.empty()) {
     return faulty(user, std::move(faults));
   }
   user.created = before.created;

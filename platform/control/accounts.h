@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,13 @@ class Accounts {
   /// As loaded from the store. To be called once, before anything else.
   void load(std::vector<access::User> users, std::vector<access::Token> tokens,
             std::vector<access::Secret> secrets);
+
+  /// Why jobs cannot run under a Unix account; until it is set, no user can get an account.
+  using AccountFaults = std::function<std::vector<base::Fault>(const std::string& account)>;
+  void check_accounts_by(AccountFaults faults) { account_faults_ = std::move(faults); }
+
+  /// The Unix account of the user's jobs; empty: none, or the user does not exist.
+  std::string unix_account_of(const std::string& user) const;
 
   // Callers.
 
@@ -140,6 +148,7 @@ class Accounts {
   Result<IssuedToken> make(const TokenRequest& request, std::optional<base::Time> until,
                            const std::string& action, std::vector<std::string> gone,
                            const access::Actor& by);
+  std::vector<base::Fault> faults_of(const access::User& user, const std::string& account) const;
   /// The error for any invalid token. It reveals nothing to a caller who tries tokens.
   static base::Error not_valid();
   base::Error no_secret(const std::string& project, const std::string& name) const;
@@ -152,6 +161,7 @@ class Accounts {
   std::map<std::string, access::User> users_;
   std::map<std::string, access::Token> tokens_;  ///< by id
   std::map<store::SecretName, access::Secret> secrets_;
+  AccountFaults account_faults_;
   std::set<std::string> used_;  ///< tokens whose last use is not stored yet
   base::EventLoop::Interest use_timer_;
   base::EventLoop::Interest expiry_timer_;

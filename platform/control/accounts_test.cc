@@ -142,9 +142,11 @@ TEST_F(AccountsTest, AUserIsCreatedWithItsDateAndARecord) {
 TEST_F(AccountsTest, AUserThatCannotBeIsToldEveryFault) {
   const auto user = accounts_->create_user({.name = "A", .projects = {{"p", Role::kNone}}}, by_);
 
-  EXPECT_EQ(faults_of(user),
-            (std::vector<std::string>{"name may hold only a-z, 0-9, '.', '_', '-' and '@'",
-                                      "projects.p no role is told by leaving the project out"}));
+  EXPECT_EQ(
+      faults_of(user),
+      (std::vector<std::string>{
+          "name may contain only a-z, 0-9, '.', '_', '-' and '@'",
+          "projects.p is invalid: leave the project out instead of giving it the role none"}));
   EXPECT_EQ(records(), 0U);
 }
 

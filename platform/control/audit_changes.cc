@@ -128,6 +128,7 @@ FieldTexts account_fields(const access::User& user) {
   FieldTexts texts{{"server_role", std::string(to_string(user.server_role))},
                    {"disabled", user.disabled ? "true" : "false"}};
   for (const auto& [project, role] : user.projects) texts["projects." + project] = to_string(role);
+  if (!user.account.empty()) texts["account"] = user.account;
   return texts;
 }
 

@@ -106,14 +106,20 @@ std::string seal_name(const Job& job) {
   return "gang " + job.id + "/" + std::to_string(job.attempt);
 }
 
+std::string LaunchPlanner::unix_account_of(const Job& job) const {
+  if (!site_.runs_as_accounts || accounts_ == nullptr) return "";
+  return accounts_->unix_account_of(job.owner);
+}
+
 launch::Site LaunchPlanner::site_of(const Job& job, std::optional<Reach> reach,
                                     const ImagesByTask& images) const {
   const engine::Engine::ProgramsInTasks programs = engine_.programs_in_tasks();
   const auto seen = [](const std::string& by_tasks, const std::string& here) {
     return by_tasks.empty() ? here : by_tasks;
   };
+  const std::string account = unix_account_of(job);
   launch::Site site{.sshd = site_.sshd,
-                    .user = site_.user,
+                    .user = account.empty() ? site_.user : account,
                     .programs = site_.programs,
                     .rank_agent = seen(programs.shim, site_.rank_agent),
                     .images = site_.images,
@@ -153,7 +159,10 @@ Result<LaunchPlanner::Planned> LaunchPlanner::plan(Job& job, std::optional<Reach
   }
   const launch::GangSeed seed = launch::make_seed(random_);
   MUSTER_TRY(launch::GangPlan plan, launch::plan_gang(job, seed, site));
-  for (const auto* stage : {&plan.first, &plan.then}) MUSTER_CHECK(check_shells(*stage, images));
+  for (auto* stage : {&plan.first, &plan.then}) {
+    MUSTER_CHECK(check_shells(*stage, images));
+    for (launch::TaskPlan& task : *stage) task.unix_account = unix_account_of(job);
+  }
   return Planned{.plan = std::move(plan), .seed = seed};
 }
 
@@ -176,6 +185,7 @@ Result<launch::Growth> LaunchPlanner::plan_growth(const Job& job,
   MUSTER_TRY(const launch::Site site, site_with_secrets(job, kept.reach, images));
   MUSTER_TRY(launch::Growth growth, launch::plan_growth(job, joining, kept.seed, site));
   MUSTER_CHECK(check_shells(growth.joining, images));
+  for (launch::TaskPlan& task : growth.joining) task.unix_account = unix_account_of(job);
   return growth;
 }
 

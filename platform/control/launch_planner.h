@@ -72,6 +72,8 @@ class LaunchPlanner {
   Result<KeptSeed> kept_seed(const job::Job& job) const;
 
  private:
+  /// Under which the tasks of the job run; empty: none, or this server's engine uses none.
+  std::string unix_account_of(const job::Job& job) const;
   launch::Site site_of(const job::Job& job, std::optional<launch::Reach> reach,
                        const ImagesByTask& images) const;
   Result<launch::Site> site_with_secrets(const job::Job& job, std::optional<launch::Reach> reach,

@@ -20,8 +20,7 @@ TEST_F(Allocations, WhereThereIsNoSrunAJobForItIsRefusedWhenItIsSubmitted) {
   const auto refused = controller_->submit(by_srun({"./train"}), "");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
-  EXPECT_EQ(refused.error().what,
-            "--launch srun was asked for, and there is no Slurm whose srun starts ranks");
+  EXPECT_EQ(refused.error().what, "--launch srun requires a server that runs jobs on Slurm");
 }
 
 TEST_F(Allocations, AnMpirunBelowSrunIsRefusedWhenItIsSubmittedAndNotWhenItHasWaited) {

@@ -45,7 +45,7 @@ struct SlurmPolicy {
 
 /// Why a server cannot keep the jobs of one project apart from those of another.
 struct SeparationGaps {
-  bool is_root = false;         ///< its tasks run as root
+  bool is_root = false;         ///< its tasks run as root, all under one account
   bool shares_network = false;  ///< its tasks share the machine's network
 
   bool any() const { return is_root || shares_network; }
@@ -62,6 +62,10 @@ struct SiteFacts {
   ContainerPolicy containers;  ///< for engines that do
   SlurmPolicy slurm;           ///< for engines that submit to Slurm
   SeparationGaps gaps;         ///< if there are any, one project at a time has jobs
+  /// Tasks run under the Unix accounts that users have (access::User::account).
+  bool runs_as_accounts = false;
+  /// Why jobs cannot run under a Unix account. Not set: no user can have an account.
+  std::function<std::vector<base::Fault>(const std::string& account)> account_faults;
   /// Whether this tree of files was uploaded to the project. Not set: no tree was.
   std::function<bool(const std::string& project, const std::string& tree)> has_tree;
   /// Called for each deleted project: another project of its name must not get its files.

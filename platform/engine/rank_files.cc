@@ -47,13 +47,15 @@ std::optional<SignedRank> rank_in(const fs::path& folder, const std::string& nam
 
 std::vector<SignedRank> ranks_in(const fs::path& folder) {
   std::vector<SignedRank> ranks;
-  // A link could lead to folders outside the task.
+  // A link could lead to folders outside the task, and the task may put one there at any time.
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened) return ranks;
+  const fs::path itself = "/proc/self/fd/" + std::to_string(opened.get());
   std::error_code error;
-  if (fs::is_symlink(fs::symlink_status(folder, error))) return ranks;
   size_t looked_at = 0;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(itself, error), end; !error && at != end; at.increment(error)) {
     if (++looked_at > kMostFiles) break;
-    if (const auto rank = rank_in(folder, at->path().filename().string())) ranks.push_back(*rank);
+    if (const auto rank = rank_in(itself, at->path().filename().string())) ranks.push_back(*rank);
   }
   return ranks;
 }
@@ -63,6 +65,9 @@ base::Result<void> sign_in(const fs::path& folder, const SignedRank& rank) {
   const UniqueFd file(::open(
       path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!file) return base::system_error("cannot write '" + path.string() + "'", errno);
+  // A server with another account than the task reads it by the group of the folder.
+  constexpr mode_t kReadByGroup = 0640;
+  ::fchmod(file.get(), kReadByGroup);
   return base::write_all(file.get(), std::to_string(rank.world_size) + "\n");
 }
 

@@ -227,7 +227,7 @@ const Table& table_of(const RegistryLogin*) {
       "RegistryLogin",
       {field<&RegistryLogin::server>(
            "server",
-           {.help = "Absent or empty: the one that the image names.",
+           {.help = "Absent or empty: the registry in the image's name.",
             .max_length = 255,
             .pattern = kServerPattern,
             .flag = {.name = "--registry-server",
@@ -240,7 +240,7 @@ const Table& table_of(const RegistryLogin*) {
                                  .value = "USER",
                                  .help = "user name for the registry of the image"}}),
        field<&RegistryLogin::secret>(
-           "secret", {.help = "Of the project: the one that holds the password.",
+           "secret", {.help = "The project's secret that contains the password.",
                       .need = Need::kOnWire,
                       .pattern = "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
                       .flag = {.name = "--registry-secret",
@@ -259,46 +259,45 @@ const Table& table_of(const ContainerSpec*) {
                      .help = "when to fetch the image: if-missing (default), always or never"}}),
        field<&ContainerSpec::writable_root>(
            "writable_root",
-           {.help = "All of the image can be written to; else only volumes, /tmp and the like.",
+           {.help = "The whole image is writable; otherwise only volumes, /tmp and the like.",
             .flag = {.name = "--writable-root",
                      .help = "let tasks write to the whole image, not only to volumes"}}),
        field<&ContainerSpec::new_privileges>(
-           "new_privileges", {.help = "Set-user-id programs get what they say.",
+           "new_privileges", {.help = "Set-user-id programs gain privileges.",
                               .flag = {.name = "--allow-new-privileges",
                                        .help = "let set-user-id programs gain privileges"}}),
        field<&ContainerSpec::capabilities>(
-           "capabilities",
-           {.help = "Rights of root's beside the few that are left to it, each once, with or "
-                    "without `CAP_`.",
-            .schema = capability_schema(),
-            .flag = {.name = "--cap-add",
-                     .value = "NAME",
-                     .help = "keep this capability of root, as in SYS_PTRACE",
-                     .choices = capabilities},
-            .normalise = normalise_capabilities}),
+           "capabilities", {.help = "Linux capabilities in addition to the default ones, each "
+                                    "once, with or without `CAP_`.",
+                            .schema = capability_schema(),
+                            .flag = {.name = "--cap-add",
+                                     .value = "NAME",
+                                     .help = "keep this capability of root, as in SYS_PTRACE",
+                                     .choices = capabilities},
+                            .normalise = normalise_capabilities}),
        field<&ContainerSpec::shm_bytes>(
            "shm",
-           {.help = "Of /dev/shm. 0: as the engine has it.",
+           {.help = "The size of /dev/shm. 0: the engine's default.",
             .schema = R"({"anyOf": [{"const": 0}, {"minimum": 65536, "maximum": 17592186044416},
                                     {"type": "null"}]})",
             .flag = {.name = "--shm-size", .value = "SIZE", .help = "size of /dev/shm, as in 8G"}},
            As::kBytes)},
-      "How far the containers of a job are set apart from their host. What is absent is the "
-      "stricter of both.");
+      "The isolation of a job's containers from their host. The default of each field is the "
+      "stricter value.");
   return table;
 }
 
 const Table& table_of(const SlurmSpec*) {
   static const Table table = record::table<SlurmSpec>(
       "Slurm",
-      {slurm_row(field<&SlurmSpec::partition>(
-                     "partition", {.help = "In the place of the node pools; several with commas "
-                                           "between them.",
-                                   .max_length = 1024,
-                                   .pattern = kSlurmNamesPattern}),
-                 "--slurm-partition", "NAMES",
-                 "Slurm: partitions in which the job may run, as in gpu,long"),
-       slurm_row(field<&SlurmSpec::account>("account", {.help = "In the place of the project's.",
+      {slurm_row(
+           field<&SlurmSpec::partition>(
+               "partition", {.help = "Instead of the node pools; several are separated by commas.",
+                             .max_length = 1024,
+                             .pattern = kSlurmNamesPattern}),
+           "--slurm-partition", "NAMES",
+           "Slurm: partitions in which the job may run, as in gpu,long"),
+       slurm_row(field<&SlurmSpec::account>("account", {.help = "Instead of the project's account.",
                                                         .pattern = kSlurmNamePattern}),
                  "--slurm-account", "NAME",
                  "Slurm: account to charge (default: the account of the project)"),
@@ -309,15 +308,14 @@ const Table& table_of(const SlurmSpec*) {
                  "--slurm-reservation", "NAME", "Slurm: reservation to run in"),
        slurm_row(
            field<&SlurmSpec::constraint>(
-               "constraint", {.help = "Features of nodes, as Slurm joins them: `a100&nvlink`.",
+               "constraint", {.help = "Features of nodes with Slurm's operators: `a100&nvlink`.",
                               .max_length = 1024,
                               .pattern = "^([A-Za-z0-9_+:@.&|*,()\\[\\]!=/]"
                                          "[A-Za-z0-9_+:@.&|*,()\\[\\]!=/-]*)?$"}),
            "--slurm-constraint", "FEATURES",
            "Slurm: required features of the nodes, as in 'a100&nvlink'")},
-      "What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine "
-      "other than Slurm it is kept and has no effect. What is absent or empty is not said, and "
-      "what Slurm does then holds.");
+      "Options for Slurm, in addition to those that follow from the rest of the spec. Other "
+      "engines store them without effect. Absent or empty: Slurm's default.");
   return table;
 }
 

@@ -36,7 +36,7 @@ struct ExitStatus {
   int signal = 0;              ///< the signal that ended it, or 0
   bool out_of_memory = false;  ///< a process was killed during its run because memory was used up
   bool stopped = false;        ///< Muster was asked to stop the task before it ended
-  /// the end was not observed: its shim was killed or the machine restarted
+  /// The end was not observed: its shim was killed or the machine restarted.
   bool lost = false;
   std::string error;                  ///< the shim's message if the program could not be started
   std::string advice;                 ///< advice on `error`, if the shim found a specific cause

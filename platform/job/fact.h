@@ -93,7 +93,7 @@ struct OverCapacity {
 /// No set of nodes has room for it.
 struct NoRoom {
   static constexpr std::string_view kKind = "no_room";
-  /// true: it can start when other jobs end; false: it could not start on an empty cluster either
+  /// True: it can start when other jobs end; false: it could not start on an empty cluster either.
   bool ever = true;
   int tasks = 0;                       ///< of the minimum
   int placed = 0;                      ///< the largest number of these for which there is room
@@ -273,7 +273,7 @@ struct Retry {
   int number = 0;
   int of = 0;
   std::string node;
-  /// because of a retry rule of the job with this exit code and pattern
+  /// Because of a retry rule of the job with this exit code and pattern.
   bool by_rule = false;
   std::optional<int> exit_code;  ///< nothing: any
   std::string log_pattern;       ///< empty: any
@@ -633,7 +633,7 @@ struct NeverStarts : base::ErrorDetail {
 };
 
 struct Event {
-  /// no two events of a server have the same time, which therefore also identifies them
+  /// No two events of a server have the same time, which therefore also identifies them.
   base::Time time;
   Fact what;
 

@@ -29,7 +29,7 @@ struct TaskFailed {
   std::optional<int> rank;  ///< for a rank, if its number is known
   ExitStatus exit;          ///< of the rank or of the task
   std::string image;        ///< of its container; empty: no container
-  /// the meaning of its last lines; empty: `exit` explains the failure
+  /// The meaning of its last lines; empty: `exit` explains the failure.
   std::string clue;
   bool clue_explains_code = false;  ///< the exit code does not have its usual meaning
   /// If not zero: the third worker in succession that was lost within this time of its start.
@@ -93,7 +93,7 @@ struct NoSshAnswer {
 struct RanksAstray {
   static constexpr std::string_view kKind = "ranks_astray";
   enum class Fault {
-    /// each of `ranks` is in an MPI_COMM_WORLD of size 1: mpirun and the program use different MPIs
+    /// Each of `ranks` is in an MPI_COMM_WORLD of size 1: mpirun and the program use different MPIs
     kEachAlone,
     kOnLauncher,       ///< all `ranks` run on the launcher
     kRanOnLauncher,    ///< all ranks ran there until the end

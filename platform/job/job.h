@@ -128,7 +128,7 @@ const Resources& resources_of(const JobSpec& spec, TaskRole role);
 const Task& deciding_task(const Job& job);
 
 // The fields of the parts of a Job, one row each (record/table.h), for the API and the store. The
-// rows of Job itself contain sentences and stand in words/job_table.h.
+// rows of Job itself contain sentences and are in words/job_table.h.
 
 const record::Table& table_of(const Task*);
 const record::Table& table_of(const ExitStatus*);

@@ -127,7 +127,7 @@ Result<LogPattern> LogPattern::compile(const std::string& text) {
         Compiled{.literal = {}, .regex = std::regex("[^]*(?:" + text + ")", kSyntax)}));
   } catch (const std::regex_error& error) {
     if (error.code() == std::regex_constants::error_complexity) {
-      return invalid_text(text, "refers back to a group, which a pattern here cannot do");
+      return invalid_text(text, "contains a back reference, which is not supported");
     }
     return invalid_text(text, "is not a pattern: " + std::string(error.what()));
   }

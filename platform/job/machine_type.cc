@@ -48,12 +48,12 @@ std::string names_of_types(const MachineTypes& types) {
 
 base::Error unknown_type(const MachineTypes& types, std::string_view name) {
   const std::string near = suggestions(types, name);
-  return {
-      .code = base::ErrorCode::kInvalid,
-      .what = "there is no machine type '" + base::shortened(base::as_utf8(name)) + "'" +
-              (near.empty() ? "" : "; did you mean " + near + "?"),
-      .advice = (near.empty() ? "those known are " + names_of_types(types) + "; " : std::string()) +
-                "more can be added under machine_types in the server's configuration"};
+  return {.code = base::ErrorCode::kInvalid,
+          .what = "there is no machine type '" + base::shortened(base::as_utf8(name)) + "'" +
+                  (near.empty() ? "" : "; did you mean " + near + "?"),
+          .advice = (near.empty() ? "the known types are " + names_of_types(types) + "; "
+                                  : std::string()) +
+                    "more can be added under machine_types in the server's configuration"};
 }
 
 }  // namespace

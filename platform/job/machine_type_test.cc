@@ -66,8 +66,8 @@ TEST(FindMachineType, ListsTheKnownNamesIfNoneIsSimilar) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().to_string(),
             "there is no machine type 'quantum-9000'\n"
-            "  those known are large, small; more can be added under machine_types in the server's "
-            "configuration");
+            "  the known types are large, small; more can be added under machine_types in the "
+            "server's configuration");
 }
 
 TEST(FindMachineType, ShortensALongName) {

@@ -51,13 +51,14 @@ const Table& table_of(const MetricSeries*) {
           "MetricSeries",
           {field<&MetricSeries::metric>(
                "metric",
-               {.help = "Sampled: cpu_percent (100: one CPU), memory_bytes, "
-                        "network_received_bytes_per_second, network_sent_bytes_per_second, "
-                        "gpu_percent (100: one GPU), gpu_memory_bytes, gpu_memory_free_bytes, "
-                        "gpu_power_watts, gpu_temperature_celsius. Any other is the program's own.",
+               {.help =
+                    "Sampled: cpu_percent (100: one CPU), memory_bytes, "
+                    "network_received_bytes_per_second, network_sent_bytes_per_second, gpu_percent "
+                    "(100: one GPU), gpu_memory_bytes, gpu_memory_free_bytes, gpu_power_watts, "
+                    "gpu_temperature_celsius. Any other metric is reported by the program.",
                 .need = Need::kRequired}),
            field<&MetricSeries::task>("task", {.need = Need::kRequired}),
-           field<&MetricSeries::rank>("rank", {.help = "Where the program told it.", .least = 0}),
+           field<&MetricSeries::rank>("rank", {.help = "If the program reported it.", .least = 0}),
            field<&MetricSeries::points>("points",
                                         {.help = "Oldest first.", .need = Need::kRequired})})
           .as_answer();

@@ -29,14 +29,14 @@ const Table& table_of(const Device*) {
                "memory_bytes",
                {.help = "0: unknown.", .told = Told::kAlways, .least = 0, .schema = kInt64}),
            field<&Device::free_milli>("free",
-                                      {.help = "What is free of it, of 1.",
+                                      {.help = "The free part, of 1.",
                                        .told = Told::kAlways,
                                        .schema = R"({"minimum": 0, "maximum": 1})"},
                                       As::kMilli),
-           field<&Device::jobs>("jobs",
-                                {.help = "Whose tasks are on it, as far as the caller sees them.",
-                                 .told = Told::kAlways,
-                                 .schema = kPlainTexts})})
+           field<&Device::jobs>(
+               "jobs", {.help = "The jobs with tasks on it, as far as the caller may see them.",
+                        .told = Told::kAlways,
+                        .schema = kPlainTexts})})
           .as_answer();
   return table;
 }
@@ -48,10 +48,10 @@ const Table& table_of(const Node*) {
           {field<&Node::name>("name", {.need = Need::kRequired}),
            field<&Node::pool>("pool", {.told = Told::kAlways}),
            field<&Node::state>(
-               "state", {.help = "`draining`: cordoned, here or by the cluster, and something "
-                                 "still runs.",
-                         .need = Need::kRequired,
-                         .schema = R"({"enum": ["ready", "cordoned", "draining", "gone"]})"}),
+               "state",
+               {.help = "`draining`: cordoned, here or by the cluster, while jobs still run.",
+                .need = Need::kRequired,
+                .schema = R"({"enum": ["ready", "cordoned", "draining", "gone"]})"}),
            field<&Node::cpu_milli>("cpus", {.told = Told::kAlways, .schema = R"({"minimum": 0})"},
                                    As::kMilli),
            field<&Node::cpu_milli_free>("cpus_free", {.told = Told::kAlways}, As::kMilli),
@@ -60,10 +60,10 @@ const Table& table_of(const Node*) {
            field<&Node::memory_bytes_free>("memory_bytes_free",
                                            {.told = Told::kAlways, .schema = kInt64}),
            field<&Node::devices>("devices", {.told = Told::kAlways}),
-           field<&Node::jobs>("jobs",
-                              {.help = "That have a task there, as far as the caller sees them.",
-                               .told = Told::kAlways,
-                               .schema = kPlainTexts}),
+           field<&Node::jobs>(
+               "jobs", {.help = "The jobs with tasks there, as far as the caller may see them.",
+                        .told = Told::kAlways,
+                        .schema = kPlainTexts}),
            field<&Node::topology>(
                "topology",
                {.help = "Level to domain.", .told = Told::kAlways, .schema = kPlainPairs}),

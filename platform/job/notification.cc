@@ -100,7 +100,7 @@ const Table& table_of(const Subscription*) {
            field<&Subscription::created>("created", {.need = Need::kRequired}),
            field<&Subscription::created_by>("created_by", {.told = Told::kAlways}),
            field<&Subscription::gone>(
-               "gone", {.help = "When the receiver answered 410. Nothing is sent since then.",
+               "gone", {.help = "When the receiver answered 410. Since then nothing is sent.",
                         .told = Told::kAlways,
                         .null = "the receiver has not answered 410"})})
           .as_answer();
@@ -125,9 +125,9 @@ const Table& table_of(const Delivery*) {
            field<&Delivery::fault>("fault",
                                    {.help = "Why the last attempt failed.", .told = Told::kAlways},
                                    As::kProse),
-           field<&Delivery::dead>("dead", {.help = "Since when it is not sent any more.",
+           field<&Delivery::dead>("dead", {.help = "When it was given up.",
                                            .told = Told::kAlways,
-                                           .null = "it is still being sent"})})
+                                           .null = "it has not been given up"})})
           .as_answer();
   return table;
 }

@@ -17,14 +17,14 @@ using record::Told;
 
 namespace {
 
-constexpr const char* kUnbounded = "no bound in a limit, all there is in a quota";
+constexpr const char* kUnbounded = "no limit, or in a quota all resources";
 
 using Used = ProjectStatus::Amounts;
 
 std::vector<Row> rows_of_project() {
   return {
       field<&Project::name>("name", {.need = Need::kRequired}),
-      field<&Project::parent>("parent", {.help = "Empty: at the top.", .told = Told::kAlways}),
+      field<&Project::parent>("parent", {.help = "Empty: top level.", .told = Told::kAlways}),
       field<&Project::quota>(
           "quota", {.help = "In every pool that is not in `pools`.", .told = Told::kAlways}),
       field<&Project::pools>("pools", {.told = Told::kAlways}),
@@ -38,10 +38,10 @@ std::vector<Row> rows_of_project() {
                                            {.told = Told::kAlways, .least = 0}),
       field<&Project::preempt_min_runtime>("preempt_min_runtime",
                                            {.told = Told::kAlways, .least = 0}),
-      field<&Project::takes_the_rest>(
-          "takes_the_rest", {.help = "The project `default` alone: it deserves the GPUs that are "
-                                     "in no other project's quota.",
-                             .told = Told::kAlways}),
+      field<&Project::takes_the_rest>("takes_the_rest",
+                                      {.help = "Only for the project `default`: its quota is all "
+                                               "GPUs that are in no other project's quota.",
+                                       .told = Told::kAlways}),
       field<&Project::sequence>("sequence",
                                 {.help = "The order of creation.", .need = Need::kRequired}),
       field<&Project::created>("created", {.need = Need::kRequired}),
@@ -59,12 +59,13 @@ const Table& project_use() {
            field<&ProjectStatus::allocated_non_preemptible>("allocated_non_preemptible",
                                                             {.told = Told::kAlways}),
            field<&ProjectStatus::requested>(
-               "requested", {.help = "By running and waiting jobs.", .told = Told::kAlways}),
+               "requested",
+               {.help = "The sum over running and waiting jobs.", .told = Told::kAlways}),
            field<&ProjectStatus::fair_share>("fair_share", {.told = Told::kAlways}),
-           field<&ProjectStatus::running>(
-               "running", {.help = "Jobs, including those of projects below this one.",
-                           .told = Told::kAlways,
-                           .least = 0}),
+           field<&ProjectStatus::running>("running",
+                                          {.help = "Jobs, including those of subprojects.",
+                                           .told = Told::kAlways,
+                                           .least = 0}),
            field<&ProjectStatus::waiting>("waiting", {.told = Told::kAlways, .least = 0})})
           .as_answer();
   return table;
@@ -82,7 +83,7 @@ const Table& table_of(const Share*) {
                                     As::kMilli),
            field<&Share::memory_bytes>(
                "memory", {.told = Told::kAlways, .least = 0, .null = kUnbounded}, As::kBytes)},
-          "null: no bound in a limit, all there is in a quota.")
+          "null: no limit, or in a quota all resources.")
           .as_answer();
   return table;
 }
@@ -91,15 +92,17 @@ const Table& table_of(const Quota*) {
   static const Table table =
       record::table<Quota>(
           "Quota",
-          {field<&Quota::deserved>(
-               "deserved", {.help = "What the project can always claim.", .need = Need::kRequired}),
-           field<&Quota::limit>(
-               "limit", {.help = "What the project never exceeds.", .need = Need::kRequired}),
+          {field<&Quota::deserved>("deserved",
+                                   {.help = "The resources that the project can always claim.",
+                                    .need = Need::kRequired}),
+           field<&Quota::limit>("limit", {.help = "The resources that the project never exceeds.",
+                                          .need = Need::kRequired}),
            field<&Quota::weight>(
-               "weight", {.help = "The project's part of resources that others leave unused.",
-                          .told = Told::kAlways,
-                          .least = 0,
-                          .most = 1'000'000})})
+               "weight",
+               {.help = "The project's share of resources that other projects leave unused.",
+                .told = Told::kAlways,
+                .least = 0,
+                .most = 1'000'000})})
           .as_answer();
   return table;
 }

@@ -52,8 +52,8 @@ std::vector<record::Row> rows_of_importance() {
                                        .flag = {.name = "--preemptible", .by_hand = true}}),
       field<&Scheduling::min_workers>(
           "min_workers",
-          {.help = "Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or "
-                   "more; not of `single`.",
+          {.help = "Elastic: the minimum number of running workers. Kind `mpi`: at least 1; not "
+                   "for kind `single`.",
            .least = 0,
            .most = 1000,
            .flag = {.name = "--min-workers",
@@ -62,8 +62,8 @@ std::vector<record::Row> rows_of_importance() {
                     .kinds = "mpi grpc torch"}}),
       field<&Scheduling::resize>(
           "resize",
-          {.help = "Other than `auto` only with `min_workers`; `live` of kind `grpc` only with "
-                   "parameter servers.",
+          {.help = "Values other than `auto` require `min_workers`; `live` with kind `grpc` "
+                   "requires parameter servers.",
            .told = Told::kAlways,
            .flag = {.name = "--resize",
                     .value = "HOW",
@@ -77,7 +77,7 @@ std::vector<record::Row> rows_of_room() {
   return {
       field<&Scheduling::node_pools>(
           "node_pools",
-          {.help = "Tried in this order; empty: any that the project has.",
+          {.help = "Tried in this order; empty: any pool of the project.",
            .told = Told::kAlways,
            .pattern = kWordPattern,
            .schema = R"({"maxItems": 100})",
@@ -101,7 +101,7 @@ std::vector<record::Row> rows_of_room() {
                                                     "fullest), spread (the emptiest) or auto"}}),
       field<&Scheduling::required_topology>(
           "required_topology",
-          {.help = "A level such as `rack`: all tasks within one; empty: anywhere.",
+          {.help = "A level such as `rack`: all tasks are placed in one domain; empty: anywhere.",
            .told = Told::kAlways,
            .max_length = 100,
            .pattern = kMaybeWordPattern,
@@ -109,7 +109,7 @@ std::vector<record::Row> rows_of_room() {
                     .value = "LEVEL",
                     .help = "run all workers within one of these, as in rack"}}),
       field<&Scheduling::preferred_topology>(
-          "preferred_topology", {.help = "Within one if there is room.",
+          "preferred_topology", {.help = "All tasks are placed in one domain if there is room.",
                                  .told = Told::kAlways,
                                  .max_length = 100,
                                  .pattern = kMaybeWordPattern,
@@ -117,7 +117,7 @@ std::vector<record::Row> rows_of_room() {
                                           .value = "LEVEL",
                                           .help = "the same, but only if there is room"}}),
       field<&Scheduling::time_limit>("time_limit",
-                                     {.help = "The job is ended then; absent: never.",
+                                     {.help = "The job is ended after this time; absent: no limit.",
                                       .least = 1,
                                       .most = 365 * kDayInMs,
                                       .flag = {.name = "--time-limit",
@@ -125,7 +125,7 @@ std::vector<record::Row> rows_of_room() {
                                                .help = "end the job after this time, as in 12h"}}),
       field<&Scheduling::retries>(
           "retries",
-          {.help = "How often it may start again after a fault of its own.",
+          {.help = "The number of restarts after a failure of the job.",
            .told = Told::kAlways,
            .least = 0,
            .most = 1000,
@@ -145,12 +145,13 @@ const Table& table_of(const RetryRule*) {
   static const Table table = record::table<RetryRule>(
       "RetryRule",
       {field<&RetryRule::exit_code>(
-           "exit_code", {.help = "Of the task at fault, as a shell shows it (137: SIGKILL).",
-                         .least = 1,
-                         .most = 255}),
+           "exit_code",
+           {.help = "The exit code of the failed task, as a shell shows it (137: SIGKILL).",
+            .least = 1,
+            .most = 255}),
        field<&RetryRule::log_pattern>(
            "log_pattern",
-           {.help = "A regular expression (ECMAScript), found in its last lines; empty: any.",
+           {.help = "A regular expression (ECMAScript) that matches in its last lines; empty: any.",
             .told = Told::kAlways,
             .flag = {.name = "--on-log", .by_hand = true}},
            As::kText),
@@ -158,8 +159,8 @@ const Table& table_of(const RetryRule*) {
            "action", {.help = "`retry` costs one retry; `avoid-node` costs none and keeps the job "
                               "off that node.",
                       .need = Need::kRequired})},
-      "What to do when a task fails in this way; the first rule that matches counts. `exit_code`, "
-      "`log_pattern` or both say what it matches.");
+      "The action when a task fails in this way; the first matching rule counts. Requires "
+      "`exit_code`, `log_pattern` or both.");
   return table;
 }
 
@@ -167,9 +168,9 @@ const Table& table_of(const Scheduling*) {
   static const Table table = [] {
     std::vector<record::Row> rows = rows_of_importance();
     for (record::Row& row : rows_of_room()) rows.push_back(std::move(row));
-    return record::table<Scheduling>(
-        "Scheduling", std::move(rows),
-        "What decides when and where a job runs, beside what its tasks need.");
+    return record::table<Scheduling>("Scheduling", std::move(rows),
+                                     "Settings that decide when and where a job runs, in addition "
+                                     "to the resources of its tasks.");
   }();
   return table;
 }

@@ -93,11 +93,11 @@ record::Words<Kind> words_of(const Kind*) {
   return {.schema = "Kind",
           .values = kKindWords,
           .help =
-              "How the tasks of a job find each other: `single` is one task that runs the "
-              "command; `mpi` is a launcher that runs it, and workers that it reaches by ssh; "
+              "How the tasks of a job find each other: `single` is one task that runs the command; "
+              "`mpi` is a launcher that runs the command, and workers that it reaches by ssh; "
               "`grpc` is a TensorFlow cluster: a chief, workers and parameter servers, each of "
-              "which runs it; `torch` is a master and workers, each of which runs it and is "
-              "told its rank and the master's address."};
+              "which runs the command; `torch` is a master and workers, each of which runs the "
+              "command with its rank and the master's address."};
 }
 record::Words<Sandbox> words_of(const Sandbox*) {
   return {.schema = "Sandbox",
@@ -108,39 +108,39 @@ record::Words<Volume::Kind> words_of(const Volume::Kind*) {
   return {.schema = "VolumeKind", .values = kVolumeKindWords, .help = "Where a volume comes from."};
 }
 record::Words<LaunchBy> words_of(const LaunchBy*) {
-  return {.schema = "LaunchBy",
-          .values = kLaunchWords,
-          .help =
-              "How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and "
-              "an sshd in each worker. `agent`: by Muster's own remote shell; an image needs "
-              "nothing but its MPI. `srun`: Slurm's srun starts the ranks, and the MPI asks it "
-              "by PMIx; only where the server runs jobs on Slurm. `auto`: by ssh where the "
-              "images have what it takes."};
+  return {
+      .schema = "LaunchBy",
+      .values = kLaunchWords,
+      .help =
+          "How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd "
+          "in each worker. `agent`: by Muster's own remote shell; an image needs only its MPI. "
+          "`srun`: Slurm's srun starts the ranks, and MPI uses PMIx; only if the server runs jobs "
+          "on Slurm. `auto`: by ssh if the images have sshd and ssh, otherwise `agent`."};
 }
 record::Words<PullPolicy> words_of(const PullPolicy*) {
   return {.schema = "PullPolicy",
           .values = kPullWords,
           .aliases = kPullAliases,
-          .help = "When an image is fetched: where the host has it not, at each start, or never."};
+          .help = "When an image is pulled: if the host lacks it, at each start, or never."};
 }
 record::Words<Purpose> words_of(const Purpose*) {
   return {.schema = "Purpose",
           .values = kPurposeWords,
-          .help =
-              "How important the job is and whether it may be evicted, unless it says so "
-              "itself."};
+          .help = "The purpose of a job sets its default priority, and whether it may be evicted."};
 }
 record::Words<Packing> words_of(const Packing*) {
-  return {.schema = "Packing", .values = kPackingWords, .help = "How tasks are laid out on nodes."};
+  return {.schema = "Packing",
+          .values = kPackingWords,
+          .help = "How tasks are distributed over nodes."};
 }
 record::Words<Resize> words_of(const Resize*) {
   return {.schema = "Resize",
           .values = kResizeWords,
           .help =
-              "How an elastic job takes it that workers come and go while it runs: it goes on "
-              "with those that there are (`live`), or is started again (`restart`). `auto`: "
-              "`live` where its command is made for it (torchrun; an MPI program that asks "
-              "discover_hosts.sh), else `restart`."};
+              "How an elastic job handles workers that join and leave while it runs: it continues "
+              "with the present workers (`live`), or is restarted (`restart`). `auto`: `live` if "
+              "its command supports it (torchrun; an MPI program that calls discover_hosts.sh), "
+              "otherwise `restart`."};
 }
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*) {
   return {.schema = "RetryAction", .values = kActionWords};

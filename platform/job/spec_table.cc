@@ -35,7 +35,7 @@ constexpr const char* kVariableNames =
 /// A command as a single text is run by the shell.
 Json shell_command(const Input& text) {
   if (text.is_typed("")) {
-    text.note("is empty; say what to run");
+    text.note("is empty; give a command");
     return nullptr;
   }
   return {"sh", "-c", text.value.text()};
@@ -83,8 +83,8 @@ std::vector<record::Row> rows_of_programs() {
   return {
       field<&JobSpec::image>(
           "image",
-          {.help = "What an image holds. An engine that runs none has a stand-in for it, or the "
-                   "machine's own files.",
+          {.help = "The image of the tasks. An engine that does not run images uses a stand-in for "
+                   "it, or the machine's own files.",
            .max_length = 512,
            .pattern = kImagePattern,
            .flag =
@@ -94,23 +94,22 @@ std::vector<record::Row> rows_of_programs() {
                 .help =
                     "container image of the tasks; engines without images use its replacement"}}),
       field<&JobSpec::user>(
-          "user", {.help = "Who runs in the image: `USER` or `USER:GROUP`, each a name or a number "
-                           "of the image. Empty: whom the image says. Needs an image.",
+          "user", {.help = "The user of the tasks: `USER` or `USER:GROUP`, each a name or a number "
+                           "of the image. Empty: the image's own user. Requires an image.",
                    .pattern = kUserPattern,
                    .flag = {.name = "--user",
                             .value = "USER[:GROUP]",
                             .help = "user that the tasks run as (default: the image's own user)"}}),
       field<&JobSpec::registry>("registry",
-                                {.help = "How whoever fetches the image logs in. Needs an image.",
+                                {.help = "The login for the image's registry. Requires an image.",
                                  .flag = {.name = "--registry-username", .by_hand = true},
                                  .gives_inner_flags = true}),
       field<&JobSpec::container>(
           "container",
-          {.help = "How far its containers are set apart from their hosts. Needs an image.",
+          {.help = "The isolation of its containers from their hosts. Requires an image.",
            .gives_inner_flags = true}),
-      field<&JobSpec::slurm>(
-          "slurm", {.help = "What is said to Slurm of it, where the server runs jobs there.",
-                    .gives_inner_flags = true}),
+      field<&JobSpec::slurm>("slurm", {.help = "Options for Slurm, if the server runs jobs there.",
+                                       .gives_inner_flags = true}),
       field<&JobSpec::launch>("launch",
                               {.help = "Of kind `mpi`.",
                                .flag = {.name = "--launch",
@@ -120,36 +119,36 @@ std::vector<record::Row> rows_of_programs() {
                                         .kinds = "mpi run"}}),
       field<&JobSpec::replaces_entrypoint>(
           "replaces_entrypoint",
-          {.help = "The command is run in the place of the image's entry point; else it is what "
-                   "that is given. False needs an image.",
+          {.help = "The command replaces the image's entry point; otherwise it is passed to the "
+                   "entry point. False requires an image.",
            .flag = {.name = "--keep-entrypoint",
                     .help = "pass the command to the image's entry point (default: run it instead)",
                     .means = "false"}}),
       field<&JobSpec::command>(
           "command", {.help = "argv of the single task, of the launcher, or of every worker of "
-                              "kind `grpc` or `torch`. Empty: what the image runs. No word "
-                              "contains a NUL byte, and the first is not empty.",
+                              "kind `grpc` or `torch`. Empty: the image's command. No word "
+                              "contains a NUL byte, and the first word is not empty.",
                       .need = Need::kOnWire,
                       .flag = {.name = "CMD", .by_hand = true},
                       .shorthand = shell_command}),
-      field<&JobSpec::arguments>("arguments", {.help = "Behind the command."}),
+      field<&JobSpec::arguments>("arguments", {.help = "Arguments after the command."}),
       field<&JobSpec::worker_command>(
-          "worker_command", {.help = "Of kind `mpi`: what workers run beside answering ssh.",
+          "worker_command", {.help = "Kind `mpi`: the command of the workers, beside their sshd.",
                              .shorthand = shell_command}),
   };
 }
 
 std::vector<record::Row> rows_of_tasks() {
   return {
-      field<&JobSpec::workers>(
-          "workers", {.help = "Those beside the launcher, chief or master. Of kind `mpi`: 1 to "
-                              "1000; of `single`: 0.",
-                      .told = Told::kAlways,
-                      .least = 0,
-                      .most = 1000,
-                      .flag = {.name = "--workers", .by_hand = true}}),
+      field<&JobSpec::workers>("workers",
+                               {.help = "The number of workers, without the launcher, chief or "
+                                        "master. Kind `mpi`: 1 to 1000; kind `single`: 0.",
+                                .told = Told::kAlways,
+                                .least = 0,
+                                .most = 1000,
+                                .flag = {.name = "--workers", .by_hand = true}}),
       field<&JobSpec::slots_per_worker>("slots_per_worker",
-                                        {.help = "Ranks that a worker takes.",
+                                        {.help = "The number of ranks for each worker.",
                                          .told = Told::kAlways,
                                          .least = 1,
                                          .most = 1024,
@@ -158,42 +157,44 @@ std::vector<record::Row> rows_of_tasks() {
                                                   .help = "ranks for each worker (default: 1)",
                                                   .kinds = "mpi torch"}}),
       field<&JobSpec::resources>("resources", {.told = Told::kAlways, .gives_inner_flags = true}),
-      field<&JobSpec::leader>("leader", {.help = "Of the launcher (which has no command of its "
-                                                 "own), the chief or the master."}),
+      field<&JobSpec::leader>(
+          "leader",
+          {.help = "The launcher (without a command of its own), the chief or the master."}),
       field<&JobSpec::leader_slots>("leader_slots",
-                                    {.help = "Of kind `mpi`: ranks that the launcher takes. It is "
-                                             "last in the hostfile then.",
+                                    {.help = "Kind `mpi`: the number of ranks for the launcher, "
+                                             "which is then last in the hostfile.",
                                      .least = 0,
                                      .most = 1024}),
       field<&JobSpec::allow_launcher_only>(
           "allow_launcher_only",
-          {.help = "Of kind `mpi`: the job succeeds even where its command never ran anything in "
-                   "a worker.",
+          {.help = "Kind `mpi`: the job may succeed even if its command started no process in a "
+                   "worker.",
            .flag = {.name = "--allow-launcher-only",
                     .help = "let the job succeed even if no worker ran a rank",
                     .kinds = "mpi run"}}),
       field<&JobSpec::parameter_servers>(
-          "parameter_servers",
-          {.help = "Of kind `grpc`, and at most 1000 together with the workers.",
-           .least = 0,
-           .most = 1000,
-           .flag = {.name = "--parameter-servers",
-                    .value = "N",
-                    .help = "number of parameter servers (default: 0)",
-                    .kinds = "grpc"}}),
+          "parameter_servers", {.help = "Kind `grpc`; at most 1000 together with the workers.",
+                                .least = 0,
+                                .most = 1000,
+                                .flag = {.name = "--parameter-servers",
+                                         .value = "N",
+                                         .help = "number of parameter servers (default: 0)",
+                                         .kinds = "grpc"}}),
       field<&JobSpec::parameter_server>(
           "parameter_server", {.flag = {.name = "--parameter-server-command", .by_hand = true}}),
       field<&JobSpec::evaluators>(
-          "evaluators", {.help = "Of kind `grpc`: what evaluates checkpoints beside the cluster.",
-                         .least = 0,
-                         .most = 1,
-                         .flag = {.name = "--evaluators", .by_hand = true}}),
+          "evaluators",
+          {.help = "Kind `grpc`: the tasks that evaluate checkpoints beside the cluster.",
+           .least = 0,
+           .most = 1,
+           .flag = {.name = "--evaluators", .by_hand = true}}),
       field<&JobSpec::evaluator>("evaluator",
                                  {.flag = {.name = "--evaluator-command", .by_hand = true}}),
-      field<&JobSpec::volumes>("volumes", {.help = "What tasks find at paths of theirs.",
-                                           .schema = R"({"maxItems": 100})",
-                                           .flag = {.name = "--volume", .by_hand = true},
-                                           .shorthand = volume_in_short}),
+      field<&JobSpec::volumes>("volumes",
+                               {.help = "Files and folders that are mounted in the tasks.",
+                                .schema = R"({"maxItems": 100})",
+                                .flag = {.name = "--volume", .by_hand = true},
+                                .shorthand = volume_in_short}),
   };
 }
 
@@ -201,22 +202,21 @@ std::vector<record::Row> rows_of_marks() {
   return {
       field<&JobSpec::held>(
           "held",
-          {.help = "It waits for `resume` from the beginning.",
+          {.help = "The job is suspended from the beginning, until `resume`.",
            .flag = {.name = "--hold", .help = "do not start the job until 'muster resume'"}}),
       field<&JobSpec::input>(
           "input",
-          {.help = "The program of the launcher, chief, master or single task reads what "
-                   "those who attach write; else nothing.",
+          {.help = "The program of the launcher, chief, master or single task reads the input of "
+                   "attached clients; otherwise its input is empty.",
            .flag = {.name = "--stdin", .help = "let the program read input from 'muster attach'"}}),
       field<&JobSpec::terminal>(
           "terminal",
-          {.help = "That program has a terminal: its standard output and error are "
-                   "one.",
+          {.help = "That program has a terminal, which combines its standard output and error.",
            .flag = {.name = "--tty", .help = "give the program a terminal, for 'muster attach'"}}),
       field<&JobSpec::keep_for>(
           "keep_for",
-          {.help = "How long it is kept after its end, with its logs and artifacts. Absent: as the "
-                   "server has it.",
+          {.help = "How long the ended job is kept, with its logs and artifacts. Absent: the "
+                   "server's setting.",
            .least = 0,
            .most = 3650 * kDayInMs,
            .flag = {.name = "--keep-for",
@@ -225,14 +225,15 @@ std::vector<record::Row> rows_of_marks() {
                         "remove the job this long after its end (default: the server's setting)"}}),
       field<&JobSpec::labels>(
           "labels",
-          {.help = "To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of "
-                   "text without `=`, a value at most 256 bytes; at most 64.",
+          {.help =
+               "Labels for selecting jobs; a label with an empty value is a tag. A name is 1 to "
+               "128 bytes of text without `=`, a value at most 256 bytes; at most 64 labels.",
            .schema = R"({"additionalProperties": {"type": "string", "maxLength": 256},
                          "propertyNames": {"minLength": 1, "maxLength": 128},
                          "maxProperties": 64})",
            .flag = {.name = "--label", .by_hand = true}}),
       field<&JobSpec::annotations>(
-          "annotations", {.help = "Kept for whoever submitted it: at most 64 KiB together.",
+          "annotations", {.help = "Stored for the submitter: at most 64 KiB together.",
                           .schema = R"({"propertyNames": {"minLength": 1, "maxLength": 128}})"}),
   };
 }
@@ -262,7 +263,7 @@ std::vector<record::Row> rows_of_places_and_times() {
                                          .help = "isolation of the tasks: bubblewrap or none"}}),
       field<&JobSpec::start_timeout>(
           "start_timeout",
-          {.help = "Until every worker answers.",
+          {.help = "The time until every worker must answer.",
            .told = Told::kAlways,
            .least = 1,
            .most = kDayInMs,
@@ -271,7 +272,7 @@ std::vector<record::Row> rows_of_places_and_times() {
                     .help = "time in which every worker must answer (default: 30s)"}}),
       field<&JobSpec::grace>(
           "grace",
-          {.help = "Between SIGTERM and SIGKILL.",
+          {.help = "The time between SIGTERM and SIGKILL.",
            .told = Told::kAlways,
            .least = 0,
            .most = kDayInMs,
@@ -329,8 +330,9 @@ std::optional<Volume> parse_volume(std::string_view text) {
 }
 
 const Table& table_of(const JobSpec*) {
-  static const Table table = record::table<JobSpec>(
-      "JobSpec", rows_of_job_spec(), "What is submitted. What is absent or null has its default.");
+  static const Table table =
+      record::table<JobSpec>("JobSpec", rows_of_job_spec(),
+                             "A job to submit. Absent and null fields have their defaults.");
   return table;
 }
 
@@ -346,7 +348,7 @@ const Table& table_of(const Resources*) {
                     .shorthand = whole_gpus}),
        field<&Resources::gpu_share_milli>(
            "gpu_share",
-           {.help = "That part of one GPU; 0: none. Does not go with `gpus`.",
+           {.help = "That part of one GPU; 0: none. Cannot be used with `gpus`.",
             .told = Told::kAlways,
             .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
             .flag = {.name = "--gpu-share",
@@ -355,8 +357,8 @@ const Table& table_of(const Resources*) {
            As::kShare),
        field<&Resources::gpu_memory_bytes>(
            "gpu_memory",
-           {.help = "As much of one GPU as has this memory; 0: none. Goes with neither of the "
-                    "others.",
+           {.help = "The part of one GPU that has this memory; 0: none. Cannot be used with the "
+                    "other two.",
             .told = Told::kAlways,
             .least = 0,
             .most = std::numeric_limits<int64_t>::max(),
@@ -382,7 +384,7 @@ const Table& table_of(const Resources*) {
                                                  .value = "SIZE",
                                                  .help = "memory of each worker, as in 16G"}},
                                        As::kBytes)},
-      "What a task needs of a node: each worker, or the single task. 0: no claim.");
+      "The resources of a task on a node: of each worker, or of the single task. 0: no claim.");
   return table;
 }
 
@@ -391,12 +393,12 @@ const Table& table_of(const SecretUse*) {
       record::table<SecretUse>(
           "SecretUse",
           {field<&SecretUse::name>(
-               "name", {.help = "Of a secret of the project.", .need = Need::kRequired}),
+               "name", {.help = "The name of a secret of the project.", .need = Need::kRequired}),
            field<&SecretUse::variable>("variable",
-                                       {.help = "Of the environment; empty: not there."}),
+                                       {.help = "The environment variable; empty: none."}),
            field<&SecretUse::file>("file",
-                                   {.help = "Below /generated/secrets; empty: not there."})},
-          "A secret that the tasks get: as a variable, as a file, or both.")
+                                   {.help = "A path below /generated/secrets; empty: no file."})},
+          "A secret for the tasks: as a variable, as a file, or both.")
           .with(complete_secret);
   return table;
 }
@@ -407,19 +409,19 @@ const Table& table_of(const Volume*) {
       {field<&Volume::kind>("kind", {.need = Need::kOnWire}),
        field<&Volume::source>(
            "source",
-           {.help = "Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of "
-                    "files that were sent, of which each job has a copy; empty: an empty folder. "
-                    "Of `storage`: the name of a folder of the project, which outlives its jobs. "
-                    "Of `artifacts`, a folder that is kept as long as the job: nothing."},
+           {.help = "`host_path`: the absolute path of a file or folder of the node. `tree`: the "
+                    "id of uploaded files, of which each job has a copy; empty: an empty folder. "
+                    "`storage`: the name of a folder of the project, which outlives its jobs. "
+                    "`artifacts`, a folder that is kept as long as the job: empty."},
            As::kText),
        field<&Volume::target>(
            "target",
-           {.help = "Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, "
+           {.help = "An absolute path without `.`, `..` and a `/` at its end; not `/`, `/proc`, "
                     "`/sys`, `/dev` or `/generated`, or below these.",
             .need = Need::kOnWire},
            As::kText),
        field<&Volume::read_only>("read_only")},
-      "Something that tasks find at a path of theirs.");
+      "A file or folder that is mounted in the tasks.");
   return table;
 }
 
@@ -428,21 +430,21 @@ const Table& table_of(const RoleSpec*) {
       "RoleSpec",
       {field<&RoleSpec::image>(
            "image", {.help = "Empty: the job's.", .max_length = 512, .pattern = kImagePattern}),
-       field<&RoleSpec::user>("user", {.help = "Where an image is given: who runs in it. Empty: "
-                                               "whom the image says.",
-                                       .pattern = kUserPattern}),
-       field<&RoleSpec::registry>(
-           "registry", {.help = "Where an image is given: how whoever fetches it logs in."}),
-       field<&RoleSpec::command>("command",
-                                 {.help = "Empty: the job's, with its arguments. Not of the "
-                                          "launcher of kind `mpi`, which runs the job's.",
-                                  .shorthand = shell_command}),
+       field<&RoleSpec::user>(
+           "user", {.help = "If an image is given: its user. Empty: the image's own user.",
+                    .pattern = kUserPattern}),
+       field<&RoleSpec::registry>("registry",
+                                  {.help = "If an image is given: the login for its registry."}),
+       field<&RoleSpec::command>(
+           "command", {.help = "Empty: the job's command, with its arguments. Not for the launcher "
+                               "of kind `mpi`, which runs the job's command.",
+                       .shorthand = shell_command}),
        field<&RoleSpec::arguments>("arguments",
-                                   {.help = "Where `command` is empty: behind the job's."}),
-       field<&RoleSpec::resources>("resources", {.help = "None of the job's are taken over."}),
-       field<&RoleSpec::environment>("environment",
-                                     {.help = "On top of the job's.", .schema = kVariableNames})},
-      "What the tasks of one role run and need, beside what the job says of its workers.");
+                                   {.help = "If `command` is empty: after the job's arguments."}),
+       field<&RoleSpec::resources>("resources", {.help = "Not inherited from the job."}),
+       field<&RoleSpec::environment>(
+           "environment", {.help = "In addition to the job's.", .schema = kVariableNames})},
+      "The program and resources of the tasks of one role, where they differ from the workers'.");
   return table;
 }
 

@@ -307,8 +307,9 @@ void check_parameter_servers(const JobSpec& spec, Checker& check) {
   const bool each_is_in_range =
       spec.workers <= kMaxWorkers && spec.parameter_servers <= kMaxWorkers;
   check.require(!each_is_in_range || together <= kMaxWorkers, "parameter_servers",
-                "are " + std::to_string(together) + " tasks together with the workers; at most " +
-                    std::to_string(kMaxWorkers) + " can be");
+                "are " + std::to_string(together) +
+                    " tasks together with the workers; the maximum is " +
+                    std::to_string(kMaxWorkers));
 }
 
 void check_evaluators(const JobSpec& spec, Checker& check) {
@@ -445,11 +446,11 @@ void check_resources(const Resources& resources, const std::string& field, Check
   if (has_share) check.require_milli(resources.gpu_share_milli, 1, 999, field + ".gpu_share");
   check.require(resources.gpu_memory_bytes >= 0, field + ".gpu_memory", "is negative");
   check.require(!has_share || resources.gpus == 0, field + ".gpu_share",
-                "is a part of one GPU, and cannot be combined with whole GPUs");
+                "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || resources.gpus == 0, field + ".gpu_memory",
-                "is a part of one GPU, and cannot be combined with whole GPUs");
+                "is a part of one GPU, and cannot be used with whole GPUs");
   check.require(!has_memory || !has_share, field + ".gpu_memory",
-                "cannot be combined with gpu_share; give one of them");
+                "cannot be used with gpu_share; give only one");
   check.require_milli(resources.cpu_milli, 0, kMaxCpuMilli, field + ".cpus");
   check.require(resources.memory_bytes >= 0, field + ".memory", "is negative");
 }

@@ -11,6 +11,7 @@
 #include "job/container.h"
 #include "job/spec.h"
 #include "job/validate.h"
+#include "record/input.h"
 
 namespace muster::job {
 
@@ -98,10 +99,11 @@ void check_capabilities(const std::vector<std::string>& names, Checker& check) {
     const std::string field = "container.capabilities[" + std::to_string(i) + "]";
     const auto& known = capabilities();
     const bool is_known = std::find(known.begin(), known.end(), names[i]) != known.end();
-    const std::string meant = is_known ? "" : base::nearest(capability_of(names[i]), known);
+    const std::string suggestion =
+        is_known ? "" : record::did_you_mean(capability_of(names[i]), known);
     check.require(is_known, field,
                   in_quotes(names[i]) + " is not a Linux capability" +
-                      (meant.empty() ? " such as SYS_PTRACE" : "; did you mean '" + meant + "'?"));
+                      (suggestion.empty() ? " such as SYS_PTRACE" : suggestion));
     check.require(!is_known || seen.insert(names[i]).second, field,
                   in_quotes(names[i]) + " is listed twice");
   }

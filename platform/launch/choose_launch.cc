@@ -29,9 +29,9 @@ constexpr const char* kAsked = "it was asked for";
 std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
   if (takes && image.sshd.empty()) return "no sshd";
   if (launches && !image.has_ssh) return "no ssh";
-  if (!image.has_shell) return "no shell (/bin/sh), which ssh runs its commands by";
+  if (!image.has_shell) return "no shell (/bin/sh), which ssh requires";
   if (image.account.name.empty()) {
-    return "no name for user " + std::to_string(image.account.uid) + ", which ssh needs";
+    return "no name for user " + std::to_string(image.account.uid) + ", which ssh requires";
   }
   return "";
 }
@@ -56,7 +56,7 @@ Result<LaunchFacts> by_agent(const Site& site, std::string why) {
   if (!site.remote_shell.empty()) return LaunchFacts{.by = LaunchBy::kAgent, .why = std::move(why)};
   if (why == kAsked) why = "--launch agent was asked for";
   return Error{.code = ErrorCode::kRefused,
-               .what = why + ", and Muster's own remote shell (muster-rsh) is not there",
+               .what = why + ", but Muster's own remote shell (muster-rsh) is missing",
                .advice = "install it beside muster-shim, or use --launch ssh and images with sshd"};
 }
 
@@ -65,16 +65,15 @@ Result<LaunchFacts> by_ssh_on_request(const std::string& lacks) {
   return Error{.code = ErrorCode::kRefused,
                .what = "--launch ssh was asked for, but " + lacks,
                .advice =
-                   "use --launch agent, for which an image needs nothing but its MPI, or add "
-                   "openssh-server and openssh-client to it"};
+                   "use --launch agent, for which an image needs only its MPI, or add "
+                   "openssh-server and openssh-client to the image"};
 }
 
 Result<LaunchFacts> by_srun(const Job& job, const Site& site) {
   if (site.srun.empty()) {
-    return Error{
-        .code = ErrorCode::kRefused,
-        .what = "--launch srun was asked for, and there is no Slurm whose srun starts ranks",
-        .advice = "use --launch agent, or a server with --engine slurm"};
+    return Error{.code = ErrorCode::kRefused,
+                 .what = "--launch srun requires a server that runs jobs on Slurm",
+                 .advice = "use --launch agent, or a server with --engine slurm"};
   }
   MUSTER_CHECK(check_srun_program(program_of(job.spec, TaskRole::kLauncher, site.images)));
   return LaunchFacts{.by = LaunchBy::kSrun, .why = kAsked};
@@ -92,7 +91,7 @@ Result<LaunchFacts> choose_launch(const Job& job, const Site& site) {
   // It is unknown whether the nodes of a cluster have an sshd.
   const bool is_cluster = !site.joiner.empty();
   if (is_cluster && !site.remote_shell.empty()) {
-    return by_agent(site, "the cluster's nodes need nothing for that but Muster's own programs");
+    return by_agent(site, "the cluster's nodes need only Muster's own programs for it");
   }
   return LaunchFacts{.by = LaunchBy::kSsh,
                      .why = site.image_facts.empty() ? "the machine has its own sshd"

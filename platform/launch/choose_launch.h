@@ -24,7 +24,7 @@ struct Account {
 
 struct ImageFacts {
   std::string image;  ///< as requested
-  /// sha256:...: identifies the image even if the name is moved to another image
+  /// sha256:...: identifies the image even if the name is moved to another image.
   std::string id;
   std::vector<std::string> entrypoint;
   std::vector<std::string> command;

@@ -96,16 +96,16 @@ TEST(ChooseLaunch, TakesSshIfTheImagesSupportItAndTheAgentOtherwise) {
       {.name = "no shell",
        .launcher = kComplete,
        .worker = without_shell("w"),
-       .outcome = "agent: image 'w' has no shell (/bin/sh), which ssh runs its commands by"},
+       .outcome = "agent: image 'w' has no shell (/bin/sh), which ssh requires"},
       {.name = "a user without a name",
        .launcher = kComplete,
        .worker = without_name(),
-       .outcome = "agent: image 'horovod' has no name for user 1000, which ssh needs"},
+       .outcome = "agent: image 'horovod' has no name for user 1000, which ssh requires"},
       {.name = "no agent to turn to",
        .launcher = kComplete,
        .worker = without_sshd("w"),
-       .outcome = "refused: image 'w' has no sshd, and Muster's own remote shell (muster-rsh) is "
-                  "not there",
+       .outcome =
+           "refused: image 'w' has no sshd, but Muster's own remote shell (muster-rsh) is missing",
        .remote_shell = ""},
       {.name = "ssh on request",
        .asked = LaunchBy::kSsh,
@@ -126,8 +126,8 @@ TEST(ChooseLaunch, TakesSshIfTheImagesSupportItAndTheAgentOtherwise) {
        .asked = LaunchBy::kAgent,
        .launcher = kComplete,
        .worker = kComplete,
-       .outcome = "refused: --launch agent was asked for, and Muster's own remote shell "
-                  "(muster-rsh) is not there",
+       .outcome = "refused: --launch agent was asked for, but Muster's own remote shell "
+                  "(muster-rsh) is missing",
        .remote_shell = ""},
   };
 

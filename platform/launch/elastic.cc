@@ -75,7 +75,7 @@ Result<void> check_joining(const GangContext& gang, const std::set<std::string>&
   }
   if (unknown.empty()) return {};
   return base::Error{.code = base::ErrorCode::kInternal,
-                     .what = "job '" + gang.job.spec.name + "' has no task with a place that " +
+                     .what = "job '" + gang.job.spec.name + "' has no placed task that " +
                              "could still start as " + base::joined(unknown)};
 }
 
@@ -119,7 +119,7 @@ Result<std::vector<const Task*>> tasks_named(const Job& job, const std::set<std:
   for (const Task* task : tasks) unknown.erase(task->name);
   return base::Error{.code = base::ErrorCode::kInternal,
                      .what = "job '" + job.spec.name + "' has no worker '" + *unknown.begin() +
-                             "' that could take part"};
+                             "' that can be a member"};
 }
 
 }  // namespace

@@ -271,7 +271,7 @@ TEST(PlanGrowth, RefusesTasksThatRunOrHaveNoNodeOrAreUnknown) {
     ASSERT_FALSE(growth) << name;
     EXPECT_EQ(growth.error().code, base::ErrorCode::kInternal);
     EXPECT_EQ(growth.error().what,
-              "job 'dist' has no task with a place that could still start as " + std::string(name));
+              "job 'dist' has no placed task that could still start as " + std::string(name));
   }
 }
 
@@ -437,7 +437,7 @@ TEST(PlanMembership, RefusesAMemberThatIsNotAWorkerOrHasLeft) {
     const auto changes = plan_membership(job, {"worker-1", name});
     ASSERT_FALSE(changes) << name;
     EXPECT_EQ(changes.error().what,
-              "job 'dist' has no worker '" + std::string(name) + "' that could take part");
+              "job 'dist' has no worker '" + std::string(name) + "' that can be a member");
   }
 }
 

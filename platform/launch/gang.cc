@@ -115,8 +115,8 @@ Result<std::vector<NetworkPlace>> places_of(const Job& job, const Site& site) {
     }
     if (site.reach == Reach::kHosts && takes_part(task) && place.node_address.empty()) {
       return base::Error{.code = base::ErrorCode::kRefused,
-                         .what = "node '" + task.node + "' has no address that others reach",
-                         .advice = "the server's setting host_addresses says which it has"};
+                         .what = "node '" + task.node + "' has no address for other nodes",
+                         .advice = "set its address in the server's configuration: host_addresses"};
     }
     places.push_back(std::move(place));
   }
@@ -143,7 +143,7 @@ void add_members(GangContext& gang) {
 Result<void> check_can_be_planned(const Job& job, const Site& site) {
   if (!takes_part(job::deciding_task(job))) {
     return base::Error{.code = base::ErrorCode::kInternal,
-                       .what = "job '" + job.spec.name + "' starts without a place"};
+                       .what = "job '" + job.spec.name + "' starts without its deciding task"};
   }
   return check_secrets(job.spec.secrets, site.secrets);
 }

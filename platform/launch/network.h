@@ -26,7 +26,7 @@ struct NetworkPlace {
 struct GangNetwork {
   std::vector<std::string> addresses;  ///< by task
   std::vector<int> shell_ports;        ///< by task: the port of its remote shell
-  /// the address that a remote shell binds; empty: the task's address
+  /// The address that a remote shell binds; empty: the task's address.
   std::string bind;
   int rendezvous_port = 0;  ///< the port of rank 0 on the first worker's address
   /// By task: the port of its service. Each is unique, because some servers bind every address

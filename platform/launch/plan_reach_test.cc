@@ -124,7 +124,7 @@ TEST(PlanReach, RefusesANodeWithoutAnAddress) {
       {.reach = Reach::kHosts, .address_of = [](const std::string&) { return std::string(); }});
 
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().what, "node 'n1' has no address that others reach");
+  EXPECT_EQ(plan.error().what, "node 'n1' has no address for other nodes");
 }
 
 // --- by Muster's own remote shell

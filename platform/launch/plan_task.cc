@@ -72,8 +72,8 @@ Names names_for(const GangContext& gang, size_t index) {
       }
       break;
     case Reach::kNames:
-      // the network resolves names, except the alias, which would resolve to the launcher's own
-      // address
+      // The network resolves names, except the alias, which would resolve to the launcher's own
+      // address.
       break;
     case Reach::kHosts:
       // Its own name, and the launcher's, to which Hydra's proxies connect back. Not the workers'

@@ -31,12 +31,13 @@ base::Result<void> check_secrets(const std::vector<SecretUse>& uses, const Texts
     if (value == values.end()) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "there is no secret '" + use.name + "'",
-                   .advice = "muster secret set " + use.name + " adds it"};
+                   .advice = "muster secret set " + use.name + " creates it"};
     }
     if (!use.variable.empty() && value->second.find('\0') != std::string::npos) {
-      return Error{.code = ErrorCode::kInvalid,
-                   .what = "secret '" + use.name + "' contains a NUL byte, which no variable can",
-                   .advice = "hand it over as a file: --secret-file " + use.name};
+      return Error{
+          .code = ErrorCode::kInvalid,
+          .what = "secret '" + use.name + "' contains a NUL byte, which a variable cannot contain",
+          .advice = "pass it as a file: --secret-file " + use.name};
     }
   }
   return {};

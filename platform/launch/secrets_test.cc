@@ -104,7 +104,7 @@ TEST(SecretsOfAGang, AMissingSecretPreventsTheStart) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().to_string(),
             "there is no secret 'CA'\n"
-            "  muster secret set CA adds it");
+            "  muster secret set CA creates it");
 }
 
 TEST(SecretsOfAGang, BinarySecretsCanOnlyBeFiles) {
@@ -118,8 +118,8 @@ TEST(SecretsOfAGang, BinarySecretsCanOnlyBeFiles) {
       plan_with_secrets(spec_with_secrets(job::Kind::kSingle), {{"KEY", bytes}, {"CA", "pem"}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().to_string(),
-            "secret 'KEY' contains a NUL byte, which no variable can\n"
-            "  hand it over as a file: --secret-file KEY");
+            "secret 'KEY' contains a NUL byte, which a variable cannot contain\n"
+            "  pass it as a file: --secret-file KEY");
 }
 
 TEST(SecretsOfAGang, AJobWithoutSecretsHasNoFolderForThem) {

@@ -48,17 +48,17 @@ bool is_own_srun(const std::vector<std::string>& program) {
 Result<void> check_srun_program(const std::vector<std::string>& program) {
   if (program.empty()) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "--launch srun needs the program that each rank runs, and none is given"};
+                 .what = "--launch srun requires a command, which each rank runs"};
   }
   const auto launcher = launcher_of(program);
   if (!launcher || is_own_srun(program)) return {};
-  return Error{
-      .code = ErrorCode::kRefused,
-      .what = "with --launch srun the command is what each rank runs, and '" +
-              base::shell_joined(program) + "' calls " + *launcher + ", which starts ranks itself",
-      .advice = "leave " + *launcher +
-                " and its options out (--workers and --slots-per-worker say how many ranks there "
-                "are), or use --launch agent"};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "with --launch srun the command is what each rank runs, and '" +
+                       base::shell_joined(program) + "' calls " + *launcher +
+                       ", which starts ranks itself",
+               .advice = "leave " + *launcher +
+                         " and its options out (--workers and --slots-per-worker set the number of "
+                         "ranks), or use --launch agent"};
 }
 
 std::vector<std::string> srun_command(const SrunSite& site, const std::vector<SrunHost>& hosts,
@@ -85,9 +85,8 @@ std::vector<std::string> srun_command(const SrunSite& site, const std::vector<Sr
 PlannedFile srun_script() {
   std::string script =
       "#!/bin/sh\n"
-      "# srun ends its step at once when it is told to end: the ranks are told themselves, and "
-      "have "
-      "the time that is theirs.\n"
+      "# A signal would make srun end its step at once. Signalling the ranks instead leaves them "
+      "their grace period.\n"
       "slurm=${1%/*}\n"
       "tell() {\n"
       "  \"$slurm/squeue\" --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' |\n"

@@ -241,7 +241,7 @@ std::vector<ServedPort> served_ports(const GangContext& gang, size_t index) {
       if (role == TaskRole::kEvaluator) break;  // no task connects to it
       return {service};
     case Kind::kTorch:
-      // the master's store; a rank chooses its other ports itself
+      // The master's store; a rank chooses its other ports itself.
       if (role != TaskRole::kMaster) break;
       return {service};
   }

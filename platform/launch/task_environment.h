@@ -47,14 +47,14 @@ size_t rendezvous_task(const GangContext& gang);
 ///   RUNAI_PROJECT, RUNAI_JOB_NAME, RUNAI_JOB_UUID
 ///   RUNAI_NUM_OF_GPUS   "2", "0.5"
 ///
-/// where the job was submitted in Gradient's words (an annotation "gradient/..."):
+/// if the job was submitted by `gradient` (an annotation "gradient/..."):
 ///
 ///   PAPERSPACE_EXPERIMENT_ID, PAPERSPACE_METRIC_WORKLOAD_ID
 ///
-/// and where it has a folder of its project at /storage:
+/// and if it has a folder of its project at /storage:
 ///
 ///   PS_JOBSPACE         /storage
-///   PS_MODEL_PATH       what the annotation "gradient/modelPath" says, or /artifacts for a job of
+///   PS_MODEL_PATH       the annotation "gradient/modelPath", or /artifacts for a job with
 ///                       one task, or /storage/models/ID
 std::map<std::string, std::string> contract_environment(const job::Job& job, const job::Task& task);
 

@@ -95,13 +95,14 @@ struct TaskPlan {
   std::vector<int> devices;          ///< the numbers of its GPUs on the node
   std::string project;               ///< the project of the kStorage volumes
   std::string owner;                 ///< the user who submitted the job
+  std::string unix_account;          ///< of the owner on the node, if the engine uses it; or empty
   std::vector<job::Volume> volumes;  ///< the same for all tasks of a gang
   job::Sandbox sandbox = job::Sandbox::kBubblewrap;
   std::chrono::milliseconds grace{0};
   std::vector<PlannedFile> files;
   std::vector<std::string> folders;  ///< empty folders of /generated, 0700
   std::optional<SshService> ssh;
-  /// the ports that its program will bind, known to the other tasks
+  /// The ports that its program will bind, known to the other tasks.
   std::vector<ServedPort> serves;
   /// Files of /generated that also appear at another path: hostfile -> /etc/mpi/hostfile. Only in a
   /// sandbox.
@@ -110,7 +111,7 @@ struct TaskPlan {
   /// Ranks may be started in it. Open MPI reports each rank (by its fork agent); for other MPIs the
   /// engine searches the task's processes.
   bool takes_ranks = false;
-  /// its program reads the input of attached clients; otherwise its input is empty
+  /// Its program reads the input of attached clients; otherwise its input is empty.
   bool input = false;
   bool terminal = false;  ///< it has a terminal
   /// Its GPUs, as named in CUDA_VISIBLE_DEVICES.

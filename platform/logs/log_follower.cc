@@ -47,7 +47,7 @@ struct LogFollower::Source {
   /// In the tail: how many bytes came before it.
   std::shared_ptr<LogCounts> dropped = std::make_shared<LogCounts>();
 
-  /// Loads the next frame; false where there is none now.
+  /// Loads the next frame; false: there is no frame at present.
   bool peek() {
     if (has_frame || damaged || !may_have_more) return has_frame;
     const auto next = cursor->next(frame);

@@ -28,7 +28,7 @@ RunSplitter::Emit into(Runs& runs) {
   return [&runs](const RunSplitter::Run& run) { runs.emplace_back(run.bytes); };
 }
 
-TEST(RunSplitter, HandsOverTheWholeLinesOfAFrameAsOneRun) {
+TEST(RunSplitter, EmitsTheWholeLinesOfAFrameAsOneRun) {
   Runs runs;
   RunSplitter lines = splitter();
   lines.add(frame_of("a\nb\nc"), into(runs));
@@ -39,7 +39,7 @@ TEST(RunSplitter, HandsOverTheWholeLinesOfAFrameAsOneRun) {
   EXPECT_FALSE(lines.has_partial());
 }
 
-TEST(RunSplitter, KnowsTheSourceOfEachRun) {
+TEST(RunSplitter, EmitsTheSourceOfEachRun) {
   std::vector<job::LogSource> sources;
   RunSplitter lines = splitter();
   LogFrame of_rank = frame_of("a\n", LogStream::kError);
@@ -52,7 +52,7 @@ TEST(RunSplitter, KnowsTheSourceOfEachRun) {
           .task = "main", .attempt = 3, .host = "h", .rank = 7, .stream = LogStream::kError})});
 }
 
-TEST(RunSplitter, FlushesABeginningThatGoesOn) {
+TEST(RunSplitter, FlushesTheBeginningOfALine) {
   Runs runs;
   RunSplitter lines = splitter();
   lines.add(frame_of("10%"), into(runs));
@@ -64,7 +64,7 @@ TEST(RunSplitter, FlushesABeginningThatGoesOn) {
   EXPECT_EQ(runs, (Runs{"10%", " 20%\n"}));
 }
 
-TEST(RunSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
+TEST(RunSplitter, FlushesLinesThatBeganLongBefore) {
   Runs runs;
   RunSplitter lines = splitter();
   lines.add(frame_of("old"), into(runs), 100);
@@ -75,7 +75,7 @@ TEST(RunSplitter, HoldsBackNoLongerWhatStandsFarInFront) {
   EXPECT_TRUE(lines.has_partial());
 }
 
-TEST(RunSplitter, GoesOnWithTheUnfinishedLinesOfAnother) {
+TEST(RunSplitter, ContinuesTheUnfinishedLinesOfAnotherSplitter) {
   Runs runs;
   RunSplitter first = splitter();
   first.add(frame_of("begun "), into(runs));
@@ -88,7 +88,7 @@ TEST(RunSplitter, GoesOnWithTheUnfinishedLinesOfAnother) {
   EXPECT_EQ(runs, (Runs{"begun ", "and ended\n"}));
 }
 
-TEST(RunSplitter, CarriesEveryByteHoweverItIsCutIntoFrames) {
+TEST(RunSplitter, EmitsEveryByteHoweverItIsSplitIntoFrames) {
   std::mt19937 random(11);  // NOLINT: the same each time
   std::string wanted;
   for (int i = 0; i < 200'000; ++i) {
@@ -107,9 +107,9 @@ TEST(RunSplitter, CarriesEveryByteHoweverItIsCutIntoFrames) {
   EXPECT_EQ(got, wanted);
 }
 
-// --- lines with a pattern alone
+// --- with a pattern
 
-TEST(RunSplitterWithAPattern, ShowsTheLinesThatHoldItAndAllNotices) {
+TEST(RunSplitterWithAPattern, EmitsMatchingLinesAndAllNotices) {
   Runs runs;
   RunSplitter lines = splitter(pattern("loss"));
   lines.add(frame_of("loss 1\nother\nloss 2\nlo"), into(runs));
@@ -121,7 +121,7 @@ TEST(RunSplitterWithAPattern, ShowsTheLinesThatHoldItAndAllNotices) {
   EXPECT_EQ(runs, (Runs{"loss 1\n", "loss 2\n", "a notice\n", "loss 3\n"}));
 }
 
-TEST(RunSplitterWithAPattern, HoldsALineBackUntilItIsKnownWhetherItIsShown) {
+TEST(RunSplitterWithAPattern, HoldsALineBackUntilTheMatchIsDecided) {
   Runs runs;
   RunSplitter lines = splitter(pattern("end$"));
   lines.add(frame_of("this is the "), into(runs));
@@ -131,7 +131,7 @@ TEST(RunSplitterWithAPattern, HoldsALineBackUntilItIsKnownWhetherItIsShown) {
   EXPECT_EQ(runs, Runs{"this is the end\n"});
 }
 
-TEST(RunSplitterWithAPattern, LetsTheFirstPieceOfALongLineDecideForAllOfIt) {
+TEST(RunSplitterWithAPattern, TheFirstPieceOfALongLineDecidesForAllPieces) {
   const std::string filler(2 * kLongestPiece, 'x');
   Runs runs;
   RunSplitter lines = splitter(pattern("yes"));
@@ -147,7 +147,7 @@ TEST(RunSplitterWithAPattern, LetsTheFirstPieceOfALongLineDecideForAllOfIt) {
   EXPECT_EQ(runs, Runs{"yes\n"});
 }
 
-TEST(RunSplitterWithAPattern, RemembersWhereItGoesOnThatALineIsHidden) {
+TEST(RunSplitterWithAPattern, RemembersThatALineIsHiddenWhenItContinues) {
   const std::string piece(job::kMaxMatchedBytes, 'x');
   Runs runs;
   RunSplitter first = splitter(pattern("yes"));
@@ -170,7 +170,7 @@ LogFrame rank_frame(int rank, std::string bytes) {
   return {.time = kFirstFrame, .bytes = std::move(bytes), .rank = rank};
 }
 
-/// "rank|text" of each record, "…" at the end where its line goes on.
+/// "rank|text" of each record, with "…" if its line continues.
 std::vector<std::string> split_lines(LineSplitter splitter, const std::vector<LogFrame>& frames) {
   std::vector<std::string> lines;
   const auto emit = [&](const LogRecord& record) {
@@ -184,18 +184,18 @@ std::vector<std::string> split_lines(LineSplitter splitter, const std::vector<Lo
 
 using LineTexts = std::vector<std::string>;
 
-TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastOne) {
+TEST(LineSplitter, JoinsALineFromFramesAndEndsTheLastLine) {
   EXPECT_EQ(split_lines({"main", "h"}, {frame_of("a\nb"), frame_of("c\nd")}),
             (LineTexts{"a", "bc", "d"}));
 }
 
-TEST(LineSplitter, KeepsTheUnfinishedLinesOfTheStreamsApart) {
+TEST(LineSplitter, SeparatesTheUnfinishedLinesOfTheStreams) {
   EXPECT_EQ(split_lines({"main", "h"},
                         {frame_of("out"), frame_of("err\n", LogStream::kError), frame_of("put\n")}),
             (LineTexts{"err", "output"}));
 }
 
-TEST(LineSplitter, KeepsTheUnfinishedLinesOfRanksApart) {
+TEST(LineSplitter, SeparatesTheUnfinishedLinesOfRanks) {
   EXPECT_EQ(split_lines({"worker-0", "h"}, {rank_frame(0, "ze"), rank_frame(12, "twelve\n"),
                                             frame_of("task\n"), rank_frame(0, "ro\n")}),
             (LineTexts{"12|twelve", "task", "0|zero"}));
@@ -215,7 +215,7 @@ TEST(LineSplitter, CutsAnEndlessLineIntoPiecesOfItsRank) {
   EXPECT_EQ(lines[3], "3|next");
 }
 
-TEST(LineSplitter, CarriesEveryByteIncludingNul) {
+TEST(LineSplitter, EmitsEveryByteIncludingNul) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   std::string seen;
@@ -261,7 +261,7 @@ class Tail : public testing::Test {
   std::shared_ptr<LogCounts> counts_ = std::make_shared<LogCounts>();
 };
 
-TEST_F(Tail, KeepsTheLastLinesAlsoOfRunsOfMany) {
+TEST_F(Tail, KeepsTheLastLinesOfRunsWithManyLines) {
   LogTail tail(3);
   add(tail, "1\n2\n3\n4\n");
   add(tail, "5\n");
@@ -271,7 +271,7 @@ TEST_F(Tail, KeepsTheLastLinesAlsoOfRunsOfMany) {
   EXPECT_TRUE(tail.empty());
 }
 
-TEST_F(Tail, KeepsAllWhereThereAreFewer) {
+TEST_F(Tail, KeepsAllLinesIfThereAreFewer) {
   LogTail tail(10);
   add(tail, "1\n2\n");
   add(tail, "half");
@@ -279,14 +279,14 @@ TEST_F(Tail, KeepsAllWhereThereAreFewer) {
   EXPECT_EQ(all_of(tail), "1\n2\nhalf");
 }
 
-TEST_F(Tail, KeepsNothingWhereNothingIsAskedFor) {
+TEST_F(Tail, KeepsNothingForZeroLines) {
   LogTail tail(0);
   add(tail, "1\n2\n");
 
   EXPECT_EQ(all_of(tail), "");
 }
 
-TEST_F(Tail, CountsWhatWentInFrontOfWhatIsKept) {
+TEST_F(Tail, CountsTheDroppedBytes) {
   LogTail tail(1);
   add(tail, "one\ntwo\n");
   add(tail, "three\nfour\n");
@@ -299,7 +299,7 @@ TEST_F(Tail, CountsWhatWentInFrontOfWhatIsKept) {
   EXPECT_EQ((*counts_)[kKey], 19U);
 }
 
-TEST_F(Tail, HoldsNoMoreThanItsBytes) {
+TEST_F(Tail, KeepsNoMoreThanItsMaximumOfBytes) {
   LogTail tail(1'000'000'000);
   const std::string line = std::string(99'999, 'x') + "\n";
   for (int i = 0; i < 300; ++i) add(tail, line);

@@ -21,14 +21,14 @@ LogPosition full_position() {
                       {.attempt = 2, .task = "worker-1", .from = 99, .at = 99, .parts = {}}}};
 }
 
-TEST(LogPosition, ReadsBackWhatItWrites) {
+TEST(LogPosition, ReadsBackUnchanged) {
   EXPECT_EQ(to_string(full_position()),
             "1;2.worker-0@100-250,3o-17,e~0,1e^5,-1n+18446744073709551615;2.worker-1@99");
   EXPECT_EQ(log_position_of(to_string(full_position())), full_position());
   EXPECT_EQ(log_position_of("0"), LogPosition{});
 }
 
-TEST(LogPosition, TakesNothingElse) {
+TEST(LogPosition, RefusesOtherTexts) {
   for (const std::string_view text : {"",
                                       "x",
                                       "-1",

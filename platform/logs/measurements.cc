@@ -94,7 +94,7 @@ bool is_asked(const MetricQuery& query, const std::string& metric, std::optional
 base::Error is_gone() {
   return {.code = base::ErrorCode::kNotFound,
           .what = "the job was deleted while its metrics were read",
-          .advice = "muster list shows the jobs there are"};
+          .advice = "list the jobs: muster list"};
 }
 
 }  // namespace

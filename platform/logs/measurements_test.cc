@@ -24,45 +24,45 @@ Points every_second(int count) {
   return points;
 }
 
-TEST(AskedPoints, AreAllWhereNothingIsAsked) {
+TEST(AskedPoints, AreAllWithoutAQuery) {
   EXPECT_EQ(asked_points(every_second(5), {}), every_second(5));
   EXPECT_EQ(asked_points({}, {.interval = 1s, .last = true}), Points{});
 }
 
-TEST(AskedPoints, AreThoseOfTheTimeWithItsEnds) {
+TEST(AskedPoints, AreThoseOfTheTimeRangeIncludingItsEnds) {
   EXPECT_EQ(asked_points(every_second(9), {.since = at(2s), .until = at(4s)}),
             (Points{{at(2s), 2}, {at(3s), 3}, {at(4s), 4}}));
 }
 
-TEST(AskedPoints, AreTheMeansOfIntervalsThatHaveSome) {
+TEST(AskedPoints, AreTheMeansOfIntervalsWithValues) {
   const Points points{{at(1s), 1}, {at(9s), 3}, {at(30s), 5}, {at(31s), 6}};
   EXPECT_EQ(asked_points(points, {.interval = 10s}), (Points{{at(0s), 2}, {at(30s), 5.5}}));
 }
 
-TEST(AskedPoints, AreOfTheSameIntervalsInEverySeries) {
+TEST(AskedPoints, HaveTheSameIntervalsInEverySeries) {
   const Points one{{at(11s), 1}};
   const Points other{{at(19s), 2}};
   EXPECT_EQ(asked_points(one, {.interval = 10s})[0].time,
             asked_points(other, {.interval = 10s})[0].time);
 }
 
-TEST(AskedPoints, AreTheNewestAloneWhereThatIsAsked) {
+TEST(AskedPoints, AreOnlyTheNewestOnRequest) {
   EXPECT_EQ(asked_points(every_second(9), {.last = true}), (Points{{at(8s), 8}}));
 }
 
-TEST(AskedPoints, AreNeverTooManyAndEndWithTheNewest) {
+TEST(AskedPoints, AreBoundedAndEndWithTheNewest) {
   const Points asked = asked_points(every_second(4500), {});
   EXPECT_LE(asked.size(), job::kMostPoints);
   EXPECT_EQ(asked.front(), (MetricPoint{at(2s), 1}));  // 0, 1 and 2
   EXPECT_EQ(asked.back().time, at(4499s));
 }
 
-TEST(AskedPoints, HaveMeansOfValuesWhoseSumIsNone) {
+TEST(AskedPoints, HaveMeansEvenIfTheSumOverflows) {
   const Points points{{at(1s), 1.5e308}, {at(2s), 1.5e308}};
   EXPECT_EQ(asked_points(points, {.interval = 10s})[0].value, 1.5e308);
 }
 
-TEST(MakeCoarser, LeavesTheNewestQuarterAndHalvesTheRest) {
+TEST(MakeCoarser, KeepsTheNewestQuarterAndHalvesTheRest) {
   Points points = every_second(16);
   make_coarser(points);
   EXPECT_EQ(points.size(), 10U);
@@ -86,13 +86,13 @@ MetricSample report(std::chrono::seconds after, std::vector<std::pair<std::strin
   return {.time = kFirstReport + after, .rank = rank, .values = std::move(values)};
 }
 
-TEST(ProgressMeter, KnowsNothingOfAProgramThatTellsNoTotal) {
+TEST(ProgressMeter, HasNoProgressWithoutATotal) {
   ProgressMeter meter;
   meter.take(report(0s, {{"epoch", 1}, {"loss", 0.5}}));
   EXPECT_EQ(meter.progress(), std::nullopt);
 }
 
-TEST(ProgressMeter, RemembersATotalThatIsToldOnce) {
+TEST(ProgressMeter, RemembersATotalReportedOnce) {
   ProgressMeter meter;
   meter.take(report(0s, {{"epochs", 10}}));
   EXPECT_EQ(meter.progress(), std::nullopt);
@@ -100,7 +100,7 @@ TEST(ProgressMeter, RemembersATotalThatIsToldOnce) {
   EXPECT_EQ(meter.progress(), (Progress{.unit = "epoch", .done = 3, .total = 10, .ends = {}}));
 }
 
-TEST(ProgressMeter, ReckonsTheEndByThePaceSinceTheFirstReport) {
+TEST(ProgressMeter, EstimatesTheEndByThePaceSinceTheFirstReport) {
   ProgressMeter meter;
   meter.take(report(0s, {{"epoch", 1}, {"epochs", 5}}));
   EXPECT_EQ(meter.progress()->ends, std::nullopt);
@@ -108,7 +108,7 @@ TEST(ProgressMeter, ReckonsTheEndByThePaceSinceTheFirstReport) {
   EXPECT_EQ(meter.progress()->ends, kFirstReport + 40s);
 }
 
-TEST(ProgressMeter, EndsWithTheLastReportWhereAllIsDone) {
+TEST(ProgressMeter, EndsWithTheLastReportWhenAllIsDone) {
   ProgressMeter meter;
   meter.take(report(0s, {{"progress", 0.5}}));
   meter.take(report(9s, {{"progress", 1}}));
@@ -116,7 +116,7 @@ TEST(ProgressMeter, EndsWithTheLastReportWhereAllIsDone) {
             (Progress{.unit = "", .done = 1, .total = 1, .ends = kFirstReport + 9s}));
 }
 
-TEST(ProgressMeter, TakesThePaceAnewWhereAValueGoesBack) {
+TEST(ProgressMeter, RestartsTheEstimateWhenAValueGoesBack) {
   ProgressMeter meter;
   meter.take(report(0s, {{"step", 10}, {"steps", 100}}));
   meter.take(report(1s, {{"step", 90}}));
@@ -126,7 +126,7 @@ TEST(ProgressMeter, TakesThePaceAnewWhereAValueGoesBack) {
   EXPECT_EQ(meter.progress()->ends, kFirstReport + 120s);
 }
 
-TEST(ProgressMeter, DoesNotGuessWhereNothingMoves) {
+TEST(ProgressMeter, EstimatesNothingWithoutProgress) {
   ProgressMeter meter;
   meter.take(report(0s, {{"epoch", 2}, {"epochs", 5}}));
   meter.take(report(60s, {{"epoch", 2}}));
@@ -135,7 +135,7 @@ TEST(ProgressMeter, DoesNotGuessWhereNothingMoves) {
   EXPECT_EQ(meter.progress()->ends, std::nullopt) << "no time that could be told";
 }
 
-TEST(ProgressMeter, TellsEpochsBeforeStepsAndThoseBeforeAPartOfOne) {
+TEST(ProgressMeter, PrefersEpochsToStepsAndStepsToAFraction) {
   ProgressMeter meter;
   meter.take(report(0s, {{"progress", 0.25}}));
   EXPECT_EQ(meter.progress()->unit, "");
@@ -146,7 +146,7 @@ TEST(ProgressMeter, TellsEpochsBeforeStepsAndThoseBeforeAPartOfOne) {
   EXPECT_EQ(meter.progress()->unit, "epoch");
 }
 
-TEST(ProgressMeter, PassesOverWhatIsNoPart) {
+TEST(ProgressMeter, IgnoresValuesThatAreNotAFraction) {
   for (const auto& values :
        std::vector<std::vector<std::pair<std::string, double>>>{{{"progress", 31}},
                                                                 {{"progress", -0.1}},
@@ -159,21 +159,21 @@ TEST(ProgressMeter, PassesOverWhatIsNoPart) {
   }
 }
 
-TEST(JobProgress, ListensToTheLowestRank) {
+TEST(JobProgress, UsesTheLowestRank) {
   JobProgress job;
   job.take(1, report(0s, {{"epoch", 1}, {"epochs", 4}}, 0));
   job.take(0, report(5s, {{"epoch", 3}, {"epochs", 4}}, 1));
   EXPECT_EQ(job.progress()->done, 1);
 }
 
-TEST(JobProgress, ListensToTheNextRankWhereTheLowestTellsNothing) {
+TEST(JobProgress, UsesTheNextRankIfTheLowestReportsNothing) {
   JobProgress job;
   job.take(0, report(0s, {{"loss", 1}}, 0));
   job.take(0, report(5s, {{"epoch", 3}, {"epochs", 4}}, 1));
   EXPECT_EQ(job.progress()->done, 3);
 }
 
-TEST(JobProgress, ListensToTheTaskThatReportedLastWhereNoneSaysItsRank) {
+TEST(JobProgress, UsesTheTaskThatReportedLastWithoutRanks) {
   JobProgress job;
   job.take(0, report(9s, {{"epoch", 1}, {"epochs", 4}}));
   job.take(1, report(5s, {{"epoch", 2}, {"epochs", 4}}));
@@ -182,14 +182,14 @@ TEST(JobProgress, ListensToTheTaskThatReportedLastWhereNoneSaysItsRank) {
   EXPECT_EQ(job.progress()->done, 2);
 }
 
-TEST(JobProgress, ForgetsWhatATaskSaid) {
+TEST(JobProgress, ForgetsTheReportsOfATask) {
   JobProgress job;
   job.take(0, report(9s, {{"epoch", 1}, {"epochs", 4}}));
   job.forget(0);
   EXPECT_EQ(job.progress(), std::nullopt);
 }
 
-TEST(JobProgress, ListensToRankZeroHoweverManyOthersThereAre) {
+TEST(JobProgress, UsesRankZeroHoweverManyOthersThereAre) {
   JobProgress job;
   for (int rank = 5000; rank >= 0; --rank) {
     job.take(0, report(0s, {{"progress", rank == 0 ? 0.5 : 0.1}}, rank));
@@ -199,7 +199,7 @@ TEST(JobProgress, ListensToRankZeroHoweverManyOthersThereAre) {
 
 }  // namespace
 
-// Both books over real files, as the shims of tasks write them.
+// Both books with real files, as the shims of tasks write them.
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,7 +224,7 @@ class MetricBooks : public testing::Test {
     std::ofstream(folder_.path() / task, std::ios::app) << encode_sample(sample);
   }
 
-  /// As a shim does whose file is full.
+  /// As a shim does when its file is full.
   void write_anew(const std::string& task, const std::vector<MetricSample>& samples) {
     const auto next = folder_.path() / "next";
     std::ofstream file(next);
@@ -270,7 +270,7 @@ TEST_F(MetricBooks, AnswerByNameThenTaskThenRank) {
                                        {"loss", "worker-0", 1, {{kAttemptBegin, 2}}}}));
 }
 
-TEST_F(MetricBooks, AnswerWhatTheQueryIsFor) {
+TEST_F(MetricBooks, AnswerTheQuery) {
   for (int i = 0; i < 3; ++i) {
     const base::Time time = kAttemptBegin + std::chrono::seconds(i);
     write("worker-0", {time, 0, {{"loss", i}, {"accuracy", i}}});
@@ -284,14 +284,14 @@ TEST_F(MetricBooks, AnswerWhatTheQueryIsFor) {
   EXPECT_EQ(ask({.since = kAttemptBegin + 1h}), std::vector<MetricSeries>{});
 }
 
-TEST_F(MetricBooks, ReadWhatCameSince) {
+TEST_F(MetricBooks, ReadNewSamples) {
   write("launcher", {kAttemptBegin, {}, {{"loss", 1}}});
   EXPECT_EQ(ask({})[0].points.size(), 1U);
   write("launcher", {kAttemptBegin + 1s, {}, {{"loss", 2}}});
   EXPECT_EQ(ask({})[0].points.size(), 2U);
 }
 
-TEST_F(MetricBooks, TakeAFileThatWasWrittenAnewForAllThereIs) {
+TEST_F(MetricBooks, ReadARewrittenFileFromItsStart) {
   write("launcher", {kAttemptBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
   write("launcher", {kAttemptBegin + 1s, {}, {{"loss", 2}}});
   EXPECT_EQ(ask({.metrics = {"loss"}})[0].points.size(), 2U);
@@ -303,7 +303,7 @@ TEST_F(MetricBooks, TakeAFileThatWasWrittenAnewForAllThereIs) {
   EXPECT_EQ(progress_.of(job_)->done, 2);
 }
 
-TEST_F(MetricBooks, BeginAnewWithEachAttempt) {
+TEST_F(MetricBooks, RestartWithEachAttempt) {
   write("launcher", {kAttemptBegin, {}, {{"loss", 1}, {"epoch", 1}, {"epochs", 4}}});
   EXPECT_EQ(ask({.metrics = {"loss"}}).size(), 1U);
   EXPECT_TRUE(progress_.of(job_));
@@ -313,7 +313,7 @@ TEST_F(MetricBooks, BeginAnewWithEachAttempt) {
   EXPECT_EQ(progress_.of(job_), std::nullopt);
 }
 
-TEST_F(MetricBooks, ReadLargeFilesToTheirEndInManyTurns) {
+TEST_F(MetricBooks, ReadLargeFilesInManyTurns) {
   std::string text;
   for (int i = 0; i < 20'000; ++i) {
     text += encode_sample(
@@ -334,7 +334,7 @@ TEST_F(MetricBooks, ReadLargeFilesToTheirEndInManyTurns) {
   EXPECT_EQ(steps[0].points.back().time, kAttemptBegin + 19'999s);
 }
 
-TEST_F(MetricBooks, HoldNoMoreThanTheirMeasure) {
+TEST_F(MetricBooks, UseBoundedMemory) {
   std::string text;
   for (int i = 0; i < 30'000; ++i) {
     text += encode_sample({kAttemptBegin + std::chrono::seconds(i), {}, {{"loss", double(i)}}});
@@ -350,7 +350,7 @@ TEST_F(MetricBooks, HoldNoMoreThanTheirMeasure) {
   EXPECT_EQ(book_.points_held(), 0U);
 }
 
-TEST_F(MetricBooks, TellWhoeverAsksThatTheJobHasGone) {
+TEST_F(MetricBooks, ReportTheDeletionOfTheJobToEveryCaller) {
   std::optional<base::Result<std::vector<MetricSeries>>> answer;
   book_.ask(job_, {}, [&](auto result) { answer.emplace(std::move(result)); });
   book_.forget(job_.id);
@@ -359,7 +359,7 @@ TEST_F(MetricBooks, TellWhoeverAsksThatTheJobHasGone) {
   settle();
 }
 
-TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
+TEST_F(MetricBooks, ShowTheProgressWhileAJobRunsAndAfterItsEnd) {
   write("launcher", {kAttemptBegin, {}, {{"epoch", 1}, {"epochs", 4}}});
   write("launcher", {kAttemptBegin + 10s, {}, {{"epoch", 2}}});
   job_.phase = job::Phase::kQueued;
@@ -374,7 +374,7 @@ TEST_F(MetricBooks, ShowHowFarAJobIsWhileItRunsAndWhereItCame) {
   EXPECT_EQ(progress_.of(job_), reached) << "it is not read again";
 }
 
-TEST_F(MetricBooks, AWorkerThatJoinsIsReadAndOneThatLeftHoldsUpNoProgress) {
+TEST_F(MetricBooks, ReadWorkersThatJoinAndIgnoreTheProgressOfWorkersThatLeft) {
   write("worker-0", {kAttemptBegin, 0, {{"epoch", 2}, {"epochs", 10}}});
   EXPECT_EQ(progress_.of(job_)->done, 2);
   EXPECT_EQ(ask({.metrics = {"epoch"}}).size(), 1U);

@@ -19,7 +19,7 @@ concept HasTable = requires(const T* type) {
   { table_of(type) } -> std::same_as<const Table&>;
 };
 
-/// words_of(const Kind*) stands in the namespace of the enumeration.
+/// words_of(const Kind*) is found in the namespace of the enumeration.
 template <class T>
 concept HasWords = requires(const T* type) {
   { words_of(type) } -> std::convertible_to<Words<T>>;
@@ -44,8 +44,7 @@ class TableType final : public Type {
     table()->write(json, value, form);
   }
   void read(const Input& input, void* value) const override {
-    // A stored document leaves out the defaults of the type, which may differ from those of the
-    // member.
+    // A stored document omits the defaults of the type, which may differ from those of the member.
     if (input.form == Form::kStore) *static_cast<T*>(value) = T();
     table()->read(input, value);
   }
@@ -81,7 +80,7 @@ class EnumType final : public Type {
     for (const auto& [known, name] : all().values) {
       if (name == word) return void(*static_cast<E*>(value) = known);
     }
-    read_choice(input, words());  // notes that it is none of them
+    read_choice(input, words());  // reports the fault
   }
   bool is_same(const void* a, const void* b) const override {
     return *static_cast<const E*>(a) == *static_cast<const E*>(b);
@@ -138,7 +137,8 @@ class OptionalType final : public Type {
   bool is_flag() const override { return inner_->is_flag(); }
 
  private:
-  /// An optional of an optional holds an empty one: "set it to nothing", unlike "leave it alone".
+  /// An outer optional with an empty inner one means "set it to nothing", unlike absence, "do not
+  /// change it".
   static void set_null(std::optional<T>& value) {
     if constexpr (kIsOptional<T>) {
       value.emplace();
@@ -189,10 +189,10 @@ class ListType final : public Type {
 void read_pairs(const Input& input,
                 const std::function<void(const std::string& key, const Input& value)>& add);
 Schema schema_of_pairs(Schema value);
-/// That of `schema`, or null.
+/// `schema`, or null.
 Schema nullable(Schema schema);
 
-/// Values by name, each of one type.
+/// A map of names to values of one type.
 template <class T>
 class NamedType final : public Type {
  public:

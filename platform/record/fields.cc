@@ -19,14 +19,14 @@ constexpr int64_t kLeast = std::numeric_limits<T>::min();
 template <class T>
 constexpr int64_t kMost = std::numeric_limits<T>::max();
 
-/// What the parser says without its own exception's jargon.
+/// The parser's fault without the internals of its exception message.
 Error not_json(std::string_view text, std::string_view noun, size_t byte) {
   const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   return {.code = ErrorCode::kInvalid,
-          .what = "the " + std::string(noun) + " is no valid JSON: line " + std::to_string(line) +
+          .what = "the " + std::string(noun) + " is not valid JSON: line " + std::to_string(line) +
                   ", byte " + std::to_string(byte),
-          .advice = "check quotes, commas and that all text is UTF-8"};
+          .advice = "check quotes and commas, and that all text is UTF-8"};
 }
 
 Result<ValueTree> parse_json(std::string_view text, std::string_view noun) {
@@ -34,7 +34,7 @@ Result<ValueTree> parse_json(std::string_view text, std::string_view noun) {
   if (auto tree = ValueTree::of_text(text, &fault)) return *std::move(tree);
   if (!fault.number_out_of_range) return not_json(text, noun, fault.byte);
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the " + std::string(noun) + " holds a number that is out of range"};
+               .what = "the " + std::string(noun) + " contains a number that is out of range"};
 }
 
 template <class Into, class Value>

@@ -47,7 +47,7 @@ class Fields {
   void read(std::string_view name, std::vector<std::string>& into, Need need = Need::kOptional);
   void read(std::string_view name, std::vector<int>& into);
   void read(std::string_view name, std::map<std::string, std::string>& into);
-  /// The same, in which null means something.
+  /// The same; null is a valid value.
   void read(std::string_view name, std::map<std::string, std::optional<std::string>>& into,
             Need need);
   template <class T>
@@ -58,11 +58,11 @@ class Fields {
     into = std::move(value);
   }
 
-  /// A decimal number, in thousandths: 0.5 is 500. Finer ones are faults.
+  /// A decimal number, in thousandths: 0.5 is 500. More than three decimals are a fault.
   void read_milli(std::string_view name, int64_t& into, Need need = Need::kOptional);
   void read_milli(std::string_view name, int& into, Need need = Need::kOptional);
 
-  /// One of `values`, by the name that `name_of` gives it.
+  /// A value of an enumeration, by its name from `name_of`.
   template <class Enum>
   void choose(std::string_view name, Enum& into, std::initializer_list<Enum> values,
               std::string_view (*name_of)(Enum), Need need = Need::kOptional) {
@@ -104,9 +104,9 @@ class Fields {
   bool has(std::string_view name);
   /// The value of the field; nullptr: absent or null.
   const Value* value(std::string_view name) { return find(name, Need::kOptional); }
-  /// There, and null: for the few fields that tell that from absence.
+  /// Whether the field is present and null, for the few fields that distinguish it from absence.
   bool is_null(std::string_view name);
-  /// The field is known, and not read.
+  /// Accepts the field without reading it.
   void ignore(std::string_view name) { known_.emplace_back(name); }
   /// Notes a fault that the caller found.
   void fault(std::string_view name, std::string what);

@@ -13,10 +13,10 @@ namespace muster::record {
 
 namespace {
 
-/// A list of a million wrong elements needs no million sentences.
+/// Bounds the number of faults of one document.
 constexpr size_t kMostFaults = 100;
 
-/// Up to here a double tells thousandths apart, and their number is exact in one.
+/// Up to this value, a double distinguishes thousandths, and their number is an exact integer.
 constexpr int64_t kMostWithDecimals = 1'000'000'000'000;
 
 std::string_view name_of_kind(const Value& value) {
@@ -40,7 +40,7 @@ std::string_view name_of_kind(const Value& value) {
   return "null";
 }
 
-/// A job file is YAML: what JSON calls an object is a map there.
+/// A job file is YAML, which calls JSON's objects maps.
 std::string_view name_in_yaml(const Value& value) {
   if (value.is_object()) return "a map";
   if (value.is_list()) return "a list";
@@ -51,16 +51,16 @@ std::string out_of_range(const std::string& low, const std::string& high) {
   return "is out of range; give " + low + " to " + high;
 }
 
-/// The thousandths of `number`, or nothing where it has finer parts: of all doubles the one nearest
-/// to N thousandths is what the parser makes of their text.
+/// The thousandths of `number`, or nothing if it has more decimals: the parser turns the text of N
+/// thousandths into the nearest double, so `number` must equal that double.
 std::optional<int64_t> thousandths_of(double number) {
   const int64_t rounded = std::llround(number * 1000);
   if (static_cast<double>(rounded) / 1000 != number) return std::nullopt;
   return rounded;
 }
 
-/// 451.0 is as whole as 451: JSON Schema says so, and clients whose numbers are all of one kind
-/// write it. Beyond 2^53 a double does not tell whole numbers apart.
+/// 451.0 is an integer like 451: JSON Schema defines it so, and clients with a single number type
+/// write it. Above 2^53, a double does not distinguish integers.
 bool is_whole(const Value& value) {
   if (!value.is_real()) return value.is_number();
   constexpr double kTellsApart = 9007199254740992.0;
@@ -122,7 +122,7 @@ std::optional<std::string> read_base64(const Input& input) {
   }
   auto bytes = base::from_base64(input.value.text());
   if (!bytes) {
-    input.note("is no base64");
+    input.note("is not base64");
     return std::nullopt;
   }
   return bytes;
@@ -155,7 +155,7 @@ std::optional<base::Time> read_time(const Input& input) {
   const std::string_view text = input.value.text();
   const auto time = parse_rfc3339(text);
   if (!time) {
-    input.note("'" + base::shortened(text) + "' is not a time; write it as 2026-01-31T12:34:56Z");
+    input.note("'" + base::shortened(text) + "' is not a time such as 2026-01-31T12:34:56Z");
   }
   return time;
 }
@@ -163,7 +163,7 @@ std::optional<base::Time> read_time(const Input& input) {
 std::optional<int64_t> read_integer(const Input& input, int64_t low, int64_t high) {
   if (input.form == Form::kHuman) return typed_integer(input, low, high);
   const Value& value = input.value;
-  // The parser makes a floating-point number of a whole one that fits nowhere else.
+  // The parser turns an integer that is too large into a floating-point number.
   constexpr double kPastEveryInteger = 9.2e18;
   const bool huge =
       value.is_huge_integer() || (value.is_real() && std::abs(value.real()) >= kPastEveryInteger);
@@ -207,15 +207,24 @@ std::optional<size_t> read_choice(const Input& input, const std::vector<std::str
   const std::string_view word = input.value.text();
   const auto found = std::find(names.begin(), names.end(), word);
   if (found == names.end()) {
-    input.note("'" + base::shortened(word) + "' is none of " + base::joined(names) +
-               did_you_mean(word, names));
+    input.note(not_a_choice(word, names));
     return std::nullopt;
   }
   return static_cast<size_t>(found - names.begin());
 }
 
+bool is_within(std::string_view field, std::string_view outer) {
+  return field.starts_with(outer) &&
+         (field.size() == outer.size() || field[outer.size()] == '.' || field[outer.size()] == '[');
+}
+
+std::string not_a_choice(std::string_view word, const std::vector<std::string>& names) {
+  return "'" + base::shortened(word) + "' is invalid: expected one of " + base::joined(names) +
+         did_you_mean(word, names);
+}
+
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  // Nobody means a known word by a text of thousands of bytes, and comparing takes its square.
+  // Very long words are no typos, and comparing them takes quadratic time.
   if (word.size() > 64) return "";
   const std::string near = base::nearest(word, candidates);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
@@ -227,7 +236,7 @@ void Path::append_to(std::string& out) const {
     out += "[" + std::to_string(index_) + "]";
   } else if (!name_.empty()) {
     if (!out.empty()) out += '.';
-    // A key that somebody sent may be a megabyte long.
+    // A key in a request may be a megabyte long.
     out += base::shortened(name_);
   }
 }

@@ -84,6 +84,13 @@ std::optional<int64_t> read_milli(const Input& input, int64_t low, int64_t high)
 /// The index of one of `names`.
 std::optional<size_t> read_choice(const Input& input, const std::vector<std::string>& names);
 
+/// Whether a field is `outer` itself or a part of it: "command[2]" is within "command".
+bool is_within(std::string_view field, std::string_view outer);
+
+/// "'trian' is invalid: expected one of train, build; did you mean 'train'?": the fault of a word
+/// that is not one of `names`.
+std::string not_a_choice(std::string_view word, const std::vector<std::string>& names);
+
 /// "; did you mean 'workers'?", or nothing if no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 

@@ -32,9 +32,9 @@ bool needs_escape(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '"' || letter == '\\';
 }
 
-/// Whether it is ASCII that JSON writes as it is, as nearly all names and values are. Looks at
-/// eight bytes at a time: where no byte has its highest bit set, a subtraction borrows into that
-/// bit of the bytes that are smaller.
+/// Whether the text is ASCII without escapes, as nearly all names and values are. Checks eight
+/// bytes at a time: if no byte has its highest bit set, a subtraction borrows into that bit of the
+/// bytes that are smaller.
 bool is_plain(std::string_view text) {
   constexpr uint64_t kOnes = 0x0101010101010101;
   constexpr uint64_t kHighest = kOnes * 0x80;
@@ -124,7 +124,7 @@ JsonWriter& JsonWriter::prose(std::string_view text) {
   return *this;
 }
 
-/// One append for a short text: each costs a call.
+/// A single append for a short text, because each append costs a call.
 JsonWriter& JsonWriter::plain(std::string_view text) {
   std::array<char, 128> quoted;
   constexpr size_t kAround = 3;  // a comma and two quotes
@@ -227,7 +227,7 @@ JsonWriter& JsonWriter::byte(unsigned char byte) {
   return *this;
 }
 
-/// The head of a data item: the argument in as few bytes as it takes.
+/// The head of a data item, with the argument in as few bytes as possible.
 void JsonWriter::append_head(unsigned major, uint64_t argument) {
   constexpr uint64_t kMostWithin = 23;
   const unsigned type = major << 5U;
@@ -253,7 +253,7 @@ void JsonWriter::separate() {
   first_ = false;
 }
 
-/// Copies the stretches between the characters that JSON wants escaped in one go each.
+/// Appends each run of characters without escapes at once.
 void JsonWriter::append_quoted(std::string_view text) {
   if (is_cbor_) {
     append_head(kText, text.size());

@@ -20,7 +20,7 @@ char* put_digits(char* out, int64_t value, size_t width) {
   return out + width;
 }
 
-/// Reads a text from its front; remembers whether everything was as expected.
+/// Reads a text from left to right; remembers whether everything was as expected.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}

@@ -19,7 +19,7 @@ std::string written_time(base::Time time) {
   return text;
 }
 
-TEST(Rfc3339, IsWrittenAsEverywhereElse) {
+TEST(Rfc3339, IsWrittenAsByTheGeneralFunction) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 10'000; ++round) {
     const base::Time time = at(static_cast<int64_t>(random() >> 2U));
@@ -29,7 +29,7 @@ TEST(Rfc3339, IsWrittenAsEverywhereElse) {
   EXPECT_EQ(written_time(at(-1)), "1969-12-31T23:59:59.999999999Z");
 }
 
-TEST(Rfc3339, TakesAnyNumberOfDigits) {
+TEST(Rfc3339, AcceptsAnyNumberOfDigits) {
   constexpr int64_t kSecond = 1'000'000'000;
   EXPECT_EQ(parse_rfc3339("1970-01-01T00:00:01Z"), at(kSecond));
   EXPECT_EQ(parse_rfc3339("1970-01-01T00:00:01.5Z"), at(kSecond * 3 / 2));
@@ -37,7 +37,7 @@ TEST(Rfc3339, TakesAnyNumberOfDigits) {
   EXPECT_EQ(parse_rfc3339("1970-01-01T00:00:00.00000000199999Z"), at(1));
 }
 
-TEST(Rfc3339, TakesAnyOffset) {
+TEST(Rfc3339, AcceptsAnyOffset) {
   const base::Time noon = *parse_rfc3339("2026-01-31T12:00:00Z");
 
   EXPECT_EQ(parse_rfc3339("2026-01-31T14:00:00+02:00"), noon);
@@ -45,7 +45,7 @@ TEST(Rfc3339, TakesAnyOffset) {
   EXPECT_EQ(parse_rfc3339("2026-01-31T12:00:00z"), noon);
 }
 
-TEST(Rfc3339, RefusesWhatIsNoTime) {
+TEST(Rfc3339, RefusesInvalidTexts) {
   for (const char* text :
        {"", "yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z",
         "2026-02-30T12:00:00Z", "2026-13-01T12:00:00Z", "2026-01-31T24:00:00Z",

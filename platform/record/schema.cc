@@ -11,7 +11,7 @@ Schema reference_to(std::string_view name) {
   return {{"$ref", "#/components/schemas/" + std::string(name)}};
 }
 
-/// A default that is a value of its own; an empty list or text says nothing.
+/// A default that is a plain value; an empty list or text is omitted.
 void add_default(const Table& table, const Row& row, Schema& schema) {
   const void* value = row.member_of(table.defaults());
   if (row.type->table() != nullptr || row.type->is_absent(value)) return;
@@ -24,8 +24,8 @@ void add_default(const Table& table, const Row& row, Schema& schema) {
   if (!is_empty) schema["default"] = fallback;
 }
 
-/// What a row says of its schema is added to that of its type, or takes its place where it says a
-/// type itself.
+/// Adds the row's schema to the schema of its type; replaces it if the row's schema has a type
+/// itself.
 void add_to(Schema& schema, Schema more) {
   if (more.contains("type") || more.contains("oneOf")) {
     schema = std::move(more);
@@ -44,7 +44,7 @@ Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {
   const bool is_required = is_always_there(table, row);
   const bool is_optional = !is_required && !table.is_answer();
   if (row.notes.schema != nullptr) add_to(schema, Schema::parse(row.notes.schema));
-  // Null is the same as absence, or has a meaning of its own.
+  // Null is either the same as absence, or has its own meaning.
   if (is_optional || row.notes.null != nullptr) schema = nullable(std::move(schema));
   if (row.notes.null != nullptr && !table.is_answer()) schema["x-null"] = row.notes.null;
   if (*row.notes.help != '\0') schema["description"] = row.notes.help;
@@ -86,7 +86,8 @@ void Schemas::add_list(const std::string& name, const char* list, const Table& t
 
 Schema schema_of_table(const Table& table, Schemas& schemas) {
   if (schemas.has(table.name())) return reference_to(table.name());
-  schemas.set(table.name(), Schema::object());  // it may refer to itself
+  // Added first, because its schema may refer to itself.
+  schemas.set(table.name(), Schema::object());
   Schema schema{{"type", "object"}};
   if (*table.help() != '\0') schema["description"] = table.help();
   Schema required = Schema::array();

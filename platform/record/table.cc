@@ -14,7 +14,7 @@ using base::Fault;
 
 namespace {
 
-/// The section that a key stands in, where somebody wrote it outside: "resources" for "gpus".
+/// The section of a key that was written outside it: "resources" for "gpus".
 std::string section_of(const Table& table, std::string_view key) {
   for (const Row& row : table.rows()) {
     const Table* inner = row.notes.gives_inner_flags ? row.type->table() : nullptr;
@@ -59,8 +59,8 @@ bool Table::is_default(const Row& row, const void* record) const {
   return row.type->is_same(row.member_of(record), row.member_of(defaults_.get()));
 }
 
-/// An empty optional is left out, unless null says more than absence: on the wire by its row, in
-/// the store where the default is not empty.
+/// An empty optional is omitted, unless null differs from absence: on the wire according to its
+/// row, in the store if the default is not empty.
 bool Table::is_left_out(const Row& row, const void* value, Form form) const {
   if (!row.type->is_absent(value)) return false;
   if (form == Form::kStore) return row.type->is_absent(row.member_of(defaults_.get()));
@@ -107,8 +107,8 @@ void Table::read(const Input& input, void* record) const {
   if (complete_ != nullptr) complete_(input, record);
 }
 
-/// What stands there for each row, and a nullptr more for each member that no row has. Documents
-/// are mostly written in the order of the rows, so each search begins behind the row found last.
+/// The given value of each row, followed by a nullptr for each member without a row. Documents
+/// usually have the order of the rows, so each search begins after the row found last.
 std::vector<const Value*> Table::given_in(const Input& input) const {
   std::vector<const Value*> given(rows_.size(), nullptr);
   size_t next = 0;
@@ -138,7 +138,7 @@ void Table::report_unknown(const Input& input, std::string_view key) const {
   const Path path(input.path, key);
   const Input unknown = input.at(input.value, path);
   if (input.form != Form::kHuman) {
-    // Whoever knows the job file writes "grace" for "grace_ms".
+    // A user of job files may write "grace" for "grace_ms".
     const Row* without_unit = find(key, Form::kHuman);
     const bool is_known = without_unit != nullptr && without_unit->is_in(input.form);
     return unknown.note("is not a field" +
@@ -192,7 +192,7 @@ void assign(const Table& table, void* record, std::string_view key, const Value&
     if (row->type->is_pairs()) return row->type->set_pair(std::string(rest), input, member);
     within = row->type->table();
     if (within == nullptr) {
-      return input.note("unknown key; '" + std::string(name) + "' holds no keys of its own");
+      return input.note("unknown key; '" + std::string(name) + "' has no keys of its own");
     }
     object = member;
   }

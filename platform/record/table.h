@@ -10,7 +10,7 @@
 //     return table;
 //   }
 //
-// table_of() is found by the type of its argument, so it stands in the namespace of the type. A
+// table_of() is found by the type of its argument, so it is in the namespace of the type. A
 // member whose type has a table is a document within the document. record/field.h makes rows.
 //
 // A row has the place of its member and the type of its values (record/type.h). Only the thin
@@ -74,8 +74,8 @@ struct Flag {
   const char* kinds = nullptr;  ///< the kinds of jobs that have the flag: "mpi torch"; nullptr: all
   /// The words that the flag accepts, if the field is not an enumeration.
   const std::vector<std::string>& (*choices)() = nullptr;
-  /// The command itself reads the flag, because it sets more than this field. The flag still
-  /// appears in the field's faults.
+  /// The command reads the flag with its own code, because it sets more than this field. The flag
+  /// still appears in the field's faults.
   bool by_hand = false;
 };
 

@@ -103,7 +103,7 @@ Lines faults_of(const Json& document, Form form, Cart cart = {}) {
   return lines_of(faults);
 }
 
-TEST(Table, WritesEachUnitAndLeavesOutDefaults) {
+TEST(Table, WritesEachUnitAndOmitsDefaults) {
   EXPECT_EQ(Json::parse(to_json(Cart{.name = "c", .key = "k"})),
             Json({{"name", "c"}, {"seats", 2}, {"summary", "c with 2 seats"}}));
   EXPECT_EQ(Json::parse(to_json(full_cart())),
@@ -119,7 +119,7 @@ TEST(Table, WritesEachUnitAndLeavesOutDefaults) {
                   {"summary", "c with 4 seats"}}));
 }
 
-TEST(Table, WritesForPeopleWhatReadsBack) {
+TEST(Table, WritesTheHumanFormThatReadsBack) {
   const Json human = Json::parse(to_json(full_cart(), Form::kHuman));
 
   EXPECT_EQ(human["rest"], "90500ms");
@@ -127,7 +127,7 @@ TEST(Table, WritesForPeopleWhatReadsBack) {
   EXPECT_EQ(human["wheels"][0]["weight"], "1025");
 }
 
-TEST(Table, ReadsBackWhatItWrites) {
+TEST(Table, ReadsBackUnchanged) {
   const auto read_back = from_json<Cart>(to_json(full_cart()), "cart");
   ASSERT_TRUE(read_back) << read_back.error().to_string();
   Cart told = full_cart();
@@ -135,7 +135,7 @@ TEST(Table, ReadsBackWhatItWrites) {
   EXPECT_EQ(*read_back, told);
 }
 
-TEST(Table, TheStoreKeepsWhatIsNeverToldAndNothingThatIsOnlyTold) {
+TEST(Table, StoreHasStoreOnlyFieldsAndNoSendOnlyFields) {
   const Json kept = Json::parse(to_json(full_cart(), Form::kStore));
 
   EXPECT_EQ(kept["key"], "k");
@@ -144,7 +144,7 @@ TEST(Table, TheStoreKeepsWhatIsNeverToldAndNothingThatIsOnlyTold) {
   EXPECT_EQ(faults_of(kept, Form::kWire), Lines{"key: is not a field"});
 }
 
-TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
+TEST(Table, ReportsEveryFaultOnTheWireWithItsPath) {
   const Json document = Json::parse(R"({
     "seats": "two", "colour": "crimson", "rest": 3, "load": 0.0001,
     "wheels": [{"name": "a"}, {"weight_bytes": "1Mi"}, 7], "notes": {"a": 1}, "riders": "ada",
@@ -154,14 +154,14 @@ TEST(Table, OnTheWireTellsEveryFaultWithItsPath) {
       faults_of(document, Form::kWire),
       (Lines{
           "name: is missing", "seats: must be a whole number, not text",
-          "colour: 'crimson' is none of red, blue", "spare.name: is missing",
+          "colour: 'crimson' is invalid: expected one of red, blue", "spare.name: is missing",
           "wheels[1].name: is missing", "wheels[1].weight_bytes: must be a whole number, not text",
           "wheels[2]: must be an object, not a whole number",
           "notes.a: must be text, not a whole number", "riders: must be a list of texts, not text",
           "load: has more than three decimals", "rest: is not a field; did you mean 'rest_ms'?"}));
 }
 
-TEST(Table, ReadsWhatPeopleType) {
+TEST(Table, ReadsTheHumanForm) {
   const auto document = ValueTree::of_text(R"({
     "name": "c", "seats": "4", "colour": "crimson", "rest": "90s", "load": "1.5",
     "wheels": ["w", {"name": "v", "weight": "1Ki"}], "notes": {"b": "2"}, "riders": "ada"})");
@@ -181,7 +181,7 @@ TEST(Table, ReadsWhatPeopleType) {
                         .load_milli = 1500}));
 }
 
-TEST(Table, TellsPeopleEveryFault) {
+TEST(Table, ReportsEveryFaultOfTheHumanForm) {
   const Json document = Json::parse(R"({
     "name": null, "seats": "1.5", "wheels": ["?"], "notes": {"a": null}, "weight": "1",
     "riders": {"a": "b"}, "sets": "2"})");
@@ -213,7 +213,7 @@ TEST(Assign, SetsFieldsByTheirPaths) {
                         .riders = {"ada", "bob"}}));
 }
 
-TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
+TEST(Assign, NamesTheNearestKeyAndTheFault) {
   Cart cart;
   std::vector<base::Fault> faults;
   for (const auto& [key, value] : {std::pair("spare.wieght", "1"),
@@ -225,12 +225,12 @@ TEST(Assign, NamesTheNearestKeyAndWhatIsWrong) {
 
   EXPECT_EQ(lines_of(faults), (Lines{"spare.wieght: unknown key; did you mean 'spare.weight'?",
                                      "seats: 'many' is not a whole number",
-                                     "seats.left: unknown key; 'seats' holds no keys of its own",
+                                     "seats.left: unknown key; 'seats' has no keys of its own",
                                      "wheels[0]: unknown key; did you mean 'wheels'?"}));
   EXPECT_EQ(cart, Cart());
 }
 
-TEST(Places, AreEveryFieldThatHasAPathAndTellWhoseFlagsCount) {
+TEST(Places, AreAllFieldsWithAPathAndWhetherTheirFlagsCount) {
   Lines paths;
   for (const Place& place : places_of(table_for<Cart>())) {
     paths.push_back(place.path +
@@ -240,7 +240,7 @@ TEST(Places, AreEveryFieldThatHasAPathAndTellWhoseFlagsCount) {
                           "wheels", "notes", "riders", "rest", "load", "key", "summary"}));
 }
 
-TEST(Schema, IsMadeOfTheRows) {
+TEST(Schema, IsDerivedFromTheRows) {
   Schemas schemas;
   schemas.add(table_for<Cart>());
   const Schema& cart = schemas.all()["Cart"];

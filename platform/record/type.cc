@@ -20,7 +20,7 @@ T& as_target(void* value) {
   return *static_cast<T*>(value);
 }
 
-/// What all types of one C++ type share.
+/// Functions that all types of a C++ type share.
 template <class T>
 class Plain : public Type {
  public:
@@ -41,7 +41,7 @@ void add_text_limits(const Notes& notes, Schema& schema) {
 
 class Text final : public Plain<std::string> {
  public:
-  /// `schema` is the one that the OpenAPI document refers to; empty: a plain string.
+  /// `schema`: the name in the OpenAPI document; empty: a plain string.
   explicit Text(std::string_view schema) : schema_(schema) {}
 
   void write(JsonWriter& json, const void* value, Form) const override {
@@ -90,7 +90,7 @@ class Prose final : public Plain<std::string> {
   Schema schema(const Notes&, Schemas&) const override { return {{"type", "string"}}; }
 };
 
-/// What `parse` makes of the text that somebody typed.
+/// The value that `parse` reads from a user's text.
 template <class Parsed>
 std::optional<Parsed> typed(const Input& input, base::Result<Parsed> (*parse)(std::string_view)) {
   const auto text = read_text(input);
@@ -169,7 +169,7 @@ class Number final : public Plain<Integer> {
   As as_;
 };
 
-/// A number of things or a place in an order. JSON has no larger ones than int64_t here.
+/// A number of objects or a position in an order. In JSON, none exceeds int64_t.
 class Count final : public Plain<uint64_t> {
  public:
   void write(JsonWriter& json, const void* value, Form) const override {
@@ -255,7 +255,7 @@ class Texts final : public Plain<std::vector<std::string>> {
   }
   void read(const Input& input, void* value) const override {
     auto& texts = as_target<std::vector<std::string>>(value);
-    // One alone is a list of one, where somebody types it.
+    // In the human form, a single value is a list with one element.
     if (input.form == Form::kHuman && input.value.is_text()) {
       texts.assign(1, std::string(input.value.text()));
       return;
@@ -315,7 +315,7 @@ class Pairs final : public Plain<std::map<std::string, std::string>> {
       return input.expected(input.form == Form::kHuman ? "a map" : "an object of texts");
     }
     auto& pairs = as_target<Value>(value);
-    // What a job file says comes on top of what its shell brought along.
+    // A job file adds to the variables inherited from the shell.
     if (input.form != Form::kHuman) pairs.clear();
     for (const record::Value& text : input.value) {
       const Path path(input.path, text.name());

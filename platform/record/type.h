@@ -35,7 +35,7 @@ class Type {
   /// Notes a fault and leaves `value` unchanged if the input is not of this type.
   virtual void read(const Input& input, void* value) const = 0;
   virtual bool is_same(const void* a, const void* b) const = 0;
-  /// Of the wire form. `notes` are of the row whose values these are.
+  /// The schema of the wire form. `notes`: those of the row.
   virtual Schema schema(const Notes& notes, Schemas& schemas) const = 0;
 
   /// The suffix of a field's name in the wire form: "_ms", "_bytes".

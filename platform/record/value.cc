@@ -14,7 +14,7 @@ const Value* Value::find(std::string_view name) const {
   return found;
 }
 
-/// Takes what nlohmann's parsers report, one event after another.
+/// Receives the events of nlohmann's parsers.
 class ValueTreeBuilder {
  public:
   explicit ValueTreeBuilder(size_t expected_characters) {
@@ -51,7 +51,7 @@ class ValueTreeBuilder {
     value.size_ = static_cast<uint32_t>(text.size());
     return true;
   }
-  /// CBOR has byte strings, JSON none.
+  /// CBOR has byte strings; JSON has none.
   bool binary(const Json::binary_t&) { return false; }
 
   bool start_object(size_t) { return open(Value::Kind::kObject); }
@@ -107,7 +107,7 @@ class ValueTreeBuilder {
     }
   }
 
-  /// The characters move no more, so what was an offset becomes a pointer.
+  /// The characters no longer move, so offsets become pointers.
   ValueTree finish() && {
     const char* const base = characters_->data();
     for (Value& value : values_) {

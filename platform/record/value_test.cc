@@ -13,7 +13,7 @@ std::string cbor_of(const Json& document) {
   return bytes;
 }
 
-/// As nlohmann's tree has it, which is the judge.
+/// The value as nlohmann's tree, with which the tests compare.
 Json as_json(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::kNull:
@@ -47,7 +47,7 @@ Json as_json(const Value& value) {
   return nullptr;
 }
 
-TEST(ValueTree, HoldsWhatTheTextSays) {
+TEST(ValueTree, HasTheContentOfTheText) {
   for (const char* const text :
        {"null", "true", "false", "0", "-1", "9223372036854775807", "-9223372036854775808",
         "18446744073709551615", "0.5", "1e300", R"("")", R"("a long text, which lies on the heap")",
@@ -62,7 +62,7 @@ TEST(ValueTree, HoldsWhatTheTextSays) {
   }
 }
 
-TEST(ValueTree, SaysWhereATextIsNoJson) {
+TEST(ValueTree, ReportsWhereATextIsNotJson) {
   NotJson fault;
   EXPECT_FALSE(ValueTree::of_text(R"({"a": })", &fault));
   EXPECT_EQ(fault.byte, 7U);
@@ -74,7 +74,7 @@ TEST(ValueTree, SaysWhereATextIsNoJson) {
   }
 }
 
-TEST(ValueTree, RefusesWhatIsNoCbor) {
+TEST(ValueTree, RefusesInvalidCbor) {
   const std::string whole = cbor_of(Json::parse(R"({"a": [1, "text", {"b": 2.5}]})"));
   for (size_t length = 0; length < whole.size(); ++length) {
     EXPECT_FALSE(ValueTree::of_cbor(whole.substr(0, length))) << length;
@@ -83,19 +83,19 @@ TEST(ValueTree, RefusesWhatIsNoCbor) {
   EXPECT_FALSE(ValueTree::of_cbor("\x41x"));  // a byte string
 }
 
-TEST(ValueTree, OfMembersOfOneNameTheLastCounts) {
+TEST(ValueTree, OfRepeatedNamesTheLastCounts) {
   const auto tree = ValueTree::of_text(R"({"a": 1, "b": 2, "a": 3})");
   EXPECT_EQ(tree->root().find("a")->integer(), 3);
   EXPECT_EQ(tree->root().find("c"), nullptr);
 }
 
-TEST(ValueTree, KeepsItsTextsWhereItMoves) {
+TEST(ValueTree, KeepsItsTextsWhenItIsMoved) {
   auto tree = ValueTree::of_text(R"(["x"])");
   const ValueTree moved = *std::move(tree);
   EXPECT_EQ(moved.root().begin()->text(), "x");
 }
 
-TEST(ValueTree, TakesDeepNesting) {
+TEST(ValueTree, AcceptsDeepNesting) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   EXPECT_TRUE(ValueTree::of_text(deep));
 }

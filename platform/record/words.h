@@ -37,7 +37,7 @@ std::optional<E> value_in(const Words<E>& words, std::string_view wanted) {
   return std::nullopt;
 }
 
-/// By the words that words_of(const E*) lists, which stands in the namespace of E.
+/// Uses words_of(const E*), which is found in the namespace of E.
 template <class E>
 std::string_view word_for(E value) {
   return name_in(words_of(static_cast<const E*>(nullptr)), value);
@@ -47,7 +47,7 @@ std::optional<E> meant_by(std::string_view word) {
   return value_in(words_of(static_cast<const E*>(nullptr)), word);
 }
 
-/// The same, or by an alias: as people write it.
+/// The same, also by an alias, as users write it.
 template <class E>
 std::optional<E> typed_as(std::string_view word) {
   for (const auto& [value, alias] : words_of(static_cast<const E*>(nullptr)).aliases) {

@@ -1,8 +1,8 @@
 // Logging in and out, users, and tokens.
 //
-// A token never makes one that can do more than itself: not above its ceiling, not in other
-// projects, and one for programs (kApi) none that outlives it. Whoever finds a token that was meant
-// for little cannot turn it into one for much.
+// A token can only create tokens with at most its own rights: none above its ceiling or for other
+// projects; and a token for programs (kApi) none that outlives it. A stolen token with few rights
+// cannot be turned into one with more.
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,8 @@ bool is_server_admin(const Identity& who) {
   return who.over_server() >= Role::kAdmin;
 }
 
-/// Is good for some projects only. Such a token learns nothing about what else its user has.
+/// Whether the token is restricted to some projects. Such a token reveals nothing about other roles
+/// of its user.
 bool is_narrow(const Identity& who) {
   return !who.token_projects.empty();
 }
@@ -47,7 +48,7 @@ std::string new_token_json(const control::IssuedToken& issued) {
 
 // --- the caller itself
 
-/// The roles of its user, as far as this token has them.
+/// The user's roles, as far as this token includes them.
 std::map<std::string, Role> roles_of(const Sight& sight, const Identity& who) {
   std::map<std::string, Role> roles;
   for (const auto& [project, role] : who.projects) {
@@ -75,7 +76,7 @@ RouteAnswer whoami(const Accounts& accounts, const Controller& controller, const
                                                .address = who.address}));
 }
 
-/// As long as was asked for, but where a program's token makes another, no longer than itself.
+/// The requested lifetime; a token created by a program's token lives no longer than that token.
 std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
                                                      const base::Clock& clock, const Identity& who,
                                                      std::optional<std::chrono::seconds> wish) {
@@ -86,11 +87,11 @@ std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
   return wish ? std::min(*wish, left) : left;
 }
 
-/// The token that was shown is one for programs, or a session, or an invitation, which is used up.
+/// The request's token may be for programs, a session, or an invitation, which is used up.
 RouteAnswer log_in(Accounts& accounts, std::chrono::seconds longest, const ApiCall& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "over the unix socket there is nobody to log in",
+                 .what = "a login over the unix socket is not possible",
                  .advice = "log in to the server's address: muster login ADDRESS"};
   }
   MUSTER_TRY(const api::TokenRequest request, api::login_request_from_json(call.request.body));
@@ -103,8 +104,8 @@ RouteAnswer log_in(Accounts& accounts, std::chrono::seconds longest, const ApiCa
 RouteAnswer log_out(Accounts& accounts, const ApiCall& call) {
   if (call.who.token.empty()) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "over the unix socket there is no token to revoke",
-                 .advice = "it is closed to others by the permissions of its file"};
+                 .what = "a request over the unix socket has no token to revoke",
+                 .advice = "the permissions of the socket's file protect it"};
   }
   MUSTER_CHECK(accounts.revoke(call.who.token, call.actor()));
   return nothing_more();
@@ -112,7 +113,7 @@ RouteAnswer log_out(Accounts& accounts, const ApiCall& call) {
 
 // --- users
 
-/// Roles are for projects that exist.
+/// The projects of roles must exist.
 Result<void> check_projects(const Controller& controller,
                             const std::map<std::string, Role>& roles) {
   for (const auto& [project, role] : roles) {
@@ -185,7 +186,7 @@ bool is_own(const Identity& who, const access::Token& token) {
 
 Error others_tokens() {
   return {.code = ErrorCode::kRefused,
-          .what = "the tokens of others take the role 'admin' for the server",
+          .what = "the tokens of other users require the role 'admin' for the server",
           .advice = "muster whoami shows what you may do"};
 }
 
@@ -199,7 +200,7 @@ RouteAnswer list_tokens(const Accounts& accounts, const ApiCall& call) {
   return json_answer(200, api::tokens_to_json(tokens));
 }
 
-/// `projects`, each of them one that the caller's own token is good for.
+/// `projects`; each of them must be covered by the caller's own token.
 Result<std::vector<std::string>> projects_for(const Controller& controller, const Identity& who,
                                               const std::vector<std::string>& projects) {
   if (projects.empty()) return who.token_projects;
@@ -218,8 +219,8 @@ RouteAnswer create_token(Accounts& accounts, const Controller& controller, const
   if (user != who.user && !is_server_admin(who)) return others_tokens();
   if (who.ceiling < Role::kMember) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "this token only reads, and makes no others",
-                 .advice = "use one whose ceiling is member or admin"};
+                 .what = "this token has only the role viewer, and cannot create tokens",
+                 .advice = "use a token whose ceiling is member or admin"};
   }
   MUSTER_TRY(std::vector<std::string> projects, projects_for(controller, who, request.projects));
   MUSTER_TRY(const control::IssuedToken issued,
@@ -239,12 +240,12 @@ RouteAnswer revoke(Accounts& accounts, const ApiCall& call) {
   if (!token || !is_own(call.who, *token)) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "there is no token '" + id + "'",
-                 .advice = "muster token list shows yours"};
+                 .advice = "list your tokens: muster token list"};
   }
   if (call.who.ceiling < Role::kMember && id != call.who.token) {
     return Error{.code = ErrorCode::kRefused,
-                 .what = "this token only reads, and revokes none but itself",
-                 .advice = "use one whose ceiling is member or admin"};
+                 .what = "this token has only the role viewer, and can revoke only itself",
+                 .advice = "use a token whose ceiling is member or admin"};
   }
   MUSTER_CHECK(accounts.revoke(id, call.actor()));
   return nothing_more();
@@ -288,7 +289,7 @@ void add_account_routes(Router& router, Accounts& accounts, Controller& controll
              at_once([&accounts](const ApiCall& call) { return revoke(accounts, call); }));
 }
 
-// Who has a role in a project, and the project's secrets.
+// The members of a project, and the project's secrets.
 
 namespace {
 
@@ -305,13 +306,14 @@ RouteAnswer list_members(const Accounts& accounts, const Controller& controller,
   return json_answer(200, api::members_to_json(members));
 }
 
-/// An admin of one project knows who is there by being told: it gets no hint of names.
+/// An admin of a single project must get the names of users from elsewhere: unknown and known names
+/// give the same answer.
 Result<access::User> user_of(const Accounts& accounts, const std::string& name) {
   auto user = accounts.user(name);
   if (user) return user;
   return Error{.code = ErrorCode::kNotFound,
                .what = "there is no user '" + name + "'",
-               .advice = "an admin of the server makes users: muster user create"};
+               .advice = "an admin of the server creates users: muster user create"};
 }
 
 RouteAnswer set_member(Accounts& accounts, const Controller& controller, const ApiCall& call) {
@@ -319,8 +321,8 @@ RouteAnswer set_member(Accounts& accounts, const Controller& controller, const A
   MUSTER_TRY(const Role role, api::role_from_json(call.request.body));
   if (role == Role::kNone) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "a member has one of the roles viewer, member and admin",
-                 .advice = "to take the role away, delete the member"};
+                 .what = "invalid role of a member: expected one of viewer, member, admin",
+                 .advice = "to remove the role, delete the member"};
   }
   MUSTER_TRY(access::User user, user_of(accounts, call.path.at("user")));
   user.projects[project] = role;
@@ -380,7 +382,8 @@ void add_member_routes(Router& router, Accounts& accounts, Controller& controlle
   add("DELETE", "/v1/projects/{name}/secrets/{secret}", remove_secret);
 }
 
-// What was changed: everything for who sees the server, that of a project for its admins.
+// The audit log: callers who may see the server get all records; admins of a project get those of
+// the project.
 
 namespace {
 
@@ -390,15 +393,16 @@ base::Result<void> may_read(const control::Controller& controller, const ApiCall
   if (query.project) return Sight(controller, call.who).project(*query.project, Role::kAdmin);
   return Error{
       .code = ErrorCode::kRefused,
-      .what = "the whole audit log takes the role 'viewer' for the server; yours is '" +
+      .what = "the whole audit log requires the role 'viewer' for the server; yours is '" +
               std::string(to_string(call.who.over_server())) + "'",
-      .advice = "as an admin of a project, ask for that one: --project NAME, or ?project=NAME"};
+      .advice =
+          "an admin of a project can read the project's records: --project NAME, or ?project=NAME"};
 }
 
-/// What was before the project came into being was of another that bore its name.
+/// Records from before the project's creation belong to another project of the same name.
 base::Result<void> leave_out_namesakes(const control::Controller& controller,
                                        access::AuditQuery& query) {
-  if (*query.project == job::kDefaultProject) return {};  // is always there
+  if (*query.project == job::kDefaultProject) return {};  // the default project always exists
   MUSTER_TRY(const job::ProjectStatus status, controller.projects().status(*query.project));
   const base::Time since = status.project.created;
   query.since = std::max(query.since.value_or(since), since);

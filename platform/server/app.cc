@@ -28,7 +28,7 @@ Authenticator::Options limits_of(const AppOptions& options) {
           .failed_logins = options.failed_logins};
 }
 
-/// Of the body that a route takes.
+/// The media type of the body that a route accepts.
 std::string_view media_type_of(std::string_view route) {
   return route.ends_with("/chunks") ? api::kChunksType : "application/json";
 }
@@ -54,15 +54,16 @@ Response wrong_type(std::string_view type) {
 
 Response takes_no_body() {
   constexpr int kContentTooLarge = 413;
-  return problem({.code = ErrorCode::kInvalid, .what = "a request to this path takes no body"},
-                 kContentTooLarge);
+  return problem(
+      {.code = ErrorCode::kInvalid, .what = "a request to this path must not have a body"},
+      kContentTooLarge);
 }
 
 RouteAnswer may_shut_down(const ApiCall& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
-                     .what = "a server is ended from its own machine only",
-                     .advice = "there: muster server --stop"};
+                     .what = "a server can be stopped only on its own machine",
+                     .advice = "run there: muster server --stop"};
 }
 
 }  // namespace
@@ -126,14 +127,14 @@ void App::take(http::Request request, Respond respond) {
   const std::string_view type = media_type_of(found.route);
   respond = answering(call, found.route, std::move(respond));
   if (!who) return respond(who.error());
-  // Of a route that there is not, nobody knows what it takes: that is answered first.
+  // An unknown route accepts no type, so 404 is answered first.
   if (found.handler != nullptr && !is_of_type_or_unsaid(call.request, type)) {
     return respond(wrong_type(type));
   }
   router_.handle(std::move(call), std::move(respond));
 }
 
-/// `respond`, with the request's id in the answer, a line in the log, and its place in the counts.
+/// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || !call.request.peer.user;
   return [this, logged, respond = std::move(respond), route = std::move(route), id = call.id,
@@ -205,7 +206,7 @@ void App::touch() {
 void App::look_whether_idle() {
   if (!parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
   if (std::exchange(leaving_, true)) return;
-  base::log_info("nothing runs and nobody asks: the server leaves");
+  base::log_info("the server exits because no job runs and no requests come");
   leave_();
 }
 
@@ -213,7 +214,7 @@ using access::Identity;
 
 namespace {
 
-/// The token that a request shows: the scheme's name is written in any case (RFC 9110, 11.1).
+/// The token of a request: the scheme's name may be in any case (RFC 9110, 11.1).
 std::optional<std::string_view> token_of(const http::Request& request) {
   const auto header = request.headers.find("authorization");
   if (header == request.headers.end()) return std::nullopt;
@@ -234,8 +235,8 @@ Response unauthorized(const base::Error& error, std::string challenge) {
 
 Response no_token() {
   return unauthorized({.code = ErrorCode::kRefused,
-                       .what = "this server wants to know who asks, and no token was shown",
-                       .advice = "muster login; or send 'authorization: Bearer TOKEN'",
+                       .what = "this server requires a token, and the request has none",
+                       .advice = "log in: muster login; or send 'authorization: Bearer TOKEN'",
                        .detail = std::make_shared<const access::NotLoggedIn>()},
                       R"(Bearer realm="muster")");
 }

@@ -32,8 +32,8 @@ namespace muster::server {
 ///
 /// Over the unix socket the kernel names the caller: the owner of the server. Over TLS a request
 /// shows a token (RFC 6750: `authorization: Bearer TOKEN`). An address that showed too many wrong
-/// tokens must wait (429) before it learns whether another one is wrong. A right token is accepted
-/// all the same: nobody guesses 256 random bits, but a whole team may share an address with one
+/// tokens must wait (429) before it learns whether another one is wrong. A valid token is accepted
+/// all the same: 256 random bits cannot be guessed, but a whole team may share an address with one
 /// broken script. A request without a token is not a guess.
 ///
 /// On the EventLoop's thread; accounts and clock must outlive it.
@@ -51,11 +51,11 @@ class Authenticator {
   };
 
   Authenticator(Dependencies parts, const Options& options);
-  /// For later requests. Addresses that wait and the counted rates start anew.
+  /// Applies to later requests. Waiting addresses and counted rates are reset.
   void set_options(const Options& options);
 
-  /// The caller of `request`, or the answer in its place: 401 or 429. A route for anybody needs no
-  /// token, and ignores one; its requests count for their address.
+  /// The caller of `request`, or an error answer: 401 or 429. A public route needs no token, and
+  /// ignores it; its requests are counted for their address.
   base::Result<access::Identity, http::Response> identify(const http::Request& request,
                                                           Permission permission);
 
@@ -109,7 +109,7 @@ class App {
     std::string owner;  ///< of the unix socket
     workspace::TreeStore& trees;
     notify::Notifications& notifications;
-    /// Whether all notifications have been delivered; empty: always.
+    /// Whether all notifications were delivered; empty: always.
     std::function<bool()> told = {};
   };
 

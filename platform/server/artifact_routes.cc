@@ -1,6 +1,6 @@
-// GET /v1/jobs/{name}/artifacts and artifact: what a job has left in its artifacts folder.
+// GET /v1/jobs/{name}/artifacts and artifact: the files in a job's artifact folder.
 //
-// Who may ask is decided on the loop's thread; the folder is looked at on another.
+// Permissions are checked on the loop's thread; the folder is read on another.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -41,8 +41,8 @@ using workspace::OpenedFile;
 // EventLoop's thread.
 
 constexpr size_t kPiece = 256 << 10;
-/// Summed up in one go, a tenth of a second or so: then whoever else waits has a turn, and it is
-/// seen whether the client is still there.
+/// The amount that is summed up at once, about a tenth of a second. In between, other requests are
+/// served, and a disconnected client is noticed.
 constexpr size_t kSummedAtOnce = size_t{32} << 20;
 constexpr size_t kMostSums = 100'000;
 
@@ -78,7 +78,7 @@ std::optional<std::string> ChecksumCache::find(const workspace::FileState& state
 
 void ChecksumCache::keep(const workspace::FileState& state, const std::string& sum) {
   const std::lock_guard lock(mutex_);
-  // To begin anew now and then is simpler than to know which was asked for last.
+  // Clearing the cache occasionally is simpler than tracking which entry was used last.
   if (sums_.size() >= kMostSums) sums_.clear();
   sums_[state] = sum;
 }
@@ -114,13 +114,13 @@ std::string artifact_json(const LeftFile& file, const std::string& sum, bool is_
   return text;
 }
 
-/// What both have in common: pieces that are made on another thread, one at a time.
+/// The common part of both: pieces that are made on another thread, one at a time.
 class MadeElsewhere : public http::BodyStream {
  public:
   explicit MadeElsewhere(MayGoOn may_go_on) : may_go_on_(std::move(may_go_on)) {}
 
  protected:
-  /// `make` runs on the other thread: it touches only what it holds. Nothing: that was the end.
+  /// `make` runs on the other thread and uses only its own objects. Nothing: the end.
   using Make = std::function<std::optional<std::string>()>;
   void make(base::Background& background, Make make, Deliver deliver) {
     if (!may_go_on_()) return deliver(std::nullopt);
@@ -165,13 +165,13 @@ class FileStream : public MadeElsewhere {
   int64_t end_;
 };
 
-/// The state of a list on its way; touched by the summing thread alone once it is made.
+/// The state of a list; used only by the summing thread after its creation.
 class ListInTheMaking {
  public:
   ListInTheMaking(std::filesystem::path folder, workspace::LeftFiles page)
       : folder_(std::move(folder)), page_(std::move(page)) {}
 
-  /// The next piece, empty where there is nothing to show for it yet.
+  /// The next piece; empty: nothing to send yet.
   std::optional<std::string> next(ChecksumCache& sums) {
     if (ended_) return std::nullopt;
     std::string text(begun_ ? "" : api::artifacts_head());
@@ -190,13 +190,13 @@ class ListInTheMaking {
   }
 
  private:
-  /// Nothing: it needs another turn. Empty: it has none.
+  /// Nothing: it needs another turn. Empty: the file has no checksum.
   std::optional<std::string> sum_of(const LeftFile& file, ChecksumCache& sums, size_t& budget) {
     if (file.kind != LeftFile::Kind::kFile) return "";
     if (auto known = sums.find(file.state)) return known;
     if (!summing_) {
       auto opened = workspace::open_left(folder_, file.path);
-      // Another than was listed has another size: its sum would belong to neither.
+      // The file has changed since it was listed: the checksum would match neither version.
       if (!opened || opened->state != file.state) return "";
       summing_.emplace(*std::move(opened));
     }
@@ -261,8 +261,8 @@ Result<const job::Job*> viewed_job(const Controller& controller, const ApiCall& 
       .job(call.path.at("name"), parameter(call.request, "project"), access::Role::kViewer);
 }
 
-/// Its project may have been moved below another meanwhile, or the token revoked. A job that was
-/// deleted has nobody to see it; what is open of it is sent to its end.
+/// The project may have been moved, or the token revoked in between. Access to a deleted job cannot
+/// be checked; an open file of it is sent to its end.
 MayGoOn may_go_on(const Controller& controller, const ApiCall& call, std::string job_id) {
   return [&controller, who = call.who, still_valid = call.still_valid, id = std::move(job_id)] {
     if (still_valid && !still_valid()) return false;
@@ -308,7 +308,7 @@ void list_artifacts(const Controller& controller, const Workers& workers, const 
   const auto look = [folder = (*wanted)->folder, query = (*wanted)->query, found] {
     *found = workspace::list_left(folder, {.prefix = query.prefix, .after = query.after});
   };
-  // Weak: what waits for a thread must not keep it.
+  // Weak: a waiting callback must not keep the workers alive.
   const std::weak_ptr<ArtifactWorkers> weak = workers;
   workers->reading.run(look, [weak, wanted = **wanted, found, respond] {
     if (!*found) return respond(problem(found->error()));
@@ -322,7 +322,7 @@ void list_artifacts(const Controller& controller, const Workers& workers, const 
 
 // --- one file
 
-/// What stands for the content that a file has now.
+/// Identifies the present content of a file.
 std::string etag_of(const workspace::FileState& state, const ChecksumCache& sums) {
   const auto sum = sums.find(state);
   return api::etag_of(sum ? *sum
@@ -330,7 +330,7 @@ std::string etag_of(const workspace::FileState& state, const ChecksumCache& sums
                                 std::to_string(state.changed));
 }
 
-/// From the first byte that is wanted to behind the last.
+/// The range from the first requested byte to the last.
 struct Span {
   int64_t begin = 0;
   int64_t end = 0;
@@ -343,7 +343,7 @@ std::optional<int64_t> number_of(std::string_view text) {
   return is_one ? std::optional(number) : std::nullopt;
 }
 
-/// "bytes=10-", "bytes=10-19", "bytes=-5". Nothing: it asks for something else, and may be ignored.
+/// "bytes=10-", "bytes=10-19", "bytes=-5". Nothing: another kind of range, which may be ignored.
 std::optional<Span> span_of(std::string_view range, int64_t bytes) {
   constexpr std::string_view kUnit = "bytes=";
   if (!range.starts_with(kUnit)) return std::nullopt;
@@ -381,7 +381,7 @@ Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) 
   if (!folder) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "job '" + job->spec.name + "' has left no artifacts",
-                 .advice = "tasks leave them in the folder that --artifacts gives the job"};
+                 .advice = "tasks write artifacts into the folder of --artifacts"};
   }
   wish.folder = *folder;
   return wish;
@@ -390,7 +390,7 @@ Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) 
 Response unchanged_no_more(const FileWish& wish) {
   constexpr int kPreconditionFailed = 412;
   return problem({.code = ErrorCode::kConflict,
-                  .what = workspace::shown(wish.path) + " is not the file any more that was meant",
+                  .what = workspace::shown(wish.path) + " has changed since it was listed",
                   .advice = "list the artifacts again"},
                  kPreconditionFailed);
 }
@@ -399,13 +399,13 @@ Response beyond_the_end(const FileWish& wish, int64_t bytes) {
   constexpr int kNoSuchRange = 416;
   Response answer = problem({.code = ErrorCode::kInvalid,
                              .what = workspace::shown(wish.path) + " has " + std::to_string(bytes) +
-                                     " bytes; none of what is asked for"},
+                                     " bytes, and the requested range is beyond its end"},
                             kNoSuchRange);
   answer.headers["content-range"] = "bytes */" + std::to_string(bytes);
   return answer;
 }
 
-/// Its size is what it was when it was opened: what a task writes meanwhile is not sent.
+/// The size is that at the time of opening: bytes that a task appends later are not sent.
 Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile file) {
   constexpr int kPartial = 206;
   const std::string etag = etag_of(file.state, workers->sums);
@@ -422,7 +422,8 @@ Response file_answer(const Workers& workers, const FileWish& wish, OpenedFile fi
                   .headers = {{"content-length", std::to_string(span.end - span.begin)},
                               {"accept-ranges", "bytes"},
                               {"etag", etag},
-                              // What a task has made must not run in the page of a dashboard.
+                              // A file that a task has created must not be executed as part of a
+                              // web page.
                               {"content-disposition", "attachment"},
                               {"x-content-type-options", "nosniff"}}};
   if (part) {

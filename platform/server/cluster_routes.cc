@@ -1,5 +1,5 @@
-// Projects and their quotas. What a project may claim is taken from what others may: only an admin
-// of the server decides it, not one of the project.
+// Projects and their quotas. A quota reduces what other projects may claim, so only an admin of the
+// server changes quotas.
 
 #include <string>
 #include <vector>
@@ -43,7 +43,7 @@ RouteAnswer create_project(Controller& controller, const ApiCall& call) {
   return json_answer(201, api::project_to_json(created));
 }
 
-/// Changes what the body says and leaves the rest as it is now.
+/// Changes the fields in the body and keeps the others.
 RouteAnswer change_project(Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::ProjectStatus now, controller.projects().status(call.path.at("name")));
   MUSTER_TRY(job::Project changed, api::read_project(call.request.body, now.project));
@@ -119,7 +119,7 @@ void add_node_routes(Router& router, Controller& controller) {
              changing_node(controller, &NodeService::drain));
 }
 
-// Machines by name: what a task claims that asks for one of them.
+// Machine types: the claim of a task that requests one.
 
 void add_machine_route(Router& router, const job::MachineTypes& types) {
   router.add("GET", std::string(api::kMachineTypesPath), Permission::kSignedIn,

@@ -30,11 +30,11 @@ class EventStream : public http::BodyStream {
   void pull(Deliver deliver) final;
 
  protected:
-  /// The next piece, or the end; nothing: not there yet, and wake() will be called.
+  /// The next piece, or the end; nothing: not available yet, and wake() will be called.
   virtual std::optional<http::BodyPiece> next() = 0;
   /// The comment that is sent while there are no events.
   virtual std::string ping() const;
-  /// There may be a next piece: asks for it in a later turn of the loop, once.
+  /// There may be a next piece: requests it in a later turn of the loop, once.
   void wake();
 
  private:

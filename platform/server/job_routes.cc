@@ -1,4 +1,4 @@
-// Jobs, but for their listing and their logs: submitted, looked at, changed and explained.
+// The routes of single jobs: submit, show, change and explain.
 
 #include <algorithm>
 #include <deque>
@@ -39,7 +39,7 @@ Response job_answer(int status, const Sight& sight, job::Job job) {
 
 // --- submit
 
-/// The key as the controller knows it: of one user, for another may well choose the same.
+/// The key for the controller: it includes the user, because two users may choose the same key.
 Result<std::string> idempotency_key_of(const ApiCall& call) {
   constexpr size_t kLongest = 200;
   const std::string key = header(call.request, api::kIdempotencyKey);
@@ -57,16 +57,16 @@ RouteAnswer forecast(const Controller& controller, const Sight& sight, const job
   return json_answer(200, api::forecast_to_json(sight.redacted(*forecast)));
 }
 
-/// The same key may have been used when its user had a role in another project.
+/// The user's role may have changed since the key was used first.
 RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
   if (!job) return sight.redacted(job.error());
   if (sight.sees(*job)) return job_answer(201, sight, *job);
   return Error{.code = ErrorCode::kConflict,
-               .what = "this idempotency key was used for a job that you do not see any more",
-               .advice = "submit it with another key"};
+               .what = "this idempotency key was used for a job that you can no longer see",
+               .advice = "submit the job with another key"};
 }
 
-/// Answers once the job is committed, with whatever else comes in at that time.
+/// Answers when the job is committed, together with other changes of that time.
 void submit(Controller& controller, const ApiCall& call, const Respond& respond) {
   const auto spec = api::spec_from_json(call.request.body);
   if (!spec) return respond(problem(spec.error()));
@@ -116,7 +116,7 @@ RouteHandler changing_job(Controller& controller, JobChange change) {
   });
 }
 
-/// Labels are for whoever works with the job, and say nothing to the scheduler.
+/// Labels are for people and programs; the scheduler ignores them.
 Result<job::Job> set_labels(Controller& controller, const std::string& id, const ApiCall& call) {
   MUSTER_TRY(const auto changes, api::label_changes_from_json(call.request.body));
   return controller.set_labels(id, changes, call.actor());
@@ -137,7 +137,8 @@ RouteAnswer queue(Controller& controller, const ApiCall& call) {
   return json_answer(200, api::jobs_to_json(jobs));
 }
 
-/// In the queue as the caller sees it: how many of others' jobs wait is not its business.
+/// The position among the jobs that the caller sees: the number of other projects' waiting jobs is
+/// hidden.
 int position_of(Controller& controller, const Sight& sight, const std::string& id) {
   const std::vector<const job::Job*> jobs = visible_queue(controller, sight);
   const auto place =
@@ -191,9 +192,9 @@ void add_job_routes(Router& router, Controller& controller) {
       at_once([&controller](const ApiCall& call) { return explain(controller, call); }));
 }
 
-// GET /v1/jobs: a page at a time, and no job is copied for it but where words have to be taken out,
-// or it is told how far its program is. (Of jobs that have ended that would have to be read from
-// files that nobody else reads any more: it is told where one job is asked for.)
+// GET /v1/jobs: returns one page. Jobs are copied only if parts must be removed for the caller, or
+// if their progress is added. (Ended jobs have no progress here, because it would have to be read
+// from files; the page of a single job has it.)
 
 namespace {
 
@@ -202,14 +203,14 @@ using api::JobQuery;
 using job::Job;
 using Order = JobQuery::Order;
 
-constexpr size_t kMostBytes = 4 << 20;  // of a page, about
+constexpr size_t kMostBytes = 4 << 20;  // of a page, approximately
 
-/// Asked for each of 100,000 jobs.
+/// Called for each of 100,000 jobs.
 bool sees(const Sight& sight, const Job& job) {
   return sight.sees_all() || sight.sees(job);
 }
 
-/// Those of the page, and one more where there is a next page.
+/// The jobs of the page, and one more if there is a next page.
 std::vector<const Job*> by_time(const Controller& controller, const Sight& sight,
                                 const JobQuery& query, size_t most) {
   std::vector<const Job*> jobs;
@@ -222,7 +223,7 @@ std::vector<const Job*> by_time(const Controller& controller, const Sight& sight
   return jobs;
 }
 
-/// The same. Names that begin alike stand together, so no other is looked at.
+/// The same, by name. Names with the same prefix are adjacent, so no other names are examined.
 std::vector<const Job*> by_name(const Controller& controller, const Sight& sight,
                                 const JobQuery& query, size_t most) {
   const std::string prefix = query.prefix.value_or("");
@@ -239,8 +240,8 @@ std::vector<const Job*> by_name(const Controller& controller, const Sight& sight
   return jobs;
 }
 
-/// A page is held whole until its reader has taken it, so that of large jobs it holds fewer; one in
-/// any case, or nobody would get on. Whether some were left off.
+/// A page is kept in memory until the client has read it, so a page of large jobs has fewer of
+/// them, but at least one. Returns whether jobs were left off.
 bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
   size_t size = 0;
   size_t count = 0;
@@ -255,7 +256,7 @@ bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
 
 std::string job_page(const Controller& controller, const Sight& sight, std::vector<const Job*> jobs,
                      const std::string& next) {
-  std::deque<Job> copies;  // stay where they are
+  std::deque<Job> copies;  // elements keep their addresses
   for (const Job*& job : jobs) {
     std::optional<job::Progress> progress;
     if (!job::is_final(job->phase)) progress = controller.progress_of(*job);

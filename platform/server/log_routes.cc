@@ -22,11 +22,11 @@ namespace {
 
 base::Error wrong_place() {
   return {.code = base::ErrorCode::kInvalid,
-          .what = "the last event's id is none of a stream of logs",
-          .advice = "send it as it came, or none to begin anew"};
+          .what = "the id of the last event is not from a stream of logs",
+          .advice = "send the id unchanged, or no id to start from the beginning"};
 }
 
-/// Frames only for those who ask for them by name.
+/// Frames are sent only to clients that request them explicitly.
 LogFormat wanted_format(const http::Request& request) {
   const auto accept = request.headers.find("accept");
   const bool frames = accept != request.headers.end() &&
@@ -70,13 +70,13 @@ using logs::LogPosition;
 
 namespace {
 
-// How many may stand at places of their own, so that neither descriptors nor memory run out.
+// The maximum number of idle readers, which bounds descriptors and memory.
 constexpr size_t kMostIdleReaders = 4;
 
-/// What a record costs as an event beside its text, about.
+/// The approximate size of a record as an event, without its text.
 constexpr size_t kRecordOverhead = 200;
 
-/// No two queries have the same: what is free text stands behind all else, with its length.
+/// Unique for each query: free text comes last, preceded by its length.
 std::string share_key(const std::string& job, const job::LogQuery& query, LogFormat format) {
   std::string key = job + (query.follow ? " follow" : " read") +
                     (format == LogFormat::kEvents ? " events" : " frames");
@@ -90,7 +90,8 @@ void append_events(std::string& text, const job::LogBatch& batch) {
   const auto records = job::records_of(batch);
   text.reserve(batch.bytes().size() + records.size() * kRecordOverhead);
   for (const LogRecord& record : records) {
-    // A record is one line, so it needs no look for line ends, as append_event() has it.
+    // A record is a single line, so its text need not be searched for newlines as in
+    // append_event().
     text += "event: ";
     text += api::kLogEvent;
     text += "\ndata: ";
@@ -112,7 +113,7 @@ LogPiece encoded_piece(const job::LogBatch& batch, const LogPosition& next, bool
     append_events(text, batch);
     http::append_event_id(text, piece.next);
   }
-  // What was reserved for more sources than there are is not worth a copy of all.
+  // Copying is not worthwhile for a small unused capacity.
   if (text.capacity() - text.size() > text.size() / 8) text.shrink_to_fit();
   piece.text = std::make_shared<const std::string>(std::move(text));
   return piece;
@@ -133,7 +134,7 @@ LogShare::~LogShare() {
 std::shared_ptr<void> LogShare::ask(const std::string& place, Take take) {
   auto handle = std::make_shared<Take>(std::move(take));
   if (const auto kept = kept_.find(place); kept != kept_.end()) {
-    const LogPiece piece = kept->second;  // outlives whatever the taker asks for next
+    const LogPiece piece = kept->second;  // outlives further requests of the receiver
     (*handle)(piece);
     return handle;
   }
@@ -171,11 +172,11 @@ void LogShare::pull(Reader& reader) {
 
 void LogShare::read(Reader* reader, const job::LogBatch& batch, bool end) {
   const bool shared = weak_from_this().use_count() > 1;
-  const auto self = shared_from_this();  // the last of those who are told may drop this
+  const auto self = shared_from_this();  // the last receiver may destroy this
   ++read_pieces_;
   const LogPiece piece = encoded_piece(batch, reader->follower->position(), end, format_);
   const auto takers = std::exchange(reader->takers, {});
-  // The end is that of the log as it was now: who comes later looks for himself.
+  // The end is that of the log at this time: later followers read it again.
   if (shared && !end) keep(reader->place, piece);
   reader->place = piece.next;
   reader->pulling = false;
@@ -228,7 +229,7 @@ LogStream::LogStream(StreamLife life, control::Controller& controller, LogShares
   share_ = shares.share(job_, start.query, format_);
 }
 
-/// Its project may have been moved below another, or deleted, while its log is followed.
+/// The project may have been moved or deleted while the log is followed.
 bool LogStream::still_sees() const {
   const job::Job* const job = controller_.jobs().with_id(job_);
   return job == nullptr || Sight(controller_, who_).sees(*job);
@@ -272,8 +273,8 @@ std::string LogStream::ping() const {
   return text;
 }
 
-// A job that was deleted while it was followed has no state to end with: the stream then just ends,
-// which the reader takes for a server that went away and asks again, to be told that it is gone.
+// A job that was deleted while it was followed has no final state: the stream simply ends. The
+// client then reconnects, and is informed that the job does not exist.
 std::string LogStream::end_event() const {
   std::string text;
   if (const job::Job* const job = controller_.jobs().with_id(job_)) {

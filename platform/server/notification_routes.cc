@@ -1,7 +1,7 @@
-// Who is told of what happens to a project's jobs, and what of it did not arrive.
+// Subscriptions to the events of a project's jobs, and failed deliveries.
 //
-// The path of a receiver's URL is often all that keeps strangers from it: only who may change the
-// subscriptions of a project sees it.
+// The path of a receiver's URL is often its only protection, so only callers who may change the
+// subscriptions of a project can read it.
 #include <string>
 #include <utility>
 

@@ -25,7 +25,7 @@ constexpr int kDone = 1000;
 constexpr int kNotUnderstood = 1007;
 constexpr int kMayNotAnyMore = 1008;
 
-/// The job that the caller may run programs in.
+/// The job, if the caller may run programs in it.
 base::Result<const job::Job*> job_to_enter(control::Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(
@@ -34,13 +34,11 @@ base::Result<const job::Job*> job_to_enter(control::Controller& controller, cons
   MUSTER_CHECK(sight.may_run_in(job->spec.sandbox));
   if (http::wants_websocket(call.request)) return job;
   return Error{.code = ErrorCode::kInvalid,
-               .what =
-                   "what is said to a program goes over a WebSocket, and the request asks "
-                   "for none",
-               .advice = "ask for an upgrade to a WebSocket, version 13 (RFC 6455)"};
+               .what = "this request requires a WebSocket",
+               .advice = "request an upgrade to a WebSocket, version 13 (RFC 6455)"};
 }
 
-/// Whether the caller is who it was, and its job's project still one of its own.
+/// Whether the caller's identity and its role in the job's project are unchanged.
 std::function<bool()> may_stay(const control::Controller& controller, const ApiCall& call,
                                const std::string& id) {
   return [&controller, still_valid = call.still_valid, who = call.who, id] {
@@ -56,7 +54,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
  public:
   explicit Ends(std::function<bool()> still_valid) : still_valid_(std::move(still_valid)) {}
 
-  /// What the program is to be started with.
+  /// The handlers of the program.
   engine::ExecHandlers handlers() {
     const std::weak_ptr<Ends> weak = weak_from_this();
     return {.on_output =
@@ -85,7 +83,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
 
   void when_begun(engine::Exec::Begun told) { exec_->when_begun(std::move(told)); }
 
-  /// From here on the WebSocket keeps this alive, until it is closed.
+  /// From here on the WebSocket keeps this alive until it is closed.
   void open(std::shared_ptr<WebSocket> socket) {
     socket_ = std::move(socket);
     socket_->set_handlers(
@@ -140,7 +138,7 @@ class ProgramBridges::Ends : public std::enable_shared_from_this<Ends> {
     }
   }
 
-  /// Whoever may not any more, or is not who it was, gets no further byte.
+  /// A caller that is no longer allowed gets no further byte.
   bool may_go_on() {
     if (socket_ == nullptr) return false;
     if (!still_valid_ || still_valid_()) return true;

@@ -18,7 +18,7 @@ using base::Result;
 using engine::Exec;
 using http::WebSocket;
 
-/// What is done to a program, and what a test lets it do.
+/// The calls to a program, and the events that a test triggers.
 struct Program {
   engine::ExecHandlers handlers;
   Exec::Begun begun;
@@ -51,7 +51,7 @@ class FakeSocket : public WebSocket {
   void close(int its_code, std::string_view) override { code = its_code; }
   void pause(bool is_paused) override { paused = is_paused; }
 
-  /// The other side has gone.
+  /// The client disconnects.
   void vanish() {
     const Handlers last = std::exchange(handlers, {});
     if (last.on_close) last.on_close();
@@ -92,7 +92,7 @@ class Bridge : public ::testing::Test {
   std::optional<ProgramBridges> bridges_{std::in_place};
 };
 
-TEST_F(Bridge, IsAnsweredWhenTheProgramHasBegun) {
+TEST_F(Bridge, AnswersWhenTheProgramHasStarted) {
   open();
   EXPECT_FALSE(answer_);
   EXPECT_TRUE(program_.paused);
@@ -106,7 +106,7 @@ TEST_F(Bridge, IsAnsweredWhenTheProgramHasBegun) {
   EXPECT_FALSE(program_.paused);
 }
 
-TEST_F(Bridge, WhatHasNotBegunIsAnErrorLikeAnyOther) {
+TEST_F(Bridge, AFailedStartIsAnOrdinaryError) {
   open();
 
   begin(Error{.code = ErrorCode::kNotFound, .what = "the task has no program 'x'"});
@@ -117,7 +117,7 @@ TEST_F(Bridge, WhatHasNotBegunIsAnErrorLikeAnyOther) {
   EXPECT_TRUE(program_.dropped);
 }
 
-TEST_F(Bridge, AnEndBeforeTheWebSocketIsThereIsToldByIt) {
+TEST_F(Bridge, AnEndBeforeTheWebSocketIsOpenIsSentOverIt) {
   open();
   begin();
   program_.handlers.on_exit({.code = 7});
@@ -129,7 +129,7 @@ TEST_F(Bridge, AnEndBeforeTheWebSocketIsThereIsToldByIt) {
   EXPECT_EQ(socket_->code, 1000);
 }
 
-TEST_F(Bridge, EachHoldsTheOtherBack) {
+TEST_F(Bridge, EachSideSlowsTheOtherDown) {
   open();
   begin();
   open_socket();
@@ -158,7 +158,7 @@ TEST_F(Bridge, TheProgramEndsWithTheWebSocket) {
   EXPECT_TRUE(program_.dropped);
 }
 
-TEST_F(Bridge, AnAnswerThatNobodyTakesEndsTheProgram) {
+TEST_F(Bridge, AnAnswerThatCannotBeSentEndsTheProgram) {
   open();
   begin();
 
@@ -167,7 +167,7 @@ TEST_F(Bridge, AnAnswerThatNobodyTakesEndsTheProgram) {
   EXPECT_TRUE(program_.dropped);
 }
 
-TEST_F(Bridge, ProgramsThatNeverBeginGoWithTheServer) {
+TEST_F(Bridge, ProgramsThatNeverStartAreDroppedWithTheServer) {
   open();
 
   bridges_.reset();

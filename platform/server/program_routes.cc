@@ -36,8 +36,8 @@ void add_attach_route(Router& router, control::Controller& controller) {
              });
 }
 
-// GET /v1/jobs/{name}/copy: a tar of a file or a folder of a task, or one that is unpacked into it,
-// over a WebSocket.
+// GET /v1/jobs/{name}/copy: sends a file or a folder of a task as a tar, or unpacks a tar into a
+// task, over a WebSocket.
 
 namespace {
 
@@ -79,7 +79,7 @@ void exec(control::Controller& controller, ProgramBridges& bridges, const ApiCal
         MUSTER_TRY(const api::ExecRequest asked,
                    api::exec_request_from_parameters(call.request.query));
         std::map<std::string, std::string> environment;
-        // What today's terminals understand.
+        // The type of most terminals today.
         if (asked.terminal) environment["TERM"] = "xterm-256color";
         return controller.exec(job.id, asked.task,
                                {.argv = asked.command,

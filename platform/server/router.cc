@@ -32,19 +32,19 @@ std::optional<PathValues> match(const std::vector<std::string>& pattern,
 
 Error lacks_server_role(const access::Identity& who, Role needed) {
   return {.code = ErrorCode::kRefused,
-          .what = "this takes the role '" + std::string(to_string(needed)) +
+          .what = "this requires the role '" + std::string(to_string(needed)) +
                   "' for the server; this token of '" + who.user + "' has '" +
                   std::string(to_string(who.over_server())) + "'",
-          .advice = "muster whoami shows what you may do; an admin of the server can do this"};
+          .advice = "muster whoami shows your roles; an admin of the server can do this"};
 }
 
 Error only_logs_in() {
   return {.code = ErrorCode::kRefused,
-          .what = "an invitation is good for one login and for nothing else",
-          .advice = "muster login makes a token of it"};
+          .what = "an invitation permits one login and nothing else",
+          .advice = "log in with it: muster login"};
 }
 
-/// Why the caller may not use a route; nothing: it may.
+/// Why the caller may not use a route; nothing if it may.
 std::optional<Error> refusal(Permission permission, const access::Identity& who) {
   if (permission == Permission::kAnybody || permission == Permission::kInvited) return std::nullopt;
   if (who.token_kind == access::TokenKind::kInvitation) return only_logs_in();
@@ -54,7 +54,7 @@ std::optional<Error> refusal(Permission permission, const access::Identity& who)
   return std::nullopt;
 }
 
-/// RFC 9110, 15.5.6: says which methods the path is there for.
+/// RFC 9110, 15.5.6: the answer lists the methods of the path.
 http::Response wrong_method(const std::string& method, const std::vector<std::string>& known) {
   constexpr int kMethodNotAllowed = 405;
   http::Response refused =
@@ -156,7 +156,7 @@ base::Result<bool> says_true(const http::Request& request, std::string_view name
   if (found->second == "true") return true;
   return base::Error{.code = base::ErrorCode::kInvalid,
                      .what = "the parameter '" + std::string(name) + "' is neither true nor false",
-                     .advice = "write it as " + std::string(name) + "=true, or leave it out"};
+                     .advice = "give " + std::string(name) + "=true, or leave it out"};
 }
 
 std::string header(const http::Request& request, std::string_view name) {
@@ -178,7 +178,7 @@ base::Result<void> check_task(const job::Job& job, const std::optional<std::stri
   if (has_it) return {};
   return base::Error{.code = base::ErrorCode::kNotFound,
                      .what = "job '" + job.spec.name + "' has no task '" + *task + "'",
-                     .advice = "muster get " + job.spec.name + " shows its tasks"};
+                     .advice = "list its tasks: muster get " + job.spec.name};
 }
 
 }  // namespace muster::server

@@ -12,7 +12,7 @@ using access::Identity;
 using access::Role;
 using access::TokenKind;
 
-/// The status that a request is answered with, and the {name} its handler saw.
+/// The status of an answer, and the {name} that its handler got.
 struct GivenAnswer {
   int status = 0;
   std::string name;
@@ -47,13 +47,13 @@ TEST(Router, FindsTheHandlerByMethodAndPath) {
   EXPECT_EQ(ask("DELETE", "/v1/jobs/dist").name, "dist");
 }
 
-TEST(Router, TellsAnUnknownPathFromAWrongMethod) {
+TEST(Router, DistinguishesAnUnknownPathFromAWrongMethod) {
   EXPECT_EQ(ask("GET", "/v2/jobs").status, 404);
   EXPECT_EQ(ask("GET", "/v1/jobs/a/b").status, 404);
   EXPECT_EQ(ask("PUT", "/v1/jobs").status, 405);
 }
 
-TEST(Router, LetsEachCallerUseWhatItsRoleIsGoodFor) {
+TEST(Router, AdmitsEachCallerToTheRoutesOfItsRole) {
   const Identity nobody;
   const Identity member{.user = "mia", .projects = {{"p", Role::kMember}}};
   const Identity viewer{.user = "vic", .server_role = Role::kViewer};
@@ -80,15 +80,15 @@ TEST(Router, LetsEachCallerUseWhatItsRoleIsGoodFor) {
   }
 }
 
-TEST(Router, SaysWhichRoleIsMissing) {
+TEST(Router, NamesTheMissingRole) {
   const GivenAnswer refused =
       ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
 
-  EXPECT_NE(refused.body.find("takes the role 'admin' for the server"), std::string::npos)
+  EXPECT_NE(refused.body.find("requires the role 'admin' for the server"), std::string::npos)
       << refused.body;
 }
 
-TEST(Router, NamesItsRoutesWithWhoMayUseThem) {
+TEST(Router, ListsItsRoutesWithTheirPermissions) {
   Router router;
   router.add("GET", "/v1/jobs/{name}", Permission::kSignedIn, nullptr);
 

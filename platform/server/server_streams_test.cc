@@ -1,5 +1,4 @@
-// The streams over a real socket: what a client sees that is cut off, slow, or not allowed to look
-// any more.
+// The streams over a real socket: for clients that are cut off, slow, or no longer allowed.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,7 +23,7 @@ using Names = std::vector<std::string>;
 
 // --- jobs
 
-/// Watches until `most` events came, or all that there are now; what came, in words.
+/// Watches until `most` events came, or all existing ones; returns them as words.
 Names watch(Client client, std::string& place, size_t most) {
   Names seen;
   const auto more = [&] { return seen.size() < most; };
@@ -54,7 +53,7 @@ Names watch(Client client, std::string& place, size_t most) {
   return seen;
 }
 
-TEST_F(Streams, TellTheJobsThatThereAreAndThenEachChange) {
+TEST_F(Streams, SendTheExistingJobsAndThenEachChange) {
   submit("a");
   const std::string b = submit("b");
 
@@ -67,14 +66,14 @@ TEST_F(Streams, TellTheJobsThatThereAreAndThenEachChange) {
   EXPECT_EQ(watch(client(), place, 2), (Names{"c Running", "-b"}));
 }
 
-TEST_F(Streams, TellAWatcherOfAnotherServersLifeToBeginAnew) {
+TEST_F(Streams, ResetAWatcherOfAnEarlierServer) {
   submit("a");
 
   std::string place = "1.5";
   EXPECT_EQ(watch(client(), place, 3), (Names{"reset", "a Running", "ready"}));
 }
 
-TEST_F(Streams, RefuseAnIdThatIsNone) {
+TEST_F(Streams, RefuseAnInvalidId) {
   for (const char* path : {"/v1/watch/jobs", "/v1/watch/events"}) {
     const auto answer = http::BlockingClient(server_.socket())
                             .send({.path = path, .headers = {{"last-event-id", "yesterday"}}});
@@ -86,7 +85,7 @@ TEST_F(Streams, RefuseAnIdThatIsNone) {
   }
 }
 
-// However often it is cut off, and wherever, a watcher comes to the true state.
+// However often and wherever it is cut off, a watcher reaches the true state.
 TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
   std::mt19937 random(7);                    // NOLINT: the same each time
   std::map<std::string, std::string> alive;  // name -> id
@@ -112,7 +111,7 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
         }
       }
     }
-    // Leaves after some events, or as soon as it has seen a mark that is set now.
+    // Leaves after some events, or as soon as it has seen the mark that is set now.
     const std::string mark = submit("mark-" + std::to_string(round));
     alive["mark-" + std::to_string(round)] = mark;
     unsigned left = round == 59 ? 1'000'000 : 1 + random() % 6;
@@ -166,7 +165,7 @@ TEST_F(Streams, KeepOnlyTheLastStateForASlowWatcher) {
   EXPECT_LT(events, kChanges / 4);
 }
 
-TEST_F(Streams, ShowAMemberNothingOfOtherProjects) {
+TEST_F(Streams, HideOtherProjectsFromAMember) {
   add_project("mine");
   add_project("theirs");
   who_ = {.user = "ada", .projects = {{"mine", access::Role::kViewer}}};
@@ -185,7 +184,7 @@ TEST_F(Streams, ShowAMemberNothingOfOtherProjects) {
   EXPECT_EQ(client().list()->size(), 1U);
 }
 
-TEST_F(Streams, EndWhenTheCallerIsNotAllowedToWatchAnyMore) {
+TEST_F(Streams, EndWhenTheCallerIsNoLongerAllowed) {
   std::string place;
   Client watcher = client();
   const auto watched = watcher.watch_jobs({}, place,
@@ -205,7 +204,7 @@ TEST_F(Streams, EndWhenTheCallerIsNotAllowedToWatchAnyMore) {
 
 // --- events
 
-TEST_F(Streams, TellWhatHappenedInOrderAndGoOnBehindEachEvent) {
+TEST_F(Streams, SendEventsInOrderAndContinueAfterEachEvent) {
   const std::string a = submit("a");
   submit("b");
   end(a);
@@ -239,7 +238,7 @@ TEST_F(Streams, TellWhatHappenedInOrderAndGoOnBehindEachEvent) {
   }
 }
 
-TEST_F(Streams, TellMoreEventsOfAJobThanAreKeptOfIt) {
+TEST_F(Streams, SendMoreEventsOfAJobThanAreKept) {
   const std::string id = submit("a");
   std::vector<JobEvent> seen;
   std::string place;
@@ -261,7 +260,7 @@ TEST_F(Streams, TellMoreEventsOfAJobThanAreKeptOfIt) {
   EXPECT_EQ(times.size(), kMany);
 }
 
-TEST_F(Streams, EndTheEventsOfAJobWithIt) {
+TEST_F(Streams, EndTheEventsOfAJobWithTheJob) {
   const std::string a = submit("a");
   submit("b");
   std::string place;
@@ -284,7 +283,7 @@ TEST_F(Streams, EndTheEventsOfAJobWithIt) {
 
 // --- logs
 
-TEST_F(Streams, GoOnWithALogAtEachPlaceThatWasTold) {
+TEST_F(Streams, ContinueALogAtEachPlace) {
   const std::string id = submit("a");
   std::string wanted;
   std::mt19937 random(7);  // NOLINT: the same each time
@@ -319,16 +318,16 @@ TEST_F(Streams, GoOnWithALogAtEachPlaceThatWasTold) {
   EXPECT_EQ(got, wanted);
 }
 
-TEST_F(Streams, RefuseAPlaceThatIsNone) {
+TEST_F(Streams, RefuseAnInvalidPlace) {
   submit("a");
   EXPECT_EQ(client().logs("a", {}, "forged", {}).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(Streams, ReadAndWriteALogOnceForAllWhoAreAtTheSamePlace) {
+TEST_F(Streams, ReadAndEncodeALogOnceForAllFollowersAtTheSamePlace) {
   const std::string id = submit("a");
   print(id, "one\ntwo\n");
   std::shared_ptr<LogShare> share;
-  std::shared_ptr<LogShare> of_another;  // who watches as well
+  std::shared_ptr<LogShare> of_another;  // the share of another follower
   std::vector<LogPiece> pieces;
   std::vector<std::shared_ptr<void>> asked;
   server_.on_loop([&] {
@@ -361,7 +360,7 @@ TEST_F(Streams, ReadAndWriteALogOnceForAllWhoAreAtTheSamePlace) {
   });
 }
 
-TEST_F(Streams, LetWhoeverHasFallenOutOfTheStoreReadForHimself) {
+TEST_F(Streams, AFollowerBehindTheStoreReadsByItself) {
   const std::string id = submit("a");
   std::shared_ptr<LogShare> fast;
   std::shared_ptr<LogShare> slow;
@@ -446,7 +445,7 @@ TEST_F(Streams, FilterAListing) {
 
 // --- metrics
 
-TEST_F(Streams, MetricsCountWhatTheControllerHas) {
+TEST_F(Streams, MetricsMatchTheController) {
   add_project("team");
   submit("a", "team");
   end(submit("b", "team"));
@@ -485,7 +484,7 @@ TEST_F(Streams, MetricsCountWhatTheControllerHas) {
   EXPECT_GT(value("process_start_time_seconds"), 1.6e9);
 }
 
-TEST_F(Streams, HealthAndReadinessAreToldToAnybodyAndMetricsToViewersOfTheServer) {
+TEST_F(Streams, HealthAndReadinessArePublicAndMetricsNeedAViewerOfTheServer) {
   who_ = {};
   http::BlockingClient asks(server_.socket());
   EXPECT_EQ(asks.send({.path = "/healthz"})->status, 200);

@@ -18,15 +18,15 @@ using job::Job;
 
 namespace {
 
-// A name that stands for nothing is held against so many of the latest jobs: a wrong name must not
-// cost a look at all of them.
+// The number of recent jobs with which an unknown name is compared: a wrong name must not cost a
+// comparison with all jobs.
 constexpr size_t kMostCompared = 2000;
 
 Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
-          .what = "this takes the role '" + std::string(to_string(needed)) + "' in project '" +
+          .what = "this requires the role '" + std::string(to_string(needed)) + "' in project '" +
                   project + "'; yours is '" + std::string(to_string(has)) + "'",
-          .advice = "an admin of the project gives it: muster project grant"};
+          .advice = "an admin of the project grants it: muster project grant"};
 }
 
 bool has_task_on(const Job& job, const std::string& node, std::optional<int> device) {
@@ -52,7 +52,7 @@ bool Sight::sees(const Job& job) const {
   return role_over(job) >= Role::kViewer;
 }
 
-/// What a deleted project left is nobody's who has a part in another of its name.
+/// Jobs of a deleted project are invisible to members of a new project of the same name.
 Role Sight::role_over(const Job& job) const {
   if (sees_all() || controller_.projects().has_project_of(job)) return role_in(job.spec.project);
   return Role::kNone;
@@ -62,7 +62,7 @@ bool Sight::sees_project(const std::string& project) const {
   return role_in(project) >= Role::kViewer;
 }
 
-/// One that has been removed was its project's.
+/// A removed job belonged to its project.
 bool Sight::sees(const job::JobRef& ref) const {
   const Job* const job = controller_.jobs().with_id(ref.id);
   return job != nullptr ? sees(*job) : sees_project(ref.project);
@@ -70,7 +70,7 @@ bool Sight::sees(const job::JobRef& ref) const {
 
 // --- what a name stands for
 
-/// Those that the caller sees and can mean: the one of this id, or those of this name.
+/// The jobs that the caller sees and may mean: the one with this id, or those with this name.
 std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
@@ -93,7 +93,7 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
     for (const Job* job : jobs) projects += (projects.empty() ? "" : ", ") + job->spec.project;
     return Error{.code = ErrorCode::kConflict,
                  .what = "several projects have a job '" + name + "': " + projects,
-                 .advice = "say whose is meant: --project NAME, or ?project=NAME"};
+                 .advice = "choose one: --project NAME, or ?project=NAME"};
   }
   const std::string& home = jobs.front()->spec.project;
   const Role role = role_over(*jobs.front());
@@ -108,7 +108,7 @@ Error Sight::no_such_job(const std::string& name) const {
     if (sees(job)) names.push_back(job.spec.name);
     return ++compared < kMostCompared;
   });
-  return control::unknown_name("job", name, names, "muster list shows the jobs there are");
+  return control::unknown_name("job", name, names, "list the jobs: muster list");
 }
 
 Error Sight::no_such_project(const std::string& name) const {
@@ -116,17 +116,17 @@ Error Sight::no_such_project(const std::string& name) const {
   for (const job::ProjectStatus& status : controller_.projects().list()) {
     if (sees_project(status.project.name)) names.push_back(status.project.name);
   }
-  return control::unknown_name("project", name, names, "muster project list shows those there are");
+  return control::unknown_name("project", name, names, "list the projects: muster project list");
 }
 
 Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone || who_.over_server() >= Role::kAdmin) return {};
   return Error{.code = ErrorCode::kRefused,
                .what =
-                   "without a sandbox a job can do what the server can: that takes the role "
+                   "without a sandbox, a job has all rights of the server: this requires the role "
                    "'admin' for the server; yours is '" +
                    std::string(to_string(who_.over_server())) + "'",
-               .advice = "run it in one: --sandbox bubblewrap"};
+               .advice = "use a sandbox: --sandbox bubblewrap"};
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {
@@ -136,7 +136,7 @@ Result<void> Sight::project(const std::string& name, Role needed) const {
   return {};
 }
 
-// --- without what others have
+// --- hiding other projects
 
 words::Sight Sight::as_words() const {
   return {.project = [this](const std::string& name) { return sees_project(name); },
@@ -177,8 +177,8 @@ job::Forecast Sight::redacted(job::Forecast forecast) const {
   return forecast;
 }
 
-/// Jobs of several projects may have one name: it stays where one of those that the caller sees is
-/// there.
+/// Jobs of several projects may have the same name: the name is kept if the caller sees one of
+/// them.
 job::Node Sight::redacted(job::Node node) const {
   if (sees_all()) return node;
   const auto hide = [&](std::vector<std::string>& names, std::optional<int> device) {

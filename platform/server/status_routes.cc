@@ -1,4 +1,4 @@
-// GET /healthz, /readyz, /metrics, /openapi.json: for those who look after the server.
+// GET /healthz, /readyz, /metrics, /openapi.json: for monitoring.
 
 #include "server/status_routes.h"
 
@@ -23,12 +23,12 @@ namespace muster::server {
 
 namespace {
 
-/// The store's words may name its place: they are for the log, not for anybody who asks.
+/// The store's error may contain its address, so it goes to the log and not into the public answer.
 RouteAnswer readiness(control::Controller& controller) {
   if (controller.ready()) return json_answer(200, R"({"status":"ok"})");
   return base::Error{.code = base::ErrorCode::kUnavailable,
-                     .what = "the store takes no changes right now",
-                     .advice = "the server's log says why"};
+                     .what = "the store accepts no changes at present",
+                     .advice = "see the server's log for the reason"};
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ void add_status_routes(Router& router, control::Controller& controller,
 
 namespace {
 
-/// The fields of /proc/self/stat behind the program's name, which may hold anything; the first is
-/// the third of proc(5).
+/// The fields of /proc/self/stat after the program's name, which may contain any character; the
+/// first is the third of proc(5).
 std::istringstream stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -83,7 +83,7 @@ int count_descriptors() {
        at.increment(error)) {
     ++count;
   }
-  return count > 0 ? count - 1 : 0;  // one is that of the look itself
+  return count > 0 ? count - 1 : 0;  // without the descriptor of this listing itself
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ ProcessFigures process_figures() {
 
 namespace {
 
-/// A quote is escaped in values of labels, and not in help.
+/// Quotes are escaped in values of labels, but not in help.
 std::string escaped(std::string_view text, bool quote) {
   std::string out;
   out.reserve(text.size());
@@ -171,7 +171,7 @@ using job::Phase;
 
 namespace {
 
-/// In the order of their numbers.
+/// In the order of their values.
 constexpr std::array kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
                              Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
 
@@ -183,7 +183,7 @@ struct ProjectCounts {
 std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
   std::map<std::string, ProjectCounts> counts;
   for (const auto& status : controller.projects().list()) counts[status.project.name];
-  // Jobs of one project often come in a row.
+  // Consecutive jobs often belong to the same project.
   auto of_project = counts.end();
   controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
     if (of_project == counts.end() || of_project->first != job.spec.project) {
@@ -198,36 +198,36 @@ std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
 
 void write_jobs(MetricsText& text, const Controller& controller) {
   const auto counts = count_jobs(controller);
-  text.gauge("muster_jobs", "Jobs that there are, ended ones included.");
+  text.gauge("muster_jobs", "Existing jobs, including ended jobs.");
   for (const auto& [project, count] : counts) {
     for (const Phase phase : kPhases) {
       text.sample(count.phases[static_cast<size_t>(phase)],
                   {{"project", project}, {"phase", std::string(job::to_string(phase))}});
     }
   }
-  text.gauge("muster_queue_depth", "Jobs that wait to start; suspended ones do not.");
+  text.gauge("muster_queue_depth", "Jobs that wait to start, without suspended jobs.");
   for (const auto& [project, count] : counts) text.sample(count.queue, {{"project", project}});
 }
 
 void write_counters(MetricsText& text, const control::Metrics& metrics) {
   const auto number = [](uint64_t value) { return static_cast<double>(value); };
-  text.counter("muster_jobs_submitted_total", "Jobs that were taken on.");
+  text.counter("muster_jobs_submitted_total", "Submitted jobs.");
   for (const auto& [project, count] : metrics.submitted) {
     text.sample(number(count), {{"project", project}});
   }
-  text.counter("muster_jobs_finished_total", "Jobs that ended, by how they did.");
+  text.counter("muster_jobs_finished_total", "Ended jobs, by result.");
   for (const auto& [project, phases] : metrics.finished) {
     for (const auto& [phase, count] : phases) {
       text.sample(number(count), {{"project", project}, {"phase", phase}});
     }
   }
-  text.counter("muster_evictions_total", "Jobs that had to leave their place.");
+  text.counter("muster_evictions_total", "Evicted jobs.");
   text.sample(number(metrics.evictions));
-  text.counter("muster_restarts_total", "Attempts of jobs that were given up for another.");
+  text.counter("muster_restarts_total", "Attempts that were abandoned for another attempt.");
   text.sample(number(metrics.restarts));
   text.counter("muster_engine_errors_total", "Starts that the engine refused or lost.");
   text.sample(number(metrics.engine_errors));
-  text.counter("muster_store_errors_total", "Commits that failed.");
+  text.counter("muster_store_errors_total", "Failed commits.");
   text.sample(number(metrics.store_errors));
 }
 
@@ -236,13 +236,13 @@ void write_histograms(MetricsText& text, const control::Metrics& metrics) {
                  metrics.wait_seconds);
   text.histogram("muster_job_start_seconds", "From the start of a job's gang until it runs.",
                  metrics.start_seconds);
-  text.histogram("muster_scheduler_cycle_seconds", "How long the scheduler took to plan.",
+  text.histogram("muster_scheduler_cycle_seconds", "Time that the scheduler took to plan.",
                  metrics.cycle_seconds);
-  text.histogram("muster_store_commit_seconds", "How long the store took to commit.",
+  text.histogram("muster_store_commit_seconds", "Time that the store took to commit.",
                  metrics.commit_seconds);
 }
 
-/// A GPU of which a part is taken counts for both, by its parts.
+/// A partly allocated GPU counts for both, in fractions.
 void write_gpus(MetricsText& text, const Controller& controller) {
   std::map<std::pair<std::string, std::string>, int64_t> milli;
   for (const job::Node& node : controller.nodes().list()) {
@@ -253,33 +253,32 @@ void write_gpus(MetricsText& text, const Controller& controller) {
       milli[{node.pool, unused}] += device.free_milli;
     }
   }
-  text.gauge("muster_gpus",
-             "GPUs by what they do: used, free, or on a node that takes nothing new.");
+  text.gauge("muster_gpus", "GPUs by state: used, free, or on a cordoned node.");
   for (const auto& [key, count] : milli) {
     text.sample(static_cast<double>(count) / 1000, {{"pool", key.first}, {"state", key.second}});
   }
 }
 
 void write_requests(MetricsText& text, const RequestCounts& requests) {
-  text.counter("muster_http_requests_total", "Requests that were answered.");
+  text.counter("muster_http_requests_total", "Answered requests.");
   for (const auto& [key, count] : requests.all()) {
     text.sample(static_cast<double>(count), {{"route", key.first}, {"status", key.second}});
   }
 }
 
-/// By the names that every program's figures have in Prometheus.
+/// With Prometheus' standard names for process metrics.
 void write_process(MetricsText& text, const ProcessFigures& process) {
   text.counter("process_cpu_seconds_total", "CPU time of the server.");
   text.sample(process.cpu_seconds);
-  text.gauge("process_resident_memory_bytes", "Memory of the server that is in RAM.");
+  text.gauge("process_resident_memory_bytes", "Resident memory of the server.");
   text.sample(static_cast<double>(process.resident_bytes));
   text.gauge("process_virtual_memory_bytes", "Address space of the server.");
   text.sample(static_cast<double>(process.virtual_bytes));
-  text.gauge("process_open_fds", "File descriptors that the server has open.");
+  text.gauge("process_open_fds", "Open file descriptors of the server.");
   text.sample(process.open_descriptors);
-  text.gauge("process_max_fds", "File descriptors that it may have open.");
+  text.gauge("process_max_fds", "Maximum number of open file descriptors.");
   text.sample(static_cast<double>(process.most_descriptors));
-  text.gauge("process_start_time_seconds", "When the server was started, since the Unix epoch.");
+  text.gauge("process_start_time_seconds", "Start time of the server, since the Unix epoch.");
   text.sample(process.started);
 }
 
@@ -288,7 +287,7 @@ void write_process(MetricsText& text, const ProcessFigures& process) {
 std::string server_metrics(const Controller& controller, const RequestCounts& requests,
                            const ProcessFigures& process, const std::string& version) {
   MetricsText text;
-  text.gauge("muster_build_info", "1; which version runs is in its label.");
+  text.gauge("muster_build_info", "Always 1; the label has the version of the server.");
   text.sample(1, {{"version", version}});
   write_jobs(text, controller);
   write_counters(text, controller.metrics());

@@ -7,7 +7,7 @@
 namespace muster::server {
 namespace {
 
-TEST(MetricsText, HasTheShapeThatPrometheusReads) {
+TEST(MetricsText, HasTheFormatOfPrometheus) {
   MetricsText text;
   text.counter("a_total", "Counts\nthings \\ \"so\".");
   text.sample(3, {{"name", "x\"y\\z\nw"}, {"other", ""}});
@@ -39,7 +39,7 @@ TEST(MetricsText, HasTheShapeThatPrometheusReads) {
   EXPECT_EQ(parsed.samples.at("a_total{name=x\"y\\z\nw,other=}"), 3);
 }
 
-TEST(MetricsParser, FindsWhatIsWrong) {
+TEST(MetricsParser, FindsInvalidText) {
   for (const std::string_view wrong :
        {"a 1\n", "# TYPE a gauge\na 1\n", "# HELP a x\n# TYPE a gauge\na one\n",
         "# HELP a x\n# TYPE a gauge\na 1", "# HELP a x\n# TYPE a gauge\na 1\na 1\n",

@@ -1,4 +1,4 @@
-// For tests: reads Prometheus' text format 0.0.4 and finds whatever is wrong with it.
+// For tests: parses Prometheus' text format 0.0.4 and reports the first fault.
 #pragma once
 
 #include <cstdlib>

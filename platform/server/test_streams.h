@@ -1,5 +1,5 @@
-// For tests: a server with a controller whose jobs do what a test says, on a thread of its own, and
-// clients that talk to it over its socket.
+// For tests: a server with a controller whose jobs behave as a test requires, on its own thread,
+// and clients on its socket.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class Streams : public testing::Test {
     router_.handle(std::move(call), std::move(respond));
   }
 
-  /// The id of a new job, which starts soon.
+  /// Submits a job, which starts soon; returns its id.
   std::string submit(const std::string& name, const std::string& project = "default") {
     std::string id;
     server_.on_loop([&] {
@@ -89,7 +89,7 @@ class Streams : public testing::Test {
     });
   }
 
-  /// Until what was set in motion has come to rest.
+  /// Waits until all pending work is done.
   void settle() {
     for (int turn = 0; turn < 20; ++turn) server_.on_loop([] {});
   }

@@ -1,7 +1,7 @@
 // Files that members send for the jobs of their project.
 //
-// What is asked of the store happens on the background's thread, for it waits for the disk; who may
-// ask is decided before, on the loop's.
+// The store is used on the background's thread, because it waits for the disk; permissions are
+// checked before on the loop's thread.
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,10 +23,10 @@ using control::Controller;
 using http::Respond;
 using workspace::TreeStore;
 
-/// A request as the background has it: it must not touch what is the loop's.
+/// A request for the background: it must not use objects of the loop's thread.
 struct TreeRequest {
   std::string project;
-  std::string id;  ///< of a tree, where the path has one
+  std::string id;  ///< of a tree, if the path has one
   std::string body;
 };
 
@@ -51,8 +51,8 @@ RouteAnswer put_chunks(TreeStore& trees, const TreeRequest& request) {
   MUSTER_TRY(const std::vector<std::string_view> chunks, api::chunks_in(request.body));
   if (chunks.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "the request brings no chunk",
-                       .advice = "send each behind its length, as docs/api.md shows"};
+                       .what = "the request has no chunk",
+                       .advice = "send the length before each chunk, as described in docs/api.md"};
   }
   for (const std::string_view chunk : chunks) MUSTER_CHECK(trees.put_chunk(request.project, chunk));
   return nothing_more();

@@ -29,21 +29,20 @@ namespace muster::server {
 
 namespace {
 
-// Up to which time all events of jobs are known and kept.
+// The time up to which all events of jobs are known and stored.
 //
-// Events are noted one after the other, each with a later time than all before, and are told once
-// they are committed, by the feed of changes, job by job. Whoever reads them in between could see a
-// job's newest before an older one of another job that is yet to be told; so nobody reads past this
-// time.
+// Events get increasing times when they are recorded, but the feed of changes reports them after
+// they are committed, job by job. A reader in between could see a newer event of one job before an
+// older event of another; so readers do not read past this time.
 //
-// On the EventLoop's thread. One for all watchers, made before them: the feed calls it first.
+// On the EventLoop's thread. One for all watchers, created before them: the feed calls it first.
 
 class EventHorizon {
  public:
   /// The controller must outlive it.
   explicit EventHorizon(control::Controller& controller);
 
-  /// Of the events there are, the last that may be read.
+  /// The time of the last event that may be read.
   base::Time time();
 
  private:
@@ -53,11 +52,11 @@ class EventHorizon {
   control::Controller& controller_;
   control::FeedPosition at_;
   base::Time time_{};
-  bool known_ = false;  ///< asked for at all
+  bool known_ = false;  ///< time() was called
   std::shared_ptr<void> feed_watch_;
 };
 
-// Which jobs a watcher asked for.
+// The jobs that a watcher requested.
 //
 // Plain values.
 
@@ -68,16 +67,16 @@ struct WatchFilter {
   bool takes(const std::string& of_project, const std::string& of_name) const {
     return (!project || *project == of_project) && (!name || *name == of_name);
   }
-  /// And the caller sees it.
+  /// Also requires that the caller sees the job.
   bool takes(const Sight& sight, const job::Job& job) const {
     return takes(job.spec.project, job.spec.name) && sight.sees(job);
   }
 };
 
-// What happens to the jobs that somebody sees, as server-sent events: one "event" for each line of
-// their histories, in the order of time, which is its id as well.
+// The events of the jobs that the caller sees, as server-sent events: one "event" for each line of
+// their histories, in the order of time, which is also the id.
 //
-// A job's history is kept as far as its last events; a reader that is slower than that misses some.
+// A job's history contains only its last events; a reader that is slower misses some.
 //
 // On the EventLoop's thread.
 
@@ -87,7 +86,7 @@ class EventWatchStream : public EventStream {
     WatchFilter filter;
     /// The id of a job: only its events, and an "end" with the job when it has ended.
     std::optional<std::string> job;
-    std::optional<base::Time> after;  ///< only later events; nothing: those to come
+    std::optional<base::Time> after;  ///< only later events; nothing: only future events
   };
 
   /// Controller and horizon must outlive it.
@@ -115,23 +114,24 @@ class EventWatchStream : public EventStream {
   std::shared_ptr<EventHorizon> horizon_;
   access::Identity who_;
   Start start_;
-  base::Time last_;         ///< all up to it was sent, or is not shown
-  bool caught_up_ = false;  ///< only what changes after at_ can have later ones
+  base::Time last_;         ///< all events up to it were sent or are hidden
+  bool caught_up_ = false;  ///< only jobs that change after at_ can have later events
   control::FeedPosition at_;
-  bool told_where_;  ///< the client knows an id to go on from
+  bool told_where_;  ///< the client has an id from which it can continue
   bool ended_ = false;
   std::shared_ptr<void> feed_watch_;
 };
 
-// The jobs that somebody sees, and then each change of them, as server-sent events: "job" for each
-// as it is, "ready" when all were sent, then "job" and "removed" as they come. However many changes
-// a slow reader is behind, it is sent the last state of each job, and nothing is kept for it.
+// The jobs that the caller sees, and then each change, as server-sent events: "job" for each job,
+// "ready" when all were sent, then "job" and "removed" as they occur. However many changes a slow
+// reader is behind, it gets only the last state of each job, and nothing is stored for it.
 //
 // On the EventLoop's thread.
 
 class JobWatchStream : public EventStream {
  public:
-  /// `from`: the last that was seen; nothing: begins with all jobs. The controller must outlive it.
+  /// `from`: the last id that the client saw; nothing: begins with all jobs. The controller must
+  /// outlive it.
   JobWatchStream(StreamLife life, control::Controller& controller, access::Identity who,
                  WatchFilter filter, std::optional<control::FeedPosition> from);
 
@@ -151,7 +151,7 @@ class JobWatchStream : public EventStream {
   WatchFilter filter_;
   control::FeedPosition at_;
   bool listing_;
-  std::optional<base::Time> listed_;  ///< up to the job that was submitted then
+  std::optional<base::Time> listed_;  ///< all jobs submitted up to then were listed
   std::shared_ptr<void> feed_watch_;
 };
 
@@ -161,10 +161,10 @@ using base::Result;
 using control::Controller;
 
 Error wrong_query(std::vector<Fault> faults) {
-  return api::wrong_query("the query for what happens is wrong", std::move(faults));
+  return api::wrong_query("the query for events is invalid", std::move(faults));
 }
 
-/// What is not among `known`, each as a fault.
+/// A fault for each parameter that is not in `known`.
 std::vector<Fault> unknown_parameters(const http::Request& request,
                                       const std::vector<std::string>& known) {
   return api::read_parameters(
@@ -195,7 +195,8 @@ RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiC
   const std::string id = last_event_id(request);
   const auto from = control::feed_position_of(id);
   if (!id.empty() && !from) {
-    faults.push_back({.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
+    faults.push_back(
+        {.field = "last-event-id", .what = base::in_quotes(id) + " is not the id of an event"});
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
   MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
@@ -204,7 +205,7 @@ RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiC
                                        controller, call.who, std::move(filter), from));
 }
 
-/// From when on: the last event that was seen, or a time.
+/// The start: the last event that the client saw, or a time.
 Result<std::optional<base::Time>> begin_of(const http::Request& request) {
   std::vector<Fault> faults = unknown_parameters(
       request, {"project", "name", "since", std::string(api::kLastEventIdParameter)});
@@ -216,7 +217,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     if (!after) {
       faults.push_back(
           {.field = "since",
-           .what = base::in_quotes(since) + " is not a time; write it as 2026-01-31T12:34:56Z"});
+           .what = base::in_quotes(since) + " is not a time such as 2026-01-31T12:34:56Z"});
     }
   }
   const std::string id = last_event_id(request);
@@ -224,7 +225,7 @@ Result<std::optional<base::Time>> begin_of(const http::Request& request) {
     after = time_of_id(id);
     if (!after) {
       faults.push_back(
-          {.field = "last-event-id", .what = base::in_quotes(id) + " is no event's id"});
+          {.field = "last-event-id", .what = base::in_quotes(id) + " is not the id of an event"});
     }
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
@@ -327,7 +328,7 @@ EventWatchStream::EventWatchStream(StreamLife life, control::Controller& control
 
 std::optional<http::BodyPiece> EventWatchStream::next() {
   if (ended_) return http::BodyPiece(std::nullopt);
-  // A client that has seen no event yet must know, too, where to go on.
+  // A client that has seen no event yet also needs an id from which it can continue.
   if (!std::exchange(told_where_, true)) {
     std::string text;
     http::append_event(text, api::kReadyEvent, "{}",
@@ -354,7 +355,7 @@ std::optional<http::BodyPiece> EventWatchStream::next() {
   return end_if_over(sight);
 }
 
-/// The first of what comes after last_, at most kMostEvents.
+/// The first events after last_, at most kMostEvents.
 std::vector<EventWatchStream::Found> EventWatchStream::find_some(const Sight& sight,
                                                                  base::Time horizon) {
   std::vector<Found> found;
@@ -368,7 +369,7 @@ std::vector<EventWatchStream::Found> EventWatchStream::find_some(const Sight& si
 
 std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& sight,
                                                                    base::Time horizon) {
-  // Of all that come after, a heap of the first few, with the last of these on top.
+  // A heap of the first events after last_, with the latest of these on top.
   const auto earlier = [](const Found& left, const Found& right) { return left.time < right.time; };
   at_ = controller_.feed().now();
   std::vector<Found> first;
@@ -391,7 +392,7 @@ std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& 
   return first;
 }
 
-/// False where there are too many, or it is not known what changed.
+/// False: there are too many, or the changed jobs are unknown.
 bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
                                        std::vector<Found>& found) {
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
@@ -437,7 +438,7 @@ namespace {
 constexpr size_t kPieceBytes = 128 << 10;
 constexpr size_t kJobChangesAtOnce = 100;
 
-/// With how far its program is, but where it has ended: nothing is read for that.
+/// With the progress of its program, except for ended jobs, for which no files are read.
 std::string json_of(const Sight& sight, const Job& job) {
   if (!job::is_final(job.phase)) return api::job_to_json(sight.shown(job));
   return sight.sees_all() ? api::job_to_json(job) : api::job_to_json(sight.redacted(job));
@@ -468,8 +469,8 @@ std::optional<http::BodyPiece> JobWatchStream::next() {
   return http::BodyPiece(std::move(text));
 }
 
-// What changes while they are listed comes afterwards: the feed is followed from where it was when
-// the listing began.
+// Changes during the listing follow afterwards: the feed is read from its position at the start of
+// the listing.
 void JobWatchStream::list_some(std::string& text) {
   const Sight sight(controller_, who_);
   bool all = true;
@@ -522,7 +523,7 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
             {.id = change.job, .name = change.name, .project = change.project}),
         id);
   }
-  // One that is gone by now is told as removed by a later change.
+  // A job that was removed meanwhile is reported by a later change.
   const Job* const job = controller_.jobs().with_id(change.job);
   if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
 }

@@ -65,6 +65,7 @@ Leader::Leader(Dependencies parts, const control::SiteFacts& site,
             .notifications = notifications_,
             .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); }},
            options, std::move(parts.leave)) {
+  accounts_.check_accounts_by(site.account_faults);
   set_options(notify);
 }
 

@@ -126,8 +126,8 @@ namespace {
 
 http::Response not_yet() {
   return server::problem({.code = base::ErrorCode::kUnavailable,
-                          .what = "the server starts",
-                          .advice = "ask again in a moment"});
+                          .what = "the server is starting",
+                          .advice = "try again in a moment"});
 }
 
 }  // namespace

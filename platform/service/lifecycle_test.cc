@@ -36,12 +36,12 @@ Asked asked(const http::Request& request, const std::optional<std::string>& lead
   return result;
 }
 
-TEST(Standby, LivesButIsNotReady) {
+TEST(Standby, IsAliveButNotReady) {
   EXPECT_EQ(asked({.path = "/healthz"}).answer.status, 200);
   EXPECT_EQ(asked({.path = "/readyz"}).answer.status, 503);
 }
 
-TEST(Standby, SaysWhoLeads) {
+TEST(Standby, NamesTheLeader) {
   for (const char* path : {"/readyz", "/v1/jobs", "/metrics", "/anything"}) {
     const http::Response answer = asked({.path = path}, "muster-1:7443").answer;
     EXPECT_EQ(answer.status, 503) << path;
@@ -52,11 +52,11 @@ TEST(Standby, SaysWhoLeads) {
   }
 }
 
-TEST(Standby, SaysThatNobodyLeads) {
+TEST(Standby, ReportsThatThereIsNoLeader) {
   EXPECT_NE(asked({.path = "/v1/jobs"}).answer.body.find("no server leads"), std::string::npos);
 }
 
-TEST(Standby, IsToldToLeaveByItsOwnerAlone) {
+TEST(Standby, CanBeStoppedOnlyByItsOwner) {
   const http::Request strange{.method = "POST", .path = "/v1/shutdown"};
   EXPECT_FALSE(asked(strange).left);
   http::Request own = strange;
@@ -66,7 +66,7 @@ TEST(Standby, IsToldToLeaveByItsOwnerAlone) {
   EXPECT_EQ(told.answer.status, 202);
 }
 
-TEST(Standby, SaysWhoItIsToItsOwnerAlone) {
+TEST(Standby, IdentifiesItselfOnlyToItsOwner) {
   http::Request request{.path = "/v1/info"};
   EXPECT_EQ(asked(request).answer.status, 503);
   request.peer.user = 0;
@@ -78,7 +78,7 @@ TEST(Standby, SaysWhoItIsToItsOwnerAlone) {
 }  // namespace
 namespace {
 
-/// A socket as systemd has one.
+/// A socket like that of systemd.
 base::UniqueFd listening_at(const std::string& name) {
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -111,14 +111,14 @@ TEST(Notify, ReachesAnAbstractSocket) {
   EXPECT_EQ(heard_by(systemd), "STOPPING=1");
 }
 
-TEST(Notify, IsNoTroubleWhereNobodyListens) {
+TEST(Notify, IgnoresAMissingListener) {
   EXPECT_FALSE(notify("", "READY=1"));
   EXPECT_FALSE(notify("/nowhere/at/all", "READY=1"));
   EXPECT_FALSE(notify("relative", "READY=1"));
   EXPECT_FALSE(notify("/" + std::string(200, 'x'), "READY=1"));
 }
 
-TEST(Notify, TheSocketIsNotLeftToTheJobs) {
+TEST(Notify, RemovesTheVariableFromTheEnvironmentOfJobs) {
   ::setenv("NOTIFY_SOCKET", "/run/systemd/notify", 1);
   EXPECT_EQ(take_notify_socket(), "/run/systemd/notify");
   EXPECT_EQ(std::getenv("NOTIFY_SOCKET"), nullptr);
@@ -140,7 +140,7 @@ int status_of(const http::Handler& handler, std::string& body) {
   return answer->status;
 }
 
-TEST(FrontDoor, HandsRequestsToWhoeverAnswersAtTheTime) {
+TEST(FrontDoor, PassesRequestsToThePresentHandler) {
   FrontDoor door;
   const http::Handler handler = door.handler();
   std::string body;
@@ -154,7 +154,7 @@ TEST(FrontDoor, HandsRequestsToWhoeverAnswersAtTheTime) {
   EXPECT_EQ(body, "second");
 }
 
-TEST(FrontDoor, TurnsEverybodyAwayOnceItIsGone) {
+TEST(FrontDoor, RefusesRequestsAfterItsDestruction) {
   auto door = std::make_unique<FrontDoor>();
   const http::Handler handler = door->handler();
   door->let_answer(saying("first"));
@@ -163,7 +163,7 @@ TEST(FrontDoor, TurnsEverybodyAwayOnceItIsGone) {
   EXPECT_EQ(status_of(handler, body), 503);
 }
 
-TEST(FrontDoor, WhoeverAnswersMayBeReplacedByHisOwnAnswer) {
+TEST(FrontDoor, AHandlerMayBeReplacedDuringItsOwnAnswer) {
   FrontDoor door;
   const std::string text(100, 'x');
   door.let_answer([&door, text](const http::Request&, const http::Respond& respond) {

@@ -13,7 +13,7 @@ using job::Job;
 using job::Phase;
 using Texts = std::vector<std::string>;
 
-/// A store that fails when it is told to.
+/// A store that fails on request.
 class Fickle : public store::MemoryStore {
  public:
   base::Result<void> commit(const store::Batch& batch) override {
@@ -35,7 +35,7 @@ class Telling : public testing::Test {
   }
   base::Result<void> changes(const Job& job) { return store_.commit({.changed_jobs = {&job}}); }
 
-  /// What waits in the store beneath, in its order.
+  /// The notifications in the wrapped store, in order.
   Texts told() {
     std::map<base::Time, std::string> in_order;
     const store::Contents contents = *kept_.load();
@@ -71,7 +71,7 @@ class Telling : public testing::Test {
   NotifyingStore store_{kept_, notifications_, hook_};
 };
 
-TEST_F(Telling, CommitsWhatIsToBeToldWithWhatHappened) {
+TEST_F(Telling, CommitsNotificationsTogetherWithTheirEvents) {
   Job job = job_in("lab");
   ASSERT_TRUE(adds(job));
   EXPECT_EQ(told(), Texts{});
@@ -84,11 +84,11 @@ TEST_F(Telling, CommitsWhatIsToBeToldWithWhatHappened) {
   ASSERT_TRUE(changes(job));
   job.phase = Phase::kSucceeded;
   ASSERT_TRUE(changes(job));
-  ASSERT_TRUE(changes(job));  // labels of an ended job, say
+  ASSERT_TRUE(changes(job));  // for example, labels of an ended job
   EXPECT_EQ(told(), (Texts{"one started", "one succeeded"}));
 }
 
-TEST_F(Telling, TellsNothingOfWhatWasNotCommittedAndAllOfItOnceItIs) {
+TEST_F(Telling, SendsNothingForAFailedCommitAndEverythingAfterASuccessfulOne) {
   Job job = job_in("lab");
   ASSERT_TRUE(adds(job));
   kept_.fails = true;
@@ -104,7 +104,7 @@ TEST_F(Telling, TellsNothingOfWhatWasNotCommittedAndAllOfItOnceItIs) {
   EXPECT_EQ(notifications_.waiting(), 2U);
 }
 
-TEST_F(Telling, KnowsAfterARestartWhatWasToldBefore) {
+TEST_F(Telling, RemembersNotifiedStatesAfterARestart) {
   Job job = job_in("lab");
   job.phase = Phase::kRunning;
   job.started = clock_.now();
@@ -117,7 +117,7 @@ TEST_F(Telling, KnowsAfterARestartWhatWasToldBefore) {
   EXPECT_EQ(told(), Texts{"one stopped"});
 }
 
-TEST_F(Telling, RemovesWithAProjectWhatWasItsOwn) {
+TEST_F(Telling, RemovesTheSubscriptionsOfADeletedProject) {
   Job job = job_in("lab");
   job.phase = Phase::kFailed;
   ASSERT_TRUE(adds(job));
@@ -133,7 +133,7 @@ TEST_F(Telling, RemovesWithAProjectWhatWasItsOwn) {
   EXPECT_EQ(told(), Texts{});
 }
 
-TEST_F(Telling, IsOfNoInterestToOtherProjects) {
+TEST_F(Telling, IgnoresOtherProjects) {
   Job job = job_in("other");
   job.phase = Phase::kFailed;
   ASSERT_TRUE(adds(job));
@@ -147,7 +147,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-/// Refuses commits as it is told.
+/// Refuses commits on request.
 class RefusingStore : public store::MemoryStore {
  public:
   Result<void> commit(const store::Batch&) override { return outcome; }
@@ -173,7 +173,7 @@ class WatchedStoreTest : public testing::Test {
   int lost_ = 0;
 };
 
-TEST_F(WatchedStoreTest, TellsOnceThatAnotherServerLeads) {
+TEST_F(WatchedStoreTest, ReportsOnceThatAnotherServerLeads) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kRefused);
   leadership_.who = std::optional<std::string>("you");
@@ -182,7 +182,7 @@ TEST_F(WatchedStoreTest, TellsOnceThatAnotherServerLeads) {
   EXPECT_EQ(lost_, 1);
 }
 
-TEST_F(WatchedStoreTest, TellsThatAnotherLedInBetween) {
+TEST_F(WatchedStoreTest, ReportsThatAnotherServerHasLedInBetween) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kRefused);
   leadership_.who = std::optional<std::string>();
@@ -190,14 +190,14 @@ TEST_F(WatchedStoreTest, TellsThatAnotherLedInBetween) {
   EXPECT_EQ(lost_, 1);
 }
 
-TEST_F(WatchedStoreTest, AReadOnlyDatabaseIsNoLossOfTheLead) {
+TEST_F(WatchedStoreTest, AReadOnlyDatabaseIsNotALossOfTheLead) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kRefused);
   EXPECT_FALSE(store.commit({}));
   EXPECT_EQ(lost_, 0);
 }
 
-TEST_F(WatchedStoreTest, ADatabaseThatDoesNotAnswerIsNoLossOfTheLead) {
+TEST_F(WatchedStoreTest, AnUnreachableDatabaseIsNotALossOfTheLead) {
   WatchedStore store = watched(&leadership_);
   store_.outcome = error(ErrorCode::kUnavailable);
   leadership_.who = error(ErrorCode::kUnavailable);
@@ -206,7 +206,7 @@ TEST_F(WatchedStoreTest, ADatabaseThatDoesNotAnswerIsNoLossOfTheLead) {
   EXPECT_EQ(lost_, 0);
 }
 
-TEST_F(WatchedStoreTest, ALookNoticesWhatNoCommitTold) {
+TEST_F(WatchedStoreTest, ACheckNoticesALossWithoutACommit) {
   WatchedStore store = watched(&leadership_);
   store.look();
   leadership_.who = std::optional<std::string>();
@@ -217,7 +217,7 @@ TEST_F(WatchedStoreTest, ALookNoticesWhatNoCommitTold) {
   EXPECT_EQ(lost_, 1);
 }
 
-TEST_F(WatchedStoreTest, AStoreOfOneServerHasNoLeadToLose) {
+TEST_F(WatchedStoreTest, AStoreOfASingleServerNeverLosesTheLead) {
   WatchedStore store = watched(nullptr);
   store_.outcome = error(ErrorCode::kRefused);
   EXPECT_FALSE(store.commit({}));

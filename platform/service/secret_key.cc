@@ -40,7 +40,7 @@ Result<access::SecretBox::Key> key_in_file(const std::filesystem::path& file) {
 Result<void> to_disk(const std::filesystem::path& path) {
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd && ::fsync(fd.get()) == 0) return {};
-  return base::system_error("cannot keep '" + path.string() + "'", errno);
+  return base::system_error("cannot store '" + path.string() + "'", errno);
 }
 
 /// Creates the whole file or nothing. REQUIRES: no key exists.

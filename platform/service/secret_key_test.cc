@@ -27,7 +27,7 @@ class SecretKey : public testing::Test {
   base::FakeRandom random_;
 };
 
-TEST_F(SecretKey, IsMadeOnceForItsOwnerAlone) {
+TEST_F(SecretKey, IsCreatedOnceAndPrivateToItsOwner) {
   const auto made = find(own());
   ASSERT_TRUE(made);
   const auto again = find(own());
@@ -38,7 +38,7 @@ TEST_F(SecretKey, IsMadeOnceForItsOwnerAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(SecretKey, OfTheEnvironmentWinsOverANamedFileAndThatOverItsOwn) {
+TEST_F(SecretKey, PrefersTheVariableToTheNamedFileAndThatToItsOwnFile) {
   ASSERT_TRUE(find(own()));
   ASSERT_TRUE(base::write_file(folder_ / "named", std::string(64, 'b') + "\n"));
   SecretKeyPlaces places = own();
@@ -48,7 +48,7 @@ TEST_F(SecretKey, OfTheEnvironmentWinsOverANamedFileAndThatOverItsOwn) {
   EXPECT_EQ(access::key_text(*find(places)), kKey);
 }
 
-TEST_F(SecretKey, ThatOthersCanReadIsRefused) {
+TEST_F(SecretKey, IsRefusedIfOthersCanReadIt) {
   for (const mode_t mode : {0640, 0604, 0644, 0620}) {
     ASSERT_TRUE(base::write_file(own().own_file, kKey, mode));
     ASSERT_EQ(::chmod(own().own_file.c_str(), mode), 0);
@@ -59,7 +59,7 @@ TEST_F(SecretKey, ThatOthersCanReadIsRefused) {
   }
 }
 
-TEST_F(SecretKey, ThatIsNoneIsNotRepeatedInTheError) {
+TEST_F(SecretKey, IsNotPrintedIfItIsInvalid) {
   const std::string almost = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde";
   ASSERT_TRUE(base::write_file(own().own_file, almost));
   for (const SecretKeyPlaces& places : {own(), SecretKeyPlaces{.variable = almost}}) {
@@ -70,7 +70,7 @@ TEST_F(SecretKey, ThatIsNoneIsNotRepeatedInTheError) {
   }
 }
 
-TEST_F(SecretKey, AFileThatWasNamedHasToBeThere) {
+TEST_F(SecretKey, ANamedFileMustExist) {
   SecretKeyPlaces places = own();
   places.named_file = folder_ / "missing";
   const auto found = find(places);
@@ -79,7 +79,7 @@ TEST_F(SecretKey, AFileThatWasNamedHasToBeThere) {
   EXPECT_FALSE(std::filesystem::exists(places.own_file));
 }
 
-TEST_F(SecretKey, IsNotLeftInTheEnvironmentOfTheJobs) {
+TEST_F(SecretKey, IsRemovedFromTheEnvironmentOfJobs) {
   ::setenv("MUSTER_SECRET_KEY", kKey.c_str(), 1);
   EXPECT_EQ(take_secret_key_variable(), kKey);
   EXPECT_EQ(std::getenv("MUSTER_SECRET_KEY"), nullptr);
@@ -100,7 +100,7 @@ class TlsFilesTest : public testing::Test {
   const base::Time now_ = base::SystemClock().now();
 };
 
-TEST_F(TlsFilesTest, ASelfSignedIdentityIsMadeOnceAndItsKeyKeptForItsOwner) {
+TEST_F(TlsFilesTest, ASelfSignedIdentityIsCreatedOnceAndItsKeyIsPrivate) {
   const auto made = find_tls_identity(own(), now_);
   ASSERT_TRUE(made) << made.error().to_string();
   const auto again = find_tls_identity(own(), now_);
@@ -112,13 +112,13 @@ TEST_F(TlsFilesTest, ASelfSignedIdentityIsMadeOnceAndItsKeyKeptForItsOwner) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(TlsFilesTest, AServerThatDiedWhileItMadeThemMakesThemAnew) {
+TEST_F(TlsFilesTest, AnInterruptedCreationIsRepeated) {
   ASSERT_TRUE(find_tls_identity(own(), now_));
   std::filesystem::remove(own().own_certificate);
   EXPECT_TRUE(find_tls_identity(own(), now_));
 }
 
-TEST_F(TlsFilesTest, GivenOnesAreTakenAndAGroupMayReadTheirKey) {
+TEST_F(TlsFilesTest, GivenFilesAreUsedAndAGroupMayReadTheKey) {
   const auto made = find_tls_identity(own(), now_);
   ASSERT_TRUE(made);
   TlsFiles given = {.given_certificate = own().own_certificate,
@@ -133,7 +133,7 @@ TEST_F(TlsFilesTest, GivenOnesAreTakenAndAGroupMayReadTheirKey) {
   EXPECT_EQ(find_tls_identity(given, now_).error().code, base::ErrorCode::kRefused);
 }
 
-TEST_F(TlsFilesTest, OnesThatDoNotBelongTogetherAreNamed) {
+TEST_F(TlsFilesTest, FilesThatDoNotMatchAreNamed) {
   ASSERT_TRUE(find_tls_identity(own(), now_));
   TlsFiles other = own();
   other.own_certificate = folder_ / "other/cert.pem";
@@ -146,7 +146,7 @@ TEST_F(TlsFilesTest, OnesThatDoNotBelongTogetherAreNamed) {
   EXPECT_NE(mixed.error().what.find("other/key.pem"), std::string::npos);
 }
 
-TEST(CertificateNames, AreThoseByWhichTheServerIsReached) {
+TEST(CertificateNames, AreTheNamesByWhichTheServerIsReached) {
   EXPECT_EQ(
       certificate_names("host", {"0.0.0.0:7443", "[2001:db8::1]:7443", ""},
                         {"muster", "localhost"}),

@@ -100,8 +100,8 @@ class Service {
       Error error = std::move(lock).error();
       if (error.advice.empty()) {
         error.advice =
-            "the server writes to its state folder: make the folder writable, or choose "
-            "another one (MUSTER_STATE_DIR)";
+            "the server writes to its state folder: make the folder writable, or choose another "
+            "folder (MUSTER_STATE_DIR)";
       }
       return error;
     }
@@ -129,21 +129,45 @@ class Service {
         clock_.now());
   }
 
+  bool tasks_are_root() const { return ::geteuid() == 0 && makers_.no_accounts; }
+
+  control::SeparationGaps gaps() const { return separation_gaps(options_, tasks_are_root()); }
+
+  /// Which ids tasks have, and what that does not keep apart.
+  void warn_of_accounts() const {
+    if (!makers_.no_accounts) {
+      return base::log_info(::geteuid() == 0
+                                ? "tasks run under the Unix account of their user, or else under "
+                                  "ids of their own (tasks.subids)"
+                                : "tasks run under ids of their user (/etc/subuid)");
+    }
+    const base::Error& why = *makers_.no_accounts;
+    base::log_warning("all tasks run under the account of the server: " + why.what,
+                      {{"advice", why.advice}});
+    if (tasks_are_root()) {
+      base::log_warning(
+          "the tasks are root: a fault of the kernel or of a device lets them leave their "
+          "sandboxes");
+    }
+  }
+
   /// What no sandbox keeps apart.
   void warn_of_gaps() const {
-    if (::geteuid() == 0) {
-      base::log_warning(
-          "the server runs as root: jobs can leave their sandboxes and reach its files");
+    if (options_.engine != "process") {
+      if (::geteuid() == 0) {
+        base::log_warning(
+            "the server runs as root: jobs can leave their sandboxes and reach its files");
+      }
+      return;
     }
-    if (options_.engine != "process") return;
+    warn_of_accounts();
     if (options_.task_network == "shared") {
       base::log_warning("jobs share the machine's network: they reach each other's ports");
     }
-    const auto gaps = separation_gaps(options_, ::geteuid() == 0);
-    if (gaps.any()) {
+    if (gaps().any()) {
       base::log_warning(
-          "takes jobs of one project at a time, for it cannot keep projects apart; "
-          "trust_each_other: true takes those of several");
+          "runs jobs of one project at a time, because it cannot isolate projects from each other; "
+          "trust_each_other: true allows several");
     }
   }
 
@@ -185,7 +209,7 @@ class Service {
   }
 
   void wait_for_the_lead(const Result<bool>& tried) {
-    const std::string state = tried ? "waits for its turn to lead" : tried.error().to_string();
+    const std::string state = tried ? "waits for the lead" : tried.error().to_string();
     if (std::exchange(waits_for_, state) != state) {
       tried ? base::log_info(state) : base::log_warning(state);
       const Standby standby{.version = makers_.version,
@@ -237,7 +261,7 @@ class Service {
                   .default_account = options_.slurm_default_account,
                   .job_accounts = options_.slurm_job_accounts,
                   .job_reservations = options_.slurm_job_reservations};
-    site.gaps = separation_gaps(options_, ::geteuid() == 0);
+    site.gaps = gaps();
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));
     };

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/event_loop.h"
@@ -37,6 +38,8 @@ struct Makers {
   /// Called once, when the sockets are open.
   std::function<void()> ready;
   control::SiteFacts site;
+  /// Why all tasks of a server that listens run under its own account; nothing: they do not.
+  std::optional<base::Error> no_accounts;
   std::string version;
 };
 

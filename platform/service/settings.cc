@@ -72,10 +72,10 @@ Result<NotifySettings> notify_settings(const config::ServeOptions& options) {
                         .command = options.notify_command};
 }
 
-control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool is_root) {
+control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool tasks_are_root) {
   const bool is_team = !options.listen.empty() && options.engine == "process";
   if (!is_team || options.trust_each_other) return {};
-  return {.is_root = is_root, .shares_network = options.task_network == "shared"};
+  return {.is_root = tasks_are_root, .shares_network = options.task_network == "shared"};
 }
 
 control::RetentionRules retention_rules(const config::ServeOptions& options) {
@@ -151,9 +151,10 @@ Error runs_elsewhere(const std::vector<job::Job>& jobs, const std::string& there
       count == 1 ? " runs" : " and " + std::to_string(count - 1) + " more run";
   return {.code = ErrorCode::kConflict,
           .what = "job " + name_of_one(first) + others + " on the engine '" + there +
-                  "', and a server with the engine '" + engine + "' would lose sight of that",
-          .advice = "let a server with --engine " + there +
-                    " end them first; or give this one another state folder (MUSTER_STATE_DIR)"};
+                  "', and a server with the engine '" + engine + "' could not manage it",
+          .advice =
+              "first let a server with --engine " + there +
+              " end these jobs; or choose another state folder for this server (MUSTER_STATE_DIR)"};
 }
 
 }  // namespace

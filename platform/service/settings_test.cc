@@ -13,7 +13,7 @@ namespace {
 
 const config::Paths kPaths{.state_folder = "/state", .socket = "/run/muster.sock"};
 
-TEST(StorePlace, IsTheDatabaseOfTheStateFolderUnlessToldOtherwise) {
+TEST(StorePlace, IsTheDatabaseOfTheStateFolderByDefault) {
   config::ServeOptions options;
   EXPECT_EQ(*store_place(options, kPaths), "/state/muster.db");
   options.store = "/srv/a.db";
@@ -22,7 +22,7 @@ TEST(StorePlace, IsTheDatabaseOfTheStateFolderUnlessToldOtherwise) {
   EXPECT_EQ(*store_place(options, kPaths), "postgres://muster@db/m");
 }
 
-TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
+TEST(StorePlace, AddsThePasswordOfAPrivateFile) {
   const base::TestFolder folder;
   config::ServeOptions options{.store = "postgres://muster@db/m?sslmode=require",
                                .store_password_file = folder / "password"};
@@ -36,7 +36,7 @@ TEST(StorePlace, GetsThePasswordOfAFileForItsOwnerAlone) {
   EXPECT_NE(store_place(options, kPaths).error().what.find("no password"), std::string::npos);
 }
 
-TEST(EmptiedDatabase, IsRefusedOnceAServerHasUsedTheFolder) {
+TEST(EmptiedDatabase, IsRefusedAfterAServerHasUsedTheFolder) {
   const base::TestFolder folder;
   const std::string database = folder / "muster.db";
   const std::string trace = folder / "leader.lock";
@@ -55,7 +55,7 @@ TEST(EmptiedDatabase, IsRefusedOnceAServerHasUsedTheFolder) {
   EXPECT_TRUE(refuse_emptied_database(database, trace));
 }
 
-TEST(RetentionRules, AreNoneUnlessTheyAreSet) {
+TEST(RetentionRules, AreEmptyByDefault) {
   EXPECT_EQ(retention_rules({}), control::RetentionRules());
   const control::RetentionRules rules{
       .keep_for = std::chrono::hours(1), .keep_jobs = 0, .keep_bytes = 5000};
@@ -65,7 +65,7 @@ TEST(RetentionRules, AreNoneUnlessTheyAreSet) {
             rules);
 }
 
-TEST(OwnAddress, IsOneThatCallersCanReach) {
+TEST(OwnAddress, IsReachableForCallers) {
   config::ServeOptions options;
   EXPECT_EQ(own_address(options, "host", "", kPaths), "host:/run/muster.sock");
   EXPECT_EQ(own_address(options, "host", "0.0.0.0:7443", kPaths), "host:7443");
@@ -86,7 +86,7 @@ TEST(HttpLimits, AreThoseOfTheConfigurationInWholeSeconds) {
   EXPECT_EQ(limits.request_timeout, std::chrono::seconds(2));
 }
 
-TEST(Defaults, OfTheConfigurationAreThoseOfTheParts) {
+TEST(Defaults, OfTheConfigurationEqualThoseOfTheParts) {
   const config::ServeOptions options;
   const http::Limits limits = http_limits(options);
   EXPECT_EQ(limits.body_bytes, http::Limits().body_bytes);
@@ -108,7 +108,7 @@ TEST(Defaults, OfTheConfigurationAreThoseOfTheParts) {
   EXPECT_EQ(notify->schedule.give_up_after, notify::RetrySchedule().give_up_after);
 }
 
-TEST(NotifySettings, NameTheExceptionThatIsNone) {
+TEST(NotifySettings, NameTheInvalidException) {
   const auto settings = notify_settings({.notify_allow = {"10.0.0.0/8", "not/an/address"}});
 
   ASSERT_FALSE(settings);
@@ -137,7 +137,7 @@ class EngineRecord : public ::testing::Test {
   store::MemoryStore store_;
 };
 
-TEST_F(EngineRecord, AnyEngineWillDoWhereNothingRuns) {
+TEST_F(EngineRecord, AcceptsAnyEngineIfNoJobRuns) {
   add_job("ended", job::Phase::kSucceeded);
   add_job("waits", job::Phase::kQueued);
   for (const char* engine : {"process", "slurm", "slurm", "container"}) {
@@ -146,7 +146,7 @@ TEST_F(EngineRecord, AnyEngineWillDoWhereNothingRuns) {
   }
 }
 
-TEST_F(EngineRecord, NoOtherEngineTakesUpWhatRuns) {
+TEST_F(EngineRecord, RefusesAnotherEngineWhileJobsRun) {
   ASSERT_TRUE(keep_to("slurm"));
   add_job("one", job::Phase::kStarting);
 
@@ -154,8 +154,8 @@ TEST_F(EngineRecord, NoOtherEngineTakesUpWhatRuns) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kConflict);
   EXPECT_EQ(refused.error().what,
-            "job 'one' runs on the engine 'slurm', and a server with the engine 'process' would "
-            "lose sight of that");
+            "job 'one' runs on the engine 'slurm', and a server with the engine 'process' could "
+            "not manage it");
   EXPECT_NE(refused.error().advice.find("--engine slurm"), std::string::npos);
 
   add_job("two", job::Phase::kRunning);
@@ -168,7 +168,7 @@ TEST_F(EngineRecord, NoOtherEngineTakesUpWhatRuns) {
   EXPECT_TRUE(keep_to("slurm"));
 }
 
-TEST_F(EngineRecord, IsForgottenOnceNothingRuns) {
+TEST_F(EngineRecord, IsRemovedWhenNoJobRuns) {
   ASSERT_TRUE(keep_to("slurm"));
   forget_engine(folder_.path());
   EXPECT_EQ(record(), "");
@@ -182,7 +182,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ProjectFiles, AreSetAsideEachTimeTheirProjectGoes) {
+TEST(ProjectFiles, AreSetAsideEachTimeTheirProjectIsDeleted) {
   const base::TestFolder storage;
   const base::Time now{std::chrono::seconds(1000)};
   for (int time = 0; time < 2; ++time) {
@@ -200,7 +200,7 @@ TEST(ProjectFiles, AreSetAsideEachTimeTheirProjectGoes) {
   }
 }
 
-TEST(ProjectFiles, AProjectThatKeptNothingLeavesNothing) {
+TEST(ProjectFiles, NothingIsSetAsideForAProjectWithoutFiles) {
   const base::TestFolder storage;
 
   ASSERT_TRUE(set_storage_aside(storage, "team", {}));

@@ -1,4 +1,4 @@
-// What every store keeps to.
+// The behaviour that every store must have.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ using base::ErrorCode;
 using job::Job;
 using Numbers = std::vector<uint64_t>;
 
-/// A store, and the folder it is in if it is in one.
+/// A store, and its folder if it has one.
 struct Place {
   std::filesystem::path folder;
   std::unique_ptr<Store> store;
@@ -66,7 +66,7 @@ class StoreConformance : public testing::TestWithParam<StoreKind> {
   Store& store() { return *place_.store; }
   Contents contents() { return *store().load(); }
 
-  /// The numbers of the audit records that a query finds.
+  /// The numbers of the audit records that match a query.
   Numbers audit(const access::AuditQuery& query) {
     const auto found = store().audit(query);
     EXPECT_TRUE(found) << found.error().to_string();
@@ -85,7 +85,7 @@ class StoreConformance : public testing::TestWithParam<StoreKind> {
   Place place_ = GetParam().make();
 };
 
-TEST_P(StoreConformance, KeepsEveryFieldOfJobsInTheOrderTheyCame) {
+TEST_P(StoreConformance, KeepsEveryFieldOfJobsInTheirOrder) {
   const Job second = full_job("a", "one");
   const Job first = full_job("b", "two");
 
@@ -111,7 +111,7 @@ TEST_P(StoreConformance, IsEmptyAtFirstAndAfterAnEmptyBatch) {
   EXPECT_TRUE(store().ping());
 }
 
-TEST_P(StoreConformance, RefusesAnIdANameAndAKeyThatAreTaken) {
+TEST_P(StoreConformance, RefusesAnIdANameAndAKeyInUse) {
   ASSERT_TRUE(add(full_job("j1", "one"), "k1"));
 
   EXPECT_EQ(add(full_job("j1", "two"), "k2").error().code, ErrorCode::kConflict);
@@ -122,7 +122,7 @@ TEST_P(StoreConformance, RefusesAnIdANameAndAKeyThatAreTaken) {
   EXPECT_EQ(*store().find_by_key("k2"), std::nullopt);
 }
 
-TEST_P(StoreConformance, SaysWhichJobsNameIsTaken) {
+TEST_P(StoreConformance, NamesTheJobWhoseNameIsInUse) {
   const Job fresh = full_job("j2", "two");
   const Job taken = full_job("j3", "one");
   ASSERT_TRUE(add(full_job("j1", "one")));
@@ -131,7 +131,7 @@ TEST_P(StoreConformance, SaysWhichJobsNameIsTaken) {
 
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().what,
-            "the id, the name or the key of job 'one' is taken in project 'vision'");
+            "the id, the name or the key of job 'one' is in use in project 'vision'");
 }
 
 TEST_P(StoreConformance, AJobOfAnotherProjectMayHaveTheSameName) {
@@ -144,7 +144,7 @@ TEST_P(StoreConformance, AJobOfAnotherProjectMayHaveTheSameName) {
   EXPECT_EQ(ids(), (Names{"j1", "j2"}));
 }
 
-TEST_P(StoreConformance, RefusesTwoOfOneNameInOneBatch) {
+TEST_P(StoreConformance, RefusesTwoJobsOfTheSameNameInOneBatch) {
   const Job one = full_job("j1", "one");
   const Job two = full_job("j2", "one");
 
@@ -155,7 +155,7 @@ TEST_P(StoreConformance, RefusesTwoOfOneNameInOneBatch) {
   EXPECT_TRUE(ids().empty());
 }
 
-TEST_P(StoreConformance, ManyJobsMayComeWithoutAKey) {
+TEST_P(StoreConformance, AcceptsManyJobsWithoutAKey) {
   ASSERT_TRUE(add(full_job("j1", "one")));
   ASSERT_TRUE(add(full_job("j2", "two")));
 
@@ -173,7 +173,7 @@ TEST_P(StoreConformance, FindsAJobByItsKeyUntilItIsRemoved) {
   EXPECT_TRUE(add(again, "k1"));
 }
 
-TEST_P(StoreConformance, AJobMayTakeTheNameOfOneThatGoesInTheSameBatch) {
+TEST_P(StoreConformance, AJobMayReuseTheNameOfAJobRemovedInTheSameBatch) {
   const Job next = full_job("j2", "one");
   ASSERT_TRUE(add(full_job("j1", "one"), "k1"));
 
@@ -207,7 +207,7 @@ TEST_P(StoreConformance, AJobMayBeNewAndChangedInOneBatch) {
   EXPECT_EQ(contents().jobs, std::vector<Job>{later});
 }
 
-TEST_P(StoreConformance, RefusesAChangeOfWhatIsNotThereWithAllThatCameWithIt) {
+TEST_P(StoreConformance, RefusesAChangeOfAMissingJobWithItsWholeBatch) {
   const Job known = full_job("j1", "one");
   const Job other = full_job("j2", "two");
   const Job unknown = full_job("j3", "three");
@@ -239,10 +239,10 @@ TEST_P(StoreConformance, RefusesAChangeOfWhatIsNotThereWithAllThatCameWithIt) {
   EXPECT_TRUE(audit({}).empty());
   EXPECT_EQ(*store().find_by_key("k1"), "j1");
   EXPECT_EQ(*store().find_by_key("k2"), std::nullopt);
-  EXPECT_TRUE(add(other, "k2"));  // and it goes on
+  EXPECT_TRUE(add(other, "k2"));  // and the store continues
 }
 
-TEST_P(StoreConformance, RemovingWhatIsNotThereIsNoError) {
+TEST_P(StoreConformance, RemovingAMissingRecordIsNotAnError) {
   EXPECT_TRUE(store().commit({.removed_jobs = {"j1"},
                               .removed_projects = {"team-a"},
                               .uncordoned_nodes = {"n1"},
@@ -267,7 +267,7 @@ TEST_P(StoreConformance, KeepsProjectsInTheOrderOfTheirSequence) {
   EXPECT_EQ(contents().projects, std::vector<job::Project>{newer});
 }
 
-TEST_P(StoreConformance, KeepsWhichNodesAreCordoned) {
+TEST_P(StoreConformance, KeepsTheCordonedNodes) {
   ASSERT_TRUE(store().commit({.cordoned_nodes = {"n2", "n1", "n3"}}));
   ASSERT_TRUE(store().commit({.cordoned_nodes = {"n1"}, .uncordoned_nodes = {"n2"}}));
 
@@ -339,7 +339,7 @@ TEST_P(StoreConformance, NumbersAuditRecordsInTheOrderOfTheirCommits) {
             (std::vector<access::AuditRecord>{full_record(3), full_record(2), full_record(1)}));
 }
 
-TEST_P(StoreConformance, GivesNoNumberToARecordThatWasNotCommitted) {
+TEST_P(StoreConformance, GivesNoNumberToAnUncommittedRecord) {
   const Job unknown = full_job("j1", "one");
   ASSERT_TRUE(store().commit({.audit = {full_record(1)}}));
   ASSERT_FALSE(store().commit({.changed_jobs = {&unknown}, .audit = {full_record(2)}}));
@@ -348,7 +348,7 @@ TEST_P(StoreConformance, GivesNoNumberToARecordThatWasNotCommitted) {
   EXPECT_EQ(audit({}), (Numbers{2, 1}));
 }
 
-TEST_P(StoreConformance, FindsAuditRecordsByWhatTheySay) {
+TEST_P(StoreConformance, FindsAuditRecordsByTheirFields) {
   std::vector<access::AuditRecord> records;
   const auto add = [&](const char* user, const char* project, const char* action) {
     records.push_back(full_record(records.size() + 1));
@@ -375,7 +375,7 @@ TEST_P(StoreConformance, FindsAuditRecordsByWhatTheySay) {
   EXPECT_TRUE(audit({.user = "eve"}).empty());
 }
 
-TEST_P(StoreConformance, GivesTheAuditLogPageByPage) {
+TEST_P(StoreConformance, ReturnsTheAuditLogPageByPage) {
   std::vector<access::AuditRecord> records;
   for (uint64_t number = 1; number <= 150; ++number) records.push_back(full_record(number));
   ASSERT_TRUE(store().commit({.audit = records}));
@@ -391,7 +391,7 @@ TEST_P(StoreConformance, GivesTheAuditLogPageByPage) {
   EXPECT_TRUE(audit({.limit = -1}).empty());
 }
 
-TEST_P(StoreConformance, TakesAnyBytesForAKey) {
+TEST_P(StoreConformance, AcceptsAnyBytesAsAKey) {
   const std::string key = "ada\n" + job::kBinary;
   ASSERT_TRUE(add(full_job("j1", "one"), key));
 

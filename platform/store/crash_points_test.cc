@@ -1,5 +1,5 @@
-// A process that is killed between any two commits, over every kind of record: what was committed
-// is there, all of it, and nothing else.
+// A process that is killed between any two commits, for every kind of record: afterwards the store
+// has exactly the committed records.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kCommits = 6;
 
-/// What a store holds, with its audit log.
+/// The content of a store, with its audit log.
 struct State {
   Contents contents;
   std::vector<access::AuditRecord> audit;
@@ -41,8 +41,8 @@ void expect_same(const State& found, const State& expected) {
   EXPECT_EQ(found.audit, expected.audit);
 }
 
-/// The n-th commit over one kind of record: the first ones add, later ones change and remove.
-/// Values that a batch points to live as long as the program.
+/// The n-th commit for one kind of record: the first ones add, later ones change and remove. Values
+/// that a batch points to live as long as the program.
 struct RecordKind {
   const char* name;
   Batch (*commit)(int n);
@@ -117,7 +117,7 @@ Batch commit_everything(int n) {
   return all;
 }
 
-/// How many more commits SQLite begins before the process kills itself at the door of one.
+/// The number of commits that SQLite may begin before the process kills itself.
 int commits_to_begin = -1;
 
 int kill_at_commit(void* /*nothing*/) {
@@ -131,7 +131,7 @@ int watch_commits(sqlite3* database, const char** /*error*/, const void* /*routi
 }
 
 /// In a process of its own: opens the store, commits, and is killed: right after `whole` commits,
-/// or once all that the next one writes is written and it only has to be made to count.
+/// or when the next one has written everything but is not yet effective.
 void run_until_killed(const std::filesystem::path& file, const RecordKind& kind, int whole,
                       bool within_next) {
   const pid_t child = ::fork();
@@ -154,7 +154,7 @@ class CrashPoints : public testing::TestWithParam<RecordKind> {
   CrashPoints() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch_commits)); }
   ~CrashPoints() override { sqlite3_reset_auto_extension(); }
 
-  /// What the first `count` commits leave where nobody is killed.
+  /// The state after the first `count` commits without a kill.
   State after(int count) const {
     auto store = SqliteStore::open(folder_ / ("whole" + std::to_string(count) + ".db"));
     for (int n = 0; n < count; ++n) EXPECT_TRUE((*store)->commit(GetParam().commit(n)));
@@ -164,7 +164,7 @@ class CrashPoints : public testing::TestWithParam<RecordKind> {
   const base::TestFolder folder_;
 };
 
-TEST_P(CrashPoints, LeaveExactlyWhatWasCommitted) {
+TEST_P(CrashPoints, LeaveExactlyTheCommittedRecords) {
   const State in_the_end = after(kCommits);
   for (int whole = 0; whole < kCommits; ++whole) {
     const State expected = after(whole);
@@ -178,7 +178,7 @@ TEST_P(CrashPoints, LeaveExactlyWhatWasCommitted) {
       const auto store = SqliteStore::open(file);
       ASSERT_TRUE(store) << store.error().to_string();
       expect_same(state_of(**store), expected);
-      // And whoever was killed can do again what was not reported as done.
+      // After the kill, the commits that were not reported as done can be repeated.
       for (int n = whole; n < kCommits; ++n) {
         const auto done = (*store)->commit(GetParam().commit(n));
         ASSERT_TRUE(done) << done.error().to_string();

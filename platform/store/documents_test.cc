@@ -10,14 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-/// A document of somebody else's making.
+/// A document made by another program.
 std::string cbor_of(const json& value) {
   std::string document;
   json::to_cbor(value, document);
   return document;
 }
 
-/// Every field comes back, and no document that breaks off is taken for one.
+/// Every field is read back, and a truncated document is refused.
 template <class T>
 void expect_kept(const T& value) {
   const std::string whole = to_document(value);
@@ -29,7 +29,7 @@ void expect_kept(const T& value) {
   }
 }
 
-/// A value with all of its fields, as its document is read by somebody else.
+/// A value with all of its fields, as another program reads its document.
 json full_job_document() {
   return json::from_cbor(to_document(full_job("j1", "one")));
 }
@@ -44,7 +44,7 @@ std::string fault_of_job(const json& document) {
   return read ? "" : read.error().what;
 }
 
-TEST(Documents, AreReadBackAsTheyWereWrittenInEveryField) {
+TEST(Documents, ReadBackEveryField) {
   expect_kept(full_job("j1", "one"));
   expect_kept(job::Job{.id = "j2", .spec = {.name = "two"}});
   expect_kept(full_project("team-a", 7));
@@ -63,7 +63,7 @@ TEST(Documents, AreReadBackAsTheyWereWrittenInEveryField) {
   expect_kept(access::AuditRecord{});
 }
 
-TEST(Documents, TellAShareOfNothingFromNone) {
+TEST(Documents, DistinguishAnEmptyShareFromNone) {
   job::Project project{.name = "p"};
   project.quota.deserved.gpu_milli.reset();
   project.quota.limit.gpu_milli = 0;
@@ -72,7 +72,7 @@ TEST(Documents, TellAShareOfNothingFromNone) {
   expect_kept(project);
 }
 
-TEST(Documents, HoldBytesThatAreNoText) {
+TEST(Documents, KeepBytesThatAreNotUtf8) {
   job::Job job{.id = "j", .spec = {.name = "a", .command = {"\xff\x00\x01", "\xc3"}}};
   job.spec.environment["A"] = "\x80";
   access::Token token{.id = "t", .hash = std::string(32, '\xfe')};
@@ -81,13 +81,13 @@ TEST(Documents, HoldBytesThatAreNoText) {
   expect_kept(token);
 }
 
-TEST(JobDocument, HoldsNothingOfWhatTheSpecDoesNotSay) {
+TEST(JobDocument, OmitsFieldsThatTheSpecDoesNotSet) {
   const json document = json::from_cbor(to_document(job::Job{.id = "j", .spec = {.name = "a"}}));
 
   EXPECT_EQ(document["spec"], json({{"name", "a"}, {"command", json::array()}, {"folder", ""}}));
 }
 
-TEST(JobDocument, IsWithoutWhatIsOnlyTold) {
+TEST(JobDocument, OmitsFieldsThatAreOnlySent) {
   job::Job job{.id = "j", .spec = {.name = "a"}, .sealed_seed = "s"};
   job.progress = job::Progress{.unit = "step", .done = 1, .total = 2};
   job.kept_until = base::Time();
@@ -101,7 +101,7 @@ TEST(JobDocument, IsWithoutWhatIsOnlyTold) {
   EXPECT_EQ(document["sealed_seed"], "s");
 }
 
-TEST(JobDocument, NamesEveryFieldThatIsMissingUnknownOrOfTheWrongType) {
+TEST(JobDocument, NamesEveryMissingUnknownAndInvalidField) {
   json document = full_job_document();
   document.erase("phase");
   document["spec"]["wrokers"] = 3;
@@ -116,13 +116,13 @@ TEST(JobDocument, NamesEveryFieldThatIsMissingUnknownOrOfTheWrongType) {
   }
 }
 
-TEST(JobDocument, IsNotTakenFromWhatIsNoCbor) {
+TEST(JobDocument, RefusesInvalidCbor) {
   for (const std::string_view text : {"", "\xff\x01", "{}", "\xa0\xa0", "\x9f"}) {
     EXPECT_FALSE(from_document<job::Job>(text)) << text;
   }
 }
 
-TEST(JobDocument, IsReadBackForEachWordOfEachEnumeration) {
+TEST(JobDocument, ReadsBackEachWordOfEachEnumeration) {
   job::Job job = full_job("j1", "one");
   const auto each = [&](auto& member) {
     for (const auto& [value, name] : words_of(&std::as_const(member)).values) {
@@ -146,17 +146,17 @@ TEST(JobDocument, IsReadBackForEachWordOfEachEnumeration) {
   each(job.tasks.at(0).phase);
 }
 
-TEST(JobDocument, HasWordsThatAreKnown) {
+TEST(JobDocument, RefusesUnknownWords) {
   for (const char* path : {"/spec/volumes/0/kind", "/spec/container/pull", "/spec/launch",
                            "/launch/by", "/spec/scheduling/resize", "/tasks/0/role"}) {
     json document = full_job_document();
     ASSERT_TRUE(document.at(json::json_pointer(path)).is_string()) << path;
     document[json::json_pointer(path)] = "another";
-    EXPECT_NE(fault_of_job(document).find("'another' is none of"), std::string::npos) << path;
+    EXPECT_NE(fault_of_job(document).find("'another' is invalid"), std::string::npos) << path;
   }
 }
 
-TEST(AccountDocuments, HaveARoleAndAKindThatAreKnown) {
+TEST(AccountDocuments, RefuseAnUnknownRoleOrKind) {
   json user = json::from_cbor(to_document(full_user("ada")));
   user["server_role"] = "emperor";
   json token = json::from_cbor(to_document(full_token("t1")));

@@ -30,7 +30,7 @@ Result<Connection> connect_to_read(const std::string& url) {
   const std::string database = "the database " + connection->url().shown;
   if (version > kSchemaVersion) return unknown_schema(database, version);
   if (version == 0)
-    return Error{.code = ErrorCode::kNotFound, .what = database + " holds no store"};
+    return Error{.code = ErrorCode::kNotFound, .what = database + " contains no store"};
   MUSTER_CHECK(
       connection->execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
                           "SET LOCAL statement_timeout = 0"));
@@ -118,7 +118,7 @@ Result<void> refuse_what_is_not_empty(PostgresConnection& connection) {
   }
   return Error{.code = ErrorCode::kConflict,
                .what = "the database " + connection.url().shown + " is not empty",
-               .advice = "name another database or schema: nothing is overwritten"};
+               .advice = "choose another database or schema: a restore never overwrites data"};
 }
 
 /// Copies into an empty database, which gets the present schema.
@@ -150,9 +150,9 @@ Result<void> set_aside_in_postgres(const std::string& url, const std::string& na
   if (version != kSchemaVersion) {
     return Error{.code = ErrorCode::kConflict,
                  .what = "the database " + connection->url().shown + " has version " +
-                         std::to_string(version) + ", and this Muster writes version " +
+                         std::to_string(version) + ", but this release writes version " +
                          std::to_string(kSchemaVersion),
-                 .advice = "a server of this Muster brings it up to date when it starts"};
+                 .advice = "a server of this release migrates it when it starts"};
   }
   MUSTER_CHECK(refuse_where_somebody_leads(*connection));
   // Closing the connection rolls back.
@@ -199,20 +199,21 @@ Result<StoreSummary> write_backup(const std::string& store, const std::filesyste
 }  // namespace
 
 Result<StoreSummary> backup_store(const std::string& store, const std::filesystem::path& file) {
-  // Written under another name: what is called as was asked for is whole.
+  // Written under another name: a file with the requested name is complete.
   const std::filesystem::path partial = file.string() + ".partial";
   std::error_code failed;
   if (std::filesystem::exists(file, failed)) {
     return Error{.code = ErrorCode::kConflict,
-                 .what = "'" + file.string() + "' is there already",
-                 .advice = "name a file that is not"};
+                 .what = "'" + file.string() + "' already exists",
+                 .advice = "choose another file"};
   }
   std::filesystem::remove(partial, failed);
   Result<StoreSummary> written = write_backup(store, partial);
   if (written) {
-    // Unlike a renaming this takes nothing away that came meanwhile.
+    // Unlike a rename, this does not replace a file that was created meanwhile.
     std::filesystem::create_hard_link(partial, file, failed);
-    if (failed) written = base::system_error("cannot make '" + file.string() + "'", failed.value());
+    if (failed)
+      written = base::system_error("cannot create '" + file.string() + "'", failed.value());
   }
   std::filesystem::remove(partial, failed);
   return written;

@@ -31,12 +31,12 @@ class Maintenance : public testing::Test {
 std::unique_ptr<Store> open(const std::string& where) {
   if (!is_postgres_url(where)) return *SqliteStore::open(where);
   auto store = *PostgresStore::open(where, "/nonexistent");
-  while (!*store->try_to_lead("here")) {  // until a store that has gone has given back the lock
+  while (!*store->try_to_lead("here")) {  // until the lock of the destroyed store is free
   }
   return store;
 }
 
-/// Something of everything, with gaps where something was removed.
+/// Records of every kind, with gaps where some were removed.
 void fill(Store& store) {
   const job::Job one = full_job("j1", "one");
   const job::Job two = full_job("j2", "two");
@@ -84,14 +84,14 @@ void expect_filled(const std::string& where) {
   EXPECT_EQ(*store->audit({}), (std::vector<access::AuditRecord>{full_record(4), full_record(3),
                                                                  full_record(2), full_record(1)}));
   EXPECT_EQ(*store->find_by_key("k\xFF"), "j1");
-  // And it goes on where it was.
+  // The restored store can be used.
   const job::Job next = full_job("j4", "four");
   ASSERT_TRUE(store->commit({.new_jobs = {{.job = &next}}, .audit = {full_record(5)}}));
   EXPECT_EQ(store->load()->jobs.back().id, "j4");
   EXPECT_EQ(store->audit({})->front(), full_record(5));
 }
 
-TEST_F(Maintenance, ABackupWanderedThroughBothDatabasesIsWhatItWas) {
+TEST_F(Maintenance, ABackupRestoredThroughBothDatabasesIsUnchanged) {
   fill(*open(file("muster.db")));
 
   const std::string postgres = TestPostgres::instance().new_url();
@@ -112,7 +112,7 @@ TEST_F(Maintenance, ABackupWanderedThroughBothDatabasesIsWhatItWas) {
   expect_filled(file("again.db"));
 }
 
-TEST_F(Maintenance, BacksUpWhatAServerUses) {
+TEST_F(Maintenance, BacksUpAStoreInUse) {
   for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
     const auto store = open(where);
     fill(*store);
@@ -141,7 +141,7 @@ TEST_F(Maintenance, OverwritesNoFile) {
   EXPECT_EQ(*base::read_file(file("mine")), "precious");
 }
 
-TEST_F(Maintenance, BacksUpNothingThatIsNoStore) {
+TEST_F(Maintenance, RefusesToBackUpAFileThatIsNotAStore) {
   EXPECT_EQ(backup_store(file("missing.db"), file("b")).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(backup_store(TestPostgres::instance().new_url(), file("b")).error().code,
             ErrorCode::kNotFound);
@@ -149,7 +149,7 @@ TEST_F(Maintenance, BacksUpNothingThatIsNoStore) {
   EXPECT_FALSE(std::filesystem::exists(file("b.partial")));
 }
 
-TEST_F(Maintenance, RestoresIntoNothingButAnEmptyStore) {
+TEST_F(Maintenance, RestoresOnlyIntoAnEmptyStore) {
   fill(*open(file("muster.db")));
   ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
   for (const std::string& where : {file("other.db"), TestPostgres::instance().new_url()}) {
@@ -164,7 +164,7 @@ TEST_F(Maintenance, RestoresIntoNothingButAnEmptyStore) {
   }
 }
 
-TEST_F(Maintenance, RestoresIntoNoStoreThatAServerUses) {
+TEST_F(Maintenance, RefusesToRestoreIntoAStoreInUse) {
   fill(*open(file("muster.db")));
   ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
   for (const std::string& where : {file("other.db"), TestPostgres::instance().new_url()}) {
@@ -179,7 +179,7 @@ TEST_F(Maintenance, RestoresIntoNoStoreThatAServerUses) {
   }
 }
 
-TEST_F(Maintenance, RestoresNothingThatIsNoBackup) {
+TEST_F(Maintenance, RefusesToRestoreAFileThatIsNotABackup) {
   ASSERT_TRUE(base::write_file(file("text"), std::string(10'000, 'x')));
   ASSERT_TRUE(base::write_file(file("empty"), ""));
 
@@ -189,7 +189,7 @@ TEST_F(Maintenance, RestoresNothingThatIsNoBackup) {
   EXPECT_FALSE(std::filesystem::exists(file("a.db")));
 }
 
-/// Flips one bit in the last column but one of a row, behind the back of the store.
+/// Flips one bit in the last column but one of a row, without the store's knowledge.
 void flip_a_bit(const std::string& where, const std::string& table, const std::string& row) {
   const bool has_document = table != "node_setting";
   if (is_postgres_url(where)) {
@@ -201,7 +201,7 @@ void flip_a_bit(const std::string& where, const std::string& table, const std::s
     return;
   }
   auto database = SqliteDatabase::open(where, SqliteDatabase::Mode::kMake);
-  // 'x' is never what the documents of these tests hold there.
+  // The documents of these tests never contain 'x' there.
   const auto done = database->execute(
       "UPDATE " + table + " SET " +
       (has_document ? "document = CAST(substr(document, 1, 11) || x'78' || substr(document, 13)"
@@ -211,14 +211,14 @@ void flip_a_bit(const std::string& where, const std::string& table, const std::s
   ASSERT_TRUE(done) << done.error().to_string();
 }
 
-/// Overwrites a page, but not the first, with what no page can be.
+/// Overwrites a page, but not the first, with invalid content.
 void damage_page(const std::string& database, std::streamoff page) {
   std::fstream bytes(database, std::ios::in | std::ios::out | std::ios::binary);
   bytes.seekp(page * 4096);
   bytes << std::string(4096, '\xEE');
 }
 
-TEST_F(Maintenance, RestoresNoBackupThatIsDamaged) {
+TEST_F(Maintenance, RefusesToRestoreADamagedBackup) {
   fill(*open(file("muster.db")));
   ASSERT_TRUE(backup_store(file("muster.db"), file("backup")));
   damage_page(file("backup"), 2);
@@ -226,7 +226,7 @@ TEST_F(Maintenance, RestoresNoBackupThatIsDamaged) {
   EXPECT_EQ(restore_store(file("backup"), file("a.db")).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(Maintenance, FindsNoFaultInAStoreThatHasNone) {
+TEST_F(Maintenance, FindsNoFaultInAnIntactStore) {
   for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
     fill(*open(where));
 
@@ -238,7 +238,7 @@ TEST_F(Maintenance, FindsNoFaultInAStoreThatHasNone) {
   }
 }
 
-TEST_F(Maintenance, FindsAPageThatIsDamaged) {
+TEST_F(Maintenance, FindsADamagedPage) {
   fill(*open(file("muster.db")));
   ASSERT_TRUE(backup_store(file("muster.db"), file("copy")));
   const auto size = std::filesystem::file_size(file("copy"));
@@ -254,7 +254,7 @@ TEST_F(Maintenance, FindsAPageThatIsDamaged) {
   }
 }
 
-TEST_F(Maintenance, NamesTheRowWhoseDocumentCannotBeRead) {
+TEST_F(Maintenance, NamesTheRowWithAnUnreadableDocument) {
   const std::string url = TestPostgres::instance().new_url();
   fill(*open(url));
   TestPostgres::instance().execute(url,
@@ -272,7 +272,7 @@ TEST_F(Maintenance, NamesTheRowWhoseDocumentCannotBeRead) {
                 "the disk; `muster store set-aside user:mallory` sets it aside"}));
 }
 
-/// Puts another document in the place of the job's, with the checksum that it should have.
+/// Replaces the job's document, with a valid checksum.
 void replace_document(const std::string& file, const job::Job& job, const std::string& document) {
   auto database = SqliteDatabase::open(file, SqliteDatabase::Mode::kWrite);
   ASSERT_TRUE(database) << database.error().to_string();
@@ -284,7 +284,7 @@ void replace_document(const std::string& file, const job::Job& job, const std::s
   ASSERT_TRUE(done) << done.error().to_string();
 }
 
-TEST_F(Maintenance, NamesTheFieldsOfADocumentThatCannotBeRead) {
+TEST_F(Maintenance, NamesTheInvalidFieldsOfADocument) {
   fill(*open(file("muster.db")));
   const job::Job job = full_job("j1", "one");
   nlohmann::json document = nlohmann::json::from_cbor(to_document(job));
@@ -305,12 +305,12 @@ TEST_F(Maintenance, NamesTheFieldsOfADocumentThatCannotBeRead) {
                            "`muster store set-aside vision/one` sets it aside"}) {
     EXPECT_NE(check->faults[0].find(part), std::string::npos) << check->faults[0];
   }
-  // Nothing else is lost, and nothing of this.
+  // No other record is lost, and nothing of this one.
   EXPECT_EQ(check->summary.jobs, 2U);
   EXPECT_EQ(open(file("muster.db"))->load()->unreadable.size(), 1U);
 }
 
-TEST_F(Maintenance, SetsAnUnreadableRecordAsideAndKeepsItAsItWas) {
+TEST_F(Maintenance, SetsAnUnreadableRecordAsideUnchanged) {
   for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
     fill(*open(where));
     flip_a_bit(where, "job", "id = 'j1'");
@@ -332,7 +332,7 @@ TEST_F(Maintenance, SetsAnUnreadableRecordAsideAndKeepsItAsItWas) {
                             " AND id = 'j1' AND project = 'vision' AND name = 'one'"
                             " AND length(idempotency_key) > 0 AND length(document) > 500"),
               1);
-    // The name is free again.
+    // The name can be used again.
     const job::Job again = full_job("j5", "one");
     EXPECT_TRUE(open(where)->commit({.new_jobs = {{.job = &again}}}));
     EXPECT_TRUE(open(where)->load()->unreadable.empty());
@@ -364,7 +364,7 @@ TEST_F(Maintenance, SetsRecordsOfEveryKindAside) {
   }
 }
 
-TEST_F(Maintenance, SetsNothingAsideThatCanBeRead) {
+TEST_F(Maintenance, RefusesToSetAReadableRecordAside) {
   for (const std::string& where : {file("muster.db"), TestPostgres::instance().new_url()}) {
     fill(*open(where));
 
@@ -382,7 +382,7 @@ TEST_F(Maintenance, SetsNothingAsideThatCanBeRead) {
   EXPECT_FALSE(std::filesystem::exists(file("missing.db")));
 }
 
-// A table of an index holds the name that the job had; SQLite must not trip over that.
+// An index contains the former name of the job; SQLite must cope with that.
 TEST_F(Maintenance, SetsAJobAsideWhoseNameChanged) {
   fill(*open(file("muster.db")));
   ASSERT_TRUE(backup_store(file("muster.db"), file("copy.db")));
@@ -403,7 +403,7 @@ TEST_F(Maintenance, SetsAJobAsideWhoseNameChanged) {
   EXPECT_EQ(open(file("copy.db"))->load()->jobs.size(), 1U);
 }
 
-TEST_F(Maintenance, SaysWhereThereIsNothingToCheck) {
+TEST_F(Maintenance, ReportsThatThereIsNothingToCheck) {
   EXPECT_EQ(check_store(file("missing.db")).error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(file("missing.db")));
 }

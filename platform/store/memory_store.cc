@@ -11,15 +11,15 @@ using job::Job;
 
 namespace {
 
-/// The names or keys that will be taken once what goes has gone: known ones, and those of the new
-/// jobs as they are looked at.
+/// The names or keys in use after the removals: existing ones, and those of the new jobs checked so
+/// far.
 template <class Name>
 class Taken {
  public:
   Taken(const std::map<Name, std::string>& owners, const std::set<std::string>& leaving)
       : owners_(owners), leaving_(leaving) {}
 
-  /// False: somebody has it.
+  /// False: it is in use.
   bool take(const Name& name) {
     const auto owner = owners_.find(name);
     const bool is_owned = owner != owners_.end() && !leaving_.contains(owner->second);

@@ -132,7 +132,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
     }
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "the database " + url.shown + " cannot be reached: " + shown,
-                 .advice = "see that the database server runs and that the URL names it"};
+                 .advice = "check that the database server runs and that the URL is correct"};
   }
   libpq().PQsetNoticeProcessor(connection, say_nothing, nullptr);
   libpq().PQsetnonblocking(connection, 1);
@@ -141,8 +141,8 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
 }
 
 Result<void> PostgresConnection::set_up() {
-  // The keepalives are the server's: of a leader that lost its power it should know within seconds,
-  // for as long as the session stands, so does its lock. They do nothing on a unix socket.
+  // The server's keepalives: it should notice within seconds that a leader has lost power, because
+  // the session and its lock exist until then. They have no effect on a unix socket.
   return execute(
       "SELECT set_config('synchronous_commit', 'on', false)"
       "  WHERE current_setting('synchronous_commit') = 'off';"
@@ -167,12 +167,12 @@ Error PostgresConnection::lost() {
     return {.code = ErrorCode::kUnavailable,
             .what = "the database " + url_.shown + " did not answer within " +
                     std::to_string(timeouts_.silence.count() / 1000) + " s",
-            .advice = "see how the database server does; the next request tries again"};
+            .advice = "check the database server; the next request tries again"};
   }
   return {.code = ErrorCode::kUnavailable,
           .what = "the connection to the database " + url_.shown + " was lost: " +
                   url_.without_password(one_line(libpq().PQerrorMessage(connection_.get()))),
-          .advice = "see that the database server runs; the next request tries again"};
+          .advice = "check that the database server runs; the next request tries again"};
 }
 
 Error PostgresConnection::error(const PGresult* result) {
@@ -366,10 +366,10 @@ base::Result<PostgresUrl> PostgresUrl::parse(const std::string& text) {
   libpq().PQfreemem(complaint);
   if (!options) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "the URL of the store cannot be read",
+                       .what = "the URL of the store is invalid",
                        .advice =
-                           "write postgres://USER@HOST/DATABASE; in a name or a password, "
-                           "characters such as '@', '/' and '%' are written %40, %2F and %25"};
+                           "give postgres://USER@HOST/DATABASE; in a name or a password, write "
+                           "'@', '/' and '%' as %40, %2F and %25"};
   }
   return PostgresUrl{.text = text,
                      .shown = store::shown(options.get()),
@@ -397,16 +397,16 @@ struct Meaning {
 // https://www.postgresql.org/docs/15/errcodes-appendix.html. The first that fits counts.
 constexpr Meaning kMeanings[] = {
     {"23505", ErrorCode::kConflict, ""},
-    {"42P07", ErrorCode::kConflict, "give Muster a database or a schema of its own"},
+    {"42P07", ErrorCode::kConflict, "use a separate database or schema for Muster"},
     {"25006", ErrorCode::kRefused,
-     "it is a standby, or was made read-only: name the primary server in the URL"},
-    {"28", ErrorCode::kRefused, "see the user, its password and the server's pg_hba.conf"},
+     "it is a standby, or was made read-only: give the primary server in the URL"},
+    {"28", ErrorCode::kRefused, "check the user, its password and the server's pg_hba.conf"},
     {"42501", ErrorCode::kRefused, "make the user of the URL the owner of the database"},
-    {"3D000", ErrorCode::kNotFound, "make the database first: createdb"},
-    {"3F000", ErrorCode::kNotFound, "make the schema first: CREATE SCHEMA"},
-    {"53300", ErrorCode::kUnavailable, "raise max_connections, or end what holds connections"},
+    {"3D000", ErrorCode::kNotFound, "create the database first: createdb"},
+    {"3F000", ErrorCode::kNotFound, "create the schema first: CREATE SCHEMA"},
+    {"53300", ErrorCode::kUnavailable, "raise max_connections, or close other connections"},
     {"53", ErrorCode::kExhausted,
-     "free some space on the database server; nothing was lost, and it goes on then"},
+     "free disk space on the database server; nothing was lost, and the server then continues"},
     {"57014", ErrorCode::kUnavailable, "the database server is slow, or a lock is held; try again"},
     {"55P03", ErrorCode::kUnavailable, "another session holds a lock; try again"},
     {"57P", ErrorCode::kUnavailable, "the database server stops or starts; try again"},

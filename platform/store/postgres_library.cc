@@ -34,13 +34,13 @@ Result<PostgresLibrary> load_libpq(const std::string& path) {
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "PostgreSQL's client library cannot be loaded: " +
                          std::string(reason == nullptr ? path : reason),
-                 .advice = "install libpq (Debian's package libpq5)"};
+                 .advice = "install libpq (Debian package libpq5)"};
   }
   PostgresLibrary library{.find = LoadedFunctions(handle)};
   if (library.find.missing().empty()) return library;
   return Error{.code = ErrorCode::kUnavailable,
                .what = path + " lacks " + library.find.missing(),
-               .advice = "install libpq of PostgreSQL 14 or newer (Debian's package libpq5)"};
+               .advice = "install libpq of PostgreSQL 14 or newer (Debian package libpq5)"};
 }
 
 Result<void> load_libpq() {

@@ -5,7 +5,7 @@
 namespace muster::store {
 namespace {
 
-TEST(PostgresLibrary, LibpqHasAllThatTheStoreCalls) {
+TEST(PostgresLibrary, LibpqHasAllFunctionsOfTheStore) {
   const auto library = load_libpq("libpq.so.5");
 
   ASSERT_TRUE(library) << library.error().to_string();
@@ -13,7 +13,7 @@ TEST(PostgresLibrary, LibpqHasAllThatTheStoreCalls) {
   EXPECT_NE(library->PQclear, nullptr);
 }
 
-TEST(PostgresLibrary, WhereThereIsNoneItSaysWhatToInstall) {
+TEST(PostgresLibrary, AdvisesWhatToInstallIfItIsMissing) {
   const auto library = load_libpq("/nowhere/libpq.so.5");
 
   ASSERT_FALSE(library);
@@ -22,7 +22,7 @@ TEST(PostgresLibrary, WhereThereIsNoneItSaysWhatToInstall) {
   EXPECT_NE(library.error().advice.find("libpq5"), std::string::npos);
 }
 
-TEST(PostgresLibrary, OneWithoutSomeFunctionsIsRefusedAndTheyAreNamed) {
+TEST(PostgresLibrary, NamesTheMissingFunctions) {
   const auto library = load_libpq("libm.so.6");
 
   ASSERT_FALSE(library);

@@ -106,7 +106,7 @@ Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
   if (free.number(0, 0) == 1) return {};
   return Error{.code = ErrorCode::kConflict,
                .what = "a server of an earlier version uses the database " + connection.url().shown,
-               .advice = "stop it first: the tables are about to change"};
+               .advice = "stop it first: this release changes the tables"};
 }
 
 /// Written under another name and renamed: an existing backup is complete.
@@ -124,7 +124,7 @@ Result<void> back_up_postgres(PostgresConnection& connection, int version,
   }
   std::filesystem::rename(partial, file, failed);
   if (!failed) return {};
-  return base::system_error("cannot make the backup '" + file.string() + "'", failed.value());
+  return base::system_error("cannot create the backup '" + file.string() + "'", failed.value());
 }
 
 Result<void> run_postgres_migrations(PostgresConnection& connection, Migrations migrations,

@@ -140,7 +140,7 @@ Result<void> PostgresStore::ping() {
     if (state.number(0, 0) == 0) return {};
     return Error{.code = ErrorCode::kRefused,
                  .what = "the database " + impl_->session.url().shown + " is read-only",
-                 .advice = "it is a standby, or was made read-only: name the primary server"};
+                 .advice = "it is a standby, or was made read-only: give the primary server"};
   });
 }
 

@@ -1,4 +1,4 @@
-// What is PostgreSQL's own; conformance_test.cc has what every store keeps to.
+// Behaviour specific to PostgreSQL; conformance_test.cc has the behaviour of every store.
 #include "store/postgres_store.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ Result<void> add(PostgresStore& store, const Job& job) {
   return store.commit({.new_jobs = {{.job = &job, .idempotency_key = job.id}}});
 }
 
-/// Again while the database does not answer.
+/// Repeats the call while the database does not answer.
 template <class Call>
 auto once_available(Call call) -> decltype(call()) {
   while (true) {
@@ -62,7 +62,7 @@ Names ids(PostgresStore& store) {
   return ids;
 }
 
-TEST_F(Postgres, GivesBackEverythingAfterItWasOpenedAgain) {
+TEST_F(Postgres, KeepsEverythingWhenItIsOpenedAgain) {
   const Job job = full_job("j1", "one");
   ASSERT_TRUE(leading(url_)->commit({.new_jobs = {{.job = &job, .idempotency_key = "k1"}},
                                      .projects = {full_project("team-a", 1)},
@@ -90,9 +90,9 @@ TEST_F(Postgres, GivesBackEverythingAfterItWasOpenedAgain) {
   EXPECT_EQ(*again->find_by_key("k1"), "j1");
 }
 
-// --- who leads ---
+// --- leadership ---
 
-TEST_F(Postgres, OneServerLeadsAndTheOthersAreToldWhere) {
+TEST_F(Postgres, OneServerLeadsAndTheOthersGetItsAddress) {
   const auto first = open(url_);
   const auto second = open(url_);
   EXPECT_EQ(*first->leader(), std::nullopt);
@@ -105,12 +105,12 @@ TEST_F(Postgres, OneServerLeadsAndTheOthersAreToldWhere) {
   EXPECT_EQ(*first->leader(), "https://first");
 }
 
-TEST_F(Postgres, ServersOfOtherSchemasLeadBesideIt) {
+TEST_F(Postgres, ServersOfOtherSchemasLeadIndependently) {
   const auto first = leading(url_);
   EXPECT_TRUE(*open(server_.new_url())->try_to_lead("there"));
 }
 
-TEST_F(Postgres, WhoeverDoesNotLeadCannotCommitButCanRead) {
+TEST_F(Postgres, AServerThatDoesNotLeadCanReadButNotCommit) {
   const Job job = full_job("j1", "one");
   const auto first = leading(url_);
   const auto second = open(url_);
@@ -124,21 +124,21 @@ TEST_F(Postgres, WhoeverDoesNotLeadCannotCommitButCanRead) {
   EXPECT_TRUE(second->ping());
 }
 
-TEST_F(Postgres, AnotherTakesOverWhenTheLeaderIsGone) {
+TEST_F(Postgres, AnotherServerTakesOverAfterTheLeader) {
   auto first = leading(url_);
   const auto second = open(url_);
   ASSERT_TRUE(add(*first, full_job("j1", "one")));
 
   first.reset();
 
-  // The lock goes when the server has seen the connection go.
+  // The server releases the lock when it notices the closed connection.
   while (!*second->try_to_lead("https://second")) {
   }
   EXPECT_TRUE(add(*second, full_job("j2", "two")));
   EXPECT_EQ(ids(*second), (Names{"j1", "j2"}));
 }
 
-TEST_F(Postgres, ALeaderThatLostItsConnectionLeadsOnWhereNobodyElseHas) {
+TEST_F(Postgres, ALeaderThatLostItsConnectionStillLeadsIfNoOtherServerHasLed) {
   const auto store = leading(url_);
   ASSERT_TRUE(add(*store, full_job("j1", "one")));
   server_.stop_at_once();
@@ -148,7 +148,7 @@ TEST_F(Postgres, ALeaderThatLostItsConnectionLeadsOnWhereNobodyElseHas) {
   EXPECT_EQ(ids(*store), (Names{"j1", "j2"}));
 }
 
-TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedOnceAnotherHasLed) {
+TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedIfAnotherServerHasLed) {
   TestProxy proxy(folder_, server_.socket());
   const auto first = leading(server_.through(url_, folder_));
   const auto second = open(url_);
@@ -166,7 +166,7 @@ TEST_F(Postgres, ALeaderThatLostItsConnectionIsRefusedOnceAnotherHasLed) {
   EXPECT_FALSE(*first->try_to_lead("https://first"));
 }
 
-TEST_F(Postgres, ACommitFailsInTheDatabaseWhereAnotherGenerationLeads) {
+TEST_F(Postgres, TheDatabaseRefusesACommitOfAnEarlierGeneration) {
   const auto store = leading(url_);
   server_.execute(url_, "UPDATE leader SET generation = generation + 1");
 
@@ -174,10 +174,11 @@ TEST_F(Postgres, ACommitFailsInTheDatabaseWhereAnotherGenerationLeads) {
   EXPECT_TRUE(ids(*store).empty());
 }
 
-TEST_F(Postgres, EndsItsOwnOldSessionThatTheServerStillTakesForAlive) {
+TEST_F(Postgres, EndsItsOwnFormerSessionThatTheServerStillConsidersAlive) {
   TestProxy proxy(folder_, server_.socket());
   const auto store = leading(server_.through(url_, folder_));
-  // Its session at the server waits within a statement, and so does not see the connection go.
+  // Its session on the server waits within a statement, so it does not notice the closed
+  // connection.
   server_.execute(url_,
                   "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS "
                   "'BEGIN IF nextval(''turn'') = 1 THEN PERFORM pg_sleep(600); END IF; "
@@ -197,12 +198,12 @@ TEST_F(Postgres, EndsItsOwnOldSessionThatTheServerStillTakesForAlive) {
 
   const auto done = store->commit({.projects = {full_project("team-a", 1)}});
 
-  // The first attempt was ended, so that it could not come in later; the second took place.
+  // The first attempt was ended, so that it could not succeed later; the second succeeded.
   EXPECT_TRUE(done) << done.error().to_string();
   EXPECT_EQ(store->load()->projects, std::vector<job::Project>{full_project("team-a", 1)});
 }
 
-// --- a connection that breaks ---
+// --- lost connections ---
 
 struct Break {
   const char* name;
@@ -257,7 +258,7 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
 
   const Contents after = *store->load();
   if (how.is_gone_for_a_while) {
-    // Reported as failed: so nothing of it is there, whatever became of it.
+    // Reported as failed, so nothing of it exists, whatever happened to the COMMIT.
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::kUnavailable);
     EXPECT_EQ(after.jobs, before.jobs);
@@ -294,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(All, PostgresBreaks,
                                          Break{"AfterCommitForAWhile", Cut::kAfterCommit, true}),
                          [](const auto& how) { return std::string(how.param.name); });
 
-TEST_F(Postgres, LeavesACommitOfUnknownFateToWhoeverHasLedSince) {
+TEST_F(Postgres, LeavesACommitWithUnknownResultToTheNextLeader) {
   TestProxy proxy(folder_, server_.socket());
   const auto first = leading(server_.through(url_, folder_));
   const auto second = open(url_);
@@ -305,12 +306,13 @@ TEST_F(Postgres, LeavesACommitOfUnknownFateToWhoeverHasLedSince) {
 
   proxy.refuse(false);
 
-  EXPECT_EQ(ids(*second), Names{"j1"});  // it took place, and the second went on with it
+  // The commit had succeeded, and the second server continued with it.
+  EXPECT_EQ(ids(*second), Names{"j1"});
   EXPECT_EQ(ids(*first), Names{"j1"});
   EXPECT_EQ(add(*first, full_job("j2", "two")).error().code, ErrorCode::kRefused);
 }
 
-TEST_F(Postgres, KeepsWhatItReportedWhileTheServerIsRestartedUnderLoad) {
+TEST_F(Postgres, KeepsReportedCommitsWhenTheServerIsRestartedUnderLoad) {
   constexpr int kJobs = 40;
   const auto store = leading(url_);
   std::atomic<int> reported = 0;
@@ -318,7 +320,7 @@ TEST_F(Postgres, KeepsWhatItReportedWhileTheServerIsRestartedUnderLoad) {
   std::jthread client([&] {
     for (int number = 0; number < kJobs && wrong.empty(); ++number) {
       const Job job = full_job("j" + std::to_string(number), "n" + std::to_string(number));
-      // Reported as failed it is not there: were it doubled, its id would be taken.
+      // A commit reported as failed does not exist: otherwise its id would be in use.
       const auto done = once_available([&] { return add(*store, job); });
       if (!done) wrong = done.error().to_string();
       ++reported;
@@ -341,7 +343,7 @@ TEST_F(Postgres, KeepsWhatItReportedWhileTheServerIsRestartedUnderLoad) {
   EXPECT_EQ(ids(*store), expected);
 }
 
-TEST_F(Postgres, GivesUpOnAServerThatIsSilent) {
+TEST_F(Postgres, GivesUpOnASilentServer) {
   PostgresConnection::Timeouts timeouts;
   timeouts.silence = std::chrono::milliseconds(200);
   timeouts.statement = std::chrono::milliseconds(600'000);
@@ -356,7 +358,7 @@ TEST_F(Postgres, GivesUpOnAServerThatIsSilent) {
   EXPECT_FALSE((*connection)->execute("SELECT 1"));
 }
 
-TEST_F(Postgres, GivesUpOnAStatementThatTakesTooLong) {
+TEST_F(Postgres, GivesUpOnASlowStatement) {
   PostgresConnection::Timeouts timeouts;
   timeouts.statement = std::chrono::milliseconds(50);
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test", timeouts);
@@ -365,9 +367,9 @@ TEST_F(Postgres, GivesUpOnAStatementThatTakesTooLong) {
   EXPECT_TRUE((*connection)->execute("SELECT 1"));
 }
 
-// --- what is wrong with the database ---
+// --- faults of the database ---
 
-TEST_F(Postgres, SaysThatNobodyAnswersAndKeepsThePasswordToItself) {
+TEST_F(Postgres, ReportsAnUnreachableServerWithoutThePassword) {
   const auto store = PostgresStore::open(
       "postgres://ada:hunter2@/muster?host=" + folder_.path().string(), folder_);
 
@@ -377,7 +379,7 @@ TEST_F(Postgres, SaysThatNobodyAnswersAndKeepsThePasswordToItself) {
   EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
 }
 
-TEST_F(Postgres, SaysOfAWrongPasswordWhatToCheck) {
+TEST_F(Postgres, AdvisesOnAWrongPassword) {
   server_.execute(url_, "CREATE ROLE guarded LOGIN PASSWORD 'sesame'");
   const std::string url =
       "postgres://guarded:hunter2@/postgres?host=" + server_.socket().parent_path().string();
@@ -391,7 +393,7 @@ TEST_F(Postgres, SaysOfAWrongPasswordWhatToCheck) {
   EXPECT_EQ(store.error().to_string().find("hunter2"), std::string::npos);
 }
 
-TEST_F(Postgres, RepeatsNothingOfAUrlThatCannotBeRead) {
+TEST_F(Postgres, DoesNotPrintAnInvalidUrl) {
   const auto store = PostgresStore::open("postgres://ada:hunter2%zz@host/muster", folder_);
 
   ASSERT_FALSE(store);
@@ -407,14 +409,14 @@ TEST(PostgresUrlTest, ShowsNoPasswordAndNoOptions) {
   EXPECT_EQ(url->without_password("no hunter2, hunter2"), "no (password), (password)");
 }
 
-TEST(PostgresUrlTest, IsToldFromAFile) {
+TEST(PostgresUrlTest, IsDistinguishedFromAFile) {
   EXPECT_TRUE(is_postgres_url("postgres://h/d"));
   EXPECT_TRUE(is_postgres_url("postgresql://h/d"));
   EXPECT_FALSE(is_postgres_url("/var/lib/muster/muster.db"));
   EXPECT_FALSE(is_postgres_url("postgres"));
 }
 
-TEST_F(Postgres, SaysThatTheDatabaseDoesNotExist) {
+TEST_F(Postgres, ReportsAMissingDatabase) {
   std::string url = url_;
   url.replace(url.find("/postgres?"), 10, "/nothing?");
 
@@ -424,7 +426,7 @@ TEST_F(Postgres, SaysThatTheDatabaseDoesNotExist) {
   EXPECT_NE(store.error().what.find("\"nothing\" does not exist"), std::string::npos);
 }
 
-TEST_F(Postgres, RefusesToWriteWhereTheDatabaseIsReadOnly) {
+TEST_F(Postgres, RefusesToWriteToAReadOnlyDatabase) {
   open(url_);
   const auto read_only = open(url_ + "%20-cdefault_transaction_read_only%3Don");
 
@@ -433,7 +435,7 @@ TEST_F(Postgres, RefusesToWriteWhereTheDatabaseIsReadOnly) {
   EXPECT_TRUE(read_only->load());
 }
 
-TEST(PostgresErrorTest, SaysWhatTheStatesOfTheServerMean) {
+TEST(PostgresErrorTest, TranslatesTheStatesOfTheServer) {
   EXPECT_EQ(postgres_error("d", "23505", "m").code, ErrorCode::kConflict);
   EXPECT_EQ(postgres_error("d", "25006", "m").code, ErrorCode::kRefused);
   EXPECT_EQ(postgres_error("d", "53100", "m").code, ErrorCode::kExhausted);
@@ -445,7 +447,7 @@ TEST(PostgresErrorTest, SaysWhatTheStatesOfTheServerMean) {
 
 // --- versions of the tables ---
 
-TEST_F(Postgres, RefusesTablesOfANewerMuster) {
+TEST_F(Postgres, RefusesTablesOfANewerRelease) {
   open(url_);
   server_.execute(url_, "UPDATE schema_version SET version = 99");
 
@@ -456,7 +458,7 @@ TEST_F(Postgres, RefusesTablesOfANewerMuster) {
   EXPECT_NE(store.error().what.find("version 99"), std::string::npos);
 }
 
-TEST_F(Postgres, LeavesTablesOfSomebodyElseAlone) {
+TEST_F(Postgres, LeavesForeignTablesAlone) {
   server_.execute(url_, "CREATE TABLE token (theirs text); INSERT INTO token VALUES ('x')");
 
   const auto store = PostgresStore::open(url_, folder_);
@@ -465,10 +467,10 @@ TEST_F(Postgres, LeavesTablesOfSomebodyElseAlone) {
   EXPECT_EQ(store.error().code, ErrorCode::kConflict);
   server_.execute(url_, "SELECT theirs FROM token");
   server_.execute(url_, "DROP TABLE token");
-  EXPECT_TRUE(PostgresStore::open(url_, folder_));  // nothing half-made is in the way
+  EXPECT_TRUE(PostgresStore::open(url_, folder_));  // no incomplete schema remains
 }
 
-/// The present tables, and those of a version to come.
+/// The present tables, and those of a future version.
 std::vector<const char*> with_next_version() {
   std::vector<const char*> all(kPostgresMigrations.begin(), kPostgresMigrations.end());
   all.push_back("ALTER TABLE job ADD COLUMN next text");
@@ -480,7 +482,7 @@ TEST_F(Postgres, IsBackedUpBeforeItsTablesChange) {
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
 
   Result<void> done;
-  do {  // until the lock of the store that has gone is free
+  do {  // until the lock of the destroyed store is free
     done = migrate(**connection, with_next_version(), folder_);
   } while (!done && done.error().code == ErrorCode::kConflict);
 
@@ -501,7 +503,7 @@ TEST_F(Postgres, ChangesNoTablesWhileAServerLeads) {
   EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
 }
 
-TEST_F(Postgres, ChangesNoTablesWhereTheBackupFails) {
+TEST_F(Postgres, ChangesNoTablesIfTheBackupFails) {
   open(url_);
   const auto connection = PostgresConnection::open(*PostgresUrl::parse(url_), "test");
 
@@ -509,7 +511,7 @@ TEST_F(Postgres, ChangesNoTablesWhereTheBackupFails) {
   EXPECT_EQ(*schema_version(**connection), kSchemaVersion);
 }
 
-TEST_F(Postgres, ManyServersMayMakeTheTablesAtOnce) {
+TEST_F(Postgres, ManyServersMayCreateTheTablesAtOnce) {
   std::vector<std::string> errors(4);
   std::vector<std::jthread> threads;
   for (std::string& error : errors) {

@@ -22,7 +22,7 @@ int64_t checksum_of(std::span<const std::string_view> columns) {
       length[i] = static_cast<Bytef>(uint64_t{column.size()} >> (8 * i));
     }
     checksum = ::crc32(checksum, length.data(), static_cast<uInt>(length.size()));
-    // zlib would begin anew for a null pointer.
+    // For a null pointer, zlib would restart the checksum.
     if (column.empty()) continue;
     checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(column.data()), column.size());
   }
@@ -82,7 +82,7 @@ Result<T> read_own(const RecordRow& row, Result<T> (*read)(std::string_view)) {
   const Key own = key_of(value);
   if (std::equal(own.begin(), own.end(), row.key.begin(), row.key.end())) return value;
   return Error{.code = ErrorCode::kInternal,
-               .what = "the row holds the document of " + base::joined(own, " ")};
+               .what = "the row contains the document of " + base::joined(own, " ")};
 }
 
 template <class T, Result<T> (*from)(std::string_view), std::vector<T> Contents::* member>

@@ -37,16 +37,17 @@ Error busy(const std::string& file) {
   if (!holder) holder = lock_holder(file);
   return {.code = ErrorCode::kUnavailable,
           .what = subject(file) + " is locked by " + holder.value_or("another process"),
-          .advice = holder ? "end it, or wait until it is done"
-                           : "end it, or wait until it is done; `fuser " + file + "` names it"};
+          .advice = holder ? "end that process, or wait until it has finished"
+                           : "end that process, or wait until it has finished; `fuser " + file +
+                                 "` names it"};
 }
 
 Error damaged(const std::string& file, const std::string& detail) {
   return {.code = ErrorCode::kInternal,
           .what = subject(file) + " is damaged: " + detail,
           .advice =
-              "`muster store check` says what is; stop the server, move the file away and put "
-              "the last backup in its place with `muster store restore`"};
+              "`muster store check` shows the damage; stop the server, move the file away and "
+              "restore the last backup with `muster store restore`"};
 }
 
 /// Whether the file is the whole database and cannot change: its folder is read-only, and there is
@@ -90,10 +91,9 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
     case SQLITE_NOTADB:
       return damaged(file, message);
     case SQLITE_FULL:
-      return {
-          .code = ErrorCode::kExhausted,
-          .what = subject(file) + " has no room to grow: " + message,
-          .advice = "free some disk space there; nothing was lost, and the server continues then"};
+      return {.code = ErrorCode::kExhausted,
+              .what = subject(file) + " has no room to grow: " + message,
+              .advice = "free disk space there; nothing was lost, and the server then continues"};
     case SQLITE_READONLY:
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be written: " + message,
@@ -102,14 +102,14 @@ Error sqlite_error(sqlite3* database, const std::string& what) {
       return {.code = ErrorCode::kRefused,
               .what = subject(file) + " cannot be opened: " + message,
               .advice =
-                  "SQLite makes files beside it ('-wal', '-shm'): make its folder writable, or "
-                  "copy all three files to a folder that is"};
+                  "SQLite creates files beside it ('-wal', '-shm'): make its folder writable, or "
+                  "copy all three files to a writable folder"};
     case SQLITE_CONSTRAINT:
       return {.code = ErrorCode::kConflict, .what = sentence};
     case SQLITE_IOERR:
       return {.code = ErrorCode::kInternal,
               .what = sentence,
-              .advice = "the disk it lies on failed to read or write; see the kernel's log"};
+              .advice = "its disk failed to read or write; see the kernel's log"};
     case SQLITE_NOMEM:
       return {.code = ErrorCode::kExhausted, .what = sentence};
     default:

@@ -73,7 +73,7 @@ Error no_backup(const std::filesystem::path& file, const std::string& why) {
   return {.code = ErrorCode::kInvalid,
           .what = "'" + file.string() + "' is not a backup: " + why,
           .advice =
-              "name a file that `muster store backup` wrote; of a backup with an unreadable "
+              "give a file written by `muster store backup`; in a backup with an unreadable "
               "record, `muster store set-aside NAME --store " +
               base::shell_quoted(file.string()) + "` sets the record aside"};
 }
@@ -117,7 +117,7 @@ Result<SqliteDatabase> open_backup(const std::filesystem::path& file) {
   const Result<int> version = schema_version(stored);
   if (!version && version.error().code == ErrorCode::kConflict) return version.error();
   if (!version) return no_backup(file, version.error().what);
-  if (*version == 0) return no_backup(file, "it holds no store");
+  if (*version == 0) return no_backup(file, "it contains no store");
   MUSTER_TRY(SqliteDatabase copy, SqliteDatabase::temporary());
   MUSTER_CHECK(stored.copy_to(copy));
   MUSTER_TRY(Faults faults, faults_of(copy));
@@ -172,11 +172,10 @@ Result<void> move_in_sqlite(SqliteDatabase& database, const UnreadableRecords::F
   MUSTER_CHECK(remove.run());
   MUSTER_TRY(const int64_t removed, database.number("SELECT changes()"));
   if (removed == 1) return {};
-  return Error{.code = ErrorCode::kInternal,
-               .what = "the row of " + title + " cannot be removed from '" + database.file() + "'",
-               .advice =
-                   "move the file away, and put the last backup in its place with "
-                   "`muster store restore`"};
+  return Error{
+      .code = ErrorCode::kInternal,
+      .what = "the row of " + title + " cannot be removed from '" + database.file() + "'",
+      .advice = "move the file away, and restore the last backup with `muster store restore`"};
 }
 
 }  // namespace
@@ -210,7 +209,7 @@ Result<StoreCheck> check_sqlite(const std::filesystem::path& file) {
   StoreCheck check;
   MUSTER_TRY(Faults faults, faults_of(database));
   if (summary && summary->schema_version == 0) {
-    faults.add("the database '" + file.string() + "' is empty: it holds no store");
+    faults.add("the database '" + file.string() + "' is empty: it contains no store");
   }
   check.faults = faults.take();
   if (const auto listed = list_set_aside_in_sqlite(database, check.set_aside); !listed) {

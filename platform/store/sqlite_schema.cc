@@ -121,7 +121,7 @@ Result<void> back_up_sqlite(const SqliteDatabase& database, const std::string& c
   }
   std::error_code failed;
   std::filesystem::rename(partial, copy, failed);
-  if (failed) return base::system_error("cannot make the backup '" + copy + "'", failed.value());
+  if (failed) return base::system_error("cannot create the backup '" + copy + "'", failed.value());
   return {};
 }
 

@@ -1,4 +1,4 @@
-// What is SQLite's own; conformance_test.cc has what every store keeps to.
+// Behaviour specific to SQLite; conformance_test.cc has the behaviour of every store.
 #include "store/sqlite_store.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class Sqlite : public testing::Test {
   const base::TestFolder folder_;
 };
 
-/// The database by SQLite's own means, for what a store does not do.
+/// The database through SQLite's own interface, for operations that a store does not have.
 class Raw {
  public:
   explicit Raw(const std::filesystem::path& file) {
@@ -54,14 +54,14 @@ class Raw {
   sqlite3* database_ = nullptr;
 };
 
-/// The present tables, and those of a version to come.
+/// The present tables, and those of a future version.
 std::vector<const char*> with_next_sqlite_version() {
   std::vector<const char*> all(kSqliteMigrations.begin(), kSqliteMigrations.end());
   all.push_back("ALTER TABLE job ADD COLUMN next TEXT; CREATE TABLE later (name TEXT) STRICT;");
   return all;
 }
 
-TEST_F(Sqlite, GivesBackEverythingAfterItWasOpenedAgain) {
+TEST_F(Sqlite, KeepsEverythingWhenItIsOpenedAgain) {
   const Job first = full_job("j1", "one");
   const Job second = full_job("j2", "two");
   const job::Project project = full_project("team-a", 1);
@@ -92,7 +92,7 @@ class SqliteMigration : public Sqlite {
     return migrate_with_backup(*database, with_next_sqlite_version());
   }
 
-  /// The answer of the database, or of a copy of it, to a query for a number.
+  /// The result of a query for a number, in the database or in a copy of it.
   int64_t number(const std::filesystem::path& database, const std::string& query) const {
     auto opened = SqliteDatabase::open(database, SqliteDatabase::Mode::kReadOnly);
     EXPECT_TRUE(opened);
@@ -104,7 +104,7 @@ class SqliteMigration : public Sqlite {
   std::filesystem::path backup() const { return file().string() + ".version-1"; }
 };
 
-TEST_F(SqliteMigration, TakesTheMissingStepsAndKeepsWhatIsThere) {
+TEST_F(SqliteMigration, RunsTheMissingStepsAndKeepsTheRecords) {
   ASSERT_TRUE(migrate_to_next());
 
   EXPECT_EQ(number(file(), "PRAGMA user_version"), kSchemaVersion + 1);
@@ -113,7 +113,7 @@ TEST_F(SqliteMigration, TakesTheMissingStepsAndKeepsWhatIsThere) {
   EXPECT_TRUE(migrate_to_next());  // the second time there is nothing to do
 }
 
-TEST_F(SqliteMigration, CopiesTheDatabaseBesideItBeforeItIsChanged) {
+TEST_F(SqliteMigration, CopiesTheDatabaseBeforeChangingIt) {
   ASSERT_TRUE(migrate_to_next());
 
   struct stat status{};
@@ -123,7 +123,7 @@ TEST_F(SqliteMigration, CopiesTheDatabaseBesideItBeforeItIsChanged) {
   EXPECT_EQ((*SqliteStore::open(backup()))->load()->jobs, std::vector<Job>{full_job("j1", "one")});
 }
 
-TEST_F(SqliteMigration, ChangesNothingWhereTheCopyCannotBeMade) {
+TEST_F(SqliteMigration, ChangesNothingIfTheCopyFails) {
   std::filesystem::create_directory(backup());
 
   EXPECT_FALSE(migrate_to_next());
@@ -131,18 +131,18 @@ TEST_F(SqliteMigration, ChangesNothingWhereTheCopyCannotBeMade) {
   EXPECT_EQ(number(file(), "PRAGMA user_version"), kSchemaVersion);
 }
 
-TEST_F(SqliteMigration, ChangesNothingWhereAStepFails) {
+TEST_F(SqliteMigration, ChangesNothingIfAStepFails) {
   Raw(file()).execute("CREATE TABLE later (in_the_way)");
 
   EXPECT_FALSE(migrate_to_next());
 
   EXPECT_EQ(number(file(), "PRAGMA user_version"), kSchemaVersion);
   EXPECT_EQ(number(file(), "SELECT count(*) FROM pragma_table_info('job') WHERE name = 'next'"), 0);
-  Raw(file()).execute("DROP TABLE later");  // and once the obstacle is gone:
+  Raw(file()).execute("DROP TABLE later");  // and when the obstacle is gone:
   EXPECT_TRUE(migrate_to_next());
 }
 
-TEST_F(Sqlite, CopiesNothingWhereThereIsNothingToLose) {
+TEST_F(Sqlite, CopiesNothingIfTheDatabaseIsEmpty) {
   open();
   open();
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -150,7 +150,7 @@ TEST_F(Sqlite, CopiesNothingWhereThereIsNothingToLose) {
   }
 }
 
-TEST_F(Sqlite, RefusesADatabaseWhoseVersionIsNotKnown) {
+TEST_F(Sqlite, RefusesADatabaseOfAnUnknownVersion) {
   open();
   for (const int version : {kSchemaVersion + 1, 5, -1}) {
     Raw(file()).execute("PRAGMA user_version = " + std::to_string(version));
@@ -171,7 +171,7 @@ TEST_F(Sqlite, HasEachCommitInItsFilesWhenItReturns) {
   const Job job = full_job("j1", "one");
   ASSERT_TRUE(store->commit({.new_jobs = {{.job = &job}}}));
 
-  // What a power cut would leave: the files as they are, without SQLite's leave-taking.
+  // The files as they would be after a power cut, without SQLite's regular closing.
   const std::filesystem::path copy = folder_ / "copy.db";
   std::filesystem::copy_file(file(), copy);
   std::filesystem::copy_file(folder_ / "muster.db-wal", folder_ / "copy.db-wal");
@@ -179,14 +179,14 @@ TEST_F(Sqlite, HasEachCommitInItsFilesWhenItReturns) {
   EXPECT_EQ((*SqliteStore::open(copy))->load()->jobs, std::vector<Job>{job});
 }
 
-TEST_F(Sqlite, IsReadableByItsOwnerAlone) {
+TEST_F(Sqlite, IsReadableOnlyByItsOwner) {
   open();
   struct stat status{};
   ASSERT_EQ(::stat(file().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(Sqlite, SaysWhyAFolderThatIsMissingCannotBeUsed) {
+TEST_F(Sqlite, ReportsAMissingFolder) {
   const auto store = SqliteStore::open(folder_ / "no" / "muster.db");
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code, ErrorCode::kNotFound);
@@ -203,7 +203,7 @@ TEST_F(Sqlite, KeepsTheAuditLogFromBeingChanged) {
   EXPECT_EQ(*open()->audit({}), std::vector<access::AuditRecord>{full_record(1)});
 }
 
-TEST_F(Sqlite, NamesARecordThatCannotBeReadAndLoadsTheRest) {
+TEST_F(Sqlite, NamesAnUnreadableRecordAndLoadsTheRest) {
   const auto store = open();
   const Job jobs[] = {full_job("j1", "one"), full_job("j2", "two"), full_job("j3", "three")};
   ASSERT_TRUE(store->commit({.new_jobs = {{.job = &jobs[0]}, {.job = &jobs[1]}, {.job = &jobs[2]}},
@@ -225,7 +225,7 @@ TEST_F(Sqlite, NamesARecordThatCannotBeReadAndLoadsTheRest) {
   EXPECT_EQ(contents->unreadable[1].command(), "muster store set-aside user:mallory");
 }
 
-TEST_F(Sqlite, ShowsOfAnUnreadableAuditRecordWhatItsColumnsSay) {
+TEST_F(Sqlite, ShowsTheColumnsOfAnUnreadableAuditRecord) {
   const auto store = open();
   ASSERT_TRUE(store->commit({.audit = {full_record(1), full_record(2)}}));
   Raw(file()).execute(
@@ -243,7 +243,7 @@ TEST_F(Sqlite, ShowsOfAnUnreadableAuditRecordWhatItsColumnsSay) {
                                                          .project = "lab"}}));
 }
 
-/// What a store holds and what it reports of it, with one bit of the file flipped.
+/// Checks the content and the reports of a store with one flipped bit of its file.
 void expect_reported(const std::filesystem::path& damaged, const Contents& whole) {
   const auto store = SqliteStore::open(damaged);
   const auto contents = store ? (*store)->load() : Result<Contents>(store.error());
@@ -258,7 +258,7 @@ void expect_reported(const std::filesystem::path& damaged, const Contents& whole
   EXPECT_EQ(contents->deliveries, whole.deliveries);
 }
 
-/// The places of `part` in `bytes`.
+/// The offsets of `part` in `bytes`.
 std::vector<size_t> places_of(const std::string& bytes, const std::string& part) {
   std::vector<size_t> places;
   for (size_t at = bytes.find(part); at != std::string::npos; at = bytes.find(part, at + 1)) {
@@ -267,8 +267,8 @@ std::vector<size_t> places_of(const std::string& bytes, const std::string& part)
   return places;
 }
 
-// Every bit of every row: of the documents and of the columns beside them.
-TEST_F(Sqlite, NoFlippedBitOfARowIsReadAsSomethingElse) {
+// Every bit of every row: of the documents and of the other columns.
+TEST_F(Sqlite, DetectsAnyFlippedBitOfARow) {
   const std::vector<std::string> documents = {
       to_document(full_job("j1", "one")),   to_document(full_project("lab", 7)),
       to_document(full_user("ada")),        to_document(full_token("t1")),
@@ -293,8 +293,8 @@ TEST_F(Sqlite, NoFlippedBitOfARowIsReadAsSomethingElse) {
   for (const std::string& document : documents) {
     const std::vector<size_t> places = places_of(bytes, document.substr(0, 300));
     ASSERT_EQ(places.size(), 1U);
-    // The columns of the key stand before the document; behind it, in a row of the tables with
-    // these columns, the checksum.
+    // The columns of the key precede the document; in tables with these columns, the checksum
+    // follows it.
     for (size_t at = places[0] - 3; at < places[0] + std::min<size_t>(document.size() + 4, 300);
          at += 3) {
       std::string changed = bytes;
@@ -308,9 +308,9 @@ TEST_F(Sqlite, NoFlippedBitOfARowIsReadAsSomethingElse) {
   }
 }
 
-// --- bad luck ---
+// --- errors ---
 
-/// The connection that a store opens while this lives, for what a store does not do with it.
+/// The connection of a store, for operations that the store does not have.
 class Tapped {
  public:
   Tapped() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(remember)); }
@@ -330,7 +330,7 @@ class Tapped {
   static inline sqlite3* database_ = nullptr;
 };
 
-TEST_F(Sqlite, SaysThatThereIsNoRoomLosesNothingAndGoesOnWhenThereIs) {
+TEST_F(Sqlite, ReportsAFullDiskLosesNothingAndContinuesAfterwards) {
   const Tapped tapped;
   const auto store = open();
   std::vector<Job> kept;
@@ -346,7 +346,7 @@ TEST_F(Sqlite, SaysThatThereIsNoRoomLosesNothingAndGoesOnWhenThereIs) {
 
   EXPECT_EQ(error.code, ErrorCode::kExhausted);
   EXPECT_NE(error.what.find(file().string()), std::string::npos) << error.what;
-  EXPECT_NE(error.advice.find("free some disk space"), std::string::npos);
+  EXPECT_NE(error.advice.find("free disk space"), std::string::npos);
   EXPECT_EQ(store->load()->jobs, kept);
   EXPECT_EQ(open()->load()->jobs, kept);
 
@@ -355,7 +355,7 @@ TEST_F(Sqlite, SaysThatThereIsNoRoomLosesNothingAndGoesOnWhenThereIs) {
   EXPECT_TRUE(other->commit({.new_jobs = {{.job = &next}}}));
 }
 
-TEST_F(Sqlite, SaysThatItIsReadOnly) {
+TEST_F(Sqlite, ReportsThatItIsReadOnly) {
   const Tapped tapped;
   const auto store = open();
   const Job job = full_job("j1", "one");
@@ -371,7 +371,7 @@ TEST_F(Sqlite, SaysThatItIsReadOnly) {
   EXPECT_EQ(store->load()->jobs, std::vector<Job>{job});
 }
 
-/// A process that has the database locked, until this goes.
+/// A process that locks the database while this object exists.
 class Locker {
  public:
   explicit Locker(const std::filesystem::path& file) {
@@ -408,7 +408,7 @@ class Locker {
   pid_t child_ = -1;
 };
 
-TEST_F(Sqlite, SaysWhichProcessHasItLockedAndGoesOnAfterwards) {
+TEST_F(Sqlite, NamesTheProcessThatLocksItAndContinuesAfterwards) {
   const auto store = open();
   const Job job = full_job("j1", "one");
   {
@@ -422,13 +422,13 @@ TEST_F(Sqlite, SaysWhichProcessHasItLockedAndGoesOnAfterwards) {
               std::string::npos)
         << done.error().what;
     EXPECT_EQ(store->ping().error().code, ErrorCode::kUnavailable);
-    EXPECT_TRUE(store->load()->jobs.empty());  // to read goes on
+    EXPECT_TRUE(store->load()->jobs.empty());  // reading is still possible
   }
   EXPECT_TRUE(store->commit({.new_jobs = {{.job = &job}}}));
   EXPECT_TRUE(store->ping());
 }
 
-TEST_F(Sqlite, SaysThatItIsDamagedWhicheverPageWasOverwritten) {
+TEST_F(Sqlite, ReportsADamagedPageWhicheverItIs) {
   {
     const auto store = open();
     for (int number = 0; number < 50; ++number) {
@@ -448,7 +448,7 @@ TEST_F(Sqlite, SaysThatItIsDamagedWhicheverPageWasOverwritten) {
     const auto store = SqliteStore::open(damaged);
     const auto contents = store ? (*store)->load() : Result<Contents>(store.error());
 
-    if (contents) {  // a page of an index, which loading does not read: all is there
+    if (contents) {  // a page of an index, which loading does not read: all records are intact
       EXPECT_EQ(contents->jobs.size() + contents->unreadable.size(), 50U) << "page " << page;
       continue;
     }
@@ -460,7 +460,7 @@ TEST_F(Sqlite, SaysThatItIsDamagedWhicheverPageWasOverwritten) {
   EXPECT_GE(noticed, 12);
 }
 
-TEST_F(Sqlite, SaysThatAFileIsNoDatabase) {
+TEST_F(Sqlite, ReportsAFileThatIsNotADatabase) {
   std::ofstream(file()) << std::string(8192, 'x');
 
   const auto store = SqliteStore::open(file());
@@ -469,7 +469,7 @@ TEST_F(Sqlite, SaysThatAFileIsNoDatabase) {
   EXPECT_NE(store.error().what.find("not a database"), std::string::npos) << store.error().what;
 }
 
-TEST_F(Sqlite, TakesNothingFromTheAuditLog) {
+TEST_F(Sqlite, RemovesNothingFromTheAuditLog) {
   const auto store = open();
   ASSERT_TRUE(store->commit({.audit = {full_record(1)}}));
   auto database = SqliteDatabase::open(file(), SqliteDatabase::Mode::kMake);

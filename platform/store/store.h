@@ -120,7 +120,7 @@ class Store {
 inline base::Error job_is_taken(const job::Job& job) {
   return {.code = base::ErrorCode::kConflict,
           .what = "the id, the name or the key of job '" + job.spec.name +
-                  "' is taken in project '" + job.spec.project + "'"};
+                  "' is in use in project '" + job.spec.project + "'"};
 }
 
 inline base::Error job_is_missing(const job::Job& job) {

@@ -24,7 +24,7 @@ namespace {
 
 const std::filesystem::path kPrograms = "/usr/lib/postgresql/15/bin";
 
-/// A test cannot go on without its server, and an exception has nowhere to go.
+/// A test cannot continue without its server, and an exception would not be caught.
 [[noreturn]] void give_up(const std::string& what) {
   std::cerr << "the test's PostgreSQL: " << what << ": " << std::strerror(errno) << "\n";
   std::abort();
@@ -64,7 +64,7 @@ TestPostgres::TestPostgres() {
     group_ = user->pw_gid;
     if (::chown(folder_.c_str(), user_, group_) != 0) give_up("chown");
   }
-  // As to systemd, the server tells this socket that it is ready.
+  // The server reports to this socket, as to systemd, that it is ready.
   ready_ = base::UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   std::snprintf(address.sun_path, sizeof address.sun_path, "%s/ready", folder_.c_str());
@@ -74,7 +74,7 @@ TestPostgres::TestPostgres() {
   }
   run({kPrograms / "initdb", "--no-sync", "--auth=trust", "--username=muster", "--encoding=UTF8",
        "--locale=C.UTF-8", "--pgdata", folder_ / "data"});
-  // The first line that fits counts.
+  // The first matching line counts.
   std::ofstream(folder_ / "data/pg_hba.conf") << "local all guarded scram-sha-256\n"
                                               << "local all all trust\n";
   start();
@@ -101,9 +101,9 @@ pid_t TestPostgres::spawn(const std::vector<std::string>& command) const {
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   ::dup2(out, 1);
   ::dup2(out, 2);
-  ::setpgid(0, 0);  // an interrupt of the terminal is for the test
+  ::setpgid(0, 0);  // an interrupt from the terminal is for the test only
   if (user_ != 0 && (::setgid(group_) != 0 || ::setuid(user_) != 0)) ::_exit(126);
-  // Even of a test that is killed nothing is left.
+  // The server must not outlive a test that is killed.
   ::prctl(PR_SET_PDEATHSIG, SIGQUIT);
   if (::getppid() != parent) ::_exit(125);
   ::chdir("/") == 0 ? ::execve(arguments[0], arguments.data(), environment) : 0;
@@ -119,7 +119,7 @@ void TestPostgres::run(const std::vector<std::string>& command) const {
 }
 
 void TestPostgres::start() {
-  // What a power cut would lose is no matter here; what a crash of the server would, is.
+  // Protection against a power cut is unnecessary; protection against a crash of the server is not.
   process_ = spawn({kPrograms / "postgres", "-D", folder_ / "data", "-k", folder_, "-c",
                     "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c",
                     "max_connections=30", "-c", "autovacuum=off"});

@@ -1,5 +1,5 @@
-// Why there is no room: a project at its bound, or no set of nodes that holds the job; who holds
-// what it needs, and what would help.
+// Why there is no room: a project at its limit, or no set of nodes with room for the job; the
+// holders of the resources, and remedies.
 #include <algorithm>
 
 #include "job/amounts.h"
@@ -15,11 +15,11 @@ using job::NoRoom;
 using job::OverCapacity;
 using job::Resource;
 
-// --- a bound
+// --- a project at its limit
 
 namespace {
 
-/// How much it would have more than the bound.
+/// The amount by which it would exceed the limit.
 int64_t too_much(const OverCapacity& fact) {
   __extension__ using Wide = __int128;
   return static_cast<int64_t>(
@@ -57,7 +57,7 @@ std::vector<std::string> capacity_remedies(const OverCapacity& fact) {
   return remedies;
 }
 
-// --- who holds it
+// --- holders of resources
 
 namespace {
 
@@ -107,7 +107,7 @@ std::string holders_sentence(const job::HeldByOthers& fact) {
 
 namespace {
 
-/// "4 tasks with 2 GPUs each in one rack"; of a single task just "2 GPUs".
+/// "4 tasks with 2 GPUs each in one rack"; for a single task "2 GPUs".
 std::string need_text(const NoRoom& shortage) {
   std::string claim = claim_text(shortage.claim);
   if (shortage.tasks == 1 && !claim.empty()) return claim;
@@ -121,8 +121,8 @@ std::string need_text(const NoRoom& shortage) {
   return text;
 }
 
-/// "; room for 1 of 2", and for which kind of task there is none where they differ. Nothing where
-/// there is but one task.
+/// "; room for 1 of 2", and the claim of the task without room if claims differ. Empty for a single
+/// task.
 std::string found_text(const NoRoom& shortage) {
   if (shortage.tasks == 1) return "";
   std::string text =
@@ -136,10 +136,10 @@ std::string found_text(const NoRoom& shortage) {
 struct Lack {
   int nodes = 0;
   std::string what;  ///< "GPUs"
-  std::string free;  ///< what there is of it
+  std::string free;  ///< the free amount
 };
 
-/// `free`: " free", or nothing where the shortage is that of an empty cluster.
+/// `free`: " free", or empty if the shortage would exist on an empty cluster.
 std::vector<Lack> lacks_of(const NoRoom& shortage, const std::string& free) {
   const bool alone = shortage.nodes == 1;
   const auto most = [&](Resource resource, int64_t amount) {
@@ -179,7 +179,7 @@ std::string lacks_text(const NoRoom& shortage) {
              : "no " + shortage.topology + " has room for all of them at once";
 }
 
-/// "pool fast, GPU model A100 or H100, label zone=a": what it may use.
+/// "pool fast, GPU model A100 or H100, label zone=a": the nodes that it may use.
 std::string choice_text(const NoRoom& shortage) {
   std::vector<std::string> parts = {"pool " + listed(shortage.pools, "or")};
   if (!shortage.gpu_models.empty())

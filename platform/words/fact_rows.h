@@ -1,11 +1,11 @@
-// Rows for facts: each fact is sent as data and as its sentence, and stored as data alone. A client
-// that is older than its server keeps the sentence of a fact that it does not know, as a Remark.
+// Rows for facts: each fact is sent as data and as a sentence, and stored as data only. A client
+// that is older than its server stores the sentence of an unknown fact as a Remark.
 //
 //   sentence_row<&Event::what>("text"), fact_row<&Event::what>("fact")
 //
-// The row of the sentence stands first: reading it sets the Remark, which the data then replaces.
+// The row of the sentence comes first: reading it sets the Remark, which the data then replaces.
 //
-// For the .cc files that hold tables, as record/field.h is.
+// For .cc files with tables, like record/field.h.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace muster::words {
 
-// What each type of fact is read from.
+// Reads a fact of each type.
 inline std::optional<job::Fact> known_fact(const record::Value& data, const job::Fact*) {
   return job::fact_of(data);
 }
@@ -132,12 +132,12 @@ class DetailsType final : public record::Type {
   }
 };
 
-/// A reason: its sentence, the sentences behind it under the name `details`, and the data.
+/// A reason: its sentence, further sentences under the name `details`, and the data.
 template <auto Member>
 std::vector<record::Row> reason_rows(const char* details, const char* help) {
   record::Row sentences = record::computed<typename record::MemberOf<decltype(Member)>::RecordType,
                                            sentence_of<Member>>(
-      details, {.help = "Who holds what the job needs, and what would help."});
+      details, {.help = "The holders of the resources that the job needs, and remedies."});
   sentences.type = std::make_shared<const DetailsType<Member>>();
   return {sentence_row<Member>("reason", {.help = help}), std::move(sentences),
           fact_row<Member>("reason_facts",

@@ -23,7 +23,7 @@ using words::sentence_row;
 
 namespace {
 
-/// The sentence of an eviction; a client that does not know the fact behind it keeps the sentence.
+/// The sentence of an eviction; a client that does not know its fact keeps the sentence.
 class SentenceOfEviction final : public record::Type {
  public:
   void write(JsonWriter& json, const void* job, record::Form) const override {
@@ -42,7 +42,8 @@ class SentenceOfEviction final : public record::Type {
   }
 };
 
-/// Sentences about the evictions that a forecast expects. The facts beside them are read instead.
+/// Sentences about the evictions in a forecast. When reading, the facts next to them are used
+/// instead.
 class SentencesOfEvictions final : public record::Type {
  public:
   void write(JsonWriter& json, const void* forecast, record::Form) const override {
@@ -55,7 +56,7 @@ class SentencesOfEvictions final : public record::Type {
   }
 };
 
-/// A row that is made of the whole record, and only sent.
+/// A row that is computed from the whole record, and only sent.
 record::Row sent_row(const char* name, std::shared_ptr<const record::Type> type,
                      record::Notes notes) {
   notes.kept = Kept::kToldOnly;
@@ -72,62 +73,60 @@ void append(std::vector<record::Row>& rows, std::vector<record::Row> more) {
 
 std::vector<record::Row> rows_of_reasons() {
   std::vector<record::Row> rows =
-      reason_rows<&Job::reason>("reason_details", "Why it waits, or what it does right now.");
+      reason_rows<&Job::reason>("reason_details", "Why it waits, or what it does now.");
   rows.push_back(sent_row("eviction", std::make_shared<SentenceOfEviction>(),
-                          {.help = "It is being evicted, and why."}));
-  rows.push_back(
-      fact_row<&Job::eviction>("eviction_fact", {.help = "What `eviction` says, as data."}));
+                          {.help = "Why it is being evicted."}));
+  rows.push_back(fact_row<&Job::eviction>("eviction_fact", {.help = "`eviction` as data."}));
   return rows;
 }
 
 std::vector<record::Row> rows_of_attempts() {
   return {
       field<&Job::may_start>("may_start",
-                             {.help = "While it waits: when room is expected to be free."}),
+                             {.help = "While it waits: when resources are expected to be free."}),
       field<&Job::attempt>(
           "attempt",
-          {.help = "How often its gang was started.", .told = Told::kAlways, .least = 0}),
-      field<&Job::restarts>("restarts", {.help = "How often an attempt was given up for another.",
-                                         .told = Told::kAlways,
-                                         .least = 0}),
+          {.help = "The number of times its gang was started.", .told = Told::kAlways, .least = 0}),
+      field<&Job::restarts>("restarts",
+                            {.help = "The number of attempts that were abandoned for another.",
+                             .told = Told::kAlways,
+                             .least = 0}),
       field<&Job::retries_used>("retries_used", {.told = Told::kAlways, .least = 0}),
-      field<&Job::avoided_nodes>("avoided_nodes", {.help = "By its retry rules.",
+      field<&Job::avoided_nodes>("avoided_nodes", {.help = "The nodes that its retry rules avoid.",
                                                    .told = Told::kAlways,
                                                    .schema = R"({"items": {"type": "string"}})"}),
-      field<&Job::suspended>("suspended", {.help = "It waits for `resume`, and for nothing else.",
-                                           .told = Told::kAlways}),
+      field<&Job::suspended>("suspended",
+                             {.help = "It waits only for `resume`.", .told = Told::kAlways}),
       field<&Job::stop_requested>("stop_requested", {.told = Told::kAlways}),
       field<&Job::submitted>("submitted", {.need = Need::kRequired}),
-      field<&Job::started>("started", {.help = "When it entered Running."}),
+      field<&Job::started>("started", {.help = "When it became Running."}),
       field<&Job::ended>("ended"),
   };
 }
 
 std::vector<record::Row> rows_of_job() {
   std::vector<record::Row> rows = {
-      field<&Job::id>("id", {.help = "Never given again.", .need = Need::kRequired}),
-      field<&Job::owner>("owner", {.help = "Who submitted it.", .told = Told::kAlways}),
+      field<&Job::id>("id", {.help = "Never reused.", .need = Need::kRequired}),
+      field<&Job::owner>("owner", {.help = "The user who submitted it.", .told = Told::kAlways}),
       field<&Job::spec>("spec", {.need = Need::kRequired}),
       field<&Job::phase>("phase", {.need = Need::kRequired}),
   };
   std::vector<record::Row> ends = {
-      field<&Job::exit_code>("exit_code",
-                             {.help = "Of the task that decides, once the job has ended."}),
+      field<&Job::exit_code>(
+          "exit_code", {.help = "The exit code of the deciding task, after the job has ended."}),
       field<&Job::failure>("failure"),
       field<&Job::launch>(
-          "launch", {.help = "Of the last attempt of a job of kind `mpi`, once it is known."}),
+          "launch", {.help = "For the last attempt of a job of kind `mpi`, once it is known."}),
       field<&Job::sealed_seed>("sealed_seed", {.kept = Kept::kStoreOnly}),
       field<&Job::kept_until>(
           "kept_until",
-          {.help = "Of an ended job: when it is removed by itself.", .kept = Kept::kToldOnly}),
-      field<&Job::unreadable>(
-          "unreadable", {.help = "The store has a record of the job that cannot be read: only its "
-                                 "id, name and project are known.",
-                         .kept = Kept::kToldOnly}),
-      field<&Job::progress>("progress",
-                            {.help = "As its program reports it: of a job that runs, and of one "
-                                     "that has ended where it is asked for by its name.",
-                             .kept = Kept::kToldOnly}),
+          {.help = "For an ended job: when the server removes it.", .kept = Kept::kToldOnly}),
+      field<&Job::unreadable>("unreadable", {.help = "The store's record of the job is unreadable: "
+                                                     "only its id, name and project are known.",
+                                             .kept = Kept::kToldOnly}),
+      field<&Job::progress>("progress", {.help = "As reported by its program; for running jobs, "
+                                                 "and for ended jobs that are requested by name.",
+                                         .kept = Kept::kToldOnly}),
       field<&Job::tasks>("tasks", {.told = Told::kAlways}),
       field<&Job::events>("events", {.told = Told::kAlways}),
   };
@@ -150,9 +149,8 @@ const Table& table_of(const Failure*) {
           "Failure",
           {field<&Failure::task>("task",
                                  {.help = "The first task at fault.", .told = Told::kAlways}),
-           field<&Failure::rank>("rank", {.help = "Of the MPI program, where one is known to have "
-                                                  "failed first.",
-                                          .least = 0}),
+           field<&Failure::rank>("rank",
+                                 {.help = "The MPI rank that failed first, if known.", .least = 0}),
            sentence_row<&Failure::cause>("cause", {.need = Need::kRequired}),
            fact_row<&Failure::cause>(
                "cause_fact", {.help = "`cause` as data: its `kind`, and the fields of that kind."}),
@@ -166,15 +164,13 @@ const Table& table_of(const Failure*) {
 const Table& table_of(const Event*) {
   static const Table table =
       record::table<Event>(
-          "Event",
-          {field<&Event::time>("time", {.help = "No two events of one server have the same.",
-                                        .need = Need::kRequired}),
-           sentence_row<&Event::what>("text", {.need = Need::kRequired}),
-           fact_row<&Event::what>(
-               "fact",
-               {.help = "`text` as data: its `kind`, and the fields of that kind. Fields that are "
-                        "zero, empty or not visible to the caller are left out. Later versions "
-                        "may add kinds and fields."})})
+          "Event", {field<&Event::time>("time", {.help = "Unique among the events of a server.",
+                                                 .need = Need::kRequired}),
+                    sentence_row<&Event::what>("text", {.need = Need::kRequired}),
+                    fact_row<&Event::what>(
+                        "fact", {.help = "`text` as data: its `kind`, and the fields of that kind. "
+                                         "Fields that are zero, empty or hidden from the caller "
+                                         "are omitted. Later versions may add kinds and fields."})})
           .as_answer();
   return table;
 }
@@ -207,14 +203,15 @@ const Table& table_of(const Forecast*) {
     std::vector<record::Row> rows = {
         field<&Forecast::starts_now>("starts_now", {.need = Need::kRequired}),
         field<&Forecast::placing>("placing",
-                                  {.help = "Where it starts now.", .told = Told::kAlways}),
-        sent_row("evictions", std::make_shared<SentencesOfEvictions>(),
-                 {.help = "Which jobs would be evicted for it, and why.", .told = Told::kAlways}),
+                                  {.help = "Where it would start now.", .told = Told::kAlways}),
+        sent_row(
+            "evictions", std::make_shared<SentencesOfEvictions>(),
+            {.help = "The jobs that would be evicted for it, and why.", .told = Told::kAlways}),
         field<&Forecast::evictions>(
-            "eviction_facts",
-            {.help = "The same as data, of the jobs that the caller sees.", .told = Told::kAlways}),
+            "eviction_facts", {.help = "The same as data, for the jobs that the caller may see.",
+                               .told = Told::kAlways}),
         field<&Forecast::hides_evictions>(
-            "hides_evictions", {.help = "Jobs that the caller does not see would be evicted, too.",
+            "hides_evictions", {.help = "Jobs that the caller may not see would be evicted, too.",
                                 .told = Told::kAlways}),
     };
     append(rows, reason_rows<&Forecast::reason>("details", "Why it would wait."));
@@ -234,17 +231,18 @@ const Table& table_of(const Explanation*) {
         field<&Explanation::name>("name", {.need = Need::kRequired}),
         field<&Explanation::phase>("phase", {.need = Need::kRequired}),
         field<&Explanation::constraint>(
-            "constraint", {.help = "A word for programs (`room`, `quota`, ...). Empty: the job "
-                                   "does not wait.",
-                           .told = Told::kAlways}),
+            "constraint",
+            {.help = "A code for programs (`room`, `quota`, ...). Empty: the job does not wait.",
+             .told = Told::kAlways}),
     };
     append(rows, reason_rows<&Explanation::reason>("details", "Why it waits."));
-    append(rows, {field<&Explanation::may_start>("may_start"),
-                  field<&Explanation::position>(
-                      "position", {.help = "In the queue, from 1. 0: the job does not wait.",
-                                   .told = Told::kAlways,
-                                   .least = 0}),
-                  field<&Explanation::events>("events", {.told = Told::kAlways})});
+    append(rows,
+           {field<&Explanation::may_start>("may_start"),
+            field<&Explanation::position>(
+                "position", {.help = "The position in the queue, from 1. 0: the job does not wait.",
+                             .told = Told::kAlways,
+                             .least = 0}),
+            field<&Explanation::events>("events", {.told = Told::kAlways})});
     return record::table<Explanation>("Explanation", std::move(rows)).as_answer();
   }();
   return table;

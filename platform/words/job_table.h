@@ -1,5 +1,5 @@
-// The fields of a Job and of other documents that hold facts, one row each (record/table.h). They
-// stand here and not in job/, because a fact is sent with its sentence (words/fact_rows.h).
+// The fields of a Job and of other documents with facts, one row each (record/table.h). They are
+// here and not in job/, because a fact is sent with its sentence (words/fact_rows.h).
 #pragma once
 
 #include "job/forecast.h"

@@ -14,7 +14,7 @@ std::string quoted_job(const job::JobRef& job);
 std::string job_of_project(const job::JobRef& job);
 /// "project lab", "project org (above lab)", "a project above lab", "another project".
 std::string project_text(const job::ProjectRef& project);
-/// Without the project below it: "project org", "another project".
+/// Without the subproject: "project org", "another project".
 std::string bare_project_text(const job::ProjectRef& project);
 
 /// "needs 2 GPUs; ...", and remedies.

@@ -1,5 +1,5 @@
-// Every fact there is, as an admin reads it and as members of the projects that it names do: mine,
-// whose job it is; theirs, which contends with it; org above both; and a stranger to all of them.
+// Every fact, as read by an admin and by members of the projects in it: "mine" has the job;
+// "theirs" competes with it; "org" is above both; a stranger belongs to none of them.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ using job::SlurmEnded;
 using job::SlurmState;
 using job::SlurmWaits;
 
-/// What a reader sees that is no other than what an admin sees.
+/// The reader gets the same sentence as an admin.
 constexpr const char* kSame = "";
 
 struct Row {
@@ -51,7 +51,7 @@ std::string share_words(const std::string& project) {
   return "project " + project + " uses 2 GPUs (quota 1 GPU, fair share 1 GPU, priority 100)";
 }
 
-/// The project that a row is about is seen by its own members, and by those of org above it.
+/// The project of a row is visible to its own members, and to those of org above it.
 Sight sight_of(const std::string& reader) {
   const auto sees = [reader](const std::string& project) {
     return project == reader || (reader == "org" && (project == "mine" || project == "theirs"));
@@ -272,12 +272,12 @@ std::vector<Row> all_rows() {
   return rows;
 }
 
-// Whoever adds a fact adds a row above, and then this number grows.
+// Add a row above for each new fact, then increase this number.
 static_assert(std::variant_size_v<Fact> == 35);
 static_assert(std::variant_size_v<job::FailureCause> == 7);
 static_assert(std::variant_size_v<job::Eviction> == 8);
 
-TEST(Facts, EachHasARow) {
+TEST(Facts, EachHaveARow) {
   std::set<size_t> facts;
   std::set<size_t> evictions;
   std::set<size_t> causes;
@@ -295,7 +295,7 @@ TEST(Facts, EachHasARow) {
   EXPECT_EQ(causes.size(), std::variant_size_v<job::FailureCause>);
 }
 
-TEST(Facts, AreReadByEachReaderWithoutWhatItMayNotSee) {
+TEST(Facts, HideFromEachReaderWhatItMayNotSee) {
   for (const Row& row : all_rows()) {
     EXPECT_EQ(sentence(row.fact), row.admin);
     for (const auto& [reader, expected] : {std::pair<std::string, std::string>{"mine", row.mine},
@@ -309,8 +309,8 @@ TEST(Facts, AreReadByEachReaderWithoutWhatItMayNotSee) {
   }
 }
 
-// What is hidden is not in the data either, of which the API sends all.
-TEST(Facts, HoldNothingOfWhatIsHidden) {
+// Hidden names are not in the data either, because the API sends all of it.
+TEST(Facts, ContainNoHiddenNames) {
   for (const Row& row : all_rows()) {
     if (std::holds_alternative<job::Remark>(row.fact)) continue;
     const std::string mine = job::data_of(seen_by(sight_of("mine"), row.fact));
@@ -324,7 +324,7 @@ std::optional<Fact> fact_in(std::string_view json) {
   return job::fact_of(record::ValueTree::of_text(json).value().root());
 }
 
-TEST(Facts, ComeBackFromJson) {
+TEST(Facts, AreReadBackFromJson) {
   for (const Row& row : all_rows()) {
     const std::string json = job::data_of(row.fact);
     EXPECT_EQ(fact_in(json), row.fact) << json;

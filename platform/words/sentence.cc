@@ -64,7 +64,7 @@ std::string was(bool expected) {
   return expected ? "would be " : "was ";
 }
 
-/// Behind "it ", or with who it is in front.
+/// Follows "it ", or a phrase that names the workers.
 struct EvictionWords {
   std::string operator()(const job::SuspendedByUser&) const { return "was suspended"; }
 
@@ -268,7 +268,7 @@ struct FactWords {
     return "node " + fact.node + (fact.silent ? " does not answer" : " answers again");
   }
 
-  /// "worker-2 leaves: it was evicted for ..."; of several, each was.
+  /// "worker-2 leaves: it was evicted for ..."; for several workers, "each was".
   std::string operator()(const job::WorkersLeave& fact) const {
     return base::joined(fact.tasks) + (fact.tasks.size() == 1 ? " leaves: it " : " leave: each ") +
            sentence(fact.why) + "; " + goes_on_text(fact.left);

@@ -1,5 +1,6 @@
-// Facts as sentences. words/sight.h has removed what the reader may not see; a hidden name becomes
-// "another project" or "a job of another project". tests/data/messages.txt lists all sentences.
+// Facts as sentences. words/sight.h has already removed what the reader may not see; a hidden name
+// becomes "another project" or "a job of another project". tests/data/messages.txt lists all
+// sentences.
 //
 // Pure; thread-safe.
 #pragma once

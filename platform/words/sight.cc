@@ -16,7 +16,7 @@ using job::ProjectShare;
 template <class T>
 concept WithFields = requires(T& value) { T::fields(value, [](std::string_view, auto&) {}); };
 
-/// Values that name nobody but the job itself: its own words, its nodes, numbers.
+/// Values that name no other job or project: the job's own texts, its nodes, numbers.
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string> ||
                 std::same_as<T, std::vector<std::string>> || std::same_as<T, base::Time> ||

@@ -29,14 +29,14 @@ Sight sight_of_project(const std::string& project);
 
 job::Fact seen_by(const Sight& sight, job::Fact fact);
 job::Eviction seen_by(const Sight& sight, job::Eviction why);
-/// Leaves out details of which everything is hidden.
+/// Removes details that are completely hidden.
 job::Reason seen_by(const Sight& sight, job::Reason reason);
 
 /// The reason, the events and the eviction.
 void hide_from(const Sight& sight, job::Job& job);
 void hide_from(const Sight& sight, job::Explanation& explanation);
 /// The reason and the expected evictions: evictions of hidden jobs become `hides_evictions`. The
-/// states of its projects stay as they are.
+/// states of its projects are not changed.
 void hide_from(const Sight& sight, job::Forecast& forecast);
 
 }  // namespace muster::words

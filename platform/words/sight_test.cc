@@ -27,7 +27,7 @@ TEST(SeenBy, RemediesNameNoProjectAbove) {
                        "raised to 5 GPUs"}));
 }
 
-TEST(SeenBy, LeavesOutListsThatHoldOnlyOthers) {
+TEST(SeenBy, OmitsListsOfHiddenHoldersOnly) {
   const job::HeldByOthers theirs{.holders = {.named = {{.job = job_of("theirs", "spy")}}}};
   const job::HeldByOthers more{.holders = {.named = {{.project = "theirs"}}, .more = 3}};
   const job::HeldByOthers own{.holders = {.named = {{.project = "mine", .amount = 2000}}}};
@@ -37,7 +37,7 @@ TEST(SeenBy, LeavesOutListsThatHoldOnlyOthers) {
   EXPECT_EQ(details(seen), (Sentences{"held by project: mine (2 GPUs)"}));
 }
 
-TEST(SeenBy, DetailsOfOtherPoolsAreSeenByTheSameRule) {
+TEST(SeenBy, AppliesTheSameRuleToDetailsOfOtherPools) {
   const job::Reason seen = seen_by(
       kMember,
       job::Reason(job::Remark{"waits"}, {{job::Reserved{job_of("theirs", "spy")}, "fast"}}));
@@ -47,7 +47,7 @@ TEST(SeenBy, DetailsOfOtherPoolsAreSeenByTheSameRule) {
                  "which is ahead of it in the queue and could not start otherwise"}));
 }
 
-TEST(HideFrom, AJobHidesItsReasonItsEventsAndItsEviction) {
+TEST(HideFrom, HidesTheReasonTheEventsAndTheEvictionOfAJob) {
   const job::Reclaimed why{.by = job_of("theirs", "spy")};
   job::Job job{.reason = job::Evicted{.why = why, .stage = job::Evicted::Stage::kBeingEnded},
                .eviction = why,
@@ -60,8 +60,8 @@ TEST(HideFrom, AJobHidesItsReasonItsEventsAndItsEviction) {
   EXPECT_EQ(sentence(job.events[0].what), hidden);
 }
 
-// A namesake in the reader's own project does not make another's job visible.
-TEST(HideFrom, AForecastHidesWhichJobsOfOthersWouldGo) {
+// A job of the same name in the reader's own project does not make another project's job visible.
+TEST(HideFrom, HidesTheEvictedJobsOfOthersInAForecast) {
   const job::Reclaimed why{.by = job_of("mine", "new"), .expected = true};
   job::Forecast forecast{
       .evictions = {{job_of("theirs", "dist"), why}, {job_of("mine", "dist"), why}}};
@@ -72,7 +72,7 @@ TEST(HideFrom, AForecastHidesWhichJobsOfOthersWouldGo) {
                        "jobs of other projects would be evicted for it"}));
 }
 
-TEST(Refusal, IsSaidForTheReader) {
+TEST(Refusal, DependsOnTheReader) {
   const job::Reason reason = job::OverCapacity{
       .job = "dist", .project = {.name = "org", .above = "mine"}, .bound = 1000, .requested = 2000};
   EXPECT_EQ(refusal({"dist", seen_by(kMember, reason)}).what,

@@ -1,4 +1,4 @@
-// What Slurm does with a job, and why it waits there.
+// The states of a job in Slurm, and why it waits there.
 #include "base/text.h"
 #include "words/parts.h"
 

@@ -1,4 +1,4 @@
-// Facts in tests: compared with the sentence that readers see, and printed as it.
+// Facts in tests: compared by the sentence that readers see, and printed as it.
 #pragma once
 
 #include <ostream>

@@ -20,7 +20,7 @@
 
 namespace muster::workspace {
 
-/// An entry that was not copied. The copy goes on with the other entries.
+/// An entry that was not copied. The copy continues with the other entries.
 struct CopyNote {
   enum class Kind {
     kSkipped,  ///< cannot be copied by its nature: a socket, a device

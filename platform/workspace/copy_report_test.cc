@@ -16,7 +16,7 @@ struct Read {
   size_t failed = 0;
 };
 
-/// In pieces of so many bytes.
+/// In pieces of this many bytes.
 Read read(std::string_view text, size_t piece = 1 << 20) {
   Read read;
   CopyReport report([&](const CopyNote& note) { read.notes.push_back(note); });
@@ -26,7 +26,7 @@ Read read(std::string_view text, size_t piece = 1 << 20) {
   return read;
 }
 
-TEST(CopyReport, ReadsWhatWasSaidInPiecesCutAnywhere) {
+TEST(CopyReport, ReadsItsLinesHoweverTheyAreSplit) {
   const CopyNote skipped{CopyNote::Kind::kSkipped, "'a: b' is a socket"};
   const CopyNote failed{CopyNote::Kind::kFailed, "'c' cannot be read"};
   const Error error{
@@ -44,7 +44,7 @@ TEST(CopyReport, ReadsWhatWasSaidInPiecesCutAnywhere) {
   }
 }
 
-TEST(CopyReport, TakesWhatElseIsSaidForAnErrorAndItsFirstLineForTheSentence) {
+TEST(CopyReport, TreatsOtherLinesAsAnErrorWhoseFirstLineIsTheSentence) {
   const Read heard = read("muster-helper: cannot load a library\nand more\nadvice: none");
 
   ASSERT_TRUE(heard.error);
@@ -54,7 +54,7 @@ TEST(CopyReport, TakesWhatElseIsSaidForAnErrorAndItsFirstLineForTheSentence) {
   EXPECT_FALSE(read("skipped: 'x' is a fifo\n").error);
 }
 
-TEST(CopyReport, KeepsOnlyTheBeginningOfALineWithoutEnd) {
+TEST(CopyReport, KeepsOnlyTheBeginningOfAnEndlessLine) {
   const Read heard = read(std::string(1 << 20, 'x'), 1000);
 
   ASSERT_TRUE(heard.error);

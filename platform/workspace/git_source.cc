@@ -103,7 +103,7 @@ class Fetching {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "the repository '" + question_.url + "' has no branch, tag or commit '" +
                          ref_ + "'",
-                 .advice = "see which there are: git ls-remote " + question_.url};
+                 .advice = "list them: git ls-remote " + question_.url};
   }
 
   const Git& git_;
@@ -120,11 +120,11 @@ Result<void> check_repository(const WorkspaceSource& source) {
   if (!fits_a_line(source.username) || !fits_a_line(source.password)) {
     return invalid_source(
         "the user or the password for the workspace has a line break, or is too long",
-        "give it without");
+        "give it without line breaks");
   }
   if (repository.over_ssh && !source.password.empty()) {
     return invalid_source(
-        "'" + repository.url + "' is reached by ssh, which takes keys and no password",
+        "'" + repository.url + "' is reached by ssh, which uses keys and no password",
         "leave " + (source.flags.takes_password() ? source.flags.password : "the password") +
             " out, or give the https:// URL of the repository");
   }
@@ -283,7 +283,7 @@ Result<Git> Git::in(std::filesystem::path folder, std::string url, GitLogin logi
   if (!program) {
     return Error{.code = ErrorCode::kNotFound,
                  .what = "git is not installed, and the workspace is a repository",
-                 .advice = "install it (apt-get install git), or give a folder or a .zip"};
+                 .advice = "install git (apt-get install git), or give a folder or a .zip file"};
   }
   Git git;
   git.program_ = *std::move(program);
@@ -382,15 +382,16 @@ Error refused(const GitQuestion& question) {
                            ? ": " + question.flags.username + ", " + question.flags.password
                            : "")};
   }
-  return {.code = ErrorCode::kRefused,
-          .what = repository + " requires a password, or does not exist",
-          .advice = "if it is private, " +
-                    (question.flags.takes_password()
-                         ? "give " + question.flags.username + " and " + question.flags.password +
-                               " (a token will do)"
-                         : "have git keep a token for it (git help credentials), or give its ssh "
-                           "address") +
-                    "; if not, check its name"};
+  return {
+      .code = ErrorCode::kRefused,
+      .what = repository + " requires a password, or does not exist",
+      .advice =
+          "if it is private, " +
+          (question.flags.takes_password()
+               ? "give " + question.flags.username + " and " + question.flags.password +
+                     " (or a token)"
+               : "store a token for it in git (git help credentials), or give its ssh address") +
+          "; if not, check its name"};
 }
 
 Error without_lines(const GitQuestion& question, const std::vector<std::string>& said) {
@@ -408,12 +409,12 @@ Error without_lines(const GitQuestion& question, const std::vector<std::string>&
   if (says_any(said, {"couldn't find remote ref HEAD"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no commit, or no default branch",
-            .advice = "push to it first, or say which branch: " + question.flags.ref + " BRANCH"};
+            .advice = "push to it first, or give a branch: " + question.flags.ref + " BRANCH"};
   }
   if (says_any(said, {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no branch, tag or commit '" + question.ref + "'",
-            .advice = "see which there are: git ls-remote " + question.url};
+            .advice = "list them: git ls-remote " + question.url};
   }
   if (says_any(said,
                {"Could not resolve host", "Couldn't resolve host", "Failed to connect",
@@ -426,8 +427,8 @@ Error without_lines(const GitQuestion& question, const std::vector<std::string>&
   }
   if (says_any(said, {"No space left on device"})) {
     return {.code = ErrorCode::kExhausted,
-            .what = "there is no space on the disk to fetch " + repository,
-            .advice = "point TMPDIR at a larger disk"};
+            .what = "there is no disk space to fetch " + repository,
+            .advice = "set TMPDIR to a folder on a larger disk"};
   }
   if (says_any(said, {"not found", "does not exist", "does not appear to be a git repository",
                       "No such file or directory"})) {

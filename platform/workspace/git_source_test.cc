@@ -1,4 +1,4 @@
-// With git itself, over files and over HTTP on the loopback.
+// With the real git, over files and over HTTP on the loopback.
 #include "workspace/git_source.h"
 
 #include <gtest/gtest.h>
@@ -27,14 +27,14 @@ class GitSource : public GitTest {
     return fetch_repository({.where = url(), .ref = ref}, {});
   }
 
-  /// What a web server needs to hand out the repository as files.
+  /// The files that a web server needs to publish the repository.
   void publish() { git({"update-server-info"}); }
   TestWebServer::Options behind_password() const {
     return {.folder = repository(), .authorization = std::string(kAuthorization)};
   }
 };
 
-TEST_F(GitSource, TheDefaultBranchIsThereWithoutItsHistory) {
+TEST_F(GitSource, FetchesTheDefaultBranchWithoutItsHistory) {
   make_repository();
   commit("old.txt", "old");
   git({"rm", "--quiet", "old.txt"});
@@ -50,7 +50,7 @@ TEST_F(GitSource, TheDefaultBranchIsThereWithoutItsHistory) {
   EXPECT_EQ(fetched->note, "");
 }
 
-TEST_F(GitSource, ABranchATagAndACommitAreFound) {
+TEST_F(GitSource, FindsABranchATagAndACommit) {
   make_repository();
   const std::string first = commit("a", "1");
   git({"tag", "--annotate", "--message=x", "v1"});
@@ -73,7 +73,7 @@ TEST_F(GitSource, ABranchATagAndACommitAreFound) {
   }
 }
 
-TEST_F(GitSource, WhatIsNotThereIsNotFoundAndLeavesNothingBehind) {
+TEST_F(GitSource, ReportsAMissingRefAndLeavesNothingBehind) {
   make_repository();
   EXPECT_EQ(fetch().error().code, ErrorCode::kNotFound) << "no commit yet";
   commit("a", "1");
@@ -91,7 +91,7 @@ TEST_F(GitSource, WhatIsNotThereIsNotFoundAndLeavesNothingBehind) {
   EXPECT_TRUE(temporary_is_empty());
 }
 
-TEST_F(GitSource, TheFolderIsOursAloneAndGoesWithTheFetched) {
+TEST_F(GitSource, TheFolderIsPrivateAndRemovedWithTheFetched) {
   make_repository();
   commit("a", "1");
   {
@@ -104,7 +104,7 @@ TEST_F(GitSource, TheFolderIsOursAloneAndGoesWithTheFetched) {
   EXPECT_TRUE(temporary_is_empty());
 }
 
-TEST_F(GitSource, SubmodulesAreLeftOutAndItIsSaid) {
+TEST_F(GitSource, OmitsSubmodulesWithANote) {
   make_repository();
   commit("a", "1");
   git({"submodule", "--quiet", "add", url(), "sub"});
@@ -117,7 +117,7 @@ TEST_F(GitSource, SubmodulesAreLeftOutAndItIsSaid) {
   EXPECT_TRUE(std::filesystem::is_empty(fetched->folder / "sub"));
 }
 
-TEST_F(GitSource, ProgressIsToldAsItGoes) {
+TEST_F(GitSource, ReportsProgress) {
   make_repository();
   commit("a", "1");
   std::string said;
@@ -130,7 +130,7 @@ TEST_F(GitSource, ProgressIsToldAsItGoes) {
 
 // --- passwords
 
-TEST_F(GitSource, ARepositoryThatAsksForAPasswordIsRefusedAtOnceAndNobodyIsAsked) {
+TEST_F(GitSource, ARepositoryWithAPasswordIsRefusedAtOnceWithoutAPrompt) {
   make_repository();
   commit("a", "1");
   publish();
@@ -144,11 +144,11 @@ TEST_F(GitSource, ARepositoryThatAsksForAPasswordIsRefusedAtOnceAndNobodyIsAsked
   EXPECT_EQ(fetched.error().what,
             "the repository '" + server.url("/.git") + "' requires a password, or does not exist");
   EXPECT_EQ(fetched.error().advice,
-            "if it is private, give --user and --secret (a token will do); if not, check its name");
+            "if it is private, give --user and --secret (or a token); if not, check its name");
   EXPECT_TRUE(temporary_is_empty());
 }
 
-TEST_F(GitSource, ThePasswordThatWasGivenOpensItAndIsNotKept) {
+TEST_F(GitSource, TheGivenPasswordIsUsedAndNotStored) {
   make_repository();
   const std::string last = commit("a", "1");
   publish();
@@ -164,7 +164,7 @@ TEST_F(GitSource, ThePasswordThatWasGivenOpensItAndIsNotKept) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "home/.git-credentials"));
 }
 
-TEST_F(GitSource, ThePasswordOfTheUsersOwnHelperIsTaken) {
+TEST_F(GitSource, ThePasswordOfTheUsersHelperIsUsed) {
   make_repository();
   commit("a", "1");
   publish();
@@ -179,7 +179,7 @@ TEST_F(GitSource, ThePasswordOfTheUsersOwnHelperIsTaken) {
   ASSERT_TRUE(fetched) << fetched.error().to_string();
 }
 
-TEST_F(GitSource, AWrongPasswordIsRefusedAndNotRepeated) {
+TEST_F(GitSource, AWrongPasswordIsRefusedAndNotPrinted) {
   make_repository();
   commit("a", "1");
   publish();
@@ -194,7 +194,7 @@ TEST_F(GitSource, AWrongPasswordIsRefusedAndNotRepeated) {
   EXPECT_EQ(fetched.error().to_string().find("wr0ng"), std::string::npos);
 }
 
-TEST_F(GitSource, AServerThatSendsGitElsewhereDoesNotGetThePasswordShownThere) {
+TEST_F(GitSource, ARedirectTargetDoesNotGetThePassword) {
   make_repository();
   commit("a", "1");
   publish();
@@ -212,7 +212,7 @@ TEST_F(GitSource, AServerThatSendsGitElsewhereDoesNotGetThePasswordShownThere) {
   }
 }
 
-TEST_F(GitSource, ThePasswordStandsInNoArgumentAndInNoEnvironment) {
+TEST_F(GitSource, ThePasswordIsInNoArgumentAndInNoEnvironment) {
   const std::filesystem::path seen = folder_ / "seen";
   ASSERT_TRUE(base::write_file(folder_ / "git",
                                "#!/bin/sh\n"
@@ -245,9 +245,9 @@ TEST_F(GitSource, ThePasswordStandsInNoArgumentAndInNoEnvironment) {
       << fetched.error().to_string();
 }
 
-// --- what does not answer, and what git is not asked at all
+// --- missing servers and invalid input
 
-TEST_F(GitSource, AServerThatIsNotThereIsUnavailable) {
+TEST_F(GitSource, AMissingServerIsUnavailable) {
   std::string url;
   {
     const TestWebServer server({.folder = folder_});
@@ -259,7 +259,7 @@ TEST_F(GitSource, AServerThatIsNotThereIsUnavailable) {
   EXPECT_EQ(fetched.error().code, ErrorCode::kUnavailable) << fetched.error().to_string();
 }
 
-TEST_F(GitSource, WhatGitCannotBeGivenIsRefusedBeforeItRuns) {
+TEST_F(GitSource, InvalidInputIsRefusedBeforeGitRuns) {
   const std::vector<WorkspaceSource> cases{
       {.where = "--upload-pack=touch x"},
       {.where = "ext::touch x"},
@@ -277,7 +277,7 @@ TEST_F(GitSource, WhatGitCannotBeGivenIsRefusedBeforeItRuns) {
   EXPECT_TRUE(temporary_is_empty());
 }
 
-TEST_F(GitSource, AnSshThatWouldAskIsToldNotTo) {
+TEST_F(GitSource, SshIsToldNotToPrompt) {
   ASSERT_TRUE(
       base::write_file(folder_ / "ssh",
                        "#!/bin/sh\necho \"$@\" > " + (folder_ / "arguments").string() +
@@ -295,7 +295,7 @@ TEST_F(GitSource, AnSshThatWouldAskIsToldNotTo) {
   EXPECT_NE(content_of(folder_ / "arguments").find("-oBatchMode=yes"), std::string::npos);
 }
 
-TEST(GitEnvironment, LeadsNowhereElseAndAsksNobody) {
+TEST(GitEnvironment, ContainsNoRedirectionsAndNoPrompts) {
   const auto environment =
       git_environment({"PATH=/bin", "GIT_DIR=/x", "GIT_TRACE_CURL=1", "GIT_SSL_CAINFO=/ca",
                        "SSH_ASKPASS=/a", "LC_ALL=de_DE", "GIT_ASKPASS=/b", "SSH_AUTH_SOCK=/s"});

@@ -1,4 +1,4 @@
-// git itself is the judge of what a .gitignore leaves out: trees and rules by the hundred.
+// Compares the ignore rules with git itself, on hundreds of trees and rules.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 using Paths = std::set<std::string>;
 
-/// Draws the same every time.
+/// Gives the same numbers in every run.
 class Dice {
  public:
   explicit Dice(uint32_t seed) : generator_(seed) {}
@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 18> kNames{
     "a",   "b",  "ab",  "abc", "foo", "foo.o", "bar",      "build", "x y",
     "b  ", "[a", "#no", "!no", "c\\", "*",     "\xc3\xa9", ".hid",  "A-1"};
 
-/// What a line of a .gitignore is put together from, the wrong and the odd included.
+/// Parts of .gitignore lines, including invalid and unusual ones.
 constexpr std::array<std::string_view, 40> kPieces{
     "a",      "b",     "c",    "ab",  "foo",         "bar",          "build",    ".o",     " ",
     "o",      "x",     "*",    "*",   "*",           "**",           "**",       "***",    "?",
@@ -77,7 +77,7 @@ std::string random_rules(Dice& dice) {
   return dice.once_in(5) ? text + random_rule(dice) : text;
 }
 
-/// What stands in a folder by now.
+/// The present content of a folder.
 struct Grown {
   std::vector<fs::path> rule_files;
   size_t files = 0;
@@ -109,7 +109,7 @@ class GitsJudgement : public testing::Test {
  protected:
   GitsJudgement() { git({"init", "--quiet"}); }
 
-  /// What it writes to standard output. Nothing of the machine's configuration has a say.
+  /// The standard output of git. The machine's configuration is ignored.
   std::string git(std::vector<std::string> words) {
     words.insert(words.begin(), "git");
     const fs::path output = work_ / "output";
@@ -142,7 +142,7 @@ class GitsJudgement : public testing::Test {
     return paths;
   }
 
-  /// Where the two differ, and all rules of the trees where they do.
+  /// The differences between both, with all rules of the trees concerned.
   std::string difference(const Paths& git, const Paths& us) const {
     std::string text;
     Paths trees;
@@ -169,9 +169,9 @@ class GitsJudgement : public testing::Test {
   const fs::path tree_ = work_ / "tree";
 };
 
-TEST_F(GitsJudgement, IsOursOnTreesAndRulesByTheHundred) {
+TEST_F(GitsJudgement, GitAgreesOnHundredsOfTreesAndRules) {
   constexpr size_t kRounds = 12;
-  constexpr size_t kTrees = 40;  // beside each other, for git takes its time to begin
+  constexpr size_t kTrees = 40;  // next to each other, because git is slow to start
   Dice dice(1);
   Grown grown;
   for (size_t tree = 0; tree < kTrees; ++tree) {

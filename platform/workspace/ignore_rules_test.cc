@@ -11,7 +11,7 @@ struct Case {
   bool left_out;
 };
 
-/// Those that end in '/' are folders.
+/// Paths that end with '/' are folders.
 bool leaves_out(const IgnoreRules& rules, std::string path) {
   const bool is_folder = path.ends_with('/');
   if (is_folder) path.pop_back();
@@ -20,7 +20,7 @@ bool leaves_out(const IgnoreRules& rules, std::string path) {
 
 TEST(IgnoreRules, AreThoseOfGitignore) {
   const std::vector<Case> cases{
-      // A name without a slash, wherever it is; a slash ties it to the folder of the file.
+      // A name without a slash matches anywhere; a slash anchors it to the folder of the file.
       {"*.pyc", "a/b/c.pyc", true},
       {"*.pyc", "c.py", false},
       {"/build", "build/", true},
@@ -29,10 +29,10 @@ TEST(IgnoreRules, AreThoseOfGitignore) {
       {"src/build", "a/src/build", false},
       {"build/", "build", false},
       {"build/", "a/build/", true},
-      // The last rule that matches decides.
+      // The last matching rule decides.
       {"*.log\n!keep.log", "keep.log", false},
       {"!keep.log\n*.log", "keep.log", true},
-      // Two stars cross slashes, one does not.
+      // Two stars match slashes, one star does not.
       {"a/*", "a/b/c", false},
       {"a/**", "a/b/c", true},
       {"a/**/c", "a/c", true},
@@ -51,7 +51,7 @@ TEST(IgnoreRules, AreThoseOfGitignore) {
       {"[\\]a]", "]", true},
       {"a[/]b", "a/b", false},
       {"[ab", "[ab", false},
-      // What is not meant as it looks.
+      // Special characters without their special meaning.
       {"# not", "# not", false},
       {"\\#yes", "#yes", true},
       {"\\!yes", "!yes", true},
@@ -75,7 +75,7 @@ TEST(IgnoreRules, AreThoseOfGitignore) {
   }
 }
 
-TEST(IgnoreRules, OfADeeperFolderComeFirstAndHoldThereAlone) {
+TEST(IgnoreRules, OfADeeperFolderTakePrecedenceAndApplyOnlyThere) {
   IgnoreRules rules;
   rules.add_file("", "*.csv\n/top");
   rules.add_file("data", "!small.csv\n/top");
@@ -89,18 +89,18 @@ TEST(IgnoreRules, OfADeeperFolderComeFirstAndHoldThereAlone) {
   EXPECT_TRUE(leaves_out(rules, "data2/small.csv"));
 }
 
-TEST(IgnoreRules, TakeNoTimeOverPatternsMadeToTakeLong) {
+TEST(IgnoreRules, MatchHostilePatternsQuickly) {
   IgnoreRules rules;
   std::string pattern;
   for (int i = 0; i < 1000; ++i) pattern += "**/a*";
   rules.add_file("", pattern + "b");
 
-  // Would take longer than the sun shines, if each star were tried at each place.
+  // Trying each star at each place would practically never end.
   EXPECT_FALSE(leaves_out(rules, std::string(3000, 'a') + "/" + std::string(400, 'a') + "c"));
   EXPECT_FALSE(leaves_out(rules, std::string(3000, 'a') + "/" + std::string(400, 'a') + "b"));
 }
 
-TEST(IgnoreRules, OfTheCallerCrossSlashesAndTakeWholeFolders) {
+TEST(IgnoreRules, OfTheCallerMatchSlashesAndWholeFolders) {
   const IgnoreRules rules({"*.tmp", "data/", "./runs", "a/*/c", "venv"});
 
   EXPECT_TRUE(leaves_out(rules, "deep/down/x.tmp"));
@@ -113,14 +113,14 @@ TEST(IgnoreRules, OfTheCallerCrossSlashesAndTakeWholeFolders) {
   EXPECT_FALSE(leaves_out(rules, "src/venv/"));
 }
 
-TEST(IgnoreRules, OfTheCallerAreNotTakenBackByAFile) {
+TEST(IgnoreRules, OfTheCallerAreNotOverriddenByAFile) {
   IgnoreRules rules({"secret"});
   rules.add_file("", "!secret");
 
   EXPECT_TRUE(leaves_out(rules, "secret"));
 }
 
-TEST(IgnoreRules, AlwaysLeaveOutWhatToolsKeepAtTheRoot) {
+TEST(IgnoreRules, AlwaysExcludeFoldersOfToolsAtTheRoot) {
   const IgnoreRules rules;
 
   EXPECT_TRUE(leaves_out(rules, ".git/"));
@@ -131,7 +131,7 @@ TEST(IgnoreRules, AlwaysLeaveOutWhatToolsKeepAtTheRoot) {
   EXPECT_FALSE(leaves_out(rules, ".github/"));
 }
 
-TEST(IgnoreRules, AreSplitAtCommasWithoutTheBlanksAround) {
+TEST(IgnoreRules, AreSplitAtCommasWithoutBlanks) {
   EXPECT_EQ(split_patterns("a, b,,c d ,\t"), (std::vector<std::string>{"a", "b", "c d"}));
   EXPECT_TRUE(split_patterns("").empty());
 }

@@ -139,7 +139,7 @@ std::string_view words_of(LeftFile::Kind kind) {
     case LeftFile::Kind::kFile:
       return "a file";
     case LeftFile::Kind::kLink:
-      return "a link, and links are not followed";
+      return "a link; links are not followed";
     case LeftFile::Kind::kFolder:
       return "a folder";
     case LeftFile::Kind::kPipe:
@@ -177,7 +177,7 @@ Result<OpenedFile> open_left(const std::filesystem::path& folder, std::string_vi
   if (!is_tree_path(path)) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = shown(path.substr(0, kMostPathBytes)) + " is not a path within a folder",
-                 .advice = "give the relative path that the list shows, without '.' and '..'"};
+                 .advice = "give a relative path from the list, without '.' and '..'"};
   }
   MUSTER_TRY(UniqueFd root, open_root(folder));
   Beneath beneath(std::move(root));
@@ -205,7 +205,7 @@ Result<std::string> read_at(const UniqueFd& file, int64_t offset, size_t most) {
     const ssize_t count = ::pread(file.get(), bytes.data() + taken, most - taken,
                                   offset + static_cast<int64_t>(taken));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return base::system_error("cannot read on", errno);
+    if (count < 0) return base::system_error("cannot read the file", errno);
     if (count == 0) break;
     taken += static_cast<size_t>(count);
   }

@@ -57,7 +57,7 @@ TEST_F(LeftFilesTest, AreListedByPathWithTheirSizes) {
   EXPECT_EQ(listed->files[1].kind, LeftKind::kFile);
 }
 
-TEST_F(LeftFilesTest, AFolderThatIsNotThereHoldsNothing) {
+TEST_F(LeftFilesTest, AMissingFolderHasNoFiles) {
   const auto listed = list_left(folder_ / "never", {});
 
   ASSERT_TRUE(listed);
@@ -65,7 +65,7 @@ TEST_F(LeftFilesTest, AFolderThatIsNotThereHoldsNothing) {
   EXPECT_TRUE(listed->whole);
 }
 
-TEST_F(LeftFilesTest, PagesFollowEachOtherWithoutAGap) {
+TEST_F(LeftFilesTest, PagesHaveNoGaps) {
   for (const char* path : {"a/1", "a/2", "a.x", "b", "c/d/e", "c/f"}) write(path, "x");
   const std::vector<std::string> all = paths();
 
@@ -83,7 +83,7 @@ TEST_F(LeftFilesTest, PagesFollowEachOtherWithoutAGap) {
   }
 }
 
-TEST_F(LeftFilesTest, APrefixIsOneOfPathsNotOfFolders) {
+TEST_F(LeftFilesTest, APrefixAppliesToPathsNotToFolders) {
   for (const char* path : {"run-1/a", "run-1/b", "run-10/a", "other"}) write(path, "x");
 
   EXPECT_EQ(paths({.prefix = "run-1/"}), (std::vector<std::string>{"run-1/a", "run-1/b"}));
@@ -92,7 +92,7 @@ TEST_F(LeftFilesTest, APrefixIsOneOfPathsNotOfFolders) {
   EXPECT_EQ(paths({.prefix = "run-1/b"}), (std::vector<std::string>{"run-1/b"}));
 }
 
-TEST_F(LeftFilesTest, WhatIsNoFileIsNamedAndNeverOpened) {
+TEST_F(LeftFilesTest, OtherKindsAreListedButNeverOpened) {
   write("file", "x");
   std::filesystem::create_symlink("/etc/passwd", folder_ / "link");
   std::filesystem::create_symlink("/etc", folder_ / "folder-link");
@@ -117,7 +117,7 @@ TEST_F(LeftFilesTest, WhatIsNoFileIsNamedAndNeverOpened) {
   EXPECT_EQ(refused("folder-link/passwd"), ErrorCode::kNotFound);
 }
 
-TEST_F(LeftFilesTest, PathsThatLeadOutAreRefused) {
+TEST_F(LeftFilesTest, PathsOutOfTheFolderAreRefused) {
   write("in/file", "x");
 
   for (const std::string path :
@@ -129,7 +129,7 @@ TEST_F(LeftFilesTest, PathsThatLeadOutAreRefused) {
   EXPECT_EQ(refused("in"), ErrorCode::kConflict);
 }
 
-TEST_F(LeftFilesTest, AClosedOrTooDeepFolderIsListedItself) {
+TEST_F(LeftFilesTest, AnUnreadableOrTooDeepFolderIsListedItself) {
   std::filesystem::create_directory(folder_ / "closed");
   ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0), 0);
   std::string deep = "deep";
@@ -139,14 +139,14 @@ TEST_F(LeftFilesTest, AClosedOrTooDeepFolderIsListedItself) {
   const auto listed = list_left(folder_, {});
 
   ASSERT_TRUE(listed);
-  // Who runs as root can look into everything.
+  // Root can read every folder.
   ASSERT_EQ(listed->files.size(), ::geteuid() == 0 ? 1U : 2U);
   EXPECT_EQ(listed->files.back().kind, LeftKind::kFolder);
   EXPECT_LT(listed->files.back().path.size(), deep.size());
   ASSERT_EQ(::chmod((folder_ / "closed").c_str(), 0700), 0);
 }
 
-TEST_F(LeftFilesTest, ASumIsThatOfTheWholeFile) {
+TEST_F(LeftFilesTest, AChecksumCoversTheWholeFile) {
   write("file", "abc");
   Summing summing(*open_left(folder_, "file"));
 
@@ -156,7 +156,7 @@ TEST_F(LeftFilesTest, ASumIsThatOfTheWholeFile) {
   EXPECT_EQ(summing.sum(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST_F(LeftFilesTest, AFileThatChangesWhileItIsReadHasNoSum) {
+TEST_F(LeftFilesTest, AFileThatChangesWhileItIsReadHasNoChecksum) {
   write("file", std::string(1 << 20, 'x'));
   Summing grown(*open_left(folder_, "file"));
   EXPECT_FALSE(grown.go_on(1000));
@@ -171,7 +171,7 @@ TEST_F(LeftFilesTest, AFileThatChangesWhileItIsReadHasNoSum) {
   EXPECT_EQ(cut.sum(), std::nullopt);
 }
 
-TEST_F(LeftFilesTest, AnEmptyFileHasTheSumOfNothing) {
+TEST_F(LeftFilesTest, AnEmptyFileHasTheChecksumOfNoBytes) {
   write("file", "");
   Summing summing(*open_left(folder_, "file"));
 

@@ -156,7 +156,7 @@ class Decoder {
     if (rest_.size() > kMostManifestBytes) {
       return fault("it is longer than " + size_text(kMostManifestBytes));
     }
-    if (!take(kManifestHeading)) return fault("it does not begin as one");
+    if (!take(kManifestHeading)) return fault("it does not begin with its header");
     while (!rest_.empty()) {
       if (manifest_.entries.size() == kMostEntries) {
         return fault("it has more than " + count_text(kMostEntries, "entry", "entries"));
@@ -178,7 +178,7 @@ class Decoder {
     } else if (kind == "x ") {
       entry.executable = true;
     } else if (kind != "f ") {
-      return fault("an entry is of no kind");
+      return fault("an entry has an unknown kind");
     }
     rest_.remove_prefix(kind.size());
     MUSTER_TRY(const std::string_view path, take_until_nul());
@@ -240,7 +240,7 @@ class Decoder {
 
   Result<std::string_view> take_until_nul() {
     const size_t end = rest_.find('\0');
-    if (end == std::string_view::npos) return fault("it ends in the middle of an entry");
+    if (end == std::string_view::npos) return fault("it ends within an entry");
     const std::string_view text = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return text;

@@ -25,7 +25,7 @@ ManifestEntry link(std::string path, std::string to) {
   return {.kind = ManifestEntry::Kind::kLink, .path = std::move(path), .link = std::move(to)};
 }
 
-/// What is wrong with it, without the words that all such errors begin with.
+/// The fault, without the common beginning of all such errors.
 std::string fault_of(const std::string& text) {
   const auto decoded = decode_manifest(text);
   if (decoded) return "nothing";
@@ -37,7 +37,7 @@ std::string fault_of(std::vector<ManifestEntry> entries) {
   return fault_of(encode({.entries = std::move(entries)}));
 }
 
-TEST(Manifest, ComesBackAsItWas) {
+TEST(Manifest, ReadsBackUnchanged) {
   const Manifest tree{{file_entry("a\nb", 5), file_entry("a-b", 0, true), folder_entry("d\xff"),
                        file_entry("d\xff/x", int64_t{kChunkBytes} * 2 + 1),
                        link("d\xff/y", "../a\nb"), folder_entry("empty")}};
@@ -50,18 +50,18 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(tree.files(), 3U);
 }
 
-TEST(Manifest, HasTheIdThatItsTextHas) {
+TEST(Manifest, HasTheIdOfItsText) {
   const std::string empty = encode({});
 
   EXPECT_EQ(empty, "muster-tree 1\n");
-  // By sha256sum.
+  // Computed with sha256sum.
   EXPECT_EQ(tree_id(empty), "ba40f6bb8c93fd29957fba174373a8eeb0b345493b76d1187a0c3dbdfab1d4f7");
   EXPECT_EQ(chunk_id("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(encode({{folder_entry("d"), file_entry("d/f", 1), link("l", "d")}}),
             "muster-tree 1\nd d\0\nf d/f\0"s + "1 " + chunk_id("x") + "\nl l\0d\0\n"s);
 }
 
-TEST(Manifest, IsRefusedWhereAPathLeadsOutOfTheTree) {
+TEST(Manifest, IsRefusedIfAPathLeadsOutOfTheTree) {
   for (const std::string path :
        {"..", "../x", "/etc/passwd", "a/../b", ".", "./a", "a/", "a//b", "", "a/..", "a/."}) {
     EXPECT_EQ(fault_of({folder_entry("a"), file_entry(path)}),
@@ -69,7 +69,7 @@ TEST(Manifest, IsRefusedWhereAPathLeadsOutOfTheTree) {
   }
 }
 
-TEST(Manifest, IsRefusedWhereAPathIsTooLongOrTooDeep) {
+TEST(Manifest, IsRefusedIfAPathIsTooLongOrTooDeep) {
   std::string deep = "a";
   for (size_t i = 0; i < kMostDepth; ++i) deep += "/a";
   EXPECT_TRUE(is_tree_path(deep));
@@ -82,7 +82,7 @@ TEST(Manifest, IsRefusedWhereAPathIsTooLongOrTooDeep) {
   EXPECT_TRUE(is_tree_path(wide.substr(0, kLargestPath)));
 }
 
-TEST(Manifest, IsRefusedWhereItHasMoreEntriesThanATreeMayHave) {
+TEST(Manifest, IsRefusedWithTooManyEntries) {
   std::vector<ManifestEntry> entries;
   for (size_t i = 0; i < kMostEntries; ++i) {
     entries.push_back({.kind = ManifestEntry::Kind::kFile, .path = std::to_string(1'000'000 + i)});
@@ -92,7 +92,7 @@ TEST(Manifest, IsRefusedWhereItHasMoreEntriesThanATreeMayHave) {
   EXPECT_EQ(fault_of({entries}), "it has more than 200,000 entries");
 }
 
-TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
+TEST(Manifest, IsRefusedWithDuplicateOrUnorderedEntries) {
   EXPECT_EQ(fault_of({file_entry("a"), file_entry("a")}), "the path 'a' is out of order");
   EXPECT_EQ(fault_of({file_entry("b"), file_entry("a")}), "the path 'a' is out of order");
   EXPECT_EQ(fault_of({folder_entry("a"), file_entry("a/b"), file_entry("a-b")}),
@@ -100,24 +100,24 @@ TEST(Manifest, IsRefusedWhereEntriesAreDoubledOrOutOfOrder) {
   EXPECT_EQ(fault_of({file_entry("\xff"), file_entry("a")}), "the path 'a' is out of order");
 }
 
-TEST(Manifest, IsRefusedWhereSomethingLiesBelowWhatIsNoFolder) {
+TEST(Manifest, IsRefusedIfAnEntryIsBelowAFile) {
   EXPECT_EQ(fault_of({file_entry("a"), file_entry("a/b")}), "'a/b' is in no folder of the tree");
   EXPECT_EQ(fault_of({link("a", "b"), file_entry("a/b")}), "'a/b' is in no folder of the tree");
   EXPECT_EQ(fault_of({file_entry("a/b")}), "'a/b' is in no folder of the tree");
 }
 
-TEST(Manifest, IsRefusedWhereALinkLeadsOut) {
+TEST(Manifest, IsRefusedIfALinkLeadsOut) {
   EXPECT_EQ(fault_of({link("a", "/etc")}), "the link 'a' leads out of the tree, to '/etc'");
   EXPECT_EQ(fault_of({link("a", "..")}), "the link 'a' leads out of the tree, to '..'");
 }
 
-TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
+TEST(Manifest, IsRefusedIfChunksDoNotMatchTheSize) {
   ManifestEntry entry = file_entry("a", 5);
   entry.chunks.clear();
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry = file_entry("a", 5);
   entry.bytes = 0;
-  EXPECT_EQ(fault_of({entry}), "more stands behind the entry 'a'");
+  EXPECT_EQ(fault_of({entry}), "there is more text after the entry 'a'");
   entry.bytes = int64_t{kChunkBytes} + 1;
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
   entry.bytes = std::numeric_limits<int64_t>::max();
@@ -129,31 +129,31 @@ TEST(Manifest, IsRefusedWhereChunksDoNotFitTheSize) {
   EXPECT_EQ(fault_of({entry}), "'a' lacks chunks");
 }
 
-TEST(Manifest, IsRefusedWhereItsTextIsNotTheOneThatIsWritten) {
+TEST(Manifest, IsRefusedIfItsTextIsNotInTheNormalForm) {
   const std::string heading = "muster-tree 1\n";
-  EXPECT_EQ(fault_of(""), "it does not begin as one");
-  EXPECT_EQ(fault_of("muster-tree 2\n"), "it does not begin as one");
-  EXPECT_EQ(fault_of(heading + "\n"), "an entry is of no kind");
-  EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry is of no kind");
-  EXPECT_EQ(fault_of(heading + "f a"), "it ends in the middle of an entry");
+  EXPECT_EQ(fault_of(""), "it does not begin with its header");
+  EXPECT_EQ(fault_of("muster-tree 2\n"), "it does not begin with its header");
+  EXPECT_EQ(fault_of(heading + "\n"), "an entry has an unknown kind");
+  EXPECT_EQ(fault_of(heading + "q a\0\n"s), "an entry has an unknown kind");
+  EXPECT_EQ(fault_of(heading + "f a"), "it ends within an entry");
   EXPECT_EQ(fault_of(heading + "f a\0"s), "the size of 'a' is not a number");
   EXPECT_EQ(fault_of(heading + "f a\0"s + "00\n"), "the size of 'a' is not a number");
-  EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "more stands behind the entry 'a'");
-  EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "more stands behind the entry 'a'");
-  EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends in the middle of an entry");
+  EXPECT_EQ(fault_of(heading + "f a\0"s + "0"), "there is more text after the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "d a\0 \n"s), "there is more text after the entry 'a'");
+  EXPECT_EQ(fault_of(heading + "l a\0b\n"s), "it ends within an entry");
 }
 
-TEST(Manifest, IsAFaultWhereverALineIsCut) {
+TEST(Manifest, IsRefusedIfALineIsTruncated) {
   const std::string whole = encode({{folder_entry("d"), file_entry("d/f", 1), link("l", "d")}});
   std::vector<size_t> accepted;
   for (size_t length = 0; length < whole.size(); ++length) {
     if (decode_manifest(whole.substr(0, length))) accepted.push_back(length);
   }
-  // At the ends of lines alone: a shorter tree, which has another id.
+  // Only at the ends of lines it is valid: a smaller tree with another id.
   EXPECT_EQ(accepted, (std::vector<size_t>{14, 19, whole.find("l l")}));
 }
 
-TEST(Manifest, OfTwoHundredThousandEntriesIsReadBack) {
+TEST(Manifest, WithTwoHundredThousandEntriesReadsBack) {
   Manifest tree{{folder_entry("data")}};
   for (int i = 100'001; i < 300'000; ++i) {
     tree.entries.push_back(file_entry("data/" + std::to_string(i), 12));
@@ -166,7 +166,7 @@ TEST(Manifest, OfTwoHundredThousandEntriesIsReadBack) {
   EXPECT_EQ(*decoded, tree);
 }
 
-TEST(Link, StaysInsideWhereItClimbsNoHigherThanTheRoot) {
+TEST(Link, IsInsideIfItDoesNotClimbAboveTheRoot) {
   EXPECT_TRUE(link_stays_inside("a", "b"));
   EXPECT_TRUE(link_stays_inside("a", "."));
   EXPECT_TRUE(link_stays_inside("d/a", ".."));
@@ -180,13 +180,13 @@ TEST(Link, StaysInsideWhereItClimbsNoHigherThanTheRoot) {
   EXPECT_FALSE(link_stays_inside("a", "b\0c"s));
 }
 
-TEST(Link, LeadsOutByAnotherLinkAndIsRefused) {
-  // up -> .. is the root; "up/.." is what the root lies in, though the text says "d".
+TEST(Link, IsRefusedIfItLeadsOutThroughAnotherLink) {
+  // up -> .. is the root; "up/.." is the root's parent, although its text suggests "d".
   EXPECT_TRUE(link_stays_inside("d/up", ".."));
   EXPECT_FALSE(link_stays_inside("d/out", "up/.."));
 }
 
-TEST(Chunks, AreOfOneLengthButTheLast) {
+TEST(Chunks, HaveTheSameLengthExceptTheLast) {
   const std::string content(kChunkBytes * 2 + 7, 'x');
 
   const auto chunks = cut_into_chunks(content);
@@ -200,7 +200,7 @@ TEST(Chunks, AreOfOneLengthButTheLast) {
   EXPECT_EQ(chunk_count(kChunkBytes), 1U);
 }
 
-TEST(Id, IsSixtyFourDigitsOfHexadecimal) {
+TEST(Id, HasSixtyFourHexadecimalDigits) {
   EXPECT_TRUE(is_id(chunk_id("")));
   EXPECT_FALSE(is_id(""));
   EXPECT_FALSE(is_id(std::string(63, '0')));

@@ -52,10 +52,10 @@ bool names_transport(std::string_view text) {
 Error password_within(const FlagNames& flags) {
   return invalid_source(
       "the URL of the workspace contains a password, which others can read",
-      "change it if they may have, and give the URL without it" +
+      "change the password if others may have read it, and give the URL without it" +
           (flags.takes_password()
                ? ", with " + flags.username + " and " + flags.password + " beside it"
-               : "; git asks its own helpers for it (git help credentials)"));
+               : "; git gets the password from its credential helpers (git help credentials)"));
 }
 
 struct UrlParts {
@@ -103,11 +103,11 @@ Result<void> check_scheme(const UrlParts& parts, const std::string& shown) {
   constexpr std::array<std::string_view, 5> kFetched{"https", "http", "ssh", "git", "file"};
   if (parts.scheme == "s3") {
     return invalid_source("a workspace cannot be fetched from S3 ('" + shown + "')",
-                          "copy it to a folder (aws s3 cp --recursive) and give that");
+                          "copy it to a folder (aws s3 cp --recursive), and give the folder");
   }
   if (std::find(kFetched.begin(), kFetched.end(), parts.scheme) == kFetched.end()) {
     return invalid_source(
-        "a workspace is not fetched by '" + parts.scheme + "' ('" + shown + "')",
+        "a workspace cannot be fetched by '" + parts.scheme + "' ('" + shown + "')",
         "give a folder, an archive, or the https:// or ssh:// URL of a repository");
   }
   return {};
@@ -119,11 +119,12 @@ Result<void> check_web_address(const UrlParts& parts, const std::string& shown) 
   if (parts.git_plus || path.ends_with(".git")) return {};
   for (const std::string_view archive : {".zip", ".tar", ".tar.gz", ".tgz"}) {
     if (!path.ends_with(archive)) continue;
-    return invalid_source("an archive is not fetched from the web ('" + shown + "')",
+    return invalid_source("an archive cannot be fetched from the web ('" + shown + "')",
                           "download it, and give the file");
   }
-  return invalid_source("'" + shown + "' may not be a repository",
-                        "the URL of a repository ends in .git; if this is one, write git+" + shown);
+  return invalid_source(
+      "'" + shown + "' may not be a repository",
+      "the URL of a repository ends in .git; if this is a repository, write git+" + shown);
 }
 
 Result<RepositoryUrl> parse_scp_like(std::string_view text) {
@@ -132,15 +133,15 @@ Result<RepositoryUrl> parse_scp_like(std::string_view text) {
   const std::string_view host = text.substr(at + 1, colon - at - 1);
   if (!is_host(host) || text.size() == colon + 1 || text[colon + 1] == '-') {
     return invalid_source("'" + std::string(text) + "' is not the address of a repository",
-                          "it looks like git@HOST:PATH");
+                          "give an address such as git@HOST:PATH");
   }
   return RepositoryUrl{.url = std::string(text), .over_ssh = true};
 }
 
 Result<RepositoryUrl> parse_file_url(const UrlParts& parts, const std::string& shown) {
   if (parts.host.empty() && parts.path.size() > 1) return RepositoryUrl{.url = shown};
-  return invalid_source("'" + shown + "' does not name a repository of this machine",
-                        "it looks like file:///PATH");
+  return invalid_source("'" + shown + "' is not a repository on this machine",
+                        "give an address such as file:///PATH");
 }
 
 }  // namespace
@@ -168,11 +169,11 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagName
   if (names_transport(text)) {
     return invalid_source("git would run a program for '" +
                               std::string(text.substr(0, text.find("::"))) +
-                              "::', which is not done for a workspace",
+                              "::', which is not allowed for a workspace",
                           "give the https:// or ssh:// URL of a repository");
   }
   if (std::any_of(text.begin(), text.end(), is_control)) {
-    return invalid_source("the URL of the workspace has blanks or line breaks in it",
+    return invalid_source("the URL of the workspace contains blanks or line breaks",
                           "write blanks as %20");
   }
   if (text.starts_with('-')) {
@@ -189,7 +190,7 @@ Result<RepositoryUrl> parse_repository_url(std::string_view text, const FlagName
   if (parts.scheme == "file") return parse_file_url(parts, shown);
   if (!is_host(parts.host) || parts.user.starts_with('-')) {
     return invalid_source("'" + shown + "' contains no host",
-                          "it looks like https://HOST/PATH.git");
+                          "give an address such as https://HOST/PATH.git");
   }
   if (!is_web) return RepositoryUrl{.url = shown, .over_ssh = parts.scheme == "ssh"};
   MUSTER_CHECK(check_web_address(parts, shown));
@@ -208,7 +209,7 @@ Result<void> check_ref(std::string_view ref) {
                       std::none_of(ref.begin(), ref.end(), cannot_be_in);
   if (is_one) return {};
   return invalid_source("'" + std::string(ref) + "' is not a branch, a tag or a commit",
-                        "see which there are: git ls-remote URL");
+                        "list them: git ls-remote URL");
 }
 
 bool may_be_commit(std::string_view ref) {

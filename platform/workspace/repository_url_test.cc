@@ -7,7 +7,7 @@
 namespace muster::workspace {
 namespace {
 
-TEST(RepositoryUrl, WhatIsFetchedIsTakenApart) {
+TEST(RepositoryUrl, IsSplitIntoItsParts) {
   const std::vector<std::pair<std::string, RepositoryUrl>> cases{
       {"https://host/a/b.git", {.url = "https://host/a/b.git", .origin = "https://host"}},
       {"HTTPS://host:8443/b.git/",
@@ -32,7 +32,7 @@ TEST(RepositoryUrl, WhatIsFetchedIsTakenApart) {
   }
 }
 
-TEST(RepositoryUrl, WhatGitWouldRunOrTakeForAnOptionIsRefused) {
+TEST(RepositoryUrl, IsRefusedIfGitWouldRunAProgramOrReadAnOption) {
   for (const std::string text :
        {"--upload-pack=touch /tmp/x", "-u", "ext::sh -c id", "ext::sh", "fd::3", "transport::addr",
         "ssh://-oProxyCommand=id/x", "git@-oProxyCommand=id:x", "git@host:-x", "ssh://-x@host/a",
@@ -45,7 +45,7 @@ TEST(RepositoryUrl, WhatGitWouldRunOrTakeForAnOptionIsRefused) {
   }
 }
 
-TEST(RepositoryUrl, APasswordWithinIsRefusedAndNotRepeated) {
+TEST(RepositoryUrl, APasswordInItIsRefusedAndNotPrinted) {
   for (const std::string text :
        {"https://ada:hunter2@host/a.git", "git+https://:hunter2@host/a", "http://a:hunter2@host",
         "ssh://ada:hunter2@host/a", "s3://ada:hunter2@bucket", "https://ada:hunter2/x@host/a.git",
@@ -61,14 +61,14 @@ TEST(RepositoryUrl, APasswordWithinIsRefusedAndNotRepeated) {
   }
 }
 
-TEST(RepositoryUrl, APathIsNoAddress) {
+TEST(RepositoryUrl, APathIsNotAnAddress) {
   for (const std::string text : {".", "./a:b", "/srv/a@b:c", "../x", "src", "a b", "C:", "data.zip",
                                  "host:path", "a/b@c:d", "::", "./ext::x"}) {
     EXPECT_FALSE(is_address(text)) << text;
   }
 }
 
-TEST(RepositoryUrl, WhatItAdvisesForTheWebIsSaid) {
+TEST(RepositoryUrl, GivesAdviceForWebAddresses) {
   EXPECT_NE(parse_repository_url("https://host/a").error().advice.find("git+https://host/a"),
             std::string::npos);
   EXPECT_NE(parse_repository_url("https://host/a.zip").error().advice.find("download"),
@@ -77,14 +77,14 @@ TEST(RepositoryUrl, WhatItAdvisesForTheWebIsSaid) {
             std::string::npos);
 }
 
-TEST(Ref, BranchesTagsAndCommitsAreTaken) {
+TEST(Ref, AcceptsBranchesTagsAndCommits) {
   for (const std::string ref :
        {"main", "feature/x", "v1.0", "refs/pull/12/head", "0123abc", "a-b"}) {
     EXPECT_TRUE(check_ref(ref)) << ref;
   }
 }
 
-TEST(Ref, OptionsAndRefspecsAreRefused) {
+TEST(Ref, RefusesOptionsAndRefspecs) {
   for (const std::string ref : {"", "-x", "--upload-pack=x", "+main", "a:b", "a..b", "a b", "a\nb",
                                 "main~1", "main^", "@{u}", "refs/heads/*", "/a"}) {
     EXPECT_FALSE(check_ref(ref)) << ref;

@@ -67,12 +67,11 @@ class Reader {
 
   Result<Scan> finish() && {
     if (!faults_.empty()) {
-      return Error{
-          .code = ErrorCode::kConflict,
-          .what = "the workspace " + shown(folder_.native()) + " is being written to",
-          .advice = "try again when that is done, or leave these files out by .gitignore or " +
-                    flags_.ignore,
-          .faults = faults_.to_vector()};
+      return Error{.code = ErrorCode::kConflict,
+                   .what = "the workspace " + shown(folder_.native()) + " is being written to",
+                   .advice = "try again afterwards, or exclude these files by .gitignore or " +
+                             flags_.ignore,
+                   .faults = faults_.to_vector()};
     }
     scan_.encoded = encode(scan_.manifest);
     if (scan_.encoded.size() > kMostManifestBytes) {
@@ -81,7 +80,7 @@ class Reader {
                            " is not sent: its list of " +
                            count_text(scan_.manifest.entries.size(), "entry", "entries") +
                            " alone has " + size_text(static_cast<int64_t>(scan_.encoded.size())),
-                   .advice = "leave out folders by .gitignore or " + flags_.ignore};
+                   .advice = "exclude folders by .gitignore or " + flags_.ignore};
     }
     scan_.id = tree_id(scan_.encoded);
     return std::move(scan_);
@@ -131,7 +130,7 @@ class Reader {
 Error has_changed(const ChunkSource& source) {
   return {.code = ErrorCode::kConflict,
           .what = shown(source.file.native()) + " has changed since it was read",
-          .advice = "run the command again when no program writes there"};
+          .advice = "repeat the command when no program writes there"};
 }
 
 }  // namespace
@@ -307,7 +306,7 @@ class Walker {
     if (link_stays_inside(entry.path, entry.link)) return std::nullopt;
     const std::string to = "is a link to " + shown(entry.link);
     if (entry.link.starts_with('/')) return to + ", which is absolute";
-    return to + ", which leads out of the folder, or has a '..' behind a name";
+    return to + ", which leads out of the folder, or has a '..' after a name";
   }
 
   static std::string is_special(mode_t mode) {
@@ -430,29 +429,30 @@ std::optional<Error> refusal_of(const std::filesystem::path& folder, const Walk&
   const std::string at_least = walk.whole ? "" : "at least ";
   if (too_large) {
     append_part(what, "; ",
-                "it has " + at_least + size_text(walk.all.bytes) + ", and at most " +
+                "it has " + at_least + size_text(walk.all.bytes) + ", but at most " +
                     size_text(options.most_bytes) + " is sent");
   }
   if (too_many) {
     append_part(what, "; ",
                 "it has " + at_least + count_text(walk.all.entries, "entry", "entries") +
-                    ", and at most " + count_text(options.most_entries, "entry", "entries") +
+                    ", but at most " + count_text(options.most_entries, "entry", "entries") +
                     " are sent");
   }
   if (too_large || too_many) {
     const auto parts = largest(walk, too_large ? bytes_in : entries_in);
     faults.insert(faults.end(), parts.begin(), parts.end());
-    advice = "leave out what the job does not need, by a line in .gitignore or by " +
+    advice = "exclude files that the job does not need, by a line in .gitignore or by " +
              options.flags.ignore;
   }
   if (too_large && walk.whole) {
     advice += ", or raise the limit: MUSTER_WORKSPACE_LIMIT=" + limit_for(walk.all.bytes);
   }
   if (!walk.faults.empty()) {
-    append_part(what, "; ", "there is something in it that cannot be sent");
+    append_part(what, "; ", "it contains entries that cannot be sent");
     append_part(advice, "; ",
-                "make links relative and within the folder, and leave out by .gitignore or " +
-                    options.flags.ignore + " what no file, folder or such link is");
+                "make links relative and within the folder, and exclude other kinds of files by "
+                ".gitignore or " +
+                    options.flags.ignore + "");
   }
   return Error{.code = ErrorCode::kInvalid,
                .what = "the workspace " + shown(folder.native()) + " is not sent: " + what,

@@ -30,14 +30,14 @@ class ScanFolder : public testing::Test {
     return root_ / path;
   }
 
-  /// Of so many bytes, none of which takes room.
+  /// A file of this size that uses no disk space.
   void plant_sparse(const std::string& path, int64_t bytes) const {
     ASSERT_EQ(::truncate(plant(path).c_str(), bytes), 0);
   }
 
   Result<Scan> scan(const ScanOptions& options = {}) const { return scan_folder(root_, options); }
 
-  /// The paths in it; those of folders end in '/'.
+  /// The paths in it; those of folders end with '/'.
   Texts paths(const ScanOptions& options = {}) const {
     const auto scanned = scan(options);
     if (!scanned) return {scanned.error().to_string()};
@@ -57,7 +57,7 @@ class ScanFolder : public testing::Test {
   }();
 };
 
-TEST_F(ScanFolder, ListsFilesFoldersAndLinksAsTheyAre) {
+TEST_F(ScanFolder, ListsFilesFoldersAndLinksUnchanged) {
   plant("src/main.py", "print()");
   fs::permissions(plant("run.sh", "#!"), fs::perms::owner_exec, fs::perm_options::add);
   fs::create_directory(root_ / "empty");
@@ -81,7 +81,7 @@ TEST_F(ScanFolder, ListsFilesFoldersAndLinksAsTheyAre) {
   EXPECT_TRUE(decode_manifest(scanned->encoded));
 }
 
-TEST_F(ScanFolder, GivesOneIdToOneContentWhereverAndWheneverItWasWritten) {
+TEST_F(ScanFolder, GivesEqualContentTheSameId) {
   const fs::path script = plant("a/run", "x");
   const std::string id = scan()->id;
   fs::last_write_time(script, fs::file_time_type::clock::now() - std::chrono::hours(1));
@@ -94,7 +94,7 @@ TEST_F(ScanFolder, GivesOneIdToOneContentWhereverAndWheneverItWasWritten) {
   EXPECT_NE(scan_folder(moved, {})->id, id);
 }
 
-TEST_F(ScanFolder, TakesALinkToTheFolderAndAFolderWithNothingInIt) {
+TEST_F(ScanFolder, AcceptsALinkToTheFolderAndAnEmptyFolder) {
   fs::create_directory_symlink(root_, work_ / "link");
 
   const auto scanned = scan_folder(work_ / "link", {});
@@ -103,14 +103,14 @@ TEST_F(ScanFolder, TakesALinkToTheFolderAndAFolderWithNothingInIt) {
   EXPECT_EQ(scanned->encoded, encode({}));
 }
 
-TEST_F(ScanFolder, TellsWhereThereIsNoFolder) {
+TEST_F(ScanFolder, ReportsAMissingFolder) {
   EXPECT_EQ(scan_folder(root_ / "none", {}).error().code, ErrorCode::kNotFound);
   const auto file = scan_folder(plant("file"), {});
   EXPECT_EQ(file.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(file.error().what, "'" + root_.string() + "/file' is not a folder");
 }
 
-TEST_F(ScanFolder, NamesEverythingAtOnceThatCannotBeSent) {
+TEST_F(ScanFolder, NamesAllEntriesThatCannotBeSent) {
   plant("good", "x");
   fs::create_symlink("/etc/passwd", root_ / "absolute");
   fs::create_directory(root_ / "d");
@@ -124,13 +124,13 @@ TEST_F(ScanFolder, NamesEverythingAtOnceThatCannotBeSent) {
   ASSERT_FALSE(scanned);
   EXPECT_EQ(scanned.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(scanned.error().what, "the workspace " + quoted_root() +
-                                      " is not sent: there is something in it that cannot be sent");
+                                      " is not sent: it contains entries that cannot be sent");
   EXPECT_EQ(base::faults_of(scanned),
             (Texts{"'absolute' is a link to '/etc/passwd', which is absolute",
                    "'around' is a link to 'd/../good', which leads out of the folder, or has a "
-                   "'..' behind a name",
+                   "'..' after a name",
                    "'d/outward' is a link to '../../secret', which leads out of the folder, or has "
-                   "a '..' behind a name",
+                   "a '..' after a name",
                    R"('pipe\nline' is a pipe)", "'socket' is a socket"}));
 }
 
@@ -144,7 +144,7 @@ TEST_F(ScanFolder, NamesTheFirstTwentyFaultsAndCountsTheRest) {
   EXPECT_EQ(faults[20], " and 5 more");
 }
 
-/// Another user than root, who may read everything; others are themselves.
+/// Root, who can read everything, becomes another user; other users do not change.
 class Somebody {
  public:
   explicit Somebody(const std::vector<fs::path>& owned) {
@@ -162,7 +162,7 @@ class Somebody {
   }
 };
 
-TEST_F(ScanFolder, NamesWhatItMayNotRead) {
+TEST_F(ScanFolder, NamesUnreadableFiles) {
   const Somebody somebody({work_, root_});
   plant(".gitignore", "*.o");
   plant("secret", "x");
@@ -182,7 +182,7 @@ TEST_F(ScanFolder, NamesWhatItMayNotRead) {
   EXPECT_EQ(without, Texts{});
 }
 
-TEST_F(ScanFolder, TakesNamesOfAnyBytes) {
+TEST_F(ScanFolder, AcceptsNamesOfAnyBytes) {
   plant("two\nlines", "1");
   plant("no utf-8 \xff\xfe", "2");
   plant(" -rf *", "3");
@@ -191,7 +191,7 @@ TEST_F(ScanFolder, TakesNamesOfAnyBytes) {
   EXPECT_TRUE(decode_manifest(scan()->encoded));
 }
 
-TEST_F(ScanFolder, LeavesOutWhatGitAndTheCallerLeaveOut) {
+TEST_F(ScanFolder, OmitsFilesExcludedByGitAndTheCaller) {
   plant(".gitignore", "*.o\nbuild/\n");
   plant(".git/config");
   plant("build/out");
@@ -209,7 +209,7 @@ TEST_F(ScanFolder, LeavesOutWhatGitAndTheCallerLeaveOut) {
                         "src/.gitignore", "src/local"}));
 }
 
-TEST_F(ScanFolder, RefusesRulesThatNobodyWrote) {
+TEST_F(ScanFolder, RefusesUnreadableRules) {
   plant_sparse("d/.gitignore", (1 << 20) + 1);
 
   EXPECT_EQ(base::faults_of(scan()), (Texts{"'d/.gitignore' is larger than 1 MiB"}));
@@ -232,17 +232,17 @@ TEST_F(ScanFolder, RefusesTwoGigabytesUnreadAndNamesTheLargestFolders) {
   EXPECT_EQ(scanned.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(scanned.error().to_string(),
             "the workspace " + quoted_root() +
-                " is not sent: it has 2.1 GiB, and at most 1 GiB is sent\n"
+                " is not sent: it has 2.1 GiB, but at most 1 GiB is sent\n"
                 "  'venv/lib/': has 1 GiB in 1 entry\n"
                 "  'app/web/node_modules/x/': has 600 MiB in 1 entry\n"
                 "  'model.bin': has 300 MiB\n"
                 "  '.cache/': has 200 MiB in 1 entry\n"
                 "  'e/': has 2 KiB in 1 entry\n"
-                "  leave out what the job does not need, by a line in .gitignore or by "
+                "  exclude files that the job does not need, by a line in .gitignore or by "
                 "--ignore, or raise the limit: MUSTER_WORKSPACE_LIMIT=3G");
 }
 
-TEST_F(ScanFolder, AddsUpWhateverSparseFilesSayOfThemselves) {
+TEST_F(ScanFolder, AddsUpHugeSizesOfSparseFiles) {
   for (const char* name : {"a", "b", "c"}) plant_sparse(name, int64_t{1} << 43);
 
   const auto scanned = scan();
@@ -251,7 +251,7 @@ TEST_F(ScanFolder, AddsUpWhateverSparseFilesSayOfThemselves) {
   EXPECT_NE(scanned.error().what.find("it has 24 TiB"), std::string::npos) << scanned.error().what;
 }
 
-TEST_F(ScanFolder, TellsOfSizeAndOfWhatCannotBeSentAtOnce) {
+TEST_F(ScanFolder, ReportsTheSizeAndInvalidEntriesTogether) {
   plant_sparse("large", 10);
   fs::create_symlink("/etc", root_ / "link");
 
@@ -259,21 +259,21 @@ TEST_F(ScanFolder, TellsOfSizeAndOfWhatCannotBeSentAtOnce) {
             (Texts{"'link' is a link to '/etc', which is absolute", "'large' has 10 B"}));
 }
 
-TEST_F(ScanFolder, RefusesTooManyEntriesAndNamesTheFoldersOfMost) {
+TEST_F(ScanFolder, RefusesTooManyEntriesAndNamesTheLargestFolders) {
   for (int i = 0; i < 8; ++i) plant("many/" + std::to_string(i));
   plant("few/1");
 
   const auto scanned = scan({.most_entries = 5});
 
   ASSERT_FALSE(scanned);
-  EXPECT_EQ(scanned.error().what, "the workspace " + quoted_root() +
-                                      " is not sent: it has 11 entries, and at most 5 entries are "
-                                      "sent");
+  EXPECT_EQ(scanned.error().what,
+            "the workspace " + quoted_root() +
+                " is not sent: it has 11 entries, but at most 5 entries are sent");
   EXPECT_EQ(base::faults_of(scanned),
             (Texts{"'many/' has 0 B in 8 entries", "'few/' has 0 B in 1 entry"}));
 }
 
-TEST_F(ScanFolder, GivesUpWhereThereIsFarTooMuch) {
+TEST_F(ScanFolder, StopsEarlyFarAboveTheLimit) {
   for (int i = 0; i < 20; ++i) plant("many/" + std::to_string(i));
   for (int i = 0; i < 20; ++i) plant("more/" + std::to_string(i));
 
@@ -285,7 +285,7 @@ TEST_F(ScanFolder, GivesUpWhereThereIsFarTooMuch) {
   EXPECT_EQ(base::faults_of(scanned), (Texts{"'many/' has 0 B in 15 entries"}));
 }
 
-TEST_F(ScanFolder, RefusesFoldersNestedTooDeep) {
+TEST_F(ScanFolder, RefusesTooDeeplyNestedFolders) {
   fs::path deep = root_;
   for (size_t i = 0; i <= kMostDepth; ++i) deep /= "d";
   fs::create_directories(deep);
@@ -321,7 +321,7 @@ TEST_F(ScanFolder, ReadsHolesAsZerosAndListsAChunkOnce) {
   }
 }
 
-TEST_F(ScanFolder, TellsHowFarItIs) {
+TEST_F(ScanFolder, ReportsProgress) {
   plant_sparse("a", int64_t{kChunkBytes} + 1);
   plant("b", "12");
   std::vector<std::pair<int64_t, int64_t>> told;
@@ -334,7 +334,7 @@ TEST_F(ScanFolder, TellsHowFarItIs) {
                       {kChunkBytes, kAll}, {kAll - 2, kAll}, {kAll, kAll}}));
 }
 
-/// What is done behind the scan's back, once it has read its first chunk.
+/// Changes a file after the scan has read its first chunk.
 class DuringTheScan : public ScanFolder {
  protected:
   Result<Scan> scan_while(const std::function<void()>& act) const {
@@ -345,7 +345,7 @@ class DuringTheScan : public ScanFolder {
   }
 };
 
-TEST_F(DuringTheScan, AFileThatIsWrittenToIsAFault) {
+TEST_F(DuringTheScan, AWriteToAFileIsAFault) {
   plant_sparse("a", 2 * int64_t{kChunkBytes});
   plant("b", "x");
 
@@ -360,7 +360,7 @@ TEST_F(DuringTheScan, AFileThatIsWrittenToIsAFault) {
             (Texts{"'a' changed while it was read", "'b' changed while it was read"}));
 }
 
-TEST_F(DuringTheScan, AFolderSwappedForALinkIsNotFollowed) {
+TEST_F(DuringTheScan, AFolderReplacedByALinkIsNotFollowed) {
   plant("a", "x");
   plant("d/secret", "mine");
   fs::create_directory(work_ / "outside");
@@ -374,7 +374,7 @@ TEST_F(DuringTheScan, AFolderSwappedForALinkIsNotFollowed) {
   EXPECT_EQ(base::faults_of(scanned), (Texts{"'d/secret' changed while it was read"}));
 }
 
-TEST_F(ScanFolder, AChunkIsReadAgainOnlyAsLongAsItIsTheSame) {
+TEST_F(ScanFolder, AChunkIsReadAgainOnlyIfItIsUnchanged) {
   const fs::path file = plant("a", "before");
   const auto scanned = scan();
   ASSERT_TRUE(scanned);

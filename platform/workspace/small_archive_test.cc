@@ -24,7 +24,7 @@ ArchiveEntry archive_folder(std::string path, mode_t mode) {
   return {.path = std::move(path), .content = {}, .mode = mode, .is_folder = true, .link = {}};
 }
 
-TEST(SmallArchive, WhatGoesInComesOut) {
+TEST(SmallArchive, ReadsBackUnchanged) {
   ArchiveEntry owned = archive_file("muster/task/plan", std::string("a\0b\xff", 4), 0640);
   owned.uid = 1000;
   owned.gid = 200'000;
@@ -40,7 +40,7 @@ TEST(SmallArchive, WhatGoesInComesOut) {
   EXPECT_EQ(*read, entries);
 }
 
-TEST(SmallArchive, NamesMayBeLongAndAnyBytes) {
+TEST(SmallArchive, AcceptsLongNamesWithAnyBytes) {
   const Entries entries{archive_file(std::string(300, 'd') + "/" + std::string(200, 'f'), "long"),
                         archive_file("caf\xc3\xa9", "utf-8"), archive_file("caf\xe9", "latin-1")};
 
@@ -50,7 +50,7 @@ TEST(SmallArchive, NamesMayBeLongAndAnyBytes) {
   EXPECT_EQ(*read, entries);
 }
 
-TEST(SmallArchive, ALargeFileIsWhole) {
+TEST(SmallArchive, KeepsALargeFile) {
   std::string content(3 << 20, '\0');
   for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 7 + (i >> 9U));
 
@@ -61,7 +61,7 @@ TEST(SmallArchive, ALargeFileIsWhole) {
   EXPECT_EQ(read->front().content, content);
 }
 
-TEST(SmallArchive, PathsThatEnginesWriteWithDotsAndSlashesComeOutPlain) {
+TEST(SmallArchive, NormalisesPathsWithDotsAndSlashes) {
   const auto read = read_archive(
       make_archive({archive_folder("./etc/", 0755), archive_file("./etc/passwd", "p")}), 100);
 
@@ -71,18 +71,18 @@ TEST(SmallArchive, PathsThatEnginesWriteWithDotsAndSlashesComeOutPlain) {
   EXPECT_EQ(read->at(1).path, "etc/passwd");
 }
 
-TEST(SmallArchive, TheSameEntriesMakeTheSameBytes) {
+TEST(SmallArchive, EqualEntriesGiveEqualBytes) {
   const Entries entries{archive_folder("a", 0700), archive_file("a/b", "c")};
   EXPECT_EQ(make_archive(entries), make_archive(entries));
 }
 
-TEST(SmallArchive, NoEntriesMakeAnArchiveOfNone) {
+TEST(SmallArchive, NoEntriesGiveAnEmptyArchive) {
   const auto read = read_archive(make_archive({}), 0);
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_TRUE(read->empty());
 }
 
-TEST(SmallArchive, MoreContentThanIsAllowedIsRefused) {
+TEST(SmallArchive, RefusesMoreContentThanAllowed) {
   const std::string tar = make_archive({archive_file("a", "12345"), archive_file("b", "67890")});
 
   EXPECT_TRUE(read_archive(tar, 10));
@@ -92,13 +92,13 @@ TEST(SmallArchive, MoreContentThanIsAllowedIsRefused) {
   EXPECT_EQ(read.error().what, "the archive contains more than 9 bytes");
 }
 
-TEST(SmallArchive, WhatIsNoArchiveIsSaidToBeNone) {
+TEST(SmallArchive, RefusesOtherData) {
   const auto read = read_archive(std::string(2048, 'x'), 100);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
 }
 
-TEST(SmallArchive, AnArchiveThatBreaksOffIsNotTakenForAWholeOne) {
+TEST(SmallArchive, RefusesATruncatedArchive) {
   const std::string tar = make_archive({archive_file("a", std::string(5000, 'a'))});
 
   const auto read = read_archive(std::string_view(tar).substr(0, 3000), 10'000);

@@ -47,13 +47,13 @@ Result<SourceKind> kind_of_path(const WorkspaceSource& source, const fs::path& p
   const bool is_archive = !is_folder && has_archive_name(source.where);
   if (!is_archive && fs::is_regular_file(path, ignored)) {
     return invalid_source("'" + source.where + "' is neither a folder nor an archive",
-                          "give the folder that it is in, or a .zip, .tar or .tar.gz");
+                          "give its folder, or a .zip, .tar or .tar.gz file");
   }
   if (!source.ref.empty()) {
     return invalid_source(
         "'" + source.where + "' is not a repository: it has no '" + source.ref + "'",
         "leave " + source.flags.ref + " out, or give file://" + path.string() +
-            " where that is a git repository");
+            " if its full path is a git repository");
   }
   return is_archive ? SourceKind::kArchive : SourceKind::kFolder;
 }
@@ -62,7 +62,7 @@ Error no_such(const std::string& kind, const WorkspaceSource& source, const fs::
   return {.code = ErrorCode::kNotFound,
           .what = "there is no " + kind + " '" + source.where + "'",
           .advice = path == source.where ? "check the path, or give the URL of a repository"
-                                         : "that is " + path.string() +
+                                         : "its full path is " + path.string() +
                                                "; check the path, or give the URL of a repository"};
 }
 
@@ -88,14 +88,13 @@ Result<Fetched> fetch_archive(const WorkspaceSource& source, const fs::path& pat
 Result<SourceKind> kind_of(const WorkspaceSource& source, const fs::path& current_folder) {
   if (source.where.empty()) {
     return invalid_source("the workspace is empty",
-                          "give a folder, a .zip, or the URL of a repository");
+                          "give a folder, a .zip file, or the URL of a repository");
   }
   if (source.where.starts_with('-')) {
-    return invalid_source(
-        "'" + source.where + "' is an option, not a workspace",
-        "give a folder, a .zip, or the URL of a repository; a folder of that name is "
-        "written ./" +
-            source.where);
+    return invalid_source("'" + source.where + "' is an option, not a workspace",
+                          "give a folder, a .zip file, or the URL of a repository; for a folder of "
+                          "that name, give ./" +
+                              source.where);
   }
   std::error_code ignored;
   const fs::path path = current_folder / source.where;
@@ -116,7 +115,7 @@ Result<Fetched> fetch(const WorkspaceSource& source, const fs::path& current_fol
     case SourceKind::kRepository:
       return fetch_repository(source, on_progress);
   }
-  return invalid_source("no such kind of workspace", "");
+  return invalid_source("unknown kind of workspace", "");
 }
 
 Result<Fetched> own_folder() {
@@ -131,13 +130,13 @@ Result<Fetched> own_folder() {
   }
   std::string name = (real / "muster-workspace-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
-    return base::system_error("cannot make a folder in '" + real.string() + "'", errno);
+    return base::system_error("cannot create a folder in '" + real.string() + "'", errno);
   }
   Fetched fetched;
   fetched.own = name;
   fetched.folder = fetched.own / "files";
   if (!std::filesystem::create_directory(fetched.folder, failed)) {
-    return base::system_error("cannot make '" + fetched.folder.string() + "'", failed.value());
+    return base::system_error("cannot create '" + fetched.folder.string() + "'", failed.value());
   }
   return fetched;
 }
@@ -190,20 +189,20 @@ using Handle = ArchiveHandle;
 Error broken(const std::filesystem::path& file, archive* handle) {
   return {.code = ErrorCode::kInvalid,
           .what = "the archive '" + file.string() + "' cannot be read: " + last_words(handle),
-          .advice = "check that it is complete, and a .zip, .tar or .tar.gz"};
+          .advice = "check that it is complete, and a .zip, .tar or .tar.gz file"};
 }
 
 Error too_large(const std::filesystem::path& file, int64_t most_bytes) {
   return {.code = ErrorCode::kInvalid,
           .what = "the archive '" + file.string() + "' contains more than " + size_text(most_bytes),
-          .advice = "leave data out of it, or allow more: MUSTER_WORKSPACE_LIMIT=2G"};
+          .advice = "remove data from it, or raise the limit: MUSTER_WORKSPACE_LIMIT=2G"};
 }
 
 Error too_many(const std::filesystem::path& file) {
   return {.code = ErrorCode::kInvalid,
           .what = "the archive '" + file.string() + "' contains more than " +
                   count_text(kMostEntries, "entry", "entries"),
-          .advice = "leave some of them out"};
+          .advice = "remove some of them"};
 }
 
 Result<Handle> open_archive(const std::filesystem::path& file) {
@@ -247,7 +246,7 @@ std::string fault_of(archive_entry* entry, const std::string& place) {
       return "";
     case AE_IFLNK: {
       const char* const link = ::archive_entry_symlink(entry);
-      if (link == nullptr) return "is a link to nowhere";
+      if (link == nullptr) return "is a link without a target";
       return link_stays_inside(place, link)
                  ? ""
                  : "is a link to " + shown(link) + ", out of the archive";
@@ -297,7 +296,7 @@ Result<void> look_through(const std::filesystem::path& file, int64_t most_bytes)
     const char* const name = ::archive_entry_pathname(entry);
     const auto place = name != nullptr ? tree_place_of(name) : std::nullopt;
     std::string fault = place ? fault_of(entry, *place) : "leads out of the archive";
-    if (name == nullptr) fault = "has a name that cannot be read";
+    if (name == nullptr) fault = "has an invalid name";
     if (!fault.empty()) faults.add(name, std::move(fault));
   }
   return std::move(faults).as_result(file);
@@ -374,13 +373,13 @@ class ArchiveUnpacking {
     const int number = ::archive_errno(disk_.get());
     if (number == ENOSPC || number == EDQUOT) {
       Error error = base::system_error("cannot unpack '" + file_.string() + "'", number);
-      error.advice = "point TMPDIR at a larger disk";
+      error.advice = "set TMPDIR to a folder on a larger disk";
       return error;
     }
     return {.code = ErrorCode::kInvalid,
             .what = "the archive '" + file_.string() +
                     "' cannot be unpacked: " + last_words(disk_.get()),
-            .advice = "unpack it yourself, and give the folder"};
+            .advice = "unpack it, and give the folder"};
   }
 
   const std::filesystem::path& file_;

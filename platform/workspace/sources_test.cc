@@ -28,7 +28,7 @@ class Sources : public testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(Sources, WhatIsWrittenIsToldApart) {
+TEST_F(Sources, KindsAreDistinguished) {
   for (const auto& [where, kind] : std::vector<std::pair<std::string, SourceKind>>{
            {".", SourceKind::kFolder},
            {"src", SourceKind::kFolder},
@@ -48,7 +48,7 @@ TEST_F(Sources, WhatIsWrittenIsToldApart) {
   }
 }
 
-TEST_F(Sources, WhatIsNoneOfTheseIsRefusedWithWhatToDoInstead) {
+TEST_F(Sources, OtherTextsAreRefusedWithAdvice) {
   for (const auto& [source, words] : std::vector<std::pair<WorkspaceSource, std::string>>{
            {{.where = ""}, "is empty"},
            {{.where = "--upload-pack=x"}, "is an option, not a workspace"},
@@ -68,7 +68,7 @@ TEST_F(Sources, WhatIsNoneOfTheseIsRefusedWithWhatToDoInstead) {
   }
 }
 
-TEST_F(Sources, AFolderIsTakenWhereItIsAndStaysThere) {
+TEST_F(Sources, AFolderIsUsedInPlace) {
   {
     const auto fetched = fetch({.where = "src"}, folder_, 1 << 20);
     ASSERT_TRUE(fetched) << fetched.error().to_string();
@@ -78,7 +78,7 @@ TEST_F(Sources, AFolderIsTakenWhereItIsAndStaysThere) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "src"));
 }
 
-TEST_F(Sources, WhatIsNotThereIsNotFoundByItsWholePath) {
+TEST_F(Sources, AMissingSourceIsReportedWithItsFullPath) {
   for (const std::string where : {"nothing", "nothing.zip"}) {
     const auto fetched = fetch({.where = where}, folder_, 1 << 20);
     ASSERT_FALSE(fetched);
@@ -100,7 +100,7 @@ struct Item {
 
 enum class Format { kZip, kTarGz };
 
-/// An archive as somebody may send it: libarchive writes whatever it is told to.
+/// An archive with arbitrary entries: libarchive writes whatever it is given.
 void pack_archive(const std::filesystem::path& file, Format format,
                   const std::vector<Item>& items) {
   archive* const out = ::archive_write_new();
@@ -149,12 +149,12 @@ class ArchiveSource : public testing::Test {
   }
 
   base::TestFolder folder_;
-  // What libarchive writes to must have no link in its path.
+  // The path for libarchive's output must not contain links.
   const std::filesystem::path into_ = std::filesystem::canonical(folder_.path()) / "into";
   const std::filesystem::path file_ = folder_ / "a.archive";
 };
 
-TEST_F(ArchiveSource, FilesFoldersAndLinksComeOutAsTheyWere) {
+TEST_F(ArchiveSource, FilesFoldersAndLinksAreUnpackedUnchanged) {
   for (const Format format : {Format::kZip, Format::kTarGz}) {
     const auto unpacked = unpack(format, {{"./", "", S_IFDIR | 0755},
                                           {"src/", "", S_IFDIR | 0700},
@@ -189,7 +189,7 @@ TEST_F(ArchiveSource, NamesKeepTheirBytesInAnyLocale) {
   }
 }
 
-TEST_F(ArchiveSource, AHardLinkWithinItIsOne) {
+TEST_F(ArchiveSource, AHardLinkWithinItIsKept) {
   const auto unpacked =
       unpack(Format::kTarGz, {{"a", "same"}, {.name = "sub/b", .hardlink = "./a"}});
 
@@ -197,7 +197,7 @@ TEST_F(ArchiveSource, AHardLinkWithinItIsOne) {
   EXPECT_EQ(content("sub/b"), "same");
 }
 
-TEST_F(ArchiveSource, WhatLeadsOutIsNamedAllAtOnceAndNothingIsUnpacked) {
+TEST_F(ArchiveSource, AllEntriesThatLeadOutAreNamedAndNothingIsUnpacked) {
   const std::vector<Item> items{{"fine", "x"},
                                 {"../evil", "x"},
                                 {"/etc/evil", "x"},
@@ -217,7 +217,7 @@ TEST_F(ArchiveSource, WhatLeadsOutIsNamedAllAtOnceAndNothingIsUnpacked) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "evil"));
 }
 
-TEST_F(ArchiveSource, ThroughALinkNothingIsWrittenElsewhere) {
+TEST_F(ArchiveSource, NothingIsWrittenThroughALink) {
   std::filesystem::create_directory(folder_ / "secret");
   static_cast<void>(
       unpack(Format::kTarGz,
@@ -228,7 +228,7 @@ TEST_F(ArchiveSource, ThroughALinkNothingIsWrittenElsewhere) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "secret"));
 }
 
-TEST_F(ArchiveSource, ABombEndsAtTheLimit) {
+TEST_F(ArchiveSource, ABombIsStoppedAtTheLimit) {
   const std::string zeros(size_t{64} << 20, '\0');
 
   for (const Format format : {Format::kZip, Format::kTarGz}) {
@@ -242,11 +242,11 @@ TEST_F(ArchiveSource, ABombEndsAtTheLimit) {
   }
 }
 
-TEST_F(ArchiveSource, ABombThatLiesAboutItsSizeEndsAtTheLimitToo) {
+TEST_F(ArchiveSource, ABombThatDeclaresAWrongSizeIsStoppedAtTheLimit) {
   const uint32_t size = 8 << 20;
   pack_archive(file_, Format::kZip, {{"zeros", std::string(size, '\0')}});
   std::string bytes = *base::read_file(file_);
-  const std::string true_size{'\0', '\0', '\x80', '\0'};  // the least significant first
+  const std::string true_size{'\0', '\0', '\x80', '\0'};  // least significant byte first
   int changed = 0;
   for (size_t at = bytes.find(true_size); at != std::string::npos; at = bytes.find(true_size)) {
     bytes.replace(at, true_size.size(), std::string{'\x0a', '\0', '\0', '\0'});
@@ -262,7 +262,7 @@ TEST_F(ArchiveSource, ABombThatLiesAboutItsSizeEndsAtTheLimitToo) {
   EXPECT_LE(bytes_unpacked(), 1 << 20);
 }
 
-TEST_F(ArchiveSource, WhatIsNoArchiveOrHalfOfOneIsRefusedByName) {
+TEST_F(ArchiveSource, OtherDataAndTruncatedArchivesAreRefusedByName) {
   pack_archive(file_, Format::kTarGz, {{"a", std::string(100'000, 'x')}, {"b", "y"}});
   const std::string whole = *base::read_file(file_);
   for (const std::string& bytes :
@@ -275,7 +275,7 @@ TEST_F(ArchiveSource, WhatIsNoArchiveOrHalfOfOneIsRefusedByName) {
   }
 }
 
-TEST_F(ArchiveSource, IsFetchedIntoAFolderThatGoesWithIt) {
+TEST_F(ArchiveSource, TheFolderIsRemovedWithTheFetched) {
   pack_archive(folder_ / "a.zip", Format::kZip, {{"train.py", "x"}});
   std::filesystem::path own;
   {

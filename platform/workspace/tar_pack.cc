@@ -59,7 +59,7 @@ std::vector<DataExtent> extents_of(int fd, int64_t size) {
   int64_t at = 0;
   while (at < size && extents.size() < kMostExtents) {
     const off_t begin = ::lseek(fd, at, SEEK_DATA);
-    if (begin < 0 && errno == ENXIO) return extents;  // nothing but a hole up to the end
+    if (begin < 0 && errno == ENXIO) return extents;  // the rest of the file is a hole
     const off_t end = begin < 0 ? -1 : ::lseek(fd, begin, SEEK_HOLE);
     if (begin < 0 || end <= begin) break;
     extents.push_back({begin, std::min<int64_t>(end, size)});
@@ -205,7 +205,8 @@ class TarPacker::Packing {
     const int folder = level.folder.get();
     if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       return errno == ENOENT ? Result<void>()
-                             : failed(place, errno);  // gone meanwhile: never there
+                             // It was removed meanwhile, and counts as never present.
+                             : failed(place, errno);
     }
     if (S_ISLNK(status.st_mode)) return add_link(place, link_at(folder, name), status);
     if (const std::string what = uncopyable(status.st_mode); !what.empty()) {
@@ -216,7 +217,7 @@ class TarPacker::Packing {
     if (!fd || ::fstat(fd.get(), &status) != 0) return failed(place, errno);
     if (S_ISDIR(status.st_mode)) return begin_folder(std::move(fd), place, status);
     if (S_ISREG(status.st_mode)) return begin_file(std::move(fd), place, status);
-    return {};  // it was another a moment ago
+    return {};  // it was replaced a moment ago
   }
 
   Result<void> begin_folder(UniqueFd folder, const std::string& place, const struct stat& status) {
@@ -308,7 +309,8 @@ class TarPacker::Packing {
     if (count > 0) return write(buffer.data(), count);
     file_.ended = true;
     if (count < 0) return failed(file_.place, errno);
-    note(file_.place, " became shorter while it was copied: the rest of the copy is zeros");
+    note(file_.place,
+         " became shorter while it was copied: the rest of the copy is filled with zeros");
     return {};
   }
 

@@ -22,7 +22,7 @@ namespace {
 using base::ErrorCode;
 using base::TestFolder;
 
-/// What a round trip of `path` makes of it, at folder / "copy".
+/// Packs `path` and unpacks it to folder / "copy".
 Unpacked round_trip(const fs::path& path, const fs::path& to) {
   const Packed packed = pack(path);
   EXPECT_TRUE(packed.tar) << packed.tar.error().what;
@@ -78,7 +78,7 @@ TEST(TarPacker, FollowsTheNamedLinkAndNamesTheCopyAfterTheLink) {
   EXPECT_EQ(tree_of(folder / "to"), Lines{"link 644 'text'"});
 }
 
-TEST(TarPacker, KeepsHolesAndWhatStandsBetweenThem) {
+TEST(TarPacker, KeepsHolesAndTheDataBetweenThem) {
   const TestFolder folder;
   constexpr int64_t kSize = 64 << 20;
   write_text(folder / "sparse", "head");
@@ -101,7 +101,7 @@ TEST(TarPacker, KeepsHolesAndWhatStandsBetweenThem) {
   }
 }
 
-TEST(TarPacker, RefusesWhatIsNeitherFileNorFolderByItsName) {
+TEST(TarPacker, RefusesOtherKindsByName) {
   const TestFolder folder;
   ::mkfifo((folder / "fifo").c_str(), 0600);
   fs::create_symlink("/dev/zero", folder / "link");
@@ -122,7 +122,7 @@ TEST(TarPacker, RefusesWhatIsNeitherFileNorFolderByItsName) {
   }
 }
 
-TEST(TarPacker, LeavesOutWhatIsBelowAndNeitherFileNorFolderAndSaysSo) {
+TEST(TarPacker, SkipsOtherKindsBelowWithANote) {
   const TestFolder folder;
   const fs::path from = folder / "from";
   fs::create_directory(from);
@@ -143,7 +143,7 @@ TEST(TarPacker, LeavesOutWhatIsBelowAndNeitherFileNorFolderAndSaysSo) {
   EXPECT_EQ(tree_of(folder / "to"), Lines{"z 644 'last'"});
 }
 
-/// Packs `name`, does `meanwhile` after the first piece, and unpacks what came to "copy".
+/// Packs `name`, calls `meanwhile` after the first piece, and unpacks the result to "copy".
 std::pair<Lines, Unpacked> copy_while(const TestFolder& folder, const char* name,
                                       const std::function<void()>& meanwhile) {
   Lines notes;
@@ -161,7 +161,7 @@ std::pair<Lines, Unpacked> copy_while(const TestFolder& folder, const char* name
   return {notes, unpack(tar, {.target = folder / "copy"})};
 }
 
-TEST(TarPacker, CopiesTheBeginningOfAFileThatGrows) {
+TEST(TarPacker, CopiesTheBeginningOfAGrowingFile) {
   const TestFolder folder;
   const std::string before(300'000, 'a');
   write_text(folder / "log", before);
@@ -175,20 +175,22 @@ TEST(TarPacker, CopiesTheBeginningOfAFileThatGrows) {
   EXPECT_TRUE(text_of(folder / "copy") == before);
 }
 
-TEST(TarPacker, FillsUpAFileThatShrinksAndSaysSo) {
+TEST(TarPacker, PadsAShrinkingFileAndReportsIt) {
   const TestFolder folder;
   write_text(folder / "log", std::string(300'000, 'a'));
 
   const auto [notes, unpacked] =
       copy_while(folder, "log", [&] { fs::resize_file(folder / "log", 100'000); });
 
-  EXPECT_EQ(notes, Lines{"failed: '" + (folder / "log").string() +
-                         "' became shorter while it was copied: the rest of the copy is zeros\n"});
+  EXPECT_EQ(
+      notes,
+      Lines{"failed: '" + (folder / "log").string() +
+            "' became shorter while it was copied: the rest of the copy is filled with zeros\n"});
   ASSERT_TRUE(unpacked.totals);
   EXPECT_TRUE(text_of(folder / "copy") == std::string(100'000, 'a') + std::string(200'000, '\0'));
 }
 
-TEST(TarPacker, IsDroppedInTheMidstOfATerabyteAtOnce) {
+TEST(TarPacker, CanBeDroppedAtOnceInTheMiddleOfATerabyte) {
   const TestFolder folder;
   constexpr int kMoreThanItKeepsApart = 5000;
   {
@@ -203,7 +205,7 @@ TEST(TarPacker, IsDroppedInTheMidstOfATerabyteAtOnce) {
   ASSERT_TRUE(packer->next());
 }
 
-/// Root may read everything: it is somebody else for a while.
+/// Root can read everything, so it becomes another user for a while.
 class AsNobody {
  public:
   AsNobody() : was_root_(::geteuid() == 0 && ::seteuid(kNobody) == 0) {}
@@ -218,7 +220,7 @@ class AsNobody {
   bool was_root_;
 };
 
-TEST(TarPacker, CopiesTheRestWhereOneCannotBeRead) {
+TEST(TarPacker, CopiesTheRestIfAFileIsUnreadable) {
   const TestFolder folder;
   fs::permissions(folder.path(), fs::perms(0755));
   fs::create_directories(folder / "from/closed");

@@ -123,7 +123,7 @@ class TargetRules {
     if (there && is_folder) {
       return Error{.code = ErrorCode::kConflict,
                    .what = shown(target_) + " is not a folder, and a folder cannot be copied there",
-                   .advice = "name a folder, or a path that does not exist"};
+                   .advice = "give a folder, or a path that does not exist"};
     }
     return as_new(is_folder);
   }
@@ -135,7 +135,7 @@ class TargetRules {
     if (last.empty() || last == "." || last == ".." || wants_folder) {
       return Error{.code = ErrorCode::kNotFound,
                    .what = "there is no folder " + shown(target_),
-                   .advice = "create it first, or name another"};
+                   .advice = "create it first, or give another folder"};
     }
     const size_t slash = plain_.rfind('/');
     MUSTER_TRY(RootPlace place,
@@ -150,7 +150,7 @@ class TargetRules {
     if (errno != ENOENT) return cannot_use(errno);
     return Error{.code = ErrorCode::kNotFound,
                  .what = "there is no folder " + shown(folder),
-                 .advice = "create it first, or name another"};
+                 .advice = "create it first, or give another folder"};
   }
 
   Error cannot_use(int number) const {
@@ -190,7 +190,7 @@ bool is_no_room(int number) {
 Error no_room(const std::string& path, int number) {
   Error error = base::system_error("cannot write " + shown(path), number);
   error.code = ErrorCode::kExhausted;
-  error.advice = "free some space there, then copy again; the files that were copied are complete";
+  error.advice = "free disk space there, then copy again; the copied files are complete";
   return error;
 }
 
@@ -231,7 +231,7 @@ class TarUnpacking {
     const auto piece = read_();
     if (!piece) {
       read_error_ = piece.error();
-      ::archive_set_error(tar_.get(), EIO, "%s", "it broke off");
+      ::archive_set_error(tar_.get(), EIO, "%s", "it is incomplete");
       return ARCHIVE_FATAL;
     }
     *bytes = piece->data();
@@ -252,7 +252,7 @@ class TarUnpacking {
     const char* const words = ::archive_error_string(tar_.get());
     const bool cut = words == nullptr || std::strstr(words, "runcated") != nullptr;
     return {.code = cut ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
-            .what = cut ? "the copied data ended in the middle of a file"
+            .what = cut ? "the copied data ended within a file"
                         : "the copied data is not a tar: " + shown(words),
             .advice = "copy again"};
   }
@@ -371,7 +371,7 @@ class TarUnpacking {
     MUSTER_TRY(const int parent, parent_for_other(place));
     const char* const target = ::archive_entry_symlink(entry);
     if (parent < 0) return {};
-    if (target == nullptr) return fail(place, "is a link to nowhere");
+    if (target == nullptr) return fail(place, "is a link without a target");
     const std::string passing = passing_name();
     if (::symlinkat(target, parent, passing.c_str()) != 0) return failed(place, errno);
     const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
@@ -470,7 +470,7 @@ class TarUnpacking {
   static Error leads_elsewhere(std::string_view name) {
     return {.code = ErrorCode::kInvalid,
             .what = "the copied data contains " + shown(name) + ", which was not requested",
-            .advice = "the copy was stopped; check where the data comes from"};
+            .advice = "the copy was stopped; check the source of the data"};
   }
 
   /// The path of an entry as the user would write it.

@@ -33,8 +33,8 @@ std::string content_tar() {
 struct TargetCase {
   std::string target;
   std::string tar;
-  Lines tree;       ///< of all that is there then
-  ErrorCode error;  ///< where the tree stays as it was
+  Lines tree;       ///< everything that exists then
+  ErrorCode error;  ///< if the tree does not change
 };
 
 constexpr ErrorCode kNone = ErrorCode::kInternal;
@@ -128,7 +128,7 @@ TEST(UnpackTar, MergesIntoFoldersAndReplacesFilesOfTheSameName) {
                                     "name/sub/ 755", "other name of f 644 'old'"}));
 }
 
-TEST(UnpackTar, GoesBelowALinkToAFolderAndReplacesAnyOther) {
+TEST(UnpackTar, FollowsALinkToAFolderAndReplacesOtherLinks) {
   const TestFolder folder;
   fs::create_directory(folder / "dir");
   write_text(folder / "file", "old");
@@ -142,7 +142,7 @@ TEST(UnpackTar, GoesBelowALinkToAFolderAndReplacesAnyOther) {
                                     "to-dir -> dir", "to-file 644 'new'"}));
 }
 
-TEST(UnpackTar, OfNothingMakesNothing) {
+TEST(UnpackTar, CreatesNothingForAnEmptyTar) {
   const TestFolder folder;
 
   for (const std::string& tar : {std::string(), TarOf().bytes()}) {
@@ -153,9 +153,9 @@ TEST(UnpackTar, OfNothingMakesNothing) {
   EXPECT_EQ(tree_of(folder), Lines());
 }
 
-// --- tars that mean ill
+// --- hostile tars
 
-TEST(UnpackTar, TakesNoOtherNameThanTheOneThatWasAskedFor) {
+TEST(UnpackTar, AcceptsOnlyTheRequestedName) {
   const TestFolder folder;
   const std::vector<std::pair<std::string, std::string>> cases{
       {"name", TarOf().file(".bashrc", "evil").bytes()},
@@ -202,7 +202,7 @@ TEST(UnpackTar, StopsAtAnEntryThatLeadsElsewhere) {
   EXPECT_EQ(tree_of(outside), Lines{"kept 644 'kept'"});
 }
 
-TEST(UnpackTar, WritesThroughNoLinkWhetherTheTarBringsItOrItWasThere) {
+TEST(UnpackTar, WritesThroughNoLinkFromTheTarOrTheFolder) {
   const TestFolder outside;
   const TestFolder folder;
   fs::create_directory(folder / "name");
@@ -232,7 +232,7 @@ TEST(UnpackTar, WritesThroughNoLinkWhetherTheTarBringsItOrItWasThere) {
   EXPECT_EQ(text_of(folder / "name/good"), "good");
 }
 
-TEST(UnpackTar, MakesNoDevicesAndKeepsNoSpecialModes) {
+TEST(UnpackTar, CreatesNoDevicesAndKeepsNoSpecialModes) {
   const TestFolder folder;
 
   const Unpacked unpacked = unpack(
@@ -245,7 +245,7 @@ TEST(UnpackTar, MakesNoDevicesAndKeepsNoSpecialModes) {
   EXPECT_EQ(tree_of(folder), (Lines{"name/ 777", "name/suid 755 'x'"}));
 }
 
-TEST(UnpackTar, NamesThatATerminalWouldObeyAreToldHarmlessly) {
+TEST(UnpackTar, EscapesControlCharactersInReportedNames) {
   const TestFolder folder;
 
   const Unpacked unpacked =
@@ -256,9 +256,9 @@ TEST(UnpackTar, NamesThatATerminalWouldObeyAreToldHarmlessly) {
             "the copied data contains '\\x1b[31m', which was not requested");
 }
 
-// --- bad luck
+// --- errors
 
-TEST(UnpackTar, LeavesNoHalfFileWhereverItBreaksOff) {
+TEST(UnpackTar, LeavesNoIncompleteFileWhereverItIsTruncated) {
   const std::string text(5000, 'x');
   const std::string tar = TarOf().folder("name").file("name/f", text).bytes();
   for (size_t cut = 0; cut < tar.size(); cut += 100) {
@@ -272,7 +272,7 @@ TEST(UnpackTar, LeavesNoHalfFileWhereverItBreaksOff) {
       EXPECT_EQ(text_of(entry.path()), text) << cut;
     }
     if (unpacked.totals) continue;
-    // Of less than a block nobody can say that it was to become a tar.
+    // Less than a block cannot be recognised as a tar.
     constexpr size_t kBlock = 512;
     EXPECT_EQ(unpacked.totals.error().code,
               cut < kBlock ? ErrorCode::kInvalid : ErrorCode::kUnavailable)
@@ -280,7 +280,7 @@ TEST(UnpackTar, LeavesNoHalfFileWhereverItBreaksOff) {
   }
 }
 
-TEST(UnpackTar, HandsOnWhatItsReaderSaysAndLeavesNothingOfTheFileItWasAt) {
+TEST(UnpackTar, PassesOnTheErrorOfItsReaderAndLeavesNoIncompleteFile) {
   const TestFolder folder;
   const std::string tar = TarOf().file("name", std::string(5000, 'x')).bytes();
   size_t reads = 0;
@@ -297,7 +297,7 @@ TEST(UnpackTar, HandsOnWhatItsReaderSaysAndLeavesNothingOfTheFileItWasAt) {
   EXPECT_EQ(tree_of(folder), Lines());
 }
 
-TEST(UnpackTar, IsToldNoTarFromATar) {
+TEST(UnpackTar, DistinguishesATarFromOtherData) {
   const TestFolder folder;
 
   const Unpacked unpacked =
@@ -308,7 +308,7 @@ TEST(UnpackTar, IsToldNoTarFromATar) {
   EXPECT_EQ(tree_of(folder), Lines());
 }
 
-TEST(UnpackTar, AFolderInAFilesPlaceAndTheOtherWayRoundAreToldAndTheRestIsThere) {
+TEST(UnpackTar, ReportsFoldersInThePlaceOfFilesAndViceVersaAndUnpacksTheRest) {
   const TestFolder folder;
   fs::create_directories(folder / "name/file");
   write_text(folder / "name/folder", "old");
@@ -330,7 +330,7 @@ TEST(UnpackTar, AFolderInAFilesPlaceAndTheOtherWayRoundAreToldAndTheRestIsThere)
             (Lines{"name/ 755", "name/file/ 755", "name/folder 644 'old'", "name/rest 644 'new'"}));
 }
 
-/// No file may become larger than so many bytes.
+/// Limits the size of files.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -351,7 +351,7 @@ class FileLimit {
   sighandler_t handler_;
 };
 
-TEST(UnpackTar, WhatCannotBeWrittenEndsItAndIsNotThere) {
+TEST(UnpackTar, StopsAtAFileThatCannotBeWrittenAndRemovesIt) {
   const TestFolder folder;
   const std::string tar = TarOf()
                               .folder("name")

@@ -1,5 +1,4 @@
-// A repository for tests, made by git itself, and surroundings in which git finds nothing of the
-// user's.
+// A repository for tests, made by git itself, in an environment without the user's configuration.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +52,7 @@ class GitTest : public testing::Test {
     std::filesystem::create_directories((repository() / name).parent_path());
     ASSERT_TRUE(base::write_file(repository() / name, content));
   }
-  /// The id of the commit, which HEAD is then.
+  /// Commits a file; returns the id of the commit, which HEAD points to.
   std::string commit(const std::string& name, std::string_view content) const {
     write(name, content);
     git({"add", "--force", "--all"});

@@ -1,4 +1,4 @@
-// For tests: tars as anybody may make them, and what is in a folder, as text.
+// For tests: tars with arbitrary entries, and the content of a folder as text.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 namespace muster::workspace {
 
-/// As tree_of() writes them.
+/// The lines of tree_of().
 using Lines = std::vector<std::string>;
 
 inline void write_text(const std::filesystem::path& path, const std::string& text) {
@@ -86,7 +86,7 @@ struct Unpacked {
   std::vector<std::string> notes;
 };
 
-/// Read in pieces of so many bytes.
+/// Read in pieces of this many bytes.
 inline Unpacked unpack(const std::string& tar, const UnpackWish& wish, size_t piece = 1000) {
   Unpacked unpacked;
   size_t at = 0;

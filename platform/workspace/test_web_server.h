@@ -1,5 +1,5 @@
-// A web server for tests of git: hands out the files of a folder, asks for a password where it is
-// told to, and notes what it was shown. On the loopback; one request a connection.
+// A web server for tests of git: serves the files of a folder, requires a password on request, and
+// records the requests. On the loopback; one request for each connection.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ class TestWebServer {
  public:
   struct Options {
     std::filesystem::path folder;
-    std::string authorization;  ///< "Basic ..."; empty: everybody is let in
-    std::string redirect;       ///< "http://host:port": everybody is sent there
+    std::string authorization;  ///< "Basic ..."; empty: every request is admitted
+    std::string redirect;       ///< "http://host:port": every request is redirected there
   };
 
   explicit TestWebServer(Options options) : options_(std::move(options)) {

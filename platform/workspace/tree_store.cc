@@ -107,7 +107,7 @@ Result<bool> has_chunk(const ProjectFiles& files, const ChunkId& id, size_t byte
   struct stat status{};
   if (::stat(files.chunk(id).c_str(), &status) != 0) {
     if (errno == ENOENT) return false;
-    return base::system_error("cannot look at chunk " + id, errno);
+    return base::system_error("cannot examine chunk " + id, errno);
   }
   if (static_cast<size_t>(status.st_size) == bytes) return true;
   // Either a crash truncated the chunk, or the manifest is wrong.
@@ -116,7 +116,8 @@ Result<bool> has_chunk(const ProjectFiles& files, const ChunkId& id, size_t byte
   if (!content) return std::move(content).error();
   return Error{.code = ErrorCode::kInvalid,
                .what = "chunk " + id + " has " + std::to_string(content->size()) +
-                       " bytes, and the list of files says " + std::to_string(bytes)};
+                       " bytes, but according to the list of files it has " +
+                       std::to_string(bytes)};
 }
 
 Result<void> check_chunks(const ProjectFiles& files, const Manifest& manifest) {
@@ -135,11 +136,11 @@ Result<void> check_chunks(const ProjectFiles& files, const Manifest& manifest) {
     }
   }
   if (missing == 0) return {};
-  return Error{.code = ErrorCode::kNotFound,
-               .what = std::to_string(missing) + " of " +
-                       count_text(seen.size(), "chunk", "chunks") +
-                       " of the files are missing; the first is " + first,
-               .advice = "ask which chunks are missing, send them, and store the files again"};
+  return Error{
+      .code = ErrorCode::kNotFound,
+      .what = std::to_string(missing) + " of " + count_text(seen.size(), "chunk", "chunks") +
+              " of the files are missing; the first is " + first,
+      .advice = "request the list of missing chunks, send them, and store the files again"};
 }
 
 /// One syncfs for all chunks of a tree, because an fsync for each would take minutes with many
@@ -210,7 +211,7 @@ Result<TreeInfo> TreeStore::keep(const std::string& project, const std::string& 
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the files have " + size_text(record.info.bytes) +
                          ", and this server accepts at most " + size_text(most_bytes_),
-                 .advice = "leave out what the job does not need, by a line in .gitignore"};
+                 .advice = "exclude files that the job does not need, by a line in .gitignore"};
   }
   MUSTER_CHECK(check_chunks(files, manifest));
   MUSTER_CHECK(base::make_private_folder(files.trees()));
@@ -290,7 +291,7 @@ fs::path lock_of(const fs::path& store) {
 Error disk_error(const std::string& what, int number) {
   Error error = base::system_error(what, number);
   if (number == ENOSPC || number == EDQUOT) {
-    error.advice = "free some space on that disk, then try again: no stored file is lost";
+    error.advice = "free space on that disk, then try again: no stored file is lost";
   }
   return error;
 }
@@ -299,7 +300,7 @@ Result<ProjectFiles> ProjectFiles::of(const fs::path& store, const std::string& 
   if (is_project_name(project)) return ProjectFiles(store / project);
   return Error{.code = ErrorCode::kInvalid,
                .what = shown(project) + " is not the name of a project",
-               .advice = "names have a-z, 0-9 and '-', and a letter or digit at both ends"};
+               .advice = "use a-z, 0-9 and '-', with a letter or digit at both ends"};
 }
 
 std::string encode_record(const TreeRecord& record) {
@@ -462,7 +463,7 @@ class Collector {
   Result<bool> remove_if_old(const fs::path& file) {
     struct stat status{};
     if (::lstat(file.c_str(), &status) != 0) {
-      return base::system_error("cannot look at " + shown(file.native()), errno);
+      return base::system_error("cannot examine " + shown(file.native()), errno);
     }
     const base::Time used = base::Time(std::chrono::seconds(status.st_mtim.tv_sec) +
                                        std::chrono::nanoseconds(status.st_mtim.tv_nsec));

@@ -1,5 +1,4 @@
-// The store on a full disk: a small file system in memory, in a mount namespace that only the child
-// process of a test has.
+// The store on a full disk: a small file system in memory, in a mount namespace of a child process.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -23,14 +22,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// An account and a group, as the first user namespace counts them.
+/// A user and a group id in the first user namespace.
 struct Owner {
   uid_t user = 0;
   gid_t group = 0;
 };
 
-/// Mounts a file system of 3.4 MiB at `at`. The caller is in a user and a mount namespace of its own,
-/// which its maps do not describe yet.
+/// Mounts a file system of 3.4 MiB at `at`. The caller is in its own user and mount namespaces,
+/// whose id maps are not set yet.
 bool mount_small_disk(const fs::path& at, const Owner& owner) {
   std::ofstream("/proc/self/setgroups") << "deny";
   std::ofstream("/proc/self/uid_map") << owner.user << " " << owner.user << " 1";
@@ -38,10 +37,11 @@ bool mount_small_disk(const fs::path& at, const Owner& owner) {
   return ::mount("none", at.c_str(), "tmpfs", 0, "size=3500k,mode=700") == 0;
 }
 
-/// What `use` returns in a process that has 3.4 MiB of space under `disk`.
+/// The result of `use` in a process with 3.4 MiB of space under `disk`.
 ///
-/// The child is made by clone(2) itself, in its namespaces from the start: fork() starts a thread of
-/// the thread sanitizer in the child, and a process with two threads may not enter a user namespace.
+/// The child is created by clone(2) itself, in its namespaces from the start: fork() starts a
+/// thread of the thread sanitizer in the child, and a process with two threads may not enter a user
+/// namespace.
 std::string on_a_small_disk(const fs::path& disk, const std::function<std::string()>& use) {
   const fs::path result = disk.string() + ".result";
   fs::create_directory(disk);
@@ -70,7 +70,7 @@ std::string chunk_of(char letter) {
   return std::string(kChunkBytes, letter);
 }
 
-TEST(FullDisk, IsAnErrorThatLeavesNoPartOfAChunk) {
+TEST(FullDisk, LeavesNoPartOfAChunk) {
   const base::TestFolder work;
   const fs::path disk = work / "disk";
 
@@ -90,11 +90,11 @@ TEST(FullDisk, IsAnErrorThatLeavesNoPartOfAChunk) {
   });
 
   const ChunkId fourth = chunk_id(chunk_of('d'));
-  EXPECT_EQ(result,
-            "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
-                fourth.substr(0, 2) + "/" + fourth +
-                "': No space left on device\n  free some space on that disk, then try again: "
-                "no stored file is lost; 3 files; the stored chunks stay");
+  EXPECT_EQ(result, "exhausted: cannot write '" + (disk / "trees/team/chunks").string() + "/" +
+                        fourth.substr(0, 2) + "/" + fourth +
+                        "': No space left on device\n"
+                        "  free space on that disk, then try again: no stored file is lost; 3 "
+                        "files; the stored chunks stay");
 }
 
 TEST(FullDisk, EndsTheUnpackingOfATreeWhichStaysInTheStore) {

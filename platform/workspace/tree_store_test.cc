@@ -31,7 +31,7 @@ class Trees : public testing::Test {
     return source_ / path;
   }
 
-  /// What a client does: the chunks that are missing, then the tree.
+  /// Acts like a client: sends the missing chunks, then the tree.
   Result<TreeInfo> send(const std::string& project) {
     MUSTER_TRY(const Scan scan, scan_folder(source_, {}));
     for (const ChunkSource& chunk : scan.chunks) {
@@ -61,7 +61,7 @@ class Trees : public testing::Test {
     return work_ / name;
   }
 
-  /// As if it was last used so long ago.
+  /// Makes a file look as if it was last used this long ago.
   static void age(const fs::path& file, std::chrono::seconds age) {
     fs::last_write_time(file, fs::file_time_type::clock::now() - age);
   }
@@ -87,7 +87,7 @@ class Trees : public testing::Test {
   TreeStore store_{folder_};
 };
 
-TEST_F(Trees, ComeBackAsTheyWereSent) {
+TEST_F(Trees, ReadBackUnchanged) {
   plant("run.sh", "#!/bin/sh\n");
   fs::permissions(source_ / "run.sh", fs::perms::owner_exec, fs::perm_options::add);
   plant("deep/er/two\nlines", std::string(2 * kMebi + 5, 'x'));
@@ -110,7 +110,7 @@ TEST_F(Trees, ComeBackAsTheyWereSent) {
   EXPECT_EQ(fs::status(target / "deep").permissions(), fs::perms(0755));
 }
 
-TEST_F(Trees, AreOpenToTheServersUserAlone) {
+TEST_F(Trees, ArePrivateToTheServersUser) {
   plant("a", "x");
   ASSERT_TRUE(send("team"));
 
@@ -119,7 +119,7 @@ TEST_F(Trees, AreOpenToTheServersUserAlone) {
   }
 }
 
-TEST_F(Trees, SayWhichChunksTheyLack) {
+TEST_F(Trees, ReportTheChunksTheyLack) {
   const ChunkId here = *store_.put_chunk("team", "here");
   const ChunkId other = chunk_id("other");
 
@@ -128,7 +128,7 @@ TEST_F(Trees, SayWhichChunksTheyLack) {
   EXPECT_EQ(store_.missing("team", {"../../x"}).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(Trees, TakeAChunkAgainAndMakeGoodOneThatACrashCutShort) {
+TEST_F(Trees, AcceptAChunkAgainAndRepairATruncatedOne) {
   const ChunkId id = *store_.put_chunk("team", "content");
   EXPECT_EQ(*store_.put_chunk("team", "content"), id);
   fs::resize_file(chunk_file(id), 3);
@@ -139,13 +139,13 @@ TEST_F(Trees, TakeAChunkAgainAndMakeGoodOneThatACrashCutShort) {
   EXPECT_EQ(files_kept(), 1U);
 }
 
-TEST_F(Trees, TakeNoChunkThatIsTooLong) {
+TEST_F(Trees, RefuseAnOversizedChunk) {
   EXPECT_TRUE(store_.put_chunk("team", std::string(kChunkBytes, 'x')));
   EXPECT_EQ(store_.put_chunk("team", std::string(kChunkBytes + 1, 'x')).error().code,
             ErrorCode::kInvalid);
 }
 
-TEST_F(Trees, TakeOneChunkFromManyAtOnce) {
+TEST_F(Trees, AcceptAChunkFromManyClientsAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
@@ -161,7 +161,7 @@ TEST_F(Trees, TakeOneChunkFromManyAtOnce) {
             std::string(50'000, 'k'));
 }
 
-TEST_F(Trees, OfNoProjectsNameLeaveNoTrace) {
+TEST_F(Trees, OfAnInvalidProjectNameLeaveNoTrace) {
   for (const std::string project : {"", "..", "a/b", "-a", "A", ".lock", "a.b"}) {
     EXPECT_EQ(store_.put_chunk(project, "x").error().code, ErrorCode::kInvalid) << project;
     EXPECT_EQ(store_.info(project, chunk_id("")).error().code, ErrorCode::kInvalid);
@@ -170,7 +170,7 @@ TEST_F(Trees, OfNoProjectsNameLeaveNoTrace) {
   EXPECT_FALSE(fs::exists(folder_));
 }
 
-TEST_F(Trees, AreNotKeptWhileAChunkIsMissing) {
+TEST_F(Trees, AreNotStoredWhileAChunkIsMissing) {
   plant("a", "one");
   plant("b", "two");
   plant("c", "two");
@@ -187,7 +187,7 @@ TEST_F(Trees, AreNotKeptWhileAChunkIsMissing) {
   EXPECT_EQ(store_.keep("team", scan.id, {chunk_id("nothing")}).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(Trees, AreKeptTwice) {
+TEST_F(Trees, CanBeStoredTwice) {
   plant("a", "one");
   const auto first = send("team");
   const auto again = send("team");
@@ -196,7 +196,7 @@ TEST_F(Trees, AreKeptTwice) {
   EXPECT_EQ(*first, *again);
 }
 
-TEST_F(Trees, AreNotKeptUnderAnIdThatIsNotTheirs) {
+TEST_F(Trees, AreNotStoredUnderAWrongId) {
   const ChunkId chunk = *store_.put_chunk("team", encode({}));
 
   EXPECT_EQ(store_.keep("team", chunk_id("other"), {chunk}).error().code, ErrorCode::kInvalid);
@@ -205,7 +205,7 @@ TEST_F(Trees, AreNotKeptUnderAnIdThatIsNotTheirs) {
   EXPECT_TRUE(store_.keep("team", tree_id(encode({})), {chunk}));
 }
 
-TEST_F(Trees, AreNotKeptWhereTheirListLeadsOutOfThem) {
+TEST_F(Trees, AreNotStoredIfTheirManifestLeadsOut) {
   using Kind = ManifestEntry::Kind;
   const ChunkId chunk = *store_.put_chunk("team", "x");
   const ManifestEntry file{.path = "a", .bytes = 1, .chunks = {chunk}};
@@ -224,17 +224,18 @@ TEST_F(Trees, AreNotKeptWhereTheirListLeadsOutOfThem) {
   EXPECT_TRUE(keep("team", encode({{file}})));
 }
 
-TEST_F(Trees, AreNotKeptWhereTheirListTellsAnotherLengthOfAChunkWhichStays) {
+TEST_F(Trees, AreNotStoredIfTheirManifestHasAWrongChunkSizeAndTheChunkIsKept) {
   const ChunkId chunk = *store_.put_chunk("team", "four");
 
   const auto kept = keep("team", encode({{{.path = "a", .bytes = 3, .chunks = {chunk}}}}));
 
   ASSERT_FALSE(kept);
-  EXPECT_EQ(kept.error().what, "chunk " + chunk + " has 4 bytes, and the list of files says 3");
+  EXPECT_EQ(kept.error().what,
+            "chunk " + chunk + " has 4 bytes, but according to the list of files it has 3");
   EXPECT_TRUE(store_.missing("team", {chunk})->empty());
 }
 
-TEST_F(Trees, AreNotKeptWhereTheyAreLargerThanTheServerTakes) {
+TEST_F(Trees, AreNotStoredIfTheyExceedTheLimit) {
   plant("a", "12345");
   store_ = TreeStore(folder_, 4);
 
@@ -244,7 +245,7 @@ TEST_F(Trees, AreNotKeptWhereTheyAreLargerThanTheServerTakes) {
   EXPECT_EQ(sent.error().what, "the files have 5 B, and this server accepts at most 4 B");
 }
 
-TEST_F(Trees, WithADamagedChunkSayWhichAndAreWholeAgainOnceItIsSentAgain) {
+TEST_F(Trees, WithADamagedChunkNameItAndAreRepairedWhenItIsSentAgain) {
   plant("a", "good");
   plant("b", "fine");
   const auto sent = send("team");
@@ -263,7 +264,7 @@ TEST_F(Trees, WithADamagedChunkSayWhichAndAreWholeAgainOnceItIsSentAgain) {
   EXPECT_TRUE(store_.unpack("team", sent->id, empty_folder("two")));
 }
 
-TEST_F(Trees, WithAChunkCutShortByACrashAreNotKeptAndAskForItAgain) {
+TEST_F(Trees, WithAChunkTruncatedByACrashAreNotStoredAndRequestItAgain) {
   plant("a", "whole");
   const Scan scan = *scan_folder(source_, {});
   ASSERT_TRUE(store_.put_chunk("team", "whole"));
@@ -274,10 +275,10 @@ TEST_F(Trees, WithAChunkCutShortByACrashAreNotKeptAndAskForItAgain) {
   EXPECT_EQ(*store_.missing("team", {chunk_id("whole")}), std::vector{chunk_id("whole")});
 }
 
-TEST_F(Trees, WithADamagedListAreNotUnpacked) {
+TEST_F(Trees, WithADamagedManifestAreNotUnpacked) {
   plant("a", "x");
   const auto sent = send("team");
-  const fs::path list = chunk_file(sent->id);  // the list has one chunk, and with it one id
+  const fs::path list = chunk_file(sent->id);  // the manifest has one chunk, and therefore one id
   std::ofstream(list) << "muster-tree 1\nf ../../evil";
 
   const auto unpacked = store_.unpack("team", sent->id, empty_folder("target"));
@@ -287,7 +288,7 @@ TEST_F(Trees, WithADamagedListAreNotUnpacked) {
   EXPECT_TRUE(fs::is_empty(work_ / "target"));
 }
 
-TEST_F(Trees, WithADamagedRecordSayWhereItIs) {
+TEST_F(Trees, WithADamagedRecordReportItsPlace) {
   plant("a", "x");
   const auto sent = send("team");
   for (const std::string text : {"", "muster-kept 1\n", "muster-kept 1\n1 1\n",
@@ -299,7 +300,7 @@ TEST_F(Trees, WithADamagedRecordSayWhereItIs) {
   }
 }
 
-TEST_F(Trees, AreWrittenOverNothingThatIsThere) {
+TEST_F(Trees, OverwriteNothing) {
   plant("a", "new");
   plant("d/b", "new");
   const auto sent = send("team");
@@ -318,7 +319,7 @@ TEST_F(Trees, AreWrittenOverNothingThatIsThere) {
   EXPECT_TRUE(store_.info("team", sent->id)) << "a target in the way is no fault of the tree's";
 }
 
-TEST_F(Trees, OfOtherProjectsAreNotThere) {
+TEST_F(Trees, OfOtherProjectsAreInvisible) {
   plant("a", "x");
   const auto sent = send("team");
 
@@ -331,7 +332,7 @@ TEST_F(Trees, OfOtherProjectsAreNotThere) {
             ErrorCode::kNotFound);
 }
 
-TEST_F(Trees, ThatNobodyUsesGoWithTheChunksOfNoOther) {
+TEST_F(Trees, WithoutUseAreRemovedWithTheirUnsharedChunks) {
   plant("a", "shared");
   plant("b", "old");
   const auto old = send("team");
@@ -357,7 +358,7 @@ TEST_F(Trees, ThatNobodyUsesGoWithTheChunksOfNoOther) {
   EXPECT_TRUE(store_.unpack("team", young->id, empty_folder("two")));
 }
 
-TEST_F(Trees, UsedByTheSameNameInAnotherProjectGo) {
+TEST_F(Trees, UsedOnlyInAnotherProjectAreRemoved) {
   plant("a", "x");
   const auto sent = send("team");
   ASSERT_TRUE(send("rivals"));
@@ -369,7 +370,7 @@ TEST_F(Trees, UsedByTheSameNameInAnotherProjectGo) {
   EXPECT_TRUE(store_.info("rivals", sent->id));
 }
 
-TEST_F(Trees, AskedAfterAreYoungAgainAndSoAreChunks) {
+TEST_F(Trees, ThatWereLookedUpAreKeptAndSoAreTheirChunks) {
   plant("a", "x");
   const auto sent = send("team");
   ASSERT_TRUE(store_.put_chunk("team", "asked after"));
@@ -385,7 +386,7 @@ TEST_F(Trees, AskedAfterAreYoungAgainAndSoAreChunks) {
   EXPECT_TRUE(store_.info("team", sent->id));
 }
 
-TEST_F(Trees, ThatCannotBeReadKeepAllChunksOfTheirProjectAndOfNoOther) {
+TEST_F(Trees, ThatAreUnreadableKeepAllChunksOfTheirProjectOnly) {
   plant("a", "x");
   const auto sent = send("team");
   ASSERT_TRUE(store_.put_chunk("team", "orphan"));
@@ -403,7 +404,7 @@ TEST_F(Trees, ThatCannotBeReadKeepAllChunksOfTheirProjectAndOfNoOther) {
   EXPECT_EQ(files_kept(), 0U);
 }
 
-TEST_F(Trees, LeaveNothingHalfWrittenBehindForLong) {
+TEST_F(Trees, LeaveNoIncompleteFilesForLong) {
   ASSERT_TRUE(store_.put_chunk("team", "x"));
   std::ofstream(folder_ / "team/incoming/half") << "hal";
   EXPECT_EQ(*store_.collect({}, yesterday_), 0);
@@ -412,7 +413,7 @@ TEST_F(Trees, LeaveNothingHalfWrittenBehindForLong) {
   EXPECT_EQ(*store_.collect({}, yesterday_), 3);
 }
 
-TEST_F(Trees, OfAProjectThatIsGoneGoWithIt) {
+TEST_F(Trees, OfADeletedProjectAreRemoved) {
   plant("a", "x");
   const auto sent = send("team");
   ASSERT_TRUE(send("rivals"));
@@ -424,7 +425,7 @@ TEST_F(Trees, OfAProjectThatIsGoneGoWithIt) {
   EXPECT_TRUE(store_.info("rivals", sent->id));
 }
 
-TEST_F(Trees, OfAStoreWithNothingInItAreNoError) {
+TEST_F(Trees, OfAnEmptyStoreAreNotAnError) {
   EXPECT_EQ(*store_.collect({}, yesterday_), 0);
   EXPECT_TRUE(store_.forget_project("team"));
   EXPECT_EQ(store_.info("team", chunk_id("")).error().code, ErrorCode::kNotFound);
@@ -432,7 +433,7 @@ TEST_F(Trees, OfAStoreWithNothingInItAreNoError) {
   EXPECT_FALSE(fs::exists(folder_));
 }
 
-TEST_F(Trees, AreSentWhileOthersAreCollected) {
+TEST_F(Trees, CanBeSentDuringACollection) {
   plant("a", "shared");
   std::string last = send("team")->id;
   std::atomic<bool> done = false;
@@ -442,7 +443,7 @@ TEST_F(Trees, AreSentWhileOthersAreCollected) {
 
   for (int i = 0; i < 20; ++i) {
     plant("b", std::to_string(i));
-    // Gone already where the collector was faster.
+    // The collector may have removed it already.
     std::error_code ignored;
     const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(48);
     fs::last_write_time(tree_file(last), long_ago, ignored);

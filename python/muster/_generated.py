@@ -43,32 +43,32 @@ class StreamEvent(Generic[T]):
 
 
 #: How the tasks of a job find each other: `single` is one task that runs the command; `mpi` is a
-#: launcher that runs it, and workers that it reaches by ssh; `grpc` is a TensorFlow cluster: a
-#: chief, workers and parameter servers, each of which runs it; `torch` is a master and workers,
-#: each of which runs it and is told its rank and the master's address.
+#: launcher that runs the command, and workers that it reaches by ssh; `grpc` is a TensorFlow
+#: cluster: a chief, workers and parameter servers, each of which runs the command; `torch` is a
+#: master and workers, each of which runs the command with its rank and the master's address.
 Kind = Literal["single", "mpi", "grpc", "torch"]
 
-#: When an image is fetched: where the host has it not, at each start, or never.
+#: When an image is pulled: if the host lacks it, at each start, or never.
 PullPolicy = Literal["if-missing", "always", "never"]
 
 #: How a launcher reaches the workers that it starts ranks in. `ssh`: by ssh, and an sshd in each
-#: worker. `agent`: by Muster's own remote shell; an image needs nothing but its MPI. `srun`:
-#: Slurm's srun starts the ranks, and the MPI asks it by PMIx; only where the server runs jobs on
-#: Slurm. `auto`: by ssh where the images have what it takes.
+#: worker. `agent`: by Muster's own remote shell; an image needs only its MPI. `srun`: Slurm's srun
+#: starts the ranks, and MPI uses PMIx; only if the server runs jobs on Slurm. `auto`: by ssh if the
+#: images have sshd and ssh, otherwise `agent`.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 
-#: How important the job is and whether it may be evicted, unless it says so itself.
+#: The purpose of a job sets its default priority, and whether it may be evicted.
 Purpose = Literal["train", "build", "inference"]
 
-#: How an elastic job takes it that workers come and go while it runs: it goes on with those that
-#: there are (`live`), or is started again (`restart`). `auto`: `live` where its command is made for
-#: it (torchrun; an MPI program that asks discover_hosts.sh), else `restart`.
+#: How an elastic job handles workers that join and leave while it runs: it continues with the
+#: present workers (`live`), or is restarted (`restart`). `auto`: `live` if its command supports it
+#: (torchrun; an MPI program that calls discover_hosts.sh), otherwise `restart`.
 Resize = Literal["auto", "live", "restart"]
 
-#: How tasks are laid out on nodes.
+#: How tasks are distributed over nodes.
 Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
@@ -91,7 +91,7 @@ Role = Literal["none", "viewer", "member", "admin"]
 #: An `invitation` permits one login, a `session` was created by a login, and `api` is for programs.
 TokenKind = Literal["invitation", "session", "api"]
 
-#: Only a file can be fetched. A folder is listed only if the server cannot read it.
+#: Only files can be downloaded. A folder is listed only if the server cannot read it.
 ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 
 #: `requeued`: the job ran, and waits again.
@@ -109,68 +109,67 @@ class Health(Record):
 class LogRecord(Record):
     """See the API's document: LogRecord."""
 
-    #: When it was printed.
+    #: The time of the output.
     time: datetime.datetime
     task: str
-    #: Of the task, or of the rank where one is known.
+    #: The host name of the rank if it is known, otherwise of the task.
     host: str
-    #: `notice`: Muster's own words.
+    #: `notice`: a notice of Muster.
     stream: Literal["output", "error", "notice"]
-    #: Of the job: which start of its gang printed this; absent: not known.
+    #: The attempt of the job that printed it; absent: unknown.
     attempt: Optional[int] = None
-    #: The MPI rank that printed it, where one is known.
+    #: The MPI rank that printed it, if known.
     rank: Optional[int] = None
-    #: A line, without its newline; absent where `base64` is there.
+    #: A line, without its newline; absent if `base64` is present.
     text: Optional[str] = None
-    #: A line that is no UTF-8.
+    #: A line that is not UTF-8.
     base64: Optional[str] = None
-    #: A long line was cut here; the next record of its source goes on.
+    #: A long line was split here; the next record of its source continues it.
     continues: Optional[bool] = None
 
 
 @dataclass
 class Container(Record):
-    """How far the containers of a job are set apart from their host. What is absent is the stricter of
-    both.
+    """The isolation of a job's containers from their host. The default of each field is the stricter
+    value.
     """
 
     pull: PullPolicy = "if-missing"
-    #: All of the image can be written to; else only volumes, /tmp and the like.
+    #: The whole image is writable; otherwise only volumes, /tmp and the like.
     writable_root: bool = False
-    #: Set-user-id programs get what they say.
+    #: Set-user-id programs gain privileges.
     new_privileges: bool = False
-    #: Rights of root's beside the few that are left to it, each once, with or without `CAP_`.
+    #: Linux capabilities in addition to the default ones, each once, with or without `CAP_`.
     capabilities: Sequence[str] = field(default_factory=list)
-    #: Of /dev/shm. 0: as the engine has it.
+    #: The size of /dev/shm. 0: the engine's default.
     shm_bytes: int = 0
 
 
 @dataclass
 class Slurm(Record):
-    """What is said to Slurm of a job, beside what is made of the rest of the spec. On an engine other
-    than Slurm it is kept and has no effect. What is absent or empty is not said, and what Slurm
-    does then holds.
+    """Options for Slurm, in addition to those that follow from the rest of the spec. Other engines
+    store them without effect. Absent or empty: Slurm's default.
     """
 
-    #: In the place of the node pools; several with commas between them.
+    #: Instead of the node pools; several are separated by commas.
     partition: str = ""
-    #: In the place of the project's.
+    #: Instead of the project's account.
     account: str = ""
     qos: str = ""
     reservation: str = ""
-    #: Features of nodes, as Slurm joins them: `a100&nvlink`.
+    #: Features of nodes with Slurm's operators: `a100&nvlink`.
     constraint: str = ""
 
 
 @dataclass
 class Resources(Record):
-    """What a task needs of a node: each worker, or the single task. 0: no claim."""
+    """The resources of a task on a node: of each worker, or of the single task. 0: no claim."""
 
     #: Whole ones.
     gpus: int = 0
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float = 0.0
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
     gpu_memory_bytes: int = 0
     #: Thousandths count.
     cpus: float = 0.0
@@ -179,130 +178,132 @@ class Resources(Record):
 
 @dataclass
 class RoleSpec(Record):
-    """What the tasks of one role run and need, beside what the job says of its workers."""
+    """The program and resources of the tasks of one role, where they differ from the workers'."""
 
     #: Empty: the job's.
     image: str = ""
-    #: Where an image is given: who runs in it. Empty: whom the image says.
+    #: If an image is given: its user. Empty: the image's own user.
     user: str = ""
-    #: Where an image is given: how whoever fetches it logs in.
+    #: If an image is given: the login for its registry.
     registry: Optional[RegistryLogin] = None
-    #: Empty: the job's, with its arguments. Not of the launcher of kind `mpi`, which runs the
-    #: job's.
+    #: Empty: the job's command, with its arguments. Not for the launcher of kind `mpi`, which runs
+    #: the job's command.
     command: Sequence[Text] = field(default_factory=list)
-    #: Where `command` is empty: behind the job's.
+    #: If `command` is empty: after the job's arguments.
     arguments: Sequence[Text] = field(default_factory=list)
-    #: None of the job's are taken over.
+    #: Not inherited from the job.
     resources: Resources = field(default_factory=Resources)
-    #: On top of the job's.
+    #: In addition to the job's.
     environment: Mapping[str, Text] = field(default_factory=dict)
 
 
 @dataclass
 class Scheduling(Record):
-    """What decides when and where a job runs, beside what its tasks need."""
+    """Settings that decide when and where a job runs, in addition to the resources of its tasks."""
 
     purpose: Purpose = "train"
     #: Absent: 50, 75, 100 or 125 by purpose.
     priority: Optional[int] = None
     #: Absent: below priority 100.
     preemptible: Optional[bool] = None
-    #: Elastic: runs with so many of `workers` at the least. Of kind `mpi`: 1 or more; not of
+    #: Elastic: the minimum number of running workers. Kind `mpi`: at least 1; not for kind
     #: `single`.
     min_workers: Optional[int] = None
-    #: Other than `auto` only with `min_workers`; `live` of kind `grpc` only with parameter servers.
+    #: Values other than `auto` require `min_workers`; `live` with kind `grpc` requires parameter
+    #: servers.
     resize: Resize = "auto"
-    #: Tried in this order; empty: any that the project has.
+    #: Tried in this order; empty: any pool of the project.
     node_pools: Sequence[str] = field(default_factory=list)
     #: Any of these; empty: any.
     gpu_models: Sequence[str] = field(default_factory=list)
     packing: Packing = "auto"
-    #: A level such as `rack`: all tasks within one; empty: anywhere.
+    #: A level such as `rack`: all tasks are placed in one domain; empty: anywhere.
     required_topology: str = ""
-    #: Within one if there is room.
+    #: All tasks are placed in one domain if there is room.
     preferred_topology: str = ""
-    #: The job is ended then; absent: never.
+    #: The job is ended after this time; absent: no limit.
     time_limit_ms: Optional[int] = None
-    #: How often it may start again after a fault of its own.
+    #: The number of restarts after a failure of the job.
     retries: int = 0
     retry_rules: Sequence[RetryRule] = field(default_factory=list)
 
 
 @dataclass
 class JobSpec(Record):
-    """What is submitted. What is absent or null has its default."""
+    """A job to submit. Absent and null fields have their defaults."""
 
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
     #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: what the image runs. No word contains a NUL byte, and the first is not empty.
+    #: Empty: the image's command. No word contains a NUL byte, and the first word is not empty.
     command: Sequence[Text]
     #: Working directory of every task: an absolute path.
     folder: Text
     #: Empty: the project of the client's context, else `default`.
     project: str = ""
     kind: Kind = "single"
-    #: What an image holds. An engine that runs none has a stand-in for it, or the machine's own
-    #: files.
+    #: The image of the tasks. An engine that does not run images uses a stand-in for it, or the
+    #: machine's own files.
     image: str = ""
-    #: Who runs in the image: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
-    #: whom the image says. Needs an image.
+    #: The user of the tasks: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
+    #: the image's own user. Requires an image.
     user: str = ""
-    #: How whoever fetches the image logs in. Needs an image.
+    #: The login for the image's registry. Requires an image.
     registry: Optional[RegistryLogin] = None
-    #: How far its containers are set apart from their hosts. Needs an image.
+    #: The isolation of its containers from their hosts. Requires an image.
     container: Container = field(default_factory=Container)
-    #: What is said to Slurm of it, where the server runs jobs there.
+    #: Options for Slurm, if the server runs jobs there.
     slurm: Slurm = field(default_factory=Slurm)
     #: Of kind `mpi`.
     launch: LaunchBy = "auto"
-    #: The command is run in the place of the image's entry point; else it is what that is given.
-    #: False needs an image.
+    #: The command replaces the image's entry point; otherwise it is passed to the entry point.
+    #: False requires an image.
     replaces_entrypoint: bool = True
-    #: Behind the command.
+    #: Arguments after the command.
     arguments: Sequence[Text] = field(default_factory=list)
-    #: Of kind `mpi`: what workers run beside answering ssh.
+    #: Kind `mpi`: the command of the workers, beside their sshd.
     worker_command: Sequence[Text] = field(default_factory=list)
-    #: Those beside the launcher, chief or master. Of kind `mpi`: 1 to 1000; of `single`: 0.
+    #: The number of workers, without the launcher, chief or master. Kind `mpi`: 1 to 1000; kind
+    #: `single`: 0.
     workers: int = 0
-    #: Ranks that a worker takes.
+    #: The number of ranks for each worker.
     slots_per_worker: int = 1
     resources: Resources = field(default_factory=Resources)
-    #: Of the launcher (which has no command of its own), the chief or the master.
+    #: The launcher (without a command of its own), the chief or the master.
     leader: RoleSpec = field(default_factory=RoleSpec)
-    #: Of kind `mpi`: ranks that the launcher takes. It is last in the hostfile then.
+    #: Kind `mpi`: the number of ranks for the launcher, which is then last in the hostfile.
     leader_slots: int = 0
-    #: Of kind `mpi`: the job succeeds even where its command never ran anything in a worker.
+    #: Kind `mpi`: the job may succeed even if its command started no process in a worker.
     allow_launcher_only: bool = False
-    #: Of kind `grpc`, and at most 1000 together with the workers.
+    #: Kind `grpc`; at most 1000 together with the workers.
     parameter_servers: int = 0
     parameter_server: RoleSpec = field(default_factory=RoleSpec)
-    #: Of kind `grpc`: what evaluates checkpoints beside the cluster.
+    #: Kind `grpc`: the tasks that evaluate checkpoints beside the cluster.
     evaluators: int = 0
     evaluator: RoleSpec = field(default_factory=RoleSpec)
-    #: What tasks find at paths of theirs.
+    #: Files and folders that are mounted in the tasks.
     volumes: Sequence[Volume] = field(default_factory=list)
-    #: It waits for `resume` from the beginning.
+    #: The job is suspended from the beginning, until `resume`.
     held: bool = False
-    #: The program of the launcher, chief, master or single task reads what those who attach write;
-    #: else nothing.
+    #: The program of the launcher, chief, master or single task reads the input of attached
+    #: clients; otherwise its input is empty.
     input: bool = False
-    #: That program has a terminal: its standard output and error are one.
+    #: That program has a terminal, which combines its standard output and error.
     terminal: bool = False
-    #: How long it is kept after its end, with its logs and artifacts. Absent: as the server has it.
+    #: How long the ended job is kept, with its logs and artifacts. Absent: the server's setting.
     keep_for_ms: Optional[int] = None
-    #: To select by; one whose value is empty is a tag. A name is 1 to 128 bytes of text without
-    #: `=`, a value at most 256 bytes; at most 64.
+    #: Labels for selecting jobs; a label with an empty value is a tag. A name is 1 to 128 bytes of
+    #: text without `=`, a value at most 256 bytes; at most 64 labels.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Kept for whoever submitted it: at most 64 KiB together.
+    #: Stored for the submitter: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
     scheduling: Scheduling = field(default_factory=Scheduling)
     environment: Mapping[str, Text] = field(default_factory=dict)
     secrets: Sequence[SecretUse] = field(default_factory=list)
     sandbox: Sandbox = "bubblewrap"
-    #: Until every worker answers.
+    #: The time until every worker must answer.
     start_timeout_ms: int = 30000
-    #: Between SIGTERM and SIGKILL.
+    #: The time between SIGTERM and SIGKILL.
     grace_ms: int = 10000
 
 
@@ -311,51 +312,51 @@ class RegistryLogin(Record):
     """See the API's document: RegistryLogin."""
 
     username: str
-    #: Of the project: the one that holds the password.
+    #: The project's secret that contains the password.
     secret: str
-    #: Absent or empty: the one that the image names.
+    #: Absent or empty: the registry in the image's name.
     server: str = ""
 
 
 @dataclass
 class Volume(Record):
-    """Something that tasks find at a path of theirs."""
+    """A file or folder that is mounted in the tasks."""
 
     kind: VolumeKind
-    #: Absolute, without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
+    #: An absolute path without `.`, `..` and a `/` at its end; not `/`, `/proc`, `/sys`, `/dev` or
     #: `/generated`, or below these.
     target: Text
-    #: Of `host_path`: a file or folder of the node, absolute. Of `tree`: the id of files that were
-    #: sent, of which each job has a copy; empty: an empty folder. Of `storage`: the name of a
-    #: folder of the project, which outlives its jobs. Of `artifacts`, a folder that is kept as long
-    #: as the job: nothing.
+    #: `host_path`: the absolute path of a file or folder of the node. `tree`: the id of uploaded
+    #: files, of which each job has a copy; empty: an empty folder. `storage`: the name of a folder
+    #: of the project, which outlives its jobs. `artifacts`, a folder that is kept as long as the
+    #: job: empty.
     source: Text = ""
     read_only: bool = False
 
 
 @dataclass
 class RetryRule(Record):
-    """What to do when a task fails in this way; the first rule that matches counts. `exit_code`,
-    `log_pattern` or both say what it matches.
+    """The action when a task fails in this way; the first matching rule counts. Requires `exit_code`,
+    `log_pattern` or both.
     """
 
     #: `retry` costs one retry; `avoid-node` costs none and keeps the job off that node.
     action: RetryAction
-    #: Of the task at fault, as a shell shows it (137: SIGKILL).
+    #: The exit code of the failed task, as a shell shows it (137: SIGKILL).
     exit_code: Optional[int] = None
-    #: A regular expression (ECMAScript), found in its last lines; empty: any.
+    #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
 
 
 @dataclass
 class SecretUse(Record):
-    """A secret that the tasks get: as a variable, as a file, or both."""
+    """A secret for the tasks: as a variable, as a file, or both."""
 
-    #: Of a secret of the project.
+    #: The name of a secret of the project.
     name: str
-    #: Of the environment; empty: not there.
+    #: The environment variable; empty: none.
     variable: str = ""
-    #: Below /generated/secrets; empty: not there.
+    #: A path below /generated/secrets; empty: no file.
     file: str = ""
 
 
@@ -368,13 +369,13 @@ class ServerInfo(Record):
     pid: int
     #: Empty unless the caller is an admin of the server.
     state_folder: str
-    #: Its configuration file has been written since it was read. False unless the caller is an
-    #: admin of the server.
+    #: Its configuration file was changed after it was read. False unless the caller is an admin of
+    #: the server.
     config_changed: bool
-    #: Where its tasks run: `process`, `container` or `slurm`.
+    #: The engine of its tasks: `process`, `container` or `slurm`.
     engine: Optional[str] = None
-    #: HOST:PORT where other machines reach it. Absent: it serves only a unix socket, or the caller
-    #: is not an admin of the server.
+    #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
+    #: admin of the server.
     address: Optional[str] = None
 
 
@@ -382,24 +383,24 @@ class ServerInfo(Record):
 class Job(Record):
     """See the API's document: Job."""
 
-    #: Never given again.
+    #: Never reused.
     id: str
-    #: Who submitted it.
+    #: The user who submitted it.
     owner: str
     spec: JobSpec
     phase: Phase
-    #: Why it waits, or what it does right now.
+    #: Why it waits, or what it does now.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     reason_details: List[Sentence]
-    #: How often its gang was started.
+    #: The number of times its gang was started.
     attempt: int
-    #: How often an attempt was given up for another.
+    #: The number of attempts that were abandoned for another.
     restarts: int
     retries_used: int
-    #: By its retry rules.
+    #: The nodes that its retry rules avoid.
     avoided_nodes: List[str]
-    #: It waits for `resume`, and for nothing else.
+    #: It waits only for `resume`.
     suspended: bool
     stop_requested: bool
     submitted: datetime.datetime
@@ -408,27 +409,25 @@ class Job(Record):
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
-    #: It is being evicted, and why.
+    #: Why it is being evicted.
     eviction: Optional[Sentence] = None
-    #: What `eviction` says, as data.
+    #: `eviction` as data.
     eviction_fact: Optional[Dict[str, Any]] = None
-    #: While it waits: when room is expected to be free.
+    #: While it waits: when resources are expected to be free.
     may_start: Optional[datetime.datetime] = None
-    #: When it entered Running.
+    #: When it became Running.
     started: Optional[datetime.datetime] = None
     ended: Optional[datetime.datetime] = None
-    #: Of the task that decides, once the job has ended.
+    #: The exit code of the deciding task, after the job has ended.
     exit_code: Optional[int] = None
     failure: Optional[Failure] = None
-    #: Of the last attempt of a job of kind `mpi`, once it is known.
+    #: For the last attempt of a job of kind `mpi`, once it is known.
     launch: Optional[Launch] = None
-    #: Of an ended job: when it is removed by itself.
+    #: For an ended job: when the server removes it.
     kept_until: Optional[datetime.datetime] = None
-    #: The store has a record of the job that cannot be read: only its id, name and project are
-    #: known.
+    #: The store's record of the job is unreadable: only its id, name and project are known.
     unreadable: Optional[bool] = None
-    #: As its program reports it: of a job that runs, and of one that has ended where it is asked
-    #: for by its name.
+    #: As reported by its program; for running jobs, and for ended jobs that are requested by name.
     progress: Optional[Progress] = None
 
 
@@ -442,7 +441,7 @@ class Failure(Record):
     advice: Sentence
     #: Its last lines.
     last_lines: List[Sentence]
-    #: Of the MPI program, where one is known to have failed first.
+    #: The MPI rank that failed first, if known.
     rank: Optional[int] = None
     #: `cause` as data: its `kind`, and the fields of that kind.
     cause_fact: Optional[Dict[str, Any]] = None
@@ -452,23 +451,23 @@ class Failure(Record):
 class Launch(Record):
     """How the ranks of an MPI job were started."""
 
-    #: `ssh`, `agent` or `srun`; `auto` where it is not known yet.
+    #: `ssh`, `agent` or `srun`; `auto`: not known yet.
     by: LaunchBy
-    #: As in `the images have sshd and ssh`.
+    #: The reason, such as `the images have sshd and ssh`.
     why: str
-    #: Whose mpirun it was, as in `Open MPI 4.1.4`; empty: not known.
+    #: The MPI of mpirun, such as `Open MPI 4.1.4`; empty: unknown.
     mpi: str
 
 
 @dataclass(frozen=True)
 class Progress(Record):
-    """How far a program says it is: `done` of `total` epochs or steps are behind it."""
+    """The progress that a program reports: `done` of `total` epochs or steps are complete."""
 
-    #: Empty: a part of 1.
+    #: Empty: a fraction of 1.
     unit: Literal["epoch", "step", ""]
     done: float
     total: float
-    #: At the pace it has gone so far.
+    #: Estimated from the pace so far.
     ends: Optional[datetime.datetime] = None
 
 
@@ -480,17 +479,17 @@ class Task(Record):
     name: str
     role: TaskRole
     hostname: str
-    #: Its number among the tasks that the job asks for. A worker that came in the place of another
-    #: has that one's seat, and a name of its own.
+    #: Its number among the tasks of the job. A worker that replaces another has the same seat, and
+    #: a new name.
     seat: int
-    #: Where it was placed; empty while it waits.
+    #: Its node; empty while it waits.
     node: str
     #: Its GPUs there.
     devices: List[int]
-    #: Of each of them: 1, or a part of one.
+    #: The share of each GPU: 1, or a fraction.
     gpu_share: float
     phase: TaskPhase
-    #: It ended, or is being ended, while its elastic job goes on: it takes part no more.
+    #: It ended, or is being ended, while its elastic job continues without it.
     left: bool
     exit: Optional[ExitStatus] = None
     started: Optional[datetime.datetime] = None
@@ -501,23 +500,23 @@ class Task(Record):
 class ExitStatus(Record):
     """See the API's document: ExitStatus."""
 
-    #: The program's exit code; 0 when a signal ended it.
+    #: The program's exit code; 0 if a signal ended it.
     code: int
     #: The signal that ended it, or 0.
     signal: int
-    #: A process was killed meanwhile because memory was used up.
+    #: A process was killed because memory was used up.
     out_of_memory: bool
-    #: The task was told to stop before it ended.
+    #: The task was asked to stop before it ended.
     stopped: bool
-    #: Nobody saw the end.
+    #: Its end was not observed.
     lost: bool
-    #: Why the program could not be started; empty: it was.
+    #: Why the program could not be started; empty: it was started.
     error: Sentence
-    #: What to do about the error; empty: nothing particular.
+    #: Advice on the error; may be empty.
     advice: Sentence
-    #: How much output the log lacks because the disk under it was full.
+    #: The amount of output that is missing in the log because its disk was full.
     lost_log_bytes: int
-    #: All of this in a sentence.
+    #: A sentence that explains the end.
     explanation: str
     #: The limit that the task reached, with its bound and the peak.
     limit: Optional[LimitReached] = None
@@ -538,11 +537,11 @@ class LimitReached(Record):
 class Event(Record):
     """See the API's document: Event."""
 
-    #: No two events of one server have the same.
+    #: Unique among the events of a server.
     time: datetime.datetime
     text: str
-    #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or not
-    #: visible to the caller are left out. Later versions may add kinds and fields.
+    #: `text` as data: its `kind`, and the fields of that kind. Fields that are zero, empty or
+    #: hidden from the caller are omitted. Later versions may add kinds and fields.
     fact: Optional[Dict[str, Any]] = None
 
 
@@ -568,13 +567,13 @@ class Explanation(Record):
 
     name: str
     phase: Phase
-    #: A word for programs (`room`, `quota`, ...). Empty: the job does not wait.
+    #: A code for programs (`room`, `quota`, ...). Empty: the job does not wait.
     constraint: str
     #: Why it waits.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     details: List[Sentence]
-    #: In the queue, from 1. 0: the job does not wait.
+    #: The position in the queue, from 1. 0: the job does not wait.
     position: int
     events: List[Event]
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
@@ -588,17 +587,17 @@ class Forecast(Record):
     """See the API's document: Forecast."""
 
     starts_now: bool
-    #: Where it starts now.
+    #: Where it would start now.
     placing: List[Placing]
-    #: Which jobs would be evicted for it, and why.
+    #: The jobs that would be evicted for it, and why.
     evictions: List[Sentence]
-    #: The same as data, of the jobs that the caller sees.
+    #: The same as data, for the jobs that the caller may see.
     eviction_facts: List[ExpectedEviction]
-    #: Jobs that the caller does not see would be evicted, too.
+    #: Jobs that the caller may not see would be evicted, too.
     hides_evictions: bool
     #: Why it would wait.
     reason: str
-    #: Who holds what the job needs, and what would help.
+    #: The holders of the resources that the job needs, and remedies.
     details: List[Sentence]
     #: The project without the job.
     before: Project
@@ -633,7 +632,7 @@ class Project(Record):
     """See the API's document: Project."""
 
     name: str
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: str
     #: In every pool that is not in `pools`.
     quota: Quota
@@ -642,7 +641,7 @@ class Project(Record):
     priority: int
     reclaim_min_runtime_ms: int
     preempt_min_runtime_ms: int
-    #: The project `default` alone: it deserves the GPUs that are in no other project's quota.
+    #: Only for the project `default`: its quota is all GPUs that are in no other project's quota.
     takes_the_rest: bool
     #: The order of creation.
     sequence: int
@@ -654,17 +653,17 @@ class Project(Record):
 class Quota(Record):
     """See the API's document: Quota."""
 
-    #: What the project can always claim.
+    #: The resources that the project can always claim.
     deserved: Share
-    #: What the project never exceeds.
+    #: The resources that the project never exceeds.
     limit: Share
-    #: The project's part of resources that others leave unused.
+    #: The project's share of resources that other projects leave unused.
     weight: float
 
 
 @dataclass(frozen=True)
 class Share(Record):
-    """null: no bound in a limit, all there is in a quota."""
+    """null: no limit, or in a quota all resources."""
 
     gpus: Optional[float]
     cpus: Optional[float]
@@ -679,10 +678,10 @@ class ProjectUse(Record):
     deserved: Share
     allocated: Amounts
     allocated_non_preemptible: Amounts
-    #: By running and waiting jobs.
+    #: The sum over running and waiting jobs.
     requested: Amounts
     fair_share: Share
-    #: Jobs, including those of projects below this one.
+    #: Jobs, including those of subprojects.
     running: int
     waiting: int
 
@@ -698,9 +697,9 @@ class Amounts(Record):
 
 @dataclass
 class LabelChanges:
-    """A label that is not named stays as it is."""
+    """Other labels are not changed."""
 
-    #: Each label gets its value, or is removed where the value is null.
+    #: Each label gets its value, or is removed if the value is null.
     labels: Mapping[str, Optional[str]]
 
 
@@ -715,9 +714,9 @@ class RemovedJob(Record):
 
 @dataclass(frozen=True)
 class JobEvent(Record):
-    """What happened to a job."""
+    """An event of a job."""
 
-    #: No two events of one server have the same.
+    #: Unique among the events of a server.
     time: datetime.datetime
     #: Its name.
     job: str
@@ -734,13 +733,13 @@ class MetricSeries(Record):
 
     #: Sampled: cpu_percent (100: one CPU), memory_bytes, network_received_bytes_per_second,
     #: network_sent_bytes_per_second, gpu_percent (100: one GPU), gpu_memory_bytes,
-    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other is the program's
-    #: own.
+    #: gpu_memory_free_bytes, gpu_power_watts, gpu_temperature_celsius. Any other metric is reported
+    #: by the program.
     metric: str
     task: str
     #: Oldest first.
     points: List[MetricPoint]
-    #: Where the program told it.
+    #: If the program reported it.
     rank: Optional[int] = None
 
 
@@ -769,7 +768,7 @@ class Projects(Record):
 
 @dataclass
 class ShareChange:
-    """An absent field stays as it is; null removes the bound."""
+    """An absent field is not changed; null removes the limit."""
 
     gpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
     cpus: Union[float, None, Unset] = field(default=UNSET, metadata={"null": True})
@@ -782,7 +781,7 @@ class QuotaChange:
 
     deserved: Optional[Union[ShareChange, Mapping[str, Any]]] = None
     limit: Optional[Union[ShareChange, Mapping[str, Any]]] = None
-    #: The project's part of resources that others leave unused.
+    #: The project's share of resources that other projects leave unused.
     weight: Optional[float] = None
 
 
@@ -792,17 +791,17 @@ class ProjectRequest:
 
     #: 1 to 63 of a-z, 0-9 and `-`, a letter or digit at both ends.
     name: str
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: Optional[str] = None
     quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a quota removes the pool's own quota.
+    #: null instead of a quota removes the pool's own quota.
     pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
-    #: Only of the project `default`. A quota of GPUs ends it.
+    #: Only for the project `default`. A quota of GPUs ends it.
     takes_the_rest: Optional[bool] = None
-    #: Ignored, so that a project that was read can be sent back.
+    #: Ignored, so that a client can send back a project that it has read.
     sequence: Any = None
     #: Ignored.
     created: Any = None
@@ -812,21 +811,21 @@ class ProjectRequest:
 
 @dataclass
 class ProjectChange:
-    """An absent field stays as it is."""
+    """An absent field is not changed."""
 
-    #: The name in the path: a project keeps its name.
+    #: Must be the name in the path: a project cannot be renamed.
     name: Optional[str] = None
-    #: Empty: at the top.
+    #: Empty: top level.
     parent: Optional[str] = None
     quota: Optional[Union[QuotaChange, Mapping[str, Any]]] = None
-    #: null in the place of a quota removes the pool's own quota.
+    #: null instead of a quota removes the pool's own quota.
     pools: Optional[Mapping[str, Optional[Union[QuotaChange, Mapping[str, Any]]]]] = None
     priority: Optional[int] = None
     reclaim_min_runtime_ms: Optional[int] = None
     preempt_min_runtime_ms: Optional[int] = None
-    #: Only of the project `default`. A quota of GPUs ends it.
+    #: Only for the project `default`. A quota of GPUs ends it.
     takes_the_rest: Optional[bool] = None
-    #: Ignored, so that a project that was read can be sent back.
+    #: Ignored, so that a client can send back a project that it has read.
     sequence: Any = None
     #: Ignored.
     created: Any = None
@@ -840,14 +839,14 @@ class Node(Record):
 
     name: str
     pool: str
-    #: `draining`: cordoned, here or by the cluster, and something still runs.
+    #: `draining`: cordoned, here or by the cluster, while jobs still run.
     state: Literal["ready", "cordoned", "draining", "gone"]
     cpus: float
     cpus_free: float
     memory_bytes: int
     memory_bytes_free: int
     devices: List[Device]
-    #: That have a task there, as far as the caller sees them.
+    #: The jobs with tasks there, as far as the caller may see them.
     jobs: List[str]
     #: Level to domain.
     topology: Dict[str, str]
@@ -862,9 +861,9 @@ class Device(Record):
     model: str
     #: 0: unknown.
     memory_bytes: int
-    #: What is free of it, of 1.
+    #: The free part, of 1.
     free: float
-    #: Whose tasks are on it, as far as the caller sees them.
+    #: The jobs with tasks on it, as far as the caller may see them.
     jobs: List[str]
 
 
@@ -878,19 +877,19 @@ class Nodes(Record):
 
 @dataclass(frozen=True)
 class MachineType(Record):
-    """A machine by the name that clouds sell it under, and the resources of a task that requests it.
-    0: no claim.
+    """A machine type by its name in clouds, with the resources of a task that requests it. 0: no
+    claim.
     """
 
-    #: `p2.xlarge`, `V100`. Letters match in any case.
+    #: `p2.xlarge`, `V100`. Not case-sensitive.
     name: str
     #: For people. It does not restrict where a task runs.
     gpu_model: str
     #: Whole ones.
     gpus: int
-    #: That part of one GPU; 0: none. Does not go with `gpus`.
+    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
     gpu_share: float
-    #: As much of one GPU as has this memory; 0: none. Goes with neither of the others.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
     gpu_memory_bytes: int
     #: Thousandths count.
     cpus: float
@@ -910,7 +909,7 @@ class WhoAmI(Record):
 
     user: str
     server_role: Role
-    #: The user's role in each project and the projects below it.
+    #: The user's role in each project and its subprojects.
     projects: Dict[str, Role]
     #: The id of the caller's token. Empty: the unix socket.
     token: str
@@ -928,11 +927,14 @@ class User(Record):
 
     name: str
     server_role: Role
-    #: Roles in these projects and those below them.
+    #: Roles in these projects and their subprojects.
     projects: Dict[str, Role]
     #: The server refuses the user's tokens.
     disabled: bool
     created: datetime.datetime
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -950,35 +952,40 @@ class UserRequest:
     name: str
     #: In every project. An admin of the server also administers the server itself.
     server_role: Role = "none"
-    #: Roles in these projects and those below them.
+    #: Roles in these projects and their subprojects.
     projects: Optional[Mapping[str, Role]] = None
     disabled: bool = False
+    #: Unix account under which the process engine of a server that runs as root runs the user's
+    #: jobs. Empty: ids of the user's own.
+    account: Optional[str] = None
     #: Ignored: the server sets it.
     created: Any = None
 
 
 @dataclass
 class UserChange:
-    """An absent field stays as it is."""
+    """An absent field is not changed."""
 
     server_role: Optional[Role] = None
-    #: Roles that change. `none` removes the user from the project.
+    #: Changed roles. `none` removes the user from the project.
     projects: Optional[Mapping[str, Role]] = None
     disabled: Optional[bool] = None
+    #: Unix account that runs the user's jobs. Empty: no account.
+    account: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Token(Record):
     """A token without its text, which the server does not store."""
 
-    #: Names the token. It is no secret.
+    #: Identifies the token. It is not secret.
     id: str
     user: str
     kind: TokenKind
     description: Sentence
-    #: The highest role that the token gives, whatever its user's is.
+    #: The highest role that the token gives, even if its user's is higher.
     ceiling: Role
-    #: The token is valid for these projects and those below them. Empty: for all projects of its
+    #: The token is valid for these projects and their subprojects. Empty: for all projects of its
     #: user.
     projects: List[str]
     created: datetime.datetime
@@ -1001,12 +1008,12 @@ class Tokens(Record):
 class TokenRequest:
     """See the API's document: TokenRequest."""
 
-    #: Whose token. Absent or empty: the caller's.
+    #: The token's user. Absent or empty: the caller.
     user: Optional[str] = None
     description: Optional[Text] = None
     #: The highest role that the token gives.
     ceiling: Role = "admin"
-    #: The token is valid for these projects and those below them. Empty: for all projects of the
+    #: The token is valid for these projects and their subprojects. Empty: for all projects of the
     #: user.
     projects: Optional[Sequence[str]] = None
     #: In seconds. Absent: the token does not expire.
@@ -1021,7 +1028,7 @@ class LoginRequest:
     user: Any = None
     ceiling: Any = None
     projects: Any = None
-    #: Where the session is, for `muster token list`.
+    #: The machine of the session, for `muster token list`.
     description: Optional[Text] = None
     #: In seconds. Absent, or longer than the server permits (30 days): as long as the server
     #: permits.
@@ -1121,7 +1128,7 @@ class FieldChange(Record):
     field: str
     #: Empty: the field was not set.
     before: Sentence
-    #: Empty: the field is not set any more.
+    #: Empty: the field is no longer set.
     after: Sentence
 
 
@@ -1138,7 +1145,7 @@ class ArtifactList(Record):
     """See the API's document: ArtifactList."""
 
     artifacts: List[Artifact]
-    #: More follow the last.
+    #: More artifacts follow.
     truncated: Optional[bool] = None
 
 
@@ -1149,10 +1156,10 @@ class Artifact(Record):
     #: Relative to the folder, with '/' between names.
     path: Text
     kind: ArtifactKind
-    #: The size of a file. 0 for every other kind.
+    #: The size of a file. 0 for other kinds.
     bytes: int
     modified: datetime.datetime
-    #: Of a file, if the request asks for checksums and the file did not change while it was read.
+    #: The checksum of a file, if it was requested and the file did not change while it was read.
     sha256: Optional[str] = None
 
 
@@ -1160,9 +1167,9 @@ class Artifact(Record):
 class SubscriptionRequest:
     """See the API's document: SubscriptionRequest."""
 
-    #: https, without user and fragment.
+    #: An https URL without user and fragment.
     url: str
-    #: Which events of jobs are sent.
+    #: The events of jobs that are sent.
     on: Sequence[Happening]
     #: A pattern of job names, with * and ?. Empty: every job.
     job: Optional[str] = None
@@ -1186,7 +1193,7 @@ class Subscription(Record):
     with_lines: bool
     created: datetime.datetime
     created_by: str
-    #: When the receiver answered 410. Nothing is sent since then.
+    #: When the receiver answered 410. Since then nothing is sent.
     gone: Optional[datetime.datetime]
 
 
@@ -1203,7 +1210,7 @@ class KeyedSubscription(Record):
     """See the API's document: KeyedSubscription."""
 
     subscription: Subscription
-    #: Signs what is sent. No other answer has it.
+    #: The signing key. Only this answer contains it.
     key: str
 
 
@@ -1212,9 +1219,9 @@ class PingResult(Record):
     """See the API's document: PingResult."""
 
     arrived: bool
-    #: Of the answer. 0: there was no answer.
+    #: The HTTP status of the answer. 0: no answer.
     status: int
-    #: Why it did not arrive.
+    #: Why it was not delivered.
     fault: str
     advice: str
     took_ms: int
@@ -1233,7 +1240,7 @@ class DeadLetter(Record):
     attempts: int
     #: Why the last attempt failed.
     fault: str
-    #: Since when it is not sent any more.
+    #: When it was given up.
     dead: Optional[datetime.datetime]
 
 
@@ -1257,7 +1264,7 @@ class DeadLetterIds:
 class Retried(Record):
     """See the API's document: Retried."""
 
-    #: How many are sent again.
+    #: The number of notifications that are sent again.
     retried: int
 
 
@@ -1265,7 +1272,7 @@ class Retried(Record):
 class Tree(Record):
     """Files that a client uploaded for jobs."""
 
-    #: The hash of the content: the same files have the same id.
+    #: The hash of the content: equal files have equal ids.
     id: str
     bytes: int
     files: int
@@ -1273,7 +1280,7 @@ class Tree(Record):
 
 @dataclass
 class ChunkIds(Record):
-    """Pieces of files, each by the SHA-256 of its content."""
+    """Pieces of files, identified by the SHA-256 of their content."""
 
     chunks: Sequence[str]
 
@@ -1301,7 +1308,7 @@ class Operations(abc.ABC):
         return Health.from_wire(answer)
 
     def check_readiness(self) -> Health:
-        """Whether the server takes requests."""
+        """Whether the server accepts requests."""
         _, answer = self._call("GET", "/readyz", {}, {}, None)
         return Health.from_wire(answer)
 
@@ -1312,18 +1319,18 @@ class Operations(abc.ABC):
         return result
 
     def get_metrics(self) -> str:
-        """Figures for Prometheus."""
+        """Metrics for Prometheus."""
         _, answer = self._call("GET", "/metrics", {}, {}, None)
         result: str = answer
         return result
 
     def get_info(self) -> ServerInfo:
-        """What the server is."""
+        """The server's version and settings."""
         _, answer = self._call("GET", "/v1/info", {}, {}, None)
         return ServerInfo.from_wire(answer)
 
     def shut_down(self) -> None:
-        """Tells the server to end; jobs go on.
+        """Stops the server; jobs continue.
 
         Over the unix socket only.
         """
@@ -1332,21 +1339,21 @@ class Operations(abc.ABC):
     def log_in(self, body: Union[LoginRequest, Mapping[str, Any]]) -> NewToken:
         """Exchanges an invitation, or any token, for a session.
 
-        The invitation is used up; any other token stays. Over the unix socket there is nobody to
-        log in: 409.
+        An invitation is used up; any other token remains valid. Over the unix socket a login is not
+        possible: 409.
         """
         _, answer = self._call("POST", "/v1/login", {}, {}, body)
         return NewToken.from_wire(answer)
 
     def log_out(self) -> None:
-        """Revokes the token that is shown.
+        """Revokes the token of the request.
 
-        Over the unix socket there is none: 409.
+        A request over the unix socket has no token: 409.
         """
         self._call("POST", "/v1/logout", {}, {}, None)
 
     def who_am_i(self) -> WhoAmI:
-        """Who the caller is, and what it may do."""
+        """The caller, with its roles."""
         _, answer = self._call("GET", "/v1/whoami", {}, {}, None)
         return WhoAmI.from_wire(answer)
 
@@ -1362,7 +1369,7 @@ class Operations(abc.ABC):
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
                    idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
-        """Submits a job, or says what would become of it."""
+        """Submits a job, or returns a forecast."""
         status, answer = self._call("POST", "/v1/jobs", {"dry_run": dry_run}, {"Idempotency-Key": idempotency_key},
                                     body)
         if status == 201:
@@ -1375,33 +1382,33 @@ class Operations(abc.ABC):
         return Job.from_wire(answer)
 
     def delete_job(self, name: str, *, project: Optional[str] = None) -> None:
-        """Forgets an ended job and its logs.
+        """Deletes an ended job with its logs.
 
-        409 while it has not ended.
+        409 if the job has not ended.
         """
         self._call("DELETE", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, None)
 
     def set_labels(self, name: str, body: Union[LabelChanges, Mapping[str, Any]], *,
                    project: Optional[str] = None) -> Job:
-        """Sets and takes away labels of a job."""
+        """Sets and removes labels of a job."""
         _, answer = self._call("PATCH", f"/v1/jobs/{_segment(name)}", {"project": project}, {}, body)
         return Job.from_wire(answer)
 
     def stop_job(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Job:
         """Asks a job to end.
 
-        SIGTERM and its grace. A job that has ended is answered as it is.
+        Sends SIGTERM, and SIGKILL after the grace period. An ended job is returned unchanged.
         """
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/stop", {"project": project, "now": now}, {}, None)
         return Job.from_wire(answer)
 
     def suspend_job(self, name: str, *, project: Optional[str] = None) -> Job:
-        """Frees the job's room and holds it back."""
+        """Suspends a job and releases its resources."""
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/suspend", {"project": project}, {}, None)
         return Job.from_wire(answer)
 
     def resume_job(self, name: str, *, project: Optional[str] = None) -> Job:
-        """Lets a suspended job run again."""
+        """Resumes a suspended job."""
         _, answer = self._call("POST", f"/v1/jobs/{_segment(name)}/resume", {"project": project}, {}, None)
         return Job.from_wire(answer)
 
@@ -1417,13 +1424,13 @@ class Operations(abc.ABC):
         """A job's merged log, line by line.
 
         `log` events, each with a LogRecord, and at the end one `end` event with the Job. Comments
-        come while nothing is said. An id stands alone, now and then, and names the place that the
-        log has reached: whoever was cut off asks again with `Last-Event-ID` and is sent all that
-        stands behind that place, to the byte. It may be cut into records in other places than
-        before; where it was read behind the last id, as many bytes of each source (a stream of a
-        rank of a task in an attempt; a line's newline counts) are to be dropped. Where `accept`
-        names `application/vnd.muster.log-event-stream`, the same comes as binary frames, for
-        Muster's own programs.
+        are sent while there is no output. From time to time an id is sent alone: it identifies the
+        place that the log has reached. After a lost connection, repeat the request with `Last-
+        Event-ID`: the answer has everything after that place, to the byte. It may be split into
+        records differently: drop the bytes that were received after the last id, counted for each
+        source (a stream of a rank of a task in an attempt; newlines count). If `accept` contains
+        `application/vnd.muster.log-event-stream`, the same is sent as binary frames, for Muster's
+        own programs.
         """
         return self._events(f"/v1/jobs/{_segment(name)}/logs",
                             {"project": project, "follow": follow, "task": task, "rank": rank, "grep": grep, "since": since, "tail": tail},
@@ -1431,11 +1438,11 @@ class Operations(abc.ABC):
 
     def list_artifacts(self, name: str, *, project: Optional[str] = None, checksums: Optional[bool] = None,
                        prefix: Optional[str] = None, after: Optional[str] = None) -> ArtifactList:
-        """The files in a job's artifacts folder.
+        """The files in a job's artifact folder.
 
-        As they are now, by path, while the job runs and after it. Links, pipes, sockets and devices
-        are named, and never followed or opened. Where there are more than one answer holds, it is
-        truncated: ask with `after`, the last path.
+        The present files, by path, while the job runs and afterwards. Links, pipes, sockets and
+        devices are listed, but never followed or opened. If there are too many for one answer, it
+        is truncated: repeat the request with `after`, the last path.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifacts",
                                {"project": project, "checksums": checksums, "prefix": prefix, "after": after}, {},
@@ -1447,9 +1454,9 @@ class Operations(abc.ABC):
                      if_range: Optional[str] = None) -> bytes:
         """The bytes of an artifact.
 
-        As many as it had when it was opened: `content-length` says how many. Where it is cut
-        meanwhile, the connection is. The `etag` is its SHA-256 where a list with checksums has told
-        it, else it stands for the file as it is.
+        The bytes of the file at the time of opening; `content-length` is their number. If the file
+        is truncated meanwhile, the connection is closed early. The `etag` is its SHA-256 if a list
+        with checksums has computed it; otherwise it identifies the present version of the file.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/artifact", {"project": project, "path": path},
                                {"Range": range, "If-Match": if_match, "If-Range": if_range}, None)
@@ -1461,11 +1468,12 @@ class Operations(abc.ABC):
                         since: Optional[Union[datetime.datetime, str]] = None,
                         until: Optional[Union[datetime.datetime, str]] = None, interval: Optional[str] = None,
                         last: Optional[bool] = None) -> Metrics:
-        """What was measured of a job.
+        """The metrics of a job.
 
-        What Muster samples of each task, and what the program reports of itself, of the job's
-        present attempt, or of its last where it has ended. A series has at most 2000 points: of
-        more, neighbours become their mean. A job has at most 1000 series.
+        The metrics that Muster samples for each task, and those that the program reports, of the
+        job's present attempt, or of the last attempt of an ended job. A series has at most 2000
+        points: if there are more, neighbours are replaced by their mean. A job has at most 1000
+        series.
         """
         _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/metrics",
                                {"project": project, "metric": Each.of(metric), "task": task, "rank": rank, "since": since, "until": until, "interval": interval, "last": last},
@@ -1473,18 +1481,18 @@ class Operations(abc.ABC):
         return Metrics.from_wire(answer)
 
     def list_queue(self) -> Jobs:
-        """The jobs that wait, in the order they would be served."""
+        """The waiting jobs, in the order in which they would be served."""
         _, answer = self._call("GET", "/v1/queue", {}, {}, None)
         return Jobs.from_wire(answer)
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, Dict[str, Any], RemovedJob]]]:
-        """Jobs as they are, and each change of them.
+        """The existing jobs, and then each change.
 
-        First a `job` event for each job there is, then `ready`, then `job` and `removed` events as
-        things change. Of a job that changed often while nobody read, only its last state comes.
-        Whoever was cut off goes on with `Last-Event-ID`; where what happened since is not known any
-        more, `reset` says that everything comes anew.
+        First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
+        changes. If a job changed several times while the client did not read, only its last state
+        is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
+        are no longer known, a `reset` event announces that all jobs follow again.
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name}, {"Last-Event-ID": last_event_id},
                             {"job": Job.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
@@ -1492,22 +1500,22 @@ class Operations(abc.ABC):
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
                       last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
-        """What happens to jobs, as it happens.
+        """The events of jobs, as they occur.
 
-        First a `ready` event, whose id is a place to go on from. Then `event` events in the order
-        of time. With `name`, an `end` event with the Job comes once it has ended.
+        First a `ready` event, whose id is a place to continue from. Then `event` events in the
+        order of time. With `name`, an `end` event with the Job is sent when it has ended.
         """
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
 
     def list_projects(self) -> Projects:
-        """The projects that the caller sees."""
+        """The projects that the caller may see."""
         _, answer = self._call("GET", "/v1/projects", {}, {}, None)
         return Projects.from_wire(answer)
 
     def create_project(self, body: Union[ProjectRequest, Mapping[str, Any]]) -> Project:
-        """Makes a project."""
+        """Creates a project."""
         _, answer = self._call("POST", "/v1/projects", {}, {}, body)
         return Project.from_wire(answer)
 
@@ -1517,20 +1525,19 @@ class Operations(abc.ABC):
         return Project.from_wire(answer)
 
     def change_project(self, name: str, body: Union[ProjectChange, Mapping[str, Any]]) -> Project:
-        """Changes what is given of a project."""
+        """Changes the given fields of a project."""
         _, answer = self._call("PATCH", f"/v1/projects/{_segment(name)}", {}, {}, body)
         return Project.from_wire(answer)
 
     def delete_project(self, name: str) -> None:
-        """Removes a project.
+        """Deletes a project.
 
-        With its secrets and the roles in it. 409 while it has jobs that have not ended, or projects
-        below it.
+        Also deletes its secrets and roles. 409 if it has jobs that have not ended, or subprojects.
         """
         self._call("DELETE", f"/v1/projects/{_segment(name)}", {}, {}, None)
 
     def list_members(self, name: str) -> Members:
-        """Who has a role in the project."""
+        """The members of the project."""
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/members", {}, {}, None)
         return Members.from_wire(answer)
 
@@ -1539,7 +1546,7 @@ class Operations(abc.ABC):
         self._call("PUT", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, body)
 
     def remove_member(self, name: str, user: str) -> None:
-        """Takes a user's role in the project away."""
+        """Removes a user's role in the project."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/members/{_segment(user)}", {}, {}, None)
 
     def list_secrets(self, name: str) -> Secrets:
@@ -1553,21 +1560,21 @@ class Operations(abc.ABC):
         return Secret.from_wire(answer)
 
     def delete_secret(self, name: str, secret: str) -> None:
-        """Removes a secret."""
+        """Deletes a secret."""
         self._call("DELETE", f"/v1/projects/{_segment(name)}/secrets/{_segment(secret)}", {}, {}, None)
 
     def list_notifications(self, name: str) -> Subscriptions:
-        """Who is told when jobs of the project begin and end.
+        """The subscriptions to events of the project's jobs.
 
-        Of a URL, only its admins see more than scheme, host and port.
+        Only admins of the project see complete URLs; others see scheme, host and port.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/notifications", {}, {}, None)
         return Subscriptions.from_wire(answer)
 
     def add_notification(self, name: str, body: Union[SubscriptionRequest, Mapping[str, Any]]) -> KeyedSubscription:
-        """Has an address told when jobs of the project begin and end.
+        """Subscribes an address to events of the project's jobs.
 
-        docs/notifications.md says what is sent. 403 for an address that is not to be reached.
+        docs/notifications.md describes the requests. 403 for an address that is not allowed.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications", {}, {}, body)
         return KeyedSubscription.from_wire(answer)
@@ -1575,71 +1582,72 @@ class Operations(abc.ABC):
     def remove_notification(self, name: str, id: str) -> None:
         """Removes a subscription.
 
-        With what is still to be delivered to it.
+        Also deletes its undelivered notifications.
         """
         self._call("DELETE", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}", {}, {}, None)
 
     def rotate_notification(self, name: str, id: str) -> KeyedSubscription:
-        """Makes a new key for a subscription.
+        """Replaces the key of a subscription.
 
-        The old one signs nothing any more.
+        The old key is no longer used.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/rotate", {}, {},
                                None)
         return KeyedSubscription.from_wire(answer)
 
     def test_notification(self, name: str, id: str) -> PingResult:
-        """Sends a ping now, once.
+        """Sends one test request now.
 
-        409 while another is under way. A ping that arrives brings a subscription back that is gone.
+        409 while another test is running. A successful test reactivates a subscription whose
+        receiver answered 410.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/notifications/{_segment(id)}/test", {}, {},
                                None)
         return PingResult.from_wire(answer)
 
     def list_dead_letters(self, name: str) -> DeadLetters:
-        """What could not be delivered.
+        """Undelivered notifications.
 
-        Newest first. They are kept for 7 days, the newest 1000 of a project.
+        Newest first. The newest 1000 of a project are kept, for 7 days.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/dead-letters", {}, {}, None)
         return DeadLetters.from_wire(answer)
 
     def retry_dead_letters(self, name: str, body: Union[DeadLetterIds, Mapping[str, Any]]) -> Retried:
-        """Tries dead letters again.
+        """Sends dead letters again.
 
-        409 for one whose receiver has answered that it is gone.
+        409 for a dead letter whose receiver answered 410.
         """
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/dead-letters/retry", {}, {}, body)
         return Retried.from_wire(answer)
 
     def get_tree(self, name: str, id: str) -> Tree:
-        """Files that were sent.
+        """Uploaded files.
 
-        404 where the server does not have them.
+        404 if the server does not have them.
         """
         _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, None)
         return Tree.from_wire(answer)
 
     def keep_tree(self, name: str, id: str, body: Union[ChunkIds, Mapping[str, Any]]) -> Tree:
-        """Makes a tree of chunks that were sent.
+        """Creates a tree from uploaded chunks.
 
-        The chunks of the body, in their order, are the tree's manifest; the server has to have all
-        that it names. Repeating it does no harm.
+        The chunks of the body, in their order, are the tree's manifest; the server must have all
+        chunks in it. The request may be repeated.
         """
         _, answer = self._call("PUT", f"/v1/projects/{_segment(name)}/trees/{_segment(id)}", {}, {}, body)
         return Tree.from_wire(answer)
 
     def missing_chunks(self, name: str, body: Union[ChunkIds, Mapping[str, Any]]) -> ChunkIds:
-        """Which of these chunks the server does not have."""
+        """The chunks that the server lacks."""
         _, answer = self._call("POST", f"/v1/projects/{_segment(name)}/chunks/missing", {}, {}, body)
         return ChunkIds.from_wire(answer)
 
     def put_chunks(self, name: str, body: bytes) -> None:
-        """Sends chunks.
+        """Uploads chunks.
 
-        Each chunk stands behind its length: four bytes, the most significant first. A body has at
-        most 3.5 MiB, frames included. One that is there already does no harm.
+        Each chunk is preceded by its length: four bytes, most significant first. A body has at most
+        3.5 MiB, including the lengths. An existing chunk may be sent again.
         """
         self._call("PUT", f"/v1/projects/{_segment(name)}/chunks", {}, {}, body)
 
@@ -1649,7 +1657,7 @@ class Operations(abc.ABC):
         return Users.from_wire(answer)
 
     def create_user(self, body: Union[UserRequest, Mapping[str, Any]]) -> NewUser:
-        """Makes a user, and an invitation to log in with."""
+        """Creates a user, and an invitation for the first login."""
         _, answer = self._call("POST", "/v1/users", {}, {}, body)
         return NewUser.from_wire(answer)
 
@@ -1659,16 +1667,16 @@ class Operations(abc.ABC):
         return User.from_wire(answer)
 
     def change_user(self, name: str, body: Union[UserChange, Mapping[str, Any]]) -> User:
-        """Changes what is given of a user."""
+        """Changes the given fields of a user."""
         _, answer = self._call("PATCH", f"/v1/users/{_segment(name)}", {}, {}, body)
         return User.from_wire(answer)
 
     def delete_user(self, name: str) -> None:
-        """Removes a user with all of its tokens."""
+        """Deletes a user with all of its tokens."""
         self._call("DELETE", f"/v1/users/{_segment(name)}", {}, {}, None)
 
     def invite_user(self, name: str) -> NewToken:
-        """Makes a new invitation for a user."""
+        """Creates a new invitation for a user."""
         _, answer = self._call("POST", f"/v1/users/{_segment(name)}/invitation", {}, {}, None)
         return NewToken.from_wire(answer)
 
@@ -1678,7 +1686,7 @@ class Operations(abc.ABC):
         return Tokens.from_wire(answer)
 
     def create_token(self, body: Union[TokenRequest, Mapping[str, Any]]) -> NewToken:
-        """Makes a token for programs."""
+        """Creates a token for programs."""
         _, answer = self._call("POST", "/v1/tokens", {}, {}, body)
         return NewToken.from_wire(answer)
 
@@ -1689,7 +1697,7 @@ class Operations(abc.ABC):
     def list_audit(self, *, user: Optional[str] = None, project: Optional[str] = None, action: Optional[str] = None,
                    since: Optional[Union[datetime.datetime, str]] = None, before: Optional[int] = None,
                    limit: Optional[int] = None) -> AuditPage:
-        """What was changed, by whom, newest first."""
+        """The audit log, newest first."""
         _, answer = self._call("GET", "/v1/audit",
                                {"user": user, "project": project, "action": action, "since": since, "before": before, "limit": limit},
                                {}, None)
@@ -1711,19 +1719,19 @@ class Operations(abc.ABC):
         return Node.from_wire(answer)
 
     def uncordon_node(self, name: str) -> Node:
-        """Lets tasks onto a node again."""
+        """Allows new tasks on a node again."""
         _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/uncordon", {}, {}, None)
         return Node.from_wire(answer)
 
     def drain_node(self, name: str) -> Node:
-        """Cordons a node and evicts what runs there."""
+        """Cordons a node and evicts its jobs."""
         _, answer = self._call("POST", f"/v1/nodes/{_segment(name)}/drain", {}, {}, None)
         return Node.from_wire(answer)
 
     def list_machine_types(self) -> MachineTypes:
-        """Machines by name.
+        """Machine types.
 
-        What a task claims that asks for one by its name.
+        The resources of a task that requests a machine type.
         """
         _, answer = self._call("GET", "/v1/machine-types", {}, {}, None)
         return MachineTypes.from_wire(answer)

@@ -4,7 +4,8 @@
 // of its own, and trusts only that authority. Nothing has to be distributed, and certificates of
 // strangers are rejected.
 //
-// The certificates exist in memory only, as PEM text for gRPC.
+// The certificates exist in memory only, as PEM text for gRPC. Thread-safety: certificates_from() may
+// be called from any thread.
 #pragma once
 
 #include <string>

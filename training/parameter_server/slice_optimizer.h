@@ -1,5 +1,7 @@
-// The state of an optimizer for one slice, and its step there. Pure arithmetic, in float32, as in
-// the frameworks.
+// The state of an optimizer for one slice, and its step there: pure arithmetic in float32, as in the
+// frameworks. optimizer.h names the sources of the algorithms.
+//
+// Thread-safety: none; the caller takes one step at a time.
 #pragma once
 
 #include <cstddef>

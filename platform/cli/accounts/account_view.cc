@@ -110,6 +110,7 @@ std::string user_page(const access::User& user) {
       {"NAME", user.name},
       {"ROLE", role_words(user.server_role)},
       {"STATE", user.disabled ? "disabled" : "active"},
+      {"ACCOUNT", user.account},
       {"CREATED", moment_words(user.created)},
   });
   if (!user.projects.empty()) text += project_roles_table(user.projects);

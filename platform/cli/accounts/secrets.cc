@@ -36,8 +36,7 @@ Call read_audit(Reading& in) {
   if (in.reader.has("--project")) command.query.project = in.reader.text("--project");
   if (in.reader.has("--action")) command.query.action = in.reader.text("--action");
   command.query.since = in.reader.moment("--since", in.caller.now);
-  command.query.limit = in.reader.number("--limit", command.query.limit);
-  if (command.query.limit < 1) in.reader.fault("--limit", "is below 1");
+  command.query.limit = in.reader.number_between("--limit", command.query.limit, 1);
   return command;
 }
 

@@ -11,12 +11,13 @@
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
 #include "cli/connection/contexts.h"
+#include "record/input.h"
 
 namespace muster::cli::accounts {
 
 access::Role read_role(Reading& in, const std::string& field, const std::string& text) {
   if (const auto role = access::role_of(text)) return *role;
-  in.reader.fault(field, "'" + text + "' is not a role; choose none, viewer, member or admin");
+  in.reader.fault(field, record::not_a_choice(text, {"none", "viewer", "member", "admin"}));
   return access::Role::kNone;
 }
 
@@ -36,12 +37,20 @@ std::map<std::string, access::Role> read_project_roles(Reading& in) {
   return roles;
 }
 
+/// "none": the user has no Unix account any more.
+std::optional<std::string> read_account(Reading& in) {
+  if (!in.reader.has("--account")) return std::nullopt;
+  const std::string account = in.reader.text("--account");
+  return account == "none" ? "" : account;
+}
+
 Call read_user_create(Reading& in) {
   UserCreateCommand command{.user = {.name = in.name("user")}, .output = in.output()};
   if (in.reader.has("--role")) {
     command.user.server_role = read_role(in, "--role", in.reader.text("--role"));
   }
   command.user.projects = read_project_roles(in);
+  command.user.account = read_account(in).value_or("");
   return command;
 }
 
@@ -51,13 +60,15 @@ Call read_user_set(Reading& in) {
     command.change.server_role = read_role(in, "--role", in.reader.text("--role"));
   }
   command.change.projects = read_project_roles(in);
+  command.change.account = read_account(in);
   const bool disable = in.reader.has("--disable");
   if (disable && in.reader.has("--enable")) {
     in.reader.fault("--enable", "cannot be used with --disable");
   }
   if (disable || in.reader.has("--enable")) command.change.disabled = disable;
   if (command.change == api::UserChange{} && in.reader.ok()) {
-    in.reader.fault("", "give a property to change: --role, --project, --disable or --enable");
+    in.reader.fault(
+        "", "give a property to change: --role, --project, --account, --disable or --enable");
   }
   return command;
 }
@@ -115,7 +126,11 @@ Flags role_flags() {
           {.name = "--project",
            .value = "PROJECT=ROLE",
            .help = "role in a project and its subprojects; none removes the role",
-           .repeats = true}};
+           .repeats = true},
+          {.name = "--account",
+           .value = "NAME",
+           .help = "Unix account that runs the user's jobs, if the server runs as root; none: no "
+                   "account"}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/common/format.h"
+#include "record/input.h"
 
 namespace muster::cli {
 
@@ -138,7 +139,7 @@ class Parser {
     after_unknown_flag_ = true;
   }
 
-  /// An unknown word in the place of a job kind, followed by a program, is most likely a job's
+  /// An unknown word instead of a job kind, followed by a program, is most likely a job's
   /// name.
   void report_unknown_command(const std::string& word) {
     const bool is_job = result_.has_program && has_kinds_of_programs(*command_) &&
@@ -160,7 +161,7 @@ class Parser {
   Arguments& result_;
   std::vector<base::Fault> word_faults_;                    ///< faults in the words of `command_`
   std::map<const Flag*, std::vector<std::string>> values_;  ///< the flags of `command_`
-  /// the previous word was an unknown flag
+  /// The previous word was an unknown flag.
   bool after_unknown_flag_ = false;
   bool gave_up_ = false;  ///< stopped at an unknown word: from here on only flags are examined
 };
@@ -177,17 +178,23 @@ void check_program(const Command& command, Arguments& result) {
 
 }  // namespace
 
+std::string flag_of_field(const std::string& field, const FieldFlags& flags) {
+  for (const auto& [outer, flag] : flags) {
+    if (record::is_within(field, outer)) return std::string(flag);
+  }
+  return field;
+}
+
 std::string unknown_flag(const std::string& word, const Command& command) {
   const std::string name = word.substr(0, word.find('='));
-  const std::string meant = base::nearest(name, flag_names(command));
-  return "unknown flag '" + name + "'" + (meant.empty() ? "" : "; did you mean '" + meant + "'?");
+  return "unknown flag '" + name + "'" + record::did_you_mean(name, flag_names(command));
 }
 
 std::string unknown_command(const std::string& word, const Command& command) {
   const std::vector<std::string> known = command_names(command);
-  const std::string meant = base::nearest(word, known);
   std::string what = "unknown command '" + word + "'";
-  if (!meant.empty()) return what + "; did you mean '" + meant + "'?";
+  const std::string suggestion = record::did_you_mean(word, known);
+  if (!suggestion.empty()) return what + suggestion;
   if (known.empty()) return what;
   what += "; the commands are";
   for (const std::string& name : known) what += " " + name;
@@ -219,6 +226,15 @@ int FlagReader::number(const std::string& flag, int fallback) {
   const std::string value = text(flag);
   if (const auto number = base::number_of<int>(value)) return *number;
   fault(flag, "'" + value + "' is not a whole number");
+  return fallback;
+}
+
+int FlagReader::number_between(const std::string& flag, int fallback, int least, int most) {
+  const int value = number(flag, fallback);
+  if (!has(flag) || (value >= least && value <= most)) return value;
+  const bool is_open = most == std::numeric_limits<int>::max();
+  fault(flag, std::to_string(value) + " is out of range; give " + std::to_string(least) +
+                  (is_open ? " or more" : " to " + std::to_string(most)));
   return fallback;
 }
 
@@ -258,11 +274,7 @@ int FlagReader::share(const std::string& flag) {
 std::string FlagReader::choice(const std::string& flag, const std::vector<std::string>& choices) {
   std::string value = text(flag, choices.front());
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;
-  std::string what = "'" + value + "' is not one of";
-  for (const std::string& known : choices) what += " " + known;
-  const std::string meant = base::nearest(value, choices);
-  if (!meant.empty()) what += "; did you mean '" + meant + "'?";
-  fault(flag, what);
+  fault(flag, record::not_a_choice(value, choices));
   return choices.front();
 }
 

@@ -11,9 +11,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,6 +41,12 @@ struct Arguments {
 /// the invalid values that FlagReader finds.
 Arguments sort_arguments(const Command& root, const std::vector<std::string>& words);
 
+/// The fields of a spec with the flags of a dialect that set them.
+using FieldFlags = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// The flag of the first entry whose field contains `field`; without an entry, `field` itself.
+std::string flag_of_field(const std::string& field, const FieldFlags& flags);
+
 /// "unknown flag '--folow'; did you mean '--follow'?"
 std::string unknown_flag(const std::string& word, const Command& command);
 std::string unknown_command(const std::string& word, const Command& command);
@@ -53,6 +62,9 @@ class FlagReader {
   std::vector<std::string> texts(const std::string& flag) const;
 
   int number(const std::string& flag, int fallback);
+  /// A number from `least` to `most`.
+  int number_between(const std::string& flag, int fallback, int least,
+                     int most = std::numeric_limits<int>::max());
   std::chrono::milliseconds duration(const std::string& flag, std::chrono::milliseconds fallback);
   int64_t bytes(const std::string& flag, int64_t fallback);
   /// "4", "0.5" or "500m" CPUs, in thousandths.

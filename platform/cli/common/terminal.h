@@ -38,7 +38,7 @@ bool wants_colour(bool is_terminal, const char* no_color, const char* term);
 bool shows_unicode(const char* lc_all, const char* lc_ctype, const char* lang);
 
 /// Makes text safe to show: a terminal obeys control characters, and a log, a job's name or a
-/// server's answer must not move its cursor, set its title or type into it. C0 (but for tab and
+/// server's answer must not move its cursor, set its title or type into it. C0 (except tab and
 /// carriage return, which progress bars use), DEL and bytes that are not UTF-8 become \x1b and
 /// so on; C1 and Unicode's bidirectional controls become \u202e and so on; other characters are not
 /// changed. Text may be split anywhere. Pure.

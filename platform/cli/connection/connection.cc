@@ -223,7 +223,7 @@ class Watcher {
   }
 
   Result<void> read_stream() {
-    // all jobs are sent again; a job that was removed in between is missing among them
+    // All jobs are sent again; a job that was removed in between is missing among them.
     std::string place;
     seen_.clear();
     const api::Client::WatchHandlers handlers{

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "config/paths.h"
 #include "http/tls.h"
+#include "record/input.h"
 
 namespace muster::cli {
 
@@ -34,7 +35,7 @@ bool may_stand_in_name(char letter) {
          (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '-';
 }
 
-/// The texts of a context and what they are called in the file.
+/// The text fields of a context and their names in the file.
 struct TextField {
   const char* key;
   std::string Context::* text;
@@ -115,11 +116,9 @@ std::vector<std::string> Contexts::names() const {
 Result<Context> context_of(const Contexts& contexts, const std::string& name) {
   if (name == kLocalContext) return Context{};
   if (const Context* const found = contexts.find(name)) return *found;
-  const std::string meant = base::nearest(name, contexts.names());
   return Error{
       .code = ErrorCode::kNotFound,
-      .what = "there is no context '" + name + "'" +
-              (meant.empty() ? "" : "; did you mean '" + meant + "'?"),
+      .what = "there is no context '" + name + "'" + record::did_you_mean(name, contexts.names()),
       .advice = "list the contexts: muster context list; add one: muster login https://HOST"};
 }
 
@@ -139,7 +138,7 @@ std::string context_name_for(const std::string& host, int port) {
   std::string name = host;
   if (port != api::kDefaultPort) name += "-" + std::to_string(port);
   std::replace_if(name.begin(), name.end(), [](char c) { return !may_stand_in_name(c); }, '-');
-  // An IPv6 address may begin with colons, and a host be called like what has a meaning.
+  // An IPv6 address may begin with a colon, and a host may have a reserved name.
   return check_context_name(name) ? name : "at-" + name;
 }
 
@@ -173,7 +172,8 @@ constexpr size_t kMostContextsBytes = 4 << 20;
 
 enum class There { kNo, kYes };
 
-/// root may read the file of whoever it acts for, but would make it its own by writing.
+/// root may read the file of the user for whom it acts, but by writing the file it would become its
+/// owner.
 Result<There> look_at(const fs::path& path, bool to_change) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
@@ -289,7 +289,7 @@ Result<Context> choose_context(const std::string& flag, const Environment& envir
   }
   const std::string from_variable = variable_or_empty(environment, kContext);
   const std::string& name = flag.empty() ? from_variable : flag;
-  // Whoever says so gets at the local server, whatever state the file is in.
+  // The local server is always reachable by its name, whatever the state of the file.
   if (name == kLocalContext) return Context{};
   MUSTER_TRY(const Contexts contexts, read());
   auto context = context_of(contexts, name.empty() ? contexts.in_use : name);
@@ -312,7 +312,7 @@ std::string overriding_variable(const Environment& environment) {
 
 namespace {
 
-/// A trailing '*' stands for any ending.
+/// A trailing '*' matches any ending.
 constexpr std::array<std::string_view, 12> kInherited{"PATH",
                                                       "HOME",
                                                       "USER",
@@ -376,7 +376,7 @@ base::Result<void> keep_in_context(const fs::path& folder, const std::string& co
         .advice = "set MUSTER_PROJECT=" + project + " instead"};
   }
   return change_contexts(folder, [&](Contexts& contexts) -> base::Result<void> {
-    // It may have been removed since it was chosen.
+    // The context may have been removed since it was chosen.
     if (Context* const found = contexts.find(context)) found->project = project;
     return {};
   });
@@ -389,8 +389,9 @@ base::Result<std::string> local_project() {
   constexpr size_t kMostBytes = 4096;
   auto text = base::read_file(folder / kProjectFile, kMostBytes);
   if (text) return first_line(*text);
-  // A folder that is closed to this user is not this user's (HOME may be another's under sudo), and
-  // one below what is no folder (HOME=/dev/null) is none.
+  // A folder that this user cannot read belongs to another user (under sudo, HOME may be another
+  // user's), and a folder below a file (HOME=/dev/null) does not exist: in both cases no project is
+  // chosen.
   const bool is_no_choice = text.error().code == base::ErrorCode::kNotFound ||
                             text.error().code == base::ErrorCode::kRefused ||
                             !fs::exists(folder, ignored);

@@ -296,7 +296,8 @@ TEST(ChosenContext, ReportsTheSourceOfAnUnknownName) {
        "MUSTER_CONTEXT: there is no context 'lap'; did you mean 'lab'?"},
       {{{"MUSTER_SERVER", "https://ci"}}, "MUSTER_SERVER is set, but MUSTER_TOKEN is not"},
       {{{"MUSTER_SERVER", "http://ci"}, {"MUSTER_TOKEN", "t"}},
-       "MUSTER_SERVER: 'http://ci' is no server's address: it does not begin with https://"},
+       "MUSTER_SERVER: 'http://ci' is not the address of a server: it does not begin with "
+       "https://"},
   };
   for (const auto& [environment, what] : cases) {
     const auto chosen = choose_context("", environment, lab_in_use);

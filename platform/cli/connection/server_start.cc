@@ -33,7 +33,7 @@ using base::UniqueFd;
 constexpr int kReadyFd = 3;
 constexpr const char* kIdleExit = "10m";
 
-// A server that is about to leave answers no more, but holds its folder for some milliseconds yet.
+// A server that is shutting down no longer answers, but holds its lock for some milliseconds.
 constexpr int kMoreAttempts = 2;
 constexpr std::chrono::milliseconds kPause{200};
 
@@ -46,11 +46,11 @@ Result<UniqueFd> open_log(const fs::path& path) {
 std::string this_program() {
   std::error_code error;
   const std::string path = fs::read_symlink("/proc/self/exe", error).string();
-  // An upgrade has replaced the file of this program; the link still leads to what runs here.
+  // After an upgrade replaced this program's file, the link still leads to the running version.
   return error || path.ends_with(" (deleted)") ? "/proc/self/exe" : path;
 }
 
-/// What the server said since its log had `offset` bytes, at most a screenful.
+/// The server's log after its first `offset` bytes, at most a screenful.
 std::vector<base::Fault> last_log_lines(const fs::path& log, off_t offset) {
   const auto content = base::read_file(log);
   if (!content || offset < 0 || content->size() < static_cast<size_t>(offset)) return {};
@@ -66,10 +66,11 @@ constexpr char kRefusal = 'e';
 
 struct Readiness {
   enum class State { kReady, kEnded, kLate } state = State::kEnded;
-  std::string refusal;  ///< what server_refusal() made; empty: the server ended without a word
+  /// the output of server_refusal(); empty: the server ended without a message
+  std::string refusal;
 };
 
-/// Waits for the word that the socket is open, or for the pipe's end: the server has ended.
+/// Waits for the message that the socket is open, or for the end of the pipe: the server has ended.
 Readiness wait_until_ready(const UniqueFd& pipe) {
   Readiness heard;
   const auto deadline = std::chrono::steady_clock::now() + kServerStartBound;
@@ -88,7 +89,7 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
   }
 }
 
-/// What to do where the state folder's disk is full; else nothing.
+/// Advice for a full disk of the state folder; otherwise empty.
 std::string advice_on_room(const config::Paths& paths) {
   const std::string& state = paths.state_folder.string();
   return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
@@ -107,7 +108,7 @@ void set_variable(std::vector<std::string>& environment, const std::string& name
   environment.push_back(name + "=" + value);
 }
 
-/// What the server is to be told of its engine; empty: nothing.
+/// The engine to pass to the server; empty: none.
 std::string engine_to_tell(const config::Paths& paths, const std::string& asked) {
   const char* said = ::getenv("MUSTER_ENGINE");
   if (!asked.empty() || (said != nullptr && *said != '\0')) return asked;
@@ -122,9 +123,9 @@ Result<void> spawn_server(const config::Paths& paths, const std::string& engine,
   options.environment = base::current_environment();
   options.descriptors = {{log.get(), STDERR_FILENO}, {ready.get(), kReadyFd}};
   options.new_session = true;
-  options.folder = "/";  // holds no mount of the user's busy
-  // The server finds its paths by the same rule and from the same environment, but for a relative
-  // MUSTER_STATE_DIR, which it would resolve against its own folder.
+  options.folder = "/";  // so that no file system of the user is busy
+  // The server finds its paths by the same rule and from the same environment, except a relative
+  // MUSTER_STATE_DIR, which it would resolve in its own folder.
   std::erase_if(options.environment,
                 [](const std::string& line) { return line.starts_with("MUSTER_STATE_DIR="); });
   if (paths.socket.parent_path() == paths.state_folder) {
@@ -187,7 +188,7 @@ Result<void> ensure_server(const config::Paths& paths, const std::string& engine
   Result<void> started = start(paths, engine);
   for (int again = 0; !started && again < kMoreAttempts; ++again) {
     std::this_thread::sleep_for(kPause);
-    // `muster server`, typed by hand, takes no lock of ours and may have come first.
+    // A `muster server` started by hand does not take this lock and may have come first.
     const auto answers_now = server_answers(paths);
     if (answers_now && *answers_now) return {};
     started = start(paths, engine);

@@ -285,7 +285,7 @@ std::string LogFold::names() const {
 void LogFold::tell(std::string& out) {
   const uint64_t count = std::exchange(count_, 0);
   if (count == 0) return;
-  // printing the line is as short as printing the count
+  // Printing the line is as short as printing the count.
   if (count == 1) return printer_.print(repeated_, out);
   const std::string words = "... (repeated " + std::to_string(count) + " times)";
   if (ranks_.size() + tasks_.size() > 1) return printer_.note(safe_lines(names()), words, out);

@@ -27,12 +27,6 @@ namespace muster::cli::logs {
 
 namespace {
 
-int natural_number(Reading& in, const std::string& flag) {
-  const int number = in.reader.number(flag, 0);
-  if (number < 0) in.reader.fault(flag, "is negative");
-  return number;
-}
-
 /// Reports an invalid pattern before the server is contacted.
 std::string read_pattern(Reading& in, const std::string& flag) {
   std::string text = in.reader.text(flag);
@@ -48,8 +42,8 @@ Call read_logs(Reading& in) {
   command.query.follow = in.reader.has("--follow");
   if (in.reader.has("--task")) command.query.task = in.reader.text("--task");
   command.query.since = in.reader.moment("--since", in.caller.now);
-  if (in.reader.has("--tail")) command.query.tail = natural_number(in, "--tail");
-  if (in.reader.has("--rank")) command.query.rank = natural_number(in, "--rank");
+  if (in.reader.has("--tail")) command.query.tail = in.reader.number_between("--tail", 0, 0);
+  if (in.reader.has("--rank")) command.query.rank = in.reader.number_between("--rank", 0, 0);
   if (in.reader.has("--grep")) command.query.grep = read_pattern(in, "--grep");
   command.look.json = in.reader.choice("--output", {"text", "json"}) == "json";
   for (const char* flag : {"--timestamps", "--no-prefix", "--no-fold"}) {

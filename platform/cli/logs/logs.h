@@ -75,7 +75,7 @@ class LogCursor {
   Count& count_of(const job::LogRecord& record);
 
   Counts counts_;
-  /// the last source: most records come from the same source as the record before
+  /// The last source: most records come from the same source as the record before.
   Counts::value_type* last_ = nullptr;
   std::string place_;
   job::LogRecord rest_;

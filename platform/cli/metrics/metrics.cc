@@ -22,6 +22,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/metrics/chart.h"
+#include "record/input.h"
 
 namespace muster::cli::metrics {
 
@@ -57,10 +58,7 @@ std::vector<std::string> asked_metrics(Reading& in) {
 job::MetricQuery read_query(Reading& in) {
   job::MetricQuery query{.metrics = asked_metrics(in)};
   if (in.reader.has("--task")) query.task = in.reader.text("--task");
-  if (in.reader.has("--rank")) {
-    query.rank = in.reader.number("--rank", 0);
-    if (*query.rank < 0) in.reader.fault("--rank", "is negative");
-  }
+  if (in.reader.has("--rank")) query.rank = in.reader.number_between("--rank", 0, 0);
   query.since = in.reader.moment("--since", in.caller.now);
   query.interval = in.reader.duration("--interval", std::chrono::milliseconds(0));
   return query;
@@ -171,10 +169,9 @@ std::vector<std::string> metrics_in(const Series& series) {
 
 Error no_such_metric(const std::string& job, const std::string& metric,
                      const std::vector<std::string>& known) {
-  const std::string near = base::nearest(metric, known);
   return {.code = ErrorCode::kNotFound,
           .what = "job '" + job + "' has no metric '" + metric + "'" +
-                  (near.empty() ? "" : "; did you mean '" + near + "'?"),
+                  record::did_you_mean(metric, known),
           .advice = known.empty() ? "it has no metrics yet" : "it has " + base::joined(known)};
 }
 

@@ -146,7 +146,7 @@ TEST_F(Metrics, ReportsAllFaultsAtOnce) {
                                   "--since", "never", "--svg", "x", "--output", "csv", "--follow"});
   EXPECT_EQ(outcome.code, 2);
   for (const char* part :
-       {"METRIC: '2fast' is not a valid metric name", "--rank: is negative",
+       {"METRIC: '2fast' is not a valid metric name", "--rank: -1 is out of range",
         "--interval: ", "--since: ", "--svg: needs metrics", "--svg: cannot be used with --output",
         "--svg: cannot be used with --follow"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;

@@ -12,6 +12,7 @@
 #include "cli/common/typed_input.h"
 #include "cli/connection/connection.h"
 #include "cli/projects/projects.h"
+#include "record/input.h"
 
 namespace muster::cli::projects {
 
@@ -30,9 +31,8 @@ std::vector<Happening> read_happenings(Reading& in) {
       if (word == "all") {
         happenings = job::all_happenings();
       } else if (!happening) {
-        in.reader.fault("--on", "'" + word +
-                                    "' is not one of started, requeued, succeeded, "
-                                    "failed, stopped and all");
+        in.reader.fault("--on", record::not_a_choice(word, {"started", "requeued", "succeeded",
+                                                            "failed", "stopped", "all"}));
       } else if (std::find(happenings.begin(), happenings.end(), *happening) == happenings.end()) {
         happenings.push_back(*happening);
       }
@@ -219,7 +219,7 @@ std::string table_of(const std::vector<Subscription>& subscriptions) {
   for (const Subscription& each : subscriptions) {
     table.add({each.id, what_of(each), job_filter_words(each), each.with_lines ? "yes" : "no",
                each.url, each.created_by,
-               each.gone ? "removed by the receiver " + moment_words(*each.gone) : "told"});
+               each.gone ? "removed by the receiver " + moment_words(*each.gone) : "active"});
   }
   return table.to_string();
 }

@@ -39,7 +39,7 @@ TEST(NotifyAdd, TakesEventsAndAJobFilter) {
 TEST(NotifyAdd, NamesInvalidAndMissingValues) {
   const std::string text = refusal_in_team_a({"notify", "add", "--on", "failed,evicted"});
 
-  EXPECT_NE(text.find("--on: 'evicted' is not one of"), std::string::npos) << text;
+  EXPECT_NE(text.find("--on: 'evicted' is invalid"), std::string::npos) << text;
   EXPECT_NE(text.find("URL"), std::string::npos) << text;
 }
 

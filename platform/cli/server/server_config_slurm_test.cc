@@ -142,26 +142,27 @@ slurm:
   colour: red
 )");
   for (const char* line :
-       {"line 2: engine: 'slrm' is none of process, container, slurm; did you mean 'slurm'?",
+       {"line 2: engine: 'slrm' is invalid: expected one of process, container, slurm; did you "
+        "mean 'slurm'?",
         "line 4: slurm.rest: 'ftp://head' is neither unix:///SOCKET nor http[s]://HOST:PORT",
         "line 5: slurm.rest_user: 'a b' is not a name",
-        "line 6: slurm.token_command: 'token' is no path from the root",
-        "line 7: slurm.callback: 'a:1' is not HOST or HOST:PORT, as in head:7445; the port stands "
-        "behind the last host",
+        "line 6: slurm.token_command: 'token' is not an absolute path",
+        "line 7: slurm.callback: 'a:1' is not HOST or HOST:PORT, as in head:7445; the port follows "
+        "the last host",
         "line 8: slurm.callback_bind: 'head' is not an address of this machine",
         "line 9: slurm.shared: 'sometimes' is neither auto, yes nor no",
-        "line 10: slurm.node_folder: 'scratch' is no path of the nodes from the root",
-        "line 11: slurm.programs: '/opt/my programs' is no path of the nodes",
+        "line 10: slurm.node_folder: 'scratch' is not an absolute path on the nodes",
+        "line 11: slurm.programs: '/opt/my programs' is not an absolute path on the nodes",
         "line 12: slurm.tasks_per_node: is 0",
         "line 13: slurm.accounts.vision: 'vision=a b' is not PROJECT=ACCOUNT",
         "line 14: slurm.default_account: '%q' is not the name of an account",
         "line 15: slurm.qos: '-q' is not a name",
         "line 16: slurm.options: 'exclude=n7' is not an option of sbatch",
-        "line 16: slurm.options: '--wrap=id' is what Muster says itself of each job",
-        "line 16: slurm.options: '-o out' is what Muster says itself of each job",
+        "line 16: slurm.options: '--wrap=id' is an option that Muster sets itself for each job",
+        "line 16: slurm.options: '-o out' is an option that Muster sets itself for each job",
         "line 16: slurm.options: '--mail-user=a\nb' is not an option of sbatch",
-        "line 16: slurm.options: '--comment x' is what Muster says itself of each job",
-        "line 17: slurm.job_accounts: 'a b' is not a name; one has letters, digits and _-.+:@",
+        "line 16: slurm.options: '--comment x' is an option that Muster sets itself for each job",
+        "line 17: slurm.job_accounts: 'a b' is not a name; use letters, digits and _-.+:@",
         "line 17: slurm.job_accounts: '-lab' is not a name",
         "line 18: slurm.job_reservations: 'a;b' is not a name",
         "line 19: slurm.colour: unknown key"}) {
@@ -172,7 +173,7 @@ slurm:
 TEST(SlurmOfAServer, RefusesAPasswordInAUrl) {
   const std::string faults =
       config::server_config_faults("slurm: {rest: 'http://ada:geheim@head:6820'}\n");
-  EXPECT_NE(faults.find("holds a name or a password"), std::string::npos) << faults;
+  EXPECT_NE(faults.find("contains a user or a password"), std::string::npos) << faults;
   EXPECT_EQ(faults.find("geheim"), std::string::npos);
 }
 

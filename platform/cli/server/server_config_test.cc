@@ -175,7 +175,7 @@ TEST(ServerConfig, ReportsEveryFaultAtOnceWithItsLine) {
        {"line 1: listn: unknown key; did you mean 'listen'?",
         "line 3: limits.request_rat: unknown key; did you mean 'request_rate'?",
         "line 4: limits.connections: 'many' is not a whole number",
-        "line 5: log_format: 'xml' is none of text, json",
+        "line 5: log_format: 'xml' is invalid: expected one of text, json",
         "line 6: listen: 'nowhere' is not HOST:PORT", "line 7: listen: is given twice"}) {
     EXPECT_NE(text.find(says), std::string::npos) << says << "\nin\n" << text;
   }
@@ -187,15 +187,22 @@ TEST(ServerConfig, RefusesInvalidValues) {
       {"limits: 5", "must be a map, not a single value"},
       {"listen:", "must be a single value, not nothing"},
       {"listen: 0.0.0.0:70000", "is not HOST:PORT"},
-      {"store: mysql://db", "is no database that Muster knows"},
+      {"store: mysql://db", "is not a supported database"},
       {"limits: {request_rate: 0}", "give more than 0"},
       {"limits: {body_bytes: 10}", "is not between 1Ki and 1Gi"},
       {"limits: {request_timeout: 5ms}", "is less than a second"},
-      {"session_lifetime: 0s", "is no time at all"},
+      {"session_lifetime: 0s", "is 0; give a longer time"},
       {"log_requests: yes", "'yes' is neither true nor false"},
       {"node_pool: ''", "is empty"},
       {"topology: {rack: ''}", "is not LEVEL=DOMAIN"},
       {"scheduler: {packing: sprad}", "did you mean 'spread'?"},
+      {"tasks: {subids: 5}", "'5' is not FIRST:COUNT"},
+      {"tasks: {subids: 'a:b'}", "'a:b' is not FIRST:COUNT"},
+      {"tasks: {subids: ''}", "is not FIRST:COUNT"},
+      {"tasks: {subids: '1000:200000'}", "begins below 65536"},
+      {"tasks: {subids: '1900000000:65536'}", "fewer than 131072 ids"},
+      {"tasks: {subids: '2147483000:200000'}", "ends beyond 2147483648"},
+      {"tasks: {accounts: mine}", "mine"},
       {"listen: a:1\n---\nlisten: b:1\n", "a second document begins"},
       {"a: &a [*a]", "too much"},
   };
@@ -204,6 +211,14 @@ TEST(ServerConfig, RefusesInvalidValues) {
         << text << "\n"
         << config::server_config_faults(text);
   }
+}
+
+TEST(ServerConfig, ReadsTheIdsOfUsers) {
+  const config::ServeOptions options =
+      config::read_server_config("tasks: {subids: '1900000000:131072', accounts: own}");
+
+  EXPECT_EQ(options.task_subids, (config::IdSpan{.first = 1'900'000'000, .count = 131'072}));
+  EXPECT_EQ(options.task_accounts, "own");
 }
 
 TEST(ServerConfig, SurvivesAYamlBomb) {
@@ -242,7 +257,7 @@ TEST(ServerConfig, TakesNoPasswordFromTheCommandLine) {
     config::ServeOptions options;
     const auto faults = apply_settings({.settings = {{"store", "--store", url}}}, options);
     ASSERT_EQ(faults.size(), 1U) << url;
-    EXPECT_NE(faults[0].what.find("everybody on this machine can read"), std::string::npos);
+    EXPECT_NE(faults[0].what.find("other users of this machine could read"), std::string::npos);
     EXPECT_EQ(faults[0].what.find("secret"), std::string::npos);
   }
 }
@@ -253,7 +268,7 @@ TEST(ServerConfig, ReportsConflictingKeys) {
   options.store_password_file = "/password";
   const auto faults = config::contradictions(options);
   ASSERT_EQ(faults.size(), 2U);
-  EXPECT_EQ(faults[0].what, "needs tls.key beside it");
+  EXPECT_EQ(faults[0].what, "requires tls.key");
   EXPECT_EQ(faults[1].field, "store_password_file");
 }
 
@@ -355,7 +370,7 @@ TEST(ServerKeys, HaveAUniqueNameAndAFlagExceptForTablesAndTheHook) {
   }
 }
 
-/// "| `listen` | address | nowhere | `--listen` | no | where it serves |"
+/// "| `listen` | address | the unix socket only | `--listen` | no | TLS address |"
 std::string row_of(const config::ServerKey& key) {
   std::string flag = key.flag.empty() ? "" : "`" + key.flag + "`";
   if (!key.variable.empty()) flag += ", `$" + key.variable + "`";

@@ -1,5 +1,5 @@
 // The commands that reach into the tasks of a running job: exec, bash, attach, port-forward; and
-// convert, which makes an interactive job one that runs unattended.
+// convert, which turns an interactive job into an unattended one.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@
 
 namespace muster::cli::sessions {
 
-/// How long those who come early wait for a task.
+/// How long a session waits for a task that does not run yet.
 inline constexpr std::chrono::milliseconds kUsualWait = std::chrono::minutes(5);
 
 /// The annotation that holds the command line that `runai` was given (dialects/runai). A job that

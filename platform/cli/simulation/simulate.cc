@@ -71,13 +71,7 @@ SimulateTrace read_trace(FlagReader& reader) {
     reader.fault("--nodes", "is missing; give the number of nodes of the cluster");
   trace.setup.nodes = reader.number("--nodes", 1);
   trace.setup.gpus_per_node = reader.number("--gpus-per-node", trace.setup.gpus_per_node);
-  if (reader.has("--cpus-per-node")) {
-    const auto cpus = base::parse_cpus(reader.text("--cpus-per-node"));
-    if (cpus)
-      trace.setup.cpu_milli_per_node = *cpus;
-    else
-      reader.fault("--cpus-per-node", cpus.error().what);
-  }
+  trace.setup.cpu_milli_per_node = reader.cpus("--cpus-per-node", trace.setup.cpu_milli_per_node);
   trace.setup.memory_per_node = reader.bytes("--memory-per-node", 0);
   for (const std::string& project : reader.texts("--project"))
     read_project(project, reader, trace.setup);

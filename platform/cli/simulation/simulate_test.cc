@@ -80,7 +80,8 @@ TEST(SimulateFlags, NameEveryInvalidFlag) {
   for (const char* fault :
        {"--packing: can be used only with --openb", "--nodes: is missing",
         "'a' is not written NAME=GPUS", "'b=many' is not written NAME=GPUS",
-        "'c=1:-2' has no weight", "'fiar' is not one of fair backfill fifo", "--cpus-per-node"})
+        "'c=1:-2' has no weight", "'fiar' is invalid: expected one of fair, backfill, fifo",
+        "--cpus-per-node"})
     EXPECT_NE(said.find(fault), std::string::npos) << fault << "\n" << said;
 }
 

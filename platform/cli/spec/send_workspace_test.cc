@@ -276,10 +276,12 @@ TEST(ContainerFlags, ReportEachFaultUnderItsFlag) {
         "them",
         "--user: 'a b' is neither USER nor USER:GROUP",
         "--registry-secret: is missing; name the secret of the project that holds the password",
-        "--image-pull-policy: 'alway' is none of if-missing, always, never; did you mean 'always'?",
+        "--image-pull-policy: 'alway' is invalid: expected one of if-missing, always, never; did "
+        "you mean 'always'?",
         "--cap-add: 'SYS_PTRAC' is not a Linux capability; did you mean 'SYS_PTRACE'?",
         "--shm-size: 1024 bytes are out of range; give 64Ki to 16Ti",
-        "--launch: 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?"}) {
+        "--launch: 'shh' is invalid: expected one of auto, ssh, agent, srun; did you mean "
+        "'ssh'?"}) {
     EXPECT_NE(told.find(line), std::string::npos) << line << "\n" << told;
   }
 }
@@ -371,13 +373,16 @@ TEST(ContainersOfAJobFile, ReportEachFaultOnceWithItsLine) {
   for (const base::Fault& fault : spec.error().faults) {
     told.push_back(std::to_string(fault.line) + " " + fault.field + " " + fault.what);
   }
-  EXPECT_EQ(told, (Words{"5 user must be a single value, not a list", "6 registry.user unknown key",
-                         "8 container.pull 'sometimes' is none of if-missing, always, never",
-                         "9 container.capabilities[0] 'KIL' is not a Linux capability; did you "
-                         "mean 'KILL'?",
-                         "10 container.shm 'much' is not a size such as 512M or 16G",
-                         "11 launch 'shh' is none of auto, ssh, agent, srun; did you mean 'ssh'?",
-                         "12 replaces_entrypoint 'perhaps' is neither true nor false"}));
+  EXPECT_EQ(
+      told,
+      (Words{
+          "5 user must be a single value, not a list", "6 registry.user unknown key",
+          "8 container.pull 'sometimes' is invalid: expected one of if-missing, always, never",
+          "9 container.capabilities[0] 'KIL' is not a Linux capability; did you "
+          "mean 'KILL'?",
+          "10 container.shm 'much' is not a size such as 512M or 16G",
+          "11 launch 'shh' is invalid: expected one of auto, ssh, agent, srun; did you mean 'ssh'?",
+          "12 replaces_entrypoint 'perhaps' is neither true nor false"}));
 }
 
 }  // namespace

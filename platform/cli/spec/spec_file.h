@@ -15,7 +15,7 @@
 //
 // Every key is a row of the table of fields (job/spec_table.cc). --set KEY=VALUE sets any of them
 // from the command line: a key is the path of a field ("scheduling.priority", "environment.LR"), a
-// value is text as one writes it in a job file; one that begins with '[' or '{' is a list or a map
+// value is text as in a job file; a value that begins with '[' or '{' is a list or a map
 // in one line:
 // --set 'node_pools=[a100, h100]'.
 //

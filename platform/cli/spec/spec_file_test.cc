@@ -115,7 +115,8 @@ TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
       {good + "environment:\n  1A: x\n", "line 3: environment: '1A' is not a variable name"},
       {good + "environment: [A]\n", "line 3: environment: must be a map, not a list"},
       {good + "kind: mpj\n",
-       "line 3: kind: 'mpj' is none of single, mpi, grpc, torch; did you mean 'mpi'?"},
+       "line 3: kind: 'mpj' is invalid: expected one of single, mpi, grpc, torch; did you mean "
+       "'mpi'?"},
       {good + "kind: mpi\n", "line 3: workers: is missing"},
       {good + "workers: 2\n", "line 3: workers: a single job has no workers"},
       {good + "resources: {gpus: 1, memroy: 2}\n", "resources.memroy: unknown key; did you mean"},
@@ -140,7 +141,8 @@ TEST(SpecFile, ReportsFaultsWithTheirPlaces) {
 
 TEST(SpecFile, AnInvalidKindHidesNoOtherFaultAndCausesNone) {
   EXPECT_EQ(refusal_of_file("name: one\nkind: x\nworkers: 2\ncommand: [ls]\n"),
-            "'job.yaml' has 1 fault\n  line 2: kind: 'x' is none of single, mpi, grpc, torch");
+            "'job.yaml' has 1 fault\n"
+            "  line 2: kind: 'x' is invalid: expected one of single, mpi, grpc, torch");
 }
 
 std::string repeated(const std::string& text, size_t times) {
@@ -264,19 +266,21 @@ TEST(SpecFileScheduling, ReportsFaultsWithTheirPlaces) {
       {"scheduling:\n  priority: -1\n", "line 4: scheduling.priority: -1 is out of range"},
       {"scheduling:\n  priority: 1001\n", "line 4: scheduling.priority: 1001 is out of range"},
       {"scheduling:\n  purpose: trian\n",
-       "line 4: scheduling.purpose: 'trian' is none of train, build, inference; did you mean"},
+       "line 4: scheduling.purpose: 'trian' is invalid: expected one of train, build, inference; "
+       "did you mean"},
       {"scheduling:\n  preemptible: maybe\n",
        "line 4: scheduling.preemptible: 'maybe' is neither true nor false"},
       {"scheduling:\n  min_workers: 1\n", "line 4: scheduling.min_workers: a single job has no"},
       {"scheduling:\n  resize: lively\n",
-       "line 4: scheduling.resize: 'lively' is none of auto, live, restart; did you mean"},
+       "line 4: scheduling.resize: 'lively' is invalid: expected one of auto, live, restart; did "
+       "you mean"},
       {"scheduling:\n  resize: live\n", "line 4: scheduling.resize: 'live' is for elastic jobs"},
       {"scheduling:\n  node_pools:\n    - a\n    - \"\"\n",
        "line 6: scheduling.node_pools[1]: '' is not a node pool name"},
       {"scheduling:\n  gpu_models: {a: b}\n",
        "line 4: scheduling.gpu_models: must be a list, not a map"},
       {"scheduling:\n  packing: tight\n",
-       "line 4: scheduling.packing: 'tight' is none of auto, pack, spread"},
+       "line 4: scheduling.packing: 'tight' is invalid: expected one of auto, pack, spread"},
       {"scheduling:\n  time_limit: 0s\n", "line 4: scheduling.time_limit: give a time between"},
       {"scheduling:\n  retry_rules: fail\n",
        "line 4: scheduling.retry_rules: must be a list, not a single value"},
@@ -287,7 +291,8 @@ TEST(SpecFileScheduling, ReportsFaultsWithTheirPlaces) {
       {"scheduling:\n  retry_rules:\n    - action: fail\n      log_pattern: (\n",
        "line 6: scheduling.retry_rules[0].log_pattern: '(' is not a pattern"},
       {"scheduling:\n  retry_rules:\n    - action: stop\n      exit_code: 1\n",
-       "line 5: scheduling.retry_rules[0].action: 'stop' is none of retry, fail, avoid-node"},
+       "line 5: scheduling.retry_rules[0].action: 'stop' is invalid: expected one of retry, fail, "
+       "avoid-node"},
   };
   for (const BadScheduling& file : files) {
     EXPECT_NE(scheduling_refusal(file.text).find(file.says), std::string::npos)
@@ -306,7 +311,8 @@ TEST(SpecFileScheduling, AnInvalidValueCausesNoOtherFault) {
       scheduling_refusal("kind: mpi\nworkers: 4\nscheduling: {min_workers: x, resize: live}\n"),
       "'job.yaml' has 1 fault\n  line 5: scheduling.min_workers: 'x' is not a whole number");
   EXPECT_EQ(scheduling_refusal("kind: grcp\nevaluators: 1\n"),
-            "'job.yaml' has 1 fault\n  line 3: kind: 'grcp' is none of single, mpi, grpc, "
+            "'job.yaml' has 1 fault\n"
+            "  line 3: kind: 'grcp' is invalid: expected one of single, mpi, grpc, "
             "torch; did you mean 'grpc'?");
 }
 

@@ -16,6 +16,7 @@
 #include "job/spec.h"
 #include "job/spec_table.h"
 #include "job/validate.h"
+#include "record/input.h"
 #include "record/type.h"
 
 namespace muster::cli::spec {
@@ -31,10 +32,7 @@ std::string flag_of_field(const std::string& field) {
       record::places_of(record::table_for<job::JobSpec>());
   for (const record::Place& place : places) {
     const std::string& path = place.path;
-    const bool is_within =
-        field.starts_with(path) &&
-        (field.size() == path.size() || field[path.size()] == '.' || field[path.size()] == '[');
-    if (!place.has_flag || !is_within) continue;
+    if (!place.has_flag || !record::is_within(field, path)) continue;
     if (nearest == nullptr || path.size() > nearest->path.size()) nearest = &place;
   }
   return nearest == nullptr ? field : nearest->row->notes.flag.name;
@@ -213,7 +211,7 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
                               FlagReader& reader) {
   job::JobSpec spec = read_common(arguments, caller, reader);
   if (reader.has("--interactive") && spec.command.empty() && spec.image.empty()) {
-    // the job exists only for the shells that are opened in it
+    // The job exists only for the shells that are opened in it.
     spec.command = {"sleep", "infinity"};
   }
   spec.kind = kind;
@@ -445,7 +443,7 @@ std::optional<std::string> split_rule(const std::string& flag, const std::string
     rule.action = *known;
     return text.substr(0, equals);
   }
-  reader.fault(flag, "'" + action + "' is not an action; use retry, fail or avoid-node");
+  reader.fault(flag, record::not_a_choice(action, {"retry", "fail", "avoid-node"}));
   return std::nullopt;
 }
 

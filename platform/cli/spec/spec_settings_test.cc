@@ -57,7 +57,7 @@ TEST(Settings, ReportFaults) {
       {{"resources={gpus: 1, gpus: 2}"}, "resources.gpus: is given twice"},
       {{"grace=soon"}, "grace: 'soon' is not a time such as 30s"},
       {{"workers=0"}, "workers: "},
-      {{"sandbox=docker"}, "sandbox: 'docker' is none of bubblewrap, none"},
+      {{"sandbox=docker"}, "sandbox: 'docker' is invalid: expected one of bubblewrap, none"},
   };
   for (const auto& [settings, says] : cases) {
     EXPECT_NE(told_by(settings).find(says), std::string::npos)

@@ -40,7 +40,7 @@ Result<ordered_json> read(const fs::path& file) {
   if (json.is_object()) return json;
   return Error{.code = ErrorCode::kInvalid,
                .what = file.string() + " is not a JSON object",
-               .advice = "mend it, or remove it and run: gradient apiKey"};
+               .advice = "repair it, or remove it and run: gradient apiKey"};
 }
 
 Result<void> write(const fs::path& file, const ordered_json& json) {
@@ -66,8 +66,8 @@ Result<std::string> kept_api_key(const fs::path& file) {
   if (found == json.end() || found->is_null()) return std::string();
   if (found->is_string()) return found->get<std::string>();
   return Error{.code = ErrorCode::kInvalid,
-               .what = file.string() + ": apiKey is not a text",
-               .advice = "keep it anew: gradient apiKey"};
+               .what = file.string() + ": apiKey is not a string",
+               .advice = "store the key again: gradient apiKey"};
 }
 
 Result<void> keep_api_key(const fs::path& file, const std::string& key) {
@@ -155,7 +155,7 @@ Result<int> keep_key(Invocation& invocation) {
     note("API Key cannot be empty.");
     return cli::kExitUsage;
   }
-  if (!is_key(*key)) invocation.reader.fault("KEY", "has blanks, or letters that are not ASCII");
+  if (!is_key(*key)) invocation.reader.fault("KEY", "contains blanks or non-ASCII characters");
   if (!invocation.reader.ok()) return faults_of(invocation);
   MUSTER_TRY(const std::filesystem::path file, config_file(invocation.caller.environment));
   MUSTER_CHECK(keep_api_key(file, *key));

@@ -71,7 +71,7 @@ TEST_F(ApiKey, ReportsAMalformedFile) {
   EXPECT_EQ(kept_api_key(file_).error().what, file_.string() + " is not a JSON object");
   EXPECT_FALSE(keep_api_key(file_, "new").ok());
   write(R"({"apiKey": 7})");
-  EXPECT_EQ(kept_api_key(file_).error().what, file_.string() + ": apiKey is not a text");
+  EXPECT_EQ(kept_api_key(file_).error().what, file_.string() + ": apiKey is not a string");
 }
 
 TEST(ApiKeyFile, RequiresAHomeFolder) {

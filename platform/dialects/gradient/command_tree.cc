@@ -10,12 +10,12 @@ namespace {
 
 const cli::Flag kId{.name = "--id",
                     .value = "ID",
-                    .help = "of the experiment: its ID or its job's name",
+                    .help = "ID of the experiment, or the name of its job",
                     .offer = cli::Offer::kJobs};
 
 cli::Flags tag_flags(const std::string& what) {
   return {{.name = "--tag", .value = "TAG", .help = what, .repeats = true},
-          {.name = "--tags", .value = "TAG,TAG", .help = "the same, separated by commas"}};
+          {.name = "--tags", .value = "TAG,TAG", .help = "comma-separated list of the same"}};
 }
 
 cli::Command list() {
@@ -42,7 +42,7 @@ cli::Command logs() {
           .flags = cli::Flags{kId,
                               {.name = "--experimentId",
                                .value = "ID",
-                               .help = "an older name of --id",
+                               .help = "former name of --id",
                                .hidden = true}} +
                    log_flags(),
           .example = "gradient experiments logs --id train --follow true"};
@@ -53,27 +53,27 @@ cli::Command tags() {
           .help = "Manage experiment tags",
           .commands = {{.name = "add",
                         .help = "Add tags to experiment",
-                        .flags = cli::Flags{kId} + tag_flags("a tag to add")},
+                        .flags = cli::Flags{kId} + tag_flags("tag to add")},
                        {.name = "remove",
                         .help = "Remove tags from experiment",
-                        .flags = cli::Flags{kId} + tag_flags("a tag to remove")}}};
+                        .flags = cli::Flags{kId} + tag_flags("tag to remove")}}};
 }
 
 cli::Flags span_flags() {
-  return {{.name = "--interval", .value = "TIME", .help = "between two values (default: 30s)"},
+  return {{.name = "--interval", .value = "TIME", .help = "time between two values (default: 30s)"},
           {.name = "--start",
            .value = "TIME",
-           .help = "from then on: 2026-01-31, or 2026-01-31T12:00:00 (UTC)"},
+           .help = "only values after this time: 2026-01-31, or 2026-01-31T12:00:00 (UTC)"},
           {.name = "--end", .value = "TIME", .help = "until then"}};
 }
 
 cli::Command metrics() {
   const cli::Flag any{.name = "--metric",
                       .value = "METRIC",
-                      .help = "one to get (default: cpuPercentage and memoryUsage)",
+                      .help = "metric to print (default: cpuPercentage and memoryUsage)",
                       .repeats = true};
   cli::Flag built_in = any;
-  built_in.help = "one to stream (default: cpuPercentage and memoryUsage)";
+  built_in.help = "metric to stream (default: cpuPercentage and memoryUsage)";
   built_in.choices = built_in_metrics();
   built_in.offer = cli::Offer::kChoices;
   return {.name = "metrics",
@@ -98,7 +98,7 @@ cli::Command experiments() {
                        {.name = "details", .help = "Show one experiment", .flags = {kId}},
                        {.name = "start",
                         .help = "Start an experiment that was created",
-                        .flags = {kId, {.name = "--logs", .help = "print its logs as they come"}}},
+                        .flags = {kId, {.name = "--logs", .help = "print its logs until it ends"}}},
                        {.name = "stop", .help = "Stop an experiment", .flags = {kId}},
                        {.name = "delete",
                         .help = "Delete an experiment with its logs, and stop it first",
@@ -128,30 +128,36 @@ void add_flags(cli::Command& command) {
 }  // namespace
 
 std::vector<cli::Flag> common_flags() {
-  return {{.name = "--apiKey", .value = "KEY", .help = "a token of the server, for this time only"},
-          {.name = "--optionsFile",
-           .value = "FILE",
-           .help = "read options from this YAML file; the command line overrides them",
-           .offer = cli::Offer::kFiles},
-          {.name = "--createOptionsFile",
-           .value = "FILE",
-           .help = "write the options to this file and exit",
-           .offer = cli::Offer::kFiles}};
+  return {
+      {.name = "--apiKey", .value = "KEY", .help = "key for this command: a token of the server"},
+      {.name = "--optionsFile",
+       .value = "FILE",
+       .help = "read options from this YAML file; the command line overrides them",
+       .offer = cli::Offer::kFiles},
+      {.name = "--createOptionsFile",
+       .value = "FILE",
+       .help = "write the options to this file and exit",
+       .offer = cli::Offer::kFiles}};
 }
 
 cli::Flags page_flags() {
-  return {
-      {.name = "--limit", .letter = "-l", .value = "N", .help = "how many at a time (default: 20)"},
-      {.name = "--offset",
-       .letter = "-o",
-       .value = "N",
-       .help = "number of newest items to skip (default: 0)"}};
+  return {{.name = "--limit",
+           .letter = "-l",
+           .value = "N",
+           .help = "number of items to list at a time (default: 20)"},
+          {.name = "--offset",
+           .letter = "-o",
+           .value = "N",
+           .help = "number of newest items to skip (default: 0)"}};
 }
 
 cli::Flags log_flags() {
-  return {{.name = "--line", .value = "N", .help = "from this line on (default: 0, the first)"},
-          {.name = "--limit", .value = "N", .help = "so many lines at most (default: 10000)"},
-          {.name = "--follow", .help = "print them as they come; true or false may follow"}};
+  return {
+      {.name = "--line",
+       .value = "N",
+       .help = "number of the first line to print (default: 0, the first line)"},
+      {.name = "--limit", .value = "N", .help = "maximum number of lines (default: 10000)"},
+      {.name = "--follow", .help = "print new lines until the job ends; true or false may follow"}};
 }
 
 cli::Positionals switch_value() {
@@ -166,7 +172,7 @@ std::vector<std::string> built_in_metrics() {
 
 cli::Command command_tree() {
   cli::Command root{.name = "gradient",
-                    .help = "Gradient's commands, over Muster.",
+                    .help = "Gradient's commands for Muster.",
                     .flags = {{.name = "--version", .letter = "-v", .help = "show the version"}},
                     .commands = {experiments()},
                     .example = "gradient experiments list"};
@@ -180,10 +186,10 @@ cli::Command command_tree() {
 namespace {
 
 cli::Flags what_it_is() {
-  return {{.name = "--name", .value = "NAME", .help = "what the experiment is called"},
+  return {{.name = "--name", .value = "NAME", .help = "name of the experiment"},
           {.name = "--projectId",
            .value = "PROJECT",
-           .help = "the project it belongs to (default: the one in use)",
+           .help = "project of the experiment (default: the project in use)",
            .offer = cli::Offer::kProjects},
           {.name = "--clusterId", .value = "CLUSTER", .help = "has no effect: the server decides"},
           {.name = "--tag", .value = "TAG", .help = "a tag", .repeats = true},
@@ -194,14 +200,17 @@ cli::Flags workspace_flags() {
   return {
       {.name = "--workspace",
        .value = "PATH|URL",
-       .help = "files for it: a folder, a .zip, the URL of a git repository, or none",
+       .help =
+           "files of the experiment: a folder, a .zip file, the URL of a git repository, or none",
        .offer = cli::Offer::kFolders},
       {.name = "--workspaceRef", .value = "REF", .help = "branch, tag or commit of the repository"},
-      {.name = "--workspaceUsername", .value = "USER", .help = "for a private repository"},
+      {.name = "--workspaceUsername",
+       .value = "USER",
+       .help = "user name for a private repository"},
       {.name = "--workspacePassword", .value = "PASSWORD", .help = "the same; or a token"},
       {.name = "--ignoreFiles",
        .value = "PATTERN,...",
-       .help = "files that are not sent, in addition to .gitignore"},
+       .help = "files to leave out, in addition to .gitignore"},
       {.name = "--workspaceUrl", .value = "URL", .help = "--workspace, formerly", .hidden = true},
       {.name = "--workspaceArchive",
        .value = "PATH",
@@ -209,7 +218,7 @@ cli::Flags workspace_flags() {
        .hidden = true},
       {.name = "--workingDirectory",
        .value = "PATH",
-       .help = "working folder, seen from the workspace (default: the workspace)"},
+       .help = "working folder, relative to the workspace (default: the workspace)"},
       {.name = "--artifactDirectory",
        .value = "PATH",
        .help = "path of the artifact folder (default: /artifacts)"}};
@@ -224,8 +233,8 @@ cli::Flags dataset_flags() {
                      .repeats = true};
   };
   return {
-      part("--datasetUri", "PATH", "a folder that is found read-only at /data/NAME"),
-      part("--datasetName", "NAME", "its name there (default: the folder's)"),
+      part("--datasetUri", "PATH", "folder to mount read-only at /data/NAME"),
+      part("--datasetName", "NAME", "name of the data set (default: the folder's name)"),
       part("--datasetId", "ID", "is not supported"),
       part("--datasetAwsAccessKeyId", "ID", "has no effect: a folder needs no key"),
       part("--datasetAwsSecretAccessKey", "KEY", "the same"),
@@ -240,13 +249,15 @@ cli::Flags run_flags() {
   return {
       {.name = "--experimentEnv",
        .value = "JSON",
-       .help = "variables of every container: '{\"EPOCHS\": 5, \"KEY\": \"secret:NAME\"}'"},
-      {.name = "--isPreemptible", .help = "may be evicted for others"},
-      {.name = "--ports", .value = "PORTS", .help = "kept, and nothing else: HOST:CONTAINER"},
+       .help = "environment variables as JSON: '{\"EPOCHS\": 5, \"KEY\": \"secret:NAME\"}'"},
+      {.name = "--isPreemptible", .help = "the experiment may be evicted for others"},
+      {.name = "--ports", .value = "PORTS", .help = "stored, without effect: HOST:CONTAINER"},
       {.name = "--modelType",
        .value = "TYPE",
-       .help = "kept, and nothing else: Tensorflow, ONNX, Custom"},
-      {.name = "--modelPath", .value = "PATH", .help = "value of PS_MODEL_PATH; needs --modelType"},
+       .help = "stored, without effect: Tensorflow, ONNX, Custom"},
+      {.name = "--modelPath",
+       .value = "PATH",
+       .help = "value of the variable PS_MODEL_PATH; requires --modelType"},
       {.name = "--tensorboard", .value = "ID", .help = "is not supported", .value_optional = true}};
 }
 
@@ -264,10 +275,11 @@ cli::Flags role_flags(const std::string& role, const std::string& title) {
   const std::string of = title.empty() ? "" : " of " + title;
   return {flag("container", "IMAGE", "image" + of),
           flag("machineType", "TYPE", "machine" + of + ": p3.2xlarge, V100"),
-          flag("command", "TEXT", "what is run by the shell" + of),
+          flag("command", "TEXT", "command, run by the shell" + of),
           flag("containerUser", "USER", "user in the container (default: the image's user)"),
           flag("registryUsername", "USER", "user name for the image's registry"),
-          flag("registryPassword", "PASSWORD", "the same; kept as a secret of the project"),
+          flag("registryPassword", "PASSWORD",
+               "password for the image's registry; stored as a secret of the project"),
           flag("registryUrl", "URL", "registry address (default: from the image's name)")};
 }
 
@@ -289,7 +301,8 @@ cli::Flags multinode_flags() {
                               .help = "--parameterServerContainerUser, formerly",
                               .hidden = true}};
   return type + role_flags("worker", "workers") +
-         cli::Flags{count_flag("--workerCount", "how many; of GRPC experiments with the chief")} +
+         cli::Flags{
+             count_flag("--workerCount", "number of workers; for GRPC including the chief")} +
          role_flags("master", "the master (MPI)") +
          cli::Flags{count_flag("--masterCount", "1 (MPI)")} +
          role_flags("parameterServer", "parameter servers (GRPC)") +
@@ -300,14 +313,14 @@ std::vector<cli::Command> kinds(const std::string& verb, const cli::Flags& more)
   const std::string line = "gradient experiments " + verb;
   return {
       {.name = "singlenode",
-       .help = "one container, which runs the command",
+       .help = "run the command in one container",
        .flags = role_flags("", "") + shared_flags() +
                 cli::Flags{{.name = "--vpc", .help = "does nothing", .hidden = true}} + more +
                 common_flags(),
        .example = line + " singlenode --name train --container python:3 --machineType C3 --command "
                          "'python main.py' --workspace ."},
       {.name = "multinode",
-       .help = "several: a master and workers (MPI), or a TensorFlow cluster (GRPC)",
+       .help = "run a master and workers (MPI), or a TensorFlow cluster (GRPC)",
        .flags = multinode_flags() + shared_flags() + more + common_flags(),
        .example = line + " multinode --name dist --experimentType MPI --workerContainer IMAGE "
                          "--workerMachineType V100 --workerCount 2 --masterContainer IMAGE "
@@ -324,8 +337,7 @@ cli::Command create_command() {
 }
 
 cli::Command run_command() {
-  const cli::Flags more = {
-      {.name = "--no-logs", .help = "do not print its logs until it has ended"}};
+  const cli::Flags more = {{.name = "--no-logs", .help = "start it without following its logs"}};
   return {.name = "run",
           .help = "create an experiment, start it and print its logs",
           .commands = kinds("run", more)};
@@ -339,40 +351,43 @@ const cli::Flag kProjectId{.name = "--id",
                            .offer = cli::Offer::kProjects};
 
 cli::Command projects() {
-  return {.name = "projects",
-          .help = "Manage projects",
-          .commands = {
-              {.name = "create",
-               .help = "Create project",
-               .flags = {{.name = "--name", .value = "NAME", .help = "of the new project"},
-                         {.name = "--repositoryName", .value = "NAME", .help = "is not kept"},
-                         {.name = "--repositoryUrl", .value = "URL", .help = "is not kept"},
-                         {.name = "--tag", .value = "TAG", .help = "is not kept", .repeats = true},
-                         {.name = "--tags", .value = "TAG,TAG", .help = "is not kept"}}},
-              {.name = "list", .help = "List projects"},
-              {.name = "details", .help = "Show one project", .flags = {kProjectId}},
-              {.name = "delete",
-               .help = "Delete a project whose experiments have all ended",
-               .flags = {kProjectId}}}};
+  return {
+      .name = "projects",
+      .help = "Manage projects",
+      .commands = {
+          {.name = "create",
+           .help = "Create project",
+           .flags = {{.name = "--name", .value = "NAME", .help = "name of the new project"},
+                     {.name = "--repositoryName", .value = "NAME", .help = "has no effect"},
+                     {.name = "--repositoryUrl", .value = "URL", .help = "has no effect"},
+                     {.name = "--tag", .value = "TAG", .help = "has no effect", .repeats = true},
+                     {.name = "--tags", .value = "TAG,TAG", .help = "has no effect"}}},
+          {.name = "list", .help = "List projects"},
+          {.name = "details", .help = "Show one project", .flags = {kProjectId}},
+          {.name = "delete",
+           .help = "Delete a project whose experiments have all ended",
+           .flags = {kProjectId}}}};
 }
 
 cli::Command clusters() {
   return {.name = "clusters",
-          .help = "Look at the machines there are",
-          .commands = {
-              {.name = "list", .help = "List clusters: the pools of nodes", .flags = page_flags()},
-              {.name = "machineTypes",
-               .help = "Look at machine types",
-               .commands = {{.name = "list", .help = "List machine types"}}}}};
+          .help = "List clusters and machine types",
+          .commands = {{.name = "list",
+                        .help = "List clusters, which are pools of nodes",
+                        .flags = page_flags()},
+                       {.name = "machineTypes",
+                        .help = "Manage machine types",
+                        .commands = {{.name = "list", .help = "List machine types"}}}}};
 }
 
 cli::Flags whose_artifacts() {
-  return {
-      {.name = "--id",
-       .value = "ID",
-       .help = "of the experiment, or of one of its jobs: they share a folder",
-       .offer = cli::Offer::kJobs},
-      {.name = "--files", .value = "PATH", .help = "only this file, or what is in this folder"}};
+  return {{.name = "--id",
+           .value = "ID",
+           .help = "ID of the experiment, or of one of its jobs, which share its artifacts",
+           .offer = cli::Offer::kJobs},
+          {.name = "--files",
+           .value = "PATH",
+           .help = "only this file, or the content of this folder"}};
 }
 
 /// `get` as in Gradient's documents, `download` as in its later versions.
@@ -390,48 +405,48 @@ cli::Command job_artifacts_get(const std::string& name) {
 cli::Command job_artifacts() {
   return {
       .name = "artifacts",
-      .help = "Look at what jobs have left in /artifacts",
-      .commands = {{.name = "list",
-                    .help = "List artifacts",
-                    .flags = whose_artifacts() + cli::Flags{{.name = "--size",
-                                                             .letter = "-s",
-                                                             .help = "with their sizes in bytes"}}},
-                   job_artifacts_get("get"),
-                   job_artifacts_get("download")}};
+      .help = "Manage the artifacts of jobs, from /artifacts",
+      .commands = {
+          {.name = "list",
+           .help = "List artifacts",
+           .flags = whose_artifacts() +
+                    cli::Flags{{.name = "--size", .letter = "-s", .help = "show sizes in bytes"}}},
+          job_artifacts_get("get"),
+          job_artifacts_get("download")}};
 }
 
 cli::Command jobs() {
-  return {.name = "jobs",
-          .help = "Look at the jobs of experiments, one for each machine",
-          .commands = {
-              {.name = "list",
-               .help = "List jobs",
-               .flags = {{.name = "--project",
-                          .value = "PROJECT",
-                          .help = "only items of this project",
-                          .offer = cli::Offer::kProjects},
-                         {.name = "--projectId",
-                          .value = "PROJECT",
-                          .help = "the same: a project's name is its ID",
-                          .offer = cli::Offer::kProjects},
-                         {.name = "--experimentId",
-                          .value = "ID",
-                          .help = "only jobs of this experiment",
-                          .offer = cli::Offer::kJobs},
-                         {.name = "--tag",
-                          .value = "TAG",
-                          .help = "only jobs of experiments with this tag",
-                          .repeats = true}}},
-              {.name = "logs",
-               .help = "List job logs",
-               .positionals = switch_value(),
-               .flags =
-                   cli::Flags{{.name = "--id",
-                               .value = "ID",
-                               .help = "of the job, as in 'jobs list'; or that of an experiment"}} +
-                   log_flags(),
-               .example = "gradient jobs logs --id train/worker-0"},
-              job_artifacts()}};
+  return {
+      .name = "jobs",
+      .help = "Manage the jobs of experiments, one for each task",
+      .commands = {
+          {.name = "list",
+           .help = "List jobs",
+           .flags = {{.name = "--project",
+                      .value = "PROJECT",
+                      .help = "only items of this project",
+                      .offer = cli::Offer::kProjects},
+                     {.name = "--projectId",
+                      .value = "PROJECT",
+                      .help = "the same as --project: a project's name is its ID",
+                      .offer = cli::Offer::kProjects},
+                     {.name = "--experimentId",
+                      .value = "ID",
+                      .help = "only jobs of this experiment",
+                      .offer = cli::Offer::kJobs},
+                     {.name = "--tag",
+                      .value = "TAG",
+                      .help = "only jobs of experiments with this tag",
+                      .repeats = true}}},
+          {.name = "logs",
+           .help = "List job logs",
+           .positionals = switch_value(),
+           .flags = cli::Flags{{.name = "--id",
+                                .value = "ID",
+                                .help = "ID of the job, as in 'jobs list', or of an experiment"}} +
+                    log_flags(),
+           .example = "gradient jobs logs --id train/worker-0"},
+          job_artifacts()}};
 }
 
 cli::Command secrets() {
@@ -442,9 +457,9 @@ cli::Command secrets() {
                                .offer = cli::Offer::kChoices};
   const cli::Flag id{.name = "--id",
                      .value = "PROJECT",
-                     .help = "whose (default: the project in use)",
+                     .help = "owner name of the secrets (default: the project in use)",
                      .offer = cli::Offer::kProjects};
-  const cli::Flag name{.name = "--name", .value = "NAME", .help = "of the secret"};
+  const cli::Flag name{.name = "--name", .value = "NAME", .help = "name of the secret"};
   return {
       .name = "secrets",
       .help = "Manage secrets",
@@ -456,7 +471,7 @@ cli::Command secrets() {
                      name,
                      {.name = "--value",
                       .value = "TEXT",
-                      .help = "secret value; safer from a prompt or a pipe"}},
+                      .help = "value of the secret; a prompt or a pipe is safer"}},
            .example = "gradient secrets set project --id vision --name TOKEN"},
           {.name = "list", .help = "List secrets", .positionals = owner, .flags = {id}},
           {.name = "delete", .help = "Delete secret", .positionals = owner, .flags = {id, name}}}};
@@ -470,9 +485,9 @@ std::vector<cli::Command> other_commands() {
           jobs(),
           secrets(),
           {.name = "apiKey",
-           .help = "Keep the key by which servers know you",
+           .help = "Store the key that identifies you to servers",
            .positionals = {.name = "KEY", .most = 1}},
-          {.name = "logout", .help = "Forget the key"},
+          {.name = "logout", .help = "Remove the stored key"},
           {.name = "version", .help = "Show the version"}};
 }
 

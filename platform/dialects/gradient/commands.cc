@@ -107,14 +107,6 @@ std::string required(Invocation& invocation, const std::string& flag, const std:
   return value;
 }
 
-int number_from(Invocation& invocation, const std::string& flag, int fallback, int least) {
-  const int number = invocation.reader.number(flag, fallback);
-  if (number >= least) return number;
-  invocation.reader.fault(
-      flag, "is " + std::to_string(number) + "; it must be " + std::to_string(least) + " or more");
-  return fallback;
-}
-
 std::vector<std::string> words_of(const Invocation& invocation, const std::string& flag,
                                   const std::string& list) {
   std::vector<std::string> said = invocation.reader.texts(flag);

@@ -89,9 +89,6 @@ Result<cli::Connection> connect(const Invocation& invocation);
 /// The value of a required flag; reports a fault if it is missing.
 std::string required(Invocation& invocation, const std::string& flag, const std::string& what);
 
-/// A whole number that is at least `least`.
-int number_from(Invocation& invocation, const std::string& flag, int fallback, int least);
-
 /// The values of a flag that repeats (`flag`) and of a flag that takes a comma-separated list
 /// (`list`, empty if there is no such flag): trimmed, sorted, without duplicates.
 std::vector<std::string> words_of(const Invocation& invocation, const std::string& flag,

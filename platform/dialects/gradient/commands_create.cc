@@ -23,13 +23,13 @@ namespace {
 std::string advice_on_lines(const Invocation& invocation, const Experiment& experiment) {
   constexpr int kMany = 3;
   if (invocation.words.back() == " ") {
-    return "the last word that arrived is a blank: nothing may stand behind the '\\' of a line";
+    return "the command ends with a blank: a '\\' must be the last character of its line";
   }
   const bool was_cut =
       experiment.missing >= kMany && invocation.words.size() > invocation.path.size();
   if (!was_cut) return "";
   return "'" + invocation.words.back() +
-         "' is the last word that arrived: does its line lack a '\\' at the end?";
+         "' is the last word of the command: is a '\\' missing at the end of its line?";
 }
 
 base::Error refusal(const Invocation& invocation, const Experiment& experiment) {
@@ -56,8 +56,8 @@ Result<void> check_project(cli::Connection& connection, const std::string& name)
   if (known) return {};
   base::Error error = known.error();
   if (error.code == base::ErrorCode::kNotFound) {
-    error.advice = "to create it: gradient projects create --name " + base::shell_joined({name}) +
-                   "; gradient projects list shows the projects";
+    error.advice = "create it: gradient projects create --name " + base::shell_joined({name}) +
+                   "; list the projects: gradient projects list";
   }
   return error;
 }
@@ -118,13 +118,13 @@ Result<void> store_password(cli::Connection& connection, const std::string& proj
         return secret.name == each.secret;
       });
   if (is_there) {
-    note("gradient: " + each.flag + " is not kept: only an admin of project " + project +
-         " sets its secrets; the password of secret '" + each.secret + "' is used");
+    note("gradient: " + each.flag + " is not stored: only an admin of project " + project +
+         " can set its secrets; the stored password of secret '" + each.secret + "' is used");
     return {};
   }
   base::Error error = set.error();
   error.advice = "an admin of project " + project +
-                 " can keep the password once and for all: muster secret set " + each.secret +
+                 " can store the password for all members: muster secret set " + each.secret +
                  " --project " + project;
   return error;
 }

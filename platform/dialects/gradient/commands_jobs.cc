@@ -25,7 +25,7 @@ constexpr const char* kNothing = "No data found";
 /// rest.
 Result<bool> wants_more(size_t next_offset) {
   if (::isatty(STDIN_FILENO) != 1) {
-    note("there are more; to see them: --offset " + std::to_string(next_offset));
+    note("there are more; list them with: --offset " + std::to_string(next_offset));
     return false;
   }
   cli::Interrupts interrupts;
@@ -68,8 +68,8 @@ Result<std::vector<job::Job>> experiments_of(cli::Connection& connection,
 
 Result<int> list_experiments(Invocation& invocation) {
   constexpr int kPage = 20;
-  const auto limit = static_cast<size_t>(number_from(invocation, "--limit", kPage, 1));
-  const auto offset = static_cast<size_t>(number_from(invocation, "--offset", 0, 0));
+  const auto limit = static_cast<size_t>(invocation.reader.number_between("--limit", kPage, 1));
+  const auto offset = static_cast<size_t>(invocation.reader.number_between("--offset", 0, 0));
   return with_server(invocation, kFetch, "Project", [&](cli::Connection& connection) {
     JobPages pages(connection, words_of(invocation, "--projectId", ""),
                    words_of(invocation, "--tag", ""));
@@ -161,10 +161,10 @@ using base::ErrorCode;
 constexpr const char* kWhichExperiment = "name the experiment";
 
 Error experiment_has_ended(const job::Job& job) {
-  // exit code 1: the experiment exists, and the server refused nothing
+  // Exit code 1: the experiment exists, and the server refused nothing.
   return {.code = ErrorCode::kInternal,
           .what = "experiment " + job.id + " has ended: " + std::string(state_of(job)),
-          .advice = "create it anew to run it again",
+          .advice = "create it again to run it again",
           .faults = {}};
 }
 

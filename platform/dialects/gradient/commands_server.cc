@@ -29,7 +29,7 @@ constexpr const char* kWhichProject = "name the project";
 
 void note_what_is_not_kept(const Invocation& invocation) {
   for (const char* flag : {"--repositoryName", "--repositoryUrl", "--tag", "--tags"}) {
-    if (invocation.reader.has(flag)) note(std::string(flag) + " is not kept");
+    if (invocation.reader.has(flag)) note(std::string(flag) + " has no effect");
   }
 }
 
@@ -96,8 +96,8 @@ Result<std::vector<std::string>> read_pools(cli::Connection& connection) {
 
 Result<int> list_clusters(Invocation& invocation) {
   constexpr int kPage = 20;
-  const auto limit = static_cast<size_t>(number_from(invocation, "--limit", kPage, 1));
-  const auto offset = static_cast<size_t>(number_from(invocation, "--offset", 0, 0));
+  const auto limit = static_cast<size_t>(invocation.reader.number_between("--limit", kPage, 1));
+  const auto offset = static_cast<size_t>(invocation.reader.number_between("--offset", 0, 0));
   return with_server(
       invocation, kFetch, "Cluster", [&](cli::Connection& connection) -> Result<int> {
         MUSTER_TRY(const std::vector<std::string> all, read_pools(connection));
@@ -107,7 +107,8 @@ Result<int> list_clusters(Invocation& invocation) {
                                              all.begin() + static_cast<ptrdiff_t>(end));
         MUSTER_CHECK(pools.empty() ? print_line("No data found")
                                    : show_table(cluster_table(pools)));
-        if (end < all.size()) note("there are more; to see them: --offset " + std::to_string(end));
+        if (end < all.size())
+          note("there are more; list them with: --offset " + std::to_string(end));
         return cli::kExitDone;
       });
 }
@@ -138,10 +139,10 @@ std::string project_of(Invocation& invocation) {
   if (owner.empty()) {
     invocation.reader.fault("project", "is missing; give the owner of the secrets: project");
   } else if (owner == "team" || owner == "cluster") {
-    invocation.reader.fault(owner, "has no secrets here; projects have: gradient secrets " +
+    invocation.reader.fault(owner, "cannot own secrets in Muster; projects can: gradient secrets " +
                                        invocation.path.back() + " project --id PROJECT");
   } else if (owner != "project") {
-    invocation.reader.fault("", "'" + owner + "' owns no secrets; did you mean 'project'?");
+    invocation.reader.fault("", "'" + owner + "' cannot own secrets; did you mean 'project'?");
   }
   const std::string in_use = invocation.caller.project;
   return invocation.reader.text("--id",
@@ -152,9 +153,8 @@ std::string project_of(Invocation& invocation) {
 Result<std::optional<std::string>> value_of(const Invocation& invocation, const std::string& name) {
   if (invocation.reader.has("--value")) {
     note(
-        "others on this machine can see --value; without it, you are invocation, or it is read "
-        "from "
-        "a pipe");
+        "other users of this machine can see --value; without it, the value is read from a prompt "
+        "or a pipe");
     return std::optional(invocation.reader.text("--value"));
   }
   if (::isatty(STDIN_FILENO) == 1) {
@@ -174,7 +174,8 @@ Result<int> set_secret(Invocation& invocation) {
   if (!invocation.reader.ok()) return faults_of(invocation);
   MUSTER_TRY(const auto value, value_of(invocation, name));
   if (!value) return cli::kExitInterrupted;
-  if (value->empty()) invocation.reader.fault("--value", "is empty; to remove it: secrets delete");
+  if (value->empty())
+    invocation.reader.fault("--value", "is empty; to remove the secret: gradient secrets delete");
   return with_server(
       invocation, kUpdate, "Project", [&](cli::Connection& connection) -> Result<int> {
         MUSTER_CHECK(connection.call(

@@ -52,7 +52,7 @@ TEST_F(GradientCli, ListsAPageAndPrintsHowToListTheRest) {
   EXPECT_NE(first.out.find("| b    | eb |"), std::string::npos);
   EXPECT_EQ(first.out.find("| d "), std::string::npos);
   EXPECT_EQ(first.out.find("| a "), std::string::npos);
-  EXPECT_EQ(first.err, "there are more; to see them: --offset 3\n");
+  EXPECT_EQ(first.err, "there are more; list them with: --offset 3\n");
 
   const cli::Outcome last = gradient({"experiments", "list", "-l", "2", "-o", "3"});
   EXPECT_NE(last.out.find("| a    | ea |"), std::string::npos);
@@ -94,16 +94,16 @@ TEST_F(GradientCli, ReadsALongListInPages) {
   EXPECT_NE(outcome.out.find("| job-44 |"), std::string::npos);
   EXPECT_NE(outcome.out.find("| job-25 |"), std::string::npos);
   EXPECT_EQ(outcome.out.find("| job-24 |"), std::string::npos);
-  EXPECT_EQ(outcome.err, "there are more; to see them: --offset 20\n");
+  EXPECT_EQ(outcome.err, "there are more; list them with: --offset 20\n");
   EXPECT_EQ(count_of("GET /v1/jobs"), 1);
 }
 
 TEST_F(GradientCli, ReportsAllFaultsOfAListingAtOnce) {
   const cli::Outcome outcome = gradient({"experiments", "list", "--limit", "0", "--offset", "-3"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--limit: is 0; it must be 1 or more"), std::string::npos)
+  EXPECT_NE(outcome.err.find("--limit: 0 is out of range; give 1 or more"), std::string::npos)
       << outcome.err;
-  EXPECT_NE(outcome.err.find("--offset: is -3; it must be 0 or more"), std::string::npos);
+  EXPECT_NE(outcome.err.find("--offset: -3 is out of range; give 0 or more"), std::string::npos);
 }
 
 TEST_F(GradientCli, ShowsOneExperimentByItsIdOrName) {
@@ -164,7 +164,7 @@ TEST_F(GradientCli, StartsAndStops) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(ended.err,
-            "gradient: experiment ea has ended: canceled\n  create it anew to run it again\n");
+            "gradient: experiment ea has ended: canceled\n  create it again to run it again\n");
 }
 
 TEST_F(GradientCli, StartsAndFollows) {
@@ -372,7 +372,7 @@ TEST_F(GradientCli, CreatesListsAndDeletesProjects) {
   const cli::Outcome made = gradient(
       {"projects", "create", "--name", "My Project", "--repositoryUrl", "https://x.org/y"});
   EXPECT_EQ(made.out, "Project created with ID: my-project\n") << made.err;
-  EXPECT_EQ(made.err, "--repositoryUrl is not kept\n");
+  EXPECT_EQ(made.err, "--repositoryUrl has no effect\n");
   EXPECT_NE(gradient({"projects", "list"}).out.find("| my-project | my-project | None "),
             std::string::npos);
   EXPECT_NE(gradient({"projects", "details", "--id", "my-project"}).out.find("| my-project |"),
@@ -409,7 +409,7 @@ TEST_F(GradientCli, StoresSecretsOfProjects) {
   const cli::Outcome seen =
       gradient({"secrets", "set", "project", "--name", "KEY", "--value", "xyzzy"});
   EXPECT_EQ(seen.out, "Set project secret 'KEY'\n");
-  EXPECT_NE(seen.err.find("others on this machine can see --value"), std::string::npos);
+  EXPECT_NE(seen.err.find("other users of this machine can see --value"), std::string::npos);
 
   EXPECT_EQ(gradient({"secrets", "list", "project", "--id", "default"}).out,
             "+------+\n| Name |\n+------+\n| HUB  |\n| KEY  |\n+------+\n");
@@ -422,10 +422,10 @@ TEST_F(GradientCli, RefusesSecretsOfOtherOwners) {
   for (const char* owner : {"team", "cluster"}) {
     const cli::Outcome outcome = gradient({"secrets", "list", owner});
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.err,
-              "gradient: " + std::string(owner) +
-                  " has no secrets here; projects have: gradient secrets list project --id "
-                  "PROJECT\n  see: gradient secrets list --help\n");
+    EXPECT_EQ(outcome.err, "gradient: " + std::string(owner) +
+                               " cannot own secrets in Muster; projects can: gradient secrets list "
+                               "project --id PROJECT\n"
+                               "  see: gradient secrets list --help\n");
   }
   EXPECT_NE(gradient({"secrets", "list", "projct"}).err.find("did you mean 'project'?"),
             std::string::npos);

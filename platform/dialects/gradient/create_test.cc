@@ -165,9 +165,9 @@ TEST_F(GradientCreate, CtrlCLeavesAFollowedExperiment) {
 
   EXPECT_EQ(outcome.code, 130);
   EXPECT_EQ(outcome.err,
-            "gradient: detached; experiment 'id-one' goes on\n"
-            "  to follow it again: gradient experiments logs --id id-one --follow true\n"
-            "  to stop it: gradient experiments stop --id id-one\n");
+            "gradient: detached; experiment 'id-one' continues\n"
+            "  follow it again: gradient experiments logs --id id-one --follow true\n"
+            "  stop it: gradient experiments stop --id id-one\n");
 }
 
 TEST_F(GradientCreate, ExperimentsMayHaveEqualNames) {
@@ -204,10 +204,11 @@ TEST_F(GradientCreate, AUserWhoMayNotSetASecretUsesTheExistingOne) {
   const cli::Outcome outcome = single("create", kAccount);
 
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_NE(outcome.err.find("gradient: --registryPassword is not kept: only an admin of project "
-                             "default sets its secrets; the password of secret "
-                             "'REGISTRY_docker_io_ada' is used\n"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.err.find(
+          "gradient: --registryPassword is not stored: only an admin of project default can set "
+          "its secrets; the stored password of secret 'REGISTRY_docker_io_ada' is used\n"),
+      std::string::npos)
       << outcome.err;
 }
 
@@ -217,7 +218,7 @@ TEST_F(GradientCreate, AUserWhoMayNotSetAMissingSecretLearnsWhoMay) {
   const cli::Outcome refused = single("create", kAccount);
 
   EXPECT_EQ(refused.code, 4);
-  EXPECT_NE(refused.err.find("an admin of project default can keep the password once and for all: "
+  EXPECT_NE(refused.err.find("an admin of project default can store the password for all members: "
                              "muster secret set REGISTRY_docker_io_ada --project default"),
             std::string::npos)
       << refused.err;
@@ -230,7 +231,7 @@ TEST_F(GradientCreate, AnUnknownProjectIsReportedAndNothingIsSubmitted) {
   const cli::Outcome outcome = single("create", {"--projectId", "missing"});
 
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_NE(outcome.err.find("to create it: gradient projects create --name missing;"),
+  EXPECT_NE(outcome.err.find("create it: gradient projects create --name missing;"),
             std::string::npos)
       << outcome.err;
   EXPECT_NE(outcome.err.find("gradient: there is no project 'missing'"), std::string::npos)
@@ -258,11 +259,16 @@ TEST_F(GradientCreate, AMissingBackslashIsSuggested) {
 
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
-            "gradient: 7 errors in the command line\n  --workerContainer: is missing\n  "
-            "--workerMachineType: is missing\n  --workerCount: is missing\n  --masterContainer: is "
-            "missing\n  --masterMachineType: is missing\n  --masterCommand: is missing\n  "
-            "--masterCount: is missing\n  'MPI' is the last word that arrived: does its line lack "
-            "a '\\' at the end?\n  see: gradient experiments create multinode --help\n");
+            "gradient: 7 errors in the command line\n"
+            "  --workerContainer: is missing\n"
+            "  --workerMachineType: is missing\n"
+            "  --workerCount: is missing\n"
+            "  --masterContainer: is missing\n"
+            "  --masterMachineType: is missing\n"
+            "  --masterCommand: is missing\n"
+            "  --masterCount: is missing\n"
+            "  'MPI' is the last word of the command: is a '\\' missing at the end of its line?\n"
+            "  see: gradient experiments create multinode --help\n");
 }
 
 TEST_F(GradientCreate, ABlankAfterABackslashIsReported) {
@@ -271,7 +277,7 @@ TEST_F(GradientCreate, ABlankAfterABackslashIsReported) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
             "gradient: unexpected ' '\n"
-            "  the last word that arrived is a blank: nothing may stand behind the '\\' of a line\n"
+            "  the command ends with a blank: a '\\' must be the last character of its line\n"
             "  see: gradient experiments create singlenode --help\n");
 }
 
@@ -289,8 +295,8 @@ TEST_F(GradientCreate, AFlagIsNotTakenAsTheValueOfAnother) {
   const cli::Outcome outcome = single("create", {"--workspaceUrl", "--isPreemptible"});
 
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--workspaceUrl needs a value; what follows it is the flag "
-                             "'--isPreemptible'"),
+  EXPECT_NE(outcome.err.find(
+                "--workspaceUrl requires a value, but is followed by the flag '--isPreemptible'"),
             std::string::npos)
       << outcome.err;
 }

@@ -135,7 +135,7 @@ TEST(GradientDocuments, TheMpiPageWithItsBackslashIsAccepted) {
                 {"gradient/workerMachineType", "p2.xlarge"},
                 {"gradient/workspace", "https://github.com/horovod/horovod.git"}}));
   EXPECT_EQ(experiment.api_key, "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXX");
-  EXPECT_EQ(experiment.notes, Words{"--vpc is needed no more"});
+  EXPECT_EQ(experiment.notes, Words{"--vpc has no effect"});
   ASSERT_TRUE(experiment.workspace);
   EXPECT_EQ(experiment.workspace->source.where, "https://github.com/horovod/horovod.git");
   EXPECT_FALSE(experiment.starts);
@@ -170,8 +170,9 @@ TEST(GradientDocuments, TheHorovodPageIsAccepted) {
   ASSERT_TRUE(experiment.workspace);
   EXPECT_EQ(experiment.workspace->source.where,
             "https://github.com/Paperspace/horovod-distributed-example.git");
-  EXPECT_EQ(experiment.notes,
-            Words{"--clusterId has no effect: the current server decides where it runs"});
+  EXPECT_EQ(
+      experiment.notes,
+      Words{"--clusterId has no effect: the current server decides where the experiment runs"});
 }
 
 TEST(GradientDocuments, TheGrpcPageIsAccepted) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dialects/gradient/gradient.h"
 #include "job/validate.h"
+#include "record/input.h"
 
 namespace muster::dialects::gradient {
 
@@ -56,7 +57,8 @@ class Shape {
     spec_.command = master_command(needed("--masterCommand"));
     const std::string masters = needed("--masterCount");
     if (!masters.empty() && masters != "1") {
-      reader_.fault("--masterCount", "'" + masters + "': there is one master; give 1");
+      reader_.fault("--masterCount",
+                    "'" + masters + "' is invalid: an MPI experiment has one master; give 1");
     }
     note_others("--parameterServer", "an MPI experiment has no parameter servers");
   }
@@ -103,12 +105,7 @@ class Shape {
   /// 1 if the value is invalid, so that it causes no other fault.
   int count(const std::string& flag) {
     if (needed(flag).empty()) return 1;
-    const int number = reader_.number(flag, 1);
-    if (number >= 1 && number <= job::kMaxWorkers) return number;
-    reader_.fault(flag, number < 1 ? "is " + std::to_string(number) + ", but must be at least 1"
-                                   : "is " + std::to_string(number) + "; at most " +
-                                         std::to_string(job::kMaxWorkers) + " are served");
-    return 1;
+    return reader_.number_between(flag, 1, 1, job::kMaxWorkers);
   }
 
   /// "MPI", "GRPC", or empty with a fault.
@@ -134,7 +131,7 @@ class Shape {
                    [](unsigned char c) { return std::toupper(c); });
     if (type == "MPI" || type == "GRPC") return type;
     reader_.fault("--experimentType",
-                  "'" + reader_.text("--experimentType") + "' is not one of GRPC MPI");
+                  record::not_a_choice(reader_.text("--experimentType"), {"GRPC", "MPI"}));
     return "";
   }
 
@@ -144,7 +141,7 @@ class Shape {
     if (id == "2") return "GRPC";
     if (id == "3") return "MPI";
     reader_.fault("--experimentTypeId",
-                  "'" + id + "' is not one of 2 (GRPC) and 3 (MPI)" +
+                  "'" + id + "' is invalid: expected one of 2 (GRPC), 3 (MPI)" +
                       (id == "1" ? "; 1 is 'gradient experiments create singlenode'" : ""));
     return "";
   }
@@ -171,39 +168,33 @@ class Shape {
 std::string flag_of_field(const std::string& field, const Experiment& experiment) {
   const bool is_single = experiment.type == Experiment::Type::kSingle;
   const bool is_mpi = experiment.type == Experiment::Type::kMpi;
-  const std::vector<std::pair<std::string_view, std::string>> known{
-      {"name", "--name"},
-      {"project", "--projectId"},
-      {"image", is_single ? "--container" : "--workerContainer"},
-      {"user", is_single ? "--containerUser" : "--workerContainerUser"},
-      {"leader.user", "--masterContainerUser"},
-      {"parameter_server.user", "--parameterServerContainerUser"},
-      {"registry.server", is_single ? "--registryUrl" : "--workerRegistryUrl"},
-      {"leader.registry.server", "--masterRegistryUrl"},
-      {"parameter_server.registry.server", "--parameterServerRegistryUrl"},
-      {"registry", is_single ? "--registryUsername" : "--workerRegistryUsername"},
-      {"leader.registry", "--masterRegistryUsername"},
-      {"parameter_server.registry", "--parameterServerRegistryUsername"},
-      {"command", is_single ? "--command" : (is_mpi ? "--masterCommand" : "--workerCommand")},
-      {"worker_command", "--workerCommand"},
-      {"leader.image", "--masterContainer"},
-      {"workers", "--workerCount"},
-      {"parameter_servers", "--parameterServerCount"},
-      {"parameter_server.image", "--parameterServerContainer"},
-      {"parameter_server.command", "--parameterServerCommand"},
-      {"volumes[2]", "--artifactDirectory"},
-      {"volumes", "--datasetName"},
-      {"labels", "--tag"},
-      {"environment", "--experimentEnv"},
-      {"secrets", "--experimentEnv"},
-      {"folder", "--workingDirectory"}};
-  for (const auto& [name, flag] : known) {
-    const bool below =
-        field.starts_with(name) &&
-        (field.size() == name.size() || field[name.size()] == '.' || field[name.size()] == '[');
-    if (below) return flag;
-  }
-  return field;
+  return cli::flag_of_field(
+      field,
+      {{"name", "--name"},
+       {"project", "--projectId"},
+       {"image", is_single ? "--container" : "--workerContainer"},
+       {"user", is_single ? "--containerUser" : "--workerContainerUser"},
+       {"leader.user", "--masterContainerUser"},
+       {"parameter_server.user", "--parameterServerContainerUser"},
+       {"registry.server", is_single ? "--registryUrl" : "--workerRegistryUrl"},
+       {"leader.registry.server", "--masterRegistryUrl"},
+       {"parameter_server.registry.server", "--parameterServerRegistryUrl"},
+       {"registry", is_single ? "--registryUsername" : "--workerRegistryUsername"},
+       {"leader.registry", "--masterRegistryUsername"},
+       {"parameter_server.registry", "--parameterServerRegistryUsername"},
+       {"command", is_single ? "--command" : (is_mpi ? "--masterCommand" : "--workerCommand")},
+       {"worker_command", "--workerCommand"},
+       {"leader.image", "--masterContainer"},
+       {"workers", "--workerCount"},
+       {"parameter_servers", "--parameterServerCount"},
+       {"parameter_server.image", "--parameterServerContainer"},
+       {"parameter_server.command", "--parameterServerCommand"},
+       {"volumes[2]", "--artifactDirectory"},
+       {"volumes", "--datasetName"},
+       {"labels", "--tag"},
+       {"environment", "--experimentEnv"},
+       {"secrets", "--experimentEnv"},
+       {"folder", "--workingDirectory"}});
 }
 
 /// Reports the faults that a server would find, before files are sent.
@@ -284,7 +275,7 @@ base::Result<void> use_machines(const job::MachineTypes& types, Experiment& expe
                  .advice = advice};
   }
   return Error{.code = ErrorCode::kInvalid,
-               .what = std::to_string(faults.size()) + " machine types are not known here",
+               .what = std::to_string(faults.size()) + " machine types are unknown",
                .advice = advice,
                .faults = std::move(faults)};
 }

@@ -92,7 +92,7 @@ std::string dataset_folder(const std::string& uri, cli::FlagReader& reader) {
   reader.fault("--datasetUri",
                "'" + uri + "' is not a local folder; download it first (" +
                    (is_s3 ? "aws s3 sync " + uri + " FOLDER" : "into FOLDER") +
-                   ") and give --datasetUri FOLDER, or put it into /storage once and for all jobs");
+                   ") and give --datasetUri FOLDER, or put it into /storage for all jobs");
   return "";
 }
 
@@ -105,7 +105,7 @@ std::string dataset_name(const std::string& said, const std::string& folder) {
 void read_dataset(size_t index, cli::FlagReader& reader, Experiment& experiment) {
   if (!nth(reader.texts("--datasetId"), index).empty()) {
     reader.fault("--datasetId", "'" + reader.texts("--datasetId")[index] +
-                                    "' is not known here; give a folder with --datasetUri");
+                                    "' is unknown; give a folder with --datasetUri");
   }
   const std::string uri = nth(reader.texts("--datasetUri"), index);
   if (uri.empty()) return;
@@ -116,12 +116,14 @@ void read_dataset(size_t index, cli::FlagReader& reader, Experiment& experiment)
       !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
   if (!is_plain) {
     return reader.fault("--datasetName",
-                        "'" + name + "' names no folder below /data; give a plain name");
+                        "'" + name + "' is not a folder name; give a name without '/'");
   }
   const auto same = [&](const Dataset& other) { return other.name == name; };
   if (std::any_of(experiment.datasets.begin(), experiment.datasets.end(), same)) {
-    return reader.fault("--datasetName",
-                        "'" + name + "' is the name of two; tell them apart with --datasetName");
+    return reader.fault(
+        "--datasetName",
+        "'" + name +
+            "' is the name of two data sets; give them different names with --datasetName");
   }
   experiment.datasets.push_back({.uri = folder, .name = name});
   experiment.spec.volumes.push_back({.kind = job::Volume::Kind::kTree,
@@ -165,10 +167,11 @@ bool says_nothing(std::string_view flag, const std::vector<std::string>& values)
 
 /// Why a flag has no effect here; empty: it has an effect.
 std::string why_nothing(std::string_view flag) {
-  if (flag == "--vpc") return "is needed no more";
-  if (flag == "--clusterId") return "has no effect: the current server decides where it runs";
-  if (flag == "--ports") return "is kept with the experiment, and opens nothing";
-  if (flag == "--modelType") return "is kept with the experiment; no model is registered";
+  if (flag == "--vpc") return "has no effect";
+  if (flag == "--clusterId")
+    return "has no effect: the current server decides where the experiment runs";
+  if (flag == "--ports") return "is stored with the experiment, but opens no port";
+  if (flag == "--modelType") return "is stored with the experiment, but registers no model";
   if (flag == "--tensorboard") return "is not supported; tensorboard --logdir reads the artifacts";
   if (flag.starts_with("--dataset") && flag != "--datasetUri" && flag != "--datasetName") {
     return "has no effect: a data set is a folder here";
@@ -193,8 +196,8 @@ std::string one_of(const std::vector<std::string>& flags, cli::FlagReader& reade
       first = flag;
       said = value;
     } else if (value != said) {
-      reader.fault(flag, "'" + value + "' is another than " + first + " '" + said +
-                             "', of which it is the former name; give one of them");
+      reader.fault(flag, "'" + value + "' differs from " + first + " '" + said +
+                             "'; both set the same value, so give only one");
     }
   }
   return said;
@@ -338,7 +341,7 @@ void note_password(const Role& role, const std::string& password, cli::FlagReade
   if (known == kept.end()) {
     kept.push_back({.flag = flag, .secret = secret, .password = password});
   } else if (known->password != password) {
-    reader.fault(flag, "is another than " + known->flag + ", of the same user");
+    reader.fault(flag, "differs from " + known->flag + ", for the same user");
   }
 }
 

@@ -109,8 +109,7 @@ TEST(Containers, RolesOfOneAccountShareItsSecret) {
                       "--masterRegistryPassword"};
   EXPECT_EQ(accepted(create_mpi(with_more(account, {"hush"}))).passwords.size(), 1U);
   EXPECT_EQ(read(create_mpi(with_more(account, {"other"}))).told(),
-            "--masterRegistryPassword: is another than --workerRegistryPassword, of the same "
-            "user\n");
+            "--masterRegistryPassword: differs from --workerRegistryPassword, for the same user\n");
 }
 
 TEST(Containers, ALoginRequiresAUserAndAPassword) {

@@ -164,9 +164,11 @@ TEST(Experiment, FaultsOfEveryKindAreReportedTogether) {
                 "--experimentEnv", "{", "--tags", "a=b"}));
 
   EXPECT_EQ(result.told(),
-            "--masterCommand: is given more than once\n--masterCount: is given more than once\n"
+            "--masterCommand: is given more than once\n"
+            "--masterCount: is given more than once\n"
             "unknown flag '--workerCont'; did you mean '--workerCount'?\n"
-            "--masterCommand: is empty\n--masterCount: '2': there is one master; give 1\n"
+            "--masterCommand: is empty\n"
+            "--masterCount: '2' is invalid: an MPI experiment has one master; give 1\n"
             "--experimentEnv: '{' is not a JSON object such as '{\"EPOCHS\": 5}'\n"
             "--tag: 'a=b' contains '=', which separates name and value\n");
 }
@@ -189,14 +191,15 @@ Words with(Words words, const std::string& flag, const std::string& value) {
 TEST(Experiment, InvalidCountsAreRefused) {
   expect_refused({
       {with(grpc(), "--parameterServerCount", "0"),
-       "--parameterServerCount: is 0, but must be at least 1"},
-      {with(mpi(), "--workerCount", "0"), "--workerCount: is 0, but must be at least 1"},
-      {with(mpi(), "--workerCount", "-1"), "--workerCount: is -1, but must be at least 1"},
-      {with(mpi(), "--workerCount", "1001"), "--workerCount: is 1001; at most 1000 are served"},
+       "--parameterServerCount: 0 is out of range; give 1 to 1000"},
+      {with(mpi(), "--workerCount", "0"), "--workerCount: 0 is out of range; give 1 to 1000"},
+      {with(mpi(), "--workerCount", "-1"), "--workerCount: -1 is out of range; give 1 to 1000"},
+      {with(mpi(), "--workerCount", "1001"), "--workerCount: 1001 is out of range; give 1 to 1000"},
       {with(mpi(), "--workerCount", ""), "--workerCount: is empty"},
       {with(mpi(), "--masterCount", " "), "--masterCount: is empty"},
       {with(mpi(), "--workerCount", "two"), "--workerCount: 'two' is not a whole number"},
-      {with(mpi(), "--masterCount", "2"), "--masterCount: '2': there is one master; give 1"},
+      {with(mpi(), "--masterCount", "2"),
+       "--masterCount: '2' is invalid: an MPI experiment has one master; give 1"},
   });
 }
 
@@ -211,9 +214,9 @@ TEST(Experiment, TheTypeIsReadInAnyCaseAndByItsFormerNumber) {
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "3").experiment.type, Experiment::Type::kMpi);
   EXPECT_EQ(type_of(grpc(), "--experimentTypeId", "2").experiment.type, Experiment::Type::kGrpc);
   EXPECT_EQ(type_of(mpi(), "--experimentType", "NCCL").told(),
-            "--experimentType: 'NCCL' is not one of GRPC MPI\n");
+            "--experimentType: 'NCCL' is invalid: expected one of GRPC, MPI\n");
   EXPECT_EQ(type_of(mpi(), "--experimentTypeId", "1").told(),
-            "--experimentTypeId: '1' is not one of 2 (GRPC) and 3 (MPI); 1 is 'gradient "
+            "--experimentTypeId: '1' is invalid: expected one of 2 (GRPC), 3 (MPI); 1 is 'gradient "
             "experiments create singlenode'\n");
   EXPECT_EQ(read(mpi({"--experimentTypeId", "2"})).told(),
             "--experimentTypeId: means GRPC, but --experimentType is MPI\n");
@@ -224,8 +227,8 @@ TEST(Experiment, FormerNamesOfTheWorkspaceAreTheSameFlag) {
   EXPECT_EQ(accepted(single({"--workspace", "a", "--workspaceUrl", "a"})).workspace->source.where,
             "a");
   expect_refused({{single({"--workspace", "a", "--workspaceUrl", "b"}),
-                   "--workspaceUrl: 'b' is another than --workspace 'a', of which it is the former "
-                   "name; give one of them"}});
+                   "--workspaceUrl: 'b' differs from --workspace 'a'; both set the same value, so "
+                   "give only one"}});
 }
 
 TEST(Experiment, ARepositoryHasItsRefAndItsKeysAreNotStored) {
@@ -317,14 +320,15 @@ TEST(Experiment, InvalidDataSetsAreRefused) {
        "URI?"},
       {single({"--datasetUri", "s3://bucket/set"}),
        "--datasetUri: 's3://bucket/set' is not a local folder; download it first (aws s3 sync "
-       "s3://bucket/set FOLDER) and give --datasetUri FOLDER, or put it into /storage once and for "
-       "all jobs"},
+       "s3://bucket/set FOLDER) and give --datasetUri FOLDER, or put it into /storage for all "
+       "jobs"},
       {single({"--datasetId", "ds1"}),
-       "--datasetId: 'ds1' is not known here; give a folder with --datasetUri"},
+       "--datasetId: 'ds1' is unknown; give a folder with --datasetUri"},
       {single({"--datasetUri", "a/x", "--datasetUri", "b/x"}),
-       "--datasetName: 'x' is the name of two; tell them apart with --datasetName"},
+       "--datasetName: 'x' is the name of two data sets; give them different names with "
+       "--datasetName"},
       {single({"--datasetUri", "a", "--datasetName", "../x"}),
-       "--datasetName: '../x' names no folder below /data; give a plain name"},
+       "--datasetName: '../x' is not a folder name; give a name without '/'"},
   });
 }
 

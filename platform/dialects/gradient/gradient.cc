@@ -34,7 +34,7 @@ void report_swallowed_flags(const cli::Command& command, cli::Arguments& argumen
     for (const std::string& value : values) {
       if (!value.starts_with("--") || command.find_flag(value) == nullptr) continue;
       arguments.faults.push_back(
-          {.field = flag, .what = "needs a value; what follows it is the flag '" + value + "'"});
+          {.field = flag, .what = "requires a value, but is followed by the flag '" + value + "'"});
     }
   }
 }
@@ -230,7 +230,7 @@ class OptionsReader {
   }
 
   static void note_both(const Input& value) {
-    value.note("cannot be combined with the list 'datasets'; move it into that list");
+    value.note("cannot be used with the list 'datasets'; move it into that list");
   }
 
   const cli::Command& command_;

@@ -75,26 +75,26 @@ TEST(OptionsFile, DataSetsAreAList) {
 }
 
 TEST(OptionsFile, EveryFaultIsReportedWithItsLine) {
-  EXPECT_EQ(added("nam: dist\n"
-                  "ports: [80]\n"
-                  "isPreemptible: maybe\n"
-                  "name: a\n"
-                  "name: b\n"
-                  "optionsFile: x\n"
-                  "tag: {a: b}\n"
-                  "datasets: [{ury: a}]\n"
-                  "datasetUri: a\n")
-                .second,
-            "'o.yaml' has 8 faults\n"
-            "  line 1: nam: unknown key; did you mean 'name'?\n"
-            "  line 2: ports: must be a single value, not a list\n"
-            "  line 3: isPreemptible: 'maybe' is neither true nor false\n"
-            "  line 5: name: is given twice\n"
-            "  line 6: optionsFile: unknown key\n"
-            "  line 7: tag: must be a list, not a map\n"
-            "  line 8: datasets[0].ury: unknown key; did you mean 'uri'?\n"
-            "  line 9: datasetUri: cannot be combined with the list 'datasets'; move it into "
-            "that list");
+  EXPECT_EQ(
+      added("nam: dist\n"
+            "ports: [80]\n"
+            "isPreemptible: maybe\n"
+            "name: a\n"
+            "name: b\n"
+            "optionsFile: x\n"
+            "tag: {a: b}\n"
+            "datasets: [{ury: a}]\n"
+            "datasetUri: a\n")
+          .second,
+      "'o.yaml' has 8 faults\n"
+      "  line 1: nam: unknown key; did you mean 'name'?\n"
+      "  line 2: ports: must be a single value, not a list\n"
+      "  line 3: isPreemptible: 'maybe' is neither true nor false\n"
+      "  line 5: name: is given twice\n"
+      "  line 6: optionsFile: unknown key\n"
+      "  line 7: tag: must be a list, not a map\n"
+      "  line 8: datasets[0].ury: unknown key; did you mean 'uri'?\n"
+      "  line 9: datasetUri: cannot be used with the list 'datasets'; move it into that list");
 }
 
 TEST(OptionsFile, OnlyAMapIsAccepted) {

@@ -78,8 +78,8 @@ LogOptions read_logs_flags(Invocation& invocation, const std::string& what) {
   LogOptions options;
   options.id = invocation.reader.text("--experimentId");
   if (options.id.empty()) options.id = required(invocation, "--id", "say which " + what);
-  options.span.first = number_from(invocation, "--line", 0, 0);
-  options.span.most = number_from(invocation, "--limit", kMost, 1);
+  options.span.first = invocation.reader.number_between("--line", 0, 0);
+  options.span.most = invocation.reader.number_between("--limit", kMost, 1);
   options.follows = wants_to_follow(invocation);
   const bool has_span = invocation.reader.has("--line") || invocation.reader.has("--limit");
   if (options.follows && has_span) note("--line and --limit have no effect with --follow");
@@ -172,9 +172,9 @@ class LineHead {
 void show_detached(const std::string& id) {
   // The terminal has just shown "^C".
   if (cli::terminal_of(STDERR_FILENO).is_terminal) std::cerr << '\n';
-  note("gradient: detached; experiment '" + id + "' goes on\n" +
-       "  to follow it again: gradient experiments logs --id " + id + " --follow true\n" +
-       "  to stop it: gradient experiments stop --id " + id);
+  note("gradient: detached; experiment '" + id + "' continues\n" +
+       "  follow it again: gradient experiments logs --id " + id + " --follow true\n" +
+       "  stop it: gradient experiments stop --id " + id);
 }
 
 int report(const cli::logs::FollowEnd& end, const std::string& id) {

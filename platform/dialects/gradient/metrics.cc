@@ -15,13 +15,13 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/commands.h"
 #include "dialects/gradient/views.h"
+#include "record/input.h"
 
 namespace muster::dialects::gradient {
 
@@ -74,10 +74,7 @@ void check_metrics(cli::FlagReader& reader, const std::vector<std::string>& metr
                    const std::vector<std::string>& known) {
   for (const std::string& metric : metrics) {
     if (known.empty() || std::find(known.begin(), known.end(), metric) != known.end()) continue;
-    const std::string meant = base::nearest(metric, known);
-    std::string what = "'" + metric + "' is not one of";
-    for (const std::string& name : known) what += " " + name;
-    reader.fault("--metric", what + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+    reader.fault("--metric", record::not_a_choice(metric, known));
   }
 }
 
@@ -88,7 +85,7 @@ base::Result<Time> parse_metric_time(std::string_view text) {
   return base::Error{
       .code = base::ErrorCode::kInvalid,
       .what = "'" + std::string(text) +
-              "' is not a time; write 2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00'",
+              "' is not a time; give 2026-01-31, 2026-01-31T12:00:00 or '2026-01-31 12:00:00'",
       .advice = {},
       .faults = {}};
 }
@@ -185,7 +182,7 @@ std::vector<MetricSeries> memory_part(const std::vector<MetricSeries>& all) {
 /// Numbers in the format of Gradient's server: "5881856", "0", "93.25".
 std::string value_text(double value) {
   std::array<char, 32> digits{};
-  // above this value, doubles cannot represent every integer
+  // Above this value, doubles cannot represent every integer.
   constexpr double kExact = 9007199254740992.0;
   const bool is_whole = std::abs(value) < kExact && value == std::trunc(value);
   const auto end =

@@ -68,13 +68,12 @@ TEST(MetricQuery, ReportsAllFaultsAtOnce) {
                                                        {"--start", {"yesterday"}},
                                                        {"--end", {"2026-01-31T25:00:00"}}}),
                                        {"gpuTemp", "cpuPercentage"});
-  EXPECT_NE(faults.find(
-                "--metric 'gpuTmp' is not one of gpuTemp cpuPercentage; did you mean 'gpuTemp'?\n"),
+  EXPECT_NE(faults.find("--metric 'gpuTmp' is invalid: expected one of gpuTemp, cpuPercentage; did "
+                        "you mean 'gpuTemp'?\n"),
             std::string::npos)
       << faults;
   EXPECT_NE(faults.find("--interval "), std::string::npos) << faults;
-  EXPECT_NE(faults.find("--start 'yesterday' is not a time; write 2026-01-31, "),
-            std::string::npos);
+  EXPECT_NE(faults.find("--start 'yesterday' is not a time; give 2026-01-31, "), std::string::npos);
   EXPECT_NE(faults.find("--end '2026-01-31T25:00:00' is not a time"), std::string::npos);
 }
 

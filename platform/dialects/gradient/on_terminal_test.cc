@@ -1,13 +1,12 @@
 // Behaviour on a terminal: questions, and a pager.
 #include <gtest/gtest.h>
-#include <pty.h>
-#include <sys/ioctl.h>
-#include <termios.h>
+#include <unistd.h>
 
 #include <functional>
 #include <thread>
 
 #include "base/files.h"
+#include "cli/common/test_terminal.h"
 #include "dialects/gradient/commands.h"
 #include "dialects/gradient/gradient_fixture.h"
 
@@ -17,40 +16,22 @@ namespace {
 
 class OnTerminal : public GradientCli {
  protected:
-  void SetUp() override {
-    GradientCli::SetUp();
-    winsize size{.ws_row = 6, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-    int keyboard = -1;
-    int terminal = -1;
-    ASSERT_EQ(::openpty(&keyboard, &terminal, nullptr, nullptr, &size), 0);
-    keyboard_.reset(keyboard);
-    terminal_.reset(terminal);
-  }
-
   /// Types answers ahead.
   void type_on_keyboard(const std::string& text) {
-    ASSERT_TRUE(base::write_all(keyboard_.get(), text));
-    ::dup2(terminal_.get(), STDIN_FILENO);
+    terminal_.type(text);
+    ::dup2(terminal_.fd(), STDIN_FILENO);
   }
 
   /// Runs `act` with the terminal as standard output; returns the terminal's output.
   std::string shown_by(const std::function<void()>& act) {
     const base::UniqueFd before(::dup(STDOUT_FILENO));
-    ::dup2(terminal_.get(), STDOUT_FILENO);
+    ::dup2(terminal_.fd(), STDOUT_FILENO);
     act();
     ::dup2(before.get(), STDOUT_FILENO);
-    terminal_.reset();  // then reading ends
-    std::string text;
-    std::array<char, 256> bytes{};
-    ssize_t count = 0;
-    while ((count = ::read(keyboard_.get(), bytes.data(), bytes.size())) > 0) {
-      text.append(bytes.data(), static_cast<size_t>(count));
-    }
-    return text;
+    return terminal_.output();
   }
 
-  base::UniqueFd keyboard_;
-  base::UniqueFd terminal_;
+  cli::TestTerminal terminal_{{.ws_row = 6, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0}};
 };
 
 AsciiTable table_of(int rows) {
@@ -86,22 +67,16 @@ TEST_F(OnTerminal, ACompleteListingAsksNothing) {
 TEST_F(OnTerminal, AKeyIsReadWithoutEcho) {
   type_on_keyboard("");
   // Input typed before the question is discarded, so the key is typed afterwards.
-  const std::string question = "Enter your API Key (not shown): ";
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const base::UniqueFd questions(ends[0]);
-  const base::UniqueFd before(::dup(STDERR_FILENO));
-  ::dup2(ends[1], STDERR_FILENO);
-  ::close(ends[1]);
-  std::thread person([&] {
-    std::string text;
-    char letter = 0;
-    while (!text.ends_with(question) && ::read(questions.get(), &letter, 1) == 1) text += letter;
-    EXPECT_TRUE(base::write_all(keyboard_.get(), "mst_typed\n"));
-  });
-  const int code = gradient::run({"apiKey"}, {.serve = {}, .version = "1"});
-  person.join();
-  ::dup2(before.get(), STDERR_FILENO);
+  int code = -1;
+  {
+    const cli::PipedStandardError questions;
+    std::thread person([&] {
+      questions.wait_for("Enter your API Key (not shown): ");
+      terminal_.type("mst_typed\n");
+    });
+    code = gradient::run({"apiKey"}, {.serve = {}, .version = "1"});
+    person.join();
+  }
 
   EXPECT_EQ(code, 0);
   EXPECT_EQ(*base::read_file(folder_ / ".paperspace" / "config.json"),

@@ -22,11 +22,13 @@ cli::Positionals one_job() {
 }
 
 cli::Flag all_projects_flag() {
-  return {.name = "--all-projects", .letter = "-A", .help = "the jobs of every project"};
+  return {.name = "--all-projects", .letter = "-A", .help = "jobs of all projects"};
 }
 
 cli::Flag pod_flag() {
-  return {.name = "--pod", .value = "POD", .help = "this one of the job's pods"};
+  return {.name = "--pod",
+          .value = "POD",
+          .help = "pod of the job (default: the pod that decides the job's result)"};
 }
 
 std::vector<std::string> listing_formats() {
@@ -50,7 +52,7 @@ cli::Command projects_listing(std::string name, std::string alias) {
 cli::Command clusters_listing(std::string name, std::string alias) {
   return {.name = std::move(name),
           .alias = std::move(alias),
-          .help = "list the clusters that commands can go to"};
+          .help = "list clusters, which are contexts of muster"};
 }
 
 cli::Command list() {
@@ -62,7 +64,7 @@ cli::Command list() {
                        {.name = "nodes", .alias = "node", .help = "list nodes"},
                        projects_listing("projects", "project"),
                        clusters_listing("clusters", "cluster"),
-                       {.name = "templates", .alias = "template", .help = "not of this platform"}},
+                       {.name = "templates", .alias = "template", .help = "not supported"}},
           .example = "runai list -p team-a"};
 }
 
@@ -70,43 +72,47 @@ cli::Flags description_flags() {
   return {{.name = "--output",
            .letter = "-o",
            .value = "FORMAT",
-           .help = "how to print: json, yaml, wide",
+           .help = "output format: json, yaml or wide",
            .choices = {"json", "yaml", "wide"},
            .offer = cli::Offer::kChoices},
-          {.name = "--events", .letter = "-e", .help = "they are always shown", .hidden = true}};
+          {.name = "--events",
+           .letter = "-e",
+           .help = "has no effect: events are always shown",
+           .hidden = true}};
 }
 
 cli::Command describe() {
   return {.name = "describe",
           .help = "show a job or a node",
-          .commands = {{.name = "job",
-                        .alias = "jobs",
-                        .help = "show a job: its pods, what happened to it, why it waits",
-                        .positionals = one_job(),
-                        .flags = description_flags()},
-                       {.name = "node",
-                        .alias = "nodes",
-                        .help = "show a node",
-                        .positionals = named("NAME", 1, 1)},
-                       {.name = "template",
-                        .help = "not of this platform",
-                        .positionals = named("NAME", 0, 1)}}};
+          .commands = {
+              {.name = "job",
+               .alias = "jobs",
+               .help = "show a job: its pods, its events, why it waits",
+               .positionals = one_job(),
+               .flags = description_flags()},
+              {.name = "node",
+               .alias = "nodes",
+               .help = "show a node",
+               .positionals = named("NAME", 1, 1)},
+              {.name = "template", .help = "not supported", .positionals = named("NAME", 0, 1)}}};
 }
 
 cli::Command logs() {
   return {.name = "logs",
-          .help = "show what the pods of a job printed, merged",
+          .help = "print the logs of a job's pods, merged",
           .positionals = one_job(),
-          .flags = {{.name = "--follow", .letter = "-f", .help = "go on until the job has ended"},
-                    {.name = "--since", .value = "TIME", .help = "not what is older: 5s, 2m, 3h"},
+          .flags = {{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
+                    {.name = "--since",
+                     .value = "TIME",
+                     .help = "only lines newer than this: 5s, 2m, 3h"},
                     {.name = "--since-time",
                      .value = "MOMENT",
-                     .help = "not what came before: 2026-01-31T12:00:00Z"},
+                     .help = "only lines after this time: 2026-01-31T12:00:00Z"},
                     {.name = "--tail",
                      .letter = "-t",
                      .value = "LINES",
-                     .help = "only so many of the last lines; -1: all"},
-                    {.name = "--timestamps", .help = "begin lines with their time"},
+                     .help = "only the last N lines; -1: all"},
+                    {.name = "--timestamps", .help = "begin each line with its time"},
                     pod_flag()},
           .example = "runai logs dist -f"};
 }
@@ -119,39 +125,41 @@ cli::Command for_jobs(std::string name, std::string help, std::string all) {
 }
 
 cli::Command exec() {
-  return {.name = "exec",
-          .help = "run a command in a pod of a job",
-          .positionals = one_job(),
-          .takes_program = true,
-          .flags = {{.name = "--stdin", .letter = "-i", .help = "hand it what is typed here"},
-                    {.name = "--tty", .letter = "-t", .help = "give it a terminal"},
-                    pod_flag()},
-          .example = "runai exec dist nvidia-smi -L"};
+  return {
+      .name = "exec",
+      .help = "run a command in a pod of a job",
+      .positionals = one_job(),
+      .takes_program = true,
+      .flags = {{.name = "--stdin", .letter = "-i", .help = "send standard input to the program"},
+                {.name = "--tty", .letter = "-t", .help = "allocate a terminal"},
+                pod_flag()},
+      .example = "runai exec dist nvidia-smi -L"};
 }
 
 cli::Command attach_words() {
-  return {.name = "attach",
-          .help = "sit before what a pod of a job runs: see, type, leave with ctrl-p ctrl-q",
-          .positionals = one_job(),
-          .flags = {{.name = "--no-stdin", .help = "hand it nothing that is typed here"},
-                    {.name = "--no-tty", .help = "want no terminal"},
-                    pod_flag()}};
+  return {
+      .name = "attach",
+      .help = "attach to the program of a pod: see its output, type input; ctrl-p ctrl-q detaches",
+      .positionals = one_job(),
+      .flags = {{.name = "--no-stdin", .help = "do not send input"},
+                {.name = "--no-tty", .help = "use no terminal"},
+                pod_flag()}};
 }
 
 cli::Command port_forward() {
   return {.name = "port-forward",
-          .help = "reach ports of a pod as if they were of this machine",
+          .help = "forward local ports to ports of a pod",
           .positionals = one_job(),
           .flags = {{.name = "--port",
                      .value = "[LOCAL:]REMOTE",
-                     .help = "which, and as which here; repeat it for more",
+                     .help = "ports to forward; repeat for more",
                      .repeats = true},
                     {.name = "--address",
                      .value = "ADDRESS",
-                     .help = "listen there (default: localhost, for this machine alone)"},
+                     .help = "address to listen on (default: localhost, this machine only)"},
                     {.name = "--pod-running-timeout",
                      .value = "TIME",
-                     .help = "how long to wait for the pod to run (default: not at all)"},
+                     .help = "how long to wait until the pod runs (default: no wait)"},
                     pod_flag()},
           .example = "runai port-forward dist --port 8080:8888"};
 }
@@ -159,47 +167,46 @@ cli::Command port_forward() {
 cli::Command top() {
   return {
       .name = "top",
-      .help = "what is in use of nodes, and by jobs",
-      .commands = {
-          {.name = "node",
-           .alias = "nodes",
-           .help = "what is in use of nodes",
-           .positionals = named("NAME", 0, 1),
-           .flags = {{.name = "--details", .letter = "-d", .help = "of each of their GPUs, too"}}},
-          {.name = "job",
-           .alias = "jobs",
-           .help = "what the jobs that run use",
-           .flags = {all_projects_flag()}}}};
+      .help = "show the allocated resources of nodes or jobs",
+      .commands = {{.name = "node",
+                    .alias = "nodes",
+                    .help = "show the allocated resources of nodes",
+                    .positionals = named("NAME", 0, 1),
+                    .flags = {{.name = "--details", .letter = "-d", .help = "also show each GPU"}}},
+                   {.name = "job",
+                    .alias = "jobs",
+                    .help = "show the allocated resources of running jobs",
+                    .flags = {all_projects_flag()}}}};
 }
 
 cli::Command config() {
   return {.name = "config",
-          .help = "choose the project or the cluster that commands go to",
+          .help = "choose the project or the cluster in use",
           .commands = {{.name = "project",
-                        .help = "the project to work in from now on",
+                        .help = "choose the project in use",
                         .positionals = named("NAME", 1, 1, cli::Offer::kProjects)},
                        {.name = "cluster",
-                        .help = "the cluster to work with from now on",
+                        .help = "choose the cluster in use",
                         .positionals = named("NAME", 1, 1)}}};
 }
 
 /// The names of these commands before `config` and `list`.
 cli::Command project() {
   return {.name = "project",
-          .help = "choose the project to work in, or list projects",
+          .help = "choose the project in use, or list projects",
           .commands = {{.name = "set",
-                        .help = "the project to work in from now on",
+                        .help = "choose the project in use",
                         .positionals = named("NAME", 1, 1, cli::Offer::kProjects)},
                        projects_listing("list", "ls")}};
 }
 
 cli::Command cluster() {
-  return {.name = "cluster",
-          .help = "choose the cluster to work with, or list clusters",
-          .commands = {{.name = "set",
-                        .help = "the cluster to work with from now on",
-                        .positionals = named("NAME", 1, 1)},
-                       clusters_listing("list", "ls")}};
+  return {
+      .name = "cluster",
+      .help = "choose the cluster in use, or list clusters",
+      .commands = {
+          {.name = "set", .help = "choose the cluster in use", .positionals = named("NAME", 1, 1)},
+          clusters_listing("list", "ls")}};
 }
 
 std::vector<cli::Command> other_commands() {
@@ -211,9 +218,9 @@ std::vector<cli::Command> other_commands() {
        .positionals = one_job(),
        .flags = description_flags()},
       logs(),
-      for_jobs("delete", "end jobs and remove them", "all jobs of the project"),
+      for_jobs("delete", "stop jobs and delete them", "all jobs of the project"),
       for_jobs("suspend", "suspend jobs and release their resources", "all jobs of the project"),
-      for_jobs("resume", "let suspended jobs go on", "all suspended jobs of the project"),
+      for_jobs("resume", "resume suspended jobs", "all suspended jobs of the project"),
       {.name = "bash",
        .help = "open a shell in a pod of a job",
        .positionals = one_job(),
@@ -225,21 +232,21 @@ std::vector<cli::Command> other_commands() {
       config(),
       project(),
       cluster(),
-      {.name = "login", .help = "how to log in"},
+      {.name = "login", .help = "show how to log in"},
       {.name = "logout", .help = "end the session with the cluster"},
-      {.name = "whoami", .help = "show who you are to the cluster"},
+      {.name = "whoami", .help = "show the user you are logged in as"},
       {.name = "version",
        .help = "show the version",
-       .flags = {{.name = "--short", .help = "nothing but the number"}}},
+       .flags = {{.name = "--short", .help = "only print the version number"}}},
       {.name = "completion",
-       .help = "print what teaches a shell to complete commands",
+       .help = "print a completion script for a shell",
        .positionals = {.name = "SHELL",
                        .least = 1,
                        .most = 1,
                        .choices = {"bash", "zsh", "fish"},
                        .offer = cli::Offer::kChoices}},
-      {.name = "template", .help = "not of this platform", .positionals = named("WORD", 0, kAny)},
-      {.name = "update", .help = "not of this platform"},
+      {.name = "template", .help = "not supported", .positionals = named("WORD", 0, kAny)},
+      {.name = "update", .help = "not supported"},
   };
 }
 
@@ -255,18 +262,18 @@ std::vector<cli::Flag> common_flags() {
   return {{.name = "--project",
            .letter = "-p",
            .value = "NAME",
-           .help = "of this project, not of the one in use",
+           .help = "project to use instead of the one in use",
            .offer = cli::Offer::kProjects},
           {.name = "--loglevel",
            .value = "LEVEL",
-           .help = "understood, and without effect",
+           .help = "has no effect",
            .choices = {"info", "debug", "warn", "error"},
            .offer = cli::Offer::kChoices}};
 }
 
 cli::Command command_tree() {
   cli::Command root{.name = "runai",
-                    .help = "Run:AI's commands over the jobs of this platform.",
+                    .help = "Run:AI's commands for Muster.",
                     .commands = submit_commands(),
                     .example = "runai submit-mpi dist --processes=2 -g 1 -i IMAGE"};
   for (cli::Command& command : other_commands()) root.commands.push_back(std::move(command));

@@ -10,7 +10,7 @@ cli::Flags name_flags() {
       {.name = "--name", .value = "NAME", .help = "name of the job (default: job-0, job-1 ...)"},
       {.name = "--job-name-prefix",
        .value = "PREFIX",
-       .help = "name it PREFIX-0, or the next number that is free"},
+       .help = "name the job PREFIX-0, or with the next unused number"},
       {.name = "--interactive",
        .help = "interactive job: within the quota, never evicted, no retries"},
       {.name = "--template", .value = "NAME", .help = "not supported; give its values"},
@@ -18,35 +18,36 @@ cli::Flags name_flags() {
       {.name = "--user",
        .letter = "-u",
        .value = "USER",
-       .help = "who is shown as its user",
+       .help = "user shown for the job",
        .hidden = true},
   };
 }
 
 cli::Flags program_flags() {
   return {
-      {.name = "--image", .letter = "-i", .value = "IMAGE", .help = "the image that the job runs"},
+      {.name = "--image", .letter = "-i", .value = "IMAGE", .help = "image of the job"},
       {.name = "--command",
        .value = "CMD",
-       .help = "the words behind -- replace what the image runs; else they are its arguments",
+       .help = "the words after -- replace the image's command; otherwise they are its arguments",
        .value_optional = true},
-      {.name = "--args", .value = "WORD", .help = "an argument of the command", .repeats = true},
+      {.name = "--args", .value = "WORD", .help = "argument of the command", .repeats = true},
       {.name = "--environment",
        .letter = "-e",
        .value = "NAME=VALUE",
-       .help = "set a variable of the job",
+       .help = "set an environment variable of the job",
        .repeats = true},
       {.name = "--working-dir",
        .value = "DIR",
-       .help = "working folder of every task (default: this one)",
+       .help = "working folder of every task (default: the current folder)",
        .offer = cli::Offer::kFolders},
       {.name = "--git-sync",
        .value = "source=URL,...",
-       .help = "bring in a repository: source, branch, rev, username, password, target (/code)"},
+       .help = "clone a git repository: source, branch, rev, username, password, target (/code)"},
       {.name = "--attach",
-       .help = "sit before the job once it runs: see, type, leave with ctrl-p ctrl-q"},
+       .help =
+           "attach to the job when it runs: see its output, type input; ctrl-p ctrl-q detaches"},
       {.name = "--stdin", .help = "the job reads the input of attached terminals"},
-      {.name = "--tty", .letter = "-t", .help = "a terminal for the job"},
+      {.name = "--tty", .letter = "-t", .help = "allocate a terminal for the job"},
   };
 }
 
@@ -67,19 +68,21 @@ cli::Flags resource_flags_of_a_worker() {
       {.name = "--gpu",
        .letter = "-g",
        .value = "N",
-       .help = "GPUs of the task, or of each worker; or a part of one: 0.5"},
-      {.name = "--gpu-memory", .value = "SIZE", .help = "so much memory of one GPU: 5G"},
-      {.name = "--mig", .value = "PROFILE", .help = "a MIG device; not supported"},
+       .help = "GPUs of the task, or of each worker; or a fraction of one: 0.5"},
+      {.name = "--gpu-memory", .value = "SIZE", .help = "GPU memory, as a fraction of one GPU: 5G"},
+      {.name = "--mig", .value = "PROFILE", .help = "MIG device; not supported"},
       {.name = "--mig-profile", .value = "PROFILE", .help = "the same", .hidden = true},
-      {.name = "--cpu", .value = "N", .help = "CPUs that it claims: 2, 0.5, 500m"},
-      {.name = "--memory", .value = "SIZE", .help = "memory that it claims: 4G, 512M"},
-      {.name = "--cpu-limit", .value = "N", .help = "CPUs that it may use; claimed without --cpu"},
+      {.name = "--cpu", .value = "N", .help = "requested CPUs: 2, 0.5, 500m"},
+      {.name = "--memory", .value = "SIZE", .help = "requested memory: 4G, 512M"},
+      {.name = "--cpu-limit",
+       .value = "N",
+       .help = "CPU limit; also the request if --cpu is not given"},
       {.name = "--memory-limit",
        .value = "SIZE",
-       .help = "memory that it may use; claimed without --memory"},
+       .help = "memory limit; also the request if --memory is not given"},
       {.name = "--extended-resource",
        .value = "NAME=N",
-       .help = "a resource of another kind",
+       .help = "another resource; has no effect",
        .repeats = true},
       {.name = "--large-shm", .help = "a large /dev/shm"},
   };
@@ -90,7 +93,7 @@ cli::Flags volume_flags() {
       {.name = "--volume",
        .letter = "-v",
        .value = "HOST:PATH[:ro]",
-       .help = "a file or folder of the nodes, found at PATH",
+       .help = "mount a file or folder of the nodes at PATH",
        .repeats = true},
       {.name = "--volumes",
        .value = "HOST:PATH[:ro]",
@@ -99,17 +102,19 @@ cli::Flags volume_flags() {
        .hidden = true},
       {.name = "--pvc",
        .value = "NAME:PATH[:ro]",
-       .help = "a folder of the project, kept when the job is gone; [CLASS]:SIZE:PATH is a new one",
+       .help = "mount a folder of the project, which outlives the job; [CLASS]:SIZE:PATH creates a "
+               "folder",
        .repeats = true},
       {.name = "--pvc-exists",
        .value = "claimname=NAME,path=PATH",
-       .help = "the same, of that name",
+       .help = "mount the project's folder of this name",
        .repeats = true},
       {.name = "--pvc-new",
        .value = "size=SIZE,path=PATH,...",
-       .help = "a new one: claimname, storageclass, size, path, accessmode-*, ro, ephemeral",
+       .help =
+           "mount a new folder: claimname, storageclass, size, path, accessmode-*, ro, ephemeral",
        .repeats = true},
-      {.name = "--mount-propagation", .help = "see what the host mounts later"},
+      {.name = "--mount-propagation", .help = "show file systems that the host mounts later"},
       {.name = "--nfs-server", .value = "HOST", .help = "not supported; mount it on the nodes"},
       {.name = "--s3", .value = "bucket=,...", .help = "not supported", .repeats = true},
       {.name = "--configmap-volume",
@@ -123,12 +128,13 @@ cli::Flags lifecycle_flags() {
   return {
       {.name = "--backoff-limit",
        .value = "N",
-       .help = "how often a failed job may start again (default: 6; 0 with --interactive)"},
+       .help = "number of retries after a failure (default: 6; 0 with --interactive)"},
       {.name = "--backoffLimit", .value = "N", .help = "deprecated", .hidden = true},
-      {.name = "--preemptible", .help = "with --interactive: above the quota, may be evicted"},
+      {.name = "--preemptible",
+       .help = "with --interactive: the job may exceed the quota, and may be evicted"},
       {.name = "--ttl-after-finish",
        .value = "TIME",
-       .help = "remove it so long after its end, as in 1h30m"},
+       .help = "delete the job this long after its end, as in 1h30m"},
       {.name = "--auto-deletion-time-after-completion",
        .value = "TIME",
        .help = "the same",
@@ -138,10 +144,10 @@ cli::Flags lifecycle_flags() {
 
 cli::Flags network_flags() {
   return {
-      {.name = "--host-ipc", .help = "share the host's IPC"},
+      {.name = "--host-ipc", .help = "share the host's IPC namespace"},
       {.name = "--host-network", .help = "share the host's network"},
-      {.name = "--port", .value = "PORT", .help = "a port of a service", .repeats = true},
-      {.name = "--address", .value = "ADDRESS", .help = "an address of a service"},
+      {.name = "--port", .value = "PORT", .help = "port of a service", .repeats = true},
+      {.name = "--address", .value = "ADDRESS", .help = "address of a service"},
       {.name = "--service-type",
        .letter = "-s",
        .value = "TYPE",
@@ -153,11 +159,14 @@ cli::Flags network_flags() {
 
 cli::Flags access_flags() {
   return {
-      {.name = "--run-as-user", .help = "run as the caller's account"},
-      {.name = "--create-home-dir", .help = "an empty home folder, /home/runai-home"},
-      {.name = "--prevent-privilege-escalation", .help = "no more rights than it starts with"},
-      {.name = "--allow-privilege-escalation", .help = "more rights than it starts with"},
-      {.name = "--add-capability", .value = "NAME", .help = "a right of root's", .repeats = true},
+      {.name = "--run-as-user", .help = "run with your user and group id"},
+      {.name = "--create-home-dir", .help = "create an empty home folder, /home/runai-home"},
+      {.name = "--prevent-privilege-escalation", .help = "programs cannot gain privileges"},
+      {.name = "--allow-privilege-escalation", .help = "programs may gain privileges"},
+      {.name = "--add-capability",
+       .value = "NAME",
+       .help = "Linux capability to add",
+       .repeats = true},
   };
 }
 
@@ -171,17 +180,19 @@ cli::Flags placement_flags() {
        .repeats = true},
       {.name = "--preferred-pod-topology-key",
        .value = "KEY",
-       .help = "all tasks in one domain, such as a rack, if possible"},
-      {.name = "--required-pod-topology-key", .value = "KEY", .help = "or wait until there is"},
+       .help = "place all tasks in one topology domain, such as a rack, if possible"},
+      {.name = "--required-pod-topology-key",
+       .value = "KEY",
+       .help = "place all tasks in one topology domain, and wait until there is room"},
       {.name = "--label",
        .letter = "-l",
        .value = "NAME=VALUE",
-       .help = "to select jobs by",
+       .help = "label to select the job by",
        .repeats = true},
       {.name = "--annotation",
        .letter = "-a",
        .value = "NAME=VALUE",
-       .help = "kept with the job",
+       .help = "annotation, stored with the job",
        .repeats = true},
   };
 }
@@ -194,11 +205,12 @@ cli::Flags shared_flags() {
 
 cli::Flags one_task_flags() {
   return {
-      {.name = "--inference", .help = "others depend on it: within the quota, before all others"},
-      {.name = "--jupyter", .help = "a notebook; not supported"},
-      {.name = "--elastic", .help = "grow and shrink with the room there is"},
-      {.name = "--completions", .value = "N", .help = "only 1 is served here"},
-      {.name = "--parallelism", .value = "N", .help = "only 1 is served here"},
+      {.name = "--inference",
+       .help = "users depend on the job: it has the highest priority, within the quota"},
+      {.name = "--jupyter", .help = "Jupyter notebook; not supported"},
+      {.name = "--elastic", .help = "use as many workers as there are resources for"},
+      {.name = "--completions", .value = "N", .help = "only 1 is supported"},
+      {.name = "--parallelism", .value = "N", .help = "only 1 is supported"},
   };
 }
 
@@ -206,7 +218,7 @@ cli::Flags distributed_flags() {
   return {
       {.name = "--workers",
        .value = "N",
-       .help = "how many workers, beside the master (default: 1)"},
+       .help = "number of workers besides the master (default: 1)"},
       {.name = "--clean-pod-policy",
        .value = "POLICY",
        .help = "Running, All or None",
@@ -214,18 +226,18 @@ cli::Flags distributed_flags() {
        .offer = cli::Offer::kChoices},
       {.name = "--master-args",
        .value = "WORDS",
-       .help = "arguments of the master, in the place of the job's",
+       .help = "arguments of the master, instead of the job's",
        .repeats = true},
       {.name = "--master-environment",
        .value = "NAME=VALUE",
-       .help = "set a variable of the master",
+       .help = "set an environment variable of the master",
        .repeats = true},
       {.name = "--master-gpu", .value = "N", .help = "GPUs of the master"},
       {.name = "--master-extended-resource",
        .value = "NAME=N",
-       .help = "a resource of another kind",
+       .help = "another resource; has no effect",
        .repeats = true},
-      {.name = "--master-no-pvcs", .help = "the master goes without the volumes of --pvc"},
+      {.name = "--master-no-pvcs", .help = "do not mount the volumes of --pvc in the master"},
   };
 }
 
@@ -241,9 +253,9 @@ cli::Command submitting(std::string name, std::string help, const cli::Flags& ow
 
 cli::Command submit_mpi() {
   const cli::Flags own = {
-      {.name = "--processes", .value = "N", .help = "how many workers (default: 1)"},
+      {.name = "--processes", .value = "N", .help = "number of workers (default: 1)"},
       {.name = "--num-processes", .value = "N", .help = "deprecated", .hidden = true}};
-  cli::Command command = submitting("submit-mpi", "a launcher, and workers that it reaches", own,
+  cli::Command command = submitting("submit-mpi", "submit an MPI job: a launcher and workers", own,
                                     "runai submit-mpi dist --processes=2 -g 1 -i IMAGE");
   command.alias = "mpi";
   return command;
@@ -252,23 +264,23 @@ cli::Command submit_mpi() {
 cli::Command submit_distributed() {
   const cli::Flags slots = {
       {.name = "--slots-per-worker", .value = "N", .help = "ranks in each worker (default: 1)"}};
-  const cli::Flags replicas = {
-      {.name = "--min-replicas",
-       .value = "N",
-       .help = "run with so many workers at the least (default: --workers)"},
-      {.name = "--max-replicas",
-       .value = "N",
-       .help = "with so many at the most (default: --workers)"}};
+  const cli::Flags replicas = {{.name = "--min-replicas",
+                                .value = "N",
+                                .help = "minimum number of workers (default: --workers)"},
+                               {.name = "--max-replicas",
+                                .value = "N",
+                                .help = "maximum number of workers (default: --workers)"}};
   return {
       .name = "submit-dist",
-      .help = "a job of several tasks, by the framework it is written for",
+      .help = "submit a distributed job for a framework",
       .commands = {
-          submitting("mpi", "a launcher, and workers that it reaches", distributed_flags() + slots,
+          submitting("mpi", "submit an MPI job: a launcher and workers",
+                     distributed_flags() + slots,
                      "runai submit-dist mpi dist --workers=2 -g 1 -i IMAGE"),
-          submitting("pytorch", "a master, and workers that meet there",
+          submitting("pytorch", "submit a PyTorch job: a master and workers",
                      distributed_flags() + replicas,
                      "runai submit-dist pytorch dist --workers=2 -g 1 -i IMAGE"),
-          submitting("tf", "a TensorFlow cluster: a chief, and workers", distributed_flags(),
+          submitting("tf", "submit a TensorFlow cluster: a chief and workers", distributed_flags(),
                      "runai submit-dist tf dist --workers=2 -g 1 -i IMAGE"),
       }};
 }
@@ -276,7 +288,7 @@ cli::Command submit_distributed() {
 }  // namespace
 
 std::vector<cli::Command> submit_commands() {
-  return {submitting("submit", "a job of one task", one_task_flags(),
+  return {submitting("submit", "submit a job with one task", one_task_flags(),
                      "runai submit train -g 1 -i IMAGE"),
           submit_mpi(), submit_distributed()};
 }

@@ -72,7 +72,7 @@ std::string ways_on(const std::string& path) {
     if (!entry.path.starts_with(path + " ")) continue;
     text += (text.empty() ? "" : ", ") + ("runai " + std::string(entry.path));
   }
-  return "what of it? there is " + text;
+  return "a subcommand is missing; the commands are: " + text;
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ Error no_such_project(const std::string& project) {
   return {.code = ErrorCode::kNotFound,
           .what = "project " + project +
                   " was not found. Please run 'runai list project' to view all avaliable projects",
-          .advice = "to create it: muster project create " + base::shell_joined({project})};
+          .advice = "create it: muster project create " + base::shell_joined({project})};
 }
 
 Error no_such_job(const std::string& job, const std::string& project) {

@@ -106,8 +106,9 @@ void check_names(Invocation& invocation) {
   if (!invocation.reader.ok()) return;
   const bool all = invocation.reader.has("--all");
   const bool named = !invocation.arguments.names.empty();
-  if (!all && !named) invocation.reader.fault("", "the name of a job is missing; --all means all");
-  if (all && named) invocation.reader.fault("--all", "means all jobs, so that none can be named");
+  if (!all && !named)
+    invocation.reader.fault("", "the name of a job is missing; --all selects all jobs");
+  if (all && named) invocation.reader.fault("--all", "cannot be used with the names of jobs");
 }
 
 /// The given names without duplicates, or the jobs of the project that `is_meant` selects.
@@ -256,7 +257,7 @@ job::LogQuery read_query(Invocation& invocation) {
   cli::FlagReader& reader = invocation.reader;
   job::LogQuery query{.follow = reader.has("--follow")};
   const bool both = reader.has("--since") && reader.has("--since-time");
-  if (both) reader.fault("--since-time", "cannot be given together with --since");
+  if (both) reader.fault("--since-time", "cannot be used with --since");
   const char* const since = reader.has("--since-time") ? "--since-time" : "--since";
   query.since = reader.moment(since, invocation.caller.now);
   query.tail = tail_of(invocation);

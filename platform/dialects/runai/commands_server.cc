@@ -27,7 +27,7 @@ void note_variable(const Invocation& invocation, const std::string& chosen) {
   if (found == invocation.caller.environment.end()) return;
   if (found->second.empty() || found->second == chosen) return;
   note("note: " + std::string(kProjectVariable) + "=" + found->second +
-       " is set, and goes before the default project");
+       " is set and overrides the default project");
 }
 
 }  // namespace
@@ -109,9 +109,9 @@ std::string with_name(std::string script, const std::string& name) {
 
 Result<int> login_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
-  return not_here("runai login knows no address to log in at",
-                  "muster login https://HOST:PORT opens the session that runai uses, too; a server "
-                  "of your own on this machine needs none");
+  return not_here("runai login has no server address",
+                  "muster login https://HOST:PORT opens a session for runai, too; your own server "
+                  "on this machine needs no session");
 }
 
 Result<int> logout_command(Invocation& invocation) {
@@ -158,13 +158,13 @@ Result<int> completion_command(Invocation& invocation) {
 Result<int> templates_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
   return not_here("templates are not supported",
-                  "keep the flags in a script, or the job in a file: muster submit -f FILE");
+                  "store the flags in a script, or the job in a job file: muster submit -f FILE");
 }
 
 Result<int> update_command(Invocation& invocation) {
   if (!invocation.reader.ok()) return usage_error_of(invocation);
-  return not_here("runai does not update itself here",
-                  "it is the program muster under another name, and comes with it");
+  return not_here("runai cannot update itself",
+                  "it is the program muster under another name, and is updated with it");
 }
 
 }  // namespace muster::dialects::runai

@@ -87,7 +87,7 @@ using End = cli::logs::FollowEnd::How;
 base::Error job_has_ended(const job::Job& job) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + job.spec.name + " has ended: " + words::sentence(job.reason),
-          .advice = "what it printed: runai logs " + job.spec.name};
+          .advice = "show its output: runai logs " + job.spec.name};
 }
 
 class Attachment {
@@ -142,7 +142,7 @@ class Attachment {
       return base::Error{
           .code = ErrorCode::kUnavailable,
           .what = "lost the connection to the server; the job continues: runai attach " +
-                  job_.spec.name + " comes back to it"};
+                  job_.spec.name + " attaches again"};
     }
     if (end.how != cli::sessions::SessionEnd::How::kExited) say_left();
     return cli::sessions::exit_code_of(end);

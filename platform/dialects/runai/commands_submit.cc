@@ -150,7 +150,8 @@ Result<int> submit(Invocation& invocation) {
   for (const std::string& text : submission.notes) note("runai: note: " + text);
   const std::string& project = submission.spec.project;
   if (submission.dry_run) {
-    if (submission.git_sync) note("runai: note: the repository is brought in when it is submitted");
+    if (submission.git_sync)
+      note("runai: note: the repository is cloned when the job is submitted");
     MUSTER_CHECK(cli::show(cli::json_to_yaml(
         api::spec_to_json(named_after(submission.spec, first_name_of(submission))))));
     return cli::kExitDone;

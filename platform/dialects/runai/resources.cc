@@ -83,7 +83,7 @@ void read_gpus(const std::string& flag, cli::FlagReader& reader, job::Resources&
       milli && (is_part || *milli % 1000 == 0) && *milli / 1000 <= std::numeric_limits<int>::max();
   if (!is_served) {
     return reader.fault(
-        flag, "'" + reader.text(flag) + "' is neither a whole number nor a part of one, as 0.5");
+        flag, "'" + reader.text(flag) + "' is neither a whole number nor a fraction such as 0.5");
   }
   resources.gpus = is_part ? 0 : static_cast<int>(*milli / 1000);
   resources.gpu_share_milli = is_part ? static_cast<int>(*milli) : 0;
@@ -107,7 +107,7 @@ Claims read_claims(cli::FlagReader& reader, std::vector<std::string>& notes) {
     claims.limits["runai/" + name] = reader.text(flag);
     const bool is_claimed = !reader.has(flag.substr(0, flag.find("-limit")));
     notes.push_back(flag + ": the limit is not enforced" +
-                    (is_claimed ? "; it is claimed, for want of a request" : ""));
+                    (is_claimed ? "; it is used as the request" : ""));
   }
   return claims;
 }
@@ -128,7 +128,7 @@ void read_pull_policy(cli::FlagReader& reader, job::PullPolicy& pull) {
                                            std::pair("--local-image", PullPolicy::kNever)}) {
     if (!reader.has(deprecated)) continue;
     if (is_known && pull != policy) {
-      reader.fault(deprecated, "contradicts another flag; use only --image-pull-policy");
+      reader.fault(deprecated, "conflicts with another flag; give only --image-pull-policy");
     }
     is_known = true;
     pull = policy;
@@ -139,7 +139,7 @@ void read_rights(cli::FlagReader& reader, job::ContainerSpec& container) {
   container.new_privileges = reader.has("--allow-privilege-escalation");
   if (container.new_privileges && reader.has("--prevent-privilege-escalation")) {
     reader.fault("--allow-privilege-escalation",
-                 "cannot be used with --prevent-privilege-escalation; give one of them");
+                 "cannot be used with --prevent-privilege-escalation; give only one");
   }
   std::vector<std::string> names;
   for (const std::string& text : reader.texts("--add-capability")) {
@@ -211,13 +211,14 @@ void read_arguments(cli::FlagReader& reader, job::JobSpec& spec) {
 
 void read_master_environment(cli::FlagReader& reader, job::JobSpec& spec) {
   const std::string flag = "--master-environment";
-  for (const auto& [name, value] : read_pairs(flag, "write NAME=VALUE", reader)) {
+  for (const auto& [name, value] : read_pairs(flag, "give NAME=VALUE", reader)) {
     if (value != "-") {
       spec.leader.environment[name] = value;
     } else if (spec.environment.contains(name)) {
-      reader.fault(flag, "'" + name +
-                             "=-': a variable that -e sets cannot be taken from the "
-                             "master alone; give it another value there");
+      reader.fault(
+          flag,
+          "'" + name +
+              "=-': a variable set by -e cannot be removed from the master; give it another value");
     }
   }
 }

@@ -83,8 +83,8 @@ TEST(RunaiMaster, MayHaveItsOwnVariables) {
       spec_of("pytorch", {"-e", "A=1", "--master-environment=A=2", "--master-environment=B=-"});
   EXPECT_EQ(spec.leader.environment, (std::map<std::string, std::string>{{"A", "2"}}));
   EXPECT_EQ(fault_of(dist_with("pytorch", {"-e", "A=1", "--master-environment=A=-"})),
-            "--master-environment 'A=-': a variable that -e sets cannot be taken from the master "
-            "alone; give it another value there");
+            "--master-environment 'A=-': a variable set by -e cannot be removed from the master; "
+            "give it another value");
 }
 
 TEST(RunaiMaster, DifferentNumbersOfReplicasMakeAnElasticJob) {

@@ -53,9 +53,9 @@ bool is_cut_off(const std::vector<std::string>& plain) {
 base::Error cut_off() {
   return {.code = base::ErrorCode::kInvalid,
           .what =
-              "the command is cut off: there is a blank behind a '\\', so that the shell took "
-              "the next line for another command",
-          .advice = "let each '\\' be the last thing of its line"};
+              "the command is incomplete: a blank follows a '\\', so the shell read the next line "
+              "as another command",
+          .advice = "remove blanks after each '\\' at the end of a line"};
 }
 
 Result<int> execute_words(const std::vector<std::string>& words, const cli::Hooks& hooks) {

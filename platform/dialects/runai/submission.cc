@@ -16,6 +16,7 @@
 #include "dialects/runai/words.h"
 #include "job/spec.h"
 #include "job/validate.h"
+#include "record/input.h"
 
 namespace muster::dialects::runai {
 
@@ -61,7 +62,7 @@ void read_name(const cli::Arguments& arguments, cli::FlagReader& reader, Submiss
   const bool is_named = !arguments.names.empty() || reader.has("--name");
   const std::string prefix = reader.text("--job-name-prefix", is_named ? "" : "job");
   if (is_named && reader.has("--job-name-prefix")) {
-    reader.fault("--job-name-prefix", "cannot be used with a name; give one of them");
+    reader.fault("--job-name-prefix", "cannot be used with a name; give only one");
   }
   result.spec.name = is_named ? name : "";
   result.name_prefix = is_named ? "" : prefix;
@@ -76,12 +77,13 @@ void read_program(const cli::Arguments& arguments, cli::FlagReader& reader, job:
   const bool is_word = said != "true" && said != "false";
   const Words args = reader.texts("--args");
   if (is_word && said.find(' ') != std::string::npos) {
-    reader.fault("--command", "'" + said + "' is taken for one word; write: --command -- " + said);
+    reader.fault("--command",
+                 "'" + said + "' is one word, but contains blanks; give: --command -- " + said);
   } else if (is_word && arguments.has_program) {
     reader.fault("--command",
                  "'" + said + "' and the words after '--' are both commands; give only one");
   } else if (replaces && arguments.program.empty() && args.empty()) {
-    reader.fault("--command", "is replaced by the words behind '--', and there are none");
+    reader.fault("--command", "requires a command after '--'");
   }
   if (!args.empty() && arguments.has_program) {
     reader.fault("--args", "cannot be used with words after '--'; add the arguments there");
@@ -106,7 +108,7 @@ void read_environment(cli::FlagReader& reader, const cli::Caller& caller, job::J
     spec.volumes.push_back({.kind = job::Volume::Kind::kTree, .source = "", .target = kHome});
   }
   for (const auto& [name, value] :
-       read_pairs("--environment", "write NAME=VALUE, as in -e NAME=\"$NAME\"", reader)) {
+       read_pairs("--environment", "give NAME=VALUE, as in -e NAME=\"$NAME\"", reader)) {
     spec.environment[name] = value;
     inherited.erase(name);
   }
@@ -123,7 +125,7 @@ void read_retries(cli::FlagReader& reader, Submission& result) {
   const bool is_interactive = result.spec.scheduling.purpose == job::Purpose::kBuild;
   result.spec.scheduling.retries = is_interactive ? 0 : retries;
   if (is_interactive && retries != 0 && reader.has(flag)) {
-    result.notes.push_back(flag + ": an interactive job is never started again");
+    result.notes.push_back(flag + ": an interactive job is never retried");
   }
 }
 
@@ -140,7 +142,7 @@ void read_runs(cli::FlagReader& reader) {
   for (const auto& [flag, count] :
        {std::pair("--completions", completions), std::pair("--parallelism", parallelism)}) {
     if (count == 1 || reader.is_at_fault(flag)) continue;
-    reader.fault(flag, "only 1 is served here; submit a job for each run");
+    reader.fault(flag, "only 1 is supported; submit a job for each run");
   }
 }
 
@@ -154,9 +156,10 @@ void read_purpose(cli::FlagReader& reader, Submission& result) {
   }
   if (!reader.has("--preemptible")) return;
   if (is_interactive) scheduling.preemptible = true;
-  result.notes.emplace_back(is_interactive
-                                ? "--preemptible: the job may be evicted when others need its room"
-                                : "--preemptible: only an interactive job is not, without it");
+  result.notes.emplace_back(
+      is_interactive
+          ? "--preemptible: the job may be evicted when other jobs need its resources"
+          : "--preemptible: has no effect: only interactive jobs are not preemptible by default");
 }
 
 /// "topology.kubernetes.io/zone" -> "zone", a level of Muster's topology.
@@ -202,7 +205,7 @@ void read_labels(cli::FlagReader& reader, job::JobSpec& spec) {
     spec.labels[text.substr(0, equals)] =
         equals == std::string::npos ? "" : text.substr(equals + 1);
   }
-  spec.annotations = read_pairs("--annotation", "write NAME=VALUE", reader);
+  spec.annotations = read_pairs("--annotation", "give NAME=VALUE", reader);
 }
 
 void annotate(const cli::FlagReader& reader, const Words& words, job::JobSpec& spec) {
@@ -295,46 +298,38 @@ namespace {
 constexpr size_t kLongestName = 48;
 
 /// A field of a spec and the flag that sets it; the first match counts.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFlagOfField{
-    {{"name", "--name"},
-     {"project", "--project"},
-     {"image", "--image"},
-     {"user", "--run-as-user"},
-     {"container.capabilities", "--add-capability"},
-     {"container", "--image"},
-     {"replaces_entrypoint", "--image"},
-     {"command", "--command"},
-     {"arguments", "--args"},
-     {"slots_per_worker", "--slots-per-worker"},
-     {"resources.gpus", "--gpu"},
-     {"resources.gpu_share", "--gpu"},
-     {"resources.gpu_memory", "--gpu-memory"},
-     {"resources.cpus", "--cpu"},
-     {"resources.memory", "--memory"},
-     {"leader.resources.gpus", "--master-gpu"},
-     {"leader.resources.gpu_share", "--master-gpu"},
-     {"leader.environment", "--master-environment"},
-     {"leader.command", "--command"},
-     {"leader", "--master-args"},
-     {"scheduling.min_workers", "--min-replicas"},
-     {"scheduling.node_pools", "--node-pools"},
-     {"scheduling.required_topology", "--required-pod-topology-key"},
-     {"scheduling.preferred_topology", "--preferred-pod-topology-key"},
-     {"scheduling.retries", "--backoff-limit"},
-     {"environment", "--environment"},
-     {"folder", "--working-dir"},
-     {"labels", "--label"}}};
-
-bool is_of(std::string_view field, std::string_view known) {
-  return field.starts_with(known) &&
-         (field.size() == known.size() || field[known.size()] == '.' || field[known.size()] == '[');
-}
-
-std::string flag_of_field(const std::string& field) {
-  for (const auto& [known, flag] : kFlagOfField) {
-    if (is_of(field, known)) return std::string(flag);
-  }
-  return is_of(field, "annotations") ? "--annotation" : field;
+const cli::FieldFlags& flags_of_fields() {
+  static const cli::FieldFlags flags{
+      {"name", "--name"},
+      {"project", "--project"},
+      {"image", "--image"},
+      {"user", "--run-as-user"},
+      {"container.capabilities", "--add-capability"},
+      {"container", "--image"},
+      {"replaces_entrypoint", "--image"},
+      {"command", "--command"},
+      {"arguments", "--args"},
+      {"slots_per_worker", "--slots-per-worker"},
+      {"resources.gpus", "--gpu"},
+      {"resources.gpu_share", "--gpu"},
+      {"resources.gpu_memory", "--gpu-memory"},
+      {"resources.cpus", "--cpu"},
+      {"resources.memory", "--memory"},
+      {"leader.resources.gpus", "--master-gpu"},
+      {"leader.resources.gpu_share", "--master-gpu"},
+      {"leader.environment", "--master-environment"},
+      {"leader.command", "--command"},
+      {"leader", "--master-args"},
+      {"scheduling.min_workers", "--min-replicas"},
+      {"scheduling.node_pools", "--node-pools"},
+      {"scheduling.required_topology", "--required-pod-topology-key"},
+      {"scheduling.preferred_topology", "--preferred-pod-topology-key"},
+      {"scheduling.retries", "--backoff-limit"},
+      {"environment", "--environment"},
+      {"folder", "--working-dir"},
+      {"labels", "--label"},
+      {"annotations", "--annotation"}};
+  return flags;
 }
 
 /// The flag that set "volumes[2].target".
@@ -378,14 +373,14 @@ void check_submission(const Submission& submission, const std::vector<std::strin
   job::JobSpec spec = named_after(submission.spec, "job");
   if (spec.image.empty()) spec.image = "image";
   for (const base::Fault& fault : job::validate(spec)) {
-    std::string flag = flag_of_field(fault.field);
+    std::string flag = cli::flag_of_field(fault.field, flags_of_fields());
     if (fault.field == "workers") flag = workers_flag(reader, path);
-    if (is_of(fault.field, "volumes")) {
+    if (record::is_within(fault.field, "volumes")) {
       flag = flag_of_volume(fault.field, volumes, own_volumes, reader);
     }
     // By default, the master has the claims of a worker.
-    const bool is_a_repetition =
-        is_of(fault.field, "leader.resources") && (flag != "--master-gpu" || !reader.has(flag));
+    const bool is_a_repetition = record::is_within(fault.field, "leader.resources") &&
+                                 (flag != "--master-gpu" || !reader.has(flag));
     if (!is_a_repetition && !unread.is_at_fault(flag)) reader.fault(flag, fault.what);
   }
 }
@@ -398,15 +393,15 @@ struct Idle {
 };
 
 constexpr auto kIdle = std::to_array<Idle>({
-    {"--host-ipc", "tasks keep an IPC space of their own"},
-    {"--host-network", "which network tasks use, the server decides"},
-    {"--port", "no service is made; tasks listen on their machine"},
-    {"--address", "no service is made; tasks listen on their machine"},
-    {"--service-type", "no service is made; tasks listen on their machine"},
-    {"--prevent-privilege-escalation", "tasks gain no rights in any case"},
-    {"--extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
-    {"--master-extended-resource", "nothing is claimed but GPUs, CPUs and memory"},
-    {"--master-no-pvcs", "the master finds all volumes of the job"},
+    {"--host-ipc", "every task has its own IPC namespace"},
+    {"--host-network", "the server chooses the network of tasks"},
+    {"--port", "no service is created; tasks listen on their machine"},
+    {"--address", "no service is created; tasks listen on their machine"},
+    {"--service-type", "no service is created; tasks listen on their machine"},
+    {"--prevent-privilege-escalation", "tasks never gain privileges"},
+    {"--extended-resource", "only GPUs, CPUs and memory are requested"},
+    {"--master-extended-resource", "only GPUs, CPUs and memory are requested"},
+    {"--master-no-pvcs", "the master has all volumes of the job"},
     {"--toleration", "nodes have no taints"},
     {"--elastic", "the job keeps the GPUs that it requests"},
 });

@@ -96,7 +96,7 @@ TEST(RunaiSubmission, AnImageIsWritableAndPulledAsRequested) {
   EXPECT_EQ(pull({"--always-pull-image"}), PullPolicy::kAlways);
   EXPECT_EQ(pull({"--local-image", "--image-pull-policy=Never"}), PullPolicy::kNever);
   EXPECT_EQ(fault_of(mpi_with({"--local-image", "--image-pull-policy=Always"})),
-            "--local-image contradicts another flag; use only --image-pull-policy");
+            "--local-image conflicts with another flag; give only --image-pull-policy");
 }
 
 TEST(RunaiSubmission, AContainerHasTheRequestedPrivilegesAndSharedMemory) {
@@ -113,8 +113,8 @@ TEST(RunaiSubmission, AContainerHasTheRequestedPrivilegesAndSharedMemory) {
             "--add-capability 'SYS_PTRAC' is not a Linux capability; did you mean 'SYS_PTRACE'?");
   EXPECT_EQ(
       fault_of(submit_with({"--allow-privilege-escalation", "--prevent-privilege-escalation"})),
-      "--allow-privilege-escalation cannot be used with --prevent-privilege-escalation; give one "
-      "of them");
+      "--allow-privilege-escalation cannot be used with --prevent-privilege-escalation; give only "
+      "one");
 }
 
 TEST(RunaiSubmission, InheritedSettingsOfTheCallerAreNoted) {
@@ -133,11 +133,10 @@ TEST(RunaiSubmission, TwoCommandsConflict) {
             "--command 'sh' and the words after '--' are both commands; give only one");
   EXPECT_EQ(fault_of(mpi_with({"--args=-l", "--", "ls"})),
             "--args cannot be used with words after '--'; add the arguments there");
-  EXPECT_EQ(fault_of(mpi_with({"--command"})),
-            "--command is replaced by the words behind '--', and there are none");
+  EXPECT_EQ(fault_of(mpi_with({"--command"})), "--command requires a command after '--'");
   EXPECT_EQ(fault_of(mpi_with({"--command=python train.py"})),
-            "--command 'python train.py' is taken for one word; write: --command -- python "
-            "train.py");
+            "--command 'python train.py' is one word, but contains blanks; give: --command -- "
+            "python train.py");
 }
 
 TEST(RunaiSubmission, AVariableIsNotSplit) {
@@ -149,7 +148,7 @@ TEST(RunaiSubmission, AVariableIsNotSplit) {
 
 TEST(RunaiSubmission, AVariableWithoutAValueIsNotTakenFromTheCaller) {
   EXPECT_EQ(fault_of(mpi_with({"-e", "TOKEN"})),
-            "--environment 'TOKEN' has no value; write NAME=VALUE, as in -e NAME=\"$NAME\"");
+            "--environment 'TOKEN' has no value; give NAME=VALUE, as in -e NAME=\"$NAME\"");
   EXPECT_EQ(fault_of(mpi_with({"-e", "9A=1"})),
             "--environment '9A' is not a variable name; use letters, digits and '_'");
 }
@@ -165,7 +164,7 @@ TEST(RunaiSubmission, WithoutANameTheJobIsNumbered) {
   EXPECT_EQ(asked_by({"submit", "-i", "img", "--job-name-prefix", "sweep"}).name_prefix, "sweep");
   EXPECT_EQ(asked_by(submit_with({})).name_prefix, "");
   EXPECT_EQ(fault_of(submit_with({"--job-name-prefix", "sweep"})),
-            "--job-name-prefix cannot be used with a name; give one of them");
+            "--job-name-prefix cannot be used with a name; give only one");
 }
 
 TEST(RunaiSubmission, NamesFollowRunAIsRulesAndMessages) {
@@ -195,7 +194,7 @@ TEST(RunaiSubmission, GpusAreWholeOrAFractionOfOne) {
   EXPECT_EQ(resources("0"), job::Resources());
   for (const std::string text : {"1.5", "-1", "many", "0.0001", "99999999999999999999"}) {
     EXPECT_EQ(fault_of(mpi_with({"-g", text})),
-              "--gpu '" + text + "' is neither a whole number nor a part of one, as 0.5");
+              "--gpu '" + text + "' is neither a whole number nor a fraction such as 0.5");
   }
 }
 
@@ -224,9 +223,8 @@ TEST(RunaiSubmission, ALimitAloneIsAlsoTheRequest) {
   EXPECT_EQ(asked.spec.resources.memory_bytes, int64_t{1} << 30);
   EXPECT_EQ(asked.spec.annotations.at("runai/cpu-limit"), "2");
   EXPECT_EQ(asked.spec.annotations.at("runai/memory-limit"), "4G");
-  EXPECT_EQ(asked.notes,
-            (Words{"--cpu-limit: the limit is not enforced; it is claimed, for want of a request",
-                   "--memory-limit: the limit is not enforced"}));
+  EXPECT_EQ(asked.notes, (Words{"--cpu-limit: the limit is not enforced; it is used as the request",
+                                "--memory-limit: the limit is not enforced"}));
   EXPECT_EQ(fault_of(mpi_with({"--cpu", "500m", "--cpu-limit", "0.25"})),
             "--cpu-limit 0.25 is less than the 500m of --cpu");
 }
@@ -255,7 +253,7 @@ TEST(RunaiSubmission, AnInteractiveJobIsNotRetried) {
   EXPECT_EQ(retries({"--interactive"}), 0);
   const Submission asked = asked_by(mpi_with({"--interactive", "--backoff-limit=2"}));
   EXPECT_EQ(asked.spec.scheduling.retries, 0);
-  EXPECT_EQ(asked.notes, Words{"--backoff-limit: an interactive job is never started again"});
+  EXPECT_EQ(asked.notes, Words{"--backoff-limit: an interactive job is never retried"});
   EXPECT_EQ(fault_of(mpi_with({"--backoff-limit=-1"})),
             "--backoff-limit -1 is out of range; give 0 to 1000");
 }
@@ -270,7 +268,7 @@ TEST(RunaiSubmission, ProcessesAreWorkers) {
 TEST(RunaiSubmission, OnlyOneRunOfAJobIsSupported) {
   EXPECT_TRUE(read_words(submit_with({"--completions=1", "--parallelism=1"})).faults.empty());
   EXPECT_EQ(fault_of(submit_with({"--completions=5"})),
-            "--completions only 1 is served here; submit a job for each run");
+            "--completions only 1 is supported; submit a job for each run");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=2"})),
             "--parallelism of more than 1 requires --completions");
   EXPECT_EQ(fault_of(submit_with({"--parallelism=1", "--elastic"})),
@@ -294,7 +292,7 @@ TEST(RunaiSubmission, LabelsAnnotationsAndTheUserAreStored) {
   EXPECT_EQ(spec.annotations.at("note"), "a=b");
   EXPECT_EQ(spec.annotations.at(kUser), "ann");
   EXPECT_EQ(fault_of(mpi_with({"-a", "note"})),
-            "--annotation 'note' has no value; write NAME=VALUE");
+            "--annotation 'note' has no value; give NAME=VALUE");
 }
 
 TEST(RunaiSubmission, TheWorkingFolderIsTheCallersOrTheGivenOne) {
@@ -340,7 +338,7 @@ TEST(RunaiSubmission, ARepositoryRequiresAnAddress) {
   EXPECT_EQ(fault_of(submit_with({"--git-sync", "branch=dev"})),
             "git sync must contain Repository");
   EXPECT_EQ(fault_of(submit_with({"--git-sync", "source=a,brnch=dev"})),
-            "--git-sync has no 'brnch'; did you mean 'branch'?");
+            "--git-sync has no key 'brnch'; did you mean 'branch'?");
 }
 
 TEST(RunaiSubmission, PasswordsAppearOnlyWhereTheyAreUsed) {
@@ -371,8 +369,8 @@ TEST(RunaiSubmission, EveryFaultIsReportedAtOnce) {
              "--stdin is required for containers with -t/--tty=true",
              "Job names must consist of lower case alphanumeric characters or '-' and start "
              "with an alphabetic character (e.g. 'my-name',  or 'abc-123')",
-             "--environment 'A' has no value; write NAME=VALUE, as in -e NAME=\"$NAME\"",
-             "--gpu 'x' is neither a whole number nor a part of one, as 0.5",
+             "--environment 'A' has no value; give NAME=VALUE, as in -e NAME=\"$NAME\"",
+             "--gpu 'x' is neither a whole number nor a fraction such as 0.5",
              "--memory 'lots' is not a size such as 512M or 16G",
              "--volume '/data' has no target path; write HOST:PATH"}));
 }
@@ -383,19 +381,19 @@ namespace {
 
 TEST(RunaiFlagsWithoutEffect, AreNotedAndDoNotChangeTheJob) {
   const std::vector<std::pair<Words, std::string>> table{
-      {{"--host-ipc"}, "--host-ipc: tasks keep an IPC space of their own"},
-      {{"--host-network"}, "--host-network: which network tasks use, the server decides"},
-      {{"--port=30000:8888"}, "--port: no service is made; tasks listen on their machine"},
-      {{"--address=1.2.3.4"}, "--address: no service is made; tasks listen on their machine"},
-      {{"-s", "nodeport"}, "--service-type: no service is made; tasks listen on their machine"},
+      {{"--host-ipc"}, "--host-ipc: every task has its own IPC namespace"},
+      {{"--host-network"}, "--host-network: the server chooses the network of tasks"},
+      {{"--port=30000:8888"}, "--port: no service is created; tasks listen on their machine"},
+      {{"--address=1.2.3.4"}, "--address: no service is created; tasks listen on their machine"},
+      {{"-s", "nodeport"}, "--service-type: no service is created; tasks listen on their machine"},
       {{"--prevent-privilege-escalation"},
-       "--prevent-privilege-escalation: tasks gain no rights in any case"},
+       "--prevent-privilege-escalation: tasks never gain privileges"},
       {{"--extended-resource=rdma/hca=1"},
-       "--extended-resource: nothing is claimed but GPUs, CPUs and memory"},
+       "--extended-resource: only GPUs, CPUs and memory are requested"},
       {{"--toleration=operator=Exists,key=x,seconds=30"}, "--toleration: nodes have no taints"},
       {{"--elastic"}, "--elastic: the job keeps the GPUs that it requests"},
       {{"--mount-propagation"},
-       "--mount-propagation: what the host mounts after the start may not be seen"},
+       "--mount-propagation: file systems that the host mounts after the start may be missing"},
   };
   const job::JobSpec plain = asked_by(submit_with({})).spec;
   for (const auto& [flags, note] : table) {
@@ -422,17 +420,19 @@ TEST(RunaiFlagsWithoutEffect, OfAMasterAreNotedToo) {
             Words{"--clean-pod-policy None: workers end with the job, which stays until 'runai "
                   "delete'"});
   EXPECT_EQ(asked_by(dist_with("tf", {"--master-no-pvcs", "--master-extended-resource=a=1"})).notes,
-            (Words{"--master-extended-resource: nothing is claimed but GPUs, CPUs and memory",
-                   "--master-no-pvcs: the master finds all volumes of the job"}));
+            (Words{"--master-extended-resource: only GPUs, CPUs and memory are requested",
+                   "--master-no-pvcs: the master has all volumes of the job"}));
 }
 
 TEST(RunaiFlagsWithoutEffect, StillHaveTheirValuesChecked) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--image-pull-policy=always"},
-       "--image-pull-policy 'always' is not one of Always IfNotPresent Never; did you mean "
+       "--image-pull-policy 'always' is invalid: expected one of Always, IfNotPresent, Never; did "
+       "you mean "
        "'Always'?"},
       {{"-s", "ingres"},
-       "--service-type 'ingres' is not one of portforward loadbalancer nodeport ingress; did you "
+       "--service-type 'ingres' is invalid: expected one of portforward, loadbalancer, nodeport, "
+       "ingress; did you "
        "mean 'ingress'?"},
       {{"--port=http"}, "--port 'http' is neither PORT nor HOST:PORT"},
       {{"--port=0"}, "--port '0' is neither PORT nor HOST:PORT"},
@@ -444,7 +444,8 @@ TEST(RunaiFlagsWithoutEffect, StillHaveTheirValuesChecked) {
       {{"--toleration=key=x"}, "--toleration must contain operator=Equal or operator=Exists"},
       {{"--toleration=operator=Exists,seconds=soon"},
        "--toleration seconds: 'soon' is not a whole number"},
-      {{"--loglevel=loud"}, "--loglevel 'loud' is not one of info debug warn error"},
+      {{"--loglevel=loud"},
+       "--loglevel 'loud' is invalid: expected one of info, debug, warn, error"},
   };
   for (const auto& [flags, fault] : table) EXPECT_EQ(fault_of(submit_with(flags)), fault);
 }

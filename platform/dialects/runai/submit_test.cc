@@ -72,7 +72,7 @@ TEST_F(RunaiSubmit, AnUnknownProjectIsReportedWithRunAIsMessage) {
   serve_jobs({});
   const std::string text =
       "runai: project team-x was not found. Please run 'runai list project' to view all avaliable "
-      "projects\n  to create it: muster project create team-x\n";
+      "projects\n  create it: muster project create team-x\n";
   for (const Words& words : {Words{"submit", "dist", "-i", "img", "-p", "team-x"},
                              Words{"submit", "-i", "img", "-p", "team-x"}}) {
     const cli::Outcome outcome = runai(words);
@@ -106,7 +106,7 @@ TEST_F(RunaiSubmit, NotesGoToStandardError) {
   serve_jobs({});
   const cli::Outcome outcome = runai({"submit", "train", "-i", "img", "--host-ipc"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "runai: note: --host-ipc: tasks keep an IPC space of their own\n");
+  EXPECT_EQ(outcome.err, "runai: note: --host-ipc: every task has its own IPC namespace\n");
   EXPECT_EQ(outcome.out.substr(0, 15), "The job 'train'");
 }
 
@@ -125,9 +125,9 @@ TEST_F(RunaiSubmit, ABlankAfterTheLastBackslashIsExplained) {
   const cli::Outcome outcome = runai({"submit-mpi", "dist-int", "--processes=2", "-g", "1", " "});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
-            "runai: the command is cut off: there is a blank behind a '\\', so that the shell took "
-            "the next line for another command\n"
-            "  let each '\\' be the last thing of its line\n");
+            "runai: the command is incomplete: a blank follows a '\\', so the shell read the next "
+            "line as another command\n"
+            "  remove blanks after each '\\' at the end of a line\n");
 }
 
 TEST_F(RunaiSubmit, AValueMayBeABlank) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "record/input.h"
 
 namespace muster::dialects::runai {
 
@@ -86,7 +87,7 @@ class VolumeReading {
       return reader_.fault(flag,
                            "'" + text + "' is neither NAME:PATH[:ro] nor [CLASS]:SIZE:PATH[:ro]");
     }
-    if (parts[0].empty() && !is_new) return reader_.fault(flag, "'" + text + "' names no claim");
+    if (parts[0].empty() && !is_new) return reader_.fault(flag, "'" + text + "' has no claim name");
     add(flag, {.kind = Volume::Kind::kStorage,
                .source = parts[0],
                .target = parts[1],
@@ -152,7 +153,7 @@ class VolumeReading {
     }
     if (reader_.has("--mount-propagation")) {
       notes_.emplace_back(
-          "--mount-propagation: what the host mounts after the start may not be seen");
+          "--mount-propagation: file systems that the host mounts after the start may be missing");
     }
   }
 
@@ -193,10 +194,10 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
 std::string unknown_key(const std::string& key, const KnownKeys& known) {
   std::vector<std::string> all = known.with_value;
   all.insert(all.end(), known.alone.begin(), known.alone.end());
-  std::string what = "has no '" + key + "'";
-  const std::string meant = base::nearest(key, all);
-  if (!meant.empty()) return what + "; did you mean '" + meant + "'?";
-  what += "; there are";
+  std::string what = "has no key '" + key + "'";
+  const std::string suggestion = record::did_you_mean(key, all);
+  if (!suggestion.empty()) return what + suggestion;
+  what += "; the keys are";
   for (const std::string& name : all) what += " " + name;
   return what;
 }
@@ -204,7 +205,7 @@ std::string unknown_key(const std::string& key, const KnownKeys& known) {
 /// A part without '=' that is not a key is not printed: it may be the end of a password.
 std::string piece_without_value(const std::string& piece, const KnownKeys& known) {
   if (contains(known.with_value, piece)) return "'" + piece + "' has no value";
-  return "is a list of key=value with ',' between them, and one piece of it has no '='";
+  return "is not a list of key=value pairs separated by ','";
 }
 
 }  // namespace
@@ -221,7 +222,7 @@ KeyValues read_key_values(const std::string& flag, const std::string& text, cons
     } else if (has_value && !contains(known.with_value, key)) {
       reader.fault(flag, unknown_key(key, known));
     } else if (!values.emplace(key, has_value ? piece.substr(equals + 1) : "true").second) {
-      reader.fault(flag, "has '" + key + "' twice");
+      reader.fault(flag, "has the key '" + key + "' twice");
     }
   }
   return values;

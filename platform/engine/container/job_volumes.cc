@@ -140,7 +140,8 @@ void JobVolumes::create(const std::shared_ptr<Filling>& filling, Then then) {
       });
 }
 
-/// If a volume of that name exists, an engine returns it instead of an error, whoever owns it.
+/// If a volume of that name exists, an engine returns it instead of an error, even if another
+/// program owns it.
 void JobVolumes::check_owner(const std::shared_ptr<Filling>& filling, Then then) {
   filling->host->client().volumes(as_filters(filling->owner), [filling, then](
                                                                   Result<NamedWithLabels> listed) {

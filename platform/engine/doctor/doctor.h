@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
+#include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/devices.h"
 #include "engine/slurm/options.h"
@@ -71,6 +72,8 @@ struct ProcessPlaces {
   bool is_team = false;          ///< the server listens
   bool shares_network = false;   ///< tasks.network: shared
   bool trusts_projects = false;  ///< trust_each_other
+  /// Where the ids of users come from, on a server that listens.
+  base::Result<AccountSource> accounts = base::Error{};
 };
 
 struct ProcessFacts {
@@ -88,6 +91,7 @@ struct ProcessFacts {
   bool is_team = false;
   bool shares_network = false;
   bool trusts_projects = false;
+  base::Result<AccountSource> accounts = base::Error{};
   base::Result<void> network;  ///< whether a network for a job can be made
 };
 

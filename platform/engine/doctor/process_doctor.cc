@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <system_error>
@@ -203,12 +204,39 @@ Finding job_networks(const ProcessFacts& facts) {
           .advice = facts.network.error().advice};
 }
 
+std::string room_words(const AccountSource& source) {
+  uint64_t room = 0;
+  for (const IdSpan& span : source.uids) room += span.count / source.count;
+  return std::to_string(room - std::min<uint64_t>(room, 1)) + " users (" + source.place + ")";
+}
+
+Finding accounts_of_users(const ProcessFacts& facts) {
+  const std::string subject = "accounts";
+  if (facts.accounts) {
+    const AccountSource& source = *facts.accounts;
+    return {.subject = subject,
+            .text = source.is_root
+                        ? "the Unix account of each user, else ids of its own: room for " +
+                              room_words(source)
+                        : "ids of its own for each user: room for " + room_words(source)};
+  }
+  const base::Error& why = facts.accounts.error();
+  return {.subject = subject,
+          .verdict = Verdict::kNote,
+          .text = "one for all tasks, that of the server: " + why.what +
+                  "; files and terminals of the account are kept apart by sandboxes alone",
+          .advice = why.advice};
+}
+
 Finding separate_projects(const ProcessFacts& facts) {
   const std::string subject = "separate projects";
-  if (!facts.is_root && !facts.shares_network) {
-    return {.subject = subject, .text = "kept apart by sandboxes, under one account"};
+  const bool tasks_are_root = facts.is_root && !facts.accounts;
+  if (!tasks_are_root && !facts.shares_network) {
+    return {.subject = subject,
+            .text = facts.accounts ? "kept apart by accounts and sandboxes"
+                                   : "kept apart by sandboxes, under one account"};
   }
-  const std::string why = facts.is_root ? "its tasks run as root" : "its tasks share a network";
+  const std::string why = tasks_are_root ? "its tasks run as root" : "its tasks share a network";
   if (facts.trusts_projects) {
     return {.subject = subject,
             .verdict = Verdict::kNote,
@@ -217,8 +245,8 @@ Finding separate_projects(const ProcessFacts& facts) {
   return {.subject = subject,
           .verdict = Verdict::kLacks,
           .text = "jobs of one project at a time: " + why,
-          .advice = facts.is_root ? "run the server as an account of its own: docs/server.md"
-                                  : "tasks.network: own"};
+          .advice = tasks_are_root ? "let users have accounts (tasks.accounts): docs/isolation.md"
+                                   : "tasks.network: own"};
 }
 
 }  // namespace
@@ -245,6 +273,7 @@ ProcessFacts look_at_process(const ProcessPlaces& places) {
   facts.is_team = places.is_team;
   facts.shares_network = places.shares_network;
   facts.trusts_projects = places.trusts_projects;
+  facts.accounts = places.accounts;
   if (facts.is_team && !facts.shares_network && facts.has_shim) {
     const auto made = make_network_namespace((places.programs / "muster-shim").string());
     if (!made) facts.network = made.error();
@@ -260,7 +289,10 @@ Diagnosis diagnose(const ProcessFacts& facts) {
                           task_limits(facts), job_networks(facts)}) {
     diagnosis.findings.push_back(std::move(finding));
   }
-  if (facts.is_team) diagnosis.findings.push_back(separate_projects(facts));
+  if (facts.is_team) {
+    diagnosis.findings.push_back(accounts_of_users(facts));
+    diagnosis.findings.push_back(separate_projects(facts));
+  }
   return diagnosis;
 }
 

@@ -62,8 +62,20 @@ TEST(ProcessDoctor, DescribesTheIsolationOfATeamServer) {
   facts.trusts_projects = true;
   EXPECT_EQ(finding_on(diagnose(facts), "separate projects").verdict, Verdict::kNote);
 
-  facts.is_root = false;
+  facts.accounts = AccountSource{
+      .is_root = true, .uids = {{1'900'000'000, 3 * kIdsOfUser}}, .place = "tasks.subids"};
   facts.trusts_projects = false;
+  EXPECT_EQ(finding_on(diagnose(facts), "separate projects").text,
+            "kept apart by accounts and sandboxes");
+  EXPECT_EQ(finding_on(diagnose(facts), "accounts").text,
+            "the Unix account of each user, else ids of its own: room for 2 users (tasks.subids)");
+  facts.accounts =
+      base::Error{.what = "newuidmap is not installed", .advice = "apt install uidmap"};
+  finding = finding_on(diagnose(facts), "accounts");
+  EXPECT_EQ(finding.verdict, Verdict::kNote);
+  EXPECT_EQ(finding.advice, "apt install uidmap");
+
+  facts.is_root = false;
   facts.shares_network = true;
   diagnosis = diagnose(facts);
   EXPECT_EQ(finding_on(diagnosis, "job networks").text,

@@ -1,9 +1,15 @@
 #include "engine/folder/mounts.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <utility>
 
 #include "base/files.h"
+#include "base/unique_fd.h"
 
 namespace muster::engine {
 
@@ -76,13 +82,27 @@ Result<void> place_on_machine(MountPlan& plan, const Mount& mount, const Known& 
   return {};
 }
 
-/// Creates an empty file or folder, whichever `like` is, and the folders above it.
-Result<void> make_place(const fs::path& place, const fs::path& like) {
+/// Makes an empty one of the kind of `like` at `below` in `root`, and the folders above it. Tasks may
+/// write to `root` meanwhile: no link in it is followed.
+Result<void> make_place(const fs::path& root, const fs::path& below, const fs::path& like) {
+  constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const auto failed = [&] {
+    return base::system_error("cannot make " + (root / below).string(), errno);
+  };
   std::error_code error;
-  const bool folder = fs::is_directory(like, error);
-  fs::create_directories(folder ? place : place.parent_path(), error);
-  if (error) return base::system_error("cannot make " + place.string(), error.value());
-  return folder ? Result<void>() : base::write_new_file(place, "");
+  const bool is_folder = fs::is_directory(like, error);
+  base::UniqueFd folder(::open(root.c_str(), kFolder));
+  if (!folder) return failed();
+  for (const fs::path& name : is_folder ? below : below.parent_path()) {
+    if (::mkdirat(folder.get(), name.c_str(), 0755) != 0 && errno != EEXIST) return failed();
+    base::UniqueFd inner(::openat(folder.get(), name.c_str(), kFolder));
+    if (!inner) return failed();
+    folder = std::move(inner);
+  }
+  if (is_folder) return {};
+  const base::UniqueFd file(::openat(folder.get(), below.filename().c_str(),
+                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  return file ? Result<void>() : failed();
 }
 
 /// Plans the mount point of `mount` inside the volume `outer`. No part of the path may be a link,
@@ -91,7 +111,8 @@ Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::pa
                             const std::vector<fs::path>& hidden) {
   if (outer.is_link) return refused(mount, outer.target.string() + " is a link");
   std::error_code error;
-  fs::path place = fs::canonical(outer.source, error);
+  const fs::path root = fs::canonical(outer.source, error);
+  fs::path place = root;
   for (const fs::path& name : below) {
     // Tasks see this folder empty, so no error may reveal its content.
     if (!outer.own && is_hidden(place, hidden) && fs::is_directory(place, error)) return {};
@@ -105,7 +126,7 @@ Result<void> place_in_mount(const Mount& outer, const Mount& mount, const fs::pa
   if (same_kind(place, mount.source)) return {};
   if (fs::exists(there))
     return refused(mount, place.string() + " is not of the same type (file or folder)");
-  if (outer.own) return make_place(place, mount.source);
+  if (outer.own) return make_place(root, below, mount.source);
   return refused(mount,
                  "it is within " + outer.target.string() + ", and there is no " + place.string(),
                  "create it there, or choose another path");
@@ -224,12 +245,12 @@ Result<fs::path> find_storage(const Volume& volume, const std::string& project,
   }
   fs::path folder = folders.storage / project / volume.source;
   MUSTER_CHECK(base::make_private_folder(folder.parent_path()));
-  MUSTER_CHECK(base::make_private_folder(folder));
+  MUSTER_CHECK(make_folder_of_tasks(folder));
   return folder;
 }
 
 Result<fs::path> find_own(fs::path folder) {
-  MUSTER_CHECK(base::make_private_folder(folder));
+  MUSTER_CHECK(make_folder_of_tasks(folder));
   return folder;
 }
 
@@ -251,6 +272,12 @@ Result<fs::path> find_source(const launch::TaskPlan& plan, size_t index,
 }
 
 }  // namespace
+
+Result<void> make_folder_of_tasks(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(fs::symlink_status(path, error))) return {};
+  return base::make_private_folder(path);
+}
 
 bool is_folder_name(const std::string& text) {
   return !text.empty() && text != "." && text != ".." && text.find('/') == std::string::npos &&

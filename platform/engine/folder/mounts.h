@@ -85,6 +85,10 @@ struct VolumeFolders {
 base::Result<std::vector<Mount>> find_volumes(const launch::TaskPlan& plan,
                                               const VolumeFolders& folders);
 
+/// Makes a folder for tasks to write to. A folder that was handed over to the account of a task
+/// stays as it is. The folder above it must be Muster's, so that no task can replace it by a link.
+base::Result<void> make_folder_of_tasks(const std::filesystem::path& path);
+
 /// Whether a kHostPath may be mounted with everything in it, by an engine that cannot hide parts of
 /// it. kInvalid: it does not exist, is hidden (`hidden`: real paths), or contains a hidden path.
 base::Result<void> check_host_path(const job::Volume& volume,

@@ -96,10 +96,11 @@ std::vector<std::string> entry_names_in(const fs::path& folder) {
 
 }  // namespace
 
-JobTrees::JobTrees(base::EventLoop& loop, fs::path jobs_folder, Unpack unpack)
+JobTrees::JobTrees(base::EventLoop& loop, fs::path jobs_folder, Unpack unpack, Remove remove)
     : loop_(loop),
       jobs_folder_(std::move(jobs_folder)),
       unpack_(std::move(unpack)),
+      remove_(remove ? std::move(remove) : Remove(base::remove_tree)),
       unpacking_(loop),
       removing_(loop) {}
 
@@ -162,7 +163,9 @@ void JobTrees::measure(const std::string& job_id, std::function<void(int64_t)> d
 void JobTrees::take_from_disk(const std::string& name) {
   const auto outcome = std::make_shared<Result<void>>();
   removing_.run(
-      [path = jobs_folder_ / kRemoved / name, outcome] { *outcome = base::remove_tree(path); },
+      [path = jobs_folder_ / kRemoved / name, remove = remove_, outcome] {
+        *outcome = remove(path);
+      },
       [this, name, outcome] {
         if (*outcome) return;
         base::log_error(

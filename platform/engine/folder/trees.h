@@ -28,7 +28,12 @@ class JobTrees {
       const std::string& project, const std::string& tree, const std::filesystem::path& folder)>;
   using Done = std::function<void(base::Result<void>)>;
 
-  JobTrees(base::EventLoop& loop, std::filesystem::path jobs_folder, Unpack unpack);
+  /// Removes a tree; called on another thread.
+  using Remove = std::function<base::Result<void>(const std::filesystem::path& path)>;
+
+  /// `remove` may be empty: what tasks leave belongs to this process's account.
+  JobTrees(base::EventLoop& loop, std::filesystem::path jobs_folder, Unpack unpack,
+           Remove remove = nullptr);
 
   /// Whether all trees of the job have been unpacked.
   bool are_here(const std::string& job_id, const std::vector<job::Volume>& volumes) const;
@@ -57,6 +62,7 @@ class JobTrees {
   base::EventLoop& loop_;
   std::filesystem::path jobs_folder_;
   Unpack unpack_;
+  Remove remove_;
   std::set<std::string> left_;  ///< folders that could not be deleted
   base::EventLoop::Interest retry_;
   base::Background unpacking_;

@@ -309,9 +309,9 @@ std::vector<job::Volume> volumes_of(const json& list) {
 // Structured bindings name every member, so that a new member does not compile until it is sent.
 json to_json(const launch::TaskPlan& plan) {
   const auto& [task, role, node, hostname, reach, address, argv, environment, folder, image,
-               account, container, resources, devices, project, owner, volumes, sandbox, grace,
-               files, folders, ssh, serves, also_at, mpi, takes_ranks, input, terminal, gpus,
-               own_rank_output, tags_ranks, prepends_rank, hosts] = plan;
+               account, container, resources, devices, project, owner, unix_account, volumes,
+               sandbox, grace, files, folders, ssh, serves, also_at, mpi, takes_ranks, input,
+               terminal, gpus, own_rank_output, tags_ranks, prepends_rank, hosts] = plan;
   json value{{"task", binary(task)},
              {"role", static_cast<int>(role)},
              {"node", binary(node)},
@@ -328,6 +328,7 @@ json to_json(const launch::TaskPlan& plan) {
              {"devices", devices},
              {"project", binary(project)},
              {"owner", binary(owner)},
+             {"unix_account", binary(unix_account)},
              {"volumes", to_json(volumes)},
              {"sandbox", static_cast<int>(sandbox)},
              {"grace_ms", grace.count()},
@@ -366,6 +367,7 @@ launch::TaskPlan task_plan_of(const json& value) {
                         .devices = fields.numbers("devices"),
                         .project = fields.text("project", kLongestName),
                         .owner = fields.text("owner", kLongestName),
+                        .unix_account = fields.text("unix_account", kLongestName),
                         .volumes = volumes_of(fields.list("volumes")),
                         .sandbox = fields.one_of("sandbox", job::Sandbox::kNone),
                         .grace = std::chrono::milliseconds(fields.number<int64_t>("grace_ms")),

@@ -40,6 +40,7 @@ launch::TaskPlan full_plan() {
   plan.devices = {0, 5};
   plan.project = "team";
   plan.owner = "ada";
+  plan.unix_account = "ada-l";
   plan.volumes = {{.kind = job::Volume::Kind::kArtifacts,
                    .source = "s",
                    .target = "/artifacts",

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "engine/host_facts.h"
 #include "engine/nvml_library.h"
+#include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/cpu_choice.h"
 #include "engine/process/team_places.h"
@@ -32,6 +33,8 @@ struct ProcessEngineOptions {
   std::vector<std::filesystem::path> hidden;
   /// Set on a server for a team: what tasks see in the places of the server's account.
   std::optional<TeamPlaces> team;
+  /// Whose ids the tasks of a team have; nothing: those of the server.
+  std::optional<AccountSource> accounts;
   uint64_t log_quota = 0;                ///< limit of a task's log in bytes; 0: no limit
   std::filesystem::path storage_folder;  ///< the storage volumes of projects; made with mode 0700
   /// Writes the files of a tree (files that a job brings along) into an empty folder. Called on
@@ -55,6 +58,15 @@ struct ProcessEngineOptions {
   /// Tasks end with this process. Set by muster-node, which lives only as long as the cluster's
   /// allocation.
   bool tasks_end_with_it = false;
+
+  /// The ids that this process needs an id space for; nullptr: none.
+  const IdSpace* id_space() const {
+    return accounts && accounts->space ? &*accounts->space : nullptr;
+  }
 };
+
+/// Removes a tree with files of tasks in it, which may belong to ids of theirs.
+base::Result<void> remove_tree_of_tasks(const ProcessEngineOptions& options,
+                                        const std::filesystem::path& path);
 
 }  // namespace muster::engine

@@ -38,8 +38,9 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       options_(std::move(options)),
       node_(std::move(node)),
       tasks_(loop, options_.folder),
-      networks_(tasks_, options_.shim.string()),
-      trees_(loop, options_.folder, options_.unpack_tree),
+      networks_(tasks_, options_),
+      trees_(loop, options_.folder, options_.unpack_tree,
+             [this](const fs::path& path) { return remove_tree_of_tasks(options_, path); }),
       starts_(loop, options_, tasks_, networks_, trees_),
       helpers_(loop) {
   tasks_.when_task_left([this](const GangId& gang) { networks_.leave(gang); });
@@ -98,7 +99,10 @@ Result<void> ProcessEngine::change(const GangId& gang, const launch::FileChange&
   const TaskFolder folder = tasks_.folder_of(gang, change.task);
   // First: a program that reads the name of a host in a file must be able to resolve it.
   MUSTER_CHECK(add_hosts(folder.hosts(), change.hosts));
-  auto changed = engine::change_files(folder, change.files);
+  auto changed = options_.id_space() != nullptr
+                     ? run_in_id_space(options_.shim.string(), *options_.id_space(),
+                                       {"--change", folder.path.string()}, encode(change.files))
+                     : engine::change_files(folder, change.files);
   // The task has just ended; its end is being reported.
   if (!changed && changed.error().code == ErrorCode::kNotFound) return {};
   return changed;
@@ -123,7 +127,7 @@ void ProcessEngine::scrub(const GangId& gang) {
     // A killed shim leaves the socket "attach" behind.
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
                                  folder.shadow(), folder.attach()}) {
-      if (const auto removed = base::remove_tree(gone); !removed) {
+      if (const auto removed = remove_tree_of_tasks(options_, gone); !removed) {
         base::log_error(removed.error().what);
       }
     }
@@ -158,7 +162,8 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const GangId& gang, const std:
   MUSTER_TRY(const RunningRecord shim, running_record_in(folder));
   const auto inner = inner_half_of(shim.pid);
   if (!inner) return not_running(task);
-  MUSTER_TRY(const UniqueFd inner_fd, base::open_pidfd(*inner));
+  ExecTask entered{.inner = *inner, .pidfd = {}};
+  MUSTER_TRY(entered.pidfd, base::open_pidfd(*inner));
   MUSTER_TRY(const std::string text, base::read_file(folder.plan()));
   MUSTER_TRY(const ShimPlan shim_plan, decode_shim_plan(text));
 
@@ -166,7 +171,7 @@ Result<std::unique_ptr<Exec>> ProcessEngine::exec(const GangId& gang, const std:
   MUSTER_CHECK(check_program(*inner, program));
   MUSTER_TRY(StartedExec started, start_exec(loop_, options_.shim.string(),
                                              environment_for_holders(base::current_environment()),
-                                             program, inner_fd, plan, std::move(handlers)));
+                                             program, entered, plan, std::move(handlers)));
   helpers_.keep(std::move(started.helper));
   return std::move(started.exec);
 }

@@ -36,6 +36,7 @@ InnerPlan exec_program(const ExecPlan& plan, const InnerPlan& task,
                     .folder = task.folder,
                     .own_process_tree = task.own_process_tree,
                     .filter = task.filter,
+                    .account = task.account,
                     .limits = task.limits};
   if (plan.helper == Helper::kNone) {
     program.environment = merged(task.environment, plan.environment);
@@ -57,8 +58,10 @@ struct ExecEnds {
   UniqueFd control, their_control;
 };
 
-Result<void> make_terminal_ends(ExecEnds& ends, const ExecPlan& plan) {
-  MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+Result<void> make_terminal_ends(ExecEnds& ends, const ExecPlan& plan,
+                                const std::optional<pid_t>& own_terminals_of) {
+  MUSTER_TRY(PseudoTerminal terminal,
+             own_terminals_of ? open_terminal_of(*own_terminals_of) : open_terminal());
   set_terminal_size(terminal.master, plan.rows, plan.columns);
   ::fcntl(terminal.master.get(), F_SETFL, ::fcntl(terminal.master.get(), F_GETFL) | O_NONBLOCK);
   ends.output = std::move(terminal.master);
@@ -81,10 +84,10 @@ Result<void> make_pipe_ends(ExecEnds& ends) {
   return {};
 }
 
-Result<ExecEnds> make_ends(const ExecPlan& plan) {
+Result<ExecEnds> make_ends(const ExecPlan& plan, const std::optional<pid_t>& own_terminals_of) {
   ExecEnds ends;
   if (plan.terminal) {
-    MUSTER_CHECK(make_terminal_ends(ends, plan));
+    MUSTER_CHECK(make_terminal_ends(ends, plan, own_terminals_of));
   } else {
     MUSTER_CHECK(make_pipe_ends(ends));
   }
@@ -271,8 +274,10 @@ class ProcessExec : public Exec {
 
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const std::vector<std::string>& environment, const InnerPlan& inner,
-                               const UniqueFd& task, const ExecPlan& plan, ExecHandlers handlers) {
-  MUSTER_TRY(ExecEnds ends, make_ends(plan));
+                               const ExecTask& task, const ExecPlan& plan, ExecHandlers handlers) {
+  // With an account of its own, the task has terminals of its own, too.
+  const auto own_terminals_of = inner.account ? std::optional(task.inner) : std::nullopt;
+  MUSTER_TRY(ExecEnds ends, make_ends(plan, own_terminals_of));
   // The environment contains secrets, so it is passed by a descriptor: argv is visible to others.
   MUSTER_TRY(const UniqueFd file, in_memory_file(encode(inner)));
   const UniqueFd& input = ends.their_input;
@@ -284,7 +289,7 @@ Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                       {plan.terminal ? input.get() : ends.their_error.get(), 2},
                       {ends.their_control.get(), kExecControl},
                       {file.get(), kExecPlan},
-                      {task.get(), kExecTask}},
+                      {task.pidfd.get(), kExecTask}},
       .new_session = true,
       .folder = "/"};
   MUSTER_TRY(base::Child helper, base::spawn(options));

@@ -36,12 +36,16 @@ struct StartedExec {
   base::Child helper;
 };
 
+/// The process whose namespaces a program enters: the task's inner half.
+struct ExecTask {
+  pid_t inner = 0;
+  base::UniqueFd pidfd;
+};
+
 /// Starts a program with muster-shim --exec. `inner`: the program, its environment and its folder.
-/// `task`: pidfd of the task's inner half, whose namespaces the program enters.
 Result<StartedExec> start_exec(base::EventLoop& loop, const std::string& shim,
                                const std::vector<std::string>& environment, const InnerPlan& inner,
-                               const base::UniqueFd& task, const ExecPlan& plan,
-                               ExecHandlers handlers);
+                               const ExecTask& task, const ExecPlan& plan, ExecHandlers handlers);
 
 /// Checks that the program exists among the files that process `inner` sees. kNotFound: it does
 /// not.

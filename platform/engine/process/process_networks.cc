@@ -12,7 +12,10 @@ Result<const NetworkNamespace*> ProcessNetworks::network_of_gang(const GangId& g
     MUSTER_TRY(NetworkNamespace network, network_of(record.pid));
     return &(networks_[gang] = std::move(network));
   }
-  MUSTER_TRY(NetworkNamespace network, make_network_namespace(shim_));
+  const auto ids =
+      options_.id_space() != nullptr ? std::optional(*options_.id_space()) : std::nullopt;
+  MUSTER_TRY(NetworkNamespace network,
+             make_network_namespace(options_.shim.string(), ids, options_.own_networks));
   return &(networks_[gang] = std::move(network));
 }
 

@@ -1,6 +1,9 @@
 // The networks of gangs on a server that keeps jobs apart (shim/network.h): one network namespace
 // for the sandboxed tasks of each gang.
 //
+// Where an ordinary account gives its users ids of their own, the tasks of a gang also share the id
+// space in which their sandboxes are made (shim/id_space.h); with tasks.network: shared only that.
+//
 // A namespace is made for the first task of a gang and kept until the last one has ended. A server
 // that starts again gets it back from a task that runs.
 //
@@ -12,6 +15,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/process/options.h"
 #include "engine/process/process_tasks.h"
 #include "engine/shim/network.h"
 
@@ -19,9 +23,9 @@ namespace muster::engine {
 
 class ProcessNetworks {
  public:
-  /// `shim`: the muster-shim executable, which makes the namespaces. `tasks` must outlive this.
-  ProcessNetworks(const ProcessTasks& tasks, std::string shim)
-      : tasks_(tasks), shim_(std::move(shim)) {}
+  /// `options.shim` makes the namespaces. Both must outlive this.
+  ProcessNetworks(const ProcessTasks& tasks, const ProcessEngineOptions& options)
+      : tasks_(tasks), options_(options) {}
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's
   /// tasks run in the machine's own network. The pointer is valid until leave().
@@ -31,7 +35,7 @@ class ProcessNetworks {
 
  private:
   const ProcessTasks& tasks_;
-  std::string shim_;
+  const ProcessEngineOptions& options_;
   std::map<GangId, NetworkNamespace> networks_;
 };
 

@@ -263,7 +263,8 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
                           .new_session = true,
                           .folder = "/"};
   if (leash_) shim.descriptors.emplace_back(leash_of_shims_.get(), kShimLeash);
-  if (options_.own_networks && plan.sandbox == job::Sandbox::kBubblewrap) {
+  const bool needs_namespaces = options_.own_networks || options_.id_space() != nullptr;
+  if (needs_namespaces && plan.sandbox == job::Sandbox::kBubblewrap) {
     MUSTER_TRY(const NetworkNamespace* network, networks_.network_of_gang(start->gang));
     task->has_network = bool{network->network};
     if (network->network) shim.descriptors.emplace_back(network->network.get(), kShimNetwork);
@@ -373,7 +374,7 @@ void ProcessStarts::await_answer(ProcessTask& task) {
 void ProcessStarts::undo(const GangStart& start) {
   for (const std::string& task : start.tasks) {
     tasks_.forget({start.gang, task});
-    const auto removed = base::remove_tree(tasks_.folder_of(start.gang, task).path);
+    const auto removed = remove_tree_of_tasks(options_, tasks_.folder_of(start.gang, task).path);
     if (!removed) base::log_error(removed.error().what);
   }
   networks_.leave(start.gang);

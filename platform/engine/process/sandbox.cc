@@ -83,7 +83,9 @@ class Root {
     append_words(words_, {"--proc", "/proc"});
     if (devices_.empty()) append_words(words_, {"--dev-bind", "/dev", "/dev"});
     words_.insert(words_.end(), devices_.begin(), devices_.end());
-    if (fs::is_directory("/dev/shm")) append_words(words_, {"--tmpfs", "/dev/shm"});
+    if (fs::is_directory("/dev/shm")) {
+      append_words(words_, {"--perms", "1777", "--tmpfs", "/dev/shm"});
+    }
     for (const auto& [folder, names] : plan_.fresh) {
       if (folder != "/") show_fresh(folder);
     }
@@ -150,6 +152,7 @@ class Root {
                     [&](const fs::path& shown) { return is_within(folder, shown); });
     if (within_another) return;
     machines_.push_back(folder);
+    for (const fs::path& above : folders_above({kMachine + folder.string()})) make_open(above);
     append_words(words_, {plan_.is_read_only ? "--ro-bind" : "--dev-bind", folder.string(),
                           kMachine + folder.string()});
     for (const fs::path& path : hidden_) {
@@ -183,7 +186,24 @@ class Root {
     }
   }
 
+  /// Bubblewrap makes missing folders 0700. They belong to its account, which may be another than
+  /// that of the task.
+  void make_open(const fs::path& folder) {
+    append_words(words_, {"--perms", "0755", "--dir", folder.string()});
+  }
+
+  void make_way(const fs::path& target) {
+    for (const fs::path& folder : folders_above({target})) {
+      const bool is_made = std::any_of(hidden_.begin(), hidden_.end(), [&](const fs::path& place) {
+        return folder != place && is_within(folder, place);
+      });
+      std::error_code error;
+      if (is_made || !fs::exists(folder, error)) make_open(folder);
+    }
+  }
+
   void show_mount(const Mount& mount) {
+    make_way(mount.target);
     if (mount.is_link) {
       return append_words(words_, {"--symlink", mount.source.string(), mount.target.string()});
     }
@@ -354,7 +374,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const std::vector<Mount>& volumes,
                                               const std::vector<fs::path>& hidden, bool shared,
                                               const std::vector<fs::path>& secret, bool is_team,
-                                              const BubblewrapWords& devices) {
+                                              bool has_account, const BubblewrapWords& devices) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -384,7 +404,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
     if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
   }
   if (is_team) guard_kernel_files(words);
-  if (mounts.is_read_only) drop_rights(words);
+  if (mounts.is_read_only && !has_account) drop_rights(words);
   append_words(words, {"--unshare-pid", "--unshare-uts", "--unshare-ipc", "--hostname",
                        plan.hostname, "--as-pid-1", "--die-with-parent"});
   return words;

@@ -67,13 +67,15 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 ///
 /// `is_team`: the kernel's settings are read-only. If this process is root, the machine's files are
 /// read-only, too, and tasks lose the capabilities of root that reach beyond a sandbox.
+/// `has_account`: the inner half of the shim drops them instead, once it has the ids of the task
+/// (shim/task_account.h).
 ///
 /// `devices`: make a /dev in which devices are closed (device_files.h); empty: all are open.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
     const std::vector<std::filesystem::path>& secret = {}, bool is_team = false,
-    const BubblewrapWords& devices = {});
+    bool has_account = false, const BubblewrapWords& devices = {});
 
 /// Advice for an error: bubblewrap could not make a sandbox.
 std::string sandbox_advice();

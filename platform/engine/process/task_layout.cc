@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "base/files.h"
@@ -117,9 +118,14 @@ Result<void> add_hosts(const std::filesystem::path& path, const HostNames& names
 
 namespace {
 
-Result<void> write_account_files(const TaskFolder& folder) {
+/// The name under which sshd finds the user of the task.
+std::string login_name(const launch::TaskPlan& plan, const ProcessEngineOptions& options) {
+  const bool is_other = options.accounts && options.accounts->is_root && !plan.unix_account.empty();
+  return is_other ? plan.unix_account : user_name();
+}
+
+Result<void> write_account_files(const TaskFolder& folder, const std::string& user) {
   MUSTER_TRY(const std::string passwd, base::read_file("/etc/passwd"));
-  const std::string user = user_name();
   MUSTER_CHECK(base::write_new_file(folder.passwd(), with_plain_shell(passwd, user), 0644));
   return base::write_new_file(folder.shadow(), unlocked_shadow(user));
 }
@@ -131,7 +137,8 @@ Result<void> prepare_for_sshd() {
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
 }
 
-Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder) {
+Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder,
+                         const ProcessEngineOptions& options) {
   MUSTER_CHECK(base::make_private_folder(folder.generated()));
   for (const std::string& name : plan.folders) {
     MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
@@ -141,7 +148,7 @@ Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder)
   }
   MUSTER_CHECK(base::write_new_file(folder.log(), ""));
   MUSTER_CHECK(base::write_new_file(folder.hosts(), hosts_file(plan.hosts), 0644));
-  if (plan.ssh) MUSTER_CHECK(write_account_files(folder));
+  if (plan.ssh) MUSTER_CHECK(write_account_files(folder, login_name(plan, options)));
   return {};
 }
 
@@ -173,7 +180,8 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
 
 /// The plan without the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
-                      const ProcessEngineOptions& options, const std::vector<int>& cpus) {
+                      const ProcessEngineOptions& options, const TeamPlaces& places,
+                      const std::vector<int>& cpus) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
   ShimPlan shim{.inner = {.argv = plan.argv,
                           .folder = plan.folder,
@@ -195,7 +203,7 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                              .nvml = options.nvml,
                              .gpus = plan.gpus}};
   auto environment = plan.environment;
-  if (sandboxed && options.team) environment["HOME"] = home_of_tasks(*options.team);
+  if (sandboxed && options.team) environment["HOME"] = home_of_tasks(places);
   if (sandboxed && options.own_devices) name_own_gpus(plan.gpus, environment);
   for (const auto& [name, value] : environment) {
     shim.inner.environment.emplace_back(name).append("=").append(value);
@@ -216,23 +224,37 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
 Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
                           const VolumeFolders& volumes, const ProcessEngineOptions& options,
                           const std::vector<int>& cpus) {
-  MUSTER_CHECK(write_files(plan, folder));
-  ShimPlan shim = shim_plan_of(plan, folder, options, cpus);
-  if (plan.sandbox == job::Sandbox::kBubblewrap) {
+  MUSTER_CHECK(write_files(plan, folder, options));
+  const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
+  std::optional<AssignedAccount> assigned;
+  if (options.accounts && sandboxed) {
+    MUSTER_TRY(assigned, assign_account(*options.accounts, plan, ::geteuid(), ::getegid()));
+  }
+  TeamPlaces places = options.team.value_or(TeamPlaces());
+  std::error_code error;
+  if (assigned && fs::is_directory(assigned->home, error)) places.account_home = assigned->home;
+  ShimPlan shim = shim_plan_of(plan, folder, options, places, cpus);
+  if (sandboxed) {
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
+    const std::string& home = places.homes_of_projects ? plan.project : plan.owner;
     if (options.team) {
       MUSTER_TRY(const auto more,
-                 mounts_in_private_places(
-                     *options.team, options.team->homes_of_projects ? plan.project : plan.owner,
-                     options.shim.parent_path()));
+                 mounts_in_private_places(places, home, options.shim.parent_path()));
       mounts.insert(mounts.end(), more.begin(), more.end());
+    }
+    if (assigned) {
+      const bool has_home = options.team && home_of_tasks(places) != "/tmp";
+      shim.inner.account = assigned->account;
+      shim.handed = handed_files(*assigned, *options.accounts, plan, volumes, folder,
+                                 has_home ? places.homes / home : fs::path());
     }
     // A server for a single user hides nothing: tasks act for the user anyway.
     const bool shared = !options.hidden.empty();
     BubblewrapWords devices;
     if (options.own_devices) devices = own_devices(gpu_files(plan.gpus));
-    MUSTER_TRY(shim.wrapper, sandbox_command(plan, folder, mounts, volumes.hidden, shared,
-                                             volumes.secret, options.team.has_value(), devices));
+    MUSTER_TRY(shim.wrapper,
+               sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret,
+                               options.team.has_value(), assigned.has_value(), devices));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
   }
@@ -243,11 +265,18 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                        : fills_memory           ? limits.memory_bytes
                                                 : 0;
   if (most > 0) limit_temporary_places(most, shim.wrapper);
-  if (!shim.inner.filter.empty()) {
+  // With an account, the inner half loads it, once it has the ids of the task.
+  if (!shim.inner.filter.empty() && !shim.inner.account) {
     append_words(shim.wrapper, {"--seccomp", std::to_string(kInnerFilter)});
   }
   shim.wrapper.insert(shim.wrapper.end(), {options.shim.string(), "--inner"});
   return base::write_new_file(folder.plan(), encode(shim));
+}
+
+Result<void> remove_tree_of_tasks(const ProcessEngineOptions& options, const fs::path& path) {
+  auto removed = base::remove_tree(path);
+  if (removed || options.id_space() == nullptr) return removed;
+  return run_in_id_space(options.shim.string(), *options.id_space(), {"--remove", path.string()});
 }
 
 }  // namespace muster::engine

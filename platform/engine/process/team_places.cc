@@ -61,7 +61,7 @@ base::Result<std::vector<Mount>> mounts_in_private_places(const TeamPlaces& plac
   std::vector<Mount> mounts;
   if (const fs::path home = home_of_tasks(places); home != "/tmp") {
     MUSTER_CHECK(base::make_private_folder(places.homes));
-    MUSTER_CHECK(base::make_private_folder(places.homes / owner));
+    MUSTER_CHECK(make_folder_of_tasks(places.homes / owner));
     mounts.push_back({.source = places.homes / owner, .target = home, .own = true});
   }
   std::error_code error;

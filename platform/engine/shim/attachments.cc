@@ -274,8 +274,9 @@ namespace {
 constexpr int kRows = 24;
 constexpr int kColumns = 80;
 
-Result<ProgramInput> terminal_input() {
-  MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+}  // namespace
+
+Result<ProgramInput> program_input_of(PseudoTerminal terminal) {
   set_terminal_size(terminal.master, kRows, kColumns);
   ::fcntl(terminal.master.get(), F_SETFL, ::fcntl(terminal.master.get(), F_GETFL) | O_NONBLOCK);
   ProgramInput input{.to_program = UniqueFd(::fcntl(terminal.master.get(), F_DUPFD_CLOEXEC, 0)),
@@ -283,6 +284,13 @@ Result<ProgramInput> terminal_input() {
                      .theirs = std::move(terminal.slave)};
   if (!input.to_program) return base::system_error("cannot make a terminal", errno);
   return input;
+}
+
+namespace {
+
+Result<ProgramInput> terminal_input() {
+  MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+  return program_input_of(std::move(terminal));
 }
 
 Result<ProgramInput> piped_input() {
@@ -294,7 +302,8 @@ Result<ProgramInput> piped_input() {
 }  // namespace
 
 Result<ProgramInput> make_program_input(const InnerPlan& plan) {
-  if (plan.terminal) return terminal_input();
+  // With an account of its own, the task has terminals of its own, too.
+  if (plan.terminal) return plan.account ? ProgramInput{} : terminal_input();
   if (plan.input) return piped_input();
   return ProgramInput{};
 }

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/channels.h"
 #include "engine/shim/plan.h"
 #include "job/log_record.h"
 
@@ -157,6 +158,8 @@ struct ProgramInput {
 /// Makes the pipe or terminal that the plan asks for. All descriptors are empty if the plan asks
 /// for neither.
 base::Result<ProgramInput> make_program_input(const InnerPlan& plan);
+/// Of a terminal that the inner half has made.
+base::Result<ProgramInput> program_input_of(PseudoTerminal terminal);
 
 /// Converts the output of a terminal for a log: \r\n becomes \n.
 class TerminalText {

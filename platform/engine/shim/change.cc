@@ -40,6 +40,13 @@ Error cannot_write(const std::string& path, int number) {
   return error;
 }
 
+/// To the account of the task, where it has one of its own.
+bool give_to_owner_of(const UniqueFd& folder, const UniqueFd& made) {
+  struct stat owner{};
+  if (::fstat(folder.get(), &owner) != 0) return false;
+  return owner.st_uid == ::geteuid() || ::fchown(made.get(), owner.st_uid, owner.st_gid) == 0;
+}
+
 /// Opens a subfolder. Makes it if it is missing, and replaces an entry that is not a folder.
 Result<UniqueFd> enter(const UniqueFd& above, const std::string& name, const std::string& path) {
   UniqueFd folder(::openat(above.get(), name.c_str(), kFolder));
@@ -51,7 +58,7 @@ Result<UniqueFd> enter(const UniqueFd& above, const std::string& name, const std
   }
   if (::mkdirat(above.get(), name.c_str(), 0700) != 0) return cannot_write(path, errno);
   folder.reset(::openat(above.get(), name.c_str(), kFolder));
-  if (!folder) return cannot_write(path, errno);
+  if (!folder || !give_to_owner_of(above, folder)) return cannot_write(path, errno);
   return folder;
 }
 
@@ -63,6 +70,7 @@ Result<void> write_beside(const UniqueFd& folder, const std::string& name,
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!beside) return cannot_write(file.path, errno);
   MUSTER_CHECK(base::write_all(beside.get(), file.content));
+  if (!give_to_owner_of(folder, beside)) return cannot_write(file.path, errno);
   // The umask may have cleared bits of the mode.
   if (::fchmod(beside.get(), file.mode) != 0) return cannot_write(file.path, errno);
   return {};

@@ -24,14 +24,27 @@ using base::UniqueFd;
 
 // --- pipes and socket pairs
 
+namespace {
+
+/// A program opens its own ends again: as /dev/stderr. It may have another account than this process.
+/// The pipe has no name by which others could reach it.
+void open_to_all(const UniqueFd& pipe) {
+  constexpr mode_t kAll = 0666;
+  ::fchmod(pipe.get(), kAll);
+}
+
+}  // namespace
+
 Result<Pair> make_output_pipe() {
   MUSTER_TRY(Pipe pipe, make_pipe());
+  open_to_all(pipe.writer);
   ::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
   return Pair{.here = std::move(pipe.reader), .there = std::move(pipe.writer)};
 }
 
 Result<Pair> make_input_pipe() {
   MUSTER_TRY(Pipe pipe, make_pipe());
+  open_to_all(pipe.reader);
   ::fcntl(pipe.writer.get(), F_SETFL, O_NONBLOCK);
   return Pair{.here = std::move(pipe.writer), .there = std::move(pipe.reader)};
 }
@@ -114,16 +127,17 @@ Result<UniqueFd> connect_in(const std::string& folder, const std::string& name) 
 
 // --- terminals
 
-base::Result<PseudoTerminal> open_terminal() {
-  PseudoTerminal terminal{.master = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)),
-                          .slave = {}};
-  std::array<char, 64> name{};
-  if (!terminal.master || ::grantpt(terminal.master.get()) != 0 ||
-      ::unlockpt(terminal.master.get()) != 0 ||
-      ::ptsname_r(terminal.master.get(), name.data(), name.size()) != 0) {
+namespace {
+
+/// The program's end by its descriptor: its name is another one in another sandbox.
+Result<PseudoTerminal> with_slave(UniqueFd master) {
+  const int unlocked = 0;
+  if (!master || ::ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) {
     return base::system_error("cannot make a terminal", errno);
   }
-  terminal.slave = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  PseudoTerminal terminal{.master = std::move(master), .slave = {}};
+  terminal.slave =
+      UniqueFd(::ioctl(terminal.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   termios settings{};
   if (!terminal.slave || ::tcgetattr(terminal.slave.get(), &settings) != 0) {
     return base::system_error("cannot make a terminal", errno);
@@ -131,6 +145,17 @@ base::Result<PseudoTerminal> open_terminal() {
   settings.c_iflag |= IUTF8;  // a backspace erases a whole character, not one of its bytes
   ::tcsetattr(terminal.slave.get(), TCSANOW, &settings);
   return terminal;
+}
+
+}  // namespace
+
+Result<PseudoTerminal> open_terminal() {
+  return with_slave(UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)));
+}
+
+Result<PseudoTerminal> open_terminal_of(pid_t inner) {
+  const std::string path = "/proc/" + std::to_string(inner) + "/root/dev/pts/ptmx";
+  return with_slave(UniqueFd(::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW)));
 }
 
 void set_terminal_size(const UniqueFd& terminal, int rows, int columns) {

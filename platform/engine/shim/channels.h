@@ -5,6 +5,8 @@
 // process for a moment. All descriptors are close-on-exec.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -64,6 +66,9 @@ struct PseudoTerminal {
 
 /// Opens a pseudo-terminal that does not become the controlling terminal of this process.
 base::Result<PseudoTerminal> open_terminal();
+/// The same out of the terminals of a task that has its own (task_account.h). `inner`: its inner
+/// half.
+base::Result<PseudoTerminal> open_terminal_of(pid_t inner);
 
 void set_terminal_size(const base::UniqueFd& terminal, int rows, int columns);
 

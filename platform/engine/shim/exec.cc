@@ -28,6 +28,7 @@
 #include "engine/shim/modes.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {
@@ -151,7 +152,9 @@ void report_end(const job::ExitStatus& status) {
 Result<base::Child> start_in_task(const InnerPlan& plan) {
   MUSTER_CHECK(TaskGroups(plan.limits.groups).enter());
   if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
-  MUSTER_CHECK(set_resource_limits(plan.limits, plan.own_process_tree));
+  const bool has_own_users = plan.account ? plan.account->has_namespace() : plan.own_process_tree;
+  MUSTER_CHECK(set_resource_limits(plan.limits, has_own_users));
+  if (plan.account) MUSTER_CHECK(take_ids(*plan.account));
   if (!plan.filter.empty()) MUSTER_CHECK(filter_system_calls(plan.filter));
   if (::chdir(plan.folder.c_str()) != 0) {
     return base::system_error("cannot enter the working folder '" + plan.folder + "'", errno);

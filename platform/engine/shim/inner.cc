@@ -23,6 +23,7 @@
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/ranks.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {
@@ -39,8 +40,10 @@ class Inner {
   explicit Inner(InnerPlan plan) : plan_(std::move(plan)) {}
 
   void run() {
-    const auto limited = set_resource_limits(plan_.limits, plan_.own_process_tree);
-    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    if (const auto settled = take_account(); !settled) {
+      dprintf(STDERR_FILENO, "%s\n", settled.error().what.c_str());
+      return;
+    }
     if (!plan_.rank_output_folder.empty()) listen();
     if (plan_.mpi) choose_mpi();
     send(std::string(kHello));
@@ -50,6 +53,35 @@ class Inner {
   }
 
  private:
+  /// From here on this process has the rights of the task, and no more.
+  base::Result<void> take_account() {
+    const bool has_users = plan_.account && plan_.account->has_namespace();
+    if (plan_.account) MUSTER_CHECK(make_own_places(*plan_.account));
+    if (has_users) MUSTER_CHECK(make_own_users(kInnerControl));
+    const auto limited =
+        set_resource_limits(plan_.limits, plan_.account ? has_users : plan_.own_process_tree);
+    if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
+    if (!plan_.account) return {};
+    MUSTER_CHECK(take_ids(*plan_.account));
+    // The kernel has forgotten it with the change of ids: bubblewrap --die-with-parent.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (plan_.terminal) MUSTER_CHECK(open_own_terminal());
+    return plan_.filter.empty() ? base::Result<void>() : filter_system_calls(plan_.filter);
+  }
+
+  static base::Result<void> open_own_terminal() {
+    MUSTER_TRY(PseudoTerminal terminal, open_terminal());
+    // Either end may have the number that the slave is to have.
+    constexpr int kBeyond = 16;
+    for (base::UniqueFd* end : {&terminal.master, &terminal.slave}) {
+      *end = base::UniqueFd(::fcntl(end->get(), F_DUPFD_CLOEXEC, kBeyond));
+    }
+    if (::dup3(terminal.slave.get(), kInnerInput, O_CLOEXEC) < 0) {
+      return base::system_error("cannot keep the terminal of the task", errno);
+    }
+    return send_terminal(kInnerControl, terminal.master);
+  }
+
   // Without the socket, the output of ranks goes through mpirun: it loses its rank numbers only.
   void listen() {
     auto ranks = listen_for_ranks(plan_.rank_output_folder);

@@ -10,13 +10,16 @@
 //   muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET   writes the records of a task
 //   muster-shim --sample ...            measures a task
 //   muster-shim --rank PROGRAM...       starts a rank for mpirun
-//   muster-shim --network               makes the network of a gang
+//   muster-shim --network own|none [IDS]   makes the network of a gang, the id space of its account
+//   muster-shim --with-ids IDS MODE...  does the same as MODE... in an id space of its own
+//   muster-shim --remove PATH           removes a tree
 //
 // Scripts of Muster run --rank in the task; the engine or another muster-shim starts the other
 // modes. The program is linked statically: it runs in any image, whatever libraries that has.
 #include <cstdio>
 #include <string_view>
 
+#include "engine/shim/id_space.h"
 #include "engine/shim/modes.h"
 #include "engine/shim/sampler.h"
 
@@ -32,6 +35,11 @@ int sample(char** arguments, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 3 && argv[1] == std::string_view("--with-ids")) {
+    if (!begin_in_id_space(argv[2])) return 1;
+    argv += 2;
+    argc -= 2;
+  }
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 2 && mode == "--rank") return run_rank(argv + 2);
   if (argc > 2 && mode == "--sample") return sample(argv + 2, argc - 2);
@@ -42,7 +50,9 @@ int main(int argc, char** argv) {
   if (argc == 3 && mode == "--change") return run_change(argv[2]);
   if (argc == 2 && mode == "--inner") return run_inner();
   if (argc == 2 && mode == "--exec") return run_exec();
-  if (argc == 2 && mode == "--network") return run_network();
+  if ((argc == 3 || argc == 4) && mode == "--network") return run_network(argv[2], argv[3]);
+  if (argc == 3 && mode == "--remove") return run_remove(argv[2]);
+  if (argc == 2 && mode == "--nothing") return 0;
   if (argc == 2 && !mode.starts_with("--")) return run_outer(argv[1]);
   std::fputs("muster-shim is started by muster; see muster --help\n", stderr);
   return 2;

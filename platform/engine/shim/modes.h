@@ -80,8 +80,13 @@ int run_rank(char** program);
 
 // --- around tasks
 
-/// muster-shim --network: makes a network namespace and sends it, or why it cannot be made, through
-/// kNetworkSocket (network.h).
-int run_network();
+/// muster-shim --network own|none [IDS]: makes a network namespace, an id space with the ids, or
+/// both, and sends them, or why they cannot be made, through kNetworkSocket (network.h). `ids` may be
+/// nullptr.
+int run_network(const char* network, const char* ids);
+
+/// muster-shim --with-ids IDS --remove PATH: removes a tree. In the id space, an ordinary account may
+/// remove what its tasks have left (id_space.h). A failure is printed to standard error.
+int run_remove(const char* path);
 
 }  // namespace muster::engine

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -34,6 +36,10 @@ namespace {
 constexpr int kMostWaitMilliseconds = 10'000;
 constexpr size_t kMostNamespaces = 2;
 constexpr size_t kLongestWhy = 512;
+
+/// The argument of --network.
+constexpr std::string_view kOwnNetwork = "own";
+constexpr std::string_view kNoNetwork = "none";
 
 Result<void> write_map(const char* file, const std::string& text) {
   const UniqueFd opened(::open(file, O_WRONLY | O_CLOEXEC));
@@ -66,27 +72,33 @@ Result<void> switch_loopback_on() {
   return base::system_error("cannot switch the loopback interface on", errno);
 }
 
-Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_user) {
+Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_network,
+                                         bool with_user) {
+  const auto open = [&](const char* name) {
+    return UniqueFd(::open((process + name).c_str(), O_RDONLY | O_CLOEXEC));
+  };
   NetworkNamespace made;
-  made.network = UniqueFd(::open((process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
-  if (with_user) made.user = UniqueFd(::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
-  if (made.network && (made.user || !with_user)) return made;
+  if (with_network) made.network = open("/ns/net");
+  if (with_user) made.user = open("/ns/user");
+  if (bool{made.network} == with_network && bool{made.user} == with_user) return made;
   return base::system_error("cannot open the network of " + process, errno);
 }
 
 /// Root makes the network alone. Another account first needs a user namespace, in which it has the
 /// right to do so.
-Result<NetworkNamespace> make_namespaces() {
-  bool with_user = false;
-  if (::unshare(CLONE_NEWNET) != 0) {
+Result<NetworkNamespace> make_namespaces(const std::optional<IdSpace>& ids, bool is_own) {
+  bool with_user = ids.has_value();
+  if (ids) MUSTER_CHECK(enter_new_id_space(*ids));
+  if (is_own && ::unshare(CLONE_NEWNET) != 0) {
+    if (with_user) return base::system_error("cannot make a network namespace", errno);
     MUSTER_CHECK(make_user_namespace());
     with_user = true;
     if (::unshare(CLONE_NEWNET) != 0) {
       return base::system_error("cannot make a network namespace", errno);
     }
   }
-  MUSTER_CHECK(switch_loopback_on());
-  return open_namespaces("/proc/self", with_user);
+  if (is_own) MUSTER_CHECK(switch_loopback_on());
+  return open_namespaces("/proc/self", is_own, with_user);
 }
 
 /// Buffer for the two descriptors of a message, aligned as sendmsg(2) requires.
@@ -94,6 +106,10 @@ union ControlBuffer {
   cmsghdr header;
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
 };
+
+/// What an answer brings, if it is no error: a letter for each descriptor.
+constexpr char kOfNetwork = 'n';
+constexpr char kOfUsers = 'u';
 
 void send_answer(std::string_view why, const NetworkNamespace& made) {
   ControlBuffer control{};
@@ -105,8 +121,11 @@ void send_answer(std::string_view why, const NetworkNamespace& made) {
                  .msg_control = nullptr,
                  .msg_controllen = 0,
                  .msg_flags = 0};
-  std::array<int, kMostNamespaces> descriptors{made.network.get(), made.user.get()};
-  const size_t count = !made.network ? 0 : made.user ? 2 : 1;
+  std::array<int, kMostNamespaces> descriptors{};
+  size_t count = 0;
+  for (const UniqueFd* each : {&made.network, &made.user}) {
+    if (*each) descriptors[count++] = each->get();
+  }
   if (count > 0) {
     message.msg_control = control.bytes;
     message.msg_controllen = CMSG_SPACE(count * sizeof(int));
@@ -151,8 +170,9 @@ Result<NetworkNamespace> receive_answer(int socket) {
   std::memcpy(descriptors.data(), CMSG_DATA(header),
               std::min(header->cmsg_len - CMSG_LEN(0), sizeof descriptors));
   NetworkNamespace made;
-  made.network = UniqueFd(descriptors[0]);
-  made.user = UniqueFd(descriptors[1]);
+  for (size_t i = 0; i < std::min<size_t>(static_cast<size_t>(count), descriptors.size()); ++i) {
+    (buffer[i] == kOfNetwork ? made.network : made.user) = UniqueFd(descriptors[i]);
+  }
   return made;
 }
 
@@ -165,20 +185,30 @@ bool is_same_namespace(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-int run_network() {
-  const auto made = make_namespaces();
+int run_network(const char* network, const char* ids) {
+  std::optional<IdSpace> space;
+  if (ids != nullptr) {
+    auto decoded = decode_id_space(ids);
+    if (decoded) space = *std::move(decoded);
+  }
+  const auto made = make_namespaces(space, network == kOwnNetwork);
   if (made) {
-    send_answer("made", *made);
+    send_answer(
+        std::string(made->network ? 1 : 0, kOfNetwork) + std::string(made->user ? 1 : 0, kOfUsers),
+        *made);
   } else {
     send_answer(made.error().what, {});
   }
   return made ? 0 : 1;
 }
 
-Result<NetworkNamespace> make_network_namespace(const std::string& shim) {
+Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                const std::optional<IdSpace>& ids, bool is_own) {
   MUSTER_TRY(Pair ends, make_control());
+  std::vector<std::string> argv{shim, "--network", std::string(is_own ? kOwnNetwork : kNoNetwork)};
+  if (ids) argv.push_back(encode(*ids));
   MUSTER_TRY(const base::Child maker,
-             base::spawn({.argv = {shim, "--network"},
+             base::spawn({.argv = std::move(argv),
                           .environment = {},
                           .descriptors = {{ends.there.get(), kNetworkSocket}},
                           .folder = "/"}));
@@ -191,15 +221,15 @@ Result<NetworkNamespace> make_network_namespace(const std::string& shim) {
 
 Result<NetworkNamespace> network_of(pid_t shim) {
   const std::string process = "/proc/" + std::to_string(shim);
-  if (is_same_namespace(process + "/ns/net", "/proc/self/ns/net")) return NetworkNamespace();
-  return open_namespaces(process, !is_same_namespace(process + "/ns/user", "/proc/self/ns/user"));
+  return open_namespaces(process, !is_same_namespace(process + "/ns/net", "/proc/self/ns/net"),
+                         !is_same_namespace(process + "/ns/user", "/proc/self/ns/user"));
 }
 
 Result<void> enter_network(int network, int user) {
   if (user >= 0 && ::setns(user, CLONE_NEWUSER) != 0) {
     return base::system_error("cannot enter the user namespace of the job", errno);
   }
-  if (::setns(network, CLONE_NEWNET) != 0) {
+  if (network >= 0 && ::setns(network, CLONE_NEWNET) != 0) {
     return base::system_error("cannot enter the network of the job", errno);
   }
   // setns() into a user namespace makes a process undumpable: /proc/PID/ns then belongs to root.

@@ -13,30 +13,37 @@
 
 #include <sys/types.h>
 
+#include <optional>
+#include <string>
+
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/id_space.h"
 
 namespace muster::engine {
 
 struct NetworkNamespace {
-  base::UniqueFd network;
-  base::UniqueFd user;  ///< the user namespace that owns it; empty if root made the network
+  base::UniqueFd network;  ///< empty if the job shares the machine's
+  base::UniqueFd user;     ///< the user namespace that owns it; empty if root made the network
 };
 
 /// Descriptor on which `muster-shim --network` sends the namespace.
 inline constexpr int kNetworkSocket = 3;
 
-/// Starts `shim` --network and waits for the namespace, for ten seconds at most.
+/// Starts `shim` --network and waits for the namespace, for ten seconds at most. `ids`: the user
+/// namespace is an id space with these (id_space.h). Without `is_own`, only the id space is made.
 ///
 /// kUnavailable: this machine does not allow this account to make a namespace.
-base::Result<NetworkNamespace> make_network_namespace(const std::string& shim);
+base::Result<NetworkNamespace> make_network_namespace(const std::string& shim,
+                                                      const std::optional<IdSpace>& ids = {},
+                                                      bool is_own = true);
 
 /// The network of a running task, by the pid of its shim. Empty: the task runs in this process's
 /// own network.
 base::Result<NetworkNamespace> network_of(pid_t shim);
 
 /// Moves this process into the network. The process must have one thread. `user`: -1 if root made
-/// the network.
+/// the network; `network`: -1 if there is only an id space.
 base::Result<void> enter_network(int network, int user);
 
 }  // namespace muster::engine

@@ -27,6 +27,7 @@
 #include "engine/shim/network.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/ranks.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 #include "engine/shim/task_metrics.h"
 #include "engine/shim/task_port.h"
@@ -72,10 +73,12 @@ class Outer {
     if (auto started = start(); !started) {
       groups_.leave();
       groups_.remove();
+      let_the_server_collect(plan_.handed, generated().string());
       return refuse(started.error());
     }
     while (wrapper_running_ || !sources_.empty()) wait_for_something();
     kill_descendants();
+    let_the_server_collect(plan_.handed, generated().string());
     if (!inner_is_up_) {
       groups_.remove();
       return refuse(wrapper_failure());
@@ -127,13 +130,14 @@ class Outer {
                                .blocked_signals = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2}};
     if (listener_) options.descriptors.emplace_back(listener_.get(), kInnerListener);
     UniqueFd filter;
-    if (!plan_.inner.filter.empty()) {
+    if (!plan_.inner.filter.empty() && !plan_.inner.account) {
       MUSTER_TRY(filter, in_memory_file(plan_.inner.filter));
       options.descriptors.emplace_back(filter.get(), kInnerFilter);
     }
     MUSTER_TRY(ProgramInput input, make_program_input(plan_.inner));
     if (input.theirs) options.descriptors.emplace_back(input.theirs.get(), kInnerInput);
     metrics_->start();
+    if (plan_.inner.account) MUSTER_CHECK(hand_over(plan_.handed, *plan_.inner.account));
     enter_groups();
     MUSTER_TRY(wrapper_, base::spawn(options));
     groups_.leave();
@@ -339,12 +343,29 @@ class Outer {
       auto message = receive_message(control_.here.get());
       if (!message) return;
       if (message->text.empty()) return control_.here.reset();
-      if (auto output = rank_output_of(*message)) {
+      if (message->text == kTerminal && message->descriptors.size() == 1) {
+        take_terminal(std::move(message->descriptors.front()));
+      } else if (auto output = rank_output_of(*message)) {
         take_rank(*std::move(output));
       } else {
         handle(message->text);
       }
     }
+  }
+
+  /// The inner half has made it in the sandbox and keeps the other end.
+  void take_terminal(UniqueFd master) {
+    auto input = program_input_of({.master = std::move(master), .slave = {}});
+    if (!input) return;
+    sources_.push_back({.descriptor = std::move(input->from_program), .terminal = TerminalText()});
+    attachments_.set_input(std::move(input->to_program), true);
+  }
+
+  /// Nothing but the inner half runs in the sandbox yet.
+  void give_ids() {
+    const auto inner = inner_half_of(::getpid());
+    auto mapped = inner ? map_ids(*inner, *plan_.inner.account) : Result<void>(inner.error());
+    send(mapped ? kHasIds : std::string_view(mapped.error().what));
   }
 
   void take_rank(RankOutput output) {
@@ -360,6 +381,8 @@ class Outer {
   void handle(std::string_view text) {
     if (text == kHello) {
       begin();
+    } else if (text == kWantsIds && plan_.inner.account && !inner_is_up_) {
+      give_ids();
     } else if (const auto mpi = read_mpi_answer(text)) {
       take_mpi(*mpi);
     } else if (auto record = decode_exit(text)) {
@@ -500,12 +523,15 @@ int run_outer(const std::filesystem::path& task_folder) {
     if (!has_network) ::close(kShimStatus);
   };
   OuterSite site{.report = report_to_engine, .answered = nullptr};
-  if (has_network) {
-    const auto entered = enter_network(kShimNetwork, has_user ? kShimNetworkUser : -1);
+  if (has_network || has_user) {
+    const auto entered =
+        enter_network(has_network ? kShimNetwork : -1, has_user ? kShimNetworkUser : -1);
     if (!entered) {
       report_to_engine(&entered.error());
       return 1;
     }
+  }
+  if (has_network) {
     site.answered = [] {
       [[maybe_unused]] const auto written = base::write_all(kShimStatus, kShimAnswered);
     };

@@ -157,6 +157,60 @@ TaskLimits limits_from_json(const json& value) {
   return limits;
 }
 
+json mappings_to_json(const std::vector<IdMapping>& mappings) {
+  json list = json::array();
+  for (const IdMapping& line : mappings) {
+    list.push_back({line.inside, line.outside, line.count});
+  }
+  return list;
+}
+
+std::vector<IdMapping> mappings_from_json(const json& list) {
+  std::vector<IdMapping> mappings;
+  for (const json& line : list) {
+    mappings.push_back({.inside = line.at(0).get<uint32_t>(),
+                        .outside = line.at(1).get<uint32_t>(),
+                        .count = line.at(2).get<uint32_t>()});
+  }
+  return mappings;
+}
+
+json account_to_json(const TaskAccount& account) {
+  return {{"uid", account.uid},
+          {"gid", account.gid},
+          {"inside_uid", account.inside_uid},
+          {"inside_gid", account.inside_gid},
+          {"groups", account.groups},
+          {"uids", mappings_to_json(account.uids)},
+          {"gids", mappings_to_json(account.gids)}};
+}
+
+TaskAccount account_from_json(const json& value) {
+  return {.uid = value.at("uid").get<uint32_t>(),
+          .gid = value.at("gid").get<uint32_t>(),
+          .inside_uid = value.at("inside_uid").get<uint32_t>(),
+          .inside_gid = value.at("inside_gid").get<uint32_t>(),
+          .groups = value.at("groups").get<std::vector<uint32_t>>(),
+          .uids = mappings_from_json(value.at("uids")),
+          .gids = mappings_from_json(value.at("gids"))};
+}
+
+json handed_to_json(const HandedFiles& files) {
+  return {{"own", texts_to_json(files.own)},
+          {"shared", texts_to_json(files.shared)},
+          {"shared_gid", files.shared_gid},
+          {"collected", texts_to_json(files.collected)},
+          {"is_read_by_group", files.is_read_by_group}};
+}
+
+HandedFiles handed_from_json(const json& value) {
+  return {.own = texts_from_json(value.at("own")),
+          .shared = texts_from_json(value.at("shared")),
+          .shared_gid = value.at("shared_gid").get<uint32_t>(),
+          .collected = texts_from_json(value.at("collected")),
+          .is_read_by_group = value.at("is_read_by_group").get<bool>()};
+}
+
 json inner_to_json(const InnerPlan& plan) {
   json value{{"argv", texts_to_json(plan.argv)},
              {"environment", texts_to_json(plan.environment)},
@@ -170,6 +224,7 @@ json inner_to_json(const InnerPlan& plan) {
              {"takes_ranks", plan.takes_ranks},
              {"limits", limits_to_json(plan.limits)}};
   if (plan.mpi) value["mpi"] = mpi_to_json(*plan.mpi);
+  if (plan.account) value["account"] = account_to_json(*plan.account);
   if (!plan.filter.empty()) value["filter"] = text_to_json(plan.filter);
   if (!plan.taken_from.empty()) value["taken_from"] = texts_to_json(plan.taken_from);
   return value;
@@ -188,6 +243,7 @@ InnerPlan inner_from_json(const json& value) {
                  .takes_ranks = value.value("takes_ranks", false)};
   if (value.count("generated") > 0) plan.generated = text_from_json(value.at("generated"));
   if (value.count("limits") > 0) plan.limits = limits_from_json(value.at("limits"));
+  if (value.count("account") > 0) plan.account = account_from_json(value.at("account"));
   if (value.count("filter") > 0) plan.filter = text_from_json(value.at("filter"));
   if (value.count("mpi") > 0) plan.mpi = mpi_from_json(value.at("mpi"));
   if (value.count("taken_from") > 0) plan.taken_from = pairs_from_json(value.at("taken_from"));
@@ -265,7 +321,8 @@ std::string encode(const ShimPlan& plan) {
                   {"prepends_rank", plan.prepends_rank},
                   {"log_quota", plan.log_quota},
                   {"is_leashed", plan.is_leashed},
-                  {"sampling", sampling_to_json(plan.sampling)}});
+                  {"sampling", sampling_to_json(plan.sampling)},
+                  {"handed", handed_to_json(plan.handed)}});
 }
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
@@ -284,8 +341,9 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
         .prepends_rank = value.value("prepends_rank", false),
         .log_quota = value.value("log_quota", uint64_t{0}),
         .is_leashed = value.value("is_leashed", false),
-        .sampling = value.count("sampling") > 0 ? sampling_from_json(value.at("sampling"))
-                                                : SamplingPlan()};
+        .sampling =
+            value.count("sampling") > 0 ? sampling_from_json(value.at("sampling")) : SamplingPlan(),
+        .handed = value.count("handed") > 0 ? handed_from_json(value.at("handed")) : HandedFiles()};
   });
 }
 

@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
 #include "job/exit_status.h"
 #include "launch/task_plan.h"
@@ -53,6 +54,8 @@ struct InnerPlan {
   bool takes_ranks = false;              ///< find ranks that do not sign in themselves (ranks.h)
   /// A seccomp filter for all programs of the task, as the kernel reads it; empty: no filter.
   std::string filter;
+  /// Whose ids the programs of the task have; nothing: those of the shim.
+  std::optional<TaskAccount> account;
   TaskLimits limits;  ///< for all programs of the task, including those of `muster exec`
   /// Set once the MPI is known: file of /generated -> the file of /generated that it is a copy of.
   std::map<std::string, std::string> taken_from;
@@ -83,6 +86,7 @@ struct ShimPlan {
   uint64_t log_quota = 0;      ///< bytes that the log may have; 0: no limit
   bool is_leashed = false;     ///< the task must end with the engine's process (kShimLeash)
   SamplingPlan sampling;
+  HandedFiles handed;  ///< to InnerPlan::account
 };
 
 /// Identifies the shim's process. The pid alone is not enough: the kernel reuses pids.

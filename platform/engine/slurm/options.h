@@ -52,9 +52,9 @@ struct SlurmEngineOptions {
   /// How long a muster-node whose task has ended waits for a server that does not answer.
   std::chrono::milliseconds linger{600000};
 
-  uint64_t log_quota = 0;                     ///< of each task's log, in bytes; 0: no limit
-  TaskLimits limits;  ///< of every task; the memory of its claim comes on top
-  std::filesystem::path storage_folder;       ///< of storage volumes, if the folder is shared
+  uint64_t log_quota = 0;                ///< of each task's log, in bytes; 0: no limit
+  TaskLimits limits;                     ///< of every task; the memory of its claim comes on top
+  std::filesystem::path storage_folder;  ///< of storage volumes, if the folder is shared
   std::vector<std::filesystem::path> hidden;  ///< paths that are hidden from tasks
   std::function<base::Result<void>(const std::string& project, const std::string& tree,
                                    const std::filesystem::path& folder)>

@@ -10,6 +10,7 @@
 
 namespace muster::collective {
 
+/// A shorter key is rejected.
 inline constexpr std::size_t kShortestKeyBytes = 16;
 
 /// The key from its hex text. Errors: kConfiguration; the message does not repeat the key.

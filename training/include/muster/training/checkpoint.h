@@ -15,6 +15,8 @@
 //
 // State that differs between ranks is stored for rank 0 only, such as the running statistics of a
 // plain BatchNorm.
+//
+// Thread-safety: the model and the optimizer must not be in use on another thread during a call.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Batch normalisation over the batches of all ranks: mean and variance are those of the
 // concatenated batch, in the forward and in the backward pass, as if one process had processed the
-// whole batch. For small batches per rank, whose own statistics would be too noisy (S. Ioffe, C.
-// Szegedy, "Batch normalization", ICML 2015).
+// whole batch. It is meant for small batches per rank, whose own statistics would be too noisy (S.
+// Ioffe, C. Szegedy, "Batch normalization", ICML 2015).
 //
 //   SyncBatchNorm norm(session, "layer1.norm", SyncBatchNormOptions{.features = 64});
 //   norm->train();
@@ -21,6 +21,8 @@
 // them over the ranks. The module cannot be differentiated twice.
 //
 // Errors are thrown by forward() and backward(), like torch's own: CollectiveFailure.
+//
+// Thread-safety: forward() changes the running statistics, so one thread at a time calls it.
 #pragma once
 
 #include <torch/torch.h>
@@ -61,6 +63,7 @@ class SyncBatchNormImpl : public torch::nn::Module {
   SyncBatchNormImpl(collective::Session& session, std::string name,
                     const SyncBatchNormOptions& options);
 
+  /// Normalises an input of shape [batch, features, ...]. In training, all ranks call it together.
   torch::Tensor forward(const torch::Tensor& input);
 
   void pretty_print(std::ostream& stream) const override;
