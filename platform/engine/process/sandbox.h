@@ -36,7 +36,8 @@ inline void append_words(BubblewrapWords& words, std::initializer_list<std::stri
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,
                            const std::vector<std::filesystem::path>& held,
-                           const std::vector<std::filesystem::path>& secret = {});
+                           const std::vector<std::filesystem::path>& secret = {},
+                           const BubblewrapWords& devices = {});
 
 /// Adds the arguments for a mount of the configuration, without `secret`.
 void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
@@ -76,11 +77,14 @@ enum class Confinement {
 ///
 /// `confinement`: see Confinement. `has_account`: the inner half of the shim drops the capabilities
 /// instead, once it has the ids of the task (shim/task_account.h).
+///
+/// `devices`: make a /dev in which devices are closed (device_files.h); empty: all are open.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
     const std::vector<std::filesystem::path>& secret = {},
-    Confinement confinement = Confinement::kNone, bool has_account = false);
+    Confinement confinement = Confinement::kNone, bool has_account = false,
+    const BubblewrapWords& devices = {});
 
 /// Advice for an error: bubblewrap could not make a sandbox.
 std::string sandbox_advice();
