@@ -6,6 +6,7 @@
 #include "engine/container/container_engine.h"
 #include "engine/container/options.h"
 #include "engine/host_facts.h"
+#include "engine/process/machine.h"
 #include "engine/process/process_engine.h"
 #include "engine/process/task_filter.h"
 #include "engine/slurm/slurm_engine.h"
@@ -91,6 +92,16 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
   return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
+std::vector<engine::GroupPlace> group_places(const ServeOptions& options) {
+  std::vector<engine::GroupPlace> places = engine::group_places();
+  for (engine::GroupPlace& place : places) {
+    if (options.task_cpu == "none") place.controllers.erase("cpu");
+    if (options.task_cpu != "bind") place.controllers.erase("cpuset");
+  }
+  std::erase_if(places, [](const auto& place) { return place.controllers.empty(); });
+  return places;
+}
+
 /// The ids of its users, for a server that listens. If it cannot have any, jobs run under its own
 /// account, unless the configuration insists.
 Result<std::optional<engine::AccountSource>> find_accounts(const std::filesystem::path& jobs_folder,
@@ -130,7 +141,9 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   how.own_networks = !options.listen.empty() && options.task_network == "own";
   how.holds_claims = true;
   how.limits = task_limits(options);
-  how.group_places = engine::group_places();
+  how.group_places = group_places(options);
+  if (options.task_cpu == "bind") how.cpus = engine::this_machine().cpus;
+  how.own_devices = !options.listen.empty() && options.task_devices == "own";
   how.unpack_tree = tree_unpacker(jobs_folder);
   if (!options.declared_gpus.empty()) {
     MUSTER_TRY(how.declared_gpus, engine::parse_declared_gpus(options.declared_gpus));

@@ -156,8 +156,20 @@ class BadLuck(ContainerTest):
 
     def test_a_container_that_runs_out_of_memory_is_reported_with_its_limit(self):
         job = self.fails("exec tail /dev/zero", "--memory", "64M",
-                         cause="main was killed: out of memory (its limit is 64Mi)", advice="--memory")
-        self.assertTrue(job["tasks"][0]["exit"]["out_of_memory"])
+                         cause="main was killed: out of memory (its limit is 64Mi", advice="--memory")
+        end = job["tasks"][0]["exit"]
+        self.assertTrue(end["out_of_memory"])
+        self.assertEqual((end["limit"]["limit"], end["limit"]["bound"]), ("memory", 64 << 20))
+
+    def test_a_container_is_held_to_the_limits_of_tasks(self):
+        self.muster.configure("tasks: {processes: 60, open_files: 50, file_size: 1Mi}\n")
+
+        _, ran = self.run_line("ulimit -n; head -c 5000000 /dev/zero > /tmp/big; wc -c < /tmp/big; cat "
+                               "/sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null; for i in $(seq 100); "
+                               "do sleep 30 & done; echo was not stopped")
+
+        self.assertRegex(ran.stdout, rf"\b50\n(.*\n)*.*\b{1 << 20}\n")
+        self.assertRegex(ran.stdout + ran.stderr, r"(?i)can't fork|cannot fork|resource temporarily unavailable|\b60\b")
 
     def test_a_container_killed_from_outside_is_reported(self):
         _, follow = self.at_the_gate()

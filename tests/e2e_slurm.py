@@ -5,6 +5,7 @@ import json
 import re
 
 from containers_harness import add_digits
+from e2e_limits import HOG
 from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main, without_mpirun_warnings
 from slurm_harness import SlurmTest
 
@@ -24,6 +25,16 @@ class Jobs:
         self.assertRegex(ran.stderr, r"hello +Failed +7 +\d")
         identity = self.muster.slurm_job("hello")["id"]
         self.cluster.await_state(identity, "FAILED")  # and Slurm lists the same
+
+    def test_a_task_is_held_to_its_memory_though_this_slurm_enforces_nothing(self):
+        ran = self.muster.run("submit", "single", "hog", "--cpus", 1, "--memory", "100Mi", "--follow", "--",
+                              "python3", "-c", HOG, code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertNotIn("was not stopped", ran.stdout)
+        self.assertIn("out of memory (its limit is 100Mi", ran.stderr)
+        limit = self.muster.job("hog")["tasks"][0]["exit"]["limit"]
+        self.assertEqual((limit["limit"], limit["bound"]), ("memory", 100 << 20))
 
     def test_the_documents_command_runs_each_rank_on_a_node_of_its_own(self):
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, *CLAIM, "--follow", "--", *DOCUMENTS_MPIRUN,

@@ -106,6 +106,17 @@ class Strategies(TensorFlowTest):
         self.assertEqual(sum("TF_CONFIG is the job's own" in event for event in events), 1, events)
 
 
+class OnATeamServer(TensorFlowTest):
+
+    def test_workers_train_under_the_filter_and_in_a_network_of_their_own(self):
+        self.muster.start_server("--listen", "127.0.0.1:0")
+
+        text = self.succeeded(self.run_experiment(*grpc(PARAMETER_SERVER)))
+
+        self.assert_it_learned(text)
+        self.assert_each_has_spoken(text, "chief", "worker-0", "ps-0")
+
+
 class Losses(TensorFlowTest):
 
     def assert_it_fails_without(self, task):

@@ -36,6 +36,18 @@ digits_ddp.main()
 """
 
 
+# Batches come from two processes, through shared memory.
+LOADERS = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+if __name__ == "__main__":
+    data = TensorDataset(torch.arange(500))
+    loader = DataLoader(data, batch_size=50, num_workers=2)
+    print("sum", sum(int(batch.sum()) for batch, in loader), flush=True)
+"""
+
+
 class TorchTest(MusterTest):
 
     def submit(self, workers, *words):
@@ -89,6 +101,25 @@ class Trainings(TorchTest):
 
         self.assert_it_learned(run, ranks=2)
         self.assertIn("continues after epoch 3", run.text)
+
+
+class OnATeamServer(TorchTest):
+    """Under the filter of system calls, in a network, a /dev and limits of the job's own."""
+
+    def test_a_training_runs_as_elsewhere(self):
+        self.muster.start_server("--listen", "127.0.0.1:0")
+
+        run = self.submit(1, "--memory", "2Gi", "--", TORCHRUN, TRAIN)
+
+        self.assert_it_learned(run, ranks=2)
+
+    def test_loader_processes_share_memory(self):
+        self.muster.start_server("--listen", "127.0.0.1:0")
+        script = self.muster.script("load.py", LOADERS)
+
+        ran = self.muster.run("submit", "single", "load", "--memory", "1Gi", "--follow", "--", TORCH, script)
+
+        self.assertIn("sum 124750", ran.stdout)
 
 
 class Losses(TorchTest):

@@ -392,8 +392,6 @@ print("hostile", flush=True)
 @unittest.skipIf(os.geteuid() != 0, "the account of the tests is another class's")
 class AsRootUnderOneAccount(Tenants, MusterTest):
     account = "root"
-    # On machines where the device rules of root's control group include the disks.
-    KNOWN = {"read_the_disk_itself"}
 
     def test_jobs_of_several_projects_are_refused_unless_they_trust_each_other(self):
         self.serve(trusting=False)

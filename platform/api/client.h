@@ -85,7 +85,7 @@ class Client {
 
   /// Passes on the job's log records in order until there are no more (with query.follow: until the
   /// job has ended), and returns the job in its state then. `on_record` returns false to leave
-  /// early; `wake`: see http::Client.
+  /// early; `wake`: see http::BlockingClient.
   Result<job::Job> logs(const std::string& name, const job::LogQuery& query,
                         const std::function<bool(const job::LogRecord&)>& on_record,
                         const http::Wake& wake = {});

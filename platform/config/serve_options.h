@@ -88,7 +88,7 @@ struct ServeOptions {
   std::optional<IdSpan> task_subids;
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::string task_cpu = "shares";    ///< or "bind" or "none": the effect of a claim of CPUs
-  std::string task_devices = "own";   ///< or "all": the device files of a team's tasks
+  std::string task_devices = "own";   ///< or "all": the devices that a team's tasks open
   std::optional<int> task_processes;  ///< unset: 4096 for a team, otherwise no limit
   int task_open_files = 0;            ///< 0, here and below: no limit
   int64_t task_file_bytes = 0;

@@ -327,8 +327,8 @@ Keys tasks() {
            .flag = "--task-devices",
            .type = "own or all",
            .fallback = "own",
-           .help = "for a server with listen: sandboxed tasks see the common device files and "
-                   "those of their GPUs, or all of the machine's",
+           .help = "for a server with listen: sandboxed tasks can open the common devices and the "
+                   "GPUs that they claim, or all devices of the machine",
            .choices = {"own", "all"}},
           &ServeOptions::task_devices, read_task_devices),
       key({.name = "tasks.processes",

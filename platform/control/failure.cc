@@ -108,7 +108,10 @@ LogSummary summary_of_rank(const Evidence& evidence) {
 /// Exit codes that only mean failure: the last lines explain them. Signals come from outside,
 /// except the one of abort().
 bool is_explained_by_lines(const job::ExitStatus& status) {
-  return status.signal == SIGABRT || (status.signal == 0 && !job::says_why(status));
+  // A process that was refused may be one of many, and another fault the cause.
+  const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
+  return status.signal == SIGABRT ||
+         (status.signal == 0 && (was_refused || !job::says_why(status)));
 }
 
 std::string advice_for(const job::ExitStatus& status, const std::optional<Container>& container) {

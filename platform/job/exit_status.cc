@@ -131,7 +131,8 @@ std::string explain(const ExitStatus& status) {
     if (!meaning.empty()) text += ": " + meaning;
   }
   if (!status.error.empty() && status.advice.empty()) text += " (" + status.error + ")";
-  if (status.limit) {
+  const bool is_of_machine = status.limit == LimitReached{.limit = Limit::kMemory};
+  if (status.limit && !is_of_machine) {
     text = (was_killed(status) ? "was killed" : text) + ": " + explain(*status.limit);
   } else if (status.out_of_memory) {
     text += ": the kernel's out-of-memory killer ended a process";
@@ -156,7 +157,8 @@ bool was_not_found(const ExitStatus& status) {
 
 std::string advice_for(const ExitStatus& status) {
   if (!status.advice.empty()) return status.advice;
-  if (status.limit) return words_for(status.limit->limit).advice;
+  const bool is_of_machine = status.limit == LimitReached{.limit = Limit::kMemory};
+  if (status.limit && !is_of_machine) return words_for(status.limit->limit).advice;
   if (status.out_of_memory) {
     return "use less memory in each process (a smaller batch), or fewer processes on the machine";
   }

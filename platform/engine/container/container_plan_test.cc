@@ -114,6 +114,27 @@ TEST(ContainerPlan, LimitsTheContainerToTheClaimsOfTheTask) {
   EXPECT_EQ(config.shm_bytes, 64 << 20);
 }
 
+TEST(ContainerPlan, TheEngineLimitsProcessesAndTheShimTheRest) {
+  ContainerSite limited = site();
+  limited.limits = {
+      .processes = 40, .open_files = 50, .file_bytes = 60, .scratch_bytes = int64_t{1} << 20};
+  TaskPlan claiming = plan();
+  claiming.resources.memory_bytes = 1 << 30;
+
+  const ContainerConfig config = container_config(kGang, claiming, limited);
+  const TaskLimits limits = shim_plan(claiming, limited).inner.limits;
+
+  EXPECT_EQ(config.processes, 40);
+  EXPECT_EQ(mount_at(config, "/tmp")->tmpfs_bytes, int64_t{1} << 20);
+  EXPECT_EQ(limits, (TaskLimits{.memory_bytes = 1 << 30,
+                                .processes = 40,
+                                .open_files = 50,
+                                .file_bytes = 60,
+                                .scratch_bytes = int64_t{1} << 20,
+                                .scratch = {"/generated"},
+                                .is_held_by_container = true}));
+}
+
 TEST(ContainerPlan, GetsItsGpusIfTheEngineSupportsThem) {
   TaskPlan gpus = plan();
   gpus.gpus = {"GPU-8f3", "GPU-9a1"};

@@ -120,6 +120,8 @@ TEST(CreateBody, WritesTheLimitsAndForbidsSwap) {
   EXPECT_EQ(host.at("MemorySwap"), 3'221'225'472);
   EXPECT_EQ(host.at("ShmSize"), 1 << 20);
   EXPECT_EQ(host.at("PidsLimit"), 32'768);
+  wanted.processes = 40;
+  EXPECT_EQ(host_of(wanted, engine).at("PidsLimit"), 40);
 }
 
 TEST(CreateBody, WritesAliasesForItsNetwork) {

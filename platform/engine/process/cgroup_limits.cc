@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "engine/process/cpu_choice.h"
 
 namespace muster::engine {
 
@@ -106,6 +107,11 @@ constexpr int64_t kMostShares = 262'144;
 constexpr int64_t kWeightOfCpu = 100;
 constexpr int64_t kMostWeight = 10'000;
 
+std::string first_line(const fs::path& path) {
+  const std::string text = file_text(path);
+  return text.substr(0, text.find('\n'));
+}
+
 /// Whether this account may make groups below `group`. The shim must also be able to move back to
 /// the group itself.
 bool may_make_groups(const fs::path& group) {
@@ -133,14 +139,22 @@ std::vector<GroupPlace> group_places(const fs::path& root) {
       places.push_back(
           {.folder = *home / kFolderOfTasks, .home = *home, .controllers = {controller}});
   }
+  if (const auto home = home_in("cpuset")) {
+    GroupPlace place{.folder = *home / kFolderOfTasks,
+                     .home = *home,
+                     .controllers = {"cpuset"},
+                     .cpus = first_line(*home / "cpuset.cpus"),
+                     .memory_nodes = first_line(*home / "cpuset.mems")};
+    if (!place.cpus.empty() && !place.memory_nodes.empty()) places.push_back(std::move(place));
+  }
   const auto home = places.empty() && ::geteuid() == 0 ? home_in("") : std::nullopt;
   if (!home) return places;
   const auto hierarchy = hierarchy_of(mountinfo, "");
   const fs::path top = root / hierarchy->mount.relative_path();
   GroupPlace place{.folder = top / kFolderOfTasks, .home = *home, .is_version_2 = true};
-  const std::string enabled = file_text(top / "cgroup.subtree_control");
-  for (const std::string& word : base::split(enabled.substr(0, enabled.find('\n')), ' ')) {
-    if (word == "memory" || word == "pids" || word == "cpu") place.controllers.insert(word);
+  for (const std::string& word : base::split(first_line(top / "cgroup.subtree_control"), ' ')) {
+    const bool is_used = word == "memory" || word == "pids" || word == "cpu" || word == "cpuset";
+    if (is_used) place.controllers.insert(word);
   }
   if (!place.controllers.empty()) places.push_back(std::move(place));
   return places;
@@ -175,6 +189,14 @@ std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const st
       const int64_t most = place.is_version_2 ? kMostWeight : kMostShares;
       settings.emplace_back(std::string("../") + file, text(std::min(most, one * cpus)));
       settings.emplace_back(file, text(std::clamp<int64_t>(one * cpu_milli / 1000, 2, most)));
+    }
+    if (has("cpuset") && !limits.cpus.empty()) {
+      if (!place.is_version_2) {
+        settings.insert(settings.end(), {{"../cpuset.cpus", place.cpus},
+                                         {"../cpuset.mems", place.memory_nodes},
+                                         {"cpuset.mems", place.memory_nodes}});
+      }
+      settings.emplace_back("cpuset.cpus", cpu_list(limits.cpus));
     }
     const bool is_needed = std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
       return !setting.first.starts_with("../");

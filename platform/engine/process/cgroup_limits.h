@@ -34,8 +34,11 @@ CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 struct GroupPlace {
   std::filesystem::path folder;       ///< gets one folder for each task
   std::filesystem::path home;         ///< the group of this process
-  std::set<std::string> controllers;  ///< "memory", "pids", "cpu"
+  std::set<std::string> controllers;  ///< "memory", "pids", "cpu", "cpuset"
   bool is_version_2 = false;
+  // Of version 1, with "cpuset": what the group of this process may use. A new group has neither.
+  std::string cpus;
+  std::string memory_nodes;
 
   bool operator==(const GroupPlace&) const = default;
 };
@@ -45,8 +48,8 @@ struct GroupPlace {
 /// that the service manager has made for it.
 std::vector<GroupPlace> group_places(const std::filesystem::path& root = "/");
 
-/// The groups that hold the task `name` to its limits. While tasks compete for CPU time, each gets
-/// a share in proportion to its `cpu_milli`; 0 counts as one CPU.
+/// The groups that hold the task `name` to its limits and its CPUs. While tasks compete for CPU
+/// time, each gets a share in proportion to its `cpu_milli`; 0 counts as one CPU.
 std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
                                  const TaskLimits& limits, int64_t cpu_milli);
 

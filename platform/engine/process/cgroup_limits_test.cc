@@ -87,6 +87,33 @@ TEST(GroupPlaces, OfVersionOneAreBelowThisProcessesGroups) {
                                       .controllers = {"cpu"}}}));
 }
 
+TEST(GroupPlaces, OfCpusHaveThoseOfTheGroupOfThisProcess) {
+  const FakeMachine machine(
+      {{"proc/self/mountinfo", "42 25 0:32 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"},
+       {"proc/self/cgroup", "3:cpuset:/a\n"},
+       {"sys/fs/cgroup/cpuset/a/cgroup.procs", ""},
+       {"sys/fs/cgroup/cpuset/a/cpuset.cpus", "0-3\n"},
+       {"sys/fs/cgroup/cpuset/a/cpuset.mems", "0\n"}});
+  const std::filesystem::path home =
+      std::filesystem::path(machine.root()) / "sys/fs/cgroup/cpuset/a";
+
+  const std::vector<GroupPlace> places = group_places(machine.root());
+
+  EXPECT_EQ(places, (std::vector<GroupPlace>{{.folder = home / "muster",
+                                              .home = home,
+                                              .controllers = {"cpuset"},
+                                              .cpus = "0-3",
+                                              .memory_nodes = "0"}}));
+  const auto groups = groups_of(places, "j", {.cpus = {1, 2}}, 2000);
+  ASSERT_EQ(groups.size(), 1);
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(groups.front().settings, (Settings{{"../cpuset.cpus", "0-3"},
+                                               {"../cpuset.mems", "0"},
+                                               {"cpuset.mems", "0"},
+                                               {"cpuset.cpus", "1-2"}}));
+  EXPECT_TRUE(groups_of(places, "j", {}, 2000).empty()) << "a task that is not bound";
+}
+
 TEST(GroupPlaces, AMachineWithoutControlGroupsHasNone) {
   EXPECT_TRUE(group_places(FakeMachine({}).root()).empty());
 }
@@ -123,6 +150,18 @@ TEST(TaskGroups, OfVersionTwoAreOneGroupWithAllControllers) {
   EXPECT_EQ(settings[1].first, "memory.max");
   EXPECT_EQ(settings[2].first, "pids.max");
   EXPECT_EQ(settings.back(), (std::pair<std::string, std::string>("cpu.weight", "200")));
+}
+
+TEST(TaskGroups, OfVersionTwoBindToCpusWhereTheyCan) {
+  const auto groups = groups_of({{.folder = "/u/muster",
+                                  .home = "/u/system.slice",
+                                  .controllers = {"cpuset", "memory"},
+                                  .is_version_2 = true}},
+                                "j-1-main", {.memory_bytes = 4096, .cpus = {0, 4}}, 2000);
+
+  ASSERT_EQ(groups.size(), 1);
+  EXPECT_EQ(groups.front().settings.back(),
+            (std::pair<std::string, std::string>("cpuset.cpus", "0,4")));
 }
 
 TEST(TaskGroups, AreNotMadeWithoutLimits) {

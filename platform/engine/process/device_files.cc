@@ -1,8 +1,11 @@
 #include "engine/process/device_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <initializer_list>
 #include <string_view>
 #include <system_error>
 
@@ -17,11 +20,17 @@ namespace fs = std::filesystem;
 namespace {
 
 // Beside those of the C library and of terminals: fast networks (InfiniBand, GPUDirect), copies
-// between processes (knem, xpmem), file systems of user namespaces, GPUs of WSL. Message queues and
-// huge pages are not here: the machine's are common to all jobs.
-constexpr std::array<std::string_view, 18> kDevices{
-    "null",  "zero",   "full",   "random", "urandom",    "tty",    "ptmx", "pts",   "fd",
-    "stdin", "stdout", "stderr", "fuse",   "infiniband", "gdrdrv", "knem", "xpmem", "dxg"};
+// between processes (knem, xpmem), file systems of user namespaces, GPUs of WSL.
+constexpr std::array<std::string_view, 15> kOpen{
+    "null", "zero", "full", "random",     "urandom", "tty",   "ptmx", "pts",
+    "shm",  "fuse", "knem", "infiniband", "gdrdrv",  "xpmem", "dxg"};
+// File systems that are common to all jobs of the machine.
+constexpr std::array<std::string_view, 2> kShared{"mqueue", "hugepages"};
+
+template <class Names>
+bool has_name(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// The driver's own files: nvidiactl, nvidia-uvm, nvidia-caps ...
 constexpr std::string_view kGpuDriver = "nvidia";
@@ -81,28 +90,47 @@ std::vector<std::string> gpu_files(const std::vector<std::string>& gpus, const f
   return files;
 }
 
+std::vector<std::string> names_among_own(const std::vector<std::string>& gpus) {
+  std::vector<size_t> numbers;
+  for (const std::string& gpu : gpus) {
+    const auto number = base::number_of<size_t>(gpu);
+    if (!number) return gpus;
+    numbers.push_back(*number);
+  }
+  std::vector<std::string> names;
+  for (const size_t number : numbers) {
+    names.push_back(std::to_string(std::count_if(numbers.begin(), numbers.end(),
+                                                 [&](size_t other) { return other < number; })));
+  }
+  return names;
+}
+
 std::vector<std::string> own_devices(const std::vector<std::string>& gpus, const fs::path& folder) {
-  const auto is_shown = [&](const std::string& name) {
-    if (is_numbered_gpu(name)) return std::find(gpus.begin(), gpus.end(), name) != gpus.end();
-    return name.starts_with(kGpuDriver) ||
-           std::find(kDevices.begin(), kDevices.end(), name) != kDevices.end();
+  const auto is_open = [&](const std::string& name) {
+    if (is_numbered_gpu(name)) return has_name(gpus, name);
+    return name.starts_with(kGpuDriver) || has_name(kOpen, name);
   };
   std::vector<fs::directory_entry> entries;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (is_shown(entry.path().filename().string())) entries.push_back(entry);
-  }
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
   std::sort(entries.begin(), entries.end());
-  std::vector<std::string> words{"--tmpfs", "/dev"};
+  std::vector<std::string> words{"--dev-bind", folder.string(), "/dev"};
   const auto add = [&](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };
   for (const fs::directory_entry& entry : entries) {
-    const std::string place = "/dev/" + entry.path().filename().string();
-    if (entry.is_symlink(error)) {
-      add({"--symlink", fs::read_symlink(entry.path(), error).string(), place});
+    const std::string name = entry.path().filename().string();
+    const std::string place = "/dev/" + name;
+    if (is_open(name) || entry.is_symlink(error)) continue;
+    const bool is_folder = entry.is_directory(error);
+    const char* const path = entry.path().c_str();
+    if (!is_folder && ::access(path, R_OK) != 0 && ::access(path, W_OK) != 0) continue;
+    if (has_name(kShared, name)) {
+      add({"--tmpfs", place});
+    } else if (is_folder || entry.is_block_file(error) || entry.is_character_file(error)) {
+      add({"--bind", entry.path().string(), place});
     } else {
-      add({"--dev-bind-try", entry.path().string(), place});
+      add({"--ro-bind", "/dev/null", place});
     }
   }
   return words;

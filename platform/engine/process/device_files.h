@@ -1,6 +1,10 @@
-// The /dev of a task on a team server: the devices that every program may need, and of the GPUs
-// those alone that the task has claimed. Disks, terminals of the console and the GPUs of others are
-// not there.
+// The /dev of a task on a team server: it can open the devices that every program may need, and of
+// the GPUs those alone that it has claimed. Disks, the consoles and the GPUs of others stay closed.
+//
+// A closed device is bound over itself without the right to open devices (nodev), so that opening it
+// fails as with a control group of devices. A /dev with only some of the machine's entries is no
+// alternative: a terminal can be made only by a /dev/ptmx that lies beside pts in its own file
+// system, and not by one that is bound to another place.
 //
 // Pure but for a look at the machine's /dev.
 #pragma once
@@ -18,11 +22,13 @@ std::vector<std::string> gpu_files(
     const std::vector<std::string>& gpus,
     const std::filesystem::path& driver = "/proc/driver/nvidia/gpus");
 
-/// The words for bubblewrap that make a /dev with these entries of `folder`. `gpus`: names of the
-/// files of the claimed GPUs, as in nvidia0. A name that `folder` lacks is left out.
-///
-/// The mount is writable: what lies below it, such as /dev/shm, is mounted by the caller, who then
-/// makes it read-only.
+/// What CUDA_VISIBLE_DEVICES calls them where a task can open these GPUs alone: CUDA gives numbers
+/// to the GPUs that it can open. UUIDs stay as they are.
+std::vector<std::string> names_among_own(const std::vector<std::string>& gpus);
+
+/// The words for bubblewrap that show `folder` as /dev and close what a task has no right to. `gpus`:
+/// names of the files of the claimed GPUs, as in nvidia0. What this account cannot open anyway is
+/// left as it is.
 std::vector<std::string> own_devices(const std::vector<std::string>& gpus,
                                      const std::filesystem::path& folder = "/dev");
 

@@ -1,10 +1,12 @@
 #include "engine/process/device_files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "base/test_folder.h"
+#include "base/text.h"
 
 namespace muster::engine {
 
@@ -15,40 +17,45 @@ namespace {
 class OwnDevices : public testing::Test {
  protected:
   OwnDevices() {
-    for (const char* name : {"null", "sda", "kvm", "nvidia0", "nvidia1", "nvidia10", "nvidiactl",
-                             "nvidia-uvm", "console", "mem"}) {
+    for (const char* name :
+         {"null", "log", "nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm"}) {
       std::ofstream(folder_ / name) << "";
     }
-    fs::create_directories(folder_ / "pts");
-    fs::create_directories(folder_ / "nvidia-caps");
+    for (const char* name : {"pts", "nvidia-caps", "mapper", "mqueue"}) {
+      fs::create_directories(folder_ / name);
+    }
     fs::create_symlink("/proc/self/fd", folder_ / "fd");
   }
 
-  /// The places in /dev.
-  std::vector<std::string> shown(const std::vector<std::string>& gpus) const {
-    const std::vector<std::string> words = own_devices(gpus, fs::path(folder_));
-    EXPECT_EQ(words[0] + " " + words[1], "--tmpfs /dev");
-    std::vector<std::string> places;
-    for (size_t i = 2; i + 2 < words.size(); i += 3) places.push_back(words[i + 2].substr(5));
-    return places;
+  std::string words(const std::vector<std::string>& gpus) const {
+    const std::vector<std::string> all = own_devices(gpus, fs::path(folder_));
+    EXPECT_EQ(all[0] + " " + all[1] + " " + all[2],
+              "--dev-bind " + fs::path(folder_).string() + " /dev");
+    return base::joined({all.begin() + 3, all.end()}, " ");
   }
 
   const base::TestFolder folder_;
 };
 
-TEST_F(OwnDevices, HasTheClaimedGpusAndTheDriversFiles) {
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(shown({"nvidia1"}),
-            (Names{"fd", "null", "nvidia-caps", "nvidia-uvm", "nvidia1", "nvidiactl", "pts"}));
-  EXPECT_EQ(shown({}), (Names{"fd", "null", "nvidia-caps", "nvidia-uvm", "nvidiactl", "pts"}));
-  EXPECT_EQ(shown({"nvidia7"}), shown({})) << "the machine has no such file";
+TEST_F(OwnDevices, CloseTheGpusOfOthersAndLeaveTheDriversFiles) {
+  // Files that are no devices stand in for some here: they are covered instead.
+  const std::string mapper = (folder_ / "mapper").string();
+  EXPECT_EQ(words({"nvidia1"}),
+            "--ro-bind /dev/null /dev/log --bind " + mapper +
+                " /dev/mapper --tmpfs /dev/mqueue --ro-bind /dev/null /dev/nvidia0 "
+                "--ro-bind /dev/null /dev/nvidia10");
+  EXPECT_NE(words({}).find("/dev/nvidia1 "), std::string::npos);
+  EXPECT_EQ(words({"nvidia7"}), words({})) << "the machine has no such file";
 }
 
-TEST_F(OwnDevices, KeepsLinksAndBindsAllElse) {
-  const std::vector<std::string> words = own_devices({}, fs::path(folder_));
+TEST(OwnDevicesOfTheMachine, CloseDevicesByBindingThemWithoutTheRightToOpenThem) {
+  const std::string words = base::joined(own_devices({}), " ");
 
-  EXPECT_EQ(words[2] + " " + words[3] + " " + words[4], "--symlink /proc/self/fd /dev/fd");
-  EXPECT_EQ(words[5] + " " + words[7], "--dev-bind-try /dev/null");
+  EXPECT_EQ(words.find("/dev/null"), std::string::npos) << words;
+  EXPECT_EQ(words.find("/dev/ptmx"), std::string::npos) << words;
+  if (fs::is_character_file("/dev/kmsg") && ::access("/dev/kmsg", R_OK) == 0) {
+    EXPECT_NE(words.find("--bind /dev/kmsg /dev/kmsg"), std::string::npos) << words;
+  }
 }
 
 TEST(GpuFiles, AreFoundByNumberAndUuid) {
@@ -67,6 +74,14 @@ TEST(GpuFiles, AreFoundByNumberAndUuid) {
   EXPECT_EQ(gpu_files({"GPU-0", "GPU-1"}, folder), (Names{"nvidia0", "nvidia1"}));
   EXPECT_EQ(gpu_files({"2", "GPU-7"}, folder), Names{});
   EXPECT_EQ(gpu_files({"2"}, folder / "none"), Names{"nvidia2"}) << "without a driver's list";
+}
+
+TEST(GpuFiles, AreCountedByCudaWithoutThoseOfOthers) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_among_own({"2", "5", "7"}), (Names{"0", "1", "2"}));
+  EXPECT_EQ(names_among_own({"7", "2"}), (Names{"1", "0"}));
+  EXPECT_EQ(names_among_own({"GPU-1", "GPU-2"}), (Names{"GPU-1", "GPU-2"}));
+  EXPECT_EQ(names_among_own({}), Names{});
 }
 
 }  // namespace

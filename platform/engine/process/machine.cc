@@ -73,6 +73,20 @@ std::map<std::string, std::string> labels_of(const Topology& topology) {
   return labels;
 }
 
+std::vector<Cpu> cpus_of(const Topology& topology) {
+  std::vector<Cpu> cpus;
+  for (int i = 0; i < count(topology, HWLOC_OBJ_PU); ++i) {
+    const hwloc_obj_t unit =
+        hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_PU, static_cast<unsigned>(i));
+    const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_CORE, unit);
+    const int node = unit->nodeset == nullptr ? 0 : hwloc_bitmap_first(unit->nodeset);
+    cpus.push_back({.number = static_cast<int>(unit->os_index),
+                    .core = static_cast<int>(core == nullptr ? i : core->logical_index),
+                    .numa = std::max(node, 0)});
+  }
+  return cpus;
+}
+
 }  // namespace
 
 Machine this_machine() {
@@ -89,6 +103,7 @@ Machine this_machine() {
     machine.memory_bytes = std::min(machine.memory_bytes, *limits.memory_bytes);
   }
   if (topology) machine.labels = labels_of(topology);
+  if (topology) machine.cpus = cpus_of(topology);
   return machine;
 }
 

@@ -26,6 +26,7 @@ struct Machine {
   /// cpu.model, cpu.sockets, cpu.cores, numa.nodes: the parts that this process may use. Unknown
   /// values are absent.
   std::map<std::string, std::string> labels;
+  std::vector<Cpu> cpus;  ///< that this process may use; empty: unknown
 };
 
 /// The part of this machine that this process may use.

@@ -49,6 +49,16 @@ TEST(ThisMachine, HasOneCpuForAProcessThatIsBoundToOne) {
   EXPECT_LE(this_machine().cpu_milli, 1000);
 }
 
+TEST(ThisMachine, NamesTheCpusOfThisProcessAsTheKernelDoes) {
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+
+  const std::vector<Cpu> cpus = this_machine().cpus;
+
+  EXPECT_EQ(static_cast<int>(cpus.size()), CPU_COUNT(&usable));
+  for (const Cpu& cpu : cpus) EXPECT_TRUE(CPU_ISSET(cpu.number, &usable)) << cpu.number;
+}
+
 TEST(ThisMachine, HasLabelsForItsLayout) {
   const auto labels = this_machine().labels;
 

@@ -15,6 +15,7 @@
 #include "engine/nvml_library.h"
 #include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
+#include "engine/process/cpu_choice.h"
 #include "engine/process/team_places.h"
 
 namespace muster::engine {
@@ -48,6 +49,9 @@ struct ProcessEngineOptions {
   TaskLimits limits;
   bool holds_claims = false;             ///< limit each task to the memory and CPUs that it claims
   std::vector<GroupPlace> group_places;  ///< where control groups for tasks can be made
+  /// CPUs to which tasks that claim whole CPUs are bound, each to its own; empty: no task is bound.
+  std::vector<Cpu> cpus;
+  bool own_devices = false;  ///< sandboxed tasks can open some devices alone (device_files.h)
   /// The sandboxed tasks of each gang get a network of their own (shim/network.h).
   bool own_networks = false;
   std::string filter;  ///< seccomp filter for tasks in sandboxes (task_filter.h); empty: none

@@ -230,6 +230,13 @@ bool ProcessStarts::includes(const GangId& gang, const std::string& task) const 
   });
 }
 
+/// Empty: the task is not bound. It claims no whole CPUs, or too few are free.
+std::vector<int> ProcessStarts::own_cpus_for(const launch::TaskPlan& plan) const {
+  const int64_t claim = plan.resources.cpu_milli;
+  if (options_.cpus.empty() || claim % 1000 != 0) return {};
+  return choose_cpus(options_.cpus, tasks_.taken_cpus(), static_cast<int>(claim / 1000));
+}
+
 Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& plan) {
   const TaskFolder folder = tasks_.folder_of(start->gang, plan.task);
   if (fs::exists(folder.path)) {
@@ -237,7 +244,8 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
                  .what = "task " + plan.task + " of this attempt was started before"};
   }
   start->tasks.push_back(plan.task);
-  MUSTER_CHECK(lay_out_task(plan, folder, volume_folders(start->gang.job_id), options_));
+  const std::vector<int> cpus = own_cpus_for(plan);
+  MUSTER_CHECK(lay_out_task(plan, folder, volume_folders(start->gang.job_id), options_, cpus));
   // The shim inherits the lock as an open descriptor, so the lock is held without a gap from before
   // the shim exists (docs/decisions/0002-shim-and-lock.md).
   MUSTER_TRY(const UniqueFd lock, base::lock_file(folder.lock()));
@@ -268,6 +276,7 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
   task->address = plan.address;
   task->ssh_port = plan.ssh ? plan.ssh->port : 0;
   task->takes_ranks = plan.takes_ranks;
+  task->cpus = cpus;
   task->ended_in_start = [this, start] {
     --start->alive;
     settle(start);

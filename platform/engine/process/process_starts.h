@@ -47,6 +47,7 @@ class ProcessStarts {
   void trees_unpacked(const Start& start, Result<void> unpacked);
   void launch_all(const Start& start);
   Result<void> launch(const Start& start, const launch::TaskPlan& plan);
+  std::vector<int> own_cpus_for(const launch::TaskPlan& plan) const;
   void read_report(const Start& start, ProcessTask& task);
   void fail(const Start& start, base::Error error);
   void settle(const Start& start);

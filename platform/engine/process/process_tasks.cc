@@ -186,6 +186,12 @@ AdoptionResult ProcessTasks::adopt(const GangId& gang, const std::string& name) 
   return AdoptionResult::kRunning;
 }
 
+std::set<int> ProcessTasks::taken_cpus() const {
+  std::set<int> taken;
+  for (const auto& [key, task] : tasks_) taken.insert(task->cpus.begin(), task->cpus.end());
+  return taken;
+}
+
 void ProcessTasks::take_over(ProcessTask& task) {
   const TaskFolder folder = folder_of(task.key.first, task.key.second);
   const auto record = running_record_in(folder);
@@ -210,6 +216,7 @@ void ProcessTasks::take_over(ProcessTask& task) {
   const auto plan = base::read_file(folder.plan());
   const auto shim = plan ? decode_shim_plan(*plan) : Result<ShimPlan>(plan.error());
   task.takes_ranks = shim && shim->inner.takes_ranks;
+  if (shim) task.cpus = shim->inner.limits.cpus;
   watch_ranks(task);
   if (task.stop_wish) stop(task.key.first, {task.key.second}, *task.stop_wish);
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,7 @@ struct ProcessTask {
   std::string address;
   int ssh_port = 0;
   bool takes_ranks = false;
+  std::vector<int> cpus;        ///< to which it is bound; empty: to none
   bool has_network = false;     ///< the gang's own: the shim itself checks whether its port answers
   std::shared_ptr<void> ranks;  ///< watches the folder in which ranks sign in
   /// Set until the start of the whole gang is settled: called when the shim ends before that.
@@ -73,6 +75,8 @@ class ProcessTasks {
   /// Forgets a task without a report; its shim has ended.
   void forget(const Key& key) { tasks_.erase(key); }
   bool has_tasks(const GangId& gang) const;
+  /// The CPUs to which tasks are bound.
+  std::set<int> taken_cpus() const;
   /// The shim of one of the gang's tasks that are up; nullopt: no task of the gang is up.
   std::optional<Result<RunningRecord>> running_shim(const GangId& gang) const;
 

@@ -59,8 +59,13 @@ class Root {
  public:
   Root(const MountPlan& plan, const std::vector<fs::path>& hidden,
        const std::vector<fs::path>& places, const std::vector<fs::path>& held,
-       const std::vector<fs::path>& secret)
-      : plan_(plan), hidden_(hidden), held_(held), secret_(secret), in_use_(places) {
+       const std::vector<fs::path>& secret, const BubblewrapWords& devices)
+      : plan_(plan),
+        hidden_(hidden),
+        held_(held),
+        secret_(secret),
+        devices_(devices),
+        in_use_(places) {
     for (const auto& [folder, names] : plan.fresh) in_use_.push_back(folder);
     for (const Mount& mount : plan.mounts) in_use_.push_back(mount.target);
     in_use_.insert(in_use_.end(), hidden.begin(), hidden.end());
@@ -75,9 +80,12 @@ class Root {
   BubblewrapWords words() && {
     show_entries("/");
     hold_folders();
-    append_words(words_, {"--proc", "/proc", "--dev-bind", "/dev", "/dev"});
-    if (fs::is_directory("/dev/shm"))
+    append_words(words_, {"--proc", "/proc"});
+    if (devices_.empty()) append_words(words_, {"--dev-bind", "/dev", "/dev"});
+    words_.insert(words_.end(), devices_.begin(), devices_.end());
+    if (fs::is_directory("/dev/shm")) {
       append_words(words_, {"--perms", "1777", "--tmpfs", "/dev/shm"});
+    }
     for (const auto& [folder, names] : plan_.fresh) {
       if (folder != "/") show_fresh(folder);
     }
@@ -215,6 +223,7 @@ class Root {
   const std::vector<fs::path>& hidden_;
   const std::vector<fs::path>& held_;
   const std::vector<fs::path>& secret_;
+  const BubblewrapWords& devices_;
   std::vector<fs::path> in_use_;
   std::set<fs::path> of_links_;     ///< new folders whose entries are links
   std::vector<fs::path> machines_;  ///< folders that are mounted below kMachine
@@ -226,8 +235,8 @@ class Root {
 
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<fs::path>& hidden,
                            const std::vector<fs::path>& places, const std::vector<fs::path>& held,
-                           const std::vector<fs::path>& secret) {
-  return Root(plan, hidden, places, held, secret).words();
+                           const std::vector<fs::path>& secret, const BubblewrapWords& devices) {
+  return Root(plan, hidden, places, held, secret, devices).words();
 }
 
 void show_configured(const Mount& mount, const std::vector<fs::path>& secret,
@@ -365,7 +374,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
                                               const std::vector<Mount>& volumes,
                                               const std::vector<fs::path>& hidden, bool shared,
                                               const std::vector<fs::path>& secret, bool is_team,
-                                              bool has_account) {
+                                              bool has_account, const BubblewrapWords& devices) {
   auto bwrap = base::find_program("bwrap", base::current_environment());
   if (!bwrap) {
     return base::Error{.code = base::ErrorCode::kNotFound,
@@ -379,7 +388,7 @@ base::Result<BubblewrapWords> sandbox_command(const launch::TaskPlan& plan,
   mounts.is_read_only = is_team && ::geteuid() == 0;
   BubblewrapWords words =
       root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow"},
-                 shared ? folders_above(hidden) : std::vector<fs::path>(), secret);
+                 shared ? folders_above(hidden) : std::vector<fs::path>(), secret, devices);
   if (words.size() > kMostWords) return too_many_entries(mounts);
   words.insert(words.begin(), *bwrap);
   if (shared && shows_the_nodes_paths(volumes)) {

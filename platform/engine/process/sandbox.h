@@ -36,7 +36,8 @@ inline void append_words(BubblewrapWords& words, std::initializer_list<std::stri
 BubblewrapWords root_words(const MountPlan& plan, const std::vector<std::filesystem::path>& hidden,
                            const std::vector<std::filesystem::path>& places,
                            const std::vector<std::filesystem::path>& held,
-                           const std::vector<std::filesystem::path>& secret = {});
+                           const std::vector<std::filesystem::path>& secret = {},
+                           const BubblewrapWords& devices = {});
 
 /// Adds the arguments for a mount of the configuration, without `secret`.
 void show_configured(const Mount& mount, const std::vector<std::filesystem::path>& secret,
@@ -68,11 +69,13 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 /// read-only, too, and tasks lose the capabilities of root that reach beyond a sandbox.
 /// `has_account`: the inner half of the shim drops them instead, once it has the ids of the task
 /// (shim/task_account.h).
+///
+/// `devices`: make a /dev in which devices are closed (device_files.h); empty: all are open.
 base::Result<std::vector<std::string>> sandbox_command(
     const launch::TaskPlan& plan, const TaskFolder& folder, const std::vector<Mount>& mounts,
     const std::vector<std::filesystem::path>& hidden, bool shared = false,
     const std::vector<std::filesystem::path>& secret = {}, bool is_team = false,
-    bool has_account = false);
+    bool has_account = false, const BubblewrapWords& devices = {});
 
 /// Advice for an error: bubblewrap could not make a sandbox.
 std::string sandbox_advice();

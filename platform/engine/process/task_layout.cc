@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <optional>
 #include <sstream>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "engine/host_facts.h"
 #include "engine/process/cgroup_limits.h"
+#include "engine/process/device_files.h"
 #include "engine/process/sandbox.h"
 
 namespace muster::engine {
@@ -149,9 +152,22 @@ Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder,
   return {};
 }
 
+/// Declared GPUs have no files: they keep their names, and so do those that the user chose.
+void name_own_gpus(const std::vector<std::string>& gpus,
+                   std::map<std::string, std::string>& environment) {
+  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == environment.end() || visible->second != base::joined(gpus, ",")) return;
+  const std::vector<std::string> files = gpu_files(gpus);
+  const bool are_there = std::all_of(files.begin(), files.end(), [](const std::string& file) {
+    return fs::exists(fs::path("/dev") / file);
+  });
+  if (are_there) visible->second = base::joined(names_among_own(gpus), ",");
+}
+
 TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
-                     const ProcessEngineOptions& options) {
+                     const ProcessEngineOptions& options, const std::vector<int>& cpus) {
   TaskLimits limits = options.limits;
+  limits.cpus = cpus;
   if (!options.holds_claims) return limits;
   limits.memory_bytes = plan.resources.memory_bytes;
   limits.scratch = {folder.generated().string()};
@@ -164,7 +180,8 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
 
 /// The plan without the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
-                      const ProcessEngineOptions& options, const TeamPlaces& places) {
+                      const ProcessEngineOptions& options, const TeamPlaces& places,
+                      const std::vector<int>& cpus) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
   ShimPlan shim{.inner = {.argv = plan.argv,
                           .folder = plan.folder,
@@ -187,10 +204,11 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                              .gpus = plan.gpus}};
   auto environment = plan.environment;
   if (sandboxed && options.team) environment["HOME"] = home_of_tasks(places);
+  if (sandboxed && options.own_devices) name_own_gpus(plan.gpus, environment);
   for (const auto& [name, value] : environment) {
     shim.inner.environment.emplace_back(name).append("=").append(value);
   }
-  shim.inner.limits = limits_of(plan, folder, options);
+  shim.inner.limits = limits_of(plan, folder, options, cpus);
   if (sandboxed) shim.inner.filter = options.filter;
   if (plan.own_rank_output) shim.inner.rank_output_folder = shim.inner.generated;
   if (plan.ssh) {
@@ -204,7 +222,8 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
 }  // namespace
 
 Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
-                          const VolumeFolders& volumes, const ProcessEngineOptions& options) {
+                          const VolumeFolders& volumes, const ProcessEngineOptions& options,
+                          const std::vector<int>& cpus) {
   MUSTER_CHECK(write_files(plan, folder, options));
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
   std::optional<AssignedAccount> assigned;
@@ -214,7 +233,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
   TeamPlaces places = options.team.value_or(TeamPlaces());
   std::error_code error;
   if (assigned && fs::is_directory(assigned->home, error)) places.account_home = assigned->home;
-  ShimPlan shim = shim_plan_of(plan, folder, options, places);
+  ShimPlan shim = shim_plan_of(plan, folder, options, places, cpus);
   if (sandboxed) {
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
     const std::string& home = places.homes_of_projects ? plan.project : plan.owner;
@@ -231,9 +250,11 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
     }
     // A server for a single user hides nothing: tasks act for the user anyway.
     const bool shared = !options.hidden.empty();
+    BubblewrapWords devices;
+    if (options.own_devices) devices = own_devices(gpu_files(plan.gpus));
     MUSTER_TRY(shim.wrapper,
                sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret,
-                               options.team.has_value(), assigned.has_value()));
+                               options.team.has_value(), assigned.has_value(), devices));
   } else if (plan.ssh) {
     MUSTER_CHECK(prepare_for_sshd());
   }

@@ -49,8 +49,10 @@ base::Result<void> add_hosts(const std::filesystem::path& file, const HostNames&
 // --- the whole folder
 
 /// Makes the task's folder and all its files. After an error, the files made so far stay; the error
-/// names the file that could not be made.
+/// names the file that could not be made. `cpus`: the CPUs that the
+/// task is bound to; empty: any.
 base::Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder,
-                                const VolumeFolders& volumes, const ProcessEngineOptions& options);
+                                const VolumeFolders& volumes, const ProcessEngineOptions& options,
+                                const std::vector<int>& cpus = {});
 
 }  // namespace muster::engine

@@ -119,6 +119,7 @@ class Outer {
     MUSTER_TRY(control_, make_control());
     MUSTER_TRY(const UniqueFd inner, in_memory_file(encode(plan_.inner)));
     kills_before_ = out_of_memory_kills();
+    group_kills_before_ = kills_in_group().value_or(0);
     make_ranks_folder();
     base::SpawnOptions options{.argv = plan_.wrapper,
                                .environment = base::current_environment(),
@@ -272,7 +273,7 @@ class Outer {
   void check_limits() {
     excess_ = watch_.look();
     if (!excess_) return;
-    log_->notice("killed: " + sentence_of(*excess_));
+    log_->notice("the task " + job::explain({.signal = SIGKILL, .limit = excess_}));
     kill();
   }
 
@@ -447,14 +448,26 @@ class Outer {
   /// After the kernel has killed a process of the task, the program may end in any way: only the
   /// counter of the control group shows the cause.
   void add_limits(job::ExitStatus& status) const {
-    const uint64_t kills = groups_.memory_kills();
-    if (kills > 0 && !status.succeeded()) {
-      status.out_of_memory = true;
-      status.error = memory_sentence(groups_.memory_peak(), plan_.inner.limits.memory_bytes);
-    } else if (excess_) {
-      status.out_of_memory = excess_->kind == Excess::Kind::kMemory;
-      status.error = sentence_of(*excess_);
-    }
+    const TaskLimits& limits = plan_.inner.limits;
+    status.limit = excess_;
+    if (!status.limit && !status.succeeded()) status.limit = groups_.reached(limits);
+    const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
+    if (was_refused && stopped_ && !excess_) status.limit.reset();
+    const bool is_own_kill =
+        site_.is_process_one || kills_in_group().value_or(0) > group_kills_before_;
+    if (!status.limit && status.out_of_memory && is_own_kill) status.limit = limit_of_own_group();
+    const bool is_too_large = status.shell_code() == 128 + SIGXFSZ && limits.file_bytes > 0;
+    if (!status.limit && is_too_large) status.limit = {job::Limit::kFileSize, limits.file_bytes};
+    if (status.limit && status.limit->limit == job::Limit::kMemory) status.out_of_memory = true;
+  }
+
+  /// The memory limit of the group that the shim itself runs in. A container and a step of Slurm have
+  /// that of the task; elsewhere an administrator has set it.
+  job::LimitReached limit_of_own_group() const {
+    const int64_t claim = plan_.inner.limits.memory_bytes;
+    const bool is_tasks = plan_.inner.limits.is_held_by_container || plan_.is_leashed;
+    if (!is_tasks || claim == 0) return {.limit = job::Limit::kMemory};
+    return {job::Limit::kMemory, claim, memory_peak_of_group()};
   }
 
   TaskFolder folder_;
@@ -474,12 +487,13 @@ class Outer {
   base::Child wrapper_;
   TaskGroups groups_{{}};
   LimitWatch watch_;
-  std::optional<Excess> excess_;  ///< the limit for which the task was killed
+  std::optional<job::LimitReached> excess_;  ///< the limit for which the task was killed
   bool wrapper_running_ = false;
   bool inner_is_up_ = false;
   bool stopped_ = false;
   bool is_cut_loose_ = false;
   uint64_t kills_before_ = 0;
+  uint64_t group_kills_before_ = 0;
   std::string wrapper_output_;
   std::optional<Steady::time_point> kill_at_;
   std::optional<job::ExitStatus> status_;

@@ -1,6 +1,7 @@
 #include "engine/shim/task_limits.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -79,6 +82,18 @@ Result<void> limit_resource(int resource, int64_t most, const char* what) {
   return base::system_error(std::string("cannot limit the ") + what + " of the task", errno);
 }
 
+/// This process; no CPUs: it stays where it is.
+Result<void> bind_to(const std::vector<int>& cpus) {
+  if (cpus.empty()) return {};
+  const int most = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  const size_t bytes = CPU_ALLOC_SIZE(most);
+  std::vector<unsigned char> bits(bytes, 0);
+  auto* const mask = reinterpret_cast<cpu_set_t*>(bits.data());
+  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), bytes, mask);
+  if (::sched_setaffinity(0, bytes, mask) == 0) return {};
+  return base::system_error("cannot bind the task to its CPUs", errno);
+}
+
 }  // namespace
 
 bool TaskLimits::has_group(const std::string& controller) const {
@@ -115,25 +130,32 @@ void TaskGroups::leave() const {
   }
 }
 
-uint64_t TaskGroups::memory_kills() const {
+/// The first of `files` that one of the groups has.
+std::optional<int64_t> TaskGroups::number(std::initializer_list<const char*> files,
+                                          std::string_view name) const {
   for (const TaskGroup& group : groups_) {
-    for (const char* file : {"memory.oom_control", "memory.events"}) {
-      const auto kills = number_of_group(fs::path(group.folder) / file, "oom_kill");
-      if (kills) return *kills;
+    for (const char* file : files) {
+      const auto found = number_of_group(fs::path(group.folder) / file, name);
+      if (found) return static_cast<int64_t>(*found);
     }
   }
-  return 0;
+  return std::nullopt;
 }
 
-int64_t TaskGroups::memory_peak() const {
-  for (const TaskGroup& group : groups_) {
-    for (const char* file : {"memory.max_usage_in_bytes", "memory.peak"}) {
-      if (const auto peak = number_of_group(fs::path(group.folder) / file)) {
-        return static_cast<int64_t>(*peak);
-      }
-    }
+std::optional<job::LimitReached> TaskGroups::reached(const TaskLimits& limits) const {
+  if (number({"memory.oom_control", "memory.events"}, "oom_kill").value_or(0) > 0) {
+    const int64_t peak = number({"memory.max_usage_in_bytes", "memory.peak"}).value_or(0);
+    // The kernel counts memory in batches for each CPU.
+    const bool is_own = peak == 0 || peak >= limits.memory_bytes - limits.memory_bytes / 16;
+    return job::LimitReached{
+        .limit = job::Limit::kMemory, .bound = is_own ? limits.memory_bytes : 0, .peak = peak};
   }
-  return 0;
+  if (number({"pids.events"}, "max").value_or(0) > 0) {
+    return job::LimitReached{.limit = job::Limit::kProcesses,
+                             .bound = limits.processes,
+                             .peak = number({"pids.peak"}).value_or(0)};
+  }
+  return std::nullopt;
 }
 
 void TaskGroups::remove() const {
@@ -148,6 +170,7 @@ void TaskGroups::remove() const {
 }
 
 Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user) {
+  MUSTER_CHECK(bind_to(limits.cpus));
   MUSTER_CHECK(limit_resource(RLIMIT_NOFILE, limits.open_files, "open files"));
   MUSTER_CHECK(limit_resource(RLIMIT_FSIZE, limits.file_bytes, "file sizes"));
   // Without a user namespace, RLIMIT_NPROC counts all processes of the account, in any task.
@@ -171,58 +194,95 @@ int64_t bytes_behind(std::string_view name, std::string_view status) {
   return static_cast<int64_t>(take_number(rest)) * 1024;
 }
 
-/// The disk space of the files in a folder. A file that is removed meanwhile counts as 0.
-int64_t size_of_folder(const fs::path& folder) {
+uint64_t threads_in(std::string_view status) {
+  const size_t at = status.find("Threads:");
+  if (at == std::string_view::npos) return 1;
+  std::string_view count = status.substr(at + 8);
+  return std::max<uint64_t>(take_number(count), 1);
+}
+
+int64_t resident_in(std::string_view status) {
+  return bytes_behind("RssAnon:", status) + bytes_behind("RssShmem:", status);
+}
+
+/// What a process has resident without files; memory that it shares counts in part.
+int64_t share_of_memory(const fs::path& process, std::string_view status) {
+  const std::string shares = read_proc_file(process / "smaps_rollup");
+  if (shares.empty()) return resident_in(status);
+  return bytes_behind("Pss_Anon:", shares) + bytes_behind("Pss_Shmem:", shares);
+}
+
+/// "pid:[4026531836]"; empty: this process may not see it.
+fs::path pid_namespace_of(const fs::path& process) {
+  std::error_code error;
+  return fs::read_symlink(process / "ns/pid", error);
+}
+
+int64_t bytes_on_disk(const struct stat& facts) {
+  return int64_t{512} * facts.st_blocks;
+}
+
+/// The disk space of the files in a folder; adds the disks that the folder lies on. A file that is
+/// removed meanwhile counts as 0.
+int64_t size_of_folder(const fs::path& folder, std::set<dev_t>& disks) {
   int64_t bytes = 0;
   std::error_code error;
+  struct stat facts{};
+  if (::stat(folder.c_str(), &facts) == 0) disks.insert(facts.st_dev);
   fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied,
                                            error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    struct stat facts{};
-    if (::lstat(entries->path().c_str(), &facts) == 0) bytes += int64_t{512} * facts.st_blocks;
+    if (::lstat(entries->path().c_str(), &facts) == 0) bytes += bytes_on_disk(facts);
   }
   return bytes;
 }
 
-/// Measuring takes at most a fiftieth of a CPU.
+/// What files occupy that a process has open and that have no name any more, but for those that
+/// were counted before. `descriptors`: its folder fd.
+int64_t size_of_deleted(const fs::path& descriptors, const std::set<dev_t>& disks,
+                        std::set<std::pair<dev_t, ino_t>>& counted) {
+  int64_t bytes = 0;
+  std::error_code error;
+  fs::directory_iterator entries(descriptors, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    struct stat facts{};
+    if (::stat(entries->path().c_str(), &facts) != 0) continue;
+    const bool is_deleted =
+        S_ISREG(facts.st_mode) && facts.st_nlink == 0 && disks.contains(facts.st_dev);
+    if (is_deleted && counted.insert({facts.st_dev, facts.st_ino}).second) {
+      bytes += bytes_on_disk(facts);
+    }
+  }
+  return bytes;
+}
+
+constexpr int kLooksUntilForgotten = 50;
+
+// Where memory is close to its limit, a look must not come late.
+constexpr int kRestWhileNearLimit = 5;
+
+/// Measuring takes at most a fiftieth of a CPU, or a `rest`-th.
 LimitWatch::Steady::time_point next_look(LimitWatch::Steady::time_point begin,
-                                         std::chrono::milliseconds pause) {
+                                         std::chrono::milliseconds pause, int rest = kRestForWork) {
   const auto end = LimitWatch::Steady::now();
-  return std::max<LimitWatch::Steady::time_point>(begin + pause,
-                                                  end + kRestForWork * (end - begin));
+  return std::max<LimitWatch::Steady::time_point>(begin + pause, end + rest * (end - begin));
 }
 
 }  // namespace
 
-std::string sentence_of(const Excess& excess) {
-  switch (excess.kind) {
-    case Excess::Kind::kMemory:
-      return memory_sentence(excess.used, excess.limit);
-    case Excess::Kind::kProcesses:
-      return "it had " + std::to_string(excess.used) + " processes and threads; the limit is " +
-             std::to_string(excess.limit) + " (tasks.processes)";
-    case Excess::Kind::kScratch:
-      break;
-  }
-  return "its scratch folders held " + base::format_bytes(excess.used) + "; the limit is " +
-         base::format_bytes(excess.limit) + " (tasks.scratch)";
-}
-
-std::string memory_sentence(int64_t peak, int64_t limit) {
-  const std::string text = "its memory limit is " + base::format_bytes(limit);
-  return peak == 0 ? text : text + ", its peak was " + base::format_bytes(peak);
-}
-
 LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc)
     : limits_(std::move(limits)), root_(root), proc_(std::move(proc)) {
   const auto now = Steady::now();
-  if (watches_processes()) processes_due_ = now;
+  if (watches_memory() || watches_processes()) processes_due_ = now;
   if (limits_.scratch_bytes > 0 && !limits_.scratch.empty()) scratch_due_ = now;
 }
 
+bool LimitWatch::watches_memory() const {
+  return limits_.memory_bytes > 0 && !limits_.has_group("memory") && !limits_.is_held_by_container;
+}
+
 bool LimitWatch::watches_processes() const {
-  return (limits_.memory_bytes > 0 && !limits_.has_group("memory")) ||
-         (limits_.processes > 0 && !limits_.has_group("pids"));
+  return limits_.processes > 0 && !limits_.has_group("pids") && !limits_.is_held_by_container;
 }
 
 int LimitWatch::milliseconds_to_wait() const {
@@ -233,12 +293,13 @@ int LimitWatch::milliseconds_to_wait() const {
   return wait;
 }
 
-std::optional<Excess> LimitWatch::look() {
+std::optional<job::LimitReached> LimitWatch::look() {
   const auto now = Steady::now();
-  std::optional<Excess> excess;
+  std::optional<job::LimitReached> excess;
   if (processes_due_ && *processes_due_ <= now) {
     excess = look_at_processes();
-    processes_due_ = next_look(now, kProcessPause);
+    processes_due_ =
+        next_look(now, kProcessPause, measures_shares_ ? kRestWhileNearLimit : kRestForWork);
   }
   if (!excess && scratch_due_ && *scratch_due_ <= now) {
     excess = look_at_scratch();
@@ -247,40 +308,86 @@ std::optional<Excess> LimitWatch::look() {
   return excess;
 }
 
-std::optional<Excess> LimitWatch::look_at_processes() {
+std::vector<LimitWatch::Process> LimitWatch::processes() {
   const ProcessChildren children(proc_, root_);
-  int64_t memory = 0;
-  int64_t threads = 0;
+  std::vector<Process> all;
   std::vector<std::pair<pid_t, uint64_t>> open{{root_, 1}};
   while (!open.empty()) {
-    const auto [parent, parent_threads] = open.back();
+    const auto [parent, threads] = open.back();
     open.pop_back();
-    for (const pid_t pid : children.of(parent, parent_threads)) {
-      const std::string status = read_proc_file(proc_ / std::to_string(pid) / "status");
-      memory += bytes_behind("RssAnon:", status) + bytes_behind("RssShmem:", status);
-      const size_t at = status.find("Threads:");
-      std::string_view count =
-          at == std::string::npos ? "1" : std::string_view(status).substr(at + 8);
-      const uint64_t own = std::max<uint64_t>(take_number(count), 1);
-      threads += static_cast<int64_t>(own);
-      open.emplace_back(pid, own);
+    for (const pid_t pid : children.of(parent, threads)) {
+      std::string status = read_proc_file(proc_ / std::to_string(pid) / "status");
+      open.emplace_back(pid, threads_in(status));
+      all.push_back({pid, std::move(status)});
+    }
+  }
+  add_processes_beside(all);
+  return all;
+}
+
+/// Adds the programs of exec: they are in the sandbox of the task, but not below its process.
+void LimitWatch::add_processes_beside(std::vector<Process>& all) {
+  const fs::path own = pid_namespace_of(proc_ / "self");
+  fs::path sandbox;
+  std::set<pid_t> known{root_};
+  for (const Process& process : all) {
+    known.insert(process.pid);
+    if (!sandbox.empty()) continue;
+    const fs::path name = pid_namespace_of(proc_ / std::to_string(process.pid));
+    if (name != own) sandbox = name;
+  }
+  if (sandbox.empty()) return;
+  // Most processes of the machine stay what they are; the kernel may give their numbers away later.
+  if (++looks_beside_ % kLooksUntilForgotten == 0) strangers_.clear();
+  for (const pid_t pid : numbered_entries(proc_)) {
+    if (known.contains(pid) || strangers_.contains(pid)) continue;
+    const fs::path folder = proc_ / std::to_string(pid);
+    if (pid_namespace_of(folder) == sandbox) {
+      all.push_back({pid, read_proc_file(folder / "status")});
+    } else {
+      strangers_.insert(pid);
+    }
+  }
+}
+
+std::optional<job::LimitReached> LimitWatch::look_at_processes() {
+  const std::vector<Process> all = processes();
+  int64_t memory = 0;
+  int64_t threads = 0;
+  for (const Process& process : all) {
+    memory += resident_in(process.status);
+    threads += static_cast<int64_t>(threads_in(process.status));
+  }
+  measures_shares_ = watches_memory() && memory > limits_.memory_bytes;
+  if (measures_shares_) {
+    memory = 0;
+    for (const Process& process : all) {
+      memory += share_of_memory(proc_ / std::to_string(process.pid), process.status);
     }
   }
   memory_peak_ = std::max(memory_peak_, memory);
-  if (limits_.memory_bytes > 0 && !limits_.has_group("memory") && memory > limits_.memory_bytes) {
-    return Excess{.kind = Excess::Kind::kMemory, .used = memory, .limit = limits_.memory_bytes};
+  if (watches_memory() && memory > limits_.memory_bytes) {
+    return job::LimitReached{
+        .limit = job::Limit::kMemory, .bound = limits_.memory_bytes, .peak = memory};
   }
-  if (limits_.processes > 0 && !limits_.has_group("pids") && threads > limits_.processes) {
-    return Excess{.kind = Excess::Kind::kProcesses, .used = threads, .limit = limits_.processes};
+  if (watches_processes() && threads > limits_.processes) {
+    return job::LimitReached{
+        .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = threads};
   }
   return std::nullopt;
 }
 
-std::optional<Excess> LimitWatch::look_at_scratch() {
+std::optional<job::LimitReached> LimitWatch::look_at_scratch() {
+  std::set<dev_t> disks;
   int64_t bytes = 0;
-  for (const std::string& folder : limits_.scratch) bytes += size_of_folder(folder);
+  for (const std::string& folder : limits_.scratch) bytes += size_of_folder(folder, disks);
+  std::set<std::pair<dev_t, ino_t>> deleted;
+  for (const Process& process : processes()) {
+    bytes += size_of_deleted(proc_ / std::to_string(process.pid) / "fd", disks, deleted);
+  }
   if (bytes <= limits_.scratch_bytes) return std::nullopt;
-  return Excess{.kind = Excess::Kind::kScratch, .used = bytes, .limit = limits_.scratch_bytes};
+  return job::LimitReached{
+      .limit = job::Limit::kScratch, .bound = limits_.scratch_bytes, .peak = bytes};
 }
 
 // --- kills by the kernel
@@ -316,6 +423,31 @@ std::string group_in(const std::vector<std::string>& cgroup, bool version_2) {
   return "";
 }
 
+/// The first number that `number_in` finds in one of these files of the group of this process.
+std::optional<uint64_t> number_in_group(
+    const fs::path& root, const char* version_1, const char* version_2,
+    const std::function<std::optional<uint64_t>(const fs::path&)>& number_in) {
+  const auto text = base::read_file(root / "proc/self/cgroup", kLongestCgroupFile);
+  if (!text) return std::nullopt;
+  const std::vector<std::string> cgroup = base::split(*text, '\n');
+  struct GroupFile {
+    fs::path mount;
+    bool version_2;
+    const char* file;
+  };
+  const GroupFile places[] = {{root / "sys/fs/cgroup/memory", false, version_1},
+                              {root / "sys/fs/cgroup", true, version_2},
+                              {root / "sys/fs/cgroup/unified", true, version_2}};
+  for (const GroupFile& place : places) {
+    const std::string group = group_in(cgroup, place.version_2);
+    if (group.empty()) continue;
+    for (const fs::path& folder : {place.mount / fs::path(group).relative_path(), place.mount}) {
+      if (const auto count = number_in(folder / place.file)) return count;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 uint64_t kills_on_machine(const fs::path& root) {
@@ -326,25 +458,13 @@ uint64_t kills_on_machine(const fs::path& root) {
 // path from the machine's top. So the path of the group is tried first, and the top of the mount
 // second: on a machine, the top has no count, or the count of all groups.
 std::optional<uint64_t> kills_in_group(const fs::path& root) {
-  const auto text = base::read_file(root / "proc/self/cgroup", kLongestCgroupFile);
-  if (!text) return std::nullopt;
-  const std::vector<std::string> cgroup = base::split(*text, '\n');
-  struct Place {
-    fs::path mount;
-    bool version_2;
-    const char* file;
-  };
-  const Place places[] = {{root / "sys/fs/cgroup/memory", false, "memory.oom_control"},
-                          {root / "sys/fs/cgroup", true, "memory.events"},
-                          {root / "sys/fs/cgroup/unified", true, "memory.events"}};
-  for (const Place& place : places) {
-    const std::string group = group_in(cgroup, place.version_2);
-    if (group.empty()) continue;
-    for (const fs::path& folder : {place.mount / fs::path(group).relative_path(), place.mount}) {
-      if (const auto count = count_in(folder / place.file)) return count;
-    }
-  }
-  return std::nullopt;
+  return number_in_group(root, "memory.oom_control", "memory.events", count_in);
+}
+
+int64_t memory_peak_of_group(const fs::path& root) {
+  const auto peak = number_in_group(root, "memory.max_usage_in_bytes", "memory.peak",
+                                    [](const fs::path& file) { return number_of_group(file); });
+  return static_cast<int64_t>(peak.value_or(0));
 }
 
 }  // namespace muster::engine

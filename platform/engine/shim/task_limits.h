@@ -2,8 +2,8 @@
 //
 // The kernel holds a task to its limits where Muster may make control groups: TaskGroups makes them
 // (version 1 or 2), and the shim starts the task in them. Resource limits (setrlimit) hold each
-// process to its open files and file sizes. LimitWatch measures what neither covers, and the shim
-// kills the task with the reason.
+// process to its open files and file sizes, and an affinity mask to the CPUs that it is bound to.
+// LimitWatch measures what neither covers, and the shim kills the task with the reason.
 //
 // The shim itself stays out of the groups: it must survive an out-of-memory kill to report it.
 #pragma once
@@ -13,12 +13,16 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "job/exit_status.h"
 
 namespace muster::engine {
 
@@ -65,50 +69,40 @@ class TaskGroups {
   /// Moves this process back to the group of the shim.
   void leave() const;
 
-  /// How many processes of the task the kernel's out-of-memory killer has killed.
-  uint64_t memory_kills() const;
-  /// The most memory that the task used; 0: unknown.
-  int64_t memory_peak() const;
+  /// The limit at which the kernel killed processes of the task for want of memory, or refused it
+  /// more processes. A bound of 0: the limit of a group above the task's.
+  std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
 
   /// Removes the groups. Waits a moment for processes that are just ending. REQUIRES: all processes
   /// of the task were killed.
   void remove() const;
 
  private:
+  std::optional<int64_t> number(std::initializer_list<const char*> files,
+                                std::string_view name = "") const;
+
   std::vector<TaskGroup> groups_;
 };
 
-/// Sets the resource limits (setrlimit) of this process, which its children inherit. `is_own_user`:
-/// the task has a user namespace of its own. Only then does the kernel count the task's processes
-/// apart from the other processes of the account, and only then is their number limited.
+/// Sets the resource limits (setrlimit) and the CPUs of this process, which its children inherit. A
+/// process may choose other CPUs unless a control group binds it. `is_own_user`: the task has a user
+/// namespace of its own. Only then does the kernel count the task's processes apart from the other
+/// processes of the account, and only then is their number limited.
 base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user);
 
 // --- limits that the shim measures
 //
 
-/// A limit that a task has exceeded.
-struct Excess {
-  enum class Kind { kMemory, kProcesses, kScratch };
-  Kind kind = Kind::kMemory;
-  int64_t used = 0;
-  int64_t limit = 0;
-
-  bool operator==(const Excess&) const = default;
-};
-
-/// Such as "it had 120 processes and threads; the limit is 100 (tasks.processes)".
-std::string sentence_of(const Excess& excess);
-
-/// Such as "its memory limit is 100Mi, its peak was 99.9Mi". `peak` 0: unknown.
-std::string memory_sentence(int64_t peak, int64_t limit);
-
 /// Measures a task against the limits that no control group enforces: memory, the number of
 /// processes, and the size of its scratch folders.
 ///
 /// Each measurement reads /proc for every process of the task. The memory of a task is the sum of
-/// its processes' resident memory without files; memory that processes share counts for each of
-/// them. Between two measurements a task can exceed its limit: by 80 MiB if it allocates 1 GiB a
-/// second.
+/// its processes' resident memory without files. The quick figure counts memory that processes share
+/// for each of them. Only if it exceeds the limit, the share of each process is read, which takes
+/// the kernel a hundred times longer. Between two measurements a task can exceed its limit: by 80 MiB
+/// if it allocates 1 GiB a second.
+///
+/// Files that a task has deleted and keeps open count towards its scratch folders.
 ///
 /// Owned and called by the thread that polls.
 class LimitWatch {
@@ -122,19 +116,30 @@ class LimitWatch {
   /// Timeout of poll(2) until the next measurement; -1: there is nothing to measure.
   int milliseconds_to_wait() const;
   /// Measures if a measurement is due. Returns the first limit that the task exceeds, or nullopt.
-  std::optional<Excess> look();
+  std::optional<job::LimitReached> look();
 
   int64_t memory_peak() const { return memory_peak_; }
 
  private:
+  struct Process {
+    pid_t pid = 0;
+    std::string status;  ///< /proc/PID/status
+  };
+
+  bool watches_memory() const;
   bool watches_processes() const;
-  std::optional<Excess> look_at_processes();
-  std::optional<Excess> look_at_scratch();
+  std::optional<job::LimitReached> look_at_processes();
+  std::optional<job::LimitReached> look_at_scratch();
+  std::vector<Process> processes();
+  void add_processes_beside(std::vector<Process>& all);
 
   TaskLimits limits_;
   pid_t root_ = 0;
   std::filesystem::path proc_;
   int64_t memory_peak_ = 0;
+  std::set<pid_t> strangers_;  ///< processes that are not in the task's sandbox
+  int looks_beside_ = 0;
+  bool measures_shares_ = false;  ///< the quick figure for memory exceeds the limit
   std::optional<Steady::time_point> processes_due_;
   std::optional<Steady::time_point> scratch_due_;
 };
@@ -150,6 +155,9 @@ uint64_t kills_on_machine(const std::filesystem::path& root = "/");
 /// The kills in the control group of this process: memory.events of version 2, or
 /// memory.oom_control of version 1. nullopt: neither can be read.
 std::optional<uint64_t> kills_in_group(const std::filesystem::path& root = "/");
+
+/// The most memory that the control group of this process has used; 0: unknown.
+int64_t memory_peak_of_group(const std::filesystem::path& root = "/");
 
 /// The kills in this container, for process 1 of a container: the machine's count would include
 /// other containers.

@@ -1,6 +1,8 @@
 #include "engine/shim/task_limits.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "base/unique_fd.h"
 #include "engine/fake_machine.h"
 
 namespace muster::engine {
@@ -64,18 +67,42 @@ TEST_F(TaskGroupsTest, TheErrorNamesTheFileOfAMissingLimit) {
 }
 
 TEST_F(TaskGroupsTest, ReadsKillsAndPeakOfBothVersions) {
-  EXPECT_EQ(groups({}).memory_kills(), 0);
-  EXPECT_EQ(groups({}).memory_peak(), 0);
+  using job::LimitReached;
+  const TaskLimits limits{.memory_bytes = 4096};
+  EXPECT_EQ(groups({}).reached(limits), std::nullopt);
   const fs::path task = folder_ / "muster/task";
   ASSERT_TRUE(base::write_new_file(task / "memory.events", "low 0\noom 3\noom_kill 2\n"));
-  ASSERT_TRUE(base::write_new_file(task / "memory.peak", "4096\n"));
-  EXPECT_EQ(groups({}).memory_kills(), 2);
-  EXPECT_EQ(groups({}).memory_peak(), 4096);
+  EXPECT_EQ(groups({}).reached(limits), (LimitReached{job::Limit::kMemory, 4096, 0}));
+  ASSERT_TRUE(base::write_new_file(task / "memory.peak", "4090\n"));
+  EXPECT_EQ(groups({}).reached(limits), (LimitReached{job::Limit::kMemory, 4096, 4090}));
   ASSERT_TRUE(base::write_new_file(task / "memory.oom_control",
-                                   "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n"));
+                                   "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n"));
+  EXPECT_EQ(groups({}).reached(limits), std::nullopt) << "version 1 comes first";
+  ASSERT_TRUE(base::write_file(task / "memory.oom_control", "under_oom 0\noom_kill 5\n"));
   ASSERT_TRUE(base::write_new_file(task / "memory.max_usage_in_bytes", "8192\n"));
-  EXPECT_EQ(groups({}).memory_kills(), 5);
-  EXPECT_EQ(groups({}).memory_peak(), 8192);
+  EXPECT_EQ(groups({}).reached({.memory_bytes = 8192}),
+            (LimitReached{job::Limit::kMemory, 8192, 8192}));
+}
+
+TEST_F(TaskGroupsTest, ALimitOfAGroupAboveHasNoBoundThatIsKnown) {
+  const fs::path task = folder_ / "muster/task";
+  ASSERT_TRUE(base::write_new_file(task / "memory.events", "oom_kill 1\n"));
+  ASSERT_TRUE(base::write_new_file(task / "memory.peak", "4096\n"));
+
+  EXPECT_EQ(groups({}).reached({.memory_bytes = 8192}),
+            (job::LimitReached{job::Limit::kMemory, 0, 4096}));
+  EXPECT_EQ(groups({}).reached({}), (job::LimitReached{job::Limit::kMemory, 0, 4096}));
+}
+
+TEST_F(TaskGroupsTest, ReadsHowManyProcessesWereRefused) {
+  const fs::path task = folder_ / "muster/task";
+  ASSERT_TRUE(base::write_new_file(task / "pids.events", "max 0\n"));
+  EXPECT_EQ(groups({}).reached({.processes = 40}), std::nullopt);
+  ASSERT_TRUE(base::write_file(task / "pids.events", "max 3\n"));
+  ASSERT_TRUE(base::write_new_file(task / "pids.peak", "40\n"));
+
+  EXPECT_EQ(groups({}).reached({.processes = 40}),
+            (job::LimitReached{job::Limit::kProcesses, 40, 40}));
 }
 
 TEST_F(TaskGroupsTest, AnotherProgramEntersTheExistingGroups) {
@@ -95,6 +122,25 @@ TEST(ResourceLimits, AreLoweredAndNeverRaised) {
     ::getrlimit(RLIMIT_NOFILE, &files);
     ::getrlimit(RLIMIT_FSIZE, &size);
     ::_exit(set && files.rlim_max == 50 && files.rlim_cur == 50 && size.rlim_cur == 4096 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(BoundCpus, AreThoseOfTheProcessAndItsChildren) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  int last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) last = cpu;
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool bound = bool{set_resource_limits({.cpus = {last}}, false)};
+    cpu_set_t now;
+    ::sched_getaffinity(0, sizeof now, &now);
+    ::_exit(bound && CPU_COUNT(&now) == 1 && CPU_ISSET(last, &now) ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -125,7 +171,7 @@ class LimitWatchTest : public testing::Test {
                                          std::to_string(threads) + "\n"));
   }
 
-  std::optional<Excess> look(TaskLimits limits) {
+  std::optional<job::LimitReached> look(TaskLimits limits) {
     LimitWatch watch(std::move(limits), 1, fs::path(proc_));
     EXPECT_EQ(watch.milliseconds_to_wait(), 0);
     auto excess = watch.look();
@@ -142,16 +188,50 @@ TEST_F(LimitWatchTest, CountsTheMemoryOfAllProcessesWithoutTheirFiles) {
   EXPECT_EQ(look({.memory_bytes = kUsed}), std::nullopt);
   EXPECT_EQ(peak_, kUsed);
   const auto excess = look({.memory_bytes = kUsed - 1});
-  EXPECT_EQ(excess, (Excess{.kind = Excess::Kind::kMemory, .used = kUsed, .limit = kUsed - 1}));
-  EXPECT_EQ(sentence_of(*excess), "its memory limit is 2.9Mi, its peak was 2.9Mi");
+  EXPECT_EQ(excess, (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
+}
+
+TEST_F(LimitWatchTest, CountsMemoryThatProcessesShareOnce) {
+  for (const int pid : {10, 11, 12}) {
+    ASSERT_TRUE(base::write_new_file(proc_ / std::to_string(pid) / "smaps_rollup",
+                                     "Rss: 1024 kB\nPss: 400 kB\nPss_Anon: 300 kB\n"
+                                     "Pss_File: 60 kB\nPss_Shmem: 40 kB\n"));
+  }
+  constexpr int64_t kShares = int64_t{3} * 340 * 1024;
+  EXPECT_EQ(look({.memory_bytes = kShares}), std::nullopt);
+  EXPECT_EQ(peak_, kShares);
+  EXPECT_EQ(look({.memory_bytes = kShares - 1}),
+            (job::LimitReached{job::Limit::kMemory, kShares - 1, kShares}));
 }
 
 TEST_F(LimitWatchTest, CountsProcessesAndTheirThreads) {
   EXPECT_EQ(look({.processes = 6}), std::nullopt);
   const auto excess = look({.processes = 5});
-  EXPECT_EQ(excess, (Excess{.kind = Excess::Kind::kProcesses, .used = 6, .limit = 5}));
-  EXPECT_EQ(sentence_of(*excess),
-            "it had 6 processes and threads; the limit is 5 (tasks.processes)");
+  EXPECT_EQ(excess, (job::LimitReached{job::Limit::kProcesses, 5, 6}));
+}
+
+TEST_F(LimitWatchTest, CountsProgramsThatWereStartedInTheSandboxFromOutside) {
+  add(20, "", 512, 0, 1);
+  add(30, "", 4096, 0, 1);
+  for (const auto& [process, space] :
+       {std::pair("self", "pid:[1]"), std::pair("1", "pid:[1]"), std::pair("10", "pid:[1]"),
+        std::pair("11", "pid:[2]"), std::pair("12", "pid:[2]"), std::pair("20", "pid:[2]"),
+        std::pair("30", "pid:[1]")}) {
+    fs::create_directories(proc_ / process / "ns");
+    fs::create_symlink(space, proc_ / process / "ns/pid");
+  }
+  constexpr int64_t kUsed = (1000 + 24 + 1024 + 1000 + 512) * 1024;
+
+  EXPECT_EQ(look({.memory_bytes = kUsed}), std::nullopt);
+  EXPECT_EQ(look({.memory_bytes = kUsed - 1}),
+            (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
+}
+
+TEST_F(LimitWatchTest, LeavesToAContainerWhatItLimits) {
+  LimitWatch watch({.memory_bytes = 1, .processes = 1, .is_held_by_container = true}, 1,
+                   fs::path(proc_));
+
+  EXPECT_EQ(watch.milliseconds_to_wait(), -1);
 }
 
 TEST_F(LimitWatchTest, IgnoresWhatControlGroupsLimit) {
@@ -174,8 +254,26 @@ TEST_F(LimitWatchTest, MeasuresScratchFoldersWithTheirContent) {
   EXPECT_EQ(look({.scratch_bytes = 400'000, .scratch = {folder}}), std::nullopt);
   const auto excess = look({.scratch_bytes = 100'000, .scratch = {folder}});
   ASSERT_TRUE(excess);
-  EXPECT_EQ(excess->kind, Excess::Kind::kScratch);
-  EXPECT_GE(excess->used, 200'000);
+  EXPECT_EQ(excess->limit, job::Limit::kScratch);
+  EXPECT_GE(excess->peak, 200'000);
+}
+
+TEST_F(LimitWatchTest, CountsFilesWithoutANameThatAreOpenOnce) {
+  const base::TestFolder scratch;
+  const std::string file = (scratch / "file").string();
+  ASSERT_TRUE(base::write_new_file(file, std::string(200'000, 'x')));
+  const base::UniqueFd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const fs::path descriptor = "/proc/self/fd/" + std::to_string(open.get());
+  for (const char* process : {"10", "12"}) {
+    fs::create_directories(proc_ / process / "fd");
+    fs::create_symlink(descriptor, proc_ / process / "fd/3");
+  }
+  const std::string folder = fs::path(scratch).string();
+  EXPECT_EQ(look({.scratch_bytes = 300'000, .scratch = {folder}}), std::nullopt);
+  fs::remove(file);
+
+  EXPECT_EQ(look({.scratch_bytes = 300'000, .scratch = {folder}}), std::nullopt);
+  EXPECT_NE(look({.scratch_bytes = 100'000, .scratch = {folder}}), std::nullopt);
 }
 
 TEST(LimitWatch, WithoutLimitsMeasuresNothing) {
