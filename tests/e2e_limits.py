@@ -360,7 +360,7 @@ class AsThisAccount(Limits, MusterTest):
         ran = self.follow("--", "python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass")
 
         self.assertNotEqual(ran.returncode, 0)
-        self.assertIn("the limit is 40", ran.stderr)
+        self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
         self.assertIn("tasks.processes", ran.stderr)
 
     def test_no_control_group_of_a_task_is_left(self):
