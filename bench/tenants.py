@@ -41,7 +41,7 @@ from measure import MUSTER, percentile, print_table, row, verdict
 
 AIM_SHARE = 0.9
 AIM_MS = 100
-PATIENCE = 60
+PATIENCE = 300
 
 VICTIM = r'''
 import hashlib, mmap, os, struct, sys
@@ -183,13 +183,15 @@ class TeamServer:
         self.programs = MUSTER.parent
         for folder in (self.work, self.folder / "home", self.folder / "state"):
             folder.mkdir()
+        # Tasks may have ids of their own.
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.work, 0o755)
         if self.account:
             # Their own copy: the account may not be allowed to read the build.
             self.programs = self.folder / "programs"
             self.programs.mkdir(mode=0o755)
             for program in ("muster", "muster-shim", "muster-helper"):
                 shutil.copy(MUSTER.with_name(program), self.programs)
-            os.chmod(self.folder, 0o755)
             for folder in (self.work, self.folder / "home", self.folder / "state"):
                 os.chown(folder, self.account.pw_uid, self.account.pw_gid)
         self.environment = dict(os.environ, MUSTER_STATE_DIR=str(self.folder / "state"),
@@ -298,6 +300,7 @@ class Victim:
     def __init__(self, server):
         self.path = server.work / "steps"
         self.path.write_bytes(bytes(8))
+        os.chmod(self.path, 0o666)
         if server.account:
             os.chown(self.path, server.account.pw_uid, -1)
         server.submit("victims", "victim", "--cpus", "1", "--memory", "512M", "--", "python3",
