@@ -110,10 +110,10 @@ struct Identity {
   std::string user;
   Role server_role = Role::kNone;
   std::map<std::string, Role> projects;
-  Role ceiling = Role::kAdmin;              ///< of the caller's token
+  Role ceiling = Role::kAdmin;  ///< of the caller's token
   /// The token is valid only for these projects; empty: all.
   std::vector<std::string> token_projects;
-  std::string token;                        ///< its id; empty over the unix socket
+  std::string token;  ///< its id; empty over the unix socket
   TokenKind token_kind = TokenKind::kSession;
   std::string address;  ///< "10.0.0.7", or "local" over the unix socket
 

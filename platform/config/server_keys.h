@@ -24,8 +24,8 @@ struct KeyValue {
 };
 
 struct ServerKey {
-  std::string name;      ///< "limits.request_rate": a key in the map of a group, or a top-level key
-  std::string flag;      ///< "--request-rate"; empty: only in the file
+  std::string name;  ///< "limits.request_rate": a key in the map of a group, or a top-level key
+  std::string flag;  ///< "--request-rate"; empty: only in the file
   /// Environment variable; overrides the file, and is overridden by the flag.
   std::string variable;
   std::string type;      ///< as in docs/configuration.md and, in capitals, in the help

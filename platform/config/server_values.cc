@@ -286,7 +286,7 @@ void read_positive(const KeyValue& value, int& target) {
 }
 
 void read_maybe_count(const KeyValue& value, std::optional<int>& target) {
-  if (const auto number = count_of(value)) target = *number;
+  if (auto number = count_of(value)) target = number;
 }
 
 void read_large_size(const KeyValue& value, int64_t& target) {

@@ -185,18 +185,18 @@ void Attempts::evicted(Attempt& attempt) {
 }
 
 /// The attempt has failed, and another one follows.
-void Attempts::abandoned(Attempt& attempt, const job::Fact& why, std::chrono::milliseconds delay) {
+// `why` is a copy: the fact belongs to the attempt, which remove() destroys.
+void Attempts::abandoned(Attempt& attempt, job::Fact why, std::chrono::milliseconds delay) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
-  const job::Fact reason = why;
   remove(entry);
   end_attempt(job);
-  wait_again(entry, reason);
-  services_.jobs.note(job, reason);
+  wait_again(entry, why);
+  services_.jobs.note(job, why);
   job.eviction.reset();
   // The scheduler gets the job anew: its excluded nodes or the number of its tasks have changed.
   placement_->requeue(entry, delay);
-  if (job.suspended) job.reason = suspended_reason(job);
+  if (job.suspended) job.why = suspended_why(job);
   services_.jobs.change(entry);
   wake_();
 }

@@ -56,7 +56,7 @@ class Attempts {
   void end_attempt(job::Job& job);
   void wait_again(JobEntry& entry, const job::Fact& why);
   void evicted(Attempt& attempt);
-  void abandoned(Attempt& attempt, const job::Fact& why, std::chrono::milliseconds delay);
+  void abandoned(Attempt& attempt, job::Fact why, std::chrono::milliseconds delay);
 
   AttemptServices services_;
   Placement* placement_ = nullptr;

@@ -60,7 +60,7 @@ Json volume_in_short(const Input& text) {
 
 /// GPUs are whole; a value such as 0.5 stands for a fraction of one GPU.
 Json whole_gpus(const Input& text) {
-  const std::string written(text.value.text());
+  std::string written(text.value.text());
   const auto milli = base::parse_milli(written);
   if (milli && *milli > 0 && *milli < 1000) {
     text.note("'" + written + "' is not a whole number; a part of one GPU is gpu_share: " +

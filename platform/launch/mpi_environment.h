@@ -35,7 +35,7 @@ std::map<std::string, std::string> hydra_environment(const MpiSite& site);
 
 /// The inputs of variables that depend on the MPI.
 struct MpiQuestion {
-  std::vector<std::string> command;        ///< of the launcher
+  std::vector<std::string> command;  ///< of the launcher
   /// Variables of the user or the image, which override these.
   std::map<std::string, std::string> set;
   Reach reach = Reach::kLoopback;

@@ -23,7 +23,6 @@ Json as_json(const Value& value) {
     case Value::Kind::kInteger:
       return value.integer();
     case Value::Kind::kHugeInteger:
-      return value.real();
     case Value::Kind::kReal:
       return value.real();
     case Value::Kind::kText:

@@ -73,7 +73,8 @@ TEST(Documents, DistinguishAnEmptyShareFromNone) {
 }
 
 TEST(Documents, KeepBytesThatAreNotUtf8) {
-  job::Job job{.id = "j", .spec = {.name = "a", .command = {"\xff\x00\x01", "\xc3"}}};
+  job::Job job{.id = "j",
+               .spec = {.name = "a", .command = {std::string("\xff\x00\x01", 3), "\xc3"}}};
   job.spec.environment["A"] = "\x80";
   access::Token token{.id = "t", .hash = std::string(32, '\xfe')};
 

@@ -97,9 +97,9 @@ namespace {
 
 /// The scripts contain the program's name and derive the names of their functions from it.
 std::string with_name(std::string script, const std::string& name) {
-  constexpr std::string_view own = "muster";
-  for (size_t at = script.find(own); at != std::string::npos; at = script.find(own, at)) {
-    script.replace(at, own.size(), name);
+  constexpr std::string_view kOwnName = "muster";
+  for (size_t at = script.find(kOwnName); at != std::string::npos; at = script.find(kOwnName, at)) {
+    script.replace(at, kOwnName.size(), name);
     at += name.size();
   }
   return script;

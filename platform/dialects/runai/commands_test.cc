@@ -107,8 +107,8 @@ TEST_F(RunAi, AMissingNameIsAUsageError) {
     EXPECT_EQ(outcome.code, 2) << command;
     EXPECT_TRUE(contains(outcome.err, "the name of a job is missing")) << outcome.err;
   }
-  EXPECT_TRUE(
-      contains(runai({"config"}).err, "the commands are: runai config project, runai config cluster"));
+  EXPECT_TRUE(contains(runai({"config"}).err,
+                       "the commands are: runai config project, runai config cluster"));
   EXPECT_TRUE(contains(runai({"list", "--loglevel", "loud"}).err, "'loud' is invalid"));
   EXPECT_TRUE(contains(runai({"lsit"}).err, "did you mean 'list'?"));
 }
