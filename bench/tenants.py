@@ -170,7 +170,8 @@ def end_descendants():
 class TeamServer:
     """A server that listens, with two projects; gone with all that it made at the end."""
 
-    def __init__(self, account):
+    def __init__(self, account, processes):
+        self.processes = processes
         self.prefix = []
         self.account = account
         if self.account:
@@ -204,6 +205,7 @@ class TeamServer:
         reading, writing = os.pipe()
         self.process = subprocess.Popen(
             self.argv("server", "--listen", "127.0.0.1:0", "--trust-each-other", "true", "--task-scratch", "1G",
+                      "--task-processes", self.processes,
                       "--shared-folder", f"{self.work},{self.programs}", "--ready-fd", writing),
             env=self.environment, cwd=self.work, pass_fds=(writing,), stdin=subprocess.DEVNULL, stdout=self.log,
             stderr=self.log)
@@ -338,6 +340,7 @@ def main():
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--seconds", type=float, default=4)
     words.add_argument("--account")
+    words.add_argument("--processes", type=int, default=4096, help="tasks.processes of the server")
     words.add_argument("--no-groups", action="store_true")
     words.add_argument("attacks", nargs="*", metavar="ATTACK", choices=[*ATTACKS, []], default=[])
     chosen = words.parse_args()
@@ -349,7 +352,7 @@ def main():
     # Orphans of a server that had to be killed come here.
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
     shares, answers, lists, drifts = ({attack: [] for attack in attacks} for _ in range(4))
-    with groups, TeamServer(account) as server:
+    with groups, TeamServer(account, chosen.processes) as server:
         victim = Victim(server)
         victim.speed(1)
         with Questions(server) as idle:
