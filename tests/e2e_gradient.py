@@ -317,7 +317,7 @@ class WrongCommands(GradientTest):
                             "--datasetName", "a", "--artifactDirectory", "here")
 
         for words in ("--workerCount: 'none'", "--workerCommand: is empty",
-                      "--parameterServerCount: is 0", "--parameterServerContainer: is missing",
+                      "--parameterServerCount: 0 is out of range", "--parameterServerContainer: is missing",
                       "You have specified modelPath without modelType", "--experimentEnv: '{'",
                       "Too many dataset parameter sets (1) for 0 dataset URIs",
                       "--artifactDirectory: 'here'"):

@@ -68,7 +68,7 @@ class StoreTest(MusterTest):
         restored = self.muster.run("store", "restore", backup, code=None)
 
         self.assertNotEqual(again.returncode, 0)
-        self.assertIn("there already", again.stderr)
+        self.assertIn("already exists", again.stderr)
         self.assertNotEqual(restored.returncode, 0)
         self.assertIn("is not empty", restored.stderr)
         self.assertNotEqual(in_use.returncode, 0)

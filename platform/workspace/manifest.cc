@@ -187,7 +187,7 @@ class Decoder {
     if (entry.kind == ManifestEntry::Kind::kFolder) folders_.insert(path);
     if (entry.kind == ManifestEntry::Kind::kLink) MUSTER_CHECK(read_link(entry));
     if (entry.kind == ManifestEntry::Kind::kFile) MUSTER_CHECK(read_content(entry));
-    if (!take("\n")) return fault("more stands behind the entry " + shown(path));
+    if (!take("\n")) return fault("there is more text after the entry " + shown(path));
     last_ = path;
     return entry;
   }

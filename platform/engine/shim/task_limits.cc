@@ -53,6 +53,18 @@ Result<void> write_setting(const fs::path& file, std::string_view value) {
   return {};
 }
 
+/// Moves this thread, and so what it forks from then on, into the control group `folder`.
+///
+/// Version 1 has a file for threads, version 2 moves the whole process. To move another process or
+/// all threads of one, the kernel takes a lock that every fork and every exit on the machine takes,
+/// too, and the processes of a fork bomb hold that lock for long. It takes no lock for a thread that
+/// moves itself (cgroup_procs_write_start() in Linux, since 5.4).
+Result<void> move_into(const fs::path& folder) {
+  std::error_code error;
+  const fs::path threads = folder / "tasks";
+  return write_setting(fs::exists(threads, error) ? threads : folder / kProcs, "0");
+}
+
 /// The number in a file that contains one number, or the number after `name` in a file of named
 /// numbers.
 std::optional<uint64_t> number_of_group(const fs::path& file, std::string_view name = "") {
@@ -119,14 +131,14 @@ Result<void> TaskGroups::enter() const {
   std::error_code error;
   for (const TaskGroup& group : groups_) {
     if (!fs::is_directory(group.folder, error)) continue;
-    MUSTER_CHECK(write_setting(fs::path(group.folder) / kProcs, "0"));
+    MUSTER_CHECK(move_into(group.folder));
   }
   return {};
 }
 
 void TaskGroups::leave() const {
   for (const TaskGroup& group : groups_) {
-    [[maybe_unused]] const auto left = write_setting(fs::path(group.home) / kProcs, "0");
+    [[maybe_unused]] const auto left = move_into(group.home);
   }
 }
 

@@ -58,6 +58,20 @@ TEST_F(TaskGroupsTest, SetsLimitsAndMovesThisProcessInAndOut) {
   EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "0");
 }
 
+TEST_F(TaskGroupsTest, MovesOneThreadWhereVersion1HasAFileForThreads) {
+  ASSERT_TRUE(base::write_new_file(folder_ / "muster/task/tasks", ""));
+  ASSERT_TRUE(base::write_new_file(folder_ / "tasks", ""));
+  const TaskGroups made = groups({});
+
+  EXPECT_TRUE(made.enter());
+  made.leave();
+
+  EXPECT_EQ(text_in(folder_ / "muster/task/tasks"), "0");
+  EXPECT_EQ(text_in(folder_ / "tasks"), "0");
+  EXPECT_EQ(text_in(folder_ / "muster/task/cgroup.procs"), "");
+  EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "");
+}
+
 TEST_F(TaskGroupsTest, TheErrorNamesTheFileOfAMissingLimit) {
   const auto made = groups({{"pids.max", "7"}}).make();
 
