@@ -184,8 +184,8 @@ void Attempts::evicted(Attempt& attempt) {
   wake_();
 }
 
-/// The attempt has failed, and another one follows.
-// `why` is a copy: the fact belongs to the attempt, which remove() destroys.
+/// The attempt has failed, and another one follows. `why` is a copy, because the fact belongs to the
+/// attempt, which remove() destroys.
 void Attempts::abandoned(Attempt& attempt, job::Fact why, std::chrono::milliseconds delay) {
   JobEntry& entry = attempt.entry();
   Job& job = entry.job;
@@ -196,7 +196,7 @@ void Attempts::abandoned(Attempt& attempt, job::Fact why, std::chrono::milliseco
   job.eviction.reset();
   // The scheduler gets the job anew: its excluded nodes or the number of its tasks have changed.
   placement_->requeue(entry, delay);
-  if (job.suspended) job.why = suspended_why(job);
+  if (job.suspended) job.reason = suspended_reason(job);
   services_.jobs.change(entry);
   wake_();
 }
