@@ -267,7 +267,7 @@ class Session {
   const SessionOptions& options_;
   Happenings happenings_;
   DetachKeys keys_;
-  // Determined once: a closed terminal is none.
+  // Determined once, because isatty() fails after the terminal has closed.
   const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1;
   std::optional<SessionEnd> left_;
   std::optional<job::ExitStatus> exit_;
