@@ -247,9 +247,9 @@ TEST(FailureInAContainer, ThatRanOutOfMemoryNamesItsLimit) {
   }
   EXPECT_EQ(failure_in(kSmall, {.code = 3, .out_of_memory = true}).cause,
             "main exited with code 3: out of memory (its limit is 2Gi)");
-  EXPECT_EQ(
-      failure_in(kImage, {.signal = SIGKILL, .out_of_memory = true}).cause,
-      "main was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process");
+  EXPECT_EQ(failure_in(kImage, {.signal = SIGKILL, .out_of_memory = true}).cause,
+            "main was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a "
+            "process on this machine");
 }
 
 TEST(FailureInAContainer, ThatSomebodyKilledSaysThatItWasNotMuster) {

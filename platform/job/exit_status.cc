@@ -135,7 +135,7 @@ std::string explain(const ExitStatus& status) {
   if (status.limit && !is_of_machine) {
     text = (was_killed(status) ? "was killed" : text) + ": " + explain(*status.limit);
   } else if (status.out_of_memory) {
-    text += ": the kernel's out-of-memory killer ended a process";
+    text += ": the kernel's out-of-memory killer ended a process on this machine";
   }
   if (status.stopped) text += " after a request to stop";
   return text;

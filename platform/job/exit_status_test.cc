@@ -32,7 +32,8 @@ TEST(ExitStatus, IsExplainedInWordsAndHasTheExitCodeOfAShell) {
       {{.code = 137}, "exited with code 137: as after signal 9 (SIGKILL)", 137},
       {{.signal = SIGSEGV}, "was killed by signal 11 (SIGSEGV)", 139},
       {{.signal = SIGKILL, .out_of_memory = true},
-       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process",
+       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process on "
+       "this machine",
        137},
       {{.signal = SIGKILL,
         .out_of_memory = true,
@@ -40,7 +41,8 @@ TEST(ExitStatus, IsExplainedInWordsAndHasTheExitCodeOfAShell) {
        "was killed: out of memory (its limit is 100Mi, its peak was 99Mi)",
        137},
       {{.signal = SIGKILL, .out_of_memory = true, .limit = LimitReached{Limit::kMemory}},
-       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process",
+       "was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a process on "
+       "this machine",
        137},
       {{.code = 1, .limit = LimitReached{Limit::kProcesses, 40}},
        "exited with code 1: too many processes and threads (its limit is 40)",
