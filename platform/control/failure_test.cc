@@ -20,7 +20,7 @@ TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
   EXPECT_EQ(failure.task, "worker-1");
   EXPECT_EQ(failure.cause,
             "worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory killer ended a "
-            "process");
+            "process on this machine");
   EXPECT_NE(failure.advice.find("memory"), std::string::npos);
   EXPECT_EQ(failure.last_lines, std::vector<std::string>{"last"});
 }
@@ -101,7 +101,7 @@ TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
   evidence.where->exit->out_of_memory = true;
   EXPECT_EQ(failure_of(evidence).cause,
             "rank 1 on worker-1 was killed by signal 9 (SIGKILL): the kernel's out-of-memory "
-            "killer ended a process");
+            "killer ended a process on this machine");
 }
 
 TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBesidesItsOwnWords) {
