@@ -25,8 +25,9 @@ struct StatusCause {
 
 /// The detail of an error that the API server answered. Callers decide by `status` and `reason_code`.
 struct ApiRefusal : base::ErrorDetail {
-  int status = 0;       ///< of HTTP; 0 in an event ERROR of a watch that has none
-  std::string reason;   ///< "NotFound", "AlreadyExists", "Conflict", "Forbidden", "Expired", ...
+  int status = 0;  ///< of HTTP; 0 in an event ERROR of a watch that has none
+  /// Kubernetes' `reason`, a word for programs: "NotFound", "AlreadyExists", "Forbidden", "Expired".
+  std::string reason_code;
   std::string message;  ///< the API server's sentence
   std::string kind;     ///< of the object: "pods"
   std::string group;
