@@ -67,7 +67,7 @@ class GangStart {
   struct Fetch {
     base::Time began;
     std::vector<std::string> tasks;        ///< whose images are fetched, in the engine's order
-    std::optional<job::FetchesImage> now;  ///< the engine's last report of progress
+    std::optional<job::Fact> now;  ///< the engine's last report of progress
     base::EventLoop::Interest pause;       ///< until the next report is shown
     std::shared_ptr<void> interest;        ///< dropping it ends the fetch
   };

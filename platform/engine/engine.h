@@ -109,6 +109,8 @@ struct ImageRequest {
   std::string registry;  ///< to log in to; empty: the registry in the image's name
   std::string username;  ///< empty: no login
   std::string password;
+  /// The job, of which the task is one: for an engine that runs pods, else null.
+  std::shared_ptr<const job::Job> job = {};
 };
 
 /// The task in which the rank census found a rank of an MPI program.
@@ -217,7 +219,7 @@ class Engine {
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
       const GangId& gang, std::vector<ImageRequest> images,
-      std::function<void(const job::FetchesImage&)> progress, Prepared done) {
+      std::function<void(const job::Fact&)> progress, Prepared done) {
     static_cast<void>(gang);
     static_cast<void>(images);
     static_cast<void>(progress);

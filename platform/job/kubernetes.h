@@ -40,6 +40,6 @@ bool is_object_name(std::string_view text);
 /// "[PREFIX/]NAME": the key of a label, an annotation or a taint, and the name of a resource.
 bool is_qualified_name(std::string_view text);
 /// At most 63 letters, digits and "-_.", beginning and ending with a letter or a digit; or empty.
-bool is_label_value(std::string_view text);
+bool is_kubernetes_label(std::string_view text);
 
 }  // namespace muster::job

@@ -32,7 +32,7 @@ void check_object_name(const std::string& name, const std::string& field, Checke
                     "and '.'");
 }
 
-void check_key(const std::string& key, const std::string& field, Checker& check) {
+void check_kubernetes_key(const std::string& key, const std::string& field, Checker& check) {
   check.require(is_qualified_name(key), field,
                 in_quotes(key) + " is not a key such as example.com/name; use letters, digits and "
                                  "-_. in the name, at most 63");
@@ -41,15 +41,15 @@ void check_key(const std::string& key, const std::string& field, Checker& check)
 void check_pod_labels(const KubernetesSpec& options, Checker& check) {
   for (const auto& [key, value] : options.labels) {
     const std::string field = "kubernetes.labels." + key;
-    check_key(key, field, check);
+    check_kubernetes_key(key, field, check);
     check.require(!is_reserved_key(key), field, "is set by Muster or Kubernetes");
-    check.require(is_label_value(value), field,
+    check.require(is_kubernetes_label(value), field,
                   in_quotes(value) + " is not the value of a label; use letters, digits and -_., "
                                      "at most 63");
   }
   for (const auto& [key, value] : options.annotations) {
     const std::string field = "kubernetes.annotations." + key;
-    check_key(key, field, check);
+    check_kubernetes_key(key, field, check);
     check.require(!key.starts_with("muster.dev/"), field, "is set by Muster");
   }
 }
@@ -73,7 +73,7 @@ bool is_object_name(std::string_view text) {
                      [](const std::string& part) { return is_dns_label(part, kLongest); });
 }
 
-bool is_label_value(std::string_view text) {
+bool is_kubernetes_label(std::string_view text) {
   constexpr size_t kLongest = 63;
   if (text.empty()) return true;
   return text.size() <= kLongest && is_label_letter(text.front()) && is_label_letter(text.back()) &&
@@ -84,9 +84,9 @@ bool is_label_value(std::string_view text) {
 
 bool is_qualified_name(std::string_view text) {
   const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return !text.empty() && is_label_value(text);
+  if (slash == std::string_view::npos) return !text.empty() && is_kubernetes_label(text);
   const std::string_view name = text.substr(slash + 1);
-  return is_object_name(text.substr(0, slash)) && !name.empty() && is_label_value(name);
+  return is_object_name(text.substr(0, slash)) && !name.empty() && is_kubernetes_label(name);
 }
 
 std::optional<KubernetesToleration> toleration_of(std::string_view text) {
@@ -105,7 +105,7 @@ std::optional<KubernetesToleration> toleration_of(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals != std::string_view::npos) {
     toleration.value = text.substr(equals + 1);
-    if (!is_label_value(*toleration.value)) return std::nullopt;
+    if (!is_kubernetes_label(*toleration.value)) return std::nullopt;
     text = text.substr(0, equals);
   }
   if (!is_qualified_name(text)) return std::nullopt;
@@ -149,8 +149,8 @@ std::optional<KubernetesClaim> claim_of(std::string_view text) {
 void check_kubernetes(const KubernetesSpec& options, Checker& check) {
   for (const auto& [key, value] : options.node_selector) {
     const std::string field = "kubernetes.node_selector." + key;
-    check_key(key, field, check);
-    check.require(is_label_value(value), field, in_quotes(value) + " is not the value of a label");
+    check_kubernetes_key(key, field, check);
+    check.require(is_kubernetes_label(value), field, in_quotes(value) + " is not the value of a label");
   }
   for (size_t i = 0; i < options.tolerations.size(); ++i) {
     check.require(toleration_of(options.tolerations[i]).has_value(),

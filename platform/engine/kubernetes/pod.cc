@@ -68,7 +68,7 @@ std::string label_of(std::string_view text, size_t longest) {
 /// Values that are no legal labels become annotations.
 void add_fact(Json& metadata, const char* key, const std::string& value) {
   if (value.empty()) return;
-  metadata[job::is_label_value(value) ? "labels" : "annotations"][key] = value;
+  metadata[job::is_kubernetes_label(value) ? "labels" : "annotations"][key] = value;
 }
 
 Json metadata_of(const PodJob& job, const PodSite& site, const std::string& name) {
