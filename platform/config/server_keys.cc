@@ -561,8 +561,9 @@ Keys scheduling() {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), tasks(), engines(),
-                      slurm_server_keys(), kubernetes_server_keys(), retention(), notifying(), scheduling()}) {
+    for (Keys part :
+         {places(), network(), limits(), habits(), tasks(), engines(), slurm_server_keys(),
+          kubernetes_server_keys(), retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

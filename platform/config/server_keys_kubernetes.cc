@@ -14,8 +14,9 @@ void read_object_name(const KeyValue& value, std::string& target) {
   read_filled_text(value, text);
   if (text.empty()) return;
   if (!job::is_object_name(text)) {
-    return add_fault(value, "'" + text + "' is not the name of a Kubernetes object; use lower-case "
-                                         "letters, digits, '-' and '.'");
+    return add_fault(value, "'" + text +
+                                "' is not the name of a Kubernetes object; use lower-case "
+                                "letters, digits, '-' and '.'");
   }
   target = std::move(text);
 }
@@ -25,8 +26,9 @@ void read_object_names(const KeyValue& value, std::vector<std::string>& target) 
   read_names(value, names);
   for (const std::string& name : names) {
     if (job::is_object_name(name)) continue;
-    add_fault(value, "'" + name + "' is not the name of a Kubernetes object; use lower-case "
-                                  "letters, digits, '-' and '.'");
+    add_fault(value, "'" + name +
+                         "' is not the name of a Kubernetes object; use lower-case "
+                         "letters, digits, '-' and '.'");
   }
   target = std::move(names);
 }
@@ -49,7 +51,8 @@ void read_numeric_user(const KeyValue& value, std::string& target) {
   const size_t colon = text.find(':');
   const auto uid = base::number_of<uint32_t>(text.substr(0, colon));
   const bool has_group = colon != std::string::npos;
-  const auto gid = base::number_of<uint32_t>(text.substr(has_group ? colon + 1 : 0, std::string::npos));
+  const auto gid =
+      base::number_of<uint32_t>(text.substr(has_group ? colon + 1 : 0, std::string::npos));
   if (!uid || (has_group && !gid)) {
     return add_fault(value, "'" + text + "' is not UID[:GID], as in 1000:1000");
   }
@@ -69,14 +72,14 @@ void read_label(const KeyValue& value, std::string& target) {
 /// A map to keys of labels or names of resources.
 void read_qualified_names(const KeyValue& value, std::map<std::string, std::string>& target) {
   target.clear();
-  read_named_values(value, [&](const record::Input& at, const std::string& name,
-                               const std::string& qualified) {
-    if (!job::is_qualified_name(qualified)) {
-      at.note("'" + qualified + "' is not a name such as nvidia.com/gpu");
-    } else if (!target.emplace(name == "default" ? "" : name, qualified).second) {
-      at.note("names '" + name + "' twice");
-    }
-  });
+  read_named_values(
+      value, [&](const record::Input& at, const std::string& name, const std::string& qualified) {
+        if (!job::is_qualified_name(qualified)) {
+          at.note("'" + qualified + "' is not a name such as nvidia.com/gpu");
+        } else if (!target.emplace(name == "default" ? "" : name, qualified).second) {
+          at.note("names '" + name + "' twice");
+        }
+      });
 }
 
 void read_tolerations(const KeyValue& value, std::vector<std::string>& target) {

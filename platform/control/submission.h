@@ -67,12 +67,12 @@ struct SiteFacts {
   std::string user;
   std::string programs;  ///< folder of the commands that users call; empty: unknown
   std::string rank_agent;
-  std::string remote_shell;    ///< path of muster-rsh; empty: not installed
-  job::ImageStandIns images;   ///< for engines that run no images
-  ContainerPolicy containers;  ///< for engines that do
-  SlurmPolicy slurm;           ///< for engines that submit to Slurm
+  std::string remote_shell;     ///< path of muster-rsh; empty: not installed
+  job::ImageStandIns images;    ///< for engines that run no images
+  ContainerPolicy containers;   ///< for engines that do
+  SlurmPolicy slurm;            ///< for engines that submit to Slurm
   KubernetesPolicy kubernetes;  ///< for engines that run pods
-  SeparationGaps gaps;         ///< if there are any, one project at a time has jobs
+  SeparationGaps gaps;          ///< if there are any, one project at a time has jobs
   /// Tasks run under the Unix accounts that users have (access::User::account).
   bool runs_as_accounts = false;
   /// Why jobs cannot run under a Unix account. Not set: no user can have an account.

@@ -332,13 +332,12 @@ const Table& table_of(const KubernetesSpec*) {
                      .value = "NAME",
                      .help = "Kubernetes: secret with the login for the registry of the image"}}),
        field<&KubernetesSpec::claims>(
-           "claims",
-           {.help = "Volume claims of the namespace that are mounted in the pods: "
-                    "`CLAIM[/FOLDER]:PATH[:ro]`.",
-            .schema = R"({"maxItems": 64})",
-            .flag = {.name = "--kubernetes-claim",
-                     .value = "CLAIM[/FOLDER]:PATH[:ro]",
-                     .help = "Kubernetes: mount this persistent volume claim at PATH"}}),
+           "claims", {.help = "Volume claims of the namespace that are mounted in the pods: "
+                              "`CLAIM[/FOLDER]:PATH[:ro]`.",
+                      .schema = R"({"maxItems": 64})",
+                      .flag = {.name = "--kubernetes-claim",
+                               .value = "CLAIM[/FOLDER]:PATH[:ro]",
+                               .help = "Kubernetes: mount this persistent volume claim at PATH"}}),
        field<&KubernetesSpec::devices>(
            "devices",
            {.help = "Other resources of nodes that each pod requests: `rdma/hca: 1`.",
@@ -346,18 +345,17 @@ const Table& table_of(const KubernetesSpec*) {
             .flag = {.name = "--kubernetes-device",
                      .value = "RESOURCE=COUNT",
                      .help = "Kubernetes: request this resource for each task, as in rdma/hca=1"}}),
-       field<&KubernetesSpec::labels>(
-           "labels", {.help = "Labels of the pods.",
-                      .schema = R"({"maxProperties": 64})",
-                      .flag = {.name = "--kubernetes-label",
-                               .value = "KEY=VALUE",
-                               .help = "Kubernetes: label the pods"}}),
-       field<&KubernetesSpec::annotations>(
-           "annotations", {.help = "Annotations of the pods.",
-                           .schema = R"({"maxProperties": 64})",
-                           .flag = {.name = "--kubernetes-annotation",
-                                    .value = "KEY=VALUE",
-                                    .help = "Kubernetes: annotate the pods"}})},
+       field<&KubernetesSpec::labels>("labels", {.help = "Labels of the pods.",
+                                                 .schema = R"({"maxProperties": 64})",
+                                                 .flag = {.name = "--kubernetes-label",
+                                                          .value = "KEY=VALUE",
+                                                          .help = "Kubernetes: label the pods"}}),
+       field<&KubernetesSpec::annotations>("annotations",
+                                           {.help = "Annotations of the pods.",
+                                            .schema = R"({"maxProperties": 64})",
+                                            .flag = {.name = "--kubernetes-annotation",
+                                                     .value = "KEY=VALUE",
+                                                     .help = "Kubernetes: annotate the pods"}})},
       "Options for Kubernetes, in addition to those that follow from the rest of the spec. Other "
       "engines store them without effect.");
   return table;

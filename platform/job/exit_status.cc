@@ -150,9 +150,10 @@ int ExitStatus::shell_code() const {
 
 std::string explain(const ExitStatus& status) {
   if (status.lost) {
-    return "was lost: " + (status.pod             ? explain(*status.pod)
-                           : status.error.empty() ? "its supervisor was killed or the machine restarted"
-                                                  : status.error);
+    return "was lost: " + (status.pod ? explain(*status.pod)
+                           : status.error.empty()
+                               ? "its supervisor was killed or the machine restarted"
+                               : status.error);
   }
   std::string text;
   if (status.stopped && (status.signal == SIGTERM || status.signal == SIGKILL)) {

@@ -34,16 +34,16 @@ struct LimitReached {
 /// How Kubernetes ended the pod of a task, before the task's own end was reported.
 struct PodEnd {
   enum class Cause {
-    kEnded,       ///< its container ended, see ExitStatus
-    kEvicted,     ///< the node was short of a resource
-    kPreempted,   ///< for a pod of higher priority
-    kDrained,     ///< by a request to evict it: somebody drains the node
-    kTainted,     ///< the node got a taint that it does not tolerate
-    kShutDown,    ///< the node shuts down
-    kDeleted,     ///< somebody deleted the pod
-    kNodeLost,    ///< the node is gone, or was declared out of service
-    kNotAdmitted, ///< the node did not accept it
-    kDeadline,    ///< the time limit of the pod
+    kEnded,        ///< its container ended, see ExitStatus
+    kEvicted,      ///< the node was short of a resource
+    kPreempted,    ///< for a pod of higher priority
+    kDrained,      ///< by a request to evict it: somebody drains the node
+    kTainted,      ///< the node got a taint that it does not tolerate
+    kShutDown,     ///< the node shuts down
+    kDeleted,      ///< somebody deleted the pod
+    kNodeLost,     ///< the node is gone, or was declared out of service
+    kNotAdmitted,  ///< the node did not accept it
+    kDeadline,     ///< the time limit of the pod
   };
   Cause cause = Cause::kEnded;
   std::string pod;

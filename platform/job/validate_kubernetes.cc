@@ -34,8 +34,9 @@ void check_object_name(const std::string& name, const std::string& field, Checke
 
 void check_kubernetes_key(const std::string& key, const std::string& field, Checker& check) {
   check.require(is_qualified_name(key), field,
-                in_quotes(key) + " is not a key such as example.com/name; use letters, digits and "
-                                 "-_. in the name, at most 63");
+                in_quotes(key) +
+                    " is not a key such as example.com/name; use letters, digits and "
+                    "-_. in the name, at most 63");
 }
 
 void check_pod_labels(const KubernetesSpec& options, Checker& check) {
@@ -44,8 +45,9 @@ void check_pod_labels(const KubernetesSpec& options, Checker& check) {
     check_kubernetes_key(key, field, check);
     check.require(!is_reserved_key(key), field, "is set by Muster or Kubernetes");
     check.require(is_kubernetes_label(value), field,
-                  in_quotes(value) + " is not the value of a label; use letters, digits and -_., "
-                                     "at most 63");
+                  in_quotes(value) +
+                      " is not the value of a label; use letters, digits and -_., "
+                      "at most 63");
   }
   for (const auto& [key, value] : options.annotations) {
     const std::string field = "kubernetes.annotations." + key;
@@ -77,9 +79,8 @@ bool is_kubernetes_label(std::string_view text) {
   constexpr size_t kLongest = 63;
   if (text.empty()) return true;
   return text.size() <= kLongest && is_label_letter(text.front()) && is_label_letter(text.back()) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return is_label_letter(c) || c == '-' || c == '_' || c == '.';
-         });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_label_letter(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool is_qualified_name(std::string_view text) {
@@ -150,7 +151,8 @@ void check_kubernetes(const KubernetesSpec& options, Checker& check) {
   for (const auto& [key, value] : options.node_selector) {
     const std::string field = "kubernetes.node_selector." + key;
     check_kubernetes_key(key, field, check);
-    check.require(is_kubernetes_label(value), field, in_quotes(value) + " is not the value of a label");
+    check.require(is_kubernetes_label(value), field,
+                  in_quotes(value) + " is not the value of a label");
   }
   for (size_t i = 0; i < options.tolerations.size(); ++i) {
     check.require(toleration_of(options.tolerations[i]).has_value(),

@@ -19,9 +19,9 @@ TEST(KubernetesToleration, IsReadFromItsShortForm) {
   EXPECT_EQ(toleration_of("gpu"), (KubernetesToleration{.key = "gpu"}));
   EXPECT_EQ(toleration_of("gpu:NoExecute"),
             (KubernetesToleration{.key = "gpu", .value = {}, .effect = "NoExecute"}));
-  EXPECT_EQ(toleration_of("example.com/for=train:NoSchedule"),
-            (KubernetesToleration{
-                .key = "example.com/for", .value = "train", .effect = "NoSchedule"}));
+  EXPECT_EQ(
+      toleration_of("example.com/for=train:NoSchedule"),
+      (KubernetesToleration{.key = "example.com/for", .value = "train", .effect = "NoSchedule"}));
   for (const char* const wrong : {"", "=a", "a:Never", "a b", "a=b c", "a/b/c", "**"}) {
     EXPECT_FALSE(toleration_of(wrong)) << wrong;
   }
@@ -40,12 +40,11 @@ TEST(KubernetesToleration, CoversTaintsOfItsKeyValueAndEffect) {
 
 TEST(KubernetesClaim, IsReadFromItsShortForm) {
   EXPECT_EQ(claim_of("data:/data"), (KubernetesClaim{.claim = "data", .path = "/data"}));
-  EXPECT_EQ(claim_of("data/sets/one:/data/in:ro"), (KubernetesClaim{.claim = "data",
-                                                                    .folder = "sets/one",
-                                                                    .path = "/data/in",
-                                                                    .read_only = true}));
-  for (const char* const wrong :
-       {"", "data", "data:data", "data:/", ":/data", "Data:/data", "data/../x:/data", "data:/data/../etc"}) {
+  EXPECT_EQ(claim_of("data/sets/one:/data/in:ro"),
+            (KubernetesClaim{
+                .claim = "data", .folder = "sets/one", .path = "/data/in", .read_only = true}));
+  for (const char* const wrong : {"", "data", "data:data", "data:/", ":/data", "Data:/data",
+                                  "data/../x:/data", "data:/data/../etc"}) {
     EXPECT_FALSE(claim_of(wrong)) << wrong;
   }
 }
@@ -62,12 +61,12 @@ TEST(KubernetesOptions, AreCheckedAllAtOnce) {
   std::vector<std::string> fields;
   for (const base::Fault& fault : faults_of_options(options)) fields.push_back(fault.field);
 
-  EXPECT_EQ(fields, (std::vector<std::string>{
-                        "kubernetes.node_selector.a b", "kubernetes.tolerations[0]",
-                        "kubernetes.priority_class", "kubernetes.image_pull_secrets[0]",
-                        "kubernetes.devices.hca", "kubernetes.devices.rdma/hca",
-                        "kubernetes.claims[0]", "kubernetes.labels.muster.dev/job",
-                        "kubernetes.labels.team"}));
+  EXPECT_EQ(fields,
+            (std::vector<std::string>{
+                "kubernetes.node_selector.a b", "kubernetes.tolerations[0]",
+                "kubernetes.priority_class", "kubernetes.image_pull_secrets[0]",
+                "kubernetes.devices.hca", "kubernetes.devices.rdma/hca", "kubernetes.claims[0]",
+                "kubernetes.labels.muster.dev/job", "kubernetes.labels.team"}));
 }
 
 TEST(KubernetesOptions, MayBeEmpty) {

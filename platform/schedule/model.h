@@ -144,9 +144,9 @@ struct Gang {
   std::map<std::string, std::string> node_labels;  ///< only on nodes with all of these labels
   /// Taints that are no obstacle, as job::tolerates() compares them.
   std::vector<std::string> tolerations;
-  std::string required_topology;                   ///< a level: all tasks in one of its domains
-  std::string preferred_topology;                  ///< a level: in one domain if possible
-  std::optional<Packing> packing;                  ///< else Options::packing
+  std::string required_topology;   ///< a level: all tasks in one of its domains
+  std::string preferred_topology;  ///< a level: in one domain if possible
+  std::optional<Packing> packing;  ///< else Options::packing
   std::optional<Milliseconds>
       time_limit;  ///< the gang's latest end; used by reservations and backfill
   Time submitted;

@@ -115,7 +115,8 @@ Flags job_flags(std::string_view kind) {
 Flags engine_flag() {
   return {{.name = "--engine",
            .value = "HOW",
-           .help = "engine of the server: process, container, slurm or kubernetes; used if this command starts "
+           .help = "engine of the server: process, container, slurm or kubernetes; used if this "
+                   "command starts "
                    "the server, otherwise compared with the running server's engine",
            .choices = {"process", "container", "slurm", "kubernetes"},
            .offer = Offer::kChoices}};

@@ -271,14 +271,14 @@ Flag flag_of_row(const record::Row& row) {
   const record::Flag& flag = row.notes.flag;
   std::vector<std::string> choices = flag.choices ? flag.choices() : row.type->words();
   const auto text = [](const char* words) { return words == nullptr ? "" : words; };
-  return {.name = flag.name,
-          .letter = text(flag.letter),
-          .value = text(flag.value),
-          .help = flag.help == nullptr ? row.notes.help : flag.help,
-          .choices = choices,
-          .offer = choices.empty() ? offer_of(flag.offer) : Offer::kChoices,
-          .repeats = row.type->element() != nullptr || row.type->is_texts() ||
-                     row.type->is_pairs()};
+  return {
+      .name = flag.name,
+      .letter = text(flag.letter),
+      .value = text(flag.value),
+      .help = flag.help == nullptr ? row.notes.help : flag.help,
+      .choices = choices,
+      .offer = choices.empty() ? offer_of(flag.offer) : Offer::kChoices,
+      .repeats = row.type->element() != nullptr || row.type->is_texts() || row.type->is_pairs()};
 }
 
 }  // namespace
@@ -312,9 +312,9 @@ const std::vector<FlagGroup>& flag_groups() {
         "--slurm-constraint"}},
       {"Kubernetes",
        {"--kubernetes-node-selector", "--kubernetes-toleration", "--kubernetes-priority-class",
-        "--kubernetes-service-account", "--kubernetes-runtime-class",
-        "--kubernetes-pull-secret", "--kubernetes-claim", "--kubernetes-device",
-        "--kubernetes-label", "--kubernetes-annotation"}},
+        "--kubernetes-service-account", "--kubernetes-runtime-class", "--kubernetes-pull-secret",
+        "--kubernetes-claim", "--kubernetes-device", "--kubernetes-label",
+        "--kubernetes-annotation"}},
       {"output", {"--follow", "--timestamps", "--no-prefix", "--no-fold", "--output"}},
   };
   return groups;

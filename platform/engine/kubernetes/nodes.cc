@@ -10,7 +10,6 @@
 #include "engine/kubernetes/json_text.h"
 #include "engine/kubernetes/pod.h"
 #include "job/kubernetes.h"
-#include "record/rfc3339.h"
 
 namespace muster::engine::kubernetes {
 
@@ -108,11 +107,12 @@ void note_readiness(const Json& node, Node& read) {
     for (const Json& condition : conditions) {
       if (text_of(condition, "type") != "Ready") continue;
       if (text_of(condition, "status") == "True") return;
-      const auto since = record::parse_rfc3339(text_of(condition, "lastTransitionTime"));
-      return call_silent(read, since ? *since : base::Time{});
+      read.labels[kSilentSince] = text_of(condition, "lastTransitionTime");
+      return;
     }
   }
-  call_silent(read, base::Time{});  // its kubelet has never reported
+  // Its kubelet has never reported.
+  read.labels[kSilentSince] = text_of(node, "metadata", "creationTimestamp");
 }
 
 std::string address_of(const Json& node) {
@@ -125,8 +125,7 @@ std::string address_of(const Json& node) {
 }
 
 int as_count(int64_t number) {
-  return static_cast<int>(
-      std::clamp<int64_t>(number, 0, std::numeric_limits<int>::max()));
+  return static_cast<int>(std::clamp<int64_t>(number, 0, std::numeric_limits<int>::max()));
 }
 
 /// The resource that the node has, of those that are GPUs; the model that the configuration gives it.

@@ -79,7 +79,7 @@ class NodeBook {
 
   NodeOptions options_;
   std::map<std::string, KnownNode> nodes_;
-  std::map<std::string, KnownPod> pods_;  ///< by uid
+  std::map<std::string, KnownPod> pods_;          ///< by uid
   std::map<std::string, ClusterAmounts> others_;  ///< by node, also of nodes that are not known yet
 };
 

@@ -17,9 +17,8 @@ Json node_in_cluster(const std::string& name) {
           {"status",
            {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}, {"pods", "110"}}},
             {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})},
-            {"addresses",
-             Json::array({{{"type", "Hostname"}, {"address", name}},
-                          {{"type", "InternalIP"}, {"address", "10.0.0.1"}}})}}}};
+            {"addresses", Json::array({{{"type", "Hostname"}, {"address", name}},
+                                       {{"type", "InternalIP"}, {"address", "10.0.0.1"}}})}}}};
 }
 
 Json pod_in_cluster(const std::string& uid, const std::string& node, const std::string& cpu) {
@@ -85,9 +84,11 @@ TEST(NodeBook, SubtractsWhatThePodsOfOthersRequest) {
 
 TEST(NodeBook, CountsThePodsRequestsAsTheSchedulerDoes) {
   Json pod = pod_in_cluster("p", "n1", "1");
-  pod["spec"]["initContainers"] = Json::array(
-      {{{"name", "a"}, {"resources", {{"requests", {{"cpu", "3"}}}}}},
-       {{"name", "b"}, {"restartPolicy", "Always"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}});
+  pod["spec"]["initContainers"] =
+      Json::array({{{"name", "a"}, {"resources", {{"requests", {{"cpu", "3"}}}}}},
+                   {{"name", "b"},
+                    {"restartPolicy", "Always"},
+                    {"resources", {{"requests", {{"cpu", "1"}}}}}}});
   pod["spec"]["overhead"] = {{"cpu", "100m"}};
   EXPECT_EQ(requests_of_pod(pod).cpu_milli, 3100);
   EXPECT_EQ(requests_of_pod(Json()), (ClusterAmounts{.pods = 1}));
@@ -97,12 +98,11 @@ TEST(NodeBook, MarksNodesThatAreCordonedSilentTaintedOrFull) {
   NodeBook book = book_for_tests();
   Json cordoned = node_in_cluster("cordoned");
   cordoned["spec"]["unschedulable"] = true;
-  cordoned["spec"]["taints"] = Json::array(
-      {{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}}});
+  cordoned["spec"]["taints"] =
+      Json::array({{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}}});
   Json silent = node_in_cluster("silent");
-  silent["status"]["conditions"] = Json::array({{{"type", "Ready"},
-                                                 {"status", "Unknown"},
-                                                 {"lastTransitionTime", "2026-11-28T10:00:00Z"}}});
+  silent["status"]["conditions"] = Json::array(
+      {{{"type", "Ready"}, {"status", "Unknown"}, {"lastTransitionTime", "2026-11-28T10:00:00Z"}}});
   Json tainted = node_in_cluster("tainted");
   tainted["spec"]["taints"] =
       Json::array({{{"key", "gpu"}, {"effect", "NoSchedule"}},

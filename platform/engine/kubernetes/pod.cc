@@ -149,10 +149,10 @@ void add_own_places(const PodJob& job, const PodSite& site, Mounts& mounts) {
   mounts.add("muster-bin", {{"emptyDir", Json::object()}},
              {{"mountPath", kPodPrograms}, {"readOnly", true}});
   constexpr int kOwnerReads = 0400;
-  mounts.add("muster-brief",
-             {{"secret",
-               {{"secretName", gang_name(site.owner, job.gang)}, {"defaultMode", kOwnerReads}}}},
-             {{"mountPath", kPodBrief}, {"readOnly", true}});
+  mounts.add(
+      "muster-brief",
+      {{"secret", {{"secretName", gang_name(site.owner, job.gang)}, {"defaultMode", kOwnerReads}}}},
+      {{"mountPath", kPodBrief}, {"readOnly", true}});
   mounts.add_scratch("muster-work", kPodWork);
   mounts.add_scratch("muster-generated", kPodGenerated);
 }
@@ -301,8 +301,7 @@ Json tolerations_of(const PodJob& job, const PodSite& site) {
 /// By affinity, not by nodeName: the cluster's scheduler then checks the node's resources and taints
 /// and says what is missing, where the kubelet would fail the pod for good.
 Json affinity_to(const std::string& node) {
-  const Json field{
-      {"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
+  const Json field{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
   const Json term{{"matchFields", Json::array({field})}};
   return {{"nodeAffinity",
            {{"requiredDuringSchedulingIgnoredDuringExecution",
@@ -369,8 +368,7 @@ Json install_container(const PodSite& site, const Json& resources) {
           {"args", Json::array({"--install", kPodPrograms})},
           {"resources", install_resources(resources)},
           {"securityContext", install_security()},
-          {"volumeMounts",
-           Json::array({{{"name", "muster-bin"}, {"mountPath", kPodPrograms}}})}};
+          {"volumeMounts", Json::array({{{"name", "muster-bin"}, {"mountPath", kPodPrograms}}})}};
 }
 
 Result<void> refuse_if_any(std::vector<base::Fault> faults, const std::string& job) {
@@ -387,8 +385,9 @@ void check_user(const std::string& user, const std::string& field, const PodSite
                 std::vector<base::Fault>& faults) {
   if (pod_account(user, site)) return;
   faults.push_back({.field = field,
-                    .what = "'" + user + "' is not a number, and Kubernetes knows no names of "
-                                         "users: give UID[:GID], as in 1000:1000"});
+                    .what = "'" + user +
+                            "' is not a number, and Kubernetes knows no names of "
+                            "users: give UID[:GID], as in 1000:1000"});
 }
 
 void check_volume(const Volume& volume, size_t index, const PodSite& site,
@@ -437,11 +436,13 @@ Result<PodAccount> pod_account(const std::string& user, const PodSite& site) {
   if (user.empty()) return PodAccount{.uid = site.uid, .gid = site.gid};
   const size_t colon = user.find(':');
   const auto uid = base::number_of<uint32_t>(user.substr(0, colon));
-  const auto gid = colon == std::string::npos ? uid : base::number_of<uint32_t>(user.substr(colon + 1));
+  const auto gid =
+      colon == std::string::npos ? uid : base::number_of<uint32_t>(user.substr(colon + 1));
   if (uid && gid) return PodAccount{.uid = *uid, .gid = *gid};
-  return Error{.code = ErrorCode::kInvalid,
-               .what = "user '" + user + "' is not a number, and Kubernetes knows no names of users",
-               .advice = "give UID[:GID], as in --user 1000:1000"};
+  return Error{
+      .code = ErrorCode::kInvalid,
+      .what = "user '" + user + "' is not a number, and Kubernetes knows no names of users",
+      .advice = "give UID[:GID], as in --user 1000:1000"};
 }
 
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {

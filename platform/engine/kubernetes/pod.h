@@ -28,9 +28,9 @@ namespace muster::engine::kubernetes {
 // Labels and annotations. Values that are not legal in a label are in an annotation of the same
 // name.
 inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";  ///< "muster"
-inline constexpr const char* kOwnerKey = "muster.dev/owner";     ///< PodSite::owner
-inline constexpr const char* kGangKey = "muster.dev/gang";       ///< gang_name()
-inline constexpr const char* kJobKey = "muster.dev/job";         ///< the job's id
+inline constexpr const char* kOwnerKey = "muster.dev/owner";               ///< PodSite::owner
+inline constexpr const char* kGangKey = "muster.dev/gang";                 ///< gang_name()
+inline constexpr const char* kJobKey = "muster.dev/job";                   ///< the job's id
 inline constexpr const char* kAttemptKey = "muster.dev/attempt";
 inline constexpr const char* kTaskKey = "muster.dev/task";
 inline constexpr const char* kJobNameKey = "muster.dev/job-name";
@@ -41,7 +41,8 @@ inline constexpr const char* kUserKey = "muster.dev/user";
 inline constexpr const char* kPodPrograms = "/muster/bin";
 inline constexpr const char* kPodBrief = "/muster/brief";  ///< the Secret; its file: kBriefFile
 inline constexpr const char* kBriefFile = "brief";
-inline constexpr const char* kPodWork = "/muster/work";  ///< the folder of jobs, as on nodes of Slurm
+inline constexpr const char* kPodWork =
+    "/muster/work";  ///< the folder of jobs, as on nodes of Slurm
 inline constexpr const char* kPodGenerated = "/generated";
 
 inline constexpr const char* kTaskContainer = "task";
@@ -133,8 +134,8 @@ nlohmann::json service_object(const PodJob& job, const PodSite& site, const std:
 nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
                                      const std::string& uid);
 /// kInvalid: as check_pods() finds.
-base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task,
-                                        const PodSite& site, const std::string& uid);
+base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
+                                        const std::string& uid);
 
 /// "500m", and bytes as a plain number: a Kubernetes quantity.
 std::string cpu_quantity(int64_t milli);

@@ -137,9 +137,8 @@ std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
 
 std::optional<Error> container_fault(const PodFacts& pod, const std::string& task) {
   for (const ContainerFacts* const container : {&pod.install, &pod.task}) {
-    if (!is_one_of(container->waiting,
-                   {"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
-                    "CrashLoopBackOff"})) {
+    if (!is_one_of(container->waiting, {"CreateContainerConfigError", "CreateContainerError",
+                                        "RunContainerError", "CrashLoopBackOff"})) {
       continue;
     }
     // A Secret that the cluster has just got is missing only for a moment.
@@ -169,8 +168,8 @@ PodEnd::Cause cause_of_reason(std::string_view word) {
   if (word == "DeadlineExceeded") return PodEnd::Cause::kDeadline;
   if (is_one_of(word, {"Terminated", "NodeShutdown", "Shutdown"})) return PodEnd::Cause::kShutDown;
   const bool is_refused =
-      is_one_of(word, {"UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError",
-                       "PodFeatureUnsupported", "PodOSNotSupported"}) ||
+      is_one_of(word, {"UnexpectedAdmissionError", "NodeAffinity", "NodePorts",
+                       "TopologyAffinityError", "PodFeatureUnsupported", "PodOSNotSupported"}) ||
       word.starts_with("OutOf");
   return is_refused ? PodEnd::Cause::kNotAdmitted : PodEnd::Cause::kEnded;
 }
@@ -180,15 +179,19 @@ PodEnd::Cause cause_of_reason(std::string_view word) {
 PodFacts read_pod(const Json& pod) {
   PodFacts facts{.name = text_of(pod, "metadata", "name"),
                  .uid = text_of(pod, "metadata", "uid"),
+                 .owner = "",
+                 .hostname = text_of(pod, "spec", "hostname"),
                  .node = text_of(pod, "spec", "nodeName"),
                  .address = text_of(pod, "status", "podIP"),
                  .phase = text_of(pod, "status", "phase"),
                  .reason = text_of(pod, "status", "reason"),
                  .text = pod_sentence(text_of(pod, "status", "message")),
                  .is_being_deleted = !text_of(pod, "metadata", "deletionTimestamp").empty()};
+  const Json& owners = member_of(pod, "metadata", "ownerReferences");
+  if (owners.is_array() && !owners.empty()) facts.owner = text_of(owners.front(), "uid");
   read_conditions(pod, facts);
-  facts.install = read_container(member_of(pod, "status", "initContainerStatuses"),
-                                 kInstallContainer);
+  facts.install =
+      read_container(member_of(pod, "status", "initContainerStatuses"), kInstallContainer);
   facts.task = read_container(member_of(pod, "status", "containerStatuses"), kTaskContainer);
   return facts;
 }

@@ -33,6 +33,8 @@ struct ContainerFacts {
 struct PodFacts {
   std::string name;
   std::string uid;
+  std::string owner;  ///< uid of the object that owns it
+  std::string hostname;
   std::string node;  ///< empty: not bound yet
   std::string address;
   std::string phase;   ///< "Pending", "Running", "Succeeded", "Failed", "Unknown"

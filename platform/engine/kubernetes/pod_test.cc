@@ -138,10 +138,8 @@ TEST(Pod, ClaimsItsResourcesAsRequestsAndLimits) {
 
   const Json pod = pod_of(job, task, site);
 
-  const Json claims{{"cpu", "1500m"},
-                    {"memory", "1073741824"},
-                    {"amd.com/gpu", "2"},
-                    {"rdma/hca", "1"}};
+  const Json claims{
+      {"cpu", "1500m"}, {"memory", "1073741824"}, {"amd.com/gpu", "2"}, {"rdma/hca", "1"}};
   EXPECT_EQ(main_container(pod).at("resources"), Json({{"requests", claims}, {"limits", claims}}));
   const Json plain{{"cpu", "1500m"}, {"memory", "1073741824"}};
   EXPECT_EQ(pod.at("spec").at("initContainers").at(0).at("resources"),
@@ -170,12 +168,11 @@ TEST(Pod, IsBoundToItsNodeByAffinityAndHasTheJobsOptions) {
                 .at(0)
                 .at("matchFields"),
             Json::array({field}));
-  EXPECT_EQ(spec.at("tolerations"),
-            Json::array({{{"key", "for"},
-                          {"operator", "Equal"},
-                          {"value", "train"},
-                          {"effect", "NoSchedule"}},
-                         {{"operator", "Exists"}}}));
+  EXPECT_EQ(
+      spec.at("tolerations"),
+      Json::array(
+          {{{"key", "for"}, {"operator", "Equal"}, {"value", "train"}, {"effect", "NoSchedule"}},
+           {{"operator", "Exists"}}}));
   EXPECT_EQ(spec.at("nodeSelector"), Json({{"zone", "a"}}));
   EXPECT_EQ(spec.at("priorityClassName"), "high");
   EXPECT_EQ(spec.at("serviceAccountName"), "trainer");
