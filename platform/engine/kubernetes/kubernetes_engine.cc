@@ -19,6 +19,7 @@
 #include "engine/kubernetes/preparations.h"
 #include "engine/lent/lent_tasks.h"
 #include "engine/node/brief.h"
+#include "engine/node/pod.h"
 
 namespace muster::engine {
 
@@ -42,8 +43,8 @@ constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent::LentOptions lent;
   lent.folder = options.folder;
-  lent.programs_on_nodes = kubernetes::kPodPrograms;
-  lent.folder_on_nodes = kubernetes::kPodWork;
+  lent.programs_on_nodes = node::kPodPrograms;
+  lent.folder_on_nodes = node::kPodJobs;
   lent.sharing = node::Sharing::kNo;
   lent.has_own_folders = true;
   lent.mounts_storage = true;
@@ -161,18 +162,18 @@ std::vector<std::string> names_of(const std::vector<TaskPlan>& plans) {
   return names;
 }
 
-/// A start whose pods do not all run yet.
-struct PendingStart {
-  GangId gang;
-  std::vector<TaskPlan> plans;
-  Engine::Done done;
-  std::shared_ptr<void> preparation;
-};
-
 }  // namespace
 
 /// The parts of the engine, each after those that it uses.
 struct KubernetesEngine::Impl {
+  /// A start whose pods do not all run yet.
+  struct PendingStart {
+    GangId gang;
+    std::vector<TaskPlan> plans;
+    Done done;
+    std::shared_ptr<void> preparation;
+  };
+
   Impl(base::EventLoop& its_loop, KubernetesOptions its_options,
        std::unique_ptr<kubernetes::Access> access)
       : loop(its_loop),
@@ -329,7 +330,7 @@ std::string KubernetesEngine::Impl::brief_of(const kubernetes::PodGang& gang) co
                         .hosts = {},
                         .port = options.pods.port,
                         .sharing = node::Sharing::kNo,
-                        .folder = kubernetes::kPodWork,
+                        .folder = node::kPodJobs,
                         .mark = "",
                         .nonce = "",
                         .linger = options.linger};
@@ -416,7 +417,7 @@ void KubernetesEngine::Impl::give_up(const PodGangPointer& gang,
     if (preparations.is_waited_for(gang, name)) continue;
     objects.remove_pod(gang, name, std::chrono::seconds(1));
     HeldPod& pod = gang->pods.at(name);
-    Call removal = std::move(pod.removal);
+    kubernetes::Call removal = std::move(pod.removal);
     pod = HeldPod{};
     pod.removal = std::move(removal);
   }
@@ -638,7 +639,7 @@ launch::Reach KubernetesEngine::reach(const std::vector<std::string>&) const {
 }
 
 Engine::ProgramsInTasks KubernetesEngine::programs_in_tasks() const {
-  const std::string folder = kubernetes::kPodPrograms;
+  const std::string folder = node::kPodPrograms;
   return {.shim = folder + "/muster-shim", .remote_shell = folder + "/muster-rsh"};
 }
 
@@ -659,7 +660,7 @@ void KubernetesEngine::listen(Listener listener) {
 
 std::string KubernetesEngine::generated_folder(const GangId&, std::string_view,
                                                job::Sandbox) const {
-  return kubernetes::kPodGenerated;
+  return node::kPodGenerated;
 }
 
 void KubernetesEngine::start(const GangId& gang, std::vector<TaskPlan> plans, Done done) {

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "engine/node/pod.h"
 #include "job/kubernetes.h"
 
 namespace muster::engine::kubernetes {
@@ -32,8 +33,11 @@ constexpr std::array kRootCapabilities{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETI
 /// Writable even if the root of the image is not.
 constexpr std::array kScratchFolders{"/tmp", "/run", "/var/tmp"};
 
-constexpr std::array<std::string_view, 5> kReservedPlaces{"/muster", kPodGenerated, "/proc", "/sys",
-                                                          "/dev"};
+constexpr std::array<std::string_view, 5> kReservedPlaces{node::kPodFolder, node::kPodGenerated,
+                                                          "/proc", "/sys", "/dev"};
+
+/// Where the init container sees the Secret.
+constexpr const char* kSecretFolder = "/brief";
 
 /// muster-node removes its files and ends within this time after the task's grace period.
 constexpr int64_t kLeaveSeconds = 30;
@@ -145,16 +149,9 @@ class Mounts {
   std::set<std::string> taken_;
 };
 
-void add_own_places(const PodJob& job, const PodSite& site, Mounts& mounts) {
-  mounts.add("muster-bin", {{"emptyDir", Json::object()}},
-             {{"mountPath", kPodPrograms}, {"readOnly", true}});
-  constexpr int kOwnerReads = 0400;
-  mounts.add(
-      "muster-brief",
-      {{"secret", {{"secretName", gang_name(site.owner, job.gang)}, {"defaultMode", kOwnerReads}}}},
-      {{"mountPath", kPodBrief}, {"readOnly", true}});
-  mounts.add_scratch("muster-work", kPodWork);
-  mounts.add_scratch("muster-generated", kPodGenerated);
+void add_own_places(Mounts& mounts) {
+  mounts.add_scratch("muster", node::kPodFolder);
+  mounts.add_scratch("muster-generated", node::kPodGenerated);
 }
 
 void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts& mounts) {
@@ -198,7 +195,7 @@ void add_claims(const PodJob& job, Mounts& mounts) {
 
 Mounts mounts_of(const PodJob& job, const PodTask& task, const PodSite& site) {
   Mounts mounts;
-  add_own_places(job, site, mounts);
+  add_own_places(mounts);
   for (size_t i = 0; i < job.volumes.size(); ++i) add_job_volume(job, site, i, mounts);
   add_claims(job, mounts);
   Json memory{{"medium", "Memory"}};
@@ -342,18 +339,27 @@ std::string registry_of(const std::string& image) {
   return is_host ? first : "https://index.docker.io/v1/";
 }
 
+/// A variable of the downward API.
+Json from_pod(const char* name, const char* field) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
+}
+
+Json variables_of_pod(const PodTask& task, int64_t grace) {
+  return Json::array({from_pod(node::kPodNode, "spec.nodeName"),
+                      from_pod(node::kPodUid, "metadata.uid"),
+                      from_pod(node::kPodAddress, "status.podIP"),
+                      {{"name", node::kPodIndex}, {"value", std::to_string(task.index)}},
+                      {{"name", node::kPodGrace}, {"value", std::to_string(grace)}}});
+}
+
 Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
-                    const PodAccount& account, const Mounts& mounts) {
-  Json words = Json::array({"--pod", "--index", std::to_string(task.index), "--task", task.task});
-  if (site.port != 0) {
-    words.push_back("--listen");
-    words.push_back(std::to_string(site.port));
-  }
+                    const PodAccount& account, const Mounts& mounts, int64_t grace) {
   return {{"name", kTaskContainer},
           {"image", task.image},
           {"imagePullPolicy", pull_word(job.container.pull)},
-          {"command", Json::array({std::string(kPodPrograms) + "/muster-node"})},
-          {"args", words},
+          {"command", Json::array({std::string(node::kPodPrograms) + "/muster-node"})},
+          {"args", Json::array({"--pod", node::kPodBrief})},
+          {"env", variables_of_pod(task, grace)},
           {"resources", resources_of(job, task, site)},
           {"securityContext", container_security(job, account)},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
@@ -361,14 +367,18 @@ Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
 }
 
 Json install_container(const PodSite& site, const Json& resources) {
+  const std::string brief = std::string(kSecretFolder) + "/" + kBriefFile;
   return {{"name", kInstallContainer},
           {"image", site.node_image},
           {"imagePullPolicy", pull_word(site.node_image_pull)},
           {"command", Json::array({"/muster-node"})},
-          {"args", Json::array({"--install", kPodPrograms})},
+          {"args", Json::array({"--install", node::kPodFolder, brief})},
           {"resources", install_resources(resources)},
           {"securityContext", install_security()},
-          {"volumeMounts", Json::array({{{"name", "muster-bin"}, {"mountPath", kPodPrograms}}})}};
+          {"terminationMessagePolicy", "FallbackToLogsOnError"},
+          {"volumeMounts",
+           Json::array({{{"name", "muster"}, {"mountPath", node::kPodFolder}},
+                        {{"name", "brief"}, {"mountPath", kSecretFolder}, {"readOnly", true}}})}};
 }
 
 Result<void> refuse_if_any(std::vector<base::Fault> faults, const std::string& job) {
@@ -528,13 +538,17 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   MUSTER_TRY(const PodAccount account, pod_account(task.user, site));
   const std::string gang = gang_name(site.owner, job.gang);
   const Mounts mounts = mounts_of(job, task, site);
-  const Json container = task_container(job, task, site, account, mounts);
+  const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
+  const Json container = task_container(job, task, site, account, mounts, grace);
   Json metadata =
       owned(metadata_of(job, site, pod_name(site.owner, job.gang, task.task)), job, site, uid);
   add_fact(metadata, kTaskKey, task.task);
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;
-  const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
+  Json volumes = mounts.volumes();
+  constexpr int kOwnerReads = 0400;
+  volumes.push_back(
+      {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kOwnerReads}}}});
   Json spec{{"restartPolicy", "Never"},
             {"hostname", task.hostname},
             {"subdomain", gang},
@@ -544,7 +558,7 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
             {"securityContext", pod_security(account)},
             {"initContainers", Json::array({install_container(site, container["resources"])})},
             {"containers", Json::array({container})},
-            {"volumes", mounts.volumes()}};
+            {"volumes", std::move(volumes)}};
   spec["dnsConfig"]["searches"] =
       Json::array({gang + "." + site.space + ".svc." + site.cluster_domain});
   if (Json secrets = pull_secrets_of(job, site); !secrets.empty()) {

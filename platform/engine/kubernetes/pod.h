@@ -37,13 +37,9 @@ inline constexpr const char* kJobNameKey = "muster.dev/job-name";
 inline constexpr const char* kProjectKey = "muster.dev/project";
 inline constexpr const char* kUserKey = "muster.dev/user";
 
-// Places in a pod.
-inline constexpr const char* kPodPrograms = "/muster/bin";
-inline constexpr const char* kPodBrief = "/muster/brief";  ///< the Secret; its file: kBriefFile
+/// The file of the owner object with the brief. Only the init container sees the Secret, so that no
+/// task can read the key; muster-node removes the copy that it gets.
 inline constexpr const char* kBriefFile = "brief";
-inline constexpr const char* kPodWork =
-    "/muster/work";  ///< the folder of jobs, as on nodes of Slurm
-inline constexpr const char* kPodGenerated = "/generated";
 
 inline constexpr const char* kTaskContainer = "task";
 inline constexpr const char* kInstallContainer = "muster";
