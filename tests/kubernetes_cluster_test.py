@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 import kubernetes_supervisor
-from kubernetes_api import Api, ApiError
+from kubernetes_api import ApiError
 from kubernetes_cluster import Cluster
 from kubernetes_settings import API_SERVICE, IMAGES
 from muster_harness import Stream, await_end, descendants
