@@ -301,8 +301,9 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
                        .what = "kubernetes.connect is call, and pods do not know where to call",
-                       .advice = "set kubernetes.callback to this server's address for pods, as in "
-                                 "muster.training.svc:7445"};
+                       .advice =
+                           "set kubernetes.callback to this server's address for pods, as in "
+                           "muster.training.svc:7445"};
   }
   return how;
 }

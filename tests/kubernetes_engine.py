@@ -25,9 +25,7 @@ STORAGE = "storage"
 def node_image(folder):
     """An archive of the image with Muster's programs for pods."""
     archive = Path(folder) / "muster-node.tar"
-    programs = [f"{BUILD}/platform/{name}=/{name}" for name in ("muster-node", "muster-shim", "muster-helper",
-                                                               "muster-rsh")]
-    subprocess.run([ROOT / "scripts/docker_archive.py", archive, "--tag", NODE_IMAGE, *programs], check=True)
+    subprocess.run([ROOT / "scripts/image_node.sh", archive], check=True, stdout=subprocess.DEVNULL)
     return archive
 
 

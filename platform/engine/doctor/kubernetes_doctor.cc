@@ -150,8 +150,9 @@ Finding space_of_pods(const KubernetesFacts& facts) {
   if (level.empty()) {
     return {.subject = subject,
             .verdict = Verdict::kNote,
-            .text = "enforces no level of Pod Security; Muster's pods meet \"restricted\" unless a "
-                    "job requests more",
+            .text =
+                "enforces no level of Pod Security; Muster's pods meet \"restricted\" unless a "
+                "job requests more",
             .advice = {}};
   }
   return {.subject = subject, .text = "enforces Pod Security \"" + level + "\"", .advice = {}};
@@ -162,8 +163,9 @@ Finding names_in_cluster(const KubernetesFacts& facts) {
   return {.subject = "DNS",
           .verdict = Verdict::kNote,
           .text = "no Service kube-dns was seen: " + facts.has_dns.error().what,
-          .advice = "host names of tasks need a cluster DNS; kubernetes.cluster_domain names its "
-                    "domain"};
+          .advice =
+              "host names of tasks need a cluster DNS; kubernetes.cluster_domain names its "
+              "domain"};
 }
 
 std::vector<Finding> storage_in_cluster(const KubernetesFacts& facts) {
@@ -174,23 +176,24 @@ std::vector<Finding> storage_in_cluster(const KubernetesFacts& facts) {
                         .text = "projects have none",
                         .advice = "kubernetes.storage_claim names a persistent volume claim"});
   } else if (!facts.storage_phase) {
-    findings.push_back({.subject = "storage",
-                        .verdict = Verdict::kLacks,
-                        .text = "claim " + facts.storage_claim + ": " +
-                                facts.storage_phase.error().what,
-                        .advice = {}});
+    findings.push_back(
+        {.subject = "storage",
+         .verdict = Verdict::kLacks,
+         .text = "claim " + facts.storage_claim + ": " + facts.storage_phase.error().what,
+         .advice = {}});
   } else {
-    findings.push_back({.subject = "storage",
-                        .verdict = *facts.storage_phase == "Bound" ? Verdict::kFine : Verdict::kNote,
-                        .text = "claim " + facts.storage_claim + " is " + *facts.storage_phase,
-                        .advice = {}});
+    findings.push_back(
+        {.subject = "storage",
+         .verdict = *facts.storage_phase == "Bound" ? Verdict::kFine : Verdict::kNote,
+         .text = "claim " + facts.storage_claim + " is " + *facts.storage_phase,
+         .advice = {}});
   }
   if (facts.storage_classes) {
-    findings.push_back({.subject = "storage classes",
-                        .verdict = Verdict::kNote,
-                        .text = facts.storage_classes->empty() ? "none"
-                                                               : base::joined(*facts.storage_classes),
-                        .advice = {}});
+    findings.push_back(
+        {.subject = "storage classes",
+         .verdict = Verdict::kNote,
+         .text = facts.storage_classes->empty() ? "none" : base::joined(*facts.storage_classes),
+         .advice = {}});
   }
   return findings;
 }

@@ -36,7 +36,9 @@ constexpr std::array kScratchFolders{"/tmp", "/run", "/var/tmp"};
 constexpr std::array<std::string_view, 5> kReservedPlaces{node::kPodFolder, node::kPodGenerated,
                                                           "/proc", "/sys", "/dev"};
 
-/// Where the init container sees the Secret.
+// Places in the init container, whose image has its programs in /muster.
+constexpr const char* kNodeProgram = "/muster/muster-node";
+constexpr const char* kInstallFolder = "/pod";  ///< the volume that the task sees as /muster
 constexpr const char* kSecretFolder = "/brief";
 
 /// muster-node removes its files and ends within this time after the task's grace period.
@@ -371,13 +373,13 @@ Json install_container(const PodSite& site, const Json& resources) {
   return {{"name", kInstallContainer},
           {"image", site.node_image},
           {"imagePullPolicy", pull_word(site.node_image_pull)},
-          {"command", Json::array({"/muster-node"})},
-          {"args", Json::array({"--install", node::kPodFolder, brief})},
+          {"command", Json::array({kNodeProgram})},
+          {"args", Json::array({"--install", kInstallFolder, brief})},
           {"resources", install_resources(resources)},
           {"securityContext", install_security()},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
           {"volumeMounts",
-           Json::array({{{"name", "muster"}, {"mountPath", node::kPodFolder}},
+           Json::array({{{"name", "muster"}, {"mountPath", kInstallFolder}},
                         {{"name", "brief"}, {"mountPath", kSecretFolder}, {"readOnly", true}}})}};
 }
 

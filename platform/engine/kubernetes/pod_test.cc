@@ -102,7 +102,7 @@ TEST(Pod, RunsMusterNodeInTheImageOfTheUser) {
   EXPECT_EQ(main_container(pod).at("command"), Json({"/muster/bin/muster-node"}));
   const Json& install = pod.at("spec").at("initContainers").at(0);
   EXPECT_EQ(install.at("image"), "muster-node:1");
-  EXPECT_EQ(install.at("args"), Json({"--install", "/muster", "/brief/brief"}));
+  EXPECT_EQ(install.at("args"), Json({"--install", "/pod", "/brief/brief"}));
   EXPECT_EQ(main_container(pod).at("args"), Json({"--pod", "/muster/brief"}));
   for (const Json& mount : main_container(pod).at("volumeMounts")) {
     EXPECT_NE(mount.at("name"), "brief") << "the task could read the key";
