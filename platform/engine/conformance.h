@@ -125,7 +125,9 @@ class Bench {
       ++reports_[report.task];
     });
     // The nodes of a cluster are reported after a moment.
-    if (engine_->has_cluster_queue()) wait_until([this] { return !engine_->nodes().empty(); });
+    if (engine_->has_cluster_queue() || engine_->runs_pods()) {
+      wait_until([this] { return !engine_->nodes().empty(); });
+    }
   }
 
   Engine& engine() { return *engine_; }

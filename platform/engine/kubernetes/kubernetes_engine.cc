@@ -211,6 +211,7 @@ struct KubernetesEngine::Impl {
   // Starts.
   void start(const GangId& gang, std::vector<TaskPlan> plans, Done done);
   void pods_run(const std::shared_ptr<PendingStart>& start, Result<void> how);
+  bool is_pending(const GangId& gang, const std::string& task) const;
   void stop_pending(const GangId& gang, const std::vector<std::string>& names);
   std::vector<std::pair<std::string, std::string>> hosts_of(const kubernetes::PodGang& gang) const;
 
@@ -572,6 +573,14 @@ void KubernetesEngine::Impl::pods_run(const std::shared_ptr<PendingStart>& start
               });
 }
 
+/// Whether the pods of a start that includes the task do not all run yet.
+bool KubernetesEngine::Impl::is_pending(const GangId& gang, const std::string& task) const {
+  return std::any_of(pending.begin(), pending.end(), [&](const auto& start) {
+    const std::vector<std::string> its = names_of(start->plans);
+    return start->gang == gang && std::find(its.begin(), its.end(), task) != its.end();
+  });
+}
+
 /// All tasks of a start come up or none.
 void KubernetesEngine::Impl::stop_pending(const GangId& gang,
                                           const std::vector<std::string>& names) {
@@ -670,10 +679,16 @@ void KubernetesEngine::start(const GangId& gang, std::vector<TaskPlan> plans, Do
 /// Host names are given with the addresses of their pods.
 void KubernetesEngine::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                                     Done done) {
-  if (const PodGangPointer held = impl_->gangs.find(gang)) {
-    for (launch::FileChange& change : changes) {
-      if (!change.hosts.empty()) change.hosts = impl_->hosts_of(*held);
-    }
+  std::optional<Error> error;
+  const PodGangPointer held = impl_->gangs.find(gang);
+  std::erase_if(changes, [&](launch::FileChange& change) {
+    if (held && !change.hosts.empty()) change.hosts = impl_->hosts_of(*held);
+    const bool is_pending = impl_->is_pending(gang, change.task);
+    if (is_pending) error = change_error(change.task, not_started_yet());
+    return is_pending;
+  });
+  if (error) {
+    done = [error, done = std::move(done)](const Result<void>&) { done(*error); };
   }
   impl_->tasks.orders.change_files(gang, std::move(changes), std::move(done));
 }

@@ -185,6 +185,10 @@ void GangObjects::release(const PodGangPointer& gang) {
   gang->record.given_back = true;
   gang->retry.reset();
   gang->retries.clear();
+  // Without this, muster-nodes would wait for the whole grace period of their pods.
+  for (const auto& [name, task] : gang->tasks) {
+    if (task->line != nullptr) task->line->send(node::Farewell{});
+  }
   for (auto& [task, pod] : gang->pods) {
     pod.creation.reset();
     pod.retry.reset();

@@ -269,13 +269,24 @@ Json install_security() {
           {"capabilities", {{"drop", Json::array({"ALL"})}}}};
 }
 
-Json pod_security(const PodAccount& account) {
-  return {{"runAsNonRoot", account.uid != 0},
-          {"runAsUser", account.uid},
-          {"runAsGroup", account.gid},
-          {"fsGroup", account.gid},
-          {"fsGroupChangePolicy", "OnRootMismatch"},
-          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+/// Claims belong to root when they are new: a group of the task makes them writable.
+bool needs_group(const PodJob& job) {
+  return !job.options.claims.empty() ||
+         std::any_of(job.volumes.begin(), job.volumes.end(), [](const Volume& volume) {
+           return volume.kind == Volume::Kind::kStorage;
+         });
+}
+
+Json pod_security(const PodJob& job, const PodAccount& account) {
+  Json security{{"runAsNonRoot", account.uid != 0},
+                {"runAsUser", account.uid},
+                {"runAsGroup", account.gid},
+                {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  if (needs_group(job)) {
+    security["fsGroup"] = account.gid;
+    security["fsGroupChangePolicy"] = "OnRootMismatch";
+  }
+  return security;
 }
 
 // --- where it runs
@@ -548,16 +559,17 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;
   Json volumes = mounts.volumes();
-  constexpr int kOwnerReads = 0400;
+  // The init container runs as the task's account, and it alone mounts this.
+  constexpr int kAllRead = 0444;
   volumes.push_back(
-      {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kOwnerReads}}}});
+      {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kAllRead}}}});
   Json spec{{"restartPolicy", "Never"},
             {"hostname", task.hostname},
             {"subdomain", gang},
             {"automountServiceAccountToken", !job.options.service_account.empty()},
             {"enableServiceLinks", false},
             {"terminationGracePeriodSeconds", grace},
-            {"securityContext", pod_security(account)},
+            {"securityContext", pod_security(job, account)},
             {"initContainers", Json::array({install_container(site, container["resources"])})},
             {"containers", Json::array({container})},
             {"volumes", std::move(volumes)}};
