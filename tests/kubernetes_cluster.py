@@ -20,6 +20,8 @@ The cluster has a network of its own, from which nothing leads outside and into 
 cluster must be in that network: Cluster moves the thread that makes it there, so all processes and threads that this
 thread starts are there, too. Pods reach them at cluster.address. Clusters do not see each other.
 
+MUSTER_KUBERNETES_LOGS names a folder into which a cluster's logs are copied when it ends.
+
 Needs root, and the packages, programs and images of `make deps-kubernetes`. At the end, however it comes, all of it is
 removed: processes, mounts, networks, control groups, files (kubernetes_supervisor.py).
 """
@@ -312,6 +314,9 @@ class Cluster(ClusterClient):
 
     def close(self):
         self.leave()
+        kept = os.environ.get("MUSTER_KUBERNETES_LOGS")
+        if kept and self._holder:
+            shutil.copytree(self.folder / "log", Path(kept) / self.folder.name)
         if self._holder:
             _end(self._holder)
             self._holder = None

@@ -88,6 +88,9 @@ class Node:
 
 # --- certificates
 
+_DAYS = 30
+
+
 class Certificates:
     """A certificate authority in a folder, and what it signs: NAME.crt and NAME.key."""
 
@@ -107,10 +110,16 @@ class Certificates:
         _openssl("pkey", "-in", self.path("tokens.key"), "-pubout", "-out", self.path("tokens.pub"))
 
     def make_client(self, name, user, groups=(), expired=False):
-        """A certificate that the API server takes for `user`, a member of `groups`."""
+        """A certificate that the API server takes for `user`, a member of `groups`. An expired one ended yesterday."""
         subject = "".join(f"/O={group}" for group in groups) + f"/CN={user}"
-        self._request(name, subject, ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"],
-                      days=-1 if expired else 30)
+        self._request(name, subject, ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"])
+        if expired:
+            # `openssl req` cannot: signs the same request again.
+            request = self.path(f"{name}.csr")
+            _openssl("x509", "-x509toreq", "-in", self.path(f"{name}.crt"), "-signkey", self.path(f"{name}.key"),
+                     "-out", request)
+            _openssl("x509", "-req", "-in", request, *self._signer("ca"), "-days", -1,
+                     "-out", self.path(f"{name}.crt"))
 
     def make_server(self, name, names, user="server"):
         """A certificate of a server with these names and addresses."""
@@ -118,11 +127,13 @@ class Certificates:
         self._request(name, f"/CN={user}", ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=serverAuth",
                                             f"subjectAltName={words}"])
 
-    def _request(self, name, subject, extensions, signer="ca", days=30):
-        signed_by = ["-CA", self.path(f"{signer}.crt"), "-CAkey", self.path(f"{signer}.key")] if signer else []
+    def _signer(self, name):
+        return ["-CA", self.path(f"{name}.crt"), "-CAkey", self.path(f"{name}.key")]
+
+    def _request(self, name, subject, extensions, signer="ca"):
         _openssl("req", "-x509", "-config", self.path("openssl.cnf"), "-newkey", "ec",
-                 "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days, "-subj", subject, *signed_by,
-                 *(word for each in extensions for word in ("-addext", each)),
+                 "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", _DAYS, "-subj", subject,
+                 *(self._signer(signer) if signer else []), *(word for each in extensions for word in ("-addext", each)),
                  "-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.crt"))
 
 

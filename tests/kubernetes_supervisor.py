@@ -282,9 +282,15 @@ class Supervisor:
 
     def _await_nodes(self):
         admin = Api(self.certificates, client="admin")
-        until(lambda: all(self._is_alive(f"kubelet-{node.number}") for node in self.nodes) and all(_is_ready(node) and _gpus_of(node) == self.options.gpus
-                          for node in admin.get("/api/v1/nodes")["items"][:self.options.nodes] or [{}])
-              and len(admin.get("/api/v1/nodes")["items"]) == self.options.nodes, "every node is Ready")
+
+        def are_ready():
+            for node in self.nodes:
+                self._is_alive(f"kubelet-{node.number}")
+            nodes = admin.get("/api/v1/nodes")["items"]
+            return len(nodes) == len(self.nodes) and all(
+                _is_ready(node) and _gpus_of(node) == self.options.gpus for node in nodes)
+
+        until(are_ready, "every node is Ready")
         # Pods are refused until it exists.
         until(lambda: admin.get("/api/v1/namespaces/default/serviceaccounts/default"), "the default service account")
         # CoreDNS refuses connections until it has read the Services.
@@ -315,6 +321,8 @@ class Supervisor:
             process = self._running.get(name)
             if process and process.poll() is None:
                 raise RuntimeError(f"{name} runs already")
+            if name.startswith("kubelet-"):
+                self._await_containerd(self._node_of(name))  # without it, a kubelet ends
             since = time.time()
             with open(self.folder / "log" / f"{name}.log", "ab") as log:
                 self._running[name] = subprocess.Popen(
@@ -447,7 +455,8 @@ class Supervisor:
             if not path.exists():
                 os.mknod(path, 0o020666, os.makedev(1, 3))  # another /dev/null
         # A kubelet that starts removes all sockets of the folder, and then makes its own.
-        until(lambda: _made_since(node.plugins / "kubelet.sock", since), "the kubelet's socket for plug-ins")
+        until(lambda: self._is_alive(f"kubelet-{node.number}") and _made_since(node.plugins / "kubelet.sock", since),
+              "the kubelet's socket for plug-ins")
         self.start(f"gpus-{node.number}")
 
     def _end_gpus(self, node):
