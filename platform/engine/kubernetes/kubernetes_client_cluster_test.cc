@@ -128,8 +128,12 @@ class ClusterClient : public testing::Test, protected base::TestLoop {
 
   /// Starts a pod and waits until it runs.
   Json start_pod(const std::string& name, const std::string& script) {
-    const auto made = ask<Json>(
-        [&](auto then) { return client_->create(kPods, space(), shell_pod(name, script), then); });
+    return start_pod(shell_pod(name, script));
+  }
+  Json start_pod(const Json& pod) {
+    const std::string name = pod["metadata"]["name"];
+    const auto made =
+        ask<Json>([&](auto then) { return client_->create(kPods, space(), pod, then); });
     EXPECT_TRUE(made) << made.error().to_string();
     Json running;
     const Watch watch(*client_,
