@@ -39,6 +39,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.request
 from dataclasses import fields
 from pathlib import Path
 
@@ -129,8 +130,25 @@ class ClusterClient:
         """It accepts connections and does not answer."""
         self._call("signal", name, signal.SIGSTOP)
 
+    def slow(self, name, seconds):
+        """Each of its answers takes up to `seconds` more."""
+        self._call("slow", name, seconds)
+
     def thaw(self, name):
+        """After freeze() or slow()."""
         self._call("signal", name, signal.SIGCONT)
+
+    def start_program(self, name, argv):
+        """Starts another program beside the cluster, which ends with it; by its name, the methods above know it."""
+        self._call("add", name, [str(each) for each in argv])
+
+    def forget_history(self):
+        """The API server answers 410 Gone to whoever names a resourceVersion from before this call."""
+        now = int(self.api.get("/api/v1/namespaces")["metadata"]["resourceVersion"])
+        request = urllib.request.Request("http://127.0.0.1:2379/v3/kv/compaction", method="POST",
+                                         data=json.dumps({"revision": now, "physical": True}).encode())
+        urllib.request.urlopen(request, timeout=BOUND).close()
+        self.restart("apiserver")  # it remembers, too
 
     def running(self):
         return self._call("running")
@@ -154,6 +172,21 @@ class ClusterClient:
 
     def join_node(self, node):
         self._call("join_node", self._number(node))
+
+    def cordon(self, node):
+        """Takes no new pods, until uncordon()."""
+        self.kubectl("cordon", node)
+
+    def uncordon(self, node):
+        self.kubectl("uncordon", node)
+
+    def drain(self, node):
+        """Cordons a node and evicts its pods, whatever owns them. Returns when they are gone."""
+        self.kubectl("drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={BOUND}s")
+
+    def delete_node(self, node):
+        """The cluster forgets the node, whose kubelet and containers run on. restart("kubelet-N") brings it back."""
+        self.api.delete(f"/api/v1/nodes/{node}")
 
     def set_gpus(self, node, count):
         """Another number of GPU stand-ins; `GPU-stand-in-2` is the container's device /dev/nvidia2."""
@@ -207,6 +240,17 @@ class ClusterClient:
     def join(self, name, namespace="default"):
         pod = self.pod(name, namespace)
         self._call("join_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
+
+    # --- clocks
+
+    @staticmethod
+    def other_clock(seconds):
+        """Variables that set the clock of a program beside the cluster ahead (or back, if negative). A program that is
+        linked statically, or is written in Go, ignores them: the cluster's own programs do."""
+        libraries = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+        if not libraries:
+            raise RuntimeError("libfaketime is missing; scripts/deps.sh --kubernetes installs it")
+        return {"LD_PRELOAD": str(libraries[0]), "FAKETIME": f"{seconds:+}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     # --- access
 
@@ -315,7 +359,7 @@ class Cluster(ClusterClient):
     def close(self):
         self.leave()
         kept = os.environ.get("MUSTER_KUBERNETES_LOGS")
-        if kept and self._holder:
+        if kept and (self.folder / "log").exists():
             shutil.copytree(self.folder / "log", Path(kept) / self.folder.name)
         if self._holder:
             _end(self._holder)
