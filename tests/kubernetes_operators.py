@@ -46,7 +46,8 @@ def _create(cluster, objects):
     cluster.kubectl("apply", "--server-side", "-f", "-",
                     stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     definitions = [each["metadata"]["name"] for each in objects if each["kind"] == "CustomResourceDefinition"]
-    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in definitions))
+    if definitions:
+        cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in definitions))
 
 
 def start_mpi_operator(cluster, requests_per_second=50):
@@ -85,9 +86,9 @@ def start_kueue(cluster, frameworks=("batch/job", "pod")):
         "health": {"healthProbeBindAddress": _KUEUE_HEALTH}, "metrics": {"bindAddress": "0"},
         "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False},
         "webhook": {"host": HOST, "port": _KUEUE_PORT, "certDir": str(settings)},
-        "clientConnection": {"qps": 50, "burst": 100}, "integrations": {
-            "frameworks": list(frameworks), "podOptions": {"namespaceSelector": {"matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]}}}}))
+        "clientConnection": {"qps": 50, "burst": 100},
+        "integrations": {"frameworks": list(frameworks), "podOptions": {"namespaceSelector": {"matchExpressions": [{
+            "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]}}}}))
     cluster.start_program("kueue", [folder / "kueue", f"--config={settings}/settings.json",
                                     f"--kubeconfig={cluster.kubeconfig}", "--feature-gates=VisibilityOnDemand=false"])
     cluster.until(lambda: urllib.request.urlopen(f"http://{_KUEUE_HEALTH}/readyz").status == 200, "Kueue is ready")
@@ -95,9 +96,9 @@ def start_kueue(cluster, frameworks=("batch/job", "pod")):
 
 
 def start_kwok(cluster, lease_seconds=0):
-    """Plays the kubelets of all nodes of add_simulated_nodes(). The pods there are running as soon as they are bound,
-    and those of a Job have succeeded; they print nothing. Without leases, which cost requests, the nodes stay Ready only
-    in a cluster with a large `grace_seconds`."""
+    """Plays the kubelets of all nodes of add_simulated_nodes(). The pods there are running as soon as they are
+    bound, and those of a Job have succeeded; they print nothing. Without leases, which cost requests, the nodes stay
+    Ready only in a cluster with a large `grace_seconds`."""
     folder = _built("kwok")
     (cluster.folder / "kwok.yaml").write_text(cluster.kubectl("kustomize", folder / "kustomize" / "stage" / "fast"))
     cluster.start_program("kwok", [
@@ -120,6 +121,10 @@ def add_simulated_nodes(cluster, count, resources=None, labels=None):
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(count)))
-    cluster.until(lambda: all(
-        any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
-        for node in cluster.api.get("/api/v1/nodes?labelSelector=type%3Dkwok")["items"]), "all simulated nodes are Ready")
+
+    def are_ready():
+        return all(any(each["type"] == "Ready" and each["status"] == "True"
+                       for each in node["status"].get("conditions", []))
+                   for node in cluster.api.get("/api/v1/nodes?labelSelector=type%3Dkwok")["items"])
+
+    cluster.until(are_ready, "all simulated nodes are Ready")
