@@ -3,43 +3,38 @@
 // Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace muster::engine::kubernetes {
 
-/// The member of a member: at(pod, "status", "phase"). A null object if there is none.
-template <class... Names>
-const nlohmann::json& member_of(const nlohmann::json& object, const char* name,
-                                const Names&... more) {
-  static const nlohmann::json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(name);
-  if (found == object.end()) return kNone;
-  if constexpr (sizeof...(more) == 0) {
-    return *found;
-  } else {
-    return member_of(*found, more...);
-  }
-}
+using MemberPath = std::initializer_list<const char*>;
 
+/// The member of a member; a null object if there is none.
+const nlohmann::json& member_at(const nlohmann::json& object, MemberPath path);
 /// The text there; empty if there is none.
-template <class... Names>
-std::string text_of(const nlohmann::json& object, const Names&... names) {
-  const nlohmann::json& found = member_of(object, names...);
-  return found.is_string() ? found.get<std::string>() : std::string();
-}
+std::string text_at(const nlohmann::json& object, MemberPath path);
+bool flag_at(const nlohmann::json& object, MemberPath path);
+int64_t number_at(const nlohmann::json& object, MemberPath path);
 
+/// text_of(pod, "status", "phase")
 template <class... Names>
-bool flag_of(const nlohmann::json& object, const Names&... names) {
-  const nlohmann::json& found = member_of(object, names...);
-  return found.is_boolean() && found.get<bool>();
+const nlohmann::json& member_of(const nlohmann::json& object, const Names*... names) {
+  return member_at(object, {names...});
 }
-
 template <class... Names>
-int64_t number_in(const nlohmann::json& object, const Names&... names) {
-  const nlohmann::json& found = member_of(object, names...);
-  return found.is_number_integer() ? found.get<int64_t>() : 0;
+std::string text_of(const nlohmann::json& object, const Names*... names) {
+  return text_at(object, {names...});
+}
+template <class... Names>
+bool flag_of(const nlohmann::json& object, const Names*... names) {
+  return flag_at(object, {names...});
+}
+template <class... Names>
+int64_t number_in(const nlohmann::json& object, const Names*... names) {
+  return number_at(object, {names...});
 }
 
 }  // namespace muster::engine::kubernetes

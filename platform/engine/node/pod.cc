@@ -50,7 +50,7 @@ std::string value_of(const PodVariables& variables, const char* name) {
 }
 
 template <class Number>
-Result<Number> number_in(const PodVariables& variables, const char* name, Number otherwise) {
+Result<Number> pod_number(const PodVariables& variables, const char* name, Number otherwise) {
   const std::string text = value_of(variables, name);
   if (text.empty()) return otherwise;
   if (const auto number = base::number_of<Number>(text)) return *number;
@@ -129,9 +129,9 @@ Result<PodFacts> read_pod(const PodVariables& variables, const fs::path& root) {
   }
   pod.facts.instance = value_of(variables, kPodUid);
   pod.address = value_of(variables, kPodAddress);
-  MUSTER_TRY(pod.facts.index, number_in<int>(variables, kPodIndex, 0));
-  MUSTER_TRY(pod.port, number_in<uint16_t>(variables, kPodPort, 0));
-  MUSTER_TRY(const int grace, number_in<int>(variables, kPodGrace, 30));
+  MUSTER_TRY(pod.facts.index, pod_number<int>(variables, kPodIndex, 0));
+  MUSTER_TRY(pod.port, pod_number<uint16_t>(variables, kPodPort, 0));
+  MUSTER_TRY(const int grace, pod_number<int>(variables, kPodGrace, 30));
   pod.grace = std::chrono::seconds(grace);
   pod.facts.gpus = gpus_in(value_of(variables, "NVIDIA_VISIBLE_DEVICES"));
   for (size_t i = 0; i < pod.facts.gpus.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "engine/node/pod_port.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace {
 
 /// After this the agent decides whether to wait longer for the server.
 constexpr std::chrono::seconds kOrdersPatience{5};
+constexpr std::chrono::milliseconds kLeastPatience{50};
 /// The server connects as soon as it has sent the order. Its way leads through the API server.
 constexpr std::chrono::seconds kStreamPatience{60};
 /// A connection may arrive before its order.
@@ -72,16 +74,18 @@ std::shared_ptr<void> PodPort::call(Hello hello, Then then) {
     return call;
   }
   calls_[stream] = weak;
-  call->patience =
-      loop_.after(stream == 0 ? kOrdersPatience : kStreamPatience, [this, weak, stream] {
-        const auto still = weak.lock();
-        if (!still) return;
-        calls_.erase(stream);
-        const auto waiting = std::exchange(still->then, nullptr);
-        waiting(Error{.code = ErrorCode::kTimeout,
-                      .what = "the server has not connected to port " + std::to_string(port()) +
-                              " of this pod"});
-      });
+  const std::chrono::milliseconds orders = std::min<std::chrono::milliseconds>(
+      kOrdersPatience, std::max<std::chrono::milliseconds>(brief_.linger, kLeastPatience));
+  const std::chrono::milliseconds patience = stream == 0 ? orders : kStreamPatience;
+  call->patience = loop_.after(patience, [this, weak, stream] {
+    const auto still = weak.lock();
+    if (!still) return;
+    calls_.erase(stream);
+    const auto waiting = std::exchange(still->then, nullptr);
+    waiting(Error{
+        .code = ErrorCode::kTimeout,
+        .what = "the server has not connected to port " + std::to_string(port()) + " of this pod"});
+  });
   return call;
 }
 
