@@ -9,7 +9,7 @@ namespace {
 using job::Finding;
 using Verdict = job::Finding::Verdict;
 
-KubernetesFacts healthy_cluster() {
+KubernetesFacts healthy_kubernetes() {
   KubernetesFacts facts;
   facts.access = kubernetes::AccessFacts{.server = "https://10.0.0.1:6443",
                                          .source = "context 'lab' of /c",
@@ -46,7 +46,7 @@ std::vector<Finding> findings_on(const job::Diagnosis& diagnosis, const std::str
 }
 
 TEST(KubernetesDoctor, FindsAHealthyClusterFine) {
-  const job::Diagnosis diagnosis = diagnose(healthy_cluster());
+  const job::Diagnosis diagnosis = diagnose(healthy_kubernetes());
   EXPECT_TRUE(can_run(diagnosis));
   for (const Finding& finding : diagnosis.findings) {
     EXPECT_TRUE(finding.verdict == Verdict::kFine || finding.verdict == Verdict::kNote)
@@ -56,7 +56,7 @@ TEST(KubernetesDoctor, FindsAHealthyClusterFine) {
 }
 
 TEST(KubernetesDoctor, NamesAMissingRightAndWhatItIsFor) {
-  KubernetesFacts facts = healthy_cluster();
+  KubernetesFacts facts = healthy_kubernetes();
   facts.rights[0].answer = kubernetes::AccessAnswer{.allowed = false, .reason = ""};
   const job::Diagnosis diagnosis = diagnose(facts);
   EXPECT_FALSE(can_run(diagnosis));
@@ -65,7 +65,7 @@ TEST(KubernetesDoctor, NamesAMissingRightAndWhatItIsFor) {
 }
 
 TEST(KubernetesDoctor, StopsAtAnApiServerThatDoesNotAnswer) {
-  KubernetesFacts facts = healthy_cluster();
+  KubernetesFacts facts = healthy_kubernetes();
   facts.version = base::Error{.code = base::ErrorCode::kUnavailable, .what = "it does not answer"};
   const job::Diagnosis diagnosis = diagnose(facts);
   EXPECT_FALSE(can_run(diagnosis));
@@ -75,7 +75,7 @@ TEST(KubernetesDoctor, StopsAtAnApiServerThatDoesNotAnswer) {
 }
 
 TEST(KubernetesDoctor, ReportsNodesThatTakeNoJobsAndOldVersions) {
-  KubernetesFacts facts = healthy_cluster();
+  KubernetesFacts facts = healthy_kubernetes();
   facts.nodes->front().offer.labels[kSilentSince] = "2026-11-28T10:00:00Z";
   facts.version->minor = 28;
   const job::Diagnosis diagnosis = diagnose(facts);

@@ -18,17 +18,17 @@ const Json& member_at(const Json& object, MemberPath path) {
   return *found;
 }
 
-std::string text_at(const Json& object, MemberPath path) {
+std::string member_text(const Json& object, MemberPath path) {
   const Json& found = member_at(object, path);
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-bool flag_at(const Json& object, MemberPath path) {
+bool member_flag(const Json& object, MemberPath path) {
   const Json& found = member_at(object, path);
   return found.is_boolean() && found.get<bool>();
 }
 
-int64_t number_at(const Json& object, MemberPath path) {
+int64_t member_integer(const Json& object, MemberPath path) {
   const Json& found = member_at(object, path);
   return found.is_number_integer() ? found.get<int64_t>() : 0;
 }

@@ -15,9 +15,9 @@ using MemberPath = std::initializer_list<const char*>;
 /// The member of a member; a null object if there is none.
 const nlohmann::json& member_at(const nlohmann::json& object, MemberPath path);
 /// The text there; empty if there is none.
-std::string text_at(const nlohmann::json& object, MemberPath path);
-bool flag_at(const nlohmann::json& object, MemberPath path);
-int64_t number_at(const nlohmann::json& object, MemberPath path);
+std::string member_text(const nlohmann::json& object, MemberPath path);
+bool member_flag(const nlohmann::json& object, MemberPath path);
+int64_t member_integer(const nlohmann::json& object, MemberPath path);
 
 /// text_of(pod, "status", "phase")
 template <class... Names>
@@ -26,15 +26,15 @@ const nlohmann::json& member_of(const nlohmann::json& object, const Names*... na
 }
 template <class... Names>
 std::string text_of(const nlohmann::json& object, const Names*... names) {
-  return text_at(object, {names...});
+  return member_text(object, {names...});
 }
 template <class... Names>
 bool flag_of(const nlohmann::json& object, const Names*... names) {
-  return flag_at(object, {names...});
+  return member_flag(object, {names...});
 }
 template <class... Names>
-int64_t number_in(const nlohmann::json& object, const Names*... names) {
-  return number_at(object, {names...});
+int64_t integer_of(const nlohmann::json& object, const Names*... names) {
+  return member_integer(object, {names...});
 }
 
 }  // namespace muster::engine::kubernetes

@@ -156,7 +156,7 @@ void renumber_gpus(TaskPlan& plan) {
   plan.environment[kVisibleGpus] = base::joined(plan.gpus, ",");
 }
 
-std::vector<std::string> names_of(const std::vector<TaskPlan>& plans) {
+std::vector<std::string> task_names_in(const std::vector<TaskPlan>& plans) {
   std::vector<std::string> names;
   for (const TaskPlan& plan : plans) names.push_back(plan.task);
   return names;
@@ -576,7 +576,7 @@ void KubernetesEngine::Impl::pods_run(const std::shared_ptr<PendingStart>& start
 /// Whether the pods of a start that includes the task do not all run yet.
 bool KubernetesEngine::Impl::is_pending(const GangId& gang, const std::string& task) const {
   return std::any_of(pending.begin(), pending.end(), [&](const auto& start) {
-    const std::vector<std::string> its = names_of(start->plans);
+    const std::vector<std::string> its = task_names_in(start->plans);
     return start->gang == gang && std::find(its.begin(), its.end(), task) != its.end();
   });
 }
@@ -587,7 +587,7 @@ void KubernetesEngine::Impl::stop_pending(const GangId& gang,
   const auto starts = pending;
   for (const auto& start : starts) {
     if (start->gang != gang) continue;
-    const std::vector<std::string> its = names_of(start->plans);
+    const std::vector<std::string> its = task_names_in(start->plans);
     const bool is_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return std::find(its.begin(), its.end(), name) != its.end();
     });

@@ -4,13 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/kubernetes/api_client.h"
 #include "engine/kubernetes/pod.h"
 
 namespace muster::engine::kubernetes {
 
 namespace {
-
-using Json = nlohmann::json;
 
 Json node_in_cluster(const std::string& name) {
   return {{"metadata", {{"name", name}, {"labels", {{"kubernetes.io/hostname", name}}}}},

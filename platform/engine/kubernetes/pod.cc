@@ -77,7 +77,7 @@ void add_fact(Json& metadata, const char* key, const std::string& value) {
   metadata[job::is_kubernetes_label(value) ? "labels" : "annotations"][key] = value;
 }
 
-Json metadata_of(const PodJob& job, const PodSite& site, const std::string& name) {
+Json labelled_metadata(const PodJob& job, const PodSite& site, const std::string& name) {
   Json metadata{{"name", name}, {"namespace", site.space}};
   metadata["labels"] = {{kManagedBy, "muster"},
                         {kGangKey, gang_name(site.owner, job.gang)},
@@ -501,7 +501,7 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
 Json owner_object(const PodJob& job, const PodSite& site, std::string_view brief) {
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
-          {"metadata", metadata_of(job, site, gang_name(site.owner, job.gang))},
+          {"metadata", labelled_metadata(job, site, gang_name(site.owner, job.gang))},
           {"type", "Opaque"},
           {"stringData", {{kBriefFile, brief}}}};
 }
@@ -516,7 +516,7 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
   }
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
-          {"metadata", owned(metadata_of(job, site, registry_secret(job, site)), job, site, uid)},
+          {"metadata", owned(labelled_metadata(job, site, registry_secret(job, site)), job, site, uid)},
           {"type", "kubernetes.io/dockerconfigjson"},
           {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
 }
@@ -526,7 +526,7 @@ Json service_object(const PodJob& job, const PodSite& site, const std::string& u
   const std::string name = gang_name(site.owner, job.gang);
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
-          {"metadata", owned(metadata_of(job, site, name), job, site, uid)},
+          {"metadata", owned(labelled_metadata(job, site, name), job, site, uid)},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},
@@ -539,7 +539,7 @@ Json network_policy_object(const PodJob& job, const PodSite& site, const std::st
   const Json from{{"from", Json::array({{{"podSelector", pods}}})}};
   return {{"apiVersion", "networking.k8s.io/v1"},
           {"kind", "NetworkPolicy"},
-          {"metadata", owned(metadata_of(job, site, name), job, site, uid)},
+          {"metadata", owned(labelled_metadata(job, site, name), job, site, uid)},
           {"spec",
            {{"podSelector", pods},
             {"policyTypes", Json::array({"Ingress"})},
@@ -554,7 +554,7 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
   const Json container = task_container(job, task, site, account, mounts, grace);
   Json metadata =
-      owned(metadata_of(job, site, pod_name(site.owner, job.gang, task.task)), job, site, uid);
+      owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)), job, site, uid);
   add_fact(metadata, kTaskKey, task.task);
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;

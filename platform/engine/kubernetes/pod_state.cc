@@ -42,8 +42,8 @@ ContainerFacts read_container(const Json& statuses, std::string_view name) {
     facts.runs = state.is_object() && state.contains("running");
     const Json& ended = member_of(state, "terminated");
     facts.has_ended = ended.is_object();
-    facts.code = static_cast<int>(number_in(ended, "exitCode"));
-    facts.signal = static_cast<int>(number_in(ended, "signal"));
+    facts.code = static_cast<int>(integer_of(ended, "exitCode"));
+    facts.signal = static_cast<int>(integer_of(ended, "signal"));
     facts.ended = text_of(ended, "reason");
     facts.ended_text = pod_sentence(text_of(ended, "message"));
     facts.image = text_of(status, "image");

@@ -4,13 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/kubernetes/api_client.h"
 #include "words/sentence.h"
 
 namespace muster::engine::kubernetes {
 
 namespace {
-
-using Json = nlohmann::json;
 
 Json pod_on(const std::string& node, const std::string& phase) {
   Json pod{{"metadata", {{"name", "muster-x-w0"}, {"uid", "u"}}},

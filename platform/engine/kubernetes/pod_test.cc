@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/kubernetes/api_client.h"
 namespace muster::engine::kubernetes {
 
 namespace {
 
-using Json = nlohmann::json;
 using job::Volume;
 
 PodSite site_for_tests() {
