@@ -79,6 +79,10 @@ struct Ground {
   bool keeps_trees = true;
   /// The engine has storage volumes.
   bool has_storage = true;
+  /// Tasks on one machine share the copies of trees and the artifacts of their job.
+  bool shares_volumes = true;
+  /// The engine knows the files of the machines, and which of them it must hide.
+  bool hides_files = true;
 
   /// For an engine that requests allocations: the tasks to request for a gang whose first started
   /// tasks are `first`. Others may join later.

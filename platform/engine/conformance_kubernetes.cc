@@ -67,6 +67,7 @@ Ground kubernetes_ground(std::string name, bool are_called) {
   made.is_container = true;
   made.has_fake_gpus = made.has_folders = false;
   made.keeps_volumes = made.keeps_trees = false;
+  made.shares_volumes = made.hides_files = false;
   return made;
 }
 

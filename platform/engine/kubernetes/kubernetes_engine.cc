@@ -172,6 +172,8 @@ struct KubernetesEngine::Impl {
     std::vector<TaskPlan> plans;
     Done done;
     std::shared_ptr<void> preparation;
+    bool waits_for_pods = true;
+    bool waits_for_trees = false;
   };
 
   Impl(base::EventLoop& its_loop, KubernetesOptions its_options,
@@ -210,7 +212,9 @@ struct KubernetesEngine::Impl {
 
   // Starts.
   void start(const GangId& gang, std::vector<TaskPlan> plans, Done done);
-  void pods_run(const std::shared_ptr<PendingStart>& start, Result<void> how);
+  void unpack_trees(const std::shared_ptr<PendingStart>& start);
+  void fail(const std::shared_ptr<PendingStart>& start, Error error);
+  void start_if_ready(const std::shared_ptr<PendingStart>& start);
   bool is_pending(const GangId& gang, const std::string& task) const;
   void stop_pending(const GangId& gang, const std::vector<std::string>& names);
   std::vector<std::pair<std::string, std::string>> hosts_of(const kubernetes::PodGang& gang) const;
@@ -542,23 +546,50 @@ void KubernetesEngine::Impl::start(const GangId& gang, std::vector<TaskPlan> pla
   start->plans = std::move(plans);
   start->done = std::move(done);
   pending.push_back(start);
+  unpack_trees(start);
   start->preparation =
       prepare(job, std::move(pods), nullptr, [this, weak = std::weak_ptr(start)](Result<void> how) {
-        if (const auto still = weak.lock()) pods_run(still, std::move(how));
+        const auto still = weak.lock();
+        if (!still) return;
+        if (!how) return fail(still, std::move(how).error());
+        still->waits_for_pods = false;
+        start_if_ready(still);
       });
 }
 
-void KubernetesEngine::Impl::pods_run(const std::shared_ptr<PendingStart>& start,
-                                      Result<void> how) {
+/// Meanwhile the pods start.
+void KubernetesEngine::Impl::unpack_trees(const std::shared_ptr<PendingStart>& start) {
+  const TaskPlan& any = start->plans.front();
+  if (tasks.trees.are_here(start->gang.job_id, any.volumes)) return;
+  start->waits_for_trees = true;
+  tasks.trees.unpack(start->gang.job_id, any.project, any.volumes,
+                     [this, weak = std::weak_ptr(start)](Result<void> unpacked) {
+                       const auto still = weak.lock();
+                       if (!still) return;
+                       if (!unpacked) return fail(still, std::move(unpacked).error());
+                       still->waits_for_trees = false;
+                       start_if_ready(still);
+                     });
+}
+
+void KubernetesEngine::Impl::fail(const std::shared_ptr<PendingStart>& start, Error error) {
   pending.remove(start);
   const Done done = std::exchange(start->done, nullptr);
   if (done == nullptr) return;
-  const std::string first = start->plans.front().task;
-  if (!how) return done(start_error(first, std::move(how).error()));
+  start->preparation.reset();  // gives up pods that do not run yet
   const PodGangPointer gang = gangs.find(start->gang);
-  if (gang == nullptr) {
-    return done(start_error(first, {.code = ErrorCode::kUnavailable, .what = "its pods are gone"}));
+  if (gang && !start->waits_for_pods) give_up(gang, task_names_in(start->plans));
+  done(start_error(start->plans.front().task, std::move(error)));
+}
+
+void KubernetesEngine::Impl::start_if_ready(const std::shared_ptr<PendingStart>& start) {
+  if (start->waits_for_pods || start->waits_for_trees || start->done == nullptr) return;
+  const PodGangPointer gang = gangs.find(start->gang);
+  if (gang == nullptr || gang->is_releasing) {
+    return fail(start, {.code = ErrorCode::kUnavailable, .what = "its pods are gone"});
   }
+  pending.remove(start);
+  const Done done = std::exchange(start->done, nullptr);
   gang->record.given = true;
   for (TaskPlan& plan : start->plans) {
     renumber_gpus(plan);
@@ -593,12 +624,9 @@ void KubernetesEngine::Impl::stop_pending(const GangId& gang,
     });
     if (!is_one) continue;
     pending.remove(start);
-    tasks.reports.post([start] {
-      start->preparation.reset();
-      if (const Done done = std::exchange(start->done, nullptr)) {
-        done(Error{.code = ErrorCode::kUnavailable,
-                   .what = "was stopped while it was being started"});
-      }
+    tasks.reports.post([this, start] {
+      fail(start,
+           {.code = ErrorCode::kUnavailable, .what = "was stopped while it was being started"});
     });
   }
 }

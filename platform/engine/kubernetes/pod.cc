@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "engine/folder/mounts.h"
 #include "engine/node/pod.h"
 #include "job/kubernetes.h"
 
@@ -163,7 +164,9 @@ void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts
   if (volume.read_only) mount["readOnly"] = true;
   switch (volume.kind) {
     case Volume::Kind::kHostPath:
-      return mounts.add(name, {{"hostPath", {{"path", volume.source}}}}, mount);
+      // Without a type, the node would make a folder that is missing.
+      return mounts.add(name, {{"hostPath", {{"path", volume.source}, {"type", "Directory"}}}},
+                        mount);
     case Volume::Kind::kTree:
     case Volume::Kind::kArtifacts:
       mount.erase("readOnly");  // muster-node fills it
@@ -272,9 +275,8 @@ Json install_security() {
 /// Claims belong to root when they are new: a group of the task makes them writable.
 bool needs_group(const PodJob& job) {
   return !job.options.claims.empty() ||
-         std::any_of(job.volumes.begin(), job.volumes.end(), [](const Volume& volume) {
-           return volume.kind == Volume::Kind::kStorage;
-         });
+         std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [](const Volume& volume) { return volume.kind == Volume::Kind::kStorage; });
 }
 
 Json pod_security(const PodJob& job, const PodAccount& account) {
@@ -421,11 +423,22 @@ void check_volume(const Volume& volume, size_t index, const PodSite& site,
     if (!lies_within(target, place)) continue;
     faults.push_back({.field = field, .what = std::string(place) + " is reserved in pods"});
   }
+  if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
+    faults.push_back(
+        {.field = field, .what = "'" + volume.source + "' is not the name of a storage"});
+  }
   if (volume.kind == Volume::Kind::kStorage && site.storage_claim.empty()) {
     faults.push_back({.field = field,
                       .what = "is storage of the project, and this server has no volume claim for "
                               "it (kubernetes.storage_claim)"});
   }
+}
+
+/// A plan may come without a spec that was checked.
+Result<void> check_volumes(const PodJob& job, const PodSite& site) {
+  std::vector<base::Fault> faults;
+  for (size_t i = 0; i < job.volumes.size(); ++i) check_volume(job.volumes[i], i, site, faults);
+  return refuse_if_any(std::move(faults), job.name);
 }
 
 void check_share(const job::Resources& resources, const std::string& field,
@@ -514,11 +527,12 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
         {"password", login.password},
         {"auth", base::to_base64(login.username + ":" + login.password)}};
   }
-  return {{"apiVersion", "v1"},
-          {"kind", "Secret"},
-          {"metadata", owned(labelled_metadata(job, site, registry_secret(job, site)), job, site, uid)},
-          {"type", "kubernetes.io/dockerconfigjson"},
-          {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata", owned(labelled_metadata(job, site, registry_secret(job, site)), job, site, uid)},
+      {"type", "kubernetes.io/dockerconfigjson"},
+      {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
 }
 
 /// Headless: each pod's host name resolves to the pod, also before it is ready.
@@ -549,12 +563,13 @@ Json network_policy_object(const PodJob& job, const PodSite& site, const std::st
 Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
                         const std::string& uid) {
   MUSTER_TRY(const PodAccount account, pod_account(task.user, site));
+  MUSTER_CHECK(check_volumes(job, site));
   const std::string gang = gang_name(site.owner, job.gang);
   const Mounts mounts = mounts_of(job, task, site);
   const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
   const Json container = task_container(job, task, site, account, mounts, grace);
-  Json metadata =
-      owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)), job, site, uid);
+  Json metadata = owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)),
+                        job, site, uid);
   add_fact(metadata, kTaskKey, task.task);
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;

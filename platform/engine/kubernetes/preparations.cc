@@ -36,6 +36,21 @@ Waits to_be_created(const std::string& task, const std::optional<Error>& refusal
           .text = refusal ? refusal->what : ""};
 }
 
+/// A folder of the node that a pod mounts, and that is not there. The kubelet tries again for ever.
+std::optional<Error> missing_folder(const PodGang& gang, const HeldPod& pod) {
+  if (!pod.event || pod.event->word != "FailedMount") return std::nullopt;
+  for (const job::Volume& volume : gang.job.volumes) {
+    if (volume.kind != job::Volume::Kind::kHostPath) continue;
+    const std::string words = "hostPath type check failed: " + volume.source + " ";
+    if (pod.event->text.find(words) == std::string::npos) continue;
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "volume " + volume.target + ": there is no '" + volume.source + "' on this node",
+        .advice = "give a folder that is on node " + pod.facts->node};
+  }
+  return std::nullopt;
+}
+
 /// What a pod waits for; nullopt: it is ready.
 std::optional<Waits> wait_of_task(const PodGang& gang, const std::string& task) {
   if (is_ready(gang, task)) return std::nullopt;
@@ -113,6 +128,7 @@ std::optional<Result<void>> Preparations::outcome(const Preparation& preparation
     const auto pod = gang.pods.find(task);
     if (pod == gang.pods.end() || !pod->second.facts) continue;
     if (auto fault = hopeless(*pod->second.facts, task)) return *std::move(fault);
+    if (auto fault = missing_folder(gang, pod->second)) return *std::move(fault);
     if (pod->second.is_gone) {
       return Error{.code = ErrorCode::kUnavailable,
                    .what = task + " " + job::explain(end_of_pod(*pod->second.facts, true))};
