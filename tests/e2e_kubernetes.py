@@ -4,12 +4,13 @@ meet the level "restricted" of Pod Security."""
 
 import json
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
 from kubernetes_engine import make_storage
-from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest
-from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, main
+from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest, renamed
+from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main
 
 
 class Jobs(KubernetesTest):
@@ -142,11 +143,50 @@ class Jobs(KubernetesTest):
         ran = self.muster.run("submit", "single", "no", *self.SMALL, code=None)
         self.assertIn("the command of an image cannot be read", ran.stderr)
 
-    def test_the_documents_of_runai_work_as_printed(self):
-        ran = self.muster.run("submit", "single", "build1", *self.IMAGE, "--interactive", "--", "sleep", "infinity")
-        self.assertEqual(ran.returncode, 0)
+
+class TheDocuments(KubernetesTest):
+    """Their commands, with the images that they name: each is Debian with Open MPI here."""
+
+    CLUSTER = {"gpus": 2}
+    HOROVOD = "horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6"
+    SETTINGS = {"storage_claim": "storage"}
+    MORE = "machine_types:\n  p2.xlarge: {gpus: 1}\n"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="mk-")))
+        names = [f"docker.io/{cls.HOROVOD}", "docker.io/library/horovod:latest", "docker.io/library/ubuntu:latest"]
+        images = Path(subprocess.run([ROOT / "scripts/kubernetes_images.sh", "--find"], capture_output=True, text=True,
+                                     check=True).stdout.strip())
+        folder.chmod(0o755)
+        make_storage(cls.cluster, folder / "storage", NAMESPACE)
+        cls.cluster.import_image(renamed(images / "muster-test-debian.tar", folder / "documents.tar", *names))
+
+    def test_the_experiment_of_gradient_runs_on_the_pods_of_its_workers(self):
+        created = self.muster.run(
+            "gradient", "experiments", "create", "multinode", "--name", "mpi-test", "--experimentType", "MPI",
+            "--workerContainer", self.HOROVOD, "--workerMachineType", "p2.xlarge", "--workerCount", 2,
+            "--masterContainer", self.HOROVOD, "--masterMachineType", "p2.xlarge", "--masterCount", 1,
+            "--masterCommand", " ".join(DOCUMENTS_MPIRUN) + " hostname")
+        identity = re.search(r"\b\w{8,}\b", created.stdout.split(":")[-1])[0]
+
+        self.muster.run("gradient", "experiments", "start", "--id", identity)
+
+        self.assertEqual(self.muster.ended("mpi-test")["phase"], "Succeeded")
+        logs = self.muster.logs("mpi-test")
+        for worker in (0, 1):
+            self.assertIn(f"mpi-test-worker-{worker}", logs)
+
+    def test_the_commands_of_runai_run_an_mpi_job_and_a_shell(self):
+        self.muster.run("runai", "submit-mpi", "dist", "--processes=2", "-i", "horovod", "--", "mpirun",
+                        "--allow-run-as-root", "hostname")
+        self.assertEqual(self.muster.ended("dist")["phase"], "Succeeded", self.muster.logs("dist"))
+        self.muster.run("runai", "submit", "build1", "-i", "ubuntu", "--interactive", "--command", "--", "sleep",
+                        "infinity")
         self.muster.await_phase("build1", "Running")
-        self.assertIn("build1", self.muster.run("list").stdout)
+        self.assertEqual(self.muster.run("runai", "exec", "build1", "--", "hostname").stdout, "build1-main\n")
+        self.muster.run("runai", "delete", "build1")
 
 
 class OfRoot(KubernetesTest):

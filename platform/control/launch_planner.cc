@@ -218,6 +218,11 @@ std::vector<job::Fact> LaunchPlanner::notes_on_first_start(const Job& job) const
         image != nullptr && !image->command.empty() && job.spec.command.empty();
     notes.emplace_back(job::ImageNotRun{.image = job.spec.image, .has_stand_in = has_stand_in});
   }
+  if (engine_.runs_pods() && !job.spec.replaces_entrypoint) {
+    notes.emplace_back(job::Remark{
+        "the entry point of an image cannot be read through Kubernetes: the command runs "
+        "without it"});
+  }
   for (std::string& text :
        launch::notes_on_own_variables(job.spec, site_.images, engine_.runs_images())) {
     notes.emplace_back(job::Remark{std::move(text)});

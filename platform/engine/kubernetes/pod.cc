@@ -484,14 +484,9 @@ Result<PodAccount> pod_account(const std::string& user, const PodSite& site) {
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
   std::vector<base::Fault> faults;
   check_user(spec.user, "user", site, faults);
-  if (spec.command.empty()) {
+  if (spec.command.empty() && spec.arguments.empty()) {
     faults.push_back({.field = "command",
                       .what = "is missing: the command of an image cannot be read through "
-                              "Kubernetes"});
-  }
-  if (!spec.replaces_entrypoint) {
-    faults.push_back({.field = "replaces_entrypoint",
-                      .what = "is false: the entry point of an image cannot be read through "
                               "Kubernetes"});
   }
   if (spec.sandbox == job::Sandbox::kNone) {

@@ -250,7 +250,6 @@ TEST(NetworkPolicy, AdmitsOnlyThePodsOfTheGang) {
 TEST(CheckPods, ReportsAllFaultsOfAJob) {
   job::JobSpec spec{.name = "x"};
   spec.user = "ada";
-  spec.replaces_entrypoint = false;
   spec.sandbox = job::Sandbox::kNone;
   spec.launch = job::LaunchBy::kSrun;
   spec.resources.gpu_share_milli = 500;
@@ -263,9 +262,8 @@ TEST(CheckPods, ReportsAllFaultsOfAJob) {
   ASSERT_FALSE(checked);
   std::vector<std::string> fields;
   for (const base::Fault& fault : checked.error().faults) fields.push_back(fault.field);
-  EXPECT_EQ(fields, (std::vector<std::string>{"user", "command", "replaces_entrypoint", "sandbox",
-                                              "launch", "resources", "leader.resources",
-                                              "volumes[0]", "volumes[1]"}));
+  EXPECT_EQ(fields, (std::vector<std::string>{"user", "command", "sandbox", "launch", "resources",
+                                              "leader.resources", "volumes[0]", "volumes[1]"}));
 }
 
 TEST(CheckPods, AcceptsAPlainJob) {
