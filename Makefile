@@ -117,12 +117,8 @@ test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
 	@scripts/run_tests.sh release -L '^slurm$$'
 
 # The tests start clusters of two nodes, each with a real kubelet and containerd.
-<<<<<<< HEAD
-test-kubernetes: build deps-kubernetes image-node ## run the tests of tasks on Kubernetes (as root)
-	@cmake --build --preset release --target kubernetes_client_test
-=======
 test-kubernetes: build deps-kubernetes image-node image-server ## run the tests of tasks on Kubernetes (as root)
->>>>>>> next
+	@cmake --build --preset release --target kubernetes_client_test
 	@scripts/run_tests.sh release -L '^kubernetes$$'
 
 # Includes the tests of our own parameter server, whose jobs have the same form.
