@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,9 @@ import unittest
 from pathlib import Path
 
 import kubernetes_supervisor
-from kubernetes_api import ApiError
+from kubernetes_api import BOUND, ApiError
 from kubernetes_cluster import Cluster
+from kubernetes_operators import Webhook
 from kubernetes_settings import API_SERVICE, IMAGES
 from muster_harness import Stream, await_end, descendants
 
@@ -30,7 +32,8 @@ SERVER = "while true; do hostname | nc -l -p 8080; done"
 def pod(name, command, image="busybox", gpus=0, **spec):
     """A pod that meets the standard "restricted"."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+                     "automountServiceAccountToken": False,
                      "containers": [{
                          "name": "main", "image": IMAGES[image], "command": ["sh", "-c", command],
                          "resources": {"limits": {"nvidia.com/gpu": gpus}} if gpus else {},
@@ -103,9 +106,8 @@ class SharedCluster(unittest.TestCase):
         nodes = [self.cluster.pod(each, self.namespace)["spec"]["nodeName"] for each in pods]
         self.assertEqual({"node-1", "node-2"}, set(nodes))
         for number in range(4):
-            answer = self.cluster.until(
-                lambda number=number: self.kubectl("exec", pods[0], "--", "nc", "-w", "5", f"ring-{number}.ring", "8080"),
-                "the name is known")
+            asks = ["exec", pods[0], "--", "nc", "-w", "5", f"ring-{number}.ring", "8080"]
+            answer = self.cluster.until(lambda asks=asks: self.kubectl(*asks), "the name is known")
             self.assertEqual(f"ring-{number}", answer.strip())
 
     def test_logs_exec_and_port_forward(self):
@@ -123,12 +125,15 @@ class SharedCluster(unittest.TestCase):
     def test_a_pod_reaches_the_api_server_and_servers_beside_the_cluster(self):
         name = self.run_pod("client", "sleep 1000")
         self.kubectl("exec", name, "--", "nc", "-w", "5", API_SERVICE, "443")
-        server = Stream(["busybox", "nc", "-l", "-p", "18080"], os.environ)
-        self.addCleanup(server.close)
-        self.cluster.until(lambda: "heard\n" == self.kubectl(
-            "exec", "-i", name, "--", "sh", "-c", f"echo heard; nc {self.cluster.address} 18080", stdin="said\n"),
-            "the server listens")
-        self.assertEqual("said", server.line())
+        with socket.create_server(("", 18080)) as server:
+            server.settimeout(BOUND)
+            client = Stream([str(self.cluster.programs / "kubectl"), "-n", self.namespace, "exec", name, "--",
+                             "sh", "-c", f"echo said | nc {self.cluster.address} 18080"], os.environ | self.cluster.environment)
+            self.addCleanup(client.close)
+            with server.accept()[0] as connection, connection.makefile("rw") as stream:
+                self.assertEqual("said\n", stream.readline())
+                stream.write("heard\n")
+        self.assertEqual("heard", client.line())
 
     def test_gpu_stand_ins_are_devices_that_no_two_pods_share(self):
         command = "ls /dev | grep nvidia; echo $NVIDIA_VISIBLE_DEVICES"
@@ -208,6 +213,34 @@ class SharedCluster(unittest.TestCase):
             with self.assertRaises(ApiError) as refused:
                 call()
             self.assertEqual(403, refused.exception.code)
+
+    def test_an_account_with_too_many_requests_is_told_when_to_come_back(self):
+        account = self.cluster.make_account(
+            "eager", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], self.namespace)
+
+        def code():
+            try:
+                account.get(self.path())
+            except ApiError as error:
+                return error.code
+            return 200
+
+        self.cluster.refuse("eager", self.namespace)
+        self.cluster.until(lambda: code() == 429, "it is refused")
+        self.cluster.accept("eager", self.namespace)
+        self.cluster.until(lambda: code() == 200, "it is accepted")
+
+    def test_a_webhook_refuses_pods(self):
+        with Webhook(self.cluster, "no pods today", self.namespace):
+            def message():
+                try:
+                    self.cluster.api.post(self.path() + "?dryRun=All", pod("mine", "true"))
+                except ApiError as error:
+                    return error.message
+                return ""
+
+            self.cluster.until(lambda: "denied the request: no pods today" in message(), "it is refused")
+        self.cluster.until(lambda: message() == "", "it is accepted")
 
     def test_a_user_is_known_by_a_certificate_that_has_not_expired(self):
         for expired in (False, True):

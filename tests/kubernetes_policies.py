@@ -1,4 +1,5 @@
-"""Enforces NetworkPolicies in a cluster for tests, whose network plug-in ignores them. kubernetes_supervisor.py starts it.
+"""Enforces NetworkPolicies in a cluster for tests, whose network plug-in ignores them. kubernetes_supervisor.py starts
+it.
 
     kubernetes_policies.py FOLDER
 
@@ -124,7 +125,8 @@ def firewall_of(node, world):
             rules = _rules_of(pod, direction, world) if pod.node == node else None
             if rules:
                 chain = f"{direction}-{pod.address.replace('.', '-')}"
-                table += [f"add chain inet policies {chain}", *(f"add rule inet policies {chain} {rule}" for rule in rules),
+                table += [f"add chain inet policies {chain}",
+                          *(f"add rule inet policies {chain} {rule}" for rule in rules),
                           f"add rule inet policies forward ip {address} {pod.address} jump {chain}"]
     return "\n".join(table)
 

@@ -42,8 +42,8 @@ _MOMENT = 0.05
 # --- outside: control groups and namespaces
 
 def start_of(pid):
-    """When a process started, in ticks since the machine did: with the number, the identity of a process. None if it has
-    ended."""
+    """When a process started, in ticks since the machine did: with the number, the identity of a process. None if it
+    has ended."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -191,16 +191,20 @@ class Supervisor:
     # --- start
 
     def up(self):
+        _tell("makes networks and certificates")
         self._furnish()
         self._make_nodes()
         self._make_certificates()
         self._write_settings()
+        _tell("starts etcd, the API server and containerd")
         self.start("etcd")
         self.start("apiserver")
         for node in self.nodes:
             self.start(f"containerd-{node.number}")
+        _tell(f"gives the nodes their images: {', '.join(self.options.images)}")
         self.import_images([self.images / f"muster-test-{name}.tar" for name in ("pause", *self.options.images)])
         self.await_api()
+        _tell("starts the controllers, the scheduler and the kubelets")
         for name in ("controllers", "scheduler", "coredns", *(["policies"] if self.options.policies else [])):
             self.start(name)
         for node in self.nodes:
@@ -431,7 +435,8 @@ class Supervisor:
         for chain in ("forward", "input", "output"):
             rules += [f"add chain inet cut {chain} {{ type filter hook {chain} priority -10; }}",
                       f"flush chain inet cut {chain}",
-                      f"add rule inet cut {chain} ip saddr @pods drop", f"add rule inet cut {chain} ip daddr @pods drop"]
+                      f"add rule inet cut {chain} ip saddr @pods drop",
+                      f"add rule inet cut {chain} ip daddr @pods drop"]
         _run(*self._in(node, "nft", "\n".join([*rules, f"add element inet cut pods {{ {address} }}"])))
 
     def join_address(self, number, address):
@@ -499,6 +504,11 @@ class Supervisor:
         if process and process.poll() is None:
             process.kill()
             process.wait()
+
+
+def _tell(what):
+    """Progress, for kubernetes_cluster.py."""
+    print(json.dumps({"progress": what}), flush=True)
 
 
 def _alternate(process, seconds, ended):
