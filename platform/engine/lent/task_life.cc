@@ -1,0 +1,348 @@
+#include "engine/lent/task_life.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/folder/task_folder.h"
+
+namespace muster::engine::lent {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+/// Between two tries to write to a full disk.
+constexpr std::chrono::seconds kKeepAgain{1};
+/// Slurm ends a job within its KillWait (30 s by default) and some seconds, and then lists the end;
+/// Kubernetes ends a pod within its grace period, which is 30 s by default, too.
+constexpr std::chrono::seconds kReason{60};
+/// For a muster-node to remove the files on its node.
+constexpr std::chrono::seconds kRemoval{10};
+constexpr int64_t kMostArtifacts = int64_t{64} << 30;
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+/// The exit code for the cluster's accounting: a stopped or lost task has not failed by itself.
+int exit_code_for_cluster(const TaskEnded& end) {
+  const bool by_itself = !end.status.stopped && !end.status.lost;
+  return by_itself ? end.status.shell_code() : 0;
+}
+
+}  // namespace
+
+// --- reports of muster-nodes
+
+void TaskLife::handle(const GangPointer& gang, const TaskPointer& task, node::NodeMessage message) {
+  const auto* const news = std::get_if<node::NodeNews>(&message);
+  if (news == nullptr) return;                      // orders go to the other end
+  std::visit(Overloaded{[](const node::Hello&) {},  // handled when the connection arrived
+                        [&](const node::StartAnswer& answer) {
+                          if (!answer.error) return came_up(gang, task);
+                          if (const auto start = task->start) start->on_answer(task, answer.error);
+                        },
+                        [&](const node::ChangeAnswer& answer) {
+                          orders_.change_answered(task, answer.number, answer.error);
+                        },
+                        [&](const node::AnsweredNews&) { answers(gang, task); },
+                        [&](const node::EndedNews& news_of_end) {
+                          if (!task->up)
+                            came_up(gang, task);  // a program may end before the start is reported
+                          ended(gang, task, news_of_end.end);
+                        },
+                        [&](const node::GrownNews& grown) {
+                          if (grown.log) log_grown(task);
+                          if (grown.ranks) reports_.task(gang->gang, task->name, RanksChanged{});
+                        },
+                        [&](const node::RecordNews& record) { take_record(gang, task, record); },
+                        [&](const node::SignalledNews& signalled) {
+                          if (!task->was_told_to_stop) task->signal = signalled.signal;
+                          lender_.look_soon();
+                        },
+                        [&](const node::StreamRefused& refused) {
+                          orders_.arrived(refused.stream, refused.error);
+                        }},
+             *news);
+}
+
+/// While the disk is full, the record is tried again, and nothing after it is read from the
+/// connection. The muster-node keeps the rest, so that the log is complete when the end is
+/// reported.
+void TaskLife::take_record(const GangPointer& gang, const TaskPointer& task,
+                           const node::RecordNews& news) {
+  if (!task->mirror) return;
+  const auto taken = task->mirror->take(news.record);
+  const bool is_later = !taken && taken.error().code == ErrorCode::kExhausted;
+  const bool is_known = task->timer && !task->end;  // the task waits for disk space already
+  if (!taken && !is_known) {
+    base::log_error("task " + task->name + " of job " + gang->gang.job_id + ": " +
+                    taken.error().what + (is_later ? "; tried again until there is space" : ""));
+  }
+  if (is_later && task->line != nullptr) {
+    task->line->pause(true);
+    task->timer = loop_.after(
+        kKeepAgain, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task), news] {
+          const auto its_gang = weak_gang.lock();
+          const auto still = weak.lock();
+          const node::RecordNews again = news;  // resetting the timer destroys its captures
+          if (its_gang && still) take_record(its_gang, still, again);
+        });
+    return;
+  }
+  if (is_known) {
+    task->timer.reset();
+    if (task->line != nullptr) task->line->pause(false);
+  }
+  switch (news.record.kind) {
+    case FollowKind::kLog:
+    case FollowKind::kLogStart:
+      return log_grown(task);
+    case FollowKind::kRank:
+      return reports_.task(gang->gang, task->name, RanksChanged{});
+    default:
+      return;  // the states of the task come as messages of their own
+  }
+}
+
+/// Also reported again after each reconnection.
+void TaskLife::came_up(const GangPointer& gang, const TaskPointer& task) {
+  if (const auto start = task->start) return start->on_answer(task, std::nullopt);
+  task->up = gang->seat_of(*task).started;
+}
+
+void TaskLife::answers(const GangPointer& gang, const TaskPointer& task) {
+  task->answered = true;
+  if (task->start || std::exchange(task->is_answer_reported, true)) return;
+  reports_.task(gang->gang, task->name, TaskAnswered{});
+}
+
+void TaskLife::log_grown(const TaskPointer& task) {
+  std::erase_if(task->log_watchers, [](const auto& watcher) { return watcher.expired(); });
+  const auto watchers = task->log_watchers;
+  for (const auto& watcher : watchers) {
+    reports_.post([watcher] {
+      if (const auto still = watcher.lock()) (*still)();
+    });
+  }
+}
+
+void TaskLife::line_lost(const GangPointer& gang, const TaskPointer& task) {
+  orders_.fail_all(task);
+  if (task->is_leaving) report_end(gang, task);
+}
+
+void TaskLife::start_settled(const GangPointer& gang, const TaskPointer& task) {
+  task->start.reset();
+  if (task->answered) answers(gang, task);
+  if (task->end) {
+    finish(gang, task);
+  } else if (task->stop_wish && task->line != nullptr) {
+    task->line->send(node::StopOrder{*task->stop_wish});
+  }
+}
+
+// --- the end
+
+void TaskLife::stop(const GangPointer& gang, const TaskPointer& task, StopMode mode) {
+  if (task->start || task->end || !gang->seat_of(*task).started) return;
+  task->was_told_to_stop = true;
+  const bool is_milder = task->stop_wish == StopMode::kNow && mode == StopMode::kGraceful;
+  if (!is_milder) task->stop_wish = mode;
+  if (task->line != nullptr) task->line->send(node::StopOrder{mode});
+}
+
+void TaskLife::ended(const GangPointer& gang, const TaskPointer& task, TaskEnded end) {
+  if (task->end) {
+    // A muster-node that was not ordered to leave reports the end again.
+    if (task->is_reported) dismiss(gang, task);
+    return;
+  }
+  task->timer.reset();
+  task->end = std::move(end);
+  suspect_cluster(task);
+  release_watchers(task);
+  lender_.on_change();
+  if (const auto start = task->start) return start->on_end();
+  finish(gang, task);
+}
+
+void TaskLife::release_watchers(const TaskPointer& task) {
+  task->orders.clear();
+  orders_.fail_all(task);
+  log_grown(task);
+  for (auto& over : std::exchange(task->when_over, {})) reports_.post(std::move(over));
+}
+
+/// The tasks of a gang share a folder of artifacts on each node: the last task there sends it.
+void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
+  const Seat& seat = gang->seat_of(*task);
+  const bool others = std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& each) {
+    const HeldTask& other = *each.second;
+    const Seat& place = gang->seat_of(other);
+    return &other != task.get() && place.node == seat.node && place.started && !other.end;
+  });
+  const bool fetches =
+      seat.has_artifacts && !seat.shares_folder && !others && task->line != nullptr && !seat.left;
+  if (fetches) return fetch_artifacts(gang, task);
+  leave(gang, task);
+}
+
+void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task) {
+  const auto done = [this, gang, weak = std::weak_ptr(task)](const Result<void>& fetched) {
+    const TaskPointer still = weak.lock();
+    if (still == nullptr || !std::exchange(still->is_fetching, false)) return;
+    if (!fetched) {
+      const std::string what = "cannot fetch its artifacts: " + fetched.error().what;
+      base::log_error("task " + still->name + " of job " + gang->gang.job_id + ": " + what);
+      std::string& said = still->end->status.error;
+      said += (said.empty() ? "" : "; ") + what;
+    }
+    leave(gang, still);
+  };
+  const auto folder = gangs_.job_folder(gang->gang.job_id) / "artifacts";
+  const uint64_t stream =
+      orders_.expect([this, weak = std::weak_ptr(task), folder, done](TaskOrders::Line line) {
+        if (weak.lock() == nullptr) return;
+        if (!line) return done(std::move(line).error());
+        orders_.receive(*std::move(line), folder, kMostArtifacts, done);
+      });
+  task->is_fetching = true;
+  orders_.send_now(gang, task, node::ArtifactsOrder{.stream = stream});
+  task->timer = loop_.after(options_.linger, [done] {
+    done(Error{.code = ErrorCode::kTimeout, .what = "its node does not send them"});
+  });
+}
+
+/// If the folder is the node's own, its secrets are there until the muster-node has removed it and
+/// closed the connection. The end is reported after that: an ended task has left nothing behind.
+void TaskLife::leave(const GangPointer& gang, const TaskPointer& task) {
+  dismiss(gang, task);
+  if (gang->seat_of(*task).shares_folder || task->line == nullptr) return report_end(gang, task);
+  task->is_leaving = true;
+  task->timer =
+      loop_.after(kRemoval, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (its_gang && still) report_end(its_gang, still);
+      });
+}
+
+void TaskLife::dismiss(const GangPointer& gang, const TaskPointer& task) {
+  Seat& seat = gang->seat_of(*task);
+  if (!std::exchange(seat.left, true)) gangs_.save_soon(gang);
+  if (task->line == nullptr) return;
+  task->line->send(node::Farewell{.code = task->end ? exit_code_for_cluster(*task->end) : 0});
+}
+
+void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
+  if (task->is_reported || !task->end) return;
+  if (task->was_ended_by_cluster() && !gang->record.taken) {
+    wait_for_reason(gang, task);
+    return lender_.look_soon();
+  }
+  task->is_reported = true;
+  task->timer.reset();
+  TaskEnded end = *task->end;
+  end.status.stopped = end.status.stopped || task->was_told_to_stop;
+  reports_.task(gang->gang, task->name, std::move(end));
+}
+
+void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, const std::string& why) {
+  if (!gang->seat_of(*task).started || task->is_reported || task->start) return;
+  // A task that has ended by itself only waits for its artifacts.
+  const bool is_known = task->end && !task->was_ended_by_cluster();
+  if (!is_known) {
+    if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
+    task->end->status.lost = true;
+    task->end->status.stopped = task->was_told_to_stop;
+    task->end->status.error = why;
+  }
+  task->signal = 0;
+  task->is_fetching = false;
+  release_watchers(task);
+  dismiss(gang, task);
+  report_end(gang, task);
+}
+
+bool TaskLife::find_ends_in_folders(const GangPointer& gang) {
+  bool all_known = true;
+  for (const auto& [name, task] : gang->tasks) {
+    if (!gang->seat_of(*task).started || task->end) continue;
+    TaskEnded end = end_left_in(gangs_.folder_of(gang->gang, name));
+    if (end.status.lost) {
+      all_known = false;
+      continue;
+    }
+    ended(gang, task, std::move(end));
+  }
+  return all_known;
+}
+
+// --- whether the cluster has ended it
+
+void TaskLife::wait_for_reason(const GangPointer& gang, const TaskPointer& task) {
+  task->timer =
+      loop_.after(kReason, [this, weak_gang = std::weak_ptr(gang), weak = std::weak_ptr(task)] {
+        const auto its_gang = weak_gang.lock();
+        const auto still = weak.lock();
+        if (!its_gang || !still) return;
+        if (lender_.may_explain(its_gang, still)) return wait_for_reason(its_gang, still);
+        no_reason_came(its_gang, still);
+      });
+}
+
+/// The gang's allocation goes on, so a user has sent the signal. A task that has exited with a code
+/// of its own has ended by itself.
+void TaskLife::no_reason_came(const GangPointer& gang, const TaskPointer& task) {
+  const job::ExitStatus& status = task->end->status;
+  if (status.stopped || status.lost || status.signal != 0) {
+    return lose(gang, task,
+                lender_.cluster + " has sent it signal " + std::to_string(task->signal));
+  }
+  report_as_it_ended(gang, task);
+}
+
+/// Slurm signals the processes of a step one after the other, the task's before its muster-node. So
+/// the end of a task may arrive before the report that the cluster has sent a signal.
+void TaskLife::suspect_cluster(const TaskPointer& task) {
+  const job::ExitStatus& status = task->end->status;
+  const bool may_be = status.stopped || status.signal == SIGTERM || status.signal == SIGKILL;
+  if (!may_be || task->signal != 0 || task->was_told_to_stop) return;
+  task->signal = status.signal != 0 ? status.signal : SIGTERM;
+  task->suspicion = lender_.looks();
+}
+
+void TaskLife::clear_suspicions(const GangPointer& gang, uint64_t look) {
+  const auto tasks = gang->tasks;
+  for (const auto& [name, task] : tasks) {
+    if (task->suspicion && look > *task->suspicion) report_as_it_ended(gang, task);
+  }
+}
+
+void TaskLife::report_as_it_ended(const GangPointer& gang, const TaskPointer& task) {
+  task->signal = 0;
+  task->suspicion.reset();
+  const bool is_reported_later = task->is_fetching || (task->is_leaving && task->line != nullptr);
+  if (!is_reported_later) report_end(gang, task);
+}
+
+void TaskLife::ended_by_cluster(const GangPointer& gang) {
+  for (const auto& [name, task] : gang->tasks) {
+    if (!task->end && task->signal == 0) task->signal = SIGTERM;
+  }
+}
+
+void TaskLife::forget_signals(const GangPointer& gang) {
+  for (const auto& [name, task] : gang->tasks) {
+    if (task->was_ended_by_cluster()) report_as_it_ended(gang, task);
+  }
+}
+
+}  // namespace muster::engine::lent
