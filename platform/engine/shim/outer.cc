@@ -309,6 +309,7 @@ class Outer {
     if (plan_.inner.own_process_tree && wrapper_running_) {
       [[maybe_unused]] const auto sent = base::send_signal(wrapper_.pidfd, SIGKILL);
     }
+    if (wrapper_running_) groups_.kill();
     if (control_.here) ::shutdown(control_.here.get(), SHUT_WR);
   }
 

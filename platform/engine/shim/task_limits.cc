@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,6 +146,27 @@ void TaskGroups::leave() const {
 void TaskGroups::go_home() const {
   for (const TaskGroup& group : groups_) {
     [[maybe_unused]] const auto left = move_into(group.home);
+  }
+}
+
+// Version 1 has no file cgroup.kill. A process that is killed forks no more, so the loop ends when
+// all have been killed; the bound is for a list that cannot be read as a whole.
+void TaskGroups::kill() const {
+  constexpr int kMostPasses = 100;
+  for (const TaskGroup& group : groups_) {
+    if (write_setting(fs::path(group.folder) / "cgroup.kill", "1")) continue;
+    std::set<pid_t> killed;
+    bool found = true;
+    for (int passes = 0; found && passes < kMostPasses; ++passes) {
+      const std::string text = read_proc_file(fs::path(group.folder) / kProcs);
+      std::string_view rest = text;
+      found = false;
+      while (const auto pid = base::number_of<pid_t>(take_word(rest))) {
+        if (*pid <= 0 || *pid == ::getpid() || !killed.insert(*pid).second) continue;
+        ::kill(*pid, SIGKILL);
+        found = true;
+      }
+    }
   }
 }
 

@@ -85,6 +85,10 @@ class TaskGroups {
   /// How many processes the kernel has killed for want of memory.
   int64_t killed_processes() const;
 
+  /// Sends SIGKILL to all processes in the groups. The death of process 1 of a sandbox kills the
+  /// others, too, but only when it gets CPU time; until then a fork bomb goes on.
+  void kill() const;
+
   /// Removes the groups. Waits a moment for processes that are just ending. REQUIRES: all processes
   /// of the task were killed.
   void remove() const;

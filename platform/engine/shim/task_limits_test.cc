@@ -73,6 +73,30 @@ TEST_F(TaskGroupsTest, TheHolderOfATaskStaysInAGroupAboveTheTask) {
   EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "0");
 }
 
+TEST_F(TaskGroupsTest, KillsTheProcessesInThem) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (true) ::pause();
+  }
+  const std::string both = std::to_string(::getpid()) + "\n" + std::to_string(child) + "\n";
+  ASSERT_TRUE(base::write_file(folder_ / "muster/task/cgroup.procs", both));
+
+  groups({}).kill();
+
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+TEST_F(TaskGroupsTest, LeavesTheKillingToVersion2) {
+  ASSERT_TRUE(base::write_new_file(folder_ / "muster/task/cgroup.kill", ""));
+  ASSERT_TRUE(base::write_file(folder_ / "muster/task/cgroup.procs", "1\n"));
+
+  groups({}).kill();
+
+  EXPECT_EQ(text_in(folder_ / "muster/task/cgroup.kill"), "1");
+}
+
 TEST_F(TaskGroupsTest, MovesOneThreadWhereVersion1HasAFileForThreads) {
   ASSERT_TRUE(base::write_new_file(folder_ / "muster/task/tasks", ""));
   ASSERT_TRUE(base::write_new_file(folder_ / "tasks", ""));
