@@ -18,9 +18,9 @@ export MUSTER_BUILD := $(CURDIR)/build/release
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
-        images quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
-        test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
+.PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
+        images image-node quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
+        test-kubernetes test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm bench-tenants format lint install clean
 
 help: ## list these targets
@@ -43,6 +43,12 @@ deps-containers:
 
 deps-slurm: ## install Debian's Slurm, whose services stay off
 	@scripts/deps.sh --slurm
+
+# The programs and images of a cluster are kept outside the tree, for all checkouts.
+deps-kubernetes: ## install and compile a Kubernetes cluster for tests (as root; 12 minutes the first time)
+	@scripts/deps.sh --kubernetes
+	@scripts/kubernetes_programs.sh >/dev/null
+	@scripts/kubernetes_images.sh >/dev/null
 
 # TensorFlow from PyPI in build/tensorflow.
 deps-tensorflow: deps
@@ -72,6 +78,12 @@ quickstart: programs ## train on two MPI workers under Muster and show the resul
 images: deps-containers
 	@scripts/test_images.sh
 
+# Muster's static programs alone, without a base: pods of any image get them from it.
+image-node: deps-programs ## the image with muster-node, into build/muster-node.tar
+	@cmake --preset release
+	@cmake --build --preset release --target muster-node muster-shim muster-helper muster-rsh muster-gpu-sampler
+	@scripts/image_node.sh
+
 quickstart-containers: programs images ## the same in containers, by Docker or Podman (as root)
 	@scripts/quickstart_containers.sh
 
@@ -90,6 +102,10 @@ test-intel-mpi: build images ## run Intel MPI, from PyPI, in containers and in s
 test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
 	@cmake --build --preset release --target slurm_client_test slurm_conformance_test
 	@scripts/run_tests.sh release -L '^slurm$$'
+
+# The tests start clusters of two nodes, each with a real kubelet and containerd.
+test-kubernetes: build deps-kubernetes image-node ## run the tests of tasks on Kubernetes (as root)
+	@scripts/run_tests.sh release -L '^kubernetes$$'
 
 # Includes the tests of our own parameter server, whose jobs have the same form.
 test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
@@ -126,7 +142,7 @@ test-docs: build ## type every command of three pages of docs/ and compare the o
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
 	@status=0; for preset in asan tsan; do \
 	  cmake --preset $$preset && cmake --build --preset $$preset && \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|slurm|tensorflow)$$' || \
+	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|kubernetes|slurm|tensorflow)$$' || \
 	  status=1; \
 	done; exit $$status
 

@@ -11,6 +11,8 @@
 #   scripts/deps.sh --containers
 #                           also apt-packages-containers.txt: to test container engines
 #   scripts/deps.sh --slurm also apt-packages-slurm.txt: to test and measure on Slurm
+#   scripts/deps.sh --kubernetes
+#                           also apt-packages-kubernetes.txt: to test and measure on Kubernetes
 #
 # With MUSTER_DEPS=skip it installs nothing, for users who install the packages in another way.
 set -euo pipefail
@@ -129,10 +131,10 @@ update_lists() {
 }
 
 # Muster runs the sshd binary under the user's own name, on the loopback interface, for as long as a job
-# lives, and its tests run container engines and Slurm clusters of their own. Debian's packages would also
-# start the system's services. To prevent this, the services are masked during the installation (by a link to
-# /dev/null, which the packages respect), and disabled before the mask is removed. Works with and without a
-# running systemd.
+# lives, and its tests run container engines, Slurm and Kubernetes clusters of their own. Debian's packages
+# would also start the system's services. To prevent this, the services are masked during the installation (by
+# a link to /dev/null, which the packages respect), and disabled before the mask is removed. Works with and
+# without a running systemd.
 readonly units=/etc/systemd/system
 quiet=()
 masked=()
@@ -215,8 +217,10 @@ main() {
     --bench) files+=("$root/apt-packages-bench.txt" "$root/apt-packages-torch.txt") ;;
     --containers) files+=("$root/apt-packages-containers.txt") ;;
     --slurm) files+=("$root/apt-packages-slurm.txt") ;;
+    --kubernetes) files+=("$root/apt-packages-kubernetes.txt") ;;
     *) fail "unknown argument: $1" \
-      "usage: scripts/deps.sh [--programs] [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" ;;
+      "usage: scripts/deps.sh [--programs] [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" \
+      "                       [--kubernetes]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

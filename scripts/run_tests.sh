@@ -3,9 +3,9 @@
 #
 #   scripts/run_tests.sh PRESET [ctest arguments]
 #
-# Without a label (-L, -LE), runs all tests except those that need container engines, Slurm or frameworks from
-# PyPI, or take long: these have their own make targets. Exits non-zero if a test failed or could not run, or
-# if there was no test to run.
+# Without a label (-L, -LE), runs all tests except those that need container engines, Slurm, Kubernetes or
+# frameworks from PyPI, or take long: these have their own make targets. Exits non-zero if a test failed or
+# could not run, or if there was no test to run.
 #
 #   MUSTER_SLOWEST   the number of slowest tests to list at the end (default: 0)
 set -euo pipefail
@@ -28,7 +28,7 @@ count() {
 }
 
 # Several -LE exclude only tests that match all of them, so the caller's labels replace the default.
-chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|slurm|tensorflow|torch)$')
+chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|kubernetes|slurm|tensorflow|torch)$')
 for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done

@@ -16,9 +16,9 @@ export FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 # suite -> its target of make
 declare -rA targets=(
   [test]=test [documents]=test-documents [containers]=test-containers [intel-mpi]=test-intel-mpi
-  [slurm]=test-slurm [tensorflow]=test-tensorflow [horovod]=test-horovod
+  [slurm]=test-slurm [kubernetes]=test-kubernetes [tensorflow]=test-tensorflow [horovod]=test-horovod
   [frameworks]=test-frameworks [sanitize]=test-sanitize [fuzz]=fuzz [lint]=lint)
-readonly order=(test documents containers intel-mpi slurm tensorflow horovod frameworks sanitize fuzz lint)
+readonly order=(test documents containers intel-mpi slurm kubernetes tensorflow horovod frameworks sanitize fuzz lint)
 
 chosen=("$@")
 [[ ${#chosen[@]} -gt 0 ]] || chosen=("${order[@]}")

@@ -70,8 +70,8 @@ ROOMS = {
     },
     "dialects": {"gradient": set(), "runai": set(), "kubernetes": set()},
     # HERE: the files in the folder itself, which rooms may include and which include no room. The
-    # engines are process, container and slurm: none includes another. muster-node (node) runs the
-    # process engine on machines that a cluster lends.
+    # engines are process, container, slurm and kubernetes: none includes another. muster-node (node)
+    # runs the process engine on machines that a cluster lends; lent is the server's side of it.
     "engine": {
         HERE: set(),
         "shim": {HERE},
@@ -81,8 +81,11 @@ ROOMS = {
         "process": {HERE, "shim", "folder"},
         "container": {HERE, "shim", "folder"},
         "node": {HERE, "shim", "folder", "rsh", "process"},
-        "slurm": {HERE, "shim", "folder", "rsh", "node"},
-        "doctor": {HERE, "shim", "folder", "rsh", "node", "process", "container", "slurm"},
+        "lent": {HERE, "shim", "folder", "rsh", "node"},
+        "slurm": {HERE, "shim", "folder", "rsh", "node", "lent"},
+        "kubernetes": {HERE, "shim", "folder", "rsh", "node", "lent"},
+        "doctor": {HERE, "shim", "folder", "rsh", "node", "process", "container", "slurm",
+                   "kubernetes"},
     },
 }
 # The tests of all engines, with helper files that are not named like tests.

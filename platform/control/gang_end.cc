@@ -22,6 +22,17 @@ constexpr std::chrono::seconds kLastWords{2};
 // Workers of one program end within moments of each other.
 constexpr std::chrono::seconds kFarewell{2};
 
+/// Whether a running task of the program was killed, and not by Muster: its SIGKILL comes only a
+/// grace period after the leader's end. No program is killed by the loss of another one, so this
+/// is the cause even if a busy machine notices it after the end of the leader.
+bool was_killed_by_others(const Job& job, const Task& task) {
+  if (is_reached_by_leader(job) || task.left || !task.exit || task.exit->lost) return false;
+  const Task& leader = job::deciding_task(job);
+  if (&task == &leader || !task.ended || !leader.ended || !job::was_killed(*task.exit))
+    return false;
+  return !task.exit->stopped || *task.ended < *leader.ended + job.spec.grace;
+}
+
 /// The task that failed first, in a gang that ended by itself.
 const Task& task_at_fault(const Job& job) {
   const Task& leader = job::deciding_task(job);
@@ -31,7 +42,9 @@ const Task& task_at_fault(const Job& job) {
     // tasks run the program, a task that ends later does so because the first has left it.
     const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended ||
                                   job.spec.success == job::Success::kAll;
-    if (task.left || !is_loss(job, task) || !is_before_leader) continue;
+    const bool is_cause = !task.left && is_loss(job, task) && is_before_leader;
+    const bool leader_reacted = leader.exit && !job::was_killed(*leader.exit);
+    if (!is_cause && !(leader_reacted && was_killed_by_others(job, task))) continue;
     if (first == nullptr || task.ended < first->ended) first = &task;
   }
   return first == nullptr ? leader : *first;

@@ -35,7 +35,7 @@ class Roles : public Scheduling {
   engine::GangId gang() { return {job().id, job().attempt}; }
 
   void end(const std::string& task, job::ExitStatus status = {}) {
-    engine_.end(gang(), task, std::move(status));
+    engine_.end(gang(), task, std::move(status), clock_.now());
     settle();
   }
 
@@ -212,6 +212,52 @@ TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
   EXPECT_EQ(job().phase, Phase::kFailed);
   EXPECT_EQ(job().failure->task, "chief");
   EXPECT_EQ(job().exit_code, 1);
+}
+
+// The kernel tells the chief at once that its connection is closed; on a busy machine the chief has
+// ended before the shim of the killed task runs.
+TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsEndIsNoticedAfterThatOfTheChief) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 0, 1));
+
+  end("chief", {.code = 1});
+  clock_.advance(std::chrono::milliseconds(100));
+  end("ps-0", {.signal = SIGKILL});
+
+  EXPECT_EQ(job().failure->task, "ps-0");
+  EXPECT_EQ(job().exit_code, 128 + SIGKILL);
+}
+
+TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsShimWasToldToStopBeforeItNoticed) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 0, 1));
+
+  end("chief", {.code = 1});
+  clock_.advance(std::chrono::milliseconds(100));
+  end("ps-0", {.signal = SIGKILL, .stopped = true});
+
+  EXPECT_EQ(job().failure->task, "ps-0");
+}
+
+TEST_F(Roles, ATaskThatMusterKilledAfterItsGraceIsNotToBlame) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 0, 1));
+
+  end("chief", {.code = 1});
+  clock_.advance(job().spec.grace);
+  end("ps-0", {.signal = SIGKILL, .stopped = true});
+
+  EXPECT_EQ(job().failure->task, "chief");
+}
+
+TEST_F(Roles, OfAKilledChiefAndAKilledTaskTheFirstIsToBlame) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 0, 1));
+
+  end("chief", {.signal = SIGKILL});
+  end("ps-0", {.signal = SIGKILL, .stopped = true});
+
+  EXPECT_EQ(job().failure->task, "chief");
 }
 
 TEST_F(Roles, AWorkerThatIsDoneBeforeItsChiefHasStartedHoldsNobodyUp) {

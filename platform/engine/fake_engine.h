@@ -102,9 +102,10 @@ class FakeEngine : public Engine {
   }
 
   void answer(const GangId& gang, const std::string& task) { report(gang, task, TaskAnswered{}); }
-  void end(const GangId& gang, const std::string& task, job::ExitStatus status) {
+  void end(const GangId& gang, const std::string& task, job::ExitStatus status,
+           base::Time time = {}) {
     running.erase({gang, task});
-    report(gang, task, TaskEnded{.status = std::move(status)});
+    report(gang, task, TaskEnded{.status = std::move(status), .time = time});
   }
 
   std::vector<Node> nodes() override { return offered; }

@@ -36,7 +36,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
       case Point::kSentAndLost:
         return wait_until([&] { return cluster_.submitted.size() == 1; });
       default:
-        return wait_until([&] { return record(gang_).slurm_job == 17; });
+        return wait_until([&] { return record(gang_).job.id == 17; });
     }
   }
 
@@ -50,7 +50,7 @@ TEST_P(AskedBefore, IsAdoptedAndNeverSubmittedTwice) {
   cluster_.is_away = false;
 
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.run(17, {"n1"});
   const auto its_node = node(hello());
 
@@ -222,7 +222,7 @@ TEST_F(SlurmEngineTest, TheNextServerListensAtTheSamePort) {
 
 TEST_F(SlurmEngineTest, AnUnreadableRecordIsLoggedAndTheOthersAreAdopted) {
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   const auto other = gang_record_in(folder_ / "jobs/job2/1");
   ASSERT_TRUE(base::make_private_folder(other.parent_path()));
   ASSERT_TRUE(base::write_file(other, "half a rec"));

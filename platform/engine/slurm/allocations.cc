@@ -30,12 +30,12 @@ void Allocations::request_new(const GangId& gang, AllocationRequest wish,
   if (submission && callback_ && !*callback_) submission = callback_->error();
   if (!submission) return reports_.announce(gang, AllocationRefused{submission.error()});
   if (take_over(gang, wish, *submission)) return;
-  GangRecord record{.key = random_.bytes<std::tuple_size_v<rsh::Key>>(),
-                    .submitted_attempt = gang.attempt,
-                    .comment = comment_for(options_.owner, gang),
-                    .shape = shape_of(*submission),
-                    .former = std::move(former),
-                    .seats = seats_for(wish)};
+  GangRecord record{
+      .common = {.key = random_.bytes<std::tuple_size_v<rsh::Key>>(), .seats = seats_for(wish)},
+      .job = {.submitted_attempt = gang.attempt,
+              .comment = comment_for(options_.owner, gang),
+              .shape = shape_of(*submission),
+              .former = std::move(former)}};
   const GangPointer held = gangs_.add(gang, std::move(record), Stage::kUnsaved);
   queue_.changed();
   held->wish = std::move(wish);
@@ -47,14 +47,14 @@ void Allocations::request_new(const GangId& gang, AllocationRequest wish,
 void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
   if (gang->record.given_back) {
     gang->next_wish = std::move(wish);
-    return reports_.waits(gang, wait_for_earlier(gang->record.slurm_job));
+    return reports_.waits(gang, wait_for_earlier(gang->job.id));
   }
   gang->wish = std::move(wish);
   gang->is_awaited = true;
   gang->is_announced = false;
   gang->reported_waits.reset();
   if (gang->stage == Stage::kQueued) {
-    reports_.waits(gang, wait_submitted(gang->record.slurm_job));
+    reports_.waits(gang, wait_submitted(gang->job.id));
     if (gang->listed) {
       const ListedJob listed = *gang->listed;
       listed_(gang, listed);
@@ -69,12 +69,16 @@ void Allocations::resume(const GangPointer& gang, AllocationRequest wish) {
 bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
                             const Submission& submission) {
   const GangPointer before = gangs_.requeued_before(gang);
-  if (before == nullptr || before->record.shape != shape_of(submission)) return false;
-  GangRecord record = before->record;
-  record.seats = seats_for(wish);
-  record.restarts = before->listed ? before->listed->restarts : record.restarts + 1;
-  record.given = record.queued_again = false;
-  record.taken.reset();
+  if (before == nullptr || before->job.shape != shape_of(submission)) return false;
+  GangRecord record{.common = before->record, .job = before->job};
+  record.common.seats = seats_for(wish);
+  if (before->listed) {
+    record.job.restarts = before->listed->restarts;
+  } else {
+    ++record.job.restarts;
+  }
+  record.common.given = record.common.queued_again = false;
+  record.common.taken.reset();
   const GangPointer held = gangs_.add(gang, std::move(record), Stage::kQueued);
   queue_.changed();
   held->wish = wish;
@@ -90,7 +94,7 @@ bool Allocations::take_over(const GangId& gang, const AllocationRequest& wish,
     const ListedJob listed = *held->listed;
     listed_(held, listed);
   } else {
-    reports_.waits(held, wait_submitted(held->record.slurm_job));
+    reports_.waits(held, wait_submitted(held->job.id));
   }
   queue_.poll_soon();
   return true;
@@ -108,7 +112,7 @@ void Allocations::save_and_submit(const GangPointer& gang) {
 /// Adds the parts that depend on the gang: the comment, the script and its environment.
 Submission Allocations::complete(const HeldGang& gang, Submission submission) const {
   const node::CallbackSite& site = **callback_;
-  const node::NodeBrief brief{.caller = {{gang.gang.job_id, gang.record.submitted_attempt}},
+  const node::NodeBrief brief{.caller = {{gang.gang.job_id, gang.job.submitted_attempt}},
                               .key = gang.record.key,
                               .hosts = site.hosts,
                               .port = site.hub->port(),
@@ -118,7 +122,7 @@ Submission Allocations::complete(const HeldGang& gang, Submission submission) co
                               .nonce = site.nonce,
                               .linger = options_.linger};
   const bool may_share = options_.sharing != node::Sharing::kNo;
-  submission.comment = gang.record.comment;
+  submission.comment = gang.job.comment;
   submission.script =
       node_script(brief, submission.components, guests_of(*gang.wish), options_.node_programs(),
                   may_share ? gangs_.attempt_folder(gang.gang).string() : "");
@@ -144,7 +148,7 @@ void Allocations::submitted(const GangPointer& gang, Result<uint64_t> answer) {
   if (answer) {
     if (gang->stage == Stage::kSending) gang->stage = Stage::kQueued;
     // A muster-node may have called before this answer.
-    if (gang->record.slurm_job == 0) gang->record.slurm_job = *answer;
+    if (gang->job.id == 0) gang->job.id = *answer;
     gangs_.save(gang);
     if (gang->record.given_back) return end_job(gang);
     if (gang->stage != Stage::kQueued) return;
@@ -178,8 +182,7 @@ void Allocations::submit_later(const GangPointer& gang) {
 }
 
 void Allocations::submit_all_unsent() {
-  const auto all = gangs_.all();
-  for (const auto& [name, gang] : all) {
+  for (const GangPointer& gang : gangs_.all()) {
     if (gang->stage == Stage::kUnsent && !gang->retry) submit(gang);
   }
 }
@@ -190,8 +193,8 @@ void Allocations::refuse(const GangPointer& gang, Error error) {
 }
 
 AllocationPending Allocations::away_waits(const HeldGang& gang) const {
-  return wait_for_controller(gang.reported_waits.value_or(AllocationPending{}),
-                             gang.record.slurm_job, *queue_.away_since(), queue_.away_why());
+  return wait_for_controller(gang.reported_waits.value_or(AllocationPending{}), gang.job.id,
+                             *queue_.away_since(), queue_.away_why());
 }
 
 // --- reporting
@@ -226,8 +229,8 @@ void Allocations::report_if_complete(const GangPointer& gang) {
   gang->callback_deadline.reset();
   queue_.changed();
   gangs_.save(gang);
-  reports_.announce(gang->gang, AllocationGranted{.places = places_of(*gang),
-                                                  .slurm_job = gang->record.slurm_job});
+  reports_.announce(gang->gang,
+                    AllocationGranted{.places = places_of(*gang), .slurm_job = gang->job.id});
 }
 
 /// The tasks of a node share its GPUs, in the order of the job.
@@ -295,9 +298,9 @@ void Allocations::end_job(const GangPointer& gang) {
 }
 
 void Allocations::cancel(const GangPointer& gang) {
-  if (gang->record.slurm_job == 0) return;
+  if (gang->job.id == 0) return;
   gang->is_cancelled = false;
-  queue_.cancel(gang->record.slurm_job);
+  queue_.cancel(gang->job.id);
 }
 
 void Allocations::forget(const GangPointer& gang) {
@@ -309,11 +312,11 @@ void Allocations::forget(const GangPointer& gang) {
     task->line.reset();
     task->timer.reset();
   }
-  queue_.do_not_cancel(gang->record.slurm_job);
+  queue_.do_not_cancel(gang->job.id);
   gangs_.remove(gang);
   if (!gang->next_wish) return;
-  auto former = gang->record.former;
-  if (gang->record.slurm_job != 0) former.push_back(gang->record.slurm_job);
+  auto former = gang->job.former;
+  if (gang->job.id != 0) former.push_back(gang->job.id);
   request_new(gang->gang, *std::move(gang->next_wish), std::move(former));
 }
 

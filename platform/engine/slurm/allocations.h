@@ -17,14 +17,14 @@
 
 #include "base/event_loop.h"
 #include "base/random.h"
+#include "engine/lent/gang_start.h"
+#include "engine/lent/reports.h"
+#include "engine/lent/task_life.h"
 #include "engine/node/brief.h"
-#include "engine/slurm/gang_start.h"
 #include "engine/slurm/gang_table.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/queue.h"
-#include "engine/slurm/reports.h"
 #include "engine/slurm/slurm_client.h"
-#include "engine/slurm/task_life.h"
 
 namespace muster::engine::slurm {
 
@@ -37,8 +37,8 @@ class Allocations {
   using Listed = std::function<void(const GangPointer&, const ListedJob&)>;
 
   Allocations(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-              const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
-              TaskLife& tasks, GangStarter& starter)
+              const Callback& callback, GangTable& gangs, lent::Reports& reports, SlurmQueue& queue,
+              lent::TaskLife& tasks, lent::GangStarter& starter)
       : loop_(loop),
         options_(options),
         client_(client),
@@ -84,10 +84,10 @@ class Allocations {
   SlurmClient& client_;
   const Callback& callback_;
   GangTable& gangs_;
-  Reports& reports_;
+  lent::Reports& reports_;
   SlurmQueue& queue_;
-  TaskLife& tasks_;
-  GangStarter& starter_;
+  lent::TaskLife& tasks_;
+  lent::GangStarter& starter_;
   Listed listed_;
   base::SystemRandom random_;
 };

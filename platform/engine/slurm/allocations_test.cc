@@ -15,13 +15,13 @@ TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   wait_for_reason(gang_, "Slurm's controller does not answer since");
 
   ASSERT_TRUE(has_record(gang_));
-  EXPECT_EQ(record(gang_).comment, "muster:0123456789abcdef:job1:1");
-  EXPECT_EQ(record(gang_).slurm_job, 0U);
+  EXPECT_EQ(record(gang_).job.comment, "muster:0123456789abcdef:job1:1");
+  EXPECT_EQ(record(gang_).job.id, 0U);
   const auto file = gang_record_in(folder_ / "jobs/job1/1");
   EXPECT_EQ(std::filesystem::status(file).permissions(), static_cast<std::filesystem::perms>(0600));
 
   cluster_.is_away = false;
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   EXPECT_EQ(cluster_.submitted.size(), 1U);
 }
 
@@ -29,7 +29,7 @@ TEST_F(SlurmEngineTest, TheKeyIsOnlyInTheScript) {
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
   const Submission& sent = cluster_.submitted[0];
-  const std::string key = base::to_hex(record(gang_).key);
+  const std::string key = base::to_hex(record(gang_).common.key);
 
   EXPECT_NE(sent.script.find(key), std::string::npos);
   EXPECT_EQ(sent.comment.find(key), std::string::npos);
@@ -130,7 +130,7 @@ TEST_P(LostAnswers, AreLookedUpBeforeAnotherSubmission) {
   cluster_.takes_it_all_the_same = GetParam().was_taken;
   ask(gang_, wish({"main"}));
 
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
 
   EXPECT_EQ(cluster_.submitted.size(), GetParam().was_taken ? 1U : 2U);
   EXPECT_EQ(cluster_.jobs.size(), 1U);
@@ -154,7 +154,7 @@ TEST_F(SlurmEngineTest, ATemporaryLimitOfJobsIsNoRefusal) {
   cluster_.submit_error = Error{.code = ErrorCode::kExhausted, .what = "too many jobs"};
   ask(gang_, wish({"main"}));
 
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
 
   EXPECT_EQ(cluster_.submitted.size(), 2U);
   EXPECT_EQ(last_news<AllocationRefused>(gang_), nullptr);
@@ -176,7 +176,7 @@ TEST_F(SlurmEngineTest, PartsOfGpusAreRefusedWithoutARequest) {
 
 TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
 
   give_back(gang_);
 
@@ -194,12 +194,12 @@ TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
 
 TEST_F(SlurmEngineTest, AJobReleasedWhileTheControllerIsAwayIsCancelledByTheNextServer) {
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.is_away = true;
   give_back(gang_);
   wait_for_polls();
   open();
-  EXPECT_TRUE(record(gang_).given_back);
+  EXPECT_TRUE(record(gang_).common.given_back);
 
   cluster_.is_away = false;
 
@@ -220,7 +220,7 @@ TEST_F(SlurmEngineTest, ManyJobsAreCancelledByOneCall) {
 
 TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   cluster_.cancel_ends = false;
   give_back(gang_);
   ask(gang_, wish({"main"}));
@@ -229,8 +229,8 @@ TEST_F(SlurmEngineTest, AGangCanBeRequestedAgainWhileItsOldJobEnds) {
 
   cluster_.end(17, JobState::kCancelled, "CANCELLED");
 
-  wait_until([&] { return record(gang_).slurm_job == 18; });
-  EXPECT_EQ(record(gang_).former, std::vector<uint64_t>{17});
+  wait_until([&] { return record(gang_).job.id == 18; });
+  EXPECT_EQ(record(gang_).job.former, std::vector<uint64_t>{17});
 }
 
 TEST_F(SlurmEngineTest, AJobWhoseTasksHaveAllEndedEndsByItself) {

@@ -1,22 +1,9 @@
 #include "engine/slurm/gang_record.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <system_error>
 #include <utility>
 
-#include "base/files.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "base/unique_fd.h"
-#include "base/units.h"
-#include "job/fact_json.h"
 
 namespace muster::engine::slurm {
 
@@ -27,97 +14,19 @@ using base::ErrorCode;
 using base::Result;
 using nlohmann::json;
 
-namespace {
-
-constexpr size_t kLongestRecord = 16 << 20;
-
-json as_json(const Seat& seat) {
-  return {{"task", seat.task},
-          {"component", seat.component},
-          {"index", seat.index},
-          {"gpus", seat.gpus},
-          {"may_be_missing", seat.may_be_missing},
-          {"node", seat.node},
-          {"address", seat.address},
-          {"shares_folder", seat.shares_folder},
-          {"started", seat.started},
-          {"has_artifacts", seat.has_artifacts},
-          {"left", seat.left}};
-}
-
-Seat seat_of(const json& text) {
-  return {.task = text.at("task"),
-          .component = text.at("component"),
-          .index = text.at("index"),
-          .gpus = text.at("gpus"),
-          .may_be_missing = text.at("may_be_missing"),
-          .node = text.at("node"),
-          .address = text.at("address"),
-          .shares_folder = text.at("shares_folder"),
-          .started = text.at("started"),
-          .has_artifacts = text.at("has_artifacts"),
-          .left = text.at("left")};
-}
-
-json as_json(const std::optional<AllocationRevoked>& taken) {
-  if (!taken) return nullptr;
-  return {{"why", static_cast<int>(taken->why)},
-          {"end", json::parse(job::data_of(taken->end))},
-          {"printed", taken->printed},
-          {"advice", taken->advice},
-          {"node", taken->node}};
-}
-
-std::optional<AllocationRevoked> taken_of(const json& text) {
-  if (text.is_null()) return std::nullopt;
-  AllocationRevoked taken{.advice = text.at("advice"),
-                          .node = text.at("node"),
-                          .printed = text.at("printed").get<std::vector<std::string>>()};
-  const auto end = record::ValueTree::of(text.at("end"));
-  if (auto known = job::slurm_ended_of(end.root())) taken.end = *std::move(known);
-  const int why = text.at("why");
-  for (const auto each : {AllocationRevoked::Why::kEvicted, AllocationRevoked::Why::kNodeLost,
-                          AllocationRevoked::Why::kCancelled, AllocationRevoked::Why::kFailed}) {
-    if (why == static_cast<int>(each)) taken.why = each;
-  }
-  return taken;
-}
-
-/// Folders of attempts: their names are whole numbers.
-std::vector<int> attempts_in(const fs::path& job_folder) {
-  std::vector<int> attempts;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(job_folder, error)) {
-    const auto number = base::number_of<int>(entry.path().filename().string());
-    if (number) attempts.push_back(*number);
-  }
-  std::sort(attempts.begin(), attempts.end());
-  return attempts;
-}
-
-}  // namespace
-
 fs::path gang_record_in(const fs::path& attempt_folder) {
-  return attempt_folder / "slurm";
+  return attempt_folder / kRecordFile;
 }
 
 std::string encode(const GangRecord& record) {
-  json seats = json::array();
-  for (const Seat& seat : record.seats) seats.push_back(as_json(seat));
-  return json{{"key", base::to_hex(record.key)},
-              {"submitted_attempt", record.submitted_attempt},
-              {"comment", record.comment},
-              {"shape", record.shape},
-              {"slurm_job", record.slurm_job},
-              {"former", record.former},
-              {"restarts", record.restarts},
-              {"seats", std::move(seats)},
-              {"given", record.given},
-              {"taken", as_json(record.taken)},
-              {"queued_again", record.queued_again},
-              {"given_back", record.given_back}}
-             .dump(-1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  json object{{"submitted_attempt", record.job.submitted_attempt},
+              {"comment", record.job.comment},
+              {"shape", record.job.shape},
+              {"slurm_job", record.job.id},
+              {"former", record.job.former},
+              {"restarts", record.job.restarts}};
+  add_to(object, record.common);
+  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 Result<GangRecord> decode_gang_record(std::string_view text) {
@@ -125,128 +34,31 @@ Result<GangRecord> decode_gang_record(std::string_view text) {
                          .what = "cannot read the record of a gang in Slurm"};
   try {
     const json read = json::parse(text);
-    GangRecord record{.submitted_attempt = read.at("submitted_attempt"),
-                      .comment = read.at("comment"),
-                      .shape = read.at("shape"),
-                      .slurm_job = read.at("slurm_job"),
-                      .former = read.at("former").get<std::vector<uint64_t>>(),
-                      .restarts = read.at("restarts"),
-                      .given = read.at("given"),
-                      .taken = taken_of(read.at("taken")),
-                      .queued_again = read.at("queued_again"),
-                      .given_back = read.at("given_back")};
-    for (const json& seat : read.at("seats")) record.seats.push_back(seat_of(seat));
-    const auto key = rsh::read_key(read.at("key").get<std::string>() + "\n");
-    if (!key) return unreadable;
-    record.key = *key;
-    return record;
+    auto common = lent::gang_record_of(read);
+    if (!common) return unreadable;
+    return GangRecord{.common = *std::move(common),
+                      .job = {.submitted_attempt = read.at("submitted_attempt"),
+                              .comment = read.at("comment"),
+                              .shape = read.at("shape"),
+                              .id = read.at("slurm_job"),
+                              .former = read.at("former").get<std::vector<uint64_t>>(),
+                              .restarts = read.at("restarts")}};
   } catch (const json::exception&) {
     return unreadable;
   }
 }
 
 std::vector<std::pair<GangId, GangRecord>> gang_records_in(const fs::path& jobs_folder) {
-  std::vector<std::pair<GangId, GangRecord>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(jobs_folder, error)) {
-    for (const int attempt : attempts_in(entry.path())) {
-      const fs::path path = gang_record_in(entry.path() / std::to_string(attempt));
-      if (!fs::exists(path, error)) continue;
-      const auto text = base::read_file(path, kLongestRecord);
-      auto record = text ? decode_gang_record(*text) : Result<GangRecord>(text.error());
-      if (!record) {
-        base::log_error("'" + path.string() + "': " + record.error().what);
-        continue;
-      }
-      found.emplace_back(GangId{entry.path().filename().string(), attempt}, *std::move(record));
+  std::vector<std::pair<GangId, GangRecord>> records;
+  for (const lent::FoundRecord& found : lent::records_in(jobs_folder, kRecordFile)) {
+    auto record = decode_gang_record(found.text);
+    if (!record) {
+      base::log_error("'" + found.path.string() + "': " + record.error().what);
+      continue;
     }
+    records.emplace_back(found.gang, *std::move(record));
   }
-  return found;
-}
-
-namespace fs = std::filesystem;
-
-namespace {
-
-/// For more records than this, syncing the whole file system is faster than syncing each file.
-constexpr size_t kFewRecords = 4;
-
-std::string record_draft(const fs::path& path) {
-  return path.string() + ".draft";
-}
-
-Result<void> sync(const fs::path& path, int flags) {
-  const base::UniqueFd file(::open(path.c_str(), flags | O_CLOEXEC));
-  if (!file || ::fsync(file.get()) != 0) {
-    return base::system_error("cannot write '" + path.string() + "'", errno);
-  }
-  return {};
-}
-
-/// Syncs the whole file system.
-Result<void> sync_all(const fs::path& folder) {
-  const base::UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!file || ::syncfs(file.get()) != 0) {
-    return base::system_error("cannot sync the disk of '" + folder.string() + "'", errno);
-  }
-  return {};
-}
-
-Result<void> put_in_place(const fs::path& path) {
-  std::error_code error;
-  fs::rename(record_draft(path), path, error);
-  if (error) return base::system_error("cannot write '" + path.string() + "'", error.value());
-  return {};
-}
-
-Result<void> sync_folders(const fs::path& path) {
-  MUSTER_CHECK(sync(path.parent_path(), O_RDONLY | O_DIRECTORY));
-  return sync(path.parent_path().parent_path(), O_RDONLY | O_DIRECTORY);
-}
-
-}  // namespace
-
-void GangRecordWriter::keep(fs::path path, const GangRecord& record, Done done) {
-  waiting_.push_back(
-      {.path = std::move(path), .text = encode(record), .done = std::move(done), .outcome = {}});
-  if (!is_writing_) write_all();
-}
-
-void GangRecordWriter::write_all() {
-  is_writing_ = true;
-  const auto wishes = std::make_shared<std::vector<Wish>>(std::exchange(waiting_, {}));
-  writing_.run([wishes] { write(*wishes); },
-               [this, wishes] {
-                 is_writing_ = false;
-                 if (!waiting_.empty()) write_all();
-                 for (Wish& wish : *wishes) wish.done(std::move(wish.outcome));
-               });
-}
-
-/// On the other thread. A file is synced before it is renamed, and its folder after that.
-void GangRecordWriter::write(std::vector<Wish>& wishes) {
-  const bool together = wishes.size() > kFewRecords;
-  const auto each = [&](const std::function<Result<void>(const Wish&)>& step) {
-    for (Wish& wish : wishes) {
-      if (wish.outcome) wish.outcome = step(wish);
-    }
-  };
-  const auto sync_together = [&] {
-    auto synced = sync_all(wishes.front().path.parent_path().parent_path().parent_path());
-    each([&](const Wish&) { return synced; });
-  };
-  each([](const Wish& wish) { return base::write_file(record_draft(wish.path), wish.text); });
-  if (together) {
-    sync_together();
-  } else {
-    each([](const Wish& wish) { return sync(record_draft(wish.path), O_WRONLY); });
-  }
-  each([](const Wish& wish) { return put_in_place(wish.path); });
-  if (together) {
-    sync_together();
-  } else {
-    each([](const Wish& wish) { return sync_folders(wish.path); });
-  }
+  return records;
 }
 
 }  // namespace muster::engine::slurm

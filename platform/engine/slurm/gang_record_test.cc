@@ -12,34 +12,36 @@ namespace {
 
 GangRecord some_record() {
   base::SystemRandom random;
-  return {.key = random.bytes<32>(),
-          .submitted_attempt = 2,
-          .comment = "muster:0123456789abcdef:job1:2",
-          .shape = "[1]",
-          .slurm_job = 17,
-          .former = {15, 16},
-          .restarts = 1,
-          .seats = {{.task = "main",
-                     .component = 1,
-                     .index = 2,
-                     .gpus = 3,
-                     .may_be_missing = true,
-                     .node = "n1",
-                     .address = "10.0.0.1",
-                     .shares_folder = true,
-                     .started = true,
-                     .has_artifacts = true,
-                     .left = true}},
-          .given = true,
-          .taken = AllocationRevoked{.why = AllocationRevoked::Why::kNodeLost,
-                                     .end = {.cause = job::SlurmEnded::Cause::kNodeDown,
-                                             .slurm_job = 17,
-                                             .nodes = {"n1"}},
-                                     .advice = "none",
-                                     .node = "n1",
-                                     .printed = {"srun: error"}},
-          .queued_again = true,
-          .given_back = true};
+  lent::GangRecord common{
+      .key = random.bytes<32>(),
+      .seats = {{.task = "main",
+                 .component = 1,
+                 .index = 2,
+                 .gpus = 3,
+                 .may_be_missing = true,
+                 .node = "n1",
+                 .address = "10.0.0.1",
+                 .shares_folder = true,
+                 .started = true,
+                 .has_artifacts = true,
+                 .left = true}},
+      .given = true,
+      .taken =
+          AllocationRevoked{
+              .why = AllocationRevoked::Why::kNodeLost,
+              .end = {.cause = job::SlurmEnded::Cause::kNodeDown, .slurm_job = 17, .nodes = {"n1"}},
+              .advice = "none",
+              .node = "n1",
+              .printed = {"srun: error"}},
+      .queued_again = true,
+      .given_back = true};
+  return {.common = std::move(common),
+          .job = {.submitted_attempt = 2,
+                  .comment = "muster:0123456789abcdef:job1:2",
+                  .shape = "[1]",
+                  .id = 17,
+                  .former = {15, 16},
+                  .restarts = 1}};
 }
 
 TEST(GangRecords, AreReadAsTheyWereWritten) {
@@ -52,7 +54,7 @@ TEST(GangRecords, AreReadAsTheyWereWritten) {
 TEST(GangRecords, ThatAreBrokenAreReportedWithoutTheirContent) {
   const GangRecord record = some_record();
   const std::string whole = encode(record);
-  const std::string key = base::to_hex(record.key);
+  const std::string key = base::to_hex(record.common.key);
   for (const size_t length : {size_t{0}, size_t{1}, whole.size() / 2, whole.size() - 2}) {
     const auto read = decode_gang_record(whole.substr(0, length));
     ASSERT_FALSE(read) << length;
@@ -65,13 +67,13 @@ class KeptRecords : public testing::TestWithParam<int> {};
 TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
   const base::TestFolder folder;
   base::TestLoop loop;
-  GangRecordWriter keeper(loop.loop());
+  lent::RecordWriter keeper(loop.loop());
   const GangRecord record = some_record();
   int kept = 0;
   for (int i = 0; i < GetParam(); ++i) {
     const auto attempt = folder / ("job" + std::to_string(i)) / "2";
     ASSERT_TRUE(base::make_private_folder(attempt));
-    keeper.keep(gang_record_in(attempt), record, [&](const base::Result<void>& how) {
+    keeper.keep(gang_record_in(attempt), encode(record), [&](const base::Result<void>& how) {
       EXPECT_TRUE(how);
       ++kept;
       loop.look();
@@ -93,19 +95,20 @@ TEST_P(KeptRecords, AreReadableByTheNextServerOnly) {
 
 INSTANTIATE_TEST_SUITE_P(Many, KeptRecords, testing::Values(1, 3, 50));
 
-TEST(GangRecordWriters, NameRecordsThatCannotBeWritten) {
+TEST(RecordWriters, NameRecordsThatCannotBeWritten) {
   const base::TestFolder folder;
   base::TestLoop loop;
-  GangRecordWriter keeper(loop.loop());
+  lent::RecordWriter keeper(loop.loop());
   std::vector<bool> outcomes(2);
   int kept = 0;
   ASSERT_TRUE(base::make_private_folder(folder / "job1" / "1"));
   const auto keep = [&](const std::filesystem::path& attempt, size_t number) {
-    keeper.keep(gang_record_in(attempt), some_record(), [&, number](const base::Result<void>& how) {
-      outcomes[number] = how.ok();
-      ++kept;
-      loop.look();
-    });
+    keeper.keep(gang_record_in(attempt), encode(some_record()),
+                [&, number](const base::Result<void>& how) {
+                  outcomes[number] = how.ok();
+                  ++kept;
+                  loop.look();
+                });
   };
   keep(folder / "nobody" / "1", 0);
   keep(folder / "job1" / "1", 1);

@@ -54,7 +54,7 @@ TEST_F(Starting, ATaskGetsThePathOfItsFolder) {
   EXPECT_TRUE(order->is_shared);
   EXPECT_EQ(order->folder, (folder_ / "jobs").string());
   EXPECT_EQ(order->programs, "/opt/muster");
-  EXPECT_TRUE(record(gang_).seats[0].started);
+  EXPECT_TRUE(record(gang_).common.seats[0].started);
 }
 
 TEST_F(Starting, AllTasksComeUpAndThenAnswer) {
@@ -91,7 +91,7 @@ TEST_F(Starting, IfATaskCannotBeStartedTheOthersAreEnded) {
   EXPECT_TRUE(reports_.empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "jobs/job1/1/one"));
   EXPECT_EQ(engine_->adopt(gang_, "one"), AdoptionResult::kNothing);
-  EXPECT_FALSE(record(gang_).seats[0].started);
+  EXPECT_FALSE(record(gang_).common.seats[0].started);
 }
 
 TEST_F(Starting, AFailedStartCanBeRepeated) {

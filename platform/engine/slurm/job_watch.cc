@@ -53,7 +53,7 @@ bool ended_by_itself(const HeldGang& gang) {
       std::any_of(seats.begin(), seats.end(), [](const Seat& seat) { return seat.started; });
   return began && std::all_of(gang.tasks.begin(), gang.tasks.end(), [&](const auto& each) {
            const HeldTask& task = *each.second;
-           return !gang.seat_of(task).started || (task.end && !task.was_ended_by_slurm());
+           return !gang.seat_of(task).started || (task.end && !task.was_ended_by_cluster());
          });
 }
 
@@ -65,13 +65,12 @@ void SlurmJobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jo
   std::unordered_map<uint64_t, const ListedJob*> by_id;
   for (const ListedJob& job : jobs) by_id[job.id] = &job;
   std::vector<GangPointer> missing;
-  const auto all = gangs_.all();
-  for (const auto& [name, gang] : all) {
+  for (const GangPointer& gang : gangs_.all()) {
     // The listing may be older than a job that was submitted after the poll.
     if (gang->submitted_at_poll >= poll) continue;
     if (gang->stage == Stage::kUnsure) find_unsure(gang, jobs);
-    if (gang->record.slurm_job == 0 || gang->stage == Stage::kOver) continue;
-    const auto found = by_id.find(gang->record.slurm_job);
+    if (gang->job.id == 0 || gang->stage == Stage::kOver) continue;
+    const auto found = by_id.find(gang->job.id);
     if (found != by_id.end()) {
       gang->missed_polls = 0;
       update(gang, *found->second);
@@ -90,14 +89,14 @@ void SlurmJobWatch::take_listing(uint64_t poll, const std::vector<ListedJob>& jo
 /// Finds a job that may have been submitted by the comment in its record.
 void SlurmJobWatch::find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs) {
   const ListedJob* found = nullptr;
-  const auto& former = gang->record.former;
+  const auto& former = gang->job.former;
   for (const ListedJob& job : jobs) {
-    if (job.comment != gang->record.comment) continue;
+    if (job.comment != gang->job.comment) continue;
     if (std::find(former.begin(), former.end(), job.id) != former.end()) continue;
     if (found == nullptr || (is_over(found->state) && !is_over(job.state))) found = &job;
   }
   if (found != nullptr) {
-    gang->record.slurm_job = found->id;
+    gang->job.id = found->id;
     gang->stage = Stage::kQueued;
     gangs_.save(gang);
     return;
@@ -120,7 +119,7 @@ void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
     return allocations_.cancel(gang);
   }
   if (gang->record.queued_again) return;
-  if (listed.restarts > gang->record.restarts ||
+  if (listed.restarts > gang->job.restarts ||
       (listed.state == JobState::kPending && gang->stage == Stage::kAllocated)) {
     queued_again(gang, listed);
     if (gang->stage == Stage::kAllocated) return;
@@ -134,7 +133,7 @@ void SlurmJobWatch::update(const GangPointer& gang, const ListedJob& listed) {
 /// Looks in the accounting database for jobs that the controller has forgotten.
 void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
   std::vector<uint64_t> ids;
-  for (const GangPointer& gang : missing) ids.push_back(gang->record.slurm_job);
+  for (const GangPointer& gang : missing) ids.push_back(gang->job.id);
   client_.past_jobs(std::move(ids), [this, missing](const Result<std::vector<ListedJob>>& past) {
     const std::vector<ListedJob> none;
     const std::vector<ListedJob>& all = past ? *past : none;
@@ -142,7 +141,7 @@ void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
       if (gangs_.find(gang->gang) != gang || gang->stage == Stage::kOver) continue;
       const ListedJob* known = nullptr;
       for (const ListedJob& job : all) {
-        if (job.id == gang->record.slurm_job && is_over(job.state)) known = &job;
+        if (job.id == gang->job.id && is_over(job.state)) known = &job;
       }
       known != nullptr ? over(gang, *known) : vanished(gang);
     }
@@ -155,9 +154,9 @@ void SlurmJobWatch::look_into_past(std::vector<GangPointer> missing) {
 void SlurmJobWatch::cancel_unknown(const std::vector<ListedJob>& jobs) {
   std::set<uint64_t> known;
   std::set<std::string> under_way;
-  for (const auto& [name, gang] : gangs_.all()) {
-    known.insert(gang->record.slurm_job);
-    if (gang->record.slurm_job == 0) under_way.insert(gang->record.comment);
+  for (const GangPointer& gang : gangs_.all()) {
+    known.insert(gang->job.id);
+    if (gang->job.id == 0) under_way.insert(gang->job.comment);
   }
   for (const ListedJob& job : jobs) {
     if (is_over(job.state) || !is_comment_of(options_.owner, job.comment)) continue;
@@ -170,15 +169,23 @@ void SlurmJobWatch::cancel_unknown(const std::vector<ListedJob>& jobs) {
 }
 
 void SlurmJobWatch::cancelled(const std::set<uint64_t>& jobs) {
-  for (const auto& [name, gang] : gangs_.all()) {
-    if (jobs.count(gang->record.slurm_job) > 0) gang->is_cancelled = true;
+  for (const GangPointer& gang : gangs_.all()) {
+    if (jobs.count(gang->job.id) > 0) gang->is_cancelled = true;
   }
 }
 
+/// Reports what Slurm does to an allocated gang, if that has changed; nullopt: nothing unusual.
+void SlurmJobWatch::report_state(const GangPointer& gang, std::optional<job::SlurmState> state) {
+  if (gang->stage != Stage::kAllocated || gang->record.given_back || gang->record.taken) return;
+  if (gang->reported_state == state) return;
+  gang->reported_state = state;
+  reports_.announce(gang->gang, AllocationStateChange{std::move(state)});
+}
+
 void SlurmJobWatch::controller_away() {
-  for (const auto& [name, gang] : gangs_.all()) {
+  for (const GangPointer& gang : gangs_.all()) {
     if (gang->stage == Stage::kAllocated) {
-      reports_.state(gang, state_controller_away(*queue_.away_since()));
+      report_state(gang, state_controller_away(*queue_.away_since()));
     } else if (gang->stage == Stage::kQueued || gang->stage == Stage::kUnsent) {
       reports_.waits(gang, allocations_.away_waits(*gang));
     }
@@ -186,7 +193,7 @@ void SlurmJobWatch::controller_away() {
 }
 
 void SlurmJobWatch::controller_back() {
-  for (const auto& [name, gang] : gangs_.all()) reports_.state(gang, std::nullopt);
+  for (const GangPointer& gang : gangs_.all()) report_state(gang, std::nullopt);
 }
 
 // --- a job that waits or runs
@@ -206,9 +213,9 @@ void SlurmJobWatch::runs(const GangPointer& gang, const ListedJob& listed) {
   if (gang->stage == Stage::kAllocated) {
     if (queue_.away_since()) return;
     const bool is_ending = listed.state == JobState::kCompleting;
-    if (is_suspended) return reports_.state(gang, state_suspended(listed));
-    if (is_ending) return reports_.state(gang, state_ending(listed));
-    return reports_.state(gang, std::nullopt);
+    if (is_suspended) return report_state(gang, state_suspended(listed));
+    if (is_ending) return report_state(gang, state_ending(listed));
+    return report_state(gang, std::nullopt);
   }
   std::vector<std::string> silent;
   for (const std::string& node : listed.nodes) {
@@ -245,8 +252,7 @@ void SlurmJobWatch::nodes_are_late(const GangPointer& gang) {
     if (task->line == nullptr) continue;
     std::erase(nodes, gang->seat_of(*task).node);
   }
-  AllocationRevoked taken =
-      taken_nodes_late(gang->record.slurm_job, nodes, options_.call_back_within);
+  AllocationRevoked taken = taken_nodes_late(gang->job.id, nodes, options_.call_back_within);
   taken.node = nodes.empty() ? "" : nodes.front();
   taken.advice = "check that " + options_.node_programs() +
                  "/muster-node exists there, and that the node can connect to " +
@@ -268,7 +274,7 @@ void SlurmJobWatch::queued_again(const GangPointer& gang, const ListedJob& liste
     return;
   }
   // The allocation was not reported, so the same attempt keeps waiting.
-  gang->record.restarts = listed.restarts;
+  gang->job.restarts = listed.restarts;
   for (const auto& [name, task] : gang->tasks) {
     task->line.reset();
     gang->seat_of(*task).node.clear();
@@ -280,9 +286,9 @@ void SlurmJobWatch::queued_again(const GangPointer& gang, const ListedJob& liste
 void SlurmJobWatch::report_queued_again(const GangPointer& gang,
                                         const std::vector<ListedNode>& nodes) {
   if (!gang->record.queued_again || gang->stage != Stage::kAllocated) return;
-  tasks_.ended_by_slurm(gang);
+  tasks_.ended_by_cluster(gang);
   tasks_.find_ends_in_folders(gang);
-  take_away(gang, taken_requeued(gang->record.slurm_job, broken_node(*gang, nodes)));
+  take_away(gang, taken_requeued(gang->job.id, broken_node(*gang, nodes)));
 }
 
 // --- a job that is over
@@ -290,7 +296,7 @@ void SlurmJobWatch::report_queued_again(const GangPointer& gang,
 /// Whether reports of muster-nodes about the ends of their tasks may still arrive.
 bool SlurmJobWatch::waits_for_last_reports(const GangPointer& gang, const ListedJob& listed) {
   const bool by_slurm = listed.state != JobState::kCompleted && listed.state != JobState::kFailed;
-  if (by_slurm) tasks_.ended_by_slurm(gang);
+  if (by_slurm) tasks_.ended_by_cluster(gang);
   const bool all_known = tasks_.find_ends_in_folders(gang);
   // A signal that a user has sent (scancel --signal) does not mean that Slurm has ended the job.
   if (all_known && !by_slurm) tasks_.forget_signals(gang);
@@ -346,7 +352,7 @@ void SlurmJobWatch::vanished(const GangPointer& gang) {
   }
   if (is_alive) return;  // it runs, whatever the controller lists
   if (gang->stage == Stage::kAllocated) {
-    return over(gang, {.id = gang->record.slurm_job,
+    return over(gang, {.id = gang->job.id,
                        .comment = {},
                        .state = JobState::kUnknown,
                        .state_text = {},
@@ -356,10 +362,10 @@ void SlurmJobWatch::vanished(const GangPointer& gang) {
                        .account = {},
                        .qos = {}});
   }
-  base::log_warning("Slurm has lost job " + std::to_string(gang->record.slurm_job) +
+  base::log_warning("Slurm has lost job " + std::to_string(gang->job.id) +
                     ", which had not started: it is submitted again");
-  gang->record.former.push_back(std::exchange(gang->record.slurm_job, 0));
-  gang->record.restarts = 0;
+  gang->job.former.push_back(std::exchange(gang->job.id, 0));
+  gang->job.restarts = 0;
   gang->missed_polls = 0;
   gang->listed.reset();
   gangs_.save(gang);
@@ -391,7 +397,7 @@ bool SlurmJobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& t
   const std::string node = gang->seat_of(*task).node;
   tasks_.find_ends_in_folders(gang);
   if (task->end) return false;
-  AllocationRevoked taken = taken_node_silent(gang->record.slurm_job, node, task->name);
+  AllocationRevoked taken = taken_node_silent(gang->job.id, node, task->name);
   taken.node = node;
   take_away(gang, std::move(taken));
   allocations_.cancel(gang);
@@ -402,7 +408,7 @@ bool SlurmJobWatch::task_is_silent(const GangPointer& gang, const TaskPointer& t
 std::vector<std::string> SlurmJobWatch::script_output(const HeldGang& gang) const {
   // The script writes to the folder of the attempt that was submitted.
   const auto file =
-      gangs_.attempt_folder({gang.gang.job_id, gang.record.submitted_attempt}) / kScriptOutput;
+      gangs_.attempt_folder({gang.gang.job_id, gang.job.submitted_attempt}) / kScriptOutput;
   const auto text = base::read_file(file, kMostScriptOutput);
   if (!text) return {};
   std::vector<std::string> lines = base::split(*text, '\n');

@@ -6,27 +6,29 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/event_loop.h"
+#include "engine/lent/gang_start.h"
+#include "engine/lent/reports.h"
+#include "engine/lent/task_life.h"
 #include "engine/slurm/allocations.h"
-#include "engine/slurm/gang_start.h"
 #include "engine/slurm/gang_table.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/queue.h"
-#include "engine/slurm/reports.h"
 #include "engine/slurm/slurm_client.h"
-#include "engine/slurm/task_life.h"
 
 namespace muster::engine::slurm {
 
 class SlurmJobWatch {
  public:
   SlurmJobWatch(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-                const Callback& callback, GangTable& gangs, Reports& reports, SlurmQueue& queue,
-                TaskLife& tasks, GangStarter& starter, Allocations& allocations)
+                const Callback& callback, GangTable& gangs, lent::Reports& reports,
+                SlurmQueue& queue, lent::TaskLife& tasks, lent::GangStarter& starter,
+                Allocations& allocations)
       : loop_(loop),
         options_(options),
         client_(client),
@@ -53,6 +55,7 @@ class SlurmJobWatch {
   void find_unsure(const GangPointer& gang, const std::vector<ListedJob>& jobs);
   void look_into_past(std::vector<GangPointer> missing);
   void cancel_unknown(const std::vector<ListedJob>& jobs);
+  void report_state(const GangPointer& gang, std::optional<job::SlurmState> state);
   void waits(const GangPointer& gang, const ListedJob& listed);
   void runs(const GangPointer& gang, const ListedJob& listed);
   void nodes_are_late(const GangPointer& gang);
@@ -71,10 +74,10 @@ class SlurmJobWatch {
   SlurmClient& client_;
   const Callback& callback_;
   GangTable& gangs_;
-  Reports& reports_;
+  lent::Reports& reports_;
   SlurmQueue& queue_;
-  TaskLife& tasks_;
-  GangStarter& starter_;
+  lent::TaskLife& tasks_;
+  lent::GangStarter& starter_;
   Allocations& allocations_;
 };
 

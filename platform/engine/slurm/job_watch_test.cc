@@ -241,7 +241,7 @@ TEST_F(SlurmEngineTest, TheNextAttemptSubmitsAgainIfItsRequestDiffers) {
   ask(next_, other);
   give_back(gang_);
 
-  wait_until([&] { return record(next_).slurm_job == 18; });
+  wait_until([&] { return record(next_).job.id == 18; });
   wait_until([&] { return cluster_.job(17).state == JobState::kCancelled; });
 }
 
@@ -357,12 +357,12 @@ TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
 
 TEST_F(SlurmEngineTest, AWaitingJobThatTheControllerHasLostIsSubmittedAgain) {
   ask(gang_, wish({"main"}));
-  wait_until([&] { return record(gang_).slurm_job == 17; });
+  wait_until([&] { return record(gang_).job.id == 17; });
   wait_for_polls();
 
   cluster_.jobs.clear();
 
-  wait_until([&] { return record(gang_).slurm_job == 18; });
+  wait_until([&] { return record(gang_).job.id == 18; });
   EXPECT_EQ(last_news<AllocationRevoked>(gang_), nullptr);
 }
 

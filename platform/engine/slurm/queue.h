@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "engine/engine.h"
+#include "engine/lent/reports.h"
 #include "engine/slurm/options.h"
-#include "engine/slurm/reports.h"
 #include "engine/slurm/slurm_client.h"
 
 namespace muster::engine::slurm {
@@ -38,7 +38,7 @@ class SlurmQueue {
   };
 
   SlurmQueue(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-             Reports& reports)
+             lent::Reports& reports)
       : loop_(loop), options_(options), client_(client), reports_(reports) {}
 
   /// Starts to poll.
@@ -77,7 +77,7 @@ class SlurmQueue {
   base::EventLoop& loop_;
   const SlurmEngineOptions& options_;
   SlurmClient& client_;
-  Reports& reports_;
+  lent::Reports& reports_;
   Handlers handlers_;
   bool has_begun_ = false;
   uint64_t polls_ = 0;
@@ -100,7 +100,7 @@ class SlurmQueue {
 class ClusterNodes {
  public:
   ClusterNodes(base::EventLoop& loop, const SlurmEngineOptions& options, SlurmClient& client,
-               Reports& reports, SlurmQueue& queue)
+               lent::Reports& reports, SlurmQueue& queue)
       : loop_(loop), options_(options), client_(client), reports_(reports), queue_(queue) {}
 
   /// Lists the nodes, now and at intervals.
@@ -115,7 +115,7 @@ class ClusterNodes {
   base::EventLoop& loop_;
   const SlurmEngineOptions& options_;
   SlurmClient& client_;
-  Reports& reports_;
+  lent::Reports& reports_;
   SlurmQueue& queue_;
   std::vector<Node> list_;
   std::vector<std::weak_ptr<std::function<void()>>> watchers_;

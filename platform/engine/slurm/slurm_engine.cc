@@ -9,61 +9,72 @@
 #include "base/subprocess.h"
 #include "engine/folder/task_folder.h"
 #include "engine/folder/trees.h"
+#include "engine/lent/lent_tasks.h"
 #include "engine/slurm/allocations.h"
-#include "engine/slurm/gang_start.h"
 #include "engine/slurm/gang_table.h"
 #include "engine/slurm/job_watch.h"
-#include "engine/slurm/node_lines.h"
+#include "engine/slurm/node_calls.h"
 #include "engine/slurm/open_client.h"
 #include "engine/slurm/queue.h"
-#include "engine/slurm/reports.h"
 #include "engine/slurm/submission.h"
-#include "engine/slurm/task_life.h"
-#include "engine/slurm/task_orders.h"
 
 namespace muster::engine {
 
 namespace fs = std::filesystem;
 
 using slurm::GangPointer;
-using slurm::TaskPointer;
+
+namespace {
+
+lent::LentOptions lent_options(const slurm::SlurmEngineOptions& options) {
+  return {.folder = options.folder,
+          .programs_on_nodes = options.node_programs(),
+          .folder_on_nodes = options.folder_on_node(false),
+          .sharing = options.sharing,
+          .linger = options.linger,
+          .log_quota = options.log_quota,
+          .limits = options.limits,
+          .storage_folder = options.storage_folder,
+          .hidden = options.hidden,
+          .filter = options.filter,
+          .unpack_tree = options.unpack_tree,
+          .first_sample = options.first_sample,
+          .sample_interval = options.sample_interval};
+}
+
+}  // namespace
 
 /// The parts of the engine, each after those that it uses.
 struct SlurmEngine::Impl {
   Impl(base::EventLoop& its_loop, slurm::SlurmEngineOptions its_options,
        std::unique_ptr<slurm::SlurmClient> its_client)
       : loop(its_loop), options(std::move(its_options)), client(std::move(its_client)) {
+    tasks.lender = calls.lender();
     cluster.poll();
   }
   ~Impl() {
     client.reset();  // ends all answers
     callback.reset();
-    gangs.clear();
+    tasks.gangs.clear();
   }
 
   /// Starts to listen for muster-nodes, and reads what an earlier server left. Not before the
   /// engine is first used: a server that does not lead must change nothing.
   void begin();
-  AdoptionResult adopt(const GangId& gang, const std::string& name);
-  AdoptionResult adopt_started(const GangPointer& gang, const TaskPointer& task);
 
   base::EventLoop& loop;
   const slurm::SlurmEngineOptions options;
   std::unique_ptr<slurm::SlurmClient> client;
   slurm::Callback callback;  ///< empty until begin()
-  JobTrees trees{loop, options.folder, options.unpack_tree};
-  slurm::Reports reports{loop};
-  slurm::GangTable gangs{loop, options.folder};
-  slurm::SlurmQueue queue{loop, options, *client, reports};
-  slurm::ClusterNodes cluster{loop, options, *client, reports, queue};
-  slurm::TaskOrders orders{loop, gangs, reports};
-  slurm::TaskLife tasks{loop, options, gangs, reports, queue, orders};
-  slurm::GangStarter starter{options, trees, gangs, reports, orders, tasks};
-  slurm::Allocations allocations{loop,    options, *client, callback, gangs,
-                                 reports, queue,   tasks,   starter};
-  slurm::SlurmJobWatch jobs{loop,    options, *client, callback, gangs,
-                            reports, queue,   tasks,   starter,  allocations};
-  slurm::NodeLines lines{loop, options, gangs, queue, orders, tasks, starter, allocations, jobs};
+  lent::LentTasks tasks{loop, lent_options(options), slurm::table_options(options.folder)};
+  slurm::GangTable gangs{tasks.gangs};
+  slurm::SlurmQueue queue{loop, options, *client, tasks.reports};
+  slurm::ClusterNodes cluster{loop, options, *client, tasks.reports, queue};
+  slurm::Allocations allocations{loop,          options, *client,     callback,     gangs,
+                                 tasks.reports, queue,   tasks.tasks, tasks.starter};
+  slurm::SlurmJobWatch jobs{loop,          options, *client,     callback,      gangs,
+                            tasks.reports, queue,   tasks.tasks, tasks.starter, allocations};
+  slurm::NodeCalls calls{gangs, queue, allocations, jobs};
 };
 
 Result<std::unique_ptr<SlurmEngine>> SlurmEngine::open(base::EventLoop& loop,
@@ -87,7 +98,7 @@ void SlurmEngine::Impl::begin() {
                                        .port = options.callback_port,
                                        .hosts = options.callback_hosts,
                                        .flag = "--slurm-callback"},
-                                      lines.hub_options());
+                                      calls.hub_options(tasks.lines));
   if (!*callback) {
     base::Error error = callback->error();
     error.what = "Slurm's nodes cannot call this server back: " + error.what;
@@ -98,7 +109,7 @@ void SlurmEngine::Impl::begin() {
     jobs.update(gang, listed);
   });
   gangs.load();
-  queue.begin({.has_gangs = [this] { return !gangs.all().empty(); },
+  queue.begin({.has_gangs = [this] { return !gangs.is_empty(); },
                .on_jobs =
                    [this](uint64_t poll, const std::vector<slurm::ListedJob>& all) {
                      jobs.take_listing(poll, all);
@@ -145,7 +156,7 @@ Result<void> SlurmEngine::check_allocation_request(const AllocationRequest& wish
 }
 
 void SlurmEngine::set_allocation_listener(AllocationListener listener) {
-  impl_->reports.listen_to_allocations(std::move(listener));
+  impl_->tasks.reports.listen_to_allocations(std::move(listener));
 }
 
 void SlurmEngine::request_allocation(const GangId& gang, AllocationRequest wish) {
@@ -162,100 +173,39 @@ void SlurmEngine::release_allocation(const GangId& gang) {
 
 /// A caller that listens leads: no other server works in the folder.
 void SlurmEngine::listen(Listener listener) {
-  if (!impl_->reports.listen(std::move(listener))) return;
-  impl_->trees.sweep();
+  if (!impl_->tasks.reports.listen(std::move(listener))) return;
+  impl_->tasks.trees.sweep();
   impl_->begin();
 }
 
 void SlurmEngine::start(const GangId& gang, std::vector<launch::TaskPlan> tasks, Done done) {
   impl_->begin();
-  impl_->starter.start(gang, std::move(tasks), std::move(done));
+  impl_->tasks.start(gang, std::move(tasks), std::move(done));
 }
 
 void SlurmEngine::change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                                Done done) {
-  impl_->orders.change_files(gang, std::move(changes), std::move(done));
+  impl_->tasks.orders.change_files(gang, std::move(changes), std::move(done));
 }
 
 void SlurmEngine::stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) {
-  impl_->starter.stop(gang, tasks);
-  const GangPointer held = impl_->gangs.find(gang);
-  for (const std::string& name : tasks) {
-    const TaskPointer task = impl_->gangs.find(gang, name);
-    if (task != nullptr) impl_->tasks.stop(held, task, mode);
-  }
+  impl_->tasks.stop(gang, tasks, mode);
 }
 
 Result<std::unique_ptr<Exec>> SlurmEngine::exec(const GangId& gang, const std::string& task,
                                                 const ExecPlan& plan, ExecHandlers handlers) {
-  return impl_->orders.exec(gang, task, plan, std::move(handlers));
+  return impl_->tasks.orders.exec(gang, task, plan, std::move(handlers));
 }
 
 Result<std::unique_ptr<Exec>> SlurmEngine::attach(const GangId& gang, const std::string& task,
                                                   ExecHandlers handlers) {
-  return impl_->orders.attach(gang, task, std::move(handlers));
+  return impl_->tasks.orders.attach(gang, task, std::move(handlers));
 }
 
-// --- adoption: muster-nodes reconnect by themselves; a task whose start was ordered runs as long
-// as Slurm does not list its job as over
-
+/// Muster-nodes reconnect by themselves.
 AdoptionResult SlurmEngine::adopt(const GangId& gang, const std::string& task) {
   impl_->begin();
-  return impl_->adopt(gang, task);
-}
-
-AdoptionResult SlurmEngine::Impl::adopt(const GangId& name, const std::string& task_name) {
-  const TaskFolder folder = gangs.folder_of(name, task_name);
-  const GangPointer gang = gangs.find(name);
-  const TaskPointer task = gangs.find(name, task_name);
-  // The caller may have crashed before it handled the report.
-  if (gang != nullptr && gang->record.taken && !gang->record.given_back && !gang->is_announced) {
-    gang->is_announced = true;
-    reports.announce(name, *gang->record.taken);
-  }
-  if (task != nullptr && !gang->record.taken) {
-    gang->is_awaited = true;
-    gang->is_announced = true;
-    if (!gang->seat_of(*task).started) return AdoptionResult::kNothing;
-    return adopt_started(gang, task);
-  }
-  std::error_code ignored;
-  const bool was_started = fs::exists(folder.running(), ignored) ||
-                           fs::exists(folder.exit(), ignored) ||
-                           (task != nullptr && gang->seat_of(*task).started);
-  if (!was_started) return AdoptionResult::kNothing;
-  reports.post(
-      [this, name, task_name, folder] { reports.task(name, task_name, end_left_in(folder)); });
-  return AdoptionResult::kEnded;
-}
-
-AdoptionResult SlurmEngine::Impl::adopt_started(const GangPointer& gang, const TaskPointer& task) {
-  const TaskFolder folder = gangs.folder_of(gang->gang, task->name);
-  const slurm::Seat& seat = gang->seat_of(*task);
-  if (task->is_reported || task->end) return AdoptionResult::kEnded;
-  task->up = task->answered = task->is_answer_reported = true;  // by the earlier server
-  if (!seat.shares_folder) {
-    auto mirror = Mirror::open(folder, options.log_quota);
-    if (!mirror) {
-      base::log_error("cannot take over task " + task->name + ": " + mirror.error().what);
-      return AdoptionResult::kNothing;
-    }
-    task->mirror.emplace(*std::move(mirror));
-  }
-  TaskEnded end = end_left_in(folder);
-  // Slurm may have sent the signal that ended a task: the state of the job is determined first.
-  const bool by_itself = !end.status.lost && !end.status.stopped && end.status.signal == 0;
-  if (by_itself) {
-    // Otherwise its muster-node waits for the order to send the artifacts.
-    const bool may_have_more = seat.has_artifacts && !seat.shares_folder && !seat.left;
-    if (!may_have_more) {
-      reports.post([this, gang, task, end = std::move(end)] { tasks.ended(gang, task, end); });
-    }
-    return AdoptionResult::kEnded;
-  }
-  if (task->line == nullptr) lines.watch_silence(gang, task);
-  queue.poll_soon();
-  return AdoptionResult::kRunning;
+  return impl_->tasks.adopt(gang, task);
 }
 
 // --- folders: the tasks' own, or copies of them
@@ -263,7 +213,7 @@ AdoptionResult SlurmEngine::Impl::adopt_started(const GangPointer& gang, const T
 std::string SlurmEngine::generated_folder(const GangId& gang, std::string_view task,
                                           job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone) return "/generated";
-  const auto held = impl_->gangs.find(gang, std::string(task));
+  const auto held = impl_->tasks.gangs.find(gang, std::string(task));
   const bool is_shared = held == nullptr ? impl_->options.sharing == node::Sharing::kYes
                                          : impl_->gangs.find(gang)->seat_of(*held).shares_folder;
   const fs::path jobs = impl_->options.folder_on_node(is_shared);
@@ -271,59 +221,42 @@ std::string SlurmEngine::generated_folder(const GangId& gang, std::string_view t
 }
 
 void SlurmEngine::scrub(const GangId& gang) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(impl_->gangs.attempt_folder(gang), error)) {
-    if (!entry.is_directory(error)) continue;
-    const TaskFolder folder{entry.path()};
-    fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
-    // A killed shim leaves its socket "attach" behind.
-    for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),
-                                 folder.shadow(), folder.attach()}) {
-      if (const auto removed = base::remove_tree(gone); !removed) {
-        base::log_error(removed.error().what);
-      }
-    }
-  }
+  impl_->tasks.scrub(gang);
 }
 
 Result<void> SlurmEngine::remove(const std::string& job_id) {
-  return impl_->trees.remove(job_id);
+  return impl_->tasks.trees.remove(job_id);
 }
 
 void SlurmEngine::measure(const std::string& job_id, Measured done) {
-  impl_->trees.measure(job_id, std::move(done));
+  impl_->tasks.trees.measure(job_id, std::move(done));
 }
 
 Result<std::unique_ptr<LogCursor>> SlurmEngine::open_log(const GangId& gang,
                                                          const std::string& task) {
-  return open_log_in(impl_->gangs.folder_of(gang, task), task);
+  return impl_->tasks.open_log(gang, task);
 }
 
-/// A log on a shared file system that another machine writes cannot be watched here: its
-/// muster-node reports that it has grown.
 std::shared_ptr<void> SlurmEngine::watch_log(const GangId& gang, const std::string& task,
                                              std::function<void()> grown) {
-  auto watcher = std::make_shared<std::function<void()>>(std::move(grown));
-  const auto held = impl_->gangs.find(gang, task);
-  if (held != nullptr) held->log_watchers.push_back(watcher);
-  return watcher;
+  return impl_->tasks.watch_log(gang, task, std::move(grown));
 }
 
 MetricReader SlurmEngine::open_metrics(const GangId& gang, const std::string& task) {
-  return MetricReader(impl_->gangs.folder_of(gang, task).metrics());
+  return impl_->tasks.open_metrics(gang, task);
 }
 
 std::optional<fs::path> SlurmEngine::artifacts_folder(const std::string& job_id) const {
-  return artifacts_in(impl_->gangs.job_folder(job_id));
+  return impl_->tasks.artifacts_folder(job_id);
 }
 
 std::string SlurmEngine::mpi_of(const GangId& gang, const std::string& task) const {
-  return mpi_in(impl_->gangs.folder_of(gang, task));
+  return impl_->tasks.mpi_of(gang, task);
 }
 
 std::vector<RankPlace> SlurmEngine::ranks(const GangId& gang,
                                           const std::vector<std::string>& tasks) const {
-  return ranks_in(impl_->gangs.attempt_folder(gang), tasks);
+  return impl_->tasks.ranks(gang, tasks);
 }
 
 }  // namespace muster::engine

@@ -5,15 +5,12 @@
 //
 // The engine only connects its parts. Each owns the data of its topic:
 //
-//   gang_table.h   the gangs, their records on disk and their folders
-//   queue.h        polls of Slurm's queue, cancellations, the list of nodes
-//   allocations.h  requesting an allocation and giving it back
-//   job_watch.h    what Slurm has done to a job, according to its listings
-//   node_lines.h   the connections of muster-nodes
-//   gang_start.h   starting tasks, all or none
-//   task_life.h    reports and ends of tasks
-//   task_orders.h  file changes, programs, and the streams that muster-nodes open
-//   reports.h      what the engine reports to its listeners
+//   lent/lent_tasks.h  the tasks, held by muster-nodes
+//   gang_table.h       the gangs with their Slurm jobs
+//   queue.h            polls of Slurm's queue, cancellations, the list of nodes
+//   allocations.h      requesting an allocation and giving it back
+//   job_watch.h        what Slurm has done to a job, according to its listings
+//   node_calls.h       which muster-nodes belong to a Slurm job
 //
 // On the loop's thread.
 #pragma once

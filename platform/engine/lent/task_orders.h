@@ -16,23 +16,29 @@
 #include "base/event_loop.h"
 #include "engine/engine.h"
 #include "engine/folder/run_conversation.h"
+#include "engine/lent/gang_table.h"
+#include "engine/lent/lender.h"
+#include "engine/lent/reports.h"
 #include "engine/node/folder_streams.h"
-#include "engine/slurm/gang_table.h"
-#include "engine/slurm/reports.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 class TaskOrders {
  public:
   using Line = Result<std::shared_ptr<node::NodeConnection>>;
   using Arrived = std::function<void(Line)>;
 
-  TaskOrders(base::EventLoop& loop, GangTable& gangs, Reports& reports)
-      : loop_(loop), gangs_(gangs), reports_(reports), receiver_(loop) {}
+  TaskOrders(base::EventLoop& loop, const Lender& lender, GangTable& gangs, Reports& reports)
+      : loop_(loop), lender_(lender), gangs_(gangs), reports_(reports), receiver_(loop) {}
 
   /// Sends the order now, or once the task's muster-node has reconnected: after a restart of the
   /// server that takes a moment.
-  void send(const TaskPointer& task, node::NodeOrder order);
+  void send(const GangPointer& gang, const TaskPointer& task, node::NodeOrder order);
+  /// Sends the order now, and connects the streams that it opens, if muster-nodes do not call.
+  /// REQUIRES: task->line.
+  void send_now(const GangPointer& gang, const TaskPointer& task, const node::NodeOrder& order);
+  /// Sends the orders that waited for the task's muster-node. REQUIRES: task->line.
+  void send_waiting(const GangPointer& gang, const TaskPointer& task);
 
   /// Engine::change_files(), exec() and attach().
   void change_files(const GangId& gang, std::vector<launch::FileChange> changes, Engine::Done done);
@@ -61,6 +67,7 @@ class TaskOrders {
                           const std::shared_ptr<RunConversation>& conversation);
 
   base::EventLoop& loop_;
+  const Lender& lender_;
   GangTable& gangs_;
   Reports& reports_;
   std::map<uint64_t, Arrived> expected_;  ///< by stream
@@ -69,4 +76,4 @@ class TaskOrders {
   node::FolderReceiver receiver_;
 };
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

@@ -1,4 +1,4 @@
-#include "engine/slurm/node_lines.h"
+#include "engine/lent/node_lines.h"
 
 #include <chrono>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 using node::Hello;
 using node::NodeConnection;
@@ -20,61 +20,20 @@ constexpr std::chrono::minutes kSilence{5};
 
 }  // namespace
 
-node::HubOptions NodeLines::hub_options() {
-  return {.key_of = [this](const GangId& caller) -> std::optional<rsh::Key> {
-            const GangPointer gang = gangs_.current_of(caller);
-            if (gang == nullptr) return std::nullopt;
-            return gang->record.key;
-          },
-          .on_connection = [this](Line line) { connected(std::move(line)); }};
-}
-
 void NodeLines::connected(Line line) {
   const Hello& hello = line->hello();
   if (hello.stream != 0) return orders_.arrived(hello.stream, std::move(line));
-  const GangPointer gang = gangs_.current_of(line->gang());
-  if (gang == nullptr || !belongs_to(gang, hello)) return;
+  const GangPointer gang = lender_.gang_of(*line);
+  if (gang == nullptr) return;
   for (const auto& [name, task] : gang->tasks) {
     const Seat& seat = gang->seat_of(*task);
     if (seat.component != hello.facts.component || seat.index != hello.facts.index) continue;
-    // The muster-node belongs to a run that Slurm has forgotten and will end soon.
+    // The muster-node belongs to a run that the cluster has forgotten and will end soon.
     if (hello.holds_task && !seat.started && !task->start) return;
     return greeted(gang, task, std::move(line));
   }
-  base::log_warning("muster-node of Slurm job " + std::to_string(hello.facts.allocation) +
-                    " calls for a task that the job does not have");
-}
-
-/// Whether the muster-node is of the gang's Slurm job, in its current run.
-bool NodeLines::belongs_to(const GangPointer& gang, const Hello& hello) {
-  if (hello.facts.restarts < gang->record.restarts) return false;
-  if (gang->record.slurm_job == 0) {
-    // The muster-node has called before the answer to the submission, or the answer was lost.
-    gang->record.slurm_job = hello.facts.allocation;
-    if (gang->stage == Stage::kSending || gang->stage == Stage::kUnsure ||
-        gang->stage == Stage::kUnsent) {
-      gang->stage = Stage::kQueued;
-    }
-    gang->submitted_at_poll = queue_.polls();
-    gangs_.save(gang);
-  }
-  if (hello.facts.allocation != gang->record.slurm_job) {
-    base::log_warning("muster-node of Slurm job " + std::to_string(hello.facts.allocation) +
-                      " calls for a gang that runs as job " +
-                      std::to_string(gang->record.slurm_job));
-    return false;
-  }
-  if (hello.facts.restarts > gang->record.restarts) {
-    // Slurm has started the job again. The next listing will show this, and is handled then.
-    if (gang->stage != Stage::kQueued) {
-      queue_.poll_soon();
-      return false;
-    }
-    gang->record.restarts = hello.facts.restarts;
-    for (const auto& [name, task] : gang->tasks) task->line.reset();
-    gangs_.save(gang);
-  }
-  return true;
+  base::log_warning("a muster-node on " + hello.facts.node + " calls for a task that job " +
+                    gang->gang.job_id + " does not have");
 }
 
 void NodeLines::greeted(const GangPointer& gang, const TaskPointer& task, Line line) {
@@ -105,8 +64,8 @@ void NodeLines::greeted(const GangPointer& gang, const TaskPointer& task, Line l
     return tasks_.dismiss(gang, task);
   }
   if (seat.started) return continue_started(gang, task);
-  if (is_new && gang->stage == Stage::kAllocated) gangs_.save_soon(gang);
-  allocations_.report_if_complete(gang);
+  if (is_new && gang->record.given) gangs_.save_soon(gang);
+  lender_.on_ready(gang);
 }
 
 void NodeLines::listen(const GangPointer& gang, const TaskPointer& task) {
@@ -140,7 +99,7 @@ void NodeLines::continue_started(const GangPointer& gang, const TaskPointer& tas
   }
   if (gang->record.given_back) task->line->send(node::StopOrder{StopMode::kNow});
   if (task->stop_wish) task->line->send(node::StopOrder{*task->stop_wish});
-  for (node::NodeOrder& waiting : std::exchange(task->orders, {})) task->line->send(waiting);
+  orders_.send_waiting(gang, task);
 }
 
 void NodeLines::lost(const GangPointer& gang, const TaskPointer& task) {
@@ -148,9 +107,9 @@ void NodeLines::lost(const GangPointer& gang, const TaskPointer& task) {
   task->line = nullptr;
   loop_.post([line] {});  // a handler of it is running
   tasks_.line_lost(gang, task);
-  if (gang->seat_of(*task).left || gang->stage == Stage::kOver) return queue_.schedule();
-  if (gang->seat_of(*task).started) watch_silence(gang, task);
-  queue_.poll_soon();
+  const Seat& seat = gang->seat_of(*task);
+  if (seat.started && !seat.left) watch_silence(gang, task);
+  lender_.on_lost(gang, task);
 }
 
 void NodeLines::watch_silence(const GangPointer& gang, const TaskPointer& task) {
@@ -160,8 +119,8 @@ void NodeLines::watch_silence(const GangPointer& gang, const TaskPointer& task) 
         const auto its_gang = weak_gang.lock();
         const auto its_task = weak_task.lock();
         if (!its_gang || !its_task) return;
-        if (jobs_.task_is_silent(its_gang, its_task)) watch_silence(its_gang, its_task);
+        if (lender_.on_silence(its_gang, its_task)) watch_silence(its_gang, its_task);
       });
 }
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

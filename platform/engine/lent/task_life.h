@@ -1,11 +1,11 @@
-// The life of a task in Slurm, from its first report to its end: the reports of its muster-node,
+// The life of a task on a lent node, from its first report to its end: the reports of its muster-node,
 // stopping it, detecting its end, its artifacts, the departure of its muster-node, and the report
 // of its end.
 //
 // If a node does not share the server's folder, the records of its tasks go into copies here
 // (folder/mirror.h); otherwise the files are here already, and muster-nodes report that they have
-// grown. A task that Slurm has stopped waits with its end until Slurm lists the reason, so that the
-// reason is reported first.
+// grown. A task that the cluster has stopped waits with its end until the reason is known, so that
+// the reason is reported first.
 //
 // On the loop's thread.
 #pragma once
@@ -16,23 +16,22 @@
 
 #include "base/event_loop.h"
 #include "engine/engine.h"
-#include "engine/slurm/gang_table.h"
-#include "engine/slurm/options.h"
-#include "engine/slurm/queue.h"
-#include "engine/slurm/reports.h"
-#include "engine/slurm/task_orders.h"
+#include "engine/lent/gang_table.h"
+#include "engine/lent/lender.h"
+#include "engine/lent/reports.h"
+#include "engine/lent/task_orders.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 class TaskLife {
  public:
-  TaskLife(base::EventLoop& loop, const SlurmEngineOptions& options, GangTable& gangs,
-           Reports& reports, SlurmQueue& queue, TaskOrders& orders)
+  TaskLife(base::EventLoop& loop, const LentOptions& options, const Lender& lender,
+           GangTable& gangs, Reports& reports, TaskOrders& orders)
       : loop_(loop),
         options_(options),
+        lender_(lender),
         gangs_(gangs),
         reports_(reports),
-        queue_(queue),
         orders_(orders) {}
 
   /// Handles a message of the task's muster-node.
@@ -53,12 +52,12 @@ class TaskLife {
   /// Ends tasks whose end is recorded in their folders; returns whether all ends are known now.
   bool find_ends_in_folders(const GangPointer& gang);
 
-  /// Slurm has ended the job: tasks that end from now on were ended by Slurm.
-  void ended_by_slurm(const GangPointer& gang);
-  /// Slurm has not ended any task of the gang: they have ended as they have.
+  /// The cluster has ended the gang: tasks that end from now on were ended by it.
+  void ended_by_cluster(const GangPointer& gang);
+  /// The cluster has not ended any task of the gang: they have ended as they have.
   void forget_signals(const GangPointer& gang);
-  /// The same, for tasks that were suspected before this poll, which listed the job as running.
-  void clear_suspicions(const GangPointer& gang, uint64_t poll);
+  /// The same, for tasks that were suspected before this look, which found the gang running.
+  void clear_suspicions(const GangPointer& gang, uint64_t look);
 
  private:
   void take_record(const GangPointer& gang, const TaskPointer& task, const node::RecordNews& news);
@@ -73,14 +72,14 @@ class TaskLife {
   void report_as_it_ended(const GangPointer& gang, const TaskPointer& task);
   void wait_for_reason(const GangPointer& gang, const TaskPointer& task);
   void no_reason_came(const GangPointer& gang, const TaskPointer& task);
-  void suspect_slurm(const TaskPointer& task);
+  void suspect_cluster(const TaskPointer& task);
 
   base::EventLoop& loop_;
-  const SlurmEngineOptions& options_;
+  const LentOptions& options_;
+  const Lender& lender_;
   GangTable& gangs_;
   Reports& reports_;
-  SlurmQueue& queue_;
   TaskOrders& orders_;
 };
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

@@ -13,19 +13,20 @@
 #include "base/event_loop.h"
 #include "engine/engine.h"
 #include "engine/folder/trees.h"
-#include "engine/slurm/gang_table.h"
-#include "engine/slurm/options.h"
-#include "engine/slurm/reports.h"
-#include "engine/slurm/task_life.h"
-#include "engine/slurm/task_orders.h"
+#include "engine/lent/gang_table.h"
+#include "engine/lent/lender.h"
+#include "engine/lent/reports.h"
+#include "engine/lent/task_life.h"
+#include "engine/lent/task_orders.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 class GangStarter {
  public:
-  GangStarter(const SlurmEngineOptions& options, JobTrees& trees, GangTable& gangs,
+  GangStarter(const LentOptions& options, const Lender& lender, JobTrees& trees, GangTable& gangs,
               Reports& reports, TaskOrders& orders, TaskLife& tasks)
       : options_(options),
+        lender_(lender),
         trees_(trees),
         gangs_(gangs),
         reports_(reports),
@@ -55,7 +56,8 @@ class GangStarter {
   void undo(const StartPointer& start);
   void succeed(const StartPointer& start);
 
-  const SlurmEngineOptions& options_;
+  const LentOptions& options_;
+  const Lender& lender_;
   JobTrees& trees_;
   GangTable& gangs_;
   Reports& reports_;
@@ -63,4 +65,4 @@ class GangStarter {
   TaskLife& tasks_;
 };
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

@@ -1,4 +1,4 @@
-#include "engine/slurm/task_life.h"
+#include "engine/lent/task_life.h"
 
 #include <signal.h>
 
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "engine/folder/task_folder.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 using base::Error;
 using base::ErrorCode;
@@ -18,7 +18,8 @@ namespace {
 
 /// Between two tries to write to a full disk.
 constexpr std::chrono::seconds kKeepAgain{1};
-/// Slurm ends a job within its KillWait (30 s) and some seconds, and then lists the end.
+/// Slurm ends a job within its KillWait (30 s by default) and some seconds, and then lists the end;
+/// Kubernetes ends a pod within its grace period, which is 30 s by default, too.
 constexpr std::chrono::seconds kReason{60};
 /// For a muster-node to remove the files on its node.
 constexpr std::chrono::seconds kRemoval{10};
@@ -29,8 +30,8 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
-/// The exit code for Slurm's accounting: a stopped or lost task has not failed by itself.
-int exit_code_for_slurm(const TaskEnded& end) {
+/// The exit code for the cluster's accounting: a stopped or lost task has not failed by itself.
+int exit_code_for_cluster(const TaskEnded& end) {
   const bool by_itself = !end.status.stopped && !end.status.lost;
   return by_itself ? end.status.shell_code() : 0;
 }
@@ -63,7 +64,7 @@ void TaskLife::handle(const GangPointer& gang, const TaskPointer& task, node::No
                         [&](const node::RecordNews& record) { take_record(gang, task, record); },
                         [&](const node::SignalledNews& signalled) {
                           if (!task->was_told_to_stop) task->signal = signalled.signal;
-                          queue_.poll_soon();
+                          lender_.look_soon();
                         },
                         [&](const node::StreamRefused& refused) {
                           orders_.arrived(refused.stream, refused.error);
@@ -165,9 +166,9 @@ void TaskLife::ended(const GangPointer& gang, const TaskPointer& task, TaskEnded
   }
   task->timer.reset();
   task->end = std::move(end);
-  suspect_slurm(task);
+  suspect_cluster(task);
   release_watchers(task);
-  queue_.changed();
+  lender_.on_change();
   if (const auto start = task->start) return start->on_end();
   finish(gang, task);
 }
@@ -213,7 +214,7 @@ void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task)
         orders_.receive(*std::move(line), folder, kMostArtifacts, done);
       });
   task->is_fetching = true;
-  task->line->send(node::ArtifactsOrder{.stream = stream});
+  orders_.send_now(gang, task, node::ArtifactsOrder{.stream = stream});
   task->timer = loop_.after(options_.linger, [done] {
     done(Error{.code = ErrorCode::kTimeout, .what = "its node does not send them"});
   });
@@ -237,14 +238,14 @@ void TaskLife::dismiss(const GangPointer& gang, const TaskPointer& task) {
   Seat& seat = gang->seat_of(*task);
   if (!std::exchange(seat.left, true)) gangs_.save_soon(gang);
   if (task->line == nullptr) return;
-  task->line->send(node::Farewell{.code = task->end ? exit_code_for_slurm(*task->end) : 0});
+  task->line->send(node::Farewell{.code = task->end ? exit_code_for_cluster(*task->end) : 0});
 }
 
 void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
   if (task->is_reported || !task->end) return;
-  if (task->was_ended_by_slurm() && !gang->record.taken) {
+  if (task->was_ended_by_cluster() && !gang->record.taken) {
     wait_for_reason(gang, task);
-    return queue_.poll_soon();
+    return lender_.look_soon();
   }
   task->is_reported = true;
   task->timer.reset();
@@ -256,7 +257,7 @@ void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
 void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, const std::string& why) {
   if (!gang->seat_of(*task).started || task->is_reported || task->start) return;
   // A task that has ended by itself only waits for its artifacts.
-  const bool is_known = task->end && !task->was_ended_by_slurm();
+  const bool is_known = task->end && !task->was_ended_by_cluster();
   if (!is_known) {
     if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
     task->end->status.lost = true;
@@ -284,7 +285,7 @@ bool TaskLife::find_ends_in_folders(const GangPointer& gang) {
   return all_known;
 }
 
-// --- whether Slurm has ended it
+// --- whether the cluster has ended it
 
 void TaskLife::wait_for_reason(const GangPointer& gang, const TaskPointer& task) {
   task->timer =
@@ -292,39 +293,36 @@ void TaskLife::wait_for_reason(const GangPointer& gang, const TaskPointer& task)
         const auto its_gang = weak_gang.lock();
         const auto still = weak.lock();
         if (!its_gang || !still) return;
-        // A step that cannot be killed, or a busy controller, may delay Slurm for minutes.
-        const auto& listed = its_gang->listed;
-        const bool is_ending = listed && listed->state == JobState::kCompleting;
-        const bool is_sure = !still->suspicion;
-        if (is_ending || (queue_.away_since() && is_sure)) return wait_for_reason(its_gang, still);
+        if (lender_.may_explain(its_gang, still)) return wait_for_reason(its_gang, still);
         no_reason_came(its_gang, still);
       });
 }
 
-/// Slurm's job goes on, so a user has sent the signal. A task that has exited with a code of its
-/// own has ended by itself.
+/// The gang's allocation goes on, so a user has sent the signal. A task that has exited with a code
+/// of its own has ended by itself.
 void TaskLife::no_reason_came(const GangPointer& gang, const TaskPointer& task) {
   const job::ExitStatus& status = task->end->status;
   if (status.stopped || status.lost || status.signal != 0) {
-    return lose(gang, task, "Slurm has sent it signal " + std::to_string(task->signal));
+    return lose(gang, task,
+                lender_.cluster + " has sent it signal " + std::to_string(task->signal));
   }
   report_as_it_ended(gang, task);
 }
 
 /// Slurm signals the processes of a step one after the other, the task's before its muster-node. So
-/// the end of a task may arrive before the report that Slurm has sent a signal.
-void TaskLife::suspect_slurm(const TaskPointer& task) {
+/// the end of a task may arrive before the report that the cluster has sent a signal.
+void TaskLife::suspect_cluster(const TaskPointer& task) {
   const job::ExitStatus& status = task->end->status;
   const bool may_be = status.stopped || status.signal == SIGTERM || status.signal == SIGKILL;
   if (!may_be || task->signal != 0 || task->was_told_to_stop) return;
   task->signal = status.signal != 0 ? status.signal : SIGTERM;
-  task->suspicion = queue_.polls();
+  task->suspicion = lender_.looks();
 }
 
-void TaskLife::clear_suspicions(const GangPointer& gang, uint64_t poll) {
+void TaskLife::clear_suspicions(const GangPointer& gang, uint64_t look) {
   const auto tasks = gang->tasks;
   for (const auto& [name, task] : tasks) {
-    if (task->suspicion && poll > *task->suspicion) report_as_it_ended(gang, task);
+    if (task->suspicion && look > *task->suspicion) report_as_it_ended(gang, task);
   }
 }
 
@@ -335,7 +333,7 @@ void TaskLife::report_as_it_ended(const GangPointer& gang, const TaskPointer& ta
   if (!is_reported_later) report_end(gang, task);
 }
 
-void TaskLife::ended_by_slurm(const GangPointer& gang) {
+void TaskLife::ended_by_cluster(const GangPointer& gang) {
   for (const auto& [name, task] : gang->tasks) {
     if (!task->end && task->signal == 0) task->signal = SIGTERM;
   }
@@ -343,8 +341,8 @@ void TaskLife::ended_by_slurm(const GangPointer& gang) {
 
 void TaskLife::forget_signals(const GangPointer& gang) {
   for (const auto& [name, task] : gang->tasks) {
-    if (task->was_ended_by_slurm()) report_as_it_ended(gang, task);
+    if (task->was_ended_by_cluster()) report_as_it_ended(gang, task);
   }
 }
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

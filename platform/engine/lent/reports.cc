@@ -1,8 +1,8 @@
-#include "engine/slurm/reports.h"
+#include "engine/lent/reports.h"
 
 #include <utility>
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 bool Reports::listen(Engine::Listener listener) {
   const bool is_first = listener_ == nullptr && listener != nullptr;
@@ -29,17 +29,10 @@ void Reports::waits(const GangPointer& gang, AllocationPending waits) {
   announce(gang->gang, std::move(waits));
 }
 
-void Reports::state(const GangPointer& gang, std::optional<job::SlurmState> state) {
-  if (gang->stage != Stage::kAllocated || gang->record.given_back || gang->record.taken) return;
-  if (gang->reported_state == state) return;
-  gang->reported_state = state;
-  announce(gang->gang, AllocationStateChange{std::move(state)});
-}
-
 void Reports::task(const GangId& gang, const std::string& task, TaskNews news) {
   post([this, gang, task, news = std::move(news)] {
     if (listener_) listener_({.gang = gang, .task = task, .what = news});
   });
 }
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

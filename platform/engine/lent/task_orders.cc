@@ -1,4 +1,4 @@
-#include "engine/slurm/task_orders.h"
+#include "engine/lent/task_orders.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 #include "engine/engine_errors.h"
 #include "engine/node/program_streams.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 using base::Error;
 using base::ErrorCode;
@@ -19,6 +19,21 @@ Error task_not_running(const std::string& task) {
   return {.code = ErrorCode::kConflict,
           .what = "task " + task + " does not run",
           .advice = "programs can only be run in running tasks"};
+}
+
+/// The streams that a muster-node opens on this order.
+std::vector<uint64_t> streams_of(const node::NodeOrder& order) {
+  if (const auto* const exec = std::get_if<node::ExecOrder>(&order)) return {exec->stream};
+  if (const auto* const attach = std::get_if<node::AttachOrder>(&order)) return {attach->stream};
+  if (const auto* const artifacts = std::get_if<node::ArtifactsOrder>(&order)) {
+    return {artifacts->stream};
+  }
+  std::vector<uint64_t> streams;
+  if (const auto* const start = std::get_if<node::StartOrder>(&order)) {
+    streams = start->trees;
+    std::erase(streams, 0);
+  }
+  return streams;
 }
 
 /// One call of change_files(), until every task has answered.
@@ -35,9 +50,20 @@ struct Changes {
 
 }  // namespace
 
-void TaskOrders::send(const TaskPointer& task, node::NodeOrder order) {
-  if (task->line != nullptr) return task->line->send(order);
+void TaskOrders::send(const GangPointer& gang, const TaskPointer& task, node::NodeOrder order) {
+  if (task->line != nullptr) return send_now(gang, task, order);
   task->orders.push_back(std::move(order));
+}
+
+void TaskOrders::send_now(const GangPointer& gang, const TaskPointer& task,
+                          const node::NodeOrder& order) {
+  task->line->send(order);
+  if (!lender_.connect_stream) return;
+  for (const uint64_t stream : streams_of(order)) lender_.connect_stream(gang, task, stream);
+}
+
+void TaskOrders::send_waiting(const GangPointer& gang, const TaskPointer& task) {
+  for (const node::NodeOrder& order : std::exchange(task->orders, {})) send_now(gang, task, order);
 }
 
 // --- changes
@@ -47,6 +73,7 @@ void TaskOrders::change_files(const GangId& gang, std::vector<launch::FileChange
   const auto call = std::make_shared<Changes>();
   call->done = std::move(done);
   for (launch::FileChange& change : changes) {
+    const auto held = gangs_.find(gang);
     const auto task = gangs_.find(gang, change.task);
     if (task == nullptr || task->end) continue;
     ++call->left;
@@ -54,14 +81,14 @@ void TaskOrders::change_files(const GangId& gang, std::vector<launch::FileChange
       call->answered(its_name, how);
     };
     if (!task->up || task->start) {
-      const bool is_unknown = !task->start && !gangs_.find(gang)->seat_of(*task).started;
+      const bool is_unknown = !task->start && !held->seat_of(*task).started;
       const Result<void> how = is_unknown ? Result<void>{} : Result<void>(not_started_yet());
       reports_.post([answered, how] { answered(how); });
       continue;
     }
     const uint64_t number = ++last_number_;
     task->changes[number] = answered;
-    send(task, node::ChangeOrder{.number = number, .change = std::move(change)});
+    send(held, task, node::ChangeOrder{.number = number, .change = std::move(change)});
   }
   reports_.post([call] { call->answered("", {}); });
 }
@@ -139,7 +166,8 @@ Result<std::unique_ptr<Exec>> TaskOrders::exec(const GangId& gang, const std::st
   // A conversation that ends without a message: the task has ended and killed the program.
   const auto conversation = std::make_shared<RunConversation>(
       loop_, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
-  send(task, node::ExecOrder{.stream = expect_program(task, conversation), .plan = plan});
+  send(gangs_.find(gang), task,
+       node::ExecOrder{.stream = expect_program(task, conversation), .plan = plan});
   return near_end_of(conversation);
 }
 
@@ -162,8 +190,8 @@ Result<std::unique_ptr<Exec>> TaskOrders::attach(const GangId& gang, const std::
              if (!still || still->end) return reports.post(std::move(over));
              still->when_over.push_back(std::move(over));
            }});
-  send(task, node::AttachOrder{.stream = expect_program(task, conversation)});
+  send(gangs_.find(gang), task, node::AttachOrder{.stream = expect_program(task, conversation)});
   return near_end_of(conversation);
 }
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

@@ -1,4 +1,4 @@
-// The reports of the Slurm engine to its users: the state of allocations, and events of tasks.
+// The reports of an engine to its users: the state of allocations, and events of tasks.
 //
 // Every report is posted to the loop, so no listener runs within a call of the engine, and nothing
 // is reported after the engine is destroyed. On the loop's thread.
@@ -6,14 +6,13 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/event_loop.h"
 #include "engine/engine.h"
-#include "engine/slurm/gang_table.h"
+#include "engine/lent/gang_table.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 class Reports {
  public:
@@ -31,8 +30,6 @@ class Reports {
   void announce(const GangId& gang, AllocationNews news);
   /// Reports why the gang waits, if that has changed.
   void waits(const GangPointer& gang, AllocationPending waits);
-  /// Reports what Slurm does to an allocated gang, if that has changed; nullopt: nothing unusual.
-  void state(const GangPointer& gang, std::optional<job::SlurmState> state);
   void task(const GangId& gang, const std::string& task, TaskNews news);
 
  private:
@@ -42,4 +39,4 @@ class Reports {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

@@ -1,4 +1,4 @@
-#include "engine/slurm/gang_start.h"
+#include "engine/lent/gang_start.h"
 
 #include <algorithm>
 #include <system_error>
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "engine/engine_errors.h"
 
-namespace muster::engine::slurm {
+namespace muster::engine::lent {
 
 namespace fs = std::filesystem;
 
@@ -64,14 +64,14 @@ void GangStarter::start(const GangId& gang, std::vector<TaskPlan> plans, Engine:
 
 Result<void> GangStarter::check(const GangPointer& gang, const std::vector<TaskPlan>& plans) const {
   const Error gone{.code = ErrorCode::kUnavailable,
-                   .what = "the job has no allocation in Slurm any more"};
+                   .what = "the job has no allocation in " + lender_.cluster + " any more"};
   if (gang == nullptr || gang->record.taken || gang->record.given_back) return gone;
-  if (gang->stage != Stage::kAllocated) return gone;
+  if (!lender_.has_allocation(gang)) return gone;
   for (const TaskPlan& plan : plans) {
     const TaskPointer task = gangs_.find(gang->gang, plan.task);
     if (task == nullptr) {
       return start_error(plan.task, {.code = ErrorCode::kNotFound,
-                                     .what = "the Slurm job was submitted without this task"});
+                                     .what = "its allocation was requested without this task"});
     }
     const Seat& seat = gang->seat_of(*task);
     std::error_code ignored;
@@ -143,7 +143,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
   const Seat& seat = gang->seat_of(*task);
   StartOrder order{.attempt = gang->gang.attempt,
                    .plan = plan,
-                   .programs = options_.node_programs(),
+                   .programs = options_.programs_on_nodes,
                    .folder = options_.folder_on_node(seat.shares_folder),
                    .storage = seat.shares_folder ? options_.storage_folder.string() : "",
                    .is_shared = seat.shares_folder,
@@ -156,7 +156,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
   order.trees.resize(plan.volumes.size());
   if (!seat.shares_folder) expect_trees(gang, order);
   start->ordered.insert(task->name);
-  task->line->send(order);
+  orders_.send_now(gang, task, order);
 }
 
 void GangStarter::order_again(const GangPointer& gang, const TaskPointer& task) {
@@ -274,4 +274,4 @@ void GangStarter::give_up(const GangPointer& gang, const Error& error) {
   }
 }
 
-}  // namespace muster::engine::slurm
+}  // namespace muster::engine::lent

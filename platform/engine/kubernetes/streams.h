@@ -1,0 +1,127 @@
+// Streams into pods: a command with its input and output (exec), the container's own program
+// (attach), and a TCP connection to a port of the pod (port-forward), all over WebSockets through
+// the API server.
+//
+// exec and attach offer v5.channel.k8s.io and v4.channel.k8s.io; API servers before 1.30 choose the
+// latter, which cannot close the input alone. Port-forward uses v4.channel.k8s.io, the only protocol
+// that every API server and kubelet from 1.29 on understands over WebSockets: the data of a port is
+// channel 0, its errors are channel 1, and both begin with the number of the port.
+//
+// Both need the verbs `get` and, from Kubernetes 1.35 on, `create` of pods/exec, pods/attach and
+// pods/portforward.
+//
+// On the loop's thread. No handler is called from within a call, nor after the stream was dropped,
+// which closes the connection. A handler may drop its stream. Streams outlive the ApiClient.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/kubernetes/api_client.h"
+
+namespace muster::engine::kubernetes {
+
+// --- a byte stream
+
+/// A two-way stream of bytes to a program in a pod.
+class PodConnection {
+ public:
+  struct Handlers {
+    std::function<void(std::string_view bytes)> on_bytes;
+    /// Called once, as the last handler. `why` is empty after an orderly end, else it completes a
+    /// sentence about the pod: "closed the connection: connection refused".
+    std::function<void(const std::string& why)> on_end;
+    std::function<void()> on_drain = {};  ///< at most kHigh bytes wait to be sent
+  };
+  static constexpr size_t kHigh = 256 << 10;
+
+  virtual ~PodConnection() = default;
+  /// Nothing is read before this is called. Replaces earlier handlers.
+  virtual void listen(Handlers handlers) = 0;
+  virtual void write(std::string_view bytes) = 0;
+  /// Bytes that have not been sent yet. If more than kHigh, wait for on_drain.
+  virtual size_t waiting() const = 0;
+  virtual void pause(bool paused) = 0;
+};
+
+/// Connects to a TCP port of a pod, on its loopback interface.
+///
+/// The connection to the port is made after the answer: a port that refuses it ends the stream, with
+/// the kubelet's words. kNotFound: there is no such pod; kRefused: no right to pods/portforward.
+[[nodiscard]] Call open_port(ApiClient& client, const std::string& space, const std::string& pod,
+                             uint16_t port, ApiClient::Then<std::unique_ptr<PodConnection>> then);
+
+/// Runs a program whose input and output are the stream; its errors are kept for `why`.
+[[nodiscard]] Call open_program(ApiClient& client, const std::string& space, const std::string& pod,
+                                const std::string& container, std::vector<std::string> argv,
+                                ApiClient::Then<std::unique_ptr<PodConnection>> then);
+
+/// Puts a socket in front of a connection, for code that needs a descriptor. The returned end is
+/// connected; the other end is served until either side ends.
+base::Result<base::UniqueFd> as_socket(base::EventLoop& loop,
+                                       std::unique_ptr<PodConnection> connection);
+
+// --- exec and attach
+
+struct PodCommand {
+  std::string space;
+  std::string pod;
+  std::string container;          ///< empty: the pod's only or default container
+  std::vector<std::string> argv;  ///< empty: attach to the container's own program
+  bool has_input = false;
+  bool has_output = true;
+  bool has_errors = true;  ///< apart from the output; never with a terminal
+  bool has_terminal = false;
+};
+
+/// How a command ended.
+struct CommandEnd {
+  std::optional<int> exit_code;  ///< unset: see `error`
+  std::string error;             ///< the kubelet's or runtime's words
+};
+
+class PodStream {
+ public:
+  struct Handlers {
+    std::function<void(std::string_view bytes, bool is_error)> on_output;
+    /// Called once, after all output. Errors: kUnavailable, the connection broke before the end of
+    /// the command was reported.
+    std::function<void(base::Result<CommandEnd> end)> on_end;
+    std::function<void()> on_drain = {};
+  };
+  static constexpr size_t kHigh = PodConnection::kHigh;
+
+  virtual ~PodStream() = default;
+  virtual void write(std::string_view bytes) = 0;
+  virtual size_t waiting() const = 0;
+  /// Ends the command's input. False: the API server's protocol cannot (before Kubernetes 1.30).
+  virtual bool close_input() = 0;
+  virtual void resize(int columns, int rows) = 0;
+  virtual void pause(bool paused) = 0;
+  /// "v5.channel.k8s.io"
+  virtual const std::string& protocol() const = 0;
+};
+
+struct StreamOptions {
+  /// Offered in this order.
+  std::vector<std::string> protocols{"v5.channel.k8s.io", "v4.channel.k8s.io"};
+};
+
+/// Errors: kNotFound: no such pod or container; kConflict, kInvalid: the container does not run;
+/// kRefused: no right. A program that cannot be started is reported by on_end, with the runtime's
+/// words.
+[[nodiscard]] Call open_stream(ApiClient& client, const PodCommand& command,
+                               PodStream::Handlers handlers,
+                               ApiClient::Then<std::unique_ptr<PodStream>> then,
+                               const StreamOptions& options = {});
+
+}  // namespace muster::engine::kubernetes

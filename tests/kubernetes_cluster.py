@@ -1,0 +1,453 @@
+#!/usr/bin/env python3
+"""A real Kubernetes cluster for tests and benchmarks on this machine: etcd, the API server, its controllers and
+scheduler, CoreDNS, and nodes, each with a kubelet, containerd and a network of its own. It is up in about ten seconds.
+
+    with Cluster(gpus=4) as cluster:
+        cluster.kubectl("get", "nodes")                       # text
+        cluster.api.get("/api/v1/nodes")                      # JSON
+        environment |= cluster.environment                    # KUBECONFIG, and kubectl on PATH
+        cluster.kill("apiserver"), cluster.start("apiserver")
+
+As a program:
+
+    tests/kubernetes_cluster.py run [FLAGS] -- COMMAND...     runs a command beside a cluster; exits as it does
+    tests/kubernetes_cluster.py up --state DIR [FLAGS]        starts a cluster that stays
+    tests/kubernetes_cluster.py shell --state DIR [COMMAND...]  a shell, or a command, beside it
+    tests/kubernetes_cluster.py call --state DIR METHOD [ARGUMENTS...]  a method of Cluster, like `kill kubelet-1`
+    tests/kubernetes_cluster.py down --state DIR              removes it
+
+The cluster has a network of its own, from which nothing leads outside and into which nothing listens. What uses the
+cluster must be in that network: Cluster moves the thread that makes it there, so all processes and threads that this
+thread starts are there, too. Pods reach them at cluster.address. Clusters do not see each other.
+
+MUSTER_KUBERNETES_LOGS names a folder into which a cluster's logs are copied when it ends.
+
+Needs root, and the packages, programs and images of `make deps-kubernetes`. At the end, however it comes, all of it is
+removed: processes, mounts, networks, control groups, files (kubernetes_supervisor.py).
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import fields
+from pathlib import Path
+
+import kubernetes_supervisor
+from kubernetes_api import BOUND, Api, ApiError, until
+from kubernetes_settings import HOST, IMAGES, Certificates, Options, kubeconfig
+
+_SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+_CLONE_NEWNET = 0x40000000
+
+
+def _folder_of(script):
+    """What scripts/kubernetes_programs.sh or kubernetes_images.sh has made."""
+    found = subprocess.run([_SCRIPTS / script, "--find"], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        raise RuntimeError(found.stderr)
+    return found.stdout.strip()
+
+
+def _enter_network(descriptor):
+    """Moves the calling thread into a network."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class ClusterClient:
+    """A cluster that runs, whose folder is `folder`. Thread-safety: threads share it, if all are in its network."""
+
+    # Where pods reach servers that run beside the cluster.
+    address = HOST
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.options = Options.from_json((self.folder / "options.json").read_text())
+        self.programs = Path((self.folder / "programs").read_text())
+        self.kubeconfig = self.folder / "kubeconfig"
+        self.certificates = Certificates(self.folder / "pki")
+        self.nodes = self.options.node_names
+        self.api = Api(self.certificates, client="admin")
+        self._network_outside = None
+        self._made = 0
+
+    @property
+    def environment(self):
+        """Variables by which programs find the cluster. Of all programs of the cluster, only kubectl is on PATH."""
+        return {"KUBECONFIG": str(self.kubeconfig), "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+
+    def enter(self):
+        """Moves the calling thread, and all that it starts from now on, into the cluster's network."""
+        self._network_outside = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.folder / "socket"))
+            # The kernel gives the supervisor's number in this process's view.
+            pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        try:
+            _enter_network(network)
+        finally:
+            os.close(network)
+
+    def leave(self):
+        if self._network_outside is not None:
+            _enter_network(self._network_outside)
+            os.close(self._network_outside)
+            self._network_outside = None
+
+    # --- programs: etcd, apiserver, controllers, scheduler, coredns; kubelet-1, containerd-1, proxy-1, gpus-1, ...
+
+    def start(self, name):
+        """Starts a program that was killed. Returns when the API server, if it is that, is ready."""
+        self._call("start", name)
+        if name in ("apiserver", "etcd"):
+            self._call("await_api")
+
+    def kill(self, name):
+        self._call("end", name, signal.SIGKILL)
+
+    def stop(self, name):
+        """Lets it end in order. (An API server whose etcd is gone takes minutes: kill it.)"""
+        self._call("end", name, signal.SIGTERM)
+
+    def restart(self, name):
+        self.kill(name)
+        self.start(name)
+
+    def freeze(self, name):
+        """It accepts connections and does not answer."""
+        self._call("signal", name, signal.SIGSTOP)
+
+    def thaw(self, name):
+        self._call("signal", name, signal.SIGCONT)
+
+    def running(self):
+        return self._call("running")
+
+    def log(self, name):
+        return (self.folder / "log" / f"{name}.log").read_text(errors="replace")
+
+    # --- nodes. All take a name, like "node-1".
+
+    def kill_node(self, node):
+        """Like a power failure: kills the kubelet, containerd and all containers of a node."""
+        self._call("kill_node", self._number(node))
+
+    def start_node(self, node):
+        """After kill_node()."""
+        self._call("start_node", self._number(node))
+
+    def cut_node(self, node):
+        """Like a pulled cable: the node's containers run, and nothing reaches them."""
+        self._call("cut_node", self._number(node))
+
+    def join_node(self, node):
+        self._call("join_node", self._number(node))
+
+    def set_gpus(self, node, count):
+        """Another number of GPU stand-ins; `GPU-stand-in-2` is the container's device /dev/nvidia2."""
+        self._call("set_gpus", self._number(node), count)
+        self.until(lambda: self.capacity(node).get("nvidia.com/gpu", "0") == str(count),
+                   f"{node} has {count} GPUs", bound=BOUND)
+
+    def break_gpu(self, node):
+        """GPU 0 becomes unhealthy, as after an error of its hardware; a second call makes it healthy."""
+        self._call("signal", f"gpus-{self._number(node)}", signal.SIGUSR1)
+
+    def set_capacity(self, node, resources):
+        """Adds resources that no plug-in offers and no container sees: {"example.com/fpga": 2}. They are gone after a
+        restart of the kubelet."""
+        self.api.patch(f"/api/v1/nodes/{node}/status",
+                       {"status": {"capacity": {name: str(count) for name, count in resources.items()}}})
+
+    def capacity(self, node):
+        """What the scheduler has to give: {"cpu": "2", ...}"""
+        return self.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]
+
+    def is_ready(self, node):
+        conditions = self.api.get(f"/api/v1/nodes/{node}")["status"]["conditions"]
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    def label(self, node, **labels):
+        """None removes a label. Names with other characters: label("node-1", **{"a.b/c": "d"})"""
+        self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}})
+
+    def taint(self, node, *taints):
+        """Replaces a node's taints, each like "key=value:NoSchedule"."""
+        parsed = [each.rpartition(":")[::2] for each in taints]
+        self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [
+            {"key": key.partition("=")[0], "value": key.partition("=")[2], "effect": effect}
+            for key, effect in parsed]}})
+
+    def import_image(self, archive):
+        """Gives every node the images of a docker archive."""
+        self._call("import_images", [str(archive)])
+
+    # --- pods. A pod is found by name and namespace.
+
+    def pod(self, name, namespace="default"):
+        return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def cut(self, name, namespace="default"):
+        """Drops every packet of a pod, also of open connections. (Logs and exec do not use a pod's network.)"""
+        pod = self.pod(name, namespace)
+        self._call("cut_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
+
+    def join(self, name, namespace="default"):
+        pod = self.pod(name, namespace)
+        self._call("join_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
+
+    # --- access
+
+    def kubectl(self, *words, stdin=None, check=True):
+        """kubectl's standard output. If it fails, the error holds its standard error."""
+        ran = subprocess.run([self.programs / "kubectl", *map(str, words)], env=os.environ | self.environment,
+                             input=stdin or "", capture_output=True, text=True, timeout=BOUND, check=False)
+        if check and ran.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(map(str, words))}: exit code {ran.returncode}\n{ran.stderr}")
+        return ran.stdout
+
+    def apply(self, *objects):
+        """Creates objects, or changes them."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def make_namespace(self, name, pod_security="restricted"):
+        """`pod_security`: what the API server enforces there: privileged, baseline or restricted."""
+        self.api.post("/api/v1/namespaces", {"metadata": {
+            "name": name, "labels": {"pod-security.kubernetes.io/enforce": pod_security}}})
+        self.until(lambda: self.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"), f"{name} takes pods")
+
+    def make_account(self, name, rules, namespace="default", cluster_rules=(), seconds=3600):
+        """A service account with exactly these rights, as an Api. `rules`: [{"apiGroups": [""], "resources": ["pods"],
+        "verbs": ["get"]}], in its namespace; `cluster_rules`: everywhere. Its kubeconfig is result.kubeconfig."""
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        group = "rbac.authorization.k8s.io"
+        objects = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}]
+        for kind, granted in (("Role", list(rules)), ("ClusterRole", list(cluster_rules))):
+            place = {"name": name} | ({"namespace": namespace} if kind == "Role" else {})
+            if granted:
+                objects += [
+                    {"apiVersion": f"{group}/v1", "kind": kind, "metadata": place, "rules": granted},
+                    {"apiVersion": f"{group}/v1", "kind": f"{kind}Binding", "metadata": place, "subjects": [subject],
+                     "roleRef": {"apiGroup": group, "kind": kind, "name": name}}]
+        self.apply(*objects)
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        token = self.api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                                     "spec": {"expirationSeconds": seconds}})["status"]["token"]
+        account = Api(self.certificates, token=token)
+        account.token = token
+        account.kubeconfig = self._write_kubeconfig(name, kubeconfig(
+            self.certificates, name, token=token, namespace=namespace))
+        return account
+
+    def make_user(self, user, groups=(), expired=False):
+        """The path of a kubeconfig with a client certificate, which may have expired. A member of the group
+        `system:masters` may do everything."""
+        self._made += 1
+        name = f"user-{os.getpid()}-{self._made}"
+        self.certificates.make_client(name, user, groups, expired)
+        return self._write_kubeconfig(user, kubeconfig(self.certificates, user, client=name))
+
+    def until(self, condition, what, bound=BOUND):
+        """kubernetes_api.until()."""
+        return until(condition, what, bound)
+
+    # --- parts
+
+    def _write_kubeconfig(self, name, text):
+        self._made += 1
+        path = self.folder / "kubeconfigs" / f"{name.replace('/', '_')}-{os.getpid()}-{self._made}"
+        path.parent.mkdir(exist_ok=True)
+        path.touch(0o600)
+        path.write_text(text)
+        return path
+
+    def _number(self, node):
+        if node not in self.nodes:
+            raise ValueError(f"no node '{node}'; there are: {', '.join(self.nodes)}")
+        return self.nodes.index(node) + 1
+
+    def _call(self, name, *arguments):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.folder / "socket"))
+            connection.sendall(json.dumps({"call": name, "with": [
+                int(each) if isinstance(each, int) else each for each in arguments]}).encode() + b"\n")
+            with connection.makefile("rb") as stream:
+                answer = json.loads(stream.readline() or b'{"error": "the cluster has ended"}')
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["result"]
+
+
+class Cluster(ClusterClient):
+    """Starts a cluster; the keywords are the fields of kubernetes_settings.Options. The calling thread enters its
+    network until close()."""
+
+    def __init__(self, **options):
+        self.folder = Path(tempfile.mkdtemp(prefix=kubernetes_supervisor.PREFIX))
+        self._network_outside = None
+        self._holder = None
+        try:
+            self._holder = _start(self.folder, Options(**options), detached=False)
+            super().__init__(self.folder)
+            self.enter()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.leave()
+        kept = os.environ.get("MUSTER_KUBERNETES_LOGS")
+        if kept and self._holder:
+            shutil.copytree(self.folder / "log", Path(kept) / self.folder.name)
+        if self._holder:
+            _end(self._holder)
+            self._holder = None
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+
+def _start(folder, options, detached):
+    """Starts the holder, and returns when the cluster is ready."""
+    if os.geteuid() != 0:
+        raise RuntimeError("a Kubernetes cluster for tests needs root")
+    programs, images = _folder_of("kubernetes_programs.sh"), _folder_of("kubernetes_images.sh")
+    (folder / "log").mkdir()
+    (folder / "bin").mkdir()
+    (folder / "bin" / "kubectl").symlink_to(f"{programs}/kubectl")
+    for name, text in (("options.json", options.to_json()), ("programs", programs), ("images", images)):
+        (folder / name).write_text(text)
+    holder = subprocess.Popen(
+        [sys.executable, "-B", kubernetes_supervisor.__file__, "hold", str(folder),
+         *(["--detached"] if detached else [])],
+        stdin=subprocess.DEVNULL if detached else subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if detached else None, start_new_session=True)
+    try:
+        answer = json.loads(holder.stdout.readline() or b'{"error": "its supervisor has ended"}')
+        if "error" in answer:
+            raise RuntimeError(f"the Kubernetes cluster did not start: {answer['error']}")
+    except BaseException:
+        _end(holder)
+        raise
+    return holder
+
+
+def _end(holder):
+    if holder.stdin:
+        holder.stdin.close()
+    else:
+        holder.terminate()
+    holder.wait(BOUND)
+    holder.stdout.close()
+
+
+# --- as a program
+
+def _add_options(parser):
+    default = Options()
+    parser.add_argument("--nodes", type=int, default=default.nodes)
+    parser.add_argument("--gpus", type=int, default=default.gpus, help="GPU stand-ins of each node")
+    parser.add_argument("--images", type=lambda text: [each for each in text.split(",") if each],
+                        default=default.images, help=f"of {','.join(IMAGES)} (default: {','.join(default.images)})")
+    parser.add_argument("--kube-proxy", action="store_true", help="cluster addresses of Services work")
+    parser.add_argument("--policies", action="store_true", help="NetworkPolicies work")
+    parser.add_argument("--audit", action="store_true", help="record all requests in DIR/log/audit.log")
+
+
+def _options(arguments):
+    names = {each.name for each in fields(Options)}
+    return Options(**{name: value for name, value in vars(arguments).items() if name in names})
+
+
+def _run_beside(cluster, command):
+    """Runs a command to its end. Signals reach it from the terminal; this process waits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with subprocess.Popen(command, env=os.environ | cluster.environment) as process:
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    for name in ("run", "up", "shell", "call", "down"):
+        kind = kinds.add_parser(name)
+        if name != "run":
+            kind.add_argument("--state", type=lambda text: Path(text).resolve(), required=True)
+        if name in ("run", "up"):
+            _add_options(kind)
+        if name in ("run", "shell", "call"):
+            kind.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if getattr(options, "command", None) and options.command[0] == "--":
+        del options.command[0]
+    try:
+        return globals()[f"_{options.kind}"](options)
+    except (RuntimeError, ApiError, FileNotFoundError) as error:
+        print(f"kubernetes_cluster.py: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options):
+    if not options.command:
+        raise RuntimeError("run: say what to run")
+    with Cluster(**vars(_options(options))) as cluster:
+        return _run_beside(cluster, options.command)
+
+
+def _up(options):
+    options.state.mkdir(parents=True)
+    try:
+        _start(options.state, _options(options), detached=True)
+    except BaseException:
+        shutil.rmtree(options.state, ignore_errors=True)
+        raise
+    print(f"a cluster of {options.nodes} nodes is up; beside it, KUBECONFIG is set:\n"
+          f"  {sys.argv[0]} shell --state {options.state} kubectl get nodes")
+    return 0
+
+
+def _shell(options):
+    cluster = ClusterClient(options.state)
+    cluster.enter()
+    return _run_beside(cluster, options.command or [os.environ.get("SHELL", "/bin/sh")])
+
+
+def _call(options):
+    if not options.command:
+        raise RuntimeError("call: say which method")
+    cluster = ClusterClient(options.state)
+    cluster.enter()
+    name, *words = options.command
+    result = getattr(cluster, name)(*(int(each) if each.isdigit() else each for each in words))
+    if result is not None:
+        print(result if isinstance(result, (str, Path)) else json.dumps(result, indent=2))
+    return 0
+
+
+def _down(options):
+    ClusterClient(options.state)._call("quit")  # pylint: disable=protected-access
+    until(lambda: not options.state.exists(), f"{options.state} is removed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""The cluster of the Kubernetes tests (kubernetes_cluster.py) is a real one, breaks as it is told, and leaves nothing.
+
+The first tests share one cluster and leave it whole; the last ones start clusters of their own.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import kubernetes_supervisor
+from kubernetes_api import ApiError
+from kubernetes_cluster import Cluster
+from kubernetes_settings import API_SERVICE, IMAGES
+from muster_harness import Stream, await_end, descendants
+
+CLUSTER = [sys.executable, "-B", str(Path(__file__).with_name("kubernetes_cluster.py"))]
+
+# Answers each connection on port 8080 with its name.
+SERVER = "while true; do hostname | nc -l -p 8080; done"
+
+
+def pod(name, command, image="busybox", gpus=0, **spec):
+    """A pod that meets the standard "restricted"."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+                     "containers": [{
+                         "name": "main", "image": IMAGES[image], "command": ["sh", "-c", command],
+                         "resources": {"limits": {"nvidia.com/gpu": gpus}} if gpus else {},
+                         "securityContext": {
+                             "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+                             "runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}}],
+                     **spec}}
+
+
+def indexed_job(name, pods, command):
+    """A Job of pods that find each other as NAME-0.NAME, ..., spread over the nodes."""
+    template = pod(name, command)
+    template["spec"]["subdomain"] = name
+    template["spec"]["topologySpreadConstraints"] = [{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"job-name": name}}}]
+    return [
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+         "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0,
+                  "template": {"spec": template["spec"]}}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+         "spec": {"clusterIP": "None", "selector": {"job-name": name}, "publishNotReadyAddresses": True}}]
+
+
+class SharedCluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(gpus=2)
+        cls.addClassCleanup(cls.cluster.close)
+
+    def setUp(self):
+        self.namespace = "test-" + self.id().rpartition(".")[2].replace("_", "-")[5:40].strip("-")
+        self.cluster.make_namespace(self.namespace)
+        self.addCleanup(self.cluster.kubectl, "delete", "namespace", self.namespace, "--wait=false")
+
+    def path(self, kind="pods", name=""):
+        return f"/api/v1/namespaces/{self.namespace}/{kind}" + (f"/{name}" if name else "")
+
+    def kubectl(self, *words, **options):
+        return self.cluster.kubectl("-n", self.namespace, *words, **options)
+
+    def phase(self, name):
+        return self.cluster.pod(name, self.namespace)["status"]["phase"]
+
+    def run_pod(self, *arguments, phase="Running", **options):
+        created = self.cluster.api.post(self.path(), pod(*arguments, **options))
+        name = created["metadata"]["name"]
+        self.cluster.until(lambda: self.phase(name) == phase, f"{name} is {phase}")
+        return name
+
+    def run_job(self, name, pods, command):
+        """The pods' names, in order, once all of them are ready."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(
+            {"apiVersion": "v1", "kind": "List", "items": indexed_job(name, pods, command)}))
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
+        self.cluster.until(lambda: self.cluster.api.get(path)["status"].get("ready") == pods, f"{name} is ready")
+        return sorted(each["metadata"]["name"] for each in self.cluster.api.get(self.path())["items"])
+
+    # --- what it can do
+
+    def test_both_nodes_are_ready(self):
+        self.assertEqual(["node-1", "node-2"], [each["metadata"]["name"]
+                                                for each in self.cluster.api.get("/api/v1/nodes")["items"]])
+        for node in self.cluster.nodes:
+            self.assertTrue(self.cluster.is_ready(node))
+            self.assertEqual("2", self.cluster.capacity(node)["nvidia.com/gpu"])
+
+    def test_the_pods_of_a_job_find_each_other_by_name_on_both_nodes(self):
+        pods = self.run_job("ring", 4, SERVER)
+        nodes = [self.cluster.pod(each, self.namespace)["spec"]["nodeName"] for each in pods]
+        self.assertEqual({"node-1", "node-2"}, set(nodes))
+        for number in range(4):
+            answer = self.cluster.until(
+                lambda number=number: self.kubectl("exec", pods[0], "--", "nc", "-w", "5", f"ring-{number}.ring", "8080"),
+                "the name is known")
+            self.assertEqual(f"ring-{number}", answer.strip())
+
+    def test_logs_exec_and_port_forward(self):
+        name = self.run_pod("server", f"echo said; {SERVER}")
+        self.assertEqual("said\n", self.kubectl("logs", name))
+        self.assertEqual("heard", self.kubectl("exec", "-i", name, "--", "cat", stdin="heard"))
+        forward = Stream([str(self.cluster.programs / "kubectl"), "-n", self.namespace, "port-forward", name, ":8080"],
+                         os.environ | self.cluster.environment)
+        self.addCleanup(forward.close)
+        port = int(forward.until("Forwarding from 127.0.0.1").split("->")[0].rpartition(":")[2])
+        answer = subprocess.run(["busybox", "nc", "127.0.0.1", str(port)], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=30, check=True).stdout
+        self.assertEqual("server", answer.strip())
+
+    def test_a_pod_reaches_the_api_server_and_servers_beside_the_cluster(self):
+        name = self.run_pod("client", "sleep 1000")
+        self.kubectl("exec", name, "--", "nc", "-w", "5", API_SERVICE, "443")
+        server = Stream(["busybox", "nc", "-l", "-p", "18080"], os.environ)
+        self.addCleanup(server.close)
+        self.cluster.until(lambda: "heard\n" == self.kubectl(
+            "exec", "-i", name, "--", "sh", "-c", f"echo heard; nc {self.cluster.address} 18080", stdin="said\n"),
+            "the server listens")
+        self.assertEqual("said", server.line())
+
+    def test_gpu_stand_ins_are_devices_that_no_two_pods_share(self):
+        command = "ls /dev | grep nvidia; echo $NVIDIA_VISIBLE_DEVICES"
+        chosen = {"nodeName": "node-1"}
+        logs = [self.kubectl("logs", self.run_pod(name, command, gpus=1, phase="Succeeded", **chosen)).split()
+                for name in ("first", "second")]
+        for device, variable in logs:
+            self.assertEqual(device.removeprefix("nvidia"), variable.removeprefix("GPU-stand-in-"))
+        self.run_pod("holder", "sleep 1000", gpus=2, **chosen)
+        self.run_pod("third", command, gpus=1, phase="Failed", **chosen)
+        self.cluster.set_gpus("node-2", 5)
+        self.run_pod("wide", "sleep 1000", gpus=5)
+        self.kubectl("delete", "pod", "wide")
+        self.cluster.set_gpus("node-2", 2)
+
+    def test_resources_labels_and_taints_of_a_node(self):
+        self.cluster.set_capacity("node-2", {"example.com/fpga": 3})
+        self.cluster.label("node-2", rack="b")
+        self.cluster.taint("node-2", "mine=yes:NoSchedule")
+        node = self.cluster.api.get("/api/v1/nodes/node-2")
+        self.assertEqual("b", node["metadata"]["labels"]["rack"])
+        self.assertEqual([{"key": "mine", "value": "yes", "effect": "NoSchedule"}], node["spec"]["taints"])
+        self.cluster.until(lambda: self.cluster.capacity("node-2")["example.com/fpga"] == "3", "it has 3")
+        self.cluster.label("node-2", rack=None)
+        self.cluster.taint("node-2")
+        self.cluster.set_capacity("node-2", {"example.com/fpga": 0})
+
+    # --- access
+
+    def test_an_account_has_exactly_the_rights_that_it_was_given(self):
+        account = self.cluster.make_account(
+            "reader", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}], self.namespace)
+        self.assertEqual([], account.get(self.path())["items"])
+        self.assertEqual("", self.cluster.kubectl("--kubeconfig", account.kubeconfig, "get", "pods", "-o", "name"))
+        for call in (lambda: account.post(self.path(), pod("mine", "true")), lambda: account.get("/api/v1/nodes")):
+            with self.assertRaises(ApiError) as refused:
+                call()
+            self.assertEqual(403, refused.exception.code)
+
+    def test_a_user_is_known_by_a_certificate_that_has_not_expired(self):
+        for expired in (False, True):
+            config = self.cluster.make_user("ann", ["system:masters"], expired=expired)
+            answer = self.cluster.kubectl("--kubeconfig", config, "auth", "whoami", check=not expired)
+            self.assertEqual(not expired, "ann" in answer)
+
+    def test_a_pod_that_the_namespace_forbids_is_refused(self):
+        forbidden = pod("root", "true")
+        del forbidden["spec"]["containers"][0]["securityContext"]
+        with self.assertRaises(ApiError) as refused:
+            self.cluster.api.post(self.path(), forbidden)
+        self.assertIn('violates PodSecurity "restricted', refused.exception.message)
+
+    # --- how it breaks
+
+    def test_the_api_server_and_etcd_are_killed_frozen_and_come_back(self):
+        name = self.run_pod("stays", "sleep 1000")
+        for program in ("apiserver", "etcd"):
+            self.cluster.kill(program)
+            self.assertNotIn(program, self.cluster.running())
+            with self.assertRaises((ApiError, OSError)):
+                self.cluster.api.call("GET", self.path(), bound=2)
+            self.cluster.start(program)
+            self.assertEqual("Running", self.phase(name))
+        self.cluster.freeze("apiserver")
+        with self.assertRaises(TimeoutError):
+            self.cluster.api.call("GET", self.path(), bound=0.5)
+        self.cluster.thaw("apiserver")
+        self.cluster.until(lambda: self.phase(name) == "Running", "it answers again")
+
+    def test_a_node_without_kubelet_is_not_ready_and_its_pods_run(self):
+        name = self.run_pod("stays", "while true; do echo beat; sleep 0.2; done", nodeName="node-2")
+        self.cluster.kill("kubelet-2")
+        self.cluster.until(lambda: not self.cluster.is_ready("node-2"), "the node is NotReady")
+        self.cluster.start("kubelet-2")
+        self.cluster.until(lambda: self.cluster.is_ready("node-2"), "the node is Ready")
+        self.cluster.until(lambda: self.cluster.capacity("node-2")["nvidia.com/gpu"] == "2", "its GPUs are back")
+        self.assertEqual(0, self.cluster.pod(name, self.namespace)["status"]["containerStatuses"][0]["restartCount"])
+        self.assertEqual("Running", self.phase(name))
+
+    def test_containerd_is_restarted_under_a_pod(self):
+        name = self.run_pod("stays", "sleep 1000", nodeName="node-1")
+        self.cluster.restart("containerd-1")
+        self.cluster.until(lambda: self.kubectl("exec", name, "--", "echo", "here", check=False) == "here\n",
+                           "it is reached")
+
+    def test_a_node_that_is_cut_off_keeps_its_pods_and_one_that_dies_loses_them(self):
+        name = self.run_pod("stays", SERVER, nodeName="node-2")
+        address = self.cluster.pod(name, self.namespace)["status"]["podIP"]
+        asks = ["busybox", "nc", "-w", "2", address, "8080"]
+
+        def answer():
+            return subprocess.run(asks, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+
+        self.assertEqual("stays\n", answer())
+        self.cluster.cut_node("node-2")
+        self.assertEqual("", answer())
+        self.cluster.join_node("node-2")
+        self.cluster.until(lambda: answer() == "stays\n", "the node is joined")
+        self.cluster.kill_node("node-2")
+        self.assertEqual("", answer())
+        self.cluster.start_node("node-2")
+        self.cluster.until(lambda: self.phase(name) == "Failed", "the kubelet finds the pod dead")
+        self.cluster.until(lambda: self.cluster.is_ready("node-2"), "the node is Ready")
+
+    def test_a_pod_that_is_cut_off_answers_nobody_but_exec(self):
+        pods = self.run_job("pair", 2, SERVER)
+        asks = ["exec", pods[0], "--", "nc", "-w", "2", "pair-1.pair", "8080"]
+        self.cluster.until(lambda: self.kubectl(*asks, check=False) == "pair-1\n", "it answers")
+        self.cluster.cut(pods[1], self.namespace)
+        self.assertEqual("", self.kubectl(*asks, check=False))
+        self.assertEqual("pair-1\n", self.kubectl("exec", pods[1], "--", "hostname"))
+        self.cluster.join(pods[1], self.namespace)
+        self.cluster.until(lambda: self.kubectl(*asks, check=False) == "pair-1\n", "it answers again")
+
+
+def left():
+    """What clusters have left on this machine."""
+    groups = [str(each) for hierarchy in kubernetes_supervisor.hierarchies()
+              for each in hierarchy.glob(f"{kubernetes_supervisor.PREFIX}*")]
+    folders = [str(each) for each in Path(tempfile.gettempdir()).glob(f"{kubernetes_supervisor.PREFIX}*")]
+    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines()
+              if kubernetes_supervisor.PREFIX in line]
+    return groups + folders + mounts
+
+
+class OwnClusters(unittest.TestCase):
+    def setUp(self):
+        self.before = left()
+
+    def test_two_clusters_do_not_see_each_other_and_leave_nothing(self):
+        settings = {name: Path(f"/proc/sys/{name}").read_text() for name in ("vm/overcommit_memory", "kernel/panic")}
+        with Cluster(nodes=1, images=[]) as first:
+            first.make_namespace("mine")
+            first.leave()
+            with Cluster(nodes=1, images=[]) as second:
+                with self.assertRaises(ApiError) as refused:
+                    second.api.get("/api/v1/namespaces/mine")
+                self.assertEqual(404, refused.exception.code)
+            first.enter()
+            self.assertEqual("mine", first.api.get("/api/v1/namespaces/mine")["metadata"]["name"])
+        self.assertEqual(self.before, left())
+        for name, value in settings.items():
+            self.assertEqual(value, Path(f"/proc/sys/{name}").read_text())
+
+    def test_a_cluster_ends_with_the_program_that_is_killed(self):
+        run = Stream([*CLUSTER, "run", "--nodes", "1", "--", "sh", "-c", "kubectl get nodes -o name; exec sleep 1000"],
+                     os.environ)
+        self.addCleanup(run.close)
+        self.assertEqual("node/node-1", run.line())
+        processes = descendants(run.process.pid)
+        run.process.kill()
+        for pid in processes:
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text() == "sleep\n":
+                    os.kill(pid, signal.SIGKILL)
+            await_end(pid)
+        self.assertEqual(self.before, left())
+
+    def test_a_cluster_stays_until_it_is_told_to_go(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = f"{folder}/cluster"
+            ran = subprocess.run([*CLUSTER, "up", "--state", state, "--nodes", "1", "--images", ""], check=True,
+                                 capture_output=True, text=True)
+            self.assertIn("shell --state", ran.stdout)
+            self.addCleanup(subprocess.run, [*CLUSTER, "down", "--state", state], check=False, capture_output=True)
+            for words, expected in ((["shell", "--state", state, "kubectl", "get", "nodes", "-o", "name"],
+                                     "node/node-1\n"),
+                                    (["call", "--state", state, "is_ready", "node-1"], "true\n")):
+                ran = subprocess.run([*CLUSTER, *words], check=True, capture_output=True, text=True)
+                self.assertEqual(expected, ran.stdout)
+            subprocess.run([*CLUSTER, "down", "--state", state], check=True)
+            self.assertFalse(Path(state).exists())
+        self.assertEqual(self.before, left())
+
+
+if __name__ == "__main__":
+    unittest.main()
