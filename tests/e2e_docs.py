@@ -280,7 +280,7 @@ class FromKubeflow(PageTest):
     def squares(self, block):
         self.type(block)
         self.muster.ended("squares")
-        self.assertEqual(sorted(self.muster.logs("squares").split()), ["0", "1", "4", "9"])
+        self.assertEqual(sorted(self.muster.logs("squares", "--no-prefix").split()), ["0", "1", "4", "9"])
 
 
 class FromRunAi(PageTest):

@@ -3,7 +3,7 @@
 import json
 
 from e2e_commands import read_yaml
-from muster_harness import MPIRUN, MusterTest, main, without_mpirun_warnings
+from muster_harness import BOUND, MPIRUN, MusterTest, await_end, main, without_mpirun_warnings
 
 MPI_JOB = """
 apiVersion: kubeflow.org/v2beta1
@@ -164,7 +164,7 @@ class ForeignFilesTest(MusterTest):
         return self.muster.run("submit", "-f", self.write(text), *flags, code=code)
 
     def lines(self, name, *flags):
-        return sorted(without_mpirun_warnings(self.muster.logs(name, *flags)))
+        return sorted(without_mpirun_warnings(self.muster.logs(name, "--no-prefix", *flags)))
 
     def succeeded(self, name):
         job = self.muster.ended(name)
@@ -172,7 +172,7 @@ class ForeignFilesTest(MusterTest):
         return job
 
     def test_an_mpi_job_runs_its_ranks_in_its_workers(self):
-        words = [*MPIRUN, "sh", "-c", "echo $WHO of $(hostname)"]
+        words = [*MPIRUN, "-x", "WHO", "sh", "-c", "echo $WHO of $(hostname)"]
         ran = self.submit(MPI_JOB.replace("COMMAND", ", ".join(json.dumps(word) for word in words)))
         self.assertEqual(ran.stdout, "submitted pi\n")
         self.assertEqual(ran.stderr, "  to follow it: muster logs -f pi\n")
@@ -193,7 +193,7 @@ class ForeignFilesTest(MusterTest):
         self.succeeded("tf")
         places = {}
         for task in ("chief", "worker-0", "ps-0"):
-            config = json.loads(self.muster.logs("tf", "--task", task))
+            config = json.loads(self.muster.logs("tf", "--no-prefix", "--task", task))
             self.assertEqual(sorted(config["cluster"]), ["ps", "worker"])
             self.assertEqual([host.split(":")[0] for host in config["cluster"]["worker"]],
                              ["tf-chief", "tf-worker-0"])
@@ -227,23 +227,24 @@ class ForeignFilesTest(MusterTest):
         self.succeeded("many")
         self.assertEqual([line.split()[0] for line in self.lines("many")], list("0123456"))
 
-    def test_a_worker_may_end_after_its_leader(self):
-        gate = self.muster.gate()
-        text = INDEXED_JOB.replace('echo "$JOB',
-                                   f'[ $JOB_COMPLETION_INDEX = 0 ] || {gate.wait}; echo "$JOB')
+    def test_the_workers_of_a_job_end_after_its_leader(self):
+        leader, others = self.muster.gate("leader"), self.muster.gate("others")
+        text = INDEXED_JOB.replace(
+            'echo "$JOB', f'if [ $JOB_COMPLETION_INDEX = 0 ]; then {leader.wait}; else {others.wait}; fi; echo "$JOB')
         self.submit(text, "--name", "slow")
-        events = self.muster.stream("logs", "slow", "-f", "--task", "master")
-        while events.line() is not None:
-            pass
+        self.muster.stream("events", "slow", "--follow").until("running")
+        shim = self.muster.shim_of(self.muster.job("slow"), "master")
+        leader.open()
+        self.assertTrue(await_end(shim, BOUND))
         self.assertEqual(self.muster.job("slow")["phase"], "Running")
-        gate.open(2)
+        others.open(2)
         self.succeeded("slow")
         self.assertEqual(len(self.lines("slow")), 3)
 
     def test_a_file_is_printed_as_a_job_file_and_submitted_from_it(self):
         printed = self.submit(TORCH_JOB, "--spec").stdout
         spec = read_yaml(printed)
-        self.assertEqual((spec["name"], spec["kind"], spec["workers"]), ("ddp", "torch", "1"))
+        self.assertEqual((spec["name"], spec["kind"], spec["workers"]), ("ddp", "torch", 1))
         self.assertEqual(self.muster.run("list").stdout.count("ddp"), 0)
         self.submit(printed, "--name", "again")
         self.succeeded("again")

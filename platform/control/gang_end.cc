@@ -40,8 +40,9 @@ const Task& task_at_fault(const Job& job) {
   for (const Task& task : job.tasks) {
     // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
     // tasks run the program, a task that ends later does so because the first has left it.
-    const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended ||
-                                  job.spec.success == job::Success::kAll;
+    const bool is_before_leader =
+        is_reached_by_leader(job) || task.ended < leader.ended ||
+        (job.spec.success == job::Success::kAll && leader.exit && leader.exit->succeeded());
     const bool is_cause = !task.left && is_loss(job, task) && is_before_leader;
     const bool leader_reacted = leader.exit && !job::was_killed(*leader.exit);
     if (!is_cause && !(leader_reacted && was_killed_by_others(job, task))) continue;

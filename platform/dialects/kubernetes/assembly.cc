@@ -403,9 +403,7 @@ class RoleAdding {
       grace = std::max(grace, pod->grace_seconds.value_or(kUsualGrace));
       agree(pod->node_pools, spec_.scheduling.node_pools, "node pools", *pod);
       agree(pod->gpu_models, spec_.scheduling.gpu_models, "GPU models", *pod);
-      use_priority_class(pod->priority_class,
-                         {pod->place.path + ".priorityClassName", pod->place.line}, draft_,
-                         findings_);
+      use_priority_class(pod->priority_class, pod->priority_place, draft_, findings_);
     }
     spec_.grace = std::chrono::seconds(grace);
   }
@@ -518,10 +516,18 @@ class HostReplacing {
     const std::string_view rest = std::string_view(text).substr(end);
     size_t length = domain_length(rest, domain_);
     if (length == 0) return 0;
-    for (const std::string& part : {space_, std::string("svc"), std::string("cluster.local")}) {
-      length += domain_length(rest.substr(length), part);
-    }
-    return length;
+    length += namespace_length(rest.substr(length));
+    length += domain_length(rest.substr(length), "svc");
+    return length + domain_length(rest.substr(length), "cluster.local");
+  }
+
+  /// The length of ".NAMESPACE": the job's own, or any before ".svc".
+  size_t namespace_length(std::string_view text) const {
+    if (const size_t own = domain_length(text, space_.empty() ? "default" : space_)) return own;
+    if (!text.starts_with('.')) return 0;
+    size_t end = 1;
+    while (end < text.size() && is_of_a_host(text[end])) ++end;
+    return domain_length(text.substr(end), "svc") > 0 ? end : 0;
   }
 
   const std::map<std::string, std::string>& hosts_;

@@ -133,7 +133,7 @@ TEST(BatchJobFile, CallsItsTasksByTheirNames) {
        "env: [{name: MASTER_ADDR, value: train-0.net}, {name: OTHER, value: 'train-0 xtrain-0.net "
        "train-0.network train-1.net.svc.x'}]"},
       {"subdomain: net"}, {"completionMode: Indexed", "completions: 2", "parallelism: 2"}));
-  EXPECT_EQ(spec.command.back(), "train-master,train-worker-0.lab.svc.cluster.local:1,train-2.net");
+  EXPECT_EQ(spec.command.back(), "train-master,train-worker-0:1,train-2.net");
   EXPECT_EQ(spec.environment, (Settings{{"MASTER_ADDR", "train-master"},
                                         {"OTHER",
                                          "train-0 xtrain-0.net train-0.network "

@@ -268,9 +268,9 @@ std::optional<int64_t> parse_quantity_milli(std::string_view text) {
   }
   const long double milli = value * *factor * 1000 / place;
   constexpr long double kMost = 9.2e18L;
-  // "0.1" has no exact binary form: a remainder below a millionth is no fraction.
+  // A remainder of the arithmetic is no fraction.
   return milli > kMost ? std::nullopt
-                       : std::optional(static_cast<int64_t>(std::ceil(milli - 1e-6L)));
+                       : std::optional(static_cast<int64_t>(std::ceil(milli - 1e-9L)));
 }
 
 }  // namespace muster::dialects::kubernetes

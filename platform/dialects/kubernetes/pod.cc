@@ -462,7 +462,10 @@ void read_pod_fields(Map& spec, Pod& pod) {
   if (const auto seconds = spec.integer("terminationGracePeriodSeconds", 0, kMostSeconds)) {
     pod.grace_seconds = seconds;
   }
-  if (const auto name = spec.text("priorityClassName")) pod.priority_class = *name;
+  if (const auto name = spec.take("priorityClassName")) {
+    pod.priority_class = name->text().value_or("");
+    pod.priority_place = name->place();
+  }
   if (const auto name = spec.text("subdomain")) pod.subdomain = *name;
   if (const auto seconds = spec.integer("activeDeadlineSeconds", 1, kMostSeconds)) {
     pod.deadline_seconds = seconds;
@@ -519,7 +522,9 @@ void read_pull_policy(Map& map, Pod& pod) {
   pod.container.pull = usual_pull(pod.image);
   if (!policy) return;
   const auto word = policy->word({"Always", "IfNotPresent", "Never"});
-  if (word) pod.container.pull = job::pull_policy_of(*word).value_or(pod.container.pull);
+  if (word == "Always") pod.container.pull = job::PullPolicy::kAlways;
+  if (word == "IfNotPresent") pod.container.pull = job::PullPolicy::kIfMissing;
+  if (word == "Never") pod.container.pull = job::PullPolicy::kNever;
 }
 
 void read_container(const Node& node, const VolumeSources& sources, const PodContext& context,

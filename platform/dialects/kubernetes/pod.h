@@ -78,6 +78,7 @@ struct Pod {
   std::vector<std::string> node_pools;
   std::vector<std::string> gpu_models;
   std::string priority_class;
+  Place priority_place;
   std::string subdomain;
   std::optional<int64_t> deadline_seconds;  ///< activeDeadlineSeconds of the pod
 };

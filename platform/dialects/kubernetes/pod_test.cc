@@ -245,17 +245,17 @@ TEST(KubernetesVolumes, AreFaultsWithoutACounterpart) {
           {"volumes: [{name: keys, secret: {secretName: keys}}, {name: nfs, nfs: {server: a, "
            "path: b}}, {name: claim, persistentVolumeClaim: {claimName: models}}, {name: "
            "sock, hostPath: {path: /run/x, type: Socket}}]"}),
-      (Lines{kContainer + ".volumeMounts[1].name: 'none' is not one of the pod's volumes",
-             kContainer + ".volumeMounts[3]: mounts the path 'a' of a claim; Muster mounts volumes "
-                          "as a whole",
-             kContainer + ".volumeMounts[4].mountPropagation: 'Bidirectional' is not supported",
-             kPod +
+      (Lines{kPod +
                  ".volumes[0].secret: is not supported: secrets of Muster are variables, or files "
                  "below /generated/secrets; store it with 'muster secret set', and read it with "
                  "secretKeyRef",
              kPod + ".volumes[1].nfs: is not supported; mount it on the nodes, and use hostPath",
              kPod + ".volumes[3].hostPath.type: 'Socket' is not supported; a task gets files and "
-                    "folders"}));
+                    "folders",
+             kContainer + ".volumeMounts[1].name: 'none' is not one of the pod's volumes",
+             kContainer + ".volumeMounts[3]: mounts the path 'a' of a claim; Muster mounts volumes "
+                          "as a whole",
+             kContainer + ".volumeMounts[4].mountPropagation: 'Bidirectional' is not supported"}));
 }
 
 TEST(KubernetesVolumes, OfAConfigMapHaveItsFiles) {

@@ -272,7 +272,7 @@ void patch_container(const Node& node, const VolumeSources& volumes, const PodCo
 
 void patch_pod(const Node& node, const PodContext& context, Pod& pod) {
   Map map(node);
-  map.skip({"metadata"});
+  map.skip({"metadata", "targetJobs"});
   const auto spec_node = map.take("spec");
   map.end();
   if (!spec_node) return;

@@ -69,16 +69,19 @@ class MountReading {
       source->warning("is an empty folder of the job; its size and class are not enforced");
       return add({.kind = Volume::Kind::kTree, .source = "", .target = target_});
     }
-    map.refuse(
-        "secret",
-        ": secrets of Muster are variables, or files below /generated/secrets; store it with "
-        "'muster secret set', and read it with secretKeyRef");
-    map.refuse("nfs", "; mount it on the nodes, and use hostPath");
     for (const std::string& key : map.keys()) {
-      if (key == "name") continue;
-      map.refuse(key.c_str(), "; use hostPath, persistentVolumeClaim, emptyDir or configMap");
+      if (key != "name") map.refuse(key.c_str(), advice_on(key));
     }
     if (map.keys().size() <= 1) map.node().fault("has no source");
+  }
+
+  static std::string advice_on(const std::string& kind) {
+    if (kind == "secret") {
+      return ": secrets of Muster are variables, or files below /generated/secrets; store it with "
+             "'muster secret set', and read it with secretKeyRef";
+    }
+    if (kind == "nfs") return "; mount it on the nodes, and use hostPath";
+    return "; use hostPath, persistentVolumeClaim, emptyDir or configMap";
   }
 
   void add(Volume volume, std::map<std::string, std::string> files = {}) {
