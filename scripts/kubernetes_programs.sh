@@ -6,6 +6,7 @@
 #                                                 gpu-stand-ins
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
 #   scripts/kubernetes_programs.sh kwok           simulated nodes, for tests of scale
+#   scripts/kubernetes_programs.sh helm           Helm, for the chart of packaging/kubernetes
 #   scripts/kubernetes_programs.sh kueue          queues and quotas for jobs, which Muster can leave admission to
 #   scripts/kubernetes_programs.sh --find [NAME]  only prints the folder; fails if it was not built
 #
@@ -84,9 +85,9 @@ fetch_go() {
   go=$place/bin/go
 }
 
-# build OUTPUT PACKAGE: links without debugging information, statically.
+# build OUTPUT PACKAGE [FLAGS]: links without debugging information, statically.
 build() {
-  local flags="-s -w" package
+  local flags="-s -w${3:-}" package
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     flags+=" -X $package.gitVersion=$kubernetes -X $package.gitMajor=1 -X $package.gitMinor=37"
     flags+=" -X $package.gitTreeState=clean"
@@ -123,6 +124,15 @@ make_kueue() {
   cp -r --no-preserve=mode "$(module_folder sigs.k8s.io/kueue)/config" "$1"
 }
 
+# Helm compares the chart's kubeVersion with the version that is linked in.
+make_helm() {
+  local package more=""
+  for package in pkg/chartutil pkg/lint/rules; do
+    more+=" -X helm.sh/helm/v3/$package.k8sVersionMajor=1 -X helm.sh/helm/v3/$package.k8sVersionMinor=37"
+  done
+  build "$1/helm" helm.sh/helm/v3/cmd/helm "$more"
+}
+
 find_only=no
 if [[ ${1:-} == --find ]]; then
   find_only=yes
@@ -131,7 +141,7 @@ fi
 readonly module=${1:-programs}
 readonly source=$root/tests/kubernetes/$module
 [[ $# -le 1 && $(type -t "make_$module") == function && -e $source/go.mod ]] ||
-  fail "unknown argument: $*" "usage: scripts/kubernetes_programs.sh [--find] [mpi-operator | kwok | kueue]"
+  fail "unknown argument: $*" "usage: scripts/kubernetes_programs.sh [--find] [mpi-operator | kwok | kueue | helm]"
 
 place=$cache/$module-$(key)
 if [[ ! -d $place ]]; then

@@ -216,7 +216,8 @@ Keys habits() {
            .flag = "--log-requests",
            .type = "true or false",
            .fallback = "false",
-           .help = "log requests over the unix socket; requests over TLS are always logged",
+           .help = "also log requests over the unix socket, and probes (/healthz, /readyz); other "
+                   "requests over TLS are always logged",
            .reloads = true,
            .choices = {"true", "false"}},
           &ServeOptions::log_requests, read_switch),

@@ -100,6 +100,7 @@ class Outer {
     if (!log) return base::system_error("cannot open the log", errno);
     log_.emplace(std::move(log), clock_,
                  LogQuota{.bytes = plan_.log_quota, .start = folder_.log_start()});
+    for (const std::string& notice : plan_.notices) log_->notice(notice);
     metrics_.emplace(folder_, generated(), plan_.sampling, clock_,
                      [this](const std::string& line) { log_->notice(line); });
     MUSTER_CHECK(exit_.reserve(folder_.exit()));

@@ -322,7 +322,8 @@ std::string encode(const ShimPlan& plan) {
                   {"log_quota", plan.log_quota},
                   {"is_leashed", plan.is_leashed},
                   {"sampling", sampling_to_json(plan.sampling)},
-                  {"handed", handed_to_json(plan.handed)}});
+                  {"handed", handed_to_json(plan.handed)},
+                  {"notices", texts_to_json(plan.notices)}});
 }
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
@@ -343,7 +344,9 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
         .is_leashed = value.value("is_leashed", false),
         .sampling =
             value.count("sampling") > 0 ? sampling_from_json(value.at("sampling")) : SamplingPlan(),
-        .handed = value.count("handed") > 0 ? handed_from_json(value.at("handed")) : HandedFiles()};
+        .handed = value.count("handed") > 0 ? handed_from_json(value.at("handed")) : HandedFiles(),
+        .notices = value.count("notices") > 0 ? texts_from_json(value.at("notices"))
+                                              : std::vector<std::string>()};
   });
 }
 
