@@ -15,8 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::job::JobSpec defaults;
   defaults.folder = "/";
   const auto translation = muster::dialects::kubernetes::translate(
-      *documents, "job.yaml",
-      {.defaults = defaults, .name = "", .settings = {}, .random = random});
+      *documents, "job.yaml", {.defaults = defaults, .name = "", .settings = {}, .random = random});
   if (!translation) {
     if (translation.error().faults.empty()) __builtin_trap();
     return 0;

@@ -67,9 +67,9 @@ TEST(Retry, TheFirstRuleThatMatchesDecides) {
 }
 
 TEST(Retry, ARuleMayBeForARangeOfExitCodes) {
-  const Job job = job_with_retries(
-      3, {{.exit_code = 1, .last_exit_code = 127, .action = Action::kFail},
-          {.exit_code = 128, .last_exit_code = 255, .action = Action::kRetry}});
+  const Job job =
+      job_with_retries(3, {{.exit_code = 1, .last_exit_code = 127, .action = Action::kFail},
+                           {.exit_code = 128, .last_exit_code = 255, .action = Action::kRetry}});
   for (const int code : {1, 2, 127}) EXPECT_FALSE(retry_of(job, ended_with({.code = code}), {}));
   const auto killed = retry_of(job, ended_with({.signal = 9}), {});
   ASSERT_TRUE(killed);

@@ -128,6 +128,7 @@ Result<void> send_volumes(Connection& connection, ForeignJob& job) {
     }
     spec::WorkspaceOptions options{.source = {.where = folder.folder.string()}};
     options.use_gitignore = false;
+    options.what = target;
     MUSTER_TRY(const spec::SentWorkspace sent,
                spec::send_workspace(connection, job.spec.project, options));
     volume->source = sent.tree;

@@ -44,7 +44,8 @@ Metadata read_metadata(Map& document, const Wish& wish) {
   const auto name = map.take("name");
   const auto prefix = map.take("generateName");
   if (name) metadata.name_place = name->place();
-  if (metadata.name.empty() && name) metadata.name = name->text().value_or("");
+  if (name) metadata.file_name = name->text().value_or("");
+  if (metadata.name.empty()) metadata.name = metadata.file_name;
   if (!name && prefix) {
     metadata.name_place = prefix->place();
     const auto text = prefix->text();

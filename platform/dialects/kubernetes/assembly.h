@@ -32,7 +32,8 @@ struct Wish {
 struct Metadata {
   std::string name;
   Place name_place;
-  std::string space;  ///< its namespace
+  std::string file_name;  ///< the file's own, after which its pods are called
+  std::string space;      ///< its namespace
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
   Place labels_place;

@@ -191,9 +191,10 @@ void read_success_policy(const std::optional<Node>& node, Draft& draft) {
 /// The pods of an Indexed Job have the names JOB-0, JOB-1 ... in the domain of their Service.
 void rename_hosts(const Metadata& metadata, const std::string& subdomain, Draft& draft) {
   if (subdomain.empty() || draft.spec.kind == job::Kind::kSingle) return;
-  std::map<std::string, std::string> hosts{{metadata.name + "-0", draft.spec.name + "-master"}};
+  std::map<std::string, std::string> hosts{
+      {metadata.file_name + "-0", draft.spec.name + "-master"}};
   for (int i = 0; i < draft.spec.workers; ++i) {
-    hosts[metadata.name + "-" + std::to_string(i + 1)] =
+    hosts[metadata.file_name + "-" + std::to_string(i + 1)] =
         draft.spec.name + "-worker-" + std::to_string(i);
   }
   replace_hosts(hosts, subdomain, metadata.space, true, draft.spec);
@@ -227,8 +228,7 @@ Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish
   const auto pod_node = spec.require("template");
   spec.end();
   if (!pod_node) return draft;
-  const PodContext context{
-      .config_maps = surroundings.config_maps, .container = "", .job = metadata.name};
+  const PodContext context{.config_maps = surroundings.config_maps, .container = ""};
   const Pod pod = read_pod_template(*pod_node, context);
   if (pod.restart_policy == "Always") {
     document.node().findings().faults.push_back(

@@ -235,8 +235,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   }
   spec.skip({"sshAuthMountPath", "cleanPodPolicy"});
   const PodContext context{.config_maps = surroundings.config_maps,
-                           .container = spec.text("mainContainer").value_or(""),
-                           .job = metadata.name};
+                           .container = spec.text("mainContainer").value_or("")};
   const auto specs = spec.require("mpiReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Launcher", "Worker"}, context);
   spec.end();
@@ -256,12 +255,12 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
             {"OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}, wish,
             draft, findings);
   std::map<std::string, std::string> hosts{
-      {metadata.name + "-launcher", draft.spec.name + "-launcher"}};
+      {metadata.file_name + "-launcher", draft.spec.name + "-launcher"}};
   for (int i = 0; i < draft.spec.workers; ++i) {
     const std::string number = std::to_string(i);
-    hosts[metadata.name + "-worker-" + number] = draft.spec.name + "-worker-" + number;
+    hosts[metadata.file_name + "-worker-" + number] = draft.spec.name + "-worker-" + number;
   }
-  replace_hosts(hosts, metadata.name, metadata.space, false, draft.spec);
+  replace_hosts(hosts, metadata.file_name, metadata.space, false, draft.spec);
   replace_everywhere("/etc/mpi/hostfile", "/generated/hostfile", draft.spec);
   replace_everywhere("/etc/mpi/discover_hosts.sh", "/generated/discover_hosts.sh", draft.spec);
   return draft;
@@ -400,8 +399,7 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
   if (elastic) elastic->read();
   std::optional<Node> processes = spec.take("nprocPerNode");
   if (!processes && elastic) processes = elastic->processes();
-  const PodContext context{
-      .config_maps = surroundings.config_maps, .container = "pytorch", .job = metadata.name};
+  const PodContext context{.config_maps = surroundings.config_maps, .container = "pytorch"};
   const auto specs = spec.require("pytorchReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Master", "Worker"}, context);
   spec.end();
@@ -430,9 +428,9 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
   // The first task is the master here, also where the file has workers only.
   const int first = master != nullptr ? 0 : 1;
   std::map<std::string, std::string> hosts{
-      {metadata.name + (first == 0 ? "-master-0" : "-worker-0"), draft.spec.name + "-master"}};
+      {metadata.file_name + (first == 0 ? "-master-0" : "-worker-0"), draft.spec.name + "-master"}};
   for (int i = 0; i < draft.spec.workers; ++i) {
-    hosts[metadata.name + "-worker-" + std::to_string(i + first)] =
+    hosts[metadata.file_name + "-worker-" + std::to_string(i + first)] =
         draft.spec.name + "-worker-" + std::to_string(i);
   }
   replace_hosts(hosts, "", metadata.space, false, draft.spec);
@@ -509,8 +507,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
       read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", draft);
   const auto success = spec.take("successPolicy");
   spec.refuse("enableDynamicWorker", ": each task knows the whole cluster");
-  const PodContext context{
-      .config_maps = surroundings.config_maps, .container = "tensorflow", .job = metadata.name};
+  const PodContext context{.config_maps = surroundings.config_maps, .container = "tensorflow"};
   const auto specs = spec.require("tfReplicaSpecs");
   const auto all =
       read_replica_specs(specs, {"Chief", "Master", "Worker", "PS", "Evaluator"}, context);
@@ -546,7 +543,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   use_success_policy(success, draft);
   use_restart_policies(all, policy, "Never", draft);
   add_tensorflow_roles(roles, wish, draft, findings);
-  replace_hosts(tensorflow_hosts(metadata.name, roles, job), "", metadata.space, false, job);
+  replace_hosts(tensorflow_hosts(metadata.file_name, roles, job), "", metadata.space, false, job);
   return draft;
 }
 

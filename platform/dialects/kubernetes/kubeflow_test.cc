@@ -107,6 +107,16 @@ TEST(MpiJobFile, FindsTheFilesOfItsOperator) {
                    "--hostfile=/generated/hostfile", "-H", "pi-worker-0:1,pi-worker-1:1"}));
 }
 
+TEST(MpiJobFile, IsKnownByTheNameOfItsJob) {
+  const std::string text = mpi_job(
+      "",
+      replicas("Launcher", "", "image: 'mpi:1', command: [mpirun, -H, 'pi-worker-0,pi-worker-9']"),
+      kWorkers);
+  const TranslatedFile file = translated_with({.name = "tau"}, text);
+  ASSERT_EQ(file.faults, Lines{});
+  EXPECT_EQ(file.jobs[0].spec.command.back(), "tau-worker-0,pi-worker-9");
+}
+
 TEST(MpiJobFile, GivesTheLauncherWhatDiffers) {
   const TranslatedFile file = translated(mpi_job(
       "",

@@ -91,8 +91,6 @@ struct PodContext {
   /// The name of the container that runs the program ("pytorch"), if the pod has several; empty: the
   /// first.
   std::string container;
-  /// Other containers of these names are skipped silently.
-  std::string job;  ///< the job's name, for metadata.labels of the operators
 };
 
 /// Reads a PodTemplateSpec: its metadata and its spec.

@@ -460,12 +460,13 @@ void add_torch_job(const Runtime& runtime, const Wish& wish, const Metadata& met
              "PET_MASTER_PORT", "JOB_COMPLETION_INDEX"},
             wish, draft, findings);
   if (spec.kind == job::Kind::kSingle) return;
-  std::map<std::string, std::string> hosts{{metadata.name + "-node-0-0", spec.name + "-master"}};
+  std::map<std::string, std::string> hosts{
+      {metadata.file_name + "-node-0-0", spec.name + "-master"}};
   for (int i = 0; i < spec.workers; ++i) {
-    hosts[metadata.name + "-node-0-" + std::to_string(i + 1)] =
+    hosts[metadata.file_name + "-node-0-" + std::to_string(i + 1)] =
         spec.name + "-worker-" + std::to_string(i);
   }
-  replace_hosts(hosts, metadata.name, metadata.space, true, spec);
+  replace_hosts(hosts, metadata.file_name, metadata.space, true, spec);
 }
 
 void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metadata,
@@ -482,12 +483,12 @@ void add_mpi_job(const Runtime& runtime, const Wish& wish, const Metadata& metad
   add_roles({.base = &*runtime.node, .leader = &*runtime.launcher}, {}, wish, draft,
             document.findings());
   std::map<std::string, std::string> hosts{
-      {metadata.name + "-launcher-0-0", spec.name + "-launcher"}};
+      {metadata.file_name + "-launcher-0-0", spec.name + "-launcher"}};
   for (int i = 0; i < spec.workers; ++i) {
     const std::string number = std::to_string(i);
-    hosts[metadata.name + "-node-0-" + number] = spec.name + "-worker-" + number;
+    hosts[metadata.file_name + "-node-0-" + number] = spec.name + "-worker-" + number;
   }
-  replace_hosts(hosts, metadata.name, metadata.space, true, spec);
+  replace_hosts(hosts, metadata.file_name, metadata.space, true, spec);
   replace_everywhere("/etc/mpi/hostfile", "/generated/hostfile", spec);
 }
 
@@ -511,8 +512,7 @@ Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish
   check_manager(spec.take("managedBy"), "trainer.kubeflow.org/trainjob-controller");
   spec.end();
   if (!reference) return draft;
-  const PodContext context{
-      .config_maps = surroundings.config_maps, .container = "node", .job = metadata.name};
+  const PodContext context{.config_maps = surroundings.config_maps, .container = "node"};
   bool has_image = false;
   if (trainer) {
     for (const config::YamlEntry& entry : trainer->value().map) {
