@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@
 #include "dialects/runai/runai.h"
 #include "engine/doctor/doctor.h"
 #include "engine/host_facts.h"
+#include "engine/kubernetes/own_pod.h"
 #include "make_engine.h"
 #include "service/service.h"
 #include "service/settings.h"
@@ -53,6 +55,15 @@ Result<muster::service::OpenedStore> open_store(const std::string& place, const 
   return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
 }
 
+/// In a cluster with several servers, the pod of the one that leads has a label.
+Result<std::function<void(bool)>> make_role_sign(muster::base::EventLoop& loop) {
+  MUSTER_TRY(auto made,
+             muster::engine::kubernetes::own_pod(loop, muster::base::current_environment()));
+  std::shared_ptr<muster::engine::kubernetes::OwnPod> pod = std::move(made);
+  if (!pod) return std::function<void(bool)>();
+  return std::function<void(bool)>([pod](bool leads) { pod->set_leads(leads); });
+}
+
 int tell(const Error& error) {
   std::cerr << "muster: " << error.to_string() << "\n";
   return error.code == ErrorCode::kInvalid ? 2 : 1;
@@ -75,6 +86,7 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
       .make_engine = muster::make_engine,
       .ready =
           [&starter] { tell_starter(std::exchange(starter, -1), muster::cli::kServerIsReady); },
+      .make_role_sign = make_role_sign,
       .site = {.user = muster::engine::user_name(),
                .programs = muster::programs_folder(),
                .rank_agent = muster::shim_path(),

@@ -210,7 +210,6 @@ class BadValues(ChartTest):
                 ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
                 ({"image": {"digest": "sha256:12"}}, "digest"),
                 ({"jobs": {"namespace": "No_Name"}}, "namespace"),
-                ({"jobs": {"queue": "fifo"}}, "queue"),
                 ({"persistence": {"size": "much"}}, "size"),
                 ({"persistence": {"accessMode": "ReadOnlyMany"}}, "accessMode"),
                 ({"service": {"type": "ExternalName"}}, "type"),
@@ -237,9 +236,9 @@ class BadValues(ChartTest):
                 self.assertIn(sentence, self.refused({"config": config}))
 
     def test_all_contradictions_are_reported_at_once(self):
-        errors = self.refused({"replicas": 2, "rbac": {"cluster": False}})
-        for sentence in ("2 servers require PostgreSQL", "2 servers require one key", "2 servers require one certificate",
-                         "2 servers require a volume", "jobs.queue: muster requires rbac.cluster: true"):
+        errors = self.refused({"replicas": 2, "tls": {"certManager": {"issuer": {"name": "own"}}, "secretName": "x"}})
+        for sentence in ("2 servers require PostgreSQL", "2 servers require one key", "2 servers require a volume",
+                         "tls.secretName and tls.certManager.issuer exclude each other"):
             self.assertIn(sentence, errors)
 
 

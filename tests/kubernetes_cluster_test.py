@@ -8,14 +8,16 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 import kubernetes_supervisor
-from kubernetes_api import ApiError
+from kubernetes_api import BOUND, ApiError
 from kubernetes_cluster import Cluster
 from kubernetes_settings import API_SERVICE, IMAGES
 from muster_harness import Stream, await_end, descendants
@@ -29,7 +31,8 @@ SERVER = "while true; do hostname | nc -l -p 8080; done"
 def pod(name, command, image="busybox", gpus=0, **spec):
     """A pod that meets the standard "restricted"."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+                     "automountServiceAccountToken": False,
                      "containers": [{
                          "name": "main", "image": IMAGES[image], "command": ["sh", "-c", command],
                          "resources": {"limits": {"nvidia.com/gpu": gpus}} if gpus else {},
@@ -57,7 +60,7 @@ def indexed_job(name, pods, command):
 class SharedCluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(gpus=2)
+        cls.cluster = Cluster(gpus=2, policies=True)
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
@@ -102,9 +105,8 @@ class SharedCluster(unittest.TestCase):
         nodes = [self.cluster.pod(each, self.namespace)["spec"]["nodeName"] for each in pods]
         self.assertEqual({"node-1", "node-2"}, set(nodes))
         for number in range(4):
-            answer = self.cluster.until(
-                lambda number=number: self.kubectl("exec", pods[0], "--", "nc", "-w", "5", f"ring-{number}.ring", "8080"),
-                "the name is known")
+            asks = ["exec", pods[0], "--", "nc", "-w", "5", f"ring-{number}.ring", "8080"]
+            answer = self.cluster.until(lambda asks=asks: self.kubectl(*asks), "the name is known")
             self.assertEqual(f"ring-{number}", answer.strip())
 
     def test_logs_exec_and_port_forward(self):
@@ -122,12 +124,15 @@ class SharedCluster(unittest.TestCase):
     def test_a_pod_reaches_the_api_server_and_servers_beside_the_cluster(self):
         name = self.run_pod("client", "sleep 1000")
         self.kubectl("exec", name, "--", "nc", "-w", "5", API_SERVICE, "443")
-        server = Stream(["busybox", "nc", "-l", "-p", "18080"], os.environ)
-        self.addCleanup(server.close)
-        self.cluster.until(lambda: "heard\n" == self.kubectl(
-            "exec", "-i", name, "--", "sh", "-c", f"echo heard; nc {self.cluster.address} 18080", stdin="said\n"),
-            "the server listens")
-        self.assertEqual("said", server.line())
+        with socket.create_server(("", 18080)) as server:
+            server.settimeout(BOUND)
+            client = Stream([str(self.cluster.programs / "kubectl"), "-n", self.namespace, "exec", name, "--", "sh", "-c",
+                             f"echo said | nc {self.cluster.address} 18080"], os.environ | self.cluster.environment)
+            self.addCleanup(client.close)
+            with server.accept()[0] as connection, connection.makefile("rw") as stream:
+                self.assertEqual("said\n", stream.readline())
+                stream.write("heard\n")
+        self.assertEqual("heard", client.line())
 
     def test_gpu_stand_ins_are_devices_that_no_two_pods_share(self):
         command = "ls /dev | grep nvidia; echo $NVIDIA_VISIBLE_DEVICES"
@@ -154,6 +159,47 @@ class SharedCluster(unittest.TestCase):
         self.cluster.label("node-2", rack=None)
         self.cluster.taint("node-2")
         self.cluster.set_capacity("node-2", {"example.com/fpga": 0})
+
+    def test_a_drained_node_is_empty_and_a_deleted_one_comes_back(self):
+        name = self.run_pod("evicted", "sleep 1000", nodeName="node-2")
+        self.cluster.drain("node-2")
+        with self.assertRaises(ApiError) as refused:
+            self.cluster.pod(name, self.namespace)
+        self.assertEqual(404, refused.exception.code)
+        self.assertTrue(self.cluster.api.get("/api/v1/nodes/node-2")["spec"]["unschedulable"])
+        self.cluster.uncordon("node-2")
+        self.run_pod("again", "sleep 1000", nodeSelector={"kubernetes.io/hostname": "node-2"})
+        self.cluster.delete_node("node-2")
+        self.assertEqual(1, len(self.cluster.api.get("/api/v1/nodes")["items"]))
+        self.cluster.restart("kubelet-2")
+        self.cluster.until(lambda: self.cluster.is_ready("node-2"), "the node is back")
+        self.cluster.until(lambda: self.cluster.capacity("node-2")["nvidia.com/gpu"] == "2", "its GPUs are back")
+
+    def test_a_network_policy_is_enforced(self):
+        pods = self.run_job("pair", 3, SERVER)
+        self.kubectl("label", "pod", pods[0], "role=friend")
+        asks = ["nc", "-w", "2", "pair-1.pair", "8080"]
+
+        def answer(asker=pods[0]):
+            return self.kubectl("exec", asker, "--", *asks, check=False)
+
+        def restrict(**spec):
+            self.kubectl("apply", "-f", "-", stdin=json.dumps({
+                "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "own"},
+                "spec": {"podSelector": {}} | spec}))
+
+        self.cluster.until(lambda: answer() == "pair-1\n", "it answers")
+        restrict(ingress=[])
+        self.cluster.until(lambda: answer() == "", "nothing comes in")
+        restrict(ingress=[{"from": [{"podSelector": {"matchLabels": {"role": "friend"}}}],
+                           "ports": [{"protocol": "TCP", "port": 8080}]}])
+        self.cluster.until(lambda: answer() == "pair-1\n", "a friend comes in")
+        self.assertEqual("", answer(pods[2]))
+        restrict(policyTypes=["Egress"], egress=[{"to": [{"ipBlock": {"cidr": "10.80.0.0/24"}}]}])
+        self.cluster.until(lambda: answer() == "", "nothing but the name server is reached")
+        self.kubectl("exec", pods[0], "--", "nslookup", f"pair-1.pair.{self.namespace}.svc.cluster.local")
+        self.kubectl("delete", "networkpolicy", "own")
+        self.cluster.until(lambda: answer() == "pair-1\n", "it answers again")
 
     # --- access
 
@@ -196,6 +242,33 @@ class SharedCluster(unittest.TestCase):
             self.cluster.api.call("GET", self.path(), bound=0.5)
         self.cluster.thaw("apiserver")
         self.cluster.until(lambda: self.phase(name) == "Running", "it answers again")
+
+    def test_etcd_is_slow(self):
+        def seconds():
+            since = time.monotonic()
+            self.cluster.api.patch("/api/v1/namespaces/default", {"metadata": {"labels": {"asked": f"at-{since}"}}})
+            return time.monotonic() - since
+
+        self.cluster.slow("etcd", 2)
+        self.cluster.until(lambda: seconds() > 1, "a request waits for etcd")
+        self.cluster.thaw("etcd")
+        self.assertLess(min(seconds() for _ in range(3)), 1)
+
+    def test_a_watch_from_before_the_history_is_gone(self):
+        watch = f"{self.path()}?watch=1&timeoutSeconds=1&resourceVersion="
+        before = self.cluster.api.get(self.path())["metadata"]["resourceVersion"]
+        self.run_pod("one", "true", phase="Succeeded")
+        self.cluster.forget_history()
+        with self.assertRaises(ApiError) as refused:
+            answer = self.cluster.api.get(watch + before)
+            # The server may also begin to answer before it knows.
+            raise ApiError("GET", watch, answer["object"]["code"], answer["object"])
+        self.assertEqual(410, refused.exception.code)
+
+    def test_a_program_beside_the_cluster_has_another_clock(self):
+        shown = subprocess.run(["date", "+%s"], env=os.environ | self.cluster.other_clock(600), capture_output=True,
+                               text=True, check=True).stdout
+        self.assertAlmostEqual(time.time() + 600, int(shown), delta=60)
 
     def test_a_node_without_kubelet_is_not_ready_and_its_pods_run(self):
         name = self.run_pod("stays", "while true; do echo beat; sleep 0.2; done", nodeName="node-2")
@@ -243,23 +316,29 @@ class SharedCluster(unittest.TestCase):
         self.cluster.until(lambda: self.kubectl(*asks, check=False) == "pair-1\n", "it answers again")
 
 
-def left():
-    """What clusters have left on this machine."""
-    groups = [str(each) for hierarchy in kubernetes_supervisor.hierarchies()
-              for each in hierarchy.glob(f"{kubernetes_supervisor.PREFIX}*")]
-    folders = [str(each) for each in Path(tempfile.gettempdir()).glob(f"{kubernetes_supervisor.PREFIX}*")]
-    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines()
-              if kubernetes_supervisor.PREFIX in line]
-    return groups + folders + mounts
+class Traces:
+    """What the cluster that `pid`, or a descendant of it, has started makes on this machine."""
+
+    def __init__(self, pid):
+        self.holder, self.folder = next(
+            (each, Path(words[words.index(b"hold") + 1].decode())) for each in descendants(pid)
+            if b"hold" in (words := Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0")))
+        self.processes = [self.holder, *descendants(self.holder)]
+        self.group = kubernetes_supervisor.group_name(self.holder)
+
+    def left(self):
+        """Other clusters may run meanwhile."""
+        groups = [each / self.group for each in kubernetes_supervisor.hierarchies()]
+        mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(self.folder) in line]
+        return [each for each in [self.folder, *groups] if each.exists()] + mounts + [
+            each for each in self.processes if kubernetes_supervisor.start_of(each)]
 
 
 class OwnClusters(unittest.TestCase):
-    def setUp(self):
-        self.before = left()
-
     def test_two_clusters_do_not_see_each_other_and_leave_nothing(self):
         settings = {name: Path(f"/proc/sys/{name}").read_text() for name in ("vm/overcommit_memory", "kernel/panic")}
         with Cluster(nodes=1, images=[]) as first:
+            traces = Traces(os.getpid())
             first.make_namespace("mine")
             first.leave()
             with Cluster(nodes=1, images=[]) as second:
@@ -268,7 +347,8 @@ class OwnClusters(unittest.TestCase):
                 self.assertEqual(404, refused.exception.code)
             first.enter()
             self.assertEqual("mine", first.api.get("/api/v1/namespaces/mine")["metadata"]["name"])
-        self.assertEqual(self.before, left())
+            self.assertGreater(len(traces.left()), 10)
+        self.assertEqual([], traces.left())
         for name, value in settings.items():
             self.assertEqual(value, Path(f"/proc/sys/{name}").read_text())
 
@@ -277,14 +357,29 @@ class OwnClusters(unittest.TestCase):
                      os.environ)
         self.addCleanup(run.close)
         self.assertEqual("node/node-1", run.line())
-        processes = descendants(run.process.pid)
+        traces = Traces(run.process.pid)
+        command = next(pid for pid in descendants(run.process.pid)
+                       if Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
         run.process.kill()
-        for pid in processes:
-            with contextlib.suppress(OSError):
-                if Path(f"/proc/{pid}/comm").read_text() == "sleep\n":
-                    os.kill(pid, signal.SIGKILL)
+        os.kill(command, signal.SIGKILL)
+        for pid in traces.processes:
             await_end(pid)
-        self.assertEqual(self.before, left())
+        self.assertEqual([], traces.left())
+
+    def test_what_a_killed_holder_leaves_is_removed_by_the_next_cluster(self):
+        cluster = Cluster(nodes=1, images=[])
+        self.addCleanup(cluster.close)
+        traces = Traces(os.getpid())
+        os.kill(traces.holder, signal.SIGKILL)
+        for pid in traces.processes[1:]:
+            await_end(pid)
+        cluster.leave()
+        self.assertTrue(traces.left())
+        os.utime(traces.folder, (0, 0))  # folders that are new are left alone
+        with Cluster(nodes=1, images=[]):
+            pass
+        cluster.close()
+        self.assertEqual([], traces.left())
 
     def test_a_cluster_stays_until_it_is_told_to_go(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -300,8 +395,7 @@ class OwnClusters(unittest.TestCase):
                 self.assertEqual(expected, ran.stdout)
             subprocess.run([*CLUSTER, "down", "--state", state], check=True)
             self.assertFalse(Path(state).exists())
-        self.assertEqual(self.before, left())
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -29,8 +29,9 @@ JOBS = {"pods": "get list watch create delete", "secrets": "create delete", "ser
 # In every namespace, and outside of them.
 CLUSTER = {"nodes": "get list watch", "pods": "list watch", "storageclasses.storage.k8s.io": "get list",
            "priorityclasses.scheduling.k8s.io": "get list"}
-# Of every account of a cluster: to ask about itself.
-EVERYBODY = {"selfsubjectaccessreviews.authorization.k8s.io": "create",
+# Of every account of a cluster: to ask about itself, and to read the certificates of authorities.
+EVERYBODY = {"clustertrustbundles.certificates.k8s.io": "get list watch",
+             "selfsubjectaccessreviews.authorization.k8s.io": "create",
              "selfsubjectrulesreviews.authorization.k8s.io": "create",
              "selfsubjectreviews.authentication.k8s.io": "create"}
 
@@ -92,7 +93,7 @@ class TheRights(ServerTest):
         self.assert_rights(server, "", outside, EVERYBODY)
 
     def test_end_at_the_namespaces_if_the_cluster_shall_not_be_read(self):
-        server = self.install({"rbac": {"cluster": False}, "jobs": {"namespace": "", "queue": "default"}})
+        server = self.install({"rbac": {"cluster": False}, "jobs": {"namespace": ""}})
 
         self.assert_rights(server, server.space, JOBS)
         self.assert_rights(server, "", EVERYBODY)

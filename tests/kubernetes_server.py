@@ -1,7 +1,6 @@
 """A Muster server in a real Kubernetes cluster, installed by the chart of packaging/kubernetes: its users, its rights,
 its volume, and what an upgrade, an eviction and a removal leave alone."""
 
-import json
 import os
 import signal
 import subprocess
@@ -134,10 +133,7 @@ class TheServer(ServerTest):
 
     def test_a_server_that_hangs_gets_no_requests_and_is_restarted(self):
         server = self.install()
-        server.kubectl("patch", "deployment/muster", "--type=json", "--patch", json.dumps([
-            {"op": "replace", "path": f"/spec/template/spec/containers/0/livenessProbe/{name}", "value": value}
-            for name, value in (("periodSeconds", 2), ("timeoutSeconds", 1), ("failureThreshold", 8))]))
-        server.kubectl("rollout", "status", "deployment/muster", f"--timeout={BOUND}s")
+        server.make_probes_quick()
 
         os.kill(server.process(), signal.SIGSTOP)
 
@@ -202,6 +198,45 @@ class TheServer(ServerTest):
                                capture_output=True, text=True, check=True).stdout.strip().rpartition("=")[2]
         self.assertIn(given, server.fingerprint())
         server.user("eve", "--role", "admin")
+
+
+class TheNetworkPolicy(ServerTest):
+
+    OPTIONS = {"kube_proxy": True, "policies": True}
+
+    def start_pod(self, space, name, labels=None):
+        path = f"/api/v1/namespaces/{space}/pods"
+        self.cluster.api.post(path, pod_of(name, ["sleep", "1000"], labels))
+        self.until(lambda: self.cluster.api.get(f"{path}/{name}")["status"]["phase"] == "Running", f"{name} runs")
+        return space, name
+
+    def reaches(self, pod, server, port):
+        space, name = pod
+        address = server.pod()["status"]["podIP"]
+        ran = subprocess.run([str(self.cluster.programs / "kubectl"), "--namespace", space, "exec", name, "--", "nc", "-w",
+                              "5", address, str(port)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             env=os.environ | self.cluster.environment, timeout=BOUND, check=False)
+        return ran.returncode == 0
+
+    def test_admits_only_pods_of_jobs_to_their_port(self):
+        server = self.install()
+        managed = {"app.kubernetes.io/managed-by": "muster"}
+        job = self.start_pod(server.jobs_space, "job", managed)
+        others = [self.start_pod(server.jobs_space, "other"), self.start_pod(server.space, "liar", managed)]
+
+        self.until(lambda: self.reaches(job, server, 7445), "the pod of a job reaches the port")
+        self.assertEqual([self.reaches(pod, server, 7445) for pod in others], [False, False])
+        self.assertEqual([self.reaches(pod, server, 7443) for pod in (job, *others)], [True, True, True])
+
+    def test_limits_who_can_reach_the_api(self):
+        client = {"podSelector": {"matchLabels": {"role": "client"}}}
+        server = self.install({"networkPolicy": {"clients": [client]}})
+        one = self.start_pod(server.space, "one", {"role": "client"})
+        other = self.start_pod(server.space, "other")
+
+        self.until(lambda: self.reaches(one, server, 7443), "a client reaches the API")
+        self.assertFalse(self.reaches(other, server, 7443))
+        self.assertTrue(server.is_ready(), "the kubelet's probes are admitted")
 
 
 class ThePlainManifests(ServerTest):

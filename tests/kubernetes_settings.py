@@ -11,8 +11,8 @@ from pathlib import Path
 # The cluster has a network of its own, so each cluster uses the same addresses.
 HOST = "10.80.0.1"  # the API server, etcd, the name server, and all that runs beside the cluster
 SERVICES = "10.96.0.0/16"
-# The Service `kubernetes`, by which pods reach the API server. It is an address of the API server's own network, and its
-# port the API server's, so that pods reach it with and without kube-proxy.
+# The Service `kubernetes`, by which pods reach the API server. It is an address of the API server's own network, and
+# its port the API server's, so that pods reach it with and without kube-proxy.
 API_SERVICE = "10.96.0.1"
 API_PORT = 443
 API_URL = f"https://{HOST}:{API_PORT}"
@@ -133,7 +133,8 @@ class Certificates:
     def _request(self, name, subject, extensions, signer="ca"):
         _openssl("req", "-x509", "-config", self.path("openssl.cnf"), "-newkey", "ec",
                  "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", _DAYS, "-subj", subject,
-                 *(self._signer(signer) if signer else []), *(word for each in extensions for word in ("-addext", each)),
+                 *(self._signer(signer) if signer else []),
+                 *(word for each in extensions for word in ("-addext", each)),
                  "-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.crt"))
 
 

@@ -12,9 +12,6 @@ set is refused, because one of the two would have no effect.
   "node_image" (include "muster.image" (list .Values.nodeImage .))
   "connect" "call"
   "callback" (printf "%s.%s.svc:7445" (include "muster.nodesService" .) .Release.Namespace) -}}
-{{- if ne .Values.jobs.queue "muster" -}}
-{{- $_ := set $kubernetes "queue" .Values.jobs.queue -}}
-{{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- if include "muster.tlsSecret" . -}}
 {{- $_ := set $own "tls" (dict "certificate" "/etc/muster-tls/tls.crt" "key" "/etc/muster-tls/tls.key") -}}
@@ -44,5 +41,5 @@ set is refused, because one of the two would have no effect.
   "store" "store.postgresql" "store_password_file" "store.postgresql" "secret_key_file" "secretKey"
   "state_dir" "persistence" "jobs_dir" "persistence" "names" "tls.names" "certificate" "tls.secretName"
   "key" "tls.secretName" "tls" "tls" "namespace" "jobs.namespace" "node_image" "nodeImage"
-  "queue" "jobs.queue" "listen" "service.port") . | default "the templates" -}}
+  "listen" "service.port") . | default "the templates" -}}
 {{- end -}}
