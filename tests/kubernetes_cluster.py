@@ -241,6 +241,26 @@ class ClusterClient:
         pod = self.pod(name, namespace)
         self._call("join_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
 
+    # --- requests
+
+    def refuse(self, account, namespace="default"):
+        """The API server answers 429 Too Many Requests to a service account, with Retry-After, until accept(). One
+        request at a time waits for 15 s before."""
+        group = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1"}
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+        self.apply(
+            group | {"kind": "PriorityLevelConfiguration", "metadata": {"name": "refused"}, "spec": {
+                "type": "Limited", "limited": {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
+                                               "limitResponse": {"type": "Queue", "queuing": {
+                                                   "queues": 1, "handSize": 1, "queueLengthLimit": 1}}}}},
+            group | {"kind": "FlowSchema", "metadata": {"name": f"refused-{namespace}-{account}"}, "spec": {
+                "matchingPrecedence": 2, "priorityLevelConfiguration": {"name": "refused"},
+                "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {
+                    "name": account, "namespace": namespace}}], "resourceRules": [everything]}]}})
+
+    def accept(self, account, namespace="default"):
+        self.kubectl("delete", "flowschema", f"refused-{namespace}-{account}")
+
     # --- clocks
 
     @staticmethod

@@ -19,6 +19,7 @@ from pathlib import Path
 import kubernetes_supervisor
 from kubernetes_api import BOUND, ApiError
 from kubernetes_cluster import Cluster
+from kubernetes_operators import Webhook
 from kubernetes_settings import API_SERVICE, IMAGES
 from muster_harness import Stream, await_end, descendants
 
@@ -126,8 +127,8 @@ class SharedCluster(unittest.TestCase):
         self.kubectl("exec", name, "--", "nc", "-w", "5", API_SERVICE, "443")
         with socket.create_server(("", 18080)) as server:
             server.settimeout(BOUND)
-            client = Stream([str(self.cluster.programs / "kubectl"), "-n", self.namespace, "exec", name, "--", "sh", "-c",
-                             f"echo said | nc {self.cluster.address} 18080"], os.environ | self.cluster.environment)
+            client = Stream([str(self.cluster.programs / "kubectl"), "-n", self.namespace, "exec", name, "--",
+                             "sh", "-c", f"echo said | nc {self.cluster.address} 18080"], os.environ | self.cluster.environment)
             self.addCleanup(client.close)
             with server.accept()[0] as connection, connection.makefile("rw") as stream:
                 self.assertEqual("said\n", stream.readline())
@@ -212,6 +213,34 @@ class SharedCluster(unittest.TestCase):
             with self.assertRaises(ApiError) as refused:
                 call()
             self.assertEqual(403, refused.exception.code)
+
+    def test_an_account_with_too_many_requests_is_told_when_to_come_back(self):
+        account = self.cluster.make_account(
+            "eager", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], self.namespace)
+
+        def code():
+            try:
+                account.get(self.path())
+            except ApiError as error:
+                return error.code
+            return 200
+
+        self.cluster.refuse("eager", self.namespace)
+        self.cluster.until(lambda: code() == 429, "it is refused")
+        self.cluster.accept("eager", self.namespace)
+        self.cluster.until(lambda: code() == 200, "it is accepted")
+
+    def test_a_webhook_refuses_pods(self):
+        with Webhook(self.cluster, "no pods today", self.namespace):
+            def message():
+                try:
+                    self.cluster.api.post(self.path() + "?dryRun=All", pod("mine", "true"))
+                except ApiError as error:
+                    return error.message
+                return ""
+
+            self.cluster.until(lambda: "denied the request: no pods today" in message(), "it is refused")
+        self.cluster.until(lambda: message() == "", "it is accepted")
 
     def test_a_user_is_known_by_a_certificate_that_has_not_expired(self):
         for expired in (False, True):

@@ -4,14 +4,18 @@
     start_kueue(cluster)                   # queues; kinds of jobs and pods with the label kueue.x-k8s.io/queue-name
     start_kwok(cluster)                    # nodes that only seem to be there
     add_simulated_nodes(cluster, 1000)
+    with Webhook(cluster, "no pods today"):  # refuses pods
 
 scripts/kubernetes_programs.sh builds them on demand. They end with the cluster; cluster.kill("kueue") ends one earlier,
 and cluster.log("kueue") is its log.
 """
 
 import base64
+import http.server
 import json
+import ssl
 import subprocess
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -128,3 +132,53 @@ def add_simulated_nodes(cluster, count, resources=None, labels=None):
                    for node in cluster.api.get("/api/v1/nodes?labelSelector=type%3Dkwok")["items"])
 
     cluster.until(are_ready, "all simulated nodes are Ready")
+
+
+class Webhook:
+    """An admission webhook that refuses new pods in one namespace with a message."""
+
+    def __init__(self, cluster, message, namespace="default"):
+        self._cluster = cluster
+        self._name = f"webhook-{namespace}"
+        cluster.certificates.make_server(self._name, [HOST])
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*(cluster.certificates.path(f"{self._name}.{each}") for each in ("crt", "key")))
+        self._server = http.server.ThreadingHTTPServer((HOST, 0), _refuser(message))
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        cluster.apply({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self._name}, "webhooks": [{
+                "name": "refuses.muster.test", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                "clientConfig": {"url": f"https://{HOST}:{self._server.server_address[1]}/", "caBundle":
+                                 base64.b64encode(cluster.certificates.path("ca.crt").read_bytes()).decode()},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+                           "resources": ["pods"]}]}]})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._cluster.kubectl("delete", "validatingwebhookconfiguration", self._name)
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _refuser(message):
+    class Refuser(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps({
+                "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
+                    "uid": request["request"]["uid"], "allowed": False, "status": {"message": message}}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    return Refuser

@@ -1,42 +1,12 @@
 // muster-node in a pod that the server connects to: as process 1 of an image without any file, as an
 // ordinary account without rights.
 #include "engine/node/folder_streams.h"
-#include "engine/node/program_streams.h"
 #include "engine/node/test_pod.h"
 
 namespace muster::engine::node {
 namespace {
 
-class NodeInPod : public TestPodServer {
- protected:
-  struct PodProgram {
-    std::string output;
-    std::string error;
-    std::optional<job::ExitStatus> status;
-    std::unique_ptr<Exec> exec;
-  };
-
-  void connect_program(uint64_t stream, PodProgram& program) {
-    const auto conversation = std::make_shared<RunConversation>(
-        loop_.loop(), job::ExitStatus{.signal = SIGKILL},
-        ExecHandlers{.on_output =
-                         [this, &program](std::string_view bytes, bool is_error) {
-                           (is_error ? program.error : program.output) += bytes;
-                           loop_.look();
-                         },
-                     .on_exit =
-                         [this, &program](const job::ExitStatus& status) {
-                           program.status = status;
-                           loop_.look();
-                         }});
-    program.exec = near_end_of(conversation);
-    meet_stream(stream);
-    ASSERT_EQ(streams_.count(stream), 1U);
-    auto line = streams_[stream];
-    streams_.erase(stream);
-    conversation->connected(link_program(std::move(line), conversation));
-  }
-};
+using NodeInPod = TestPodServer;
 
 TEST_F(NodeInPod, FindsOutAboutItsPodAndItsImage) {
   run_pod({.variables = {{"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}});
@@ -116,6 +86,49 @@ TEST_F(NodeInPod, AProgramBesideTheTaskHasAStreamOfItsOwn) {
   const TaskEnded end = wait_in_pod_for<EndedNews>().end;
   EXPECT_EQ(end.status.code, 15);
   EXPECT_TRUE(end.status.stopped);
+  dismiss_pod(0);
+}
+
+TEST_F(NodeInPod, UsersReachTheTasksOwnProgramAndItsFiles) {
+  run_pod();
+  meet();
+  StartOrder asked = pod_order({"/program", "cat"});
+  asked.plan.input = true;
+  asked.plan.files = {{.path = "hostfile", .content = "a slots=1\n"}};
+  asked.first_sample_ms = 1;
+  asked.sample_interval_ms = 20;
+  start_in_pod(asked);
+
+  line_->send(
+      ExecOrder{15, {.helper = Helper::kPack, .argv = {"/generated/hostfile"}, .environment = {}}});
+  PodProgram pack;
+  connect_program(15, pack);
+  wait_in_pod([&] { return pack.status.has_value(); });
+  line_->send(ChangeOrder{
+      4, {.task = "main", .files = {{.path = "hostfile", .content = "b\n"}}, .hosts = {}}});
+  const auto changed = wait_in_pod_for<ChangeAnswer>();
+  line_->send(
+      ExecOrder{16, {.helper = Helper::kPack, .argv = {"/generated/hostfile"}, .environment = {}}});
+  PodProgram packed_again;
+  connect_program(16, packed_again);
+  wait_in_pod([&] { return packed_again.status.has_value(); });
+  line_->send(AttachOrder{17});
+  PodProgram attached;
+  connect_program(17, attached);
+  attached.exec->write("to the task");
+  wait_in_pod([&] { return log() == "to the task"; });
+
+  EXPECT_EQ(pack.status->code, 0) << pack.error;
+  EXPECT_NE(pack.output.find("a slots=1\n"), std::string::npos);
+  EXPECT_FALSE(changed.error) << changed.error->to_string();
+  EXPECT_NE(packed_again.output.find("b\n"), std::string::npos);
+  attached.exec->close_input();
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status.code, 0);
+  const bool has_metrics = std::any_of(news_.begin(), news_.end(), [](const NodeNews& each) {
+    const auto* const record = std::get_if<RecordNews>(&each);
+    return record != nullptr && record->record.kind == FollowKind::kMetrics;
+  });
+  EXPECT_TRUE(has_metrics);
   dismiss_pod(0);
 }
 
