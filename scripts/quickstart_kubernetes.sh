@@ -42,16 +42,21 @@ kubernetes:
 END
 
 # A pod needs an image, and the files that are sent with the job.
-readonly files=$work/job output=$work/output
+readonly files=$work/job
+output=$work/output
 mkdir -p "$files"
 cp "$digits" "$files"
 cp -r examples/data/digits "$files/data"
 
 echo "\$ kubectl get nodes"
 kubectl get nodes
+# A worker takes most of a node, so the two run on different nodes.
+cpus=$(kubectl get node node-1 -o 'jsonpath={.status.allocatable.cpu}')
+cpus=$(awk -v cpus="$cpus" 'BEGIN { printf "%g", cpus * 0.75 }')
 status=0
-train "$output" --packing spread --image "$image" --workspace "$files" -- ./digits --data data || status=$?
+train "$output" --cpus "$cpus" --image "$image" --workspace "$files" -- ./digits --data data || status=$?
 [[ $status -eq 0 ]] || { "$muster" explain "$job" >&2 || true; fail "the job failed (exit code $status)" "$status"; }
 
-nodes=$("$muster" get "$job" | grep -oE '\bnode-[0-9]+' | sort -u | paste -sd ' ')
+nodes=$("$muster" get "$job" | awk '$1 ~ /^worker-/ { print $4 }' | paste -sd ' ')
+[[ $nodes == *" "* && ${nodes% *} != "${nodes#* }" ]] || fail "the workers ran on $nodes, not on two nodes"
 show_result "$output" "nodes          $nodes"

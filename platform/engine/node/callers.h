@@ -59,8 +59,9 @@ class CallerGate {
   std::shared_ptr<State> state_;
 };
 
-/// A connection from a socket whose handshake is done. The socket is paused until listen().
+/// A connection from a socket whose handshake is done. The socket is paused until listen(). `way`:
+/// kept as long as the connection.
 std::shared_ptr<NodeConnection> connection_on(std::shared_ptr<NodeSocket> socket, GangId gang,
-                                              Hello hello);
+                                              Hello hello, std::shared_ptr<void> way = {});
 
 }  // namespace muster::engine::node

@@ -97,7 +97,8 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
     secured_->listen({});
     patience_.reset();
     const auto then = std::exchange(then_, nullptr);
-    if (then) then(connection_on(std::move(secured_), dial_.gang, std::move(*hello)));
+    if (!then) return;
+    then(connection_on(std::move(secured_), dial_.gang, std::move(*hello), std::move(dial_.way)));
   }
 
   void fail(ErrorCode code, const std::string& why) {

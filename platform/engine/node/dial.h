@@ -19,7 +19,8 @@ namespace muster::engine::node {
 struct NodeDial {
   GangId gang;  ///< whose attempt the muster-node was started for: that of its brief
   rsh::Key key{};
-  uint64_t stream = 0;  ///< 0: the connection for orders; else a stream that was ordered
+  uint64_t stream = 0;             ///< 0: the connection for orders; else a stream that was ordered
+  std::shared_ptr<void> way = {};  ///< kept as long as the connection: what serves the socket
 };
 
 /// Begins a connection on a socket that leads to the muster-node's port. Calls `then` once, later,

@@ -1,42 +1,12 @@
 // muster-node in a pod that the server connects to: as process 1 of an image without any file, as an
 // ordinary account without rights.
 #include "engine/node/folder_streams.h"
-#include "engine/node/program_streams.h"
 #include "engine/node/test_pod.h"
 
 namespace muster::engine::node {
 namespace {
 
-class NodeInPod : public TestPodServer {
- protected:
-  struct PodProgram {
-    std::string output;
-    std::string error;
-    std::optional<job::ExitStatus> status;
-    std::unique_ptr<Exec> exec;
-  };
-
-  void connect_program(uint64_t stream, PodProgram& program) {
-    const auto conversation = std::make_shared<RunConversation>(
-        loop_.loop(), job::ExitStatus{.signal = SIGKILL},
-        ExecHandlers{.on_output =
-                         [this, &program](std::string_view bytes, bool is_error) {
-                           (is_error ? program.error : program.output) += bytes;
-                           loop_.look();
-                         },
-                     .on_exit =
-                         [this, &program](const job::ExitStatus& status) {
-                           program.status = status;
-                           loop_.look();
-                         }});
-    program.exec = near_end_of(conversation);
-    meet_stream(stream);
-    ASSERT_EQ(streams_.count(stream), 1U);
-    auto line = streams_[stream];
-    streams_.erase(stream);
-    conversation->connected(link_program(std::move(line), conversation));
-  }
-};
+using NodeInPod = TestPodServer;
 
 TEST_F(NodeInPod, FindsOutAboutItsPodAndItsImage) {
   run_pod({.variables = {{"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}});

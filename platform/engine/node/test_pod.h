@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "engine/node/dial.h"
 #include "engine/node/pod.h"
+#include "engine/node/program_streams.h"
 #include "engine/node/test_server.h"
 
 namespace muster::engine::node {
@@ -169,14 +170,16 @@ class TestPodServer : public TestServer {
 
   std::filesystem::path pod_folder() const { return folder_ / "pod"; }
 
+  virtual std::string complaints() const { return pod_ ? pod_->complaints() : ""; }
+
   void wait_in_pod(const std::function<bool()>& is_done) {
-    ASSERT_TRUE(loop_.run_until(is_done)) << "the pod says: " << pod_->complaints();
+    ASSERT_TRUE(loop_.run_until(is_done)) << "the pod says: " << complaints();
   }
 
   using Dialled = std::optional<Result<std::shared_ptr<NodeConnection>>>;
 
   /// Connects until the pod listens.
-  base::UniqueFd socket_to_pod() {
+  virtual base::UniqueFd socket_to_pod() {
     base::UniqueFd socket = connected_to_pod(pod_port_);
     while (!socket) {
       bool again = false;
@@ -192,10 +195,12 @@ class TestPodServer : public TestServer {
 
   Dialled dial(uint64_t stream, const rsh::Key& key) {
     Dialled answer;
-    const auto call = dial_node(loop_.loop(), socket_to_pod(),
-                                {.gang = gang_, .key = key, .stream = stream}, loop_.into(answer));
+    base::UniqueFd socket = socket_to_pod();
+    const auto call =
+        dial_node(loop_.loop(), std::move(socket),
+                  {.gang = gang_, .key = key, .stream = stream, .way = way_}, loop_.into(answer));
     EXPECT_TRUE(loop_.run_until([&] { return answer.has_value(); }))
-        << "the pod says: " << pod_->complaints();
+        << "the pod says: " << complaints();
     return answer;
   }
 
@@ -251,6 +256,37 @@ class TestPodServer : public TestServer {
     EXPECT_EQ(pod_->code(), code) << pod_->complaints();
   }
 
+  // --- programs beside the task
+
+  struct PodProgram {
+    std::string output;
+    std::string error;
+    std::optional<job::ExitStatus> status;
+    std::unique_ptr<Exec> exec;
+  };
+
+  void connect_program(uint64_t stream, PodProgram& program) {
+    const auto conversation = std::make_shared<RunConversation>(
+        loop_.loop(), job::ExitStatus{.signal = SIGKILL},
+        ExecHandlers{.on_output =
+                         [this, &program](std::string_view bytes, bool is_error) {
+                           (is_error ? program.error : program.output) += bytes;
+                           loop_.look();
+                         },
+                     .on_exit =
+                         [this, &program](const job::ExitStatus& status) {
+                           program.status = status;
+                           loop_.look();
+                         }});
+    program.exec = near_end_of(conversation);
+    meet_stream(stream);
+    ASSERT_EQ(streams_.count(stream), 1U);
+    auto line = streams_[stream];
+    streams_.erase(stream);
+    conversation->connected(link_program(std::move(line), conversation));
+  }
+
+  std::shared_ptr<void> way_;  ///< of the latest socket_to_pod()
   uint16_t pod_port_ = free_port();
   std::optional<TestPod> pod_;
 };
