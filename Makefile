@@ -19,7 +19,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
-        images image-node quickstart quickstart-containers test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
+        images image-node image-server kubernetes-manifests quickstart quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm bench-tenants format lint install clean
 
@@ -48,6 +48,7 @@ deps-slurm: ## install Debian's Slurm, whose services stay off
 deps-kubernetes: ## install and compile a Kubernetes cluster for tests (as root; 12 minutes the first time)
 	@scripts/deps.sh --kubernetes
 	@scripts/kubernetes_programs.sh >/dev/null
+	@scripts/kubernetes_programs.sh helm >/dev/null
 	@scripts/kubernetes_images.sh >/dev/null
 
 # TensorFlow from PyPI in build/tensorflow.
@@ -84,8 +85,20 @@ image-node: deps-programs ## the image with muster-node, into build/muster-node.
 	@cmake --build --preset release --target muster-node muster-shim muster-helper muster-rsh muster-gpu-sampler
 	@scripts/image_node.sh
 
+# With the libraries of this machine's Debian, and no shell.
+image-server: deps-programs ## the image with muster, for a server in Kubernetes, into build/muster-server.tar
+	@cmake --preset release
+	@cmake --build --preset release --target muster
+	@scripts/image_server.sh
+
+kubernetes-manifests: deps-kubernetes ## write packaging/kubernetes/manifests from the Helm chart
+	@scripts/kubernetes_manifests.sh
+
 quickstart-containers: programs images ## the same in containers, by Docker or Podman (as root)
 	@scripts/quickstart_containers.sh
+
+quickstart-kubernetes: programs deps-kubernetes image-node ## the same in pods of a cluster of two nodes (as root)
+	@scripts/quickstart_kubernetes.sh
 
 test: build ## run every unit, conformance and end-to-end test
 	@scripts/run_tests.sh release
@@ -104,7 +117,8 @@ test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
 	@scripts/run_tests.sh release -L '^slurm$$'
 
 # The tests start clusters of two nodes, each with a real kubelet and containerd.
-test-kubernetes: build deps-kubernetes image-node ## run the tests of tasks on Kubernetes (as root)
+test-kubernetes: build deps-kubernetes image-node image-server ## run the tests of tasks on Kubernetes (as root)
+	@cmake --build --preset release --target kubernetes_client_test node_cluster_test
 	@scripts/run_tests.sh release -L '^kubernetes$$'
 
 # Includes the tests of our own parameter server, whose jobs have the same form.

@@ -6,6 +6,8 @@
 #                                                 gpu-stand-ins
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
 #   scripts/kubernetes_programs.sh kwok           simulated nodes, for tests of scale
+#   scripts/kubernetes_programs.sh helm           Helm, for the chart of packaging/kubernetes
+#   scripts/kubernetes_programs.sh kueue          queues and quotas for jobs, which Muster can leave admission to
 #   scripts/kubernetes_programs.sh --find [NAME]  only prints the folder; fails if it was not built
 #
 # Debian has no kubelet and no API server, so the programs are compiled from Go modules of pinned versions
@@ -83,9 +85,9 @@ fetch_go() {
   go=$place/bin/go
 }
 
-# build OUTPUT PACKAGE: links without debugging information, statically.
+# build OUTPUT PACKAGE [FLAGS]: links without debugging information, statically.
 build() {
-  local flags="-s -w" package
+  local flags="-s -w${3:-}" package
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     flags+=" -X $package.gitVersion=$kubernetes -X $package.gitMajor=1 -X $package.gitMinor=37"
     flags+=" -X $package.gitTreeState=clean"
@@ -104,13 +106,31 @@ make_programs() {
   done
 }
 
+# The folder of the module $1, whose manifests an operator needs on the API server.
+module_folder() { (cd "$source" && GOFLAGS='' GOWORK=off GOTOOLCHAIN=local "$go" list -m -f '{{.Dir}}' "$1"); }
+
 make_mpi-operator() {
   build "$1/mpi-operator" github.com/kubeflow/mpi-operator/cmd/mpi-operator
-  cp "$(cd "$source" && GOFLAGS='' "$go" list -m -f '{{.Dir}}' github.com/kubeflow/mpi-operator)/deploy/v2beta1/mpi-operator.yaml" "$1"
+  cp --no-preserve=mode "$(module_folder github.com/kubeflow/mpi-operator)/deploy/v2beta1/mpi-operator.yaml" "$1"
 }
 
 make_kwok() {
   build "$1/kwok" sigs.k8s.io/kwok/cmd/kwok
+  cp -r --no-preserve=mode "$(module_folder sigs.k8s.io/kwok)/kustomize" "$1"
+}
+
+make_kueue() {
+  build "$1/kueue" sigs.k8s.io/kueue/cmd/kueue
+  cp -r --no-preserve=mode "$(module_folder sigs.k8s.io/kueue)/config" "$1"
+}
+
+# Helm compares the chart's kubeVersion with the version that is linked in.
+make_helm() {
+  local package more=""
+  for package in pkg/chartutil pkg/lint/rules; do
+    more+=" -X helm.sh/helm/v3/$package.k8sVersionMajor=1 -X helm.sh/helm/v3/$package.k8sVersionMinor=37"
+  done
+  build "$1/helm" helm.sh/helm/v3/cmd/helm "$more"
 }
 
 find_only=no
@@ -121,7 +141,7 @@ fi
 readonly module=${1:-programs}
 readonly source=$root/tests/kubernetes/$module
 [[ $# -le 1 && $(type -t "make_$module") == function && -e $source/go.mod ]] ||
-  fail "unknown argument: $*" "usage: scripts/kubernetes_programs.sh [--find] [mpi-operator | kwok]"
+  fail "unknown argument: $*" "usage: scripts/kubernetes_programs.sh [--find] [mpi-operator | kwok | kueue | helm]"
 
 place=$cache/$module-$(key)
 if [[ ! -d $place ]]; then

@@ -44,7 +44,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 # A task needs its image and the files that are sent with the job.
-readonly files=$work/job output=$work/output
+readonly files=$work/job
+output=$work/output
 mkdir -p "$files"
 cp "$digits" "$files"
 cp -r examples/data/digits "$files/data"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Shared by quickstart.sh and quickstart_containers.sh, which source it in the root of the tree, under set
-# -euo pipefail.
+# Shared by quickstart.sh, quickstart_containers.sh and quickstart_kubernetes.sh, which source it in the root of
+# the tree, under set -euo pipefail.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit MUSTER_STARTED_AT     the start of the caller (seconds
-#   since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit
+#   MUSTER_STARTED_AT     the start of the caller (seconds since the epoch), for the total at the end
 
 readonly muster=$PWD/build/release/platform/muster
 readonly digits=$PWD/build/release/examples/digits/digits

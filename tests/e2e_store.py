@@ -57,6 +57,19 @@ class StoreTest(MusterTest):
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
         self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
 
+    def test_a_backup_goes_through_pipes(self):
+        self.muster.run("submit", "single", "kept", "--follow", "--", "true")
+
+        backup = self.muster.run("store", "backup", "-", text=False)
+        self.muster.run("server", "--stop")
+        restored = self.muster.run("store", "restore", "-", "--store", self.url, text=False, input=backup.stdout)
+
+        self.assertRegex(backup.stderr, rb"jobs +1")
+        self.assertRegex(restored.stdout, rb"jobs +1")
+        self.assertEqual(list(self.muster.state.glob("backup-*")), [])
+        self.use_postgres()
+        self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
+
     def test_a_store_that_holds_something_is_not_overwritten(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         backup = self.muster.work / "backup"

@@ -5,7 +5,8 @@
     api.post("/api/v1/namespaces/default/pods", {...})
     api.until(lambda: pod_phase() == "Running", "the pod runs")
 
-An answer that is not 2xx raises ApiError. Thread-safety: an Api opens a connection for each request, so threads share it.
+An answer that is not 2xx raises ApiError. Thread-safety: an Api opens a connection for each request, so threads share
+it.
 """
 
 import http.client

@@ -20,6 +20,8 @@ The cluster has a network of its own, from which nothing leads outside and into 
 cluster must be in that network: Cluster moves the thread that makes it there, so all processes and threads that this
 thread starts are there, too. Pods reach them at cluster.address. Clusters do not see each other.
 
+MUSTER_KUBERNETES_LOGS names a folder into which a cluster's logs are copied when it ends.
+
 Needs root, and the packages, programs and images of `make deps-kubernetes`. At the end, however it comes, all of it is
 removed: processes, mounts, networks, control groups, files (kubernetes_supervisor.py).
 """
@@ -37,6 +39,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.request
 from dataclasses import fields
 from pathlib import Path
 
@@ -127,8 +130,25 @@ class ClusterClient:
         """It accepts connections and does not answer."""
         self._call("signal", name, signal.SIGSTOP)
 
+    def slow(self, name, seconds):
+        """Each of its answers takes up to `seconds` more."""
+        self._call("slow", name, seconds)
+
     def thaw(self, name):
+        """After freeze() or slow()."""
         self._call("signal", name, signal.SIGCONT)
+
+    def start_program(self, name, argv):
+        """Starts another program beside the cluster, which ends with it; by its name, the methods above know it."""
+        self._call("add", name, [str(each) for each in argv])
+
+    def forget_history(self):
+        """The API server answers 410 Gone to whoever names a resourceVersion from before this call."""
+        now = int(self.api.get("/api/v1/namespaces")["metadata"]["resourceVersion"])
+        request = urllib.request.Request("http://127.0.0.1:2379/v3/kv/compaction", method="POST",
+                                         data=json.dumps({"revision": now, "physical": True}).encode())
+        urllib.request.urlopen(request, timeout=BOUND).close()
+        self.restart("apiserver")  # it remembers, too
 
     def running(self):
         return self._call("running")
@@ -152,6 +172,21 @@ class ClusterClient:
 
     def join_node(self, node):
         self._call("join_node", self._number(node))
+
+    def cordon(self, node):
+        """Takes no new pods, until uncordon()."""
+        self.kubectl("cordon", node)
+
+    def uncordon(self, node):
+        self.kubectl("uncordon", node)
+
+    def drain(self, node):
+        """Cordons a node and evicts its pods, whatever owns them. Returns when they are gone."""
+        self.kubectl("drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={BOUND}s")
+
+    def delete_node(self, node):
+        """The cluster forgets the node, whose kubelet and containers run on. restart("kubelet-N") brings it back."""
+        self.api.delete(f"/api/v1/nodes/{node}")
 
     def set_gpus(self, node, count):
         """Another number of GPU stand-ins; `GPU-stand-in-2` is the container's device /dev/nvidia2."""
@@ -205,6 +240,37 @@ class ClusterClient:
     def join(self, name, namespace="default"):
         pod = self.pod(name, namespace)
         self._call("join_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
+
+    # --- requests
+
+    def refuse(self, account, namespace="default"):
+        """The API server answers 429 Too Many Requests to a service account, with Retry-After, until accept(). One
+        request at a time waits for 15 s before."""
+        group = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1"}
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+        self.apply(
+            group | {"kind": "PriorityLevelConfiguration", "metadata": {"name": "refused"}, "spec": {
+                "type": "Limited", "limited": {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
+                                               "limitResponse": {"type": "Queue", "queuing": {
+                                                   "queues": 1, "handSize": 1, "queueLengthLimit": 1}}}}},
+            group | {"kind": "FlowSchema", "metadata": {"name": f"refused-{namespace}-{account}"}, "spec": {
+                "matchingPrecedence": 2, "priorityLevelConfiguration": {"name": "refused"},
+                "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {
+                    "name": account, "namespace": namespace}}], "resourceRules": [everything]}]}})
+
+    def accept(self, account, namespace="default"):
+        self.kubectl("delete", "flowschema", f"refused-{namespace}-{account}")
+
+    # --- clocks
+
+    @staticmethod
+    def other_clock(seconds):
+        """Variables that set the clock of a program beside the cluster ahead (or back, if negative). A program that is
+        linked statically, or is written in Go, ignores them: the cluster's own programs do."""
+        libraries = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+        if not libraries:
+            raise RuntimeError("libfaketime is missing; scripts/deps.sh --kubernetes installs it")
+        return {"LD_PRELOAD": str(libraries[0]), "FAKETIME": f"{seconds:+}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     # --- access
 
@@ -290,14 +356,14 @@ class ClusterClient:
 
 class Cluster(ClusterClient):
     """Starts a cluster; the keywords are the fields of kubernetes_settings.Options. The calling thread enters its
-    network until close()."""
+    network until close(). `progress` is called with what is being done, in a sentence."""
 
-    def __init__(self, **options):
+    def __init__(self, progress=None, **options):
         self.folder = Path(tempfile.mkdtemp(prefix=kubernetes_supervisor.PREFIX))
         self._network_outside = None
         self._holder = None
         try:
-            self._holder = _start(self.folder, Options(**options), detached=False)
+            self._holder = _start(self.folder, Options(**options), detached=False, progress=progress)
             super().__init__(self.folder)
             self.enter()
         except BaseException:
@@ -312,6 +378,9 @@ class Cluster(ClusterClient):
 
     def close(self):
         self.leave()
+        kept = os.environ.get("MUSTER_KUBERNETES_LOGS")
+        if kept and (self.folder / "log").exists():
+            shutil.copytree(self.folder / "log", Path(kept) / self.folder.name)
         if self._holder:
             _end(self._holder)
             self._holder = None
@@ -319,7 +388,7 @@ class Cluster(ClusterClient):
             shutil.rmtree(self.folder)
 
 
-def _start(folder, options, detached):
+def _start(folder, options, detached, progress=None):
     """Starts the holder, and returns when the cluster is ready."""
     if os.geteuid() != 0:
         raise RuntimeError("a Kubernetes cluster for tests needs root")
@@ -335,7 +404,12 @@ def _start(folder, options, detached):
         stdin=subprocess.DEVNULL if detached else subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL if detached else None, start_new_session=True)
     try:
-        answer = json.loads(holder.stdout.readline() or b'{"error": "its supervisor has ended"}')
+        while True:
+            answer = json.loads(holder.stdout.readline() or b'{"error": "its supervisor has ended"}')
+            if "progress" not in answer:
+                break
+            if progress:
+                progress(answer["progress"])
         if "error" in answer:
             raise RuntimeError(f"the Kubernetes cluster did not start: {answer['error']}")
     except BaseException:
@@ -361,14 +435,20 @@ def _add_options(parser):
     parser.add_argument("--gpus", type=int, default=default.gpus, help="GPU stand-ins of each node")
     parser.add_argument("--images", type=lambda text: [each for each in text.split(",") if each],
                         default=default.images, help=f"of {','.join(IMAGES)} (default: {','.join(default.images)})")
+    parser.add_argument("--archive", action="append", default=[], help="a docker archive with more images")
     parser.add_argument("--kube-proxy", action="store_true", help="cluster addresses of Services work")
     parser.add_argument("--policies", action="store_true", help="NetworkPolicies work")
+    parser.add_argument("--progress", action="store_true", help="say on standard error what is being done")
     parser.add_argument("--audit", action="store_true", help="record all requests in DIR/log/audit.log")
 
 
 def _options(arguments):
     names = {each.name for each in fields(Options)}
     return Options(**{name: value for name, value in vars(arguments).items() if name in names})
+
+
+def _progress(arguments):
+    return (lambda what: print(f"cluster: {what}", file=sys.stderr)) if arguments.progress else None
 
 
 def _run_beside(cluster, command):
@@ -404,15 +484,21 @@ def main():
 def _run(options):
     if not options.command:
         raise RuntimeError("run: say what to run")
-    with Cluster(**vars(_options(options))) as cluster:
+    with Cluster(_progress(options), **vars(_options(options))) as cluster:
+        for each in options.archive:
+            cluster.import_image(Path(each).resolve())
         return _run_beside(cluster, options.command)
 
 
 def _up(options):
     options.state.mkdir(parents=True)
     try:
-        _start(options.state, _options(options), detached=True)
+        _start(options.state, _options(options), detached=True, progress=_progress(options))
+        for each in options.archive:
+            ClusterClient(options.state).import_image(Path(each).resolve())
     except BaseException:
+        with contextlib.suppress(OSError):
+            ClusterClient(options.state)._call("quit")  # pylint: disable=protected-access
         shutil.rmtree(options.state, ignore_errors=True)
         raise
     print(f"a cluster of {options.nodes} nodes is up; beside it, KUBECONFIG is set:\n"

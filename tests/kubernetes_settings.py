@@ -11,8 +11,8 @@ from pathlib import Path
 # The cluster has a network of its own, so each cluster uses the same addresses.
 HOST = "10.80.0.1"  # the API server, etcd, the name server, and all that runs beside the cluster
 SERVICES = "10.96.0.0/16"
-# The Service `kubernetes`, by which pods reach the API server. It is an address of the API server's own network, and its
-# port the API server's, so that pods reach it with and without kube-proxy.
+# The Service `kubernetes`, by which pods reach the API server. It is an address of the API server's own network, and
+# its port the API server's, so that pods reach it with and without kube-proxy.
 API_SERVICE = "10.96.0.1"
 API_PORT = 443
 API_URL = f"https://{HOST}:{API_PORT}"
@@ -88,6 +88,9 @@ class Node:
 
 # --- certificates
 
+_DAYS = 30
+
+
 class Certificates:
     """A certificate authority in a folder, and what it signs: NAME.crt and NAME.key."""
 
@@ -107,10 +110,16 @@ class Certificates:
         _openssl("pkey", "-in", self.path("tokens.key"), "-pubout", "-out", self.path("tokens.pub"))
 
     def make_client(self, name, user, groups=(), expired=False):
-        """A certificate that the API server takes for `user`, a member of `groups`."""
+        """A certificate that the API server takes for `user`, a member of `groups`. An expired one ended yesterday."""
         subject = "".join(f"/O={group}" for group in groups) + f"/CN={user}"
-        self._request(name, subject, ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"],
-                      days=-1 if expired else 30)
+        self._request(name, subject, ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"])
+        if expired:
+            # `openssl req` cannot: signs the same request again.
+            request = self.path(f"{name}.csr")
+            _openssl("x509", "-x509toreq", "-in", self.path(f"{name}.crt"), "-signkey", self.path(f"{name}.key"),
+                     "-out", request)
+            _openssl("x509", "-req", "-in", request, *self._signer("ca"), "-days", -1,
+                     "-out", self.path(f"{name}.crt"))
 
     def make_server(self, name, names, user="server"):
         """A certificate of a server with these names and addresses."""
@@ -118,10 +127,13 @@ class Certificates:
         self._request(name, f"/CN={user}", ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=serverAuth",
                                             f"subjectAltName={words}"])
 
-    def _request(self, name, subject, extensions, signer="ca", days=30):
-        signed_by = ["-CA", self.path(f"{signer}.crt"), "-CAkey", self.path(f"{signer}.key")] if signer else []
+    def _signer(self, name):
+        return ["-CA", self.path(f"{name}.crt"), "-CAkey", self.path(f"{name}.key")]
+
+    def _request(self, name, subject, extensions, signer="ca"):
         _openssl("req", "-x509", "-config", self.path("openssl.cnf"), "-newkey", "ec",
-                 "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days, "-subj", subject, *signed_by,
+                 "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", _DAYS, "-subj", subject,
+                 *(self._signer(signer) if signer else []),
                  *(word for each in extensions for word in ("-addext", each)),
                  "-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.crt"))
 

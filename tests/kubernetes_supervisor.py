@@ -35,16 +35,20 @@ from kubernetes_settings import (API_SERVICE, API_URL, AUDIT_POLICY, DOMAIN, HOS
 PREFIX = "muster-kubernetes-"
 _CGROUPS = Path("/sys/fs/cgroup")
 _PR_SET_PDEATHSIG = 1
+# How long a program that is slowed runs at a time.
+_MOMENT = 0.05
 
 
 # --- outside: control groups and namespaces
 
-def _start_of(pid):
-    """When a process started, in ticks since the machine did: with the number, the identity of a process."""
+def start_of(pid):
+    """When a process started, in ticks since the machine did: with the number, the identity of a process. None if it
+    has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
+    return None if words[0] in "ZX" else words[19]
 
 
 def hierarchies():
@@ -52,6 +56,11 @@ def hierarchies():
     if (_CGROUPS / "cgroup.controllers").exists():
         return [_CGROUPS]
     return sorted({Path(os.path.realpath(each)) for each in _CGROUPS.iterdir() if (each / "cgroup.procs").exists()})
+
+
+def group_name(holder):
+    """The control group of a cluster, in each hierarchy."""
+    return f"{PREFIX}{holder}-{start_of(holder)}"
 
 
 def _make_cgroups(name):
@@ -90,7 +99,7 @@ def _sweep():
     for hierarchy in hierarchies():
         for group in hierarchy.glob(f"{PREFIX}*-*"):
             pid, start = group.name.removeprefix(PREFIX).split("-")[:2]
-            if _start_of(pid) != start:
+            if start_of(pid) != start:
                 with contextlib.suppress(OSError, AssertionError):
                     _remove_cgroups(group.name)
     for folder in Path(os.environ.get("TMPDIR", "/tmp")).glob(f"{PREFIX}*"):
@@ -112,7 +121,7 @@ def _hold(folder, detached):
     with open(folder / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _sweep()
-        cgroup = f"{PREFIX}{os.getpid()}-{_start_of(os.getpid())}"
+        cgroup = group_name(os.getpid())
         inside = None
         try:
             _make_cgroups(cgroup)
@@ -174,22 +183,28 @@ class Supervisor:
         self.certificates = Certificates(folder / "pki")
         self.gpus = {node.number: self.options.gpus for node in self.nodes}
         self._holders = {}
+        self._added = {}  # name -> argv
         self._running = {}
+        self._slowed = {}  # name -> (an event that ends it, its thread)
         self._lock = threading.RLock()
 
     # --- start
 
     def up(self):
+        _tell("makes networks and certificates")
         self._furnish()
         self._make_nodes()
         self._make_certificates()
         self._write_settings()
+        _tell("starts etcd, the API server and containerd")
         self.start("etcd")
         self.start("apiserver")
         for node in self.nodes:
             self.start(f"containerd-{node.number}")
+        _tell(f"gives the nodes their images: {', '.join(self.options.images)}")
         self.import_images([self.images / f"muster-test-{name}.tar" for name in ("pause", *self.options.images)])
         self.await_api()
+        _tell("starts the controllers, the scheduler and the kubelets")
         for name in ("controllers", "scheduler", "coredns", *(["policies"] if self.options.policies else [])):
             self.start(name)
         for node in self.nodes:
@@ -222,6 +237,7 @@ class Supervisor:
             if holder.stdout.readline() != b"ready\n":
                 raise RuntimeError(f"no namespaces for {node.name}")
             self._holders[node.number] = holder
+            (node.folder / "holder").write_text(str(holder.pid))
             _run("ip", "link", "add", node.name, "type", "veth", "peer", "name", "eth0", "netns", holder.pid)
             _run("ip", "link", "set", node.name, "master", "switch", "up")
             _run("ip", "route", "add", node.pods, "via", node.address)
@@ -282,9 +298,15 @@ class Supervisor:
 
     def _await_nodes(self):
         admin = Api(self.certificates, client="admin")
-        until(lambda: all(self._is_alive(f"kubelet-{node.number}") for node in self.nodes) and all(_is_ready(node) and _gpus_of(node) == self.options.gpus
-                          for node in admin.get("/api/v1/nodes")["items"][:self.options.nodes] or [{}])
-              and len(admin.get("/api/v1/nodes")["items"]) == self.options.nodes, "every node is Ready")
+
+        def are_ready():
+            for node in self.nodes:
+                self._is_alive(f"kubelet-{node.number}")
+            nodes = admin.get("/api/v1/nodes")["items"]
+            return len(nodes) == len(self.nodes) and all(
+                _is_ready(node) and _gpus_of(node) == self.options.gpus for node in nodes)
+
+        until(are_ready, "every node is Ready")
         # Pods are refused until it exists.
         until(lambda: admin.get("/api/v1/namespaces/default/serviceaccounts/default"), "the default service account")
         # CoreDNS refuses connections until it has read the Services.
@@ -315,6 +337,8 @@ class Supervisor:
             process = self._running.get(name)
             if process and process.poll() is None:
                 raise RuntimeError(f"{name} runs already")
+            if name.startswith("kubelet-"):
+                self._await_containerd(self._node_of(name))  # without it, a kubelet ends
             since = time.time()
             with open(self.folder / "log" / f"{name}.log", "ab") as log:
                 self._running[name] = subprocess.Popen(
@@ -334,7 +358,28 @@ class Supervisor:
             if name.startswith("kubelet-"):
                 self._end_gpus(self._node_of(name))
 
+    def add(self, name, argv):
+        """Starts another program in the network of the control plane. start() and end() know it from now on."""
+        self._added[name] = argv
+        self.start(name)
+
+    def slow(self, name, seconds):
+        """Lets a program run for a moment only every `seconds`, until it is thawed."""
+        self._thaw(name)
+        ended = threading.Event()
+        thread = threading.Thread(target=_alternate, args=(self._running[name], seconds, ended))
+        self._slowed[name] = ended, thread
+        thread.start()
+
+    def _thaw(self, name):
+        if name in self._slowed:
+            ended, thread = self._slowed.pop(name)
+            ended.set()
+            thread.join()
+
     def signal(self, name, number):
+        if number in (signal.SIGCONT, signal.SIGSTOP):
+            self._thaw(name)
         self._running[name].send_signal(number)
         if number == signal.SIGSTOP:
             os.waitid(os.P_PID, self._running[name].pid, os.WSTOPPED | os.WNOWAIT)
@@ -390,7 +435,8 @@ class Supervisor:
         for chain in ("forward", "input", "output"):
             rules += [f"add chain inet cut {chain} {{ type filter hook {chain} priority -10; }}",
                       f"flush chain inet cut {chain}",
-                      f"add rule inet cut {chain} ip saddr @pods drop", f"add rule inet cut {chain} ip daddr @pods drop"]
+                      f"add rule inet cut {chain} ip saddr @pods drop",
+                      f"add rule inet cut {chain} ip daddr @pods drop"]
         _run(*self._in(node, "nft", "\n".join([*rules, f"add element inet cut pods {{ {address} }}"])))
 
     def join_address(self, number, address):
@@ -404,6 +450,8 @@ class Supervisor:
     def _argv(self, name):
         kind = name.partition("-")[0]
         more = self.options.flags.get(kind, [])
+        if name in self._added:
+            return self._added[name]
         if name in ("etcd", "apiserver", "controllers", "scheduler", "coredns", "policies"):
             return [*self._control_plane(name), *more]
         node = self._node_of(name)
@@ -447,7 +495,8 @@ class Supervisor:
             if not path.exists():
                 os.mknod(path, 0o020666, os.makedev(1, 3))  # another /dev/null
         # A kubelet that starts removes all sockets of the folder, and then makes its own.
-        until(lambda: _made_since(node.plugins / "kubelet.sock", since), "the kubelet's socket for plug-ins")
+        until(lambda: self._is_alive(f"kubelet-{node.number}") and _made_since(node.plugins / "kubelet.sock", since),
+              "the kubelet's socket for plug-ins")
         self.start(f"gpus-{node.number}")
 
     def _end_gpus(self, node):
@@ -455,6 +504,19 @@ class Supervisor:
         if process and process.poll() is None:
             process.kill()
             process.wait()
+
+
+def _tell(what):
+    """Progress, for kubernetes_cluster.py."""
+    print(json.dumps({"progress": what}), flush=True)
+
+
+def _alternate(process, seconds, ended):
+    while process.poll() is None and not ended.is_set():
+        process.send_signal(signal.SIGSTOP)
+        ended.wait(seconds)
+        process.send_signal(signal.SIGCONT)
+        ended.wait(_MOMENT)
 
 
 def _made_since(path, moment):

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for a test, on a unix socket in a temporary folder.
+"""A private PostgreSQL server for a test, on a unix socket in a temporary folder, or at an address.
 
     with Postgres() as postgres:
         url = postgres.new_url()        # of an empty schema that nobody else uses
@@ -26,8 +26,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Postgres:
-    def __init__(self, durable=False):
-        """`durable`: syncs to disk, for measurements; tests need no durability."""
+    def __init__(self, durable=False, address=""):
+        """`durable`: syncs to disk, for measurements; tests need no durability. `address`: clients without access to
+        the socket connect there; its network must belong to the test."""
+        self._address = address
         self._fsync = "on" if durable else "off"
         self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._user = self._unprivileged_user()
@@ -43,6 +45,9 @@ class Postgres:
                            "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata", self.folder / "data")
         if made.wait(BOUND) != 0:
             raise RuntimeError("initdb failed:\n" + self.log())
+        if address:
+            with open(self.folder / "data" / "pg_hba.conf", "a", encoding="utf-8") as rules:
+                rules.write("host all all all trust\n")
         self.start()
 
     def __enter__(self):
@@ -77,7 +82,7 @@ class Postgres:
     def start(self):
         """The server ends with the thread that starts it: call this from the thread of the test."""
         self._process = self._spawn(
-            "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", "listen_addresses=",
+            "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", f"listen_addresses={self._address}",
             "-c", f"fsync={self._fsync}", "-c", "shared_buffers=16MB", "-c", "max_connections=50")
         while b"READY=1" not in self._ready.recv(4096):
             pass
@@ -102,6 +107,8 @@ class Postgres:
         return (self.folder / "log").read_text(errors="replace")
 
     def _url(self):
+        if self._address:
+            return f"postgres://muster@{self._address}/postgres?connect_timeout={BOUND}"
         return f"postgres://muster@/postgres?host={self.folder}"
 
     def _stop_by(self, number):

@@ -1,9 +1,6 @@
-// YAML for people: a small tree with the line of each value (parse_yaml; yaml-cpp is used only in
-// yaml.cc), and the same as JSON (human_document), which tables of fields read. Their faults get
-// line numbers afterwards (locate).
-//
-// Faults that yaml-cpp ignores are detected here (repeated keys), and the dangers of YAML are
-// bounded: nesting, and the number of values after aliases are expanded.
+// YAML for people: the tree of base/yaml.h as JSON (human_document), which tables of fields read.
+// Their faults get line numbers afterwards (locate). Repeated keys, which yaml-cpp ignores, are
+// detected here.
 //
 // Pure. Not thread-safe.
 #pragma once
@@ -17,35 +14,19 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "base/yaml.h"
 
 namespace muster::config {
 
 using base::Result;
 
-struct YamlEntry;
-
-struct YamlValue {
-  enum class Type { kNull, kScalar, kList, kMap };
-  Type type = Type::kNull;
-  int line = 0;        ///< counts from 1
-  std::string scalar;  ///< as written, without quotes: "yes" stays "yes"
-  std::vector<YamlValue> list;
-  std::vector<YamlEntry> map;  ///< in the order of the text; keys may be repeated
-};
-
-struct YamlEntry {
-  std::string key;
-  int line = 0;
-  YamlValue value;
-};
-
-inline constexpr size_t kMaxYamlBytes = 1 << 20;
-inline constexpr int kMaxYamlDepth = 32;
-inline constexpr int kMaxYamlValues = 100'000;
-
-/// Errors: kInvalid with one fault that has the line: a syntax error, more than one document, or
-/// one of the limits above exceeded.
-Result<YamlValue> parse_yaml(std::string_view text);
+using base::kMaxYamlBytes;
+using base::kMaxYamlDepth;
+using base::kMaxYamlValues;
+using base::parse_yaml;
+using base::parse_yaml_documents;
+using base::YamlEntry;
+using base::YamlValue;
 
 /// The lines of fields by their paths: "volumes[0].target".
 class FieldLines {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "http/byte_stream.h"
-#include "http/connecting.h"
+#include "http/dial.h"
 #include "http/head.h"
 #include "http/stream_ends.h"
 
@@ -35,7 +35,7 @@ struct ExchangeHandlers {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(base::EventLoop& loop, std::string name, AsyncRequest request, const AsyncLimits& limits,
-           ExchangeHandlers handlers);
+           ExchangeHandlers handlers, std::shared_ptr<KeptConnections> kept);
 
   void begin(const AsyncPlace& place);
   /// Ends the exchange without a callback, unless it has become a stream, which the call no longer
@@ -52,8 +52,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   enum class Phase { kConnecting, kAsking, kRaw, kOver };
   using ErrorCode = boost::system::error_code;
 
-  void connected(base::Result<base::UniqueFd> fd, const AsyncPlace& place);
-  void started(const ErrorCode& error, const std::string& host);
+  void use(std::unique_ptr<ByteStream> stream);
+  void ask(const std::string& host);
 
   void has_sent();
   bool add_next_piece();
@@ -71,6 +71,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void wait_for(std::chrono::milliseconds limit, const char* what);
   void finish(base::Result<Response> answer);
   void let_go();
+  bool may_keep() const;
   base::Error named(base::Error error) const;
   base::Error broken(const std::string& what) const;
 
@@ -79,6 +80,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   AsyncRequest request_;
   AsyncLimits limits_;
   std::shared_ptr<ExchangeHandlers> handlers_;
+  std::shared_ptr<KeptConnections> kept_;  ///< null: the connection is for this request only
   Phase phase_ = Phase::kConnecting;
 
   std::shared_ptr<void> connecting_;
@@ -125,8 +127,11 @@ void RawStream::pause(bool paused) {
   exchange_->pause(paused);
 }
 
-AsyncClient::AsyncClient(base::EventLoop& loop, AsyncPlace place, std::string name)
-    : loop_(loop), place_(std::move(place)), name_(std::move(name)) {}
+AsyncClient::AsyncClient(base::EventLoop& loop, AsyncPlace place, std::string name, KeepAlive keep)
+    : loop_(loop), place_(std::move(place)), name_(std::move(name)) {
+  if (keep.most == 0) return;
+  kept_ = std::make_shared<KeptConnections>(loop_, keep.most, keep.longest_wait);
+}
 
 AsyncCall AsyncClient::send(AsyncRequest request, const AsyncLimits& limits, Answered answered) {
   return stream(std::move(request), limits, nullptr, std::move(answered));
@@ -137,7 +142,8 @@ AsyncCall AsyncClient::stream(AsyncRequest request, const AsyncLimits& limits, O
   auto exchange = std::make_shared<Exchange>(loop_, name_, std::move(request), limits,
                                              ExchangeHandlers{.answered = std::move(answered),
                                                               .on_head = std::move(on_head),
-                                                              .on_piece = std::move(on_piece)});
+                                                              .on_piece = std::move(on_piece)},
+                                             kept_);
   exchange->begin(place_);
   return AsyncCall(std::move(exchange));
 }
@@ -147,7 +153,7 @@ AsyncCall AsyncClient::upgrade(AsyncRequest request, const AsyncLimits& limits,
                                std::function<void(base::Result<Upgraded>)> then) {
   auto exchange = std::make_shared<Exchange>(
       loop_, name_, std::move(request), limits,
-      ExchangeHandlers{.raw = std::move(handlers), .upgraded = std::move(then)});
+      ExchangeHandlers{.raw = std::move(handlers), .upgraded = std::move(then)}, nullptr);
   exchange->begin(place_);
   return AsyncCall(std::move(exchange));
 }
@@ -162,31 +168,15 @@ std::string to_text(std::chrono::milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
-/// nullopt: a unix socket.
-std::optional<HostAndPort> tcp_address_of(const AsyncPlace& place) {
-  if (const auto* tls = std::get_if<TlsPlace>(&place)) {
-    return HostAndPort{.host = tls->host, .port = tls->port};
-  }
-  if (const auto* tcp = std::get_if<TcpPlace>(&place)) {
-    return HostAndPort{.host = tcp->host, .port = tcp->port};
-  }
-  return std::nullopt;
-}
-
-std::string host_of(const AsyncPlace& place) {
-  const auto address = tcp_address_of(place);
-  return address ? to_string(*address) : "localhost";
-}
-
 /// The headers with the length or the chunked coding of the body, and `connection`.
-Headers headers_to_send(const AsyncRequest& request, bool in_chunks) {
+Headers headers_to_send(const AsyncRequest& request, bool in_chunks, bool keep) {
   Headers headers = request.headers;
   if (in_chunks) {
     headers["transfer-encoding"] = "chunked";
   } else if (!request.body.empty() || request.method == "POST" || request.method == "PUT") {
     headers["content-length"] = std::to_string(request.body.size());
   }
-  headers.emplace("connection", "close");
+  if (!keep) headers.emplace("connection", "close");
   return headers;
 }
 
@@ -204,12 +194,14 @@ std::string chunk_of(std::string_view bytes) {
 }  // namespace
 
 Exchange::Exchange(base::EventLoop& loop, std::string name, AsyncRequest request,
-                   const AsyncLimits& limits, ExchangeHandlers handlers)
+                   const AsyncLimits& limits, ExchangeHandlers handlers,
+                   std::shared_ptr<KeptConnections> kept)
     : loop_(loop),
       name_(std::move(name)),
       request_(std::move(request)),
       limits_(limits),
       handlers_(std::make_shared<ExchangeHandlers>(std::move(handlers))),
+      kept_(std::move(kept)),
       reader_(request_.method == "HEAD",
               handlers_->on_piece || handlers_->upgraded
                   ? OnPiece([this](std::string_view bytes) { return hand_on(bytes); })
@@ -219,15 +211,22 @@ Exchange::Exchange(base::EventLoop& loop, std::string name, AsyncRequest request
 }
 
 void Exchange::begin(const AsyncPlace& place) {
+  const std::string host = host_header(place);
   wait_for(limits_.connect, "does not accept a connection");
-  const auto then = [this, place](Result<base::UniqueFd> fd) { connected(std::move(fd), place); };
-  if (const auto address = tcp_address_of(place)) {
-    const bool any = limits_.connect.count() == 0;
-    connecting_ =
-        connect_async(loop_, *address, any ? std::chrono::hours(1) : limits_.connect, then);
-  } else {
-    connecting_ = connect_async(loop_, std::get<std::filesystem::path>(place), then);
+  if (auto stream = kept_ == nullptr ? nullptr : kept_->take()) {
+    use(std::move(stream));
+    // Not at once: no callback is called from within the caller's call.
+    return loop_.post([self = shared_from_this(), host] { self->ask(host); });
   }
+  const bool any = limits_.connect.count() == 0;
+  connecting_ = dial(loop_, place, name_, any ? std::chrono::hours(1) : limits_.connect,
+                     [this, host](Result<std::unique_ptr<ByteStream>> stream) {
+                       const auto self = shared_from_this();
+                       connecting_.reset();
+                       if (!stream) return finish(std::move(stream).error());
+                       use(*std::move(stream));
+                       ask(host);
+                     });
 }
 
 void Exchange::drop_call() {
@@ -238,40 +237,25 @@ void Exchange::drop() {
   if (phase_ != Phase::kOver) let_go();
 }
 
-void Exchange::connected(Result<base::UniqueFd> fd, const AsyncPlace& place) {
-  const auto self = shared_from_this();
-  connecting_.reset();
-  if (!fd) {
-    Error error = std::move(fd).error();
-    error.what = name_ + " cannot be reached: " + error.what;
-    return finish(std::move(error));
-  }
-  if (const auto* tls = std::get_if<TlsPlace>(&place)) {
-    stream_ = tls_stream_to(tls->host, loop_, *std::move(fd), tls->context);
-  } else {
-    stream_ = plain_stream(loop_, *std::move(fd));
-  }
+void Exchange::use(std::unique_ptr<ByteStream> stream) {
+  stream_ = std::move(stream);
   output_.start(weak_from_this(), *stream_,
                 {.on_sent = [this] { has_sent(); }, .refill = [this] { return add_next_piece(); }});
   input_.start(
       weak_from_this(), *stream_,
       [this](const ErrorCode& failure, std::string_view bytes) { has_read(failure, bytes); });
-  stream_->async_start([self, host = host_of(place)](const ErrorCode& error, size_t) {
-    self->started(error, host);
-  });
 }
 
-void Exchange::started(const ErrorCode& error, const std::string& host) {
+void Exchange::ask(const std::string& host) {
   if (phase_ != Phase::kConnecting) return;
-  if (error) return finish(broken("closed the connection before the request was sent"));
   const auto self = shared_from_this();
   if (const auto on_sending = std::exchange(request_.on_sending, nullptr)) on_sending();
   if (phase_ != Phase::kConnecting) return;
   phase_ = Phase::kAsking;
   wait_for(limits_.answer, "does not answer");
   const bool in_chunks = handlers_->next_piece != nullptr;
-  output_.append(
-      request_head(request_.method, request_.target, headers_to_send(request_, in_chunks), host));
+  output_.append(request_head(request_.method, request_.target,
+                              headers_to_send(request_, in_chunks, kept_ != nullptr), host));
   output_.append(std::exchange(request_.body, {}));
   output_.go_on();
   input_.go_on();
@@ -444,10 +428,21 @@ void Exchange::let_go() {
   phase_ = Phase::kOver;
   deadline_.reset();
   connecting_.reset();
+  const bool keep = may_keep();
   output_.drop();
   input_.drop();
-  if (stream_ != nullptr) stream_->close();
+  if (keep) {
+    kept_->keep(std::move(stream_));
+  } else if (stream_ != nullptr) {
+    stream_->close();
+  }
   handlers_.reset();
+}
+
+/// Whether the connection can carry another request: this one is complete both ways.
+bool Exchange::may_keep() const {
+  return kept_ != nullptr && stream_ != nullptr && output_.is_idle() && input_.is_idle() &&
+         reader_.has_head() && reader_.is_done() && reader_.keep_alive();
 }
 
 Error Exchange::named(Error error) const {
@@ -456,14 +451,7 @@ Error Exchange::named(Error error) const {
 }
 
 Error Exchange::broken(const std::string& what) const {
-  const auto fault = stream_ == nullptr ? std::nullopt : stream_->fault();
-  if (!fault) return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what};
-  if (!fault->is_certificate) {
-    return {.code = base::ErrorCode::kUnavailable, .what = name_ + " " + what + ": " + fault->what};
-  }
-  return {.code = base::ErrorCode::kRefused,
-          .what = "cannot verify the certificate of " + name_ + ": " + fault->what,
-          .advice = "configure the authority that signed it, and the host name that it contains"};
+  return connection_error(name_, what, stream_.get());
 }
 
 }  // namespace muster::http

@@ -1,6 +1,6 @@
 // An HTTP/1.1 client on the event loop: over a unix socket of any user, over TLS, or over plain TCP
-// where no one can listen in. Each request has its own connection, so requests do not affect each
-// other.
+// where no one can listen in. Each pending request has its own connection, so requests do not affect
+// each other; connections can be kept for later requests (KeepAlive).
 //
 // A request may turn its connection into a two-way stream of bytes (Upgrade): by status 101, or by
 // a 200 whose body is the stream.
@@ -15,32 +15,18 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "http/dial.h"
 #include "http/message.h"
 #include "http/message_reader.h"
-#include "http/tls.h"
 
 namespace muster::http {
-
-struct TlsPlace {
-  std::string host;
-  int port = 0;
-  TlsContext context;  ///< made by client_context()
-};
-/// Unencrypted: do not send secrets except over a trusted network.
-struct TcpPlace {
-  std::string host;
-  int port = 0;
-};
-using AsyncPlace = std::variant<std::filesystem::path, TlsPlace, TcpPlace>;
 
 struct AsyncRequest {
   std::string method = "GET";
@@ -118,12 +104,19 @@ struct Upgraded {
   std::unique_ptr<RawStream> stream;  ///< null: the server did not upgrade
 };
 
+/// Connections that are kept after an answer, for the next requests. A server that closes one as the
+/// next request is sent makes that request fail: callers repeat requests where that is safe.
+struct KeepAlive {
+  size_t most = 0;  ///< connections that wait; 0: each request has a new connection
+  std::chrono::milliseconds longest_wait{60'000};
+};
+
 class AsyncClient {
  public:
   using Answered = std::function<void(base::Result<Response>)>;
 
   /// `name`: how errors name the server, such as "the engine at unix:///run/docker.sock".
-  AsyncClient(base::EventLoop& loop, AsyncPlace place, std::string name);
+  AsyncClient(base::EventLoop& loop, AsyncPlace place, std::string name, KeepAlive keep = {});
 
   /// Sends a request and waits for the complete answer.
   [[nodiscard]] AsyncCall send(AsyncRequest request, const AsyncLimits& limits, Answered answered);
@@ -141,6 +134,7 @@ class AsyncClient {
   base::EventLoop& loop_;
   AsyncPlace place_;
   std::string name_;
+  std::shared_ptr<KeptConnections> kept_;  ///< null: none
 };
 
 }  // namespace muster::http

@@ -1,5 +1,7 @@
 #include "http/byte_stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,6 +22,20 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
+
+/// Whether a read of the socket would wait.
+bool would_wait(int fd) {
+  char letter = 0;
+  return ::recv(fd, &letter, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+std::chrono::milliseconds unacknowledged_for(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  const bool has_unanswered = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+  return std::chrono::milliseconds(has_unanswered ? info.tcpi_last_ack_recv : 0);
+}
 
 class PlainStream : public ByteStream {
  public:
@@ -51,6 +67,14 @@ class PlainStream : public ByteStream {
   void close() override {
     boost::system::error_code ignored;
     socket_.close(ignored);
+  }
+
+  bool is_silent() const override {
+    return socket_.is_open() && would_wait(const_cast<PlainStream*>(this)->socket_.native_handle());
+  }
+
+  std::chrono::milliseconds unheard_for() const override {
+    return unacknowledged_for(const_cast<PlainStream*>(this)->socket_.native_handle());
   }
 
  private:
@@ -131,6 +155,14 @@ class TlsStream : public ByteStream {
   void close() override {
     error_code ignored;
     socket_.close(ignored);
+  }
+
+  bool is_silent() const override {
+    return socket_.is_open() && would_wait(const_cast<TlsStream*>(this)->socket_.native_handle());
+  }
+
+  std::chrono::milliseconds unheard_for() const override {
+    return unacknowledged_for(const_cast<TlsStream*>(this)->socket_.native_handle());
   }
 
   std::optional<StreamFault> fault() const override {

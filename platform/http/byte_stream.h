@@ -9,6 +9,7 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/system/error_code.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,12 @@ class ByteStream {
   virtual void async_close_output(Done done) = 0;
   /// Closes at once. Pending operations end with an error.
   virtual void close() = 0;
+  /// Whether the peer has neither sent anything nor closed its output since the last read.
+  /// REQUIRES: no read is pending.
+  virtual bool is_silent() const = 0;
+  /// How long nothing has come from the peer's kernel, neither data nor an acknowledgement, while
+  /// something was sent to it. Zero for unix sockets.
+  virtual std::chrono::milliseconds unheard_for() const = 0;
   /// Details of the last failure beyond its error code, if known.
   virtual std::optional<StreamFault> fault() const { return std::nullopt; }
 };

@@ -316,6 +316,10 @@ int ResponseReader::status() const {
   return static_cast<int>(parser_->get().result_int());
 }
 
+bool ResponseReader::is_done() const {
+  return parser_->is_done();
+}
+
 bool ResponseReader::keep_alive() const {
   return parser_->keep_alive() && waiting_.empty();
 }

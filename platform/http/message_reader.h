@@ -108,6 +108,8 @@ class ResponseReader {
   bool has_head() const;
   /// REQUIRES: has_head().
   int status() const;
+  /// Whether the whole response has arrived.
+  bool is_done() const;
   /// The bytes after the end of the response. REQUIRES: kDone.
   std::string_view rest() const { return waiting_; }
   /// Whether the connection can carry another request. REQUIRES: kDone.

@@ -40,6 +40,8 @@ class QueuedOutput {
   /// The number of bytes that have not been sent yet.
   size_t size() const { return waiting_.size() + on_the_way_.size() - sent_; }
   bool empty() const { return waiting_.empty(); }
+  /// Whether everything has been sent, and the output is open.
+  bool is_idle() const { return accepts() && !writing_ && size() == 0; }
 
  private:
   void written(const boost::system::error_code& error, size_t bytes);
@@ -70,6 +72,8 @@ class PausableInput {
   bool is_paused() const { return paused_; }
   /// Hands over what arrived during a pause, or reads on.
   void resume();
+  /// Whether no read is pending and no bytes are held.
+  bool is_idle() const { return !reading_ && !held_; }
   /// Stops. `on_read` is not called any more.
   void drop() { dropped_ = true; }
 

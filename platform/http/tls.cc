@@ -304,7 +304,7 @@ Result<TlsContext> server_context(const TlsIdentity& identity) {
 Result<TlsContext> client_context(const TlsEndpoint& endpoint) {
   MUSTER_TRY(TlsContext context, new_context(TLS_client_method()));
   SSL_CTX_set_alpn_protos(context.get(), kProtocols.data(), kProtocols.size());
-  if (!endpoint.fingerprint.empty()) return context;
+  if (!endpoint.fingerprint.empty() || endpoint.is_unverified) return context;
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   if (endpoint.authorities.empty()) {
     SSL_CTX_set_default_verify_paths(context.get());

@@ -32,6 +32,8 @@ struct TlsEndpoint {
   int port = 7443;
   std::string fingerprint;  ///< SHA-256 of the server's certificate: 64 hexadecimal digits
   std::string authorities;
+  /// Any certificate is accepted: for a person who has asked for that.
+  bool is_unverified = false;
 };
 
 // --- certificates

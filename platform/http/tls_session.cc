@@ -129,6 +129,8 @@ std::string TlsSession::fingerprint() const {
 }
 
 std::optional<std::string> TlsSession::certificate_fault() const {
+  // OpenSSL stores a result even if it does not act on it.
+  if (SSL_get_verify_mode(ssl_.get()) == SSL_VERIFY_NONE) return std::nullopt;
   const long result = SSL_get_verify_result(ssl_.get());
   if (result == X509_V_OK) return std::nullopt;
   return X509_verify_cert_error_string(result);

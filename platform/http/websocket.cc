@@ -16,6 +16,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/text.h"
 #include "http/beast_headers.h"
 #include "http/client.h"
 #include "http/server_connection.h"
@@ -51,6 +52,7 @@ class ByteStreamLayer {
 
   executor_type get_executor() const { return executor_; }
   void close() { stream_->close(); }
+  std::chrono::milliseconds unheard_for() const { return stream_->unheard_for(); }
 
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
@@ -115,8 +117,26 @@ UpgradeRequest as_beast_has_it(const Request& request) {
   return upgrade;
 }
 
+Response as_ours(const websocket::response_type& answer) {
+  return {.status = static_cast<int>(answer.result_int()),
+          .content_type = std::string(answer[beast::http::field::content_type]),
+          .body = answer.body(),
+          .headers = headers_of(answer)};
+}
+
+/// What a client needs to open its end.
+struct ClientBegin {
+  std::string host;
+  std::string target;
+  Headers headers;
+  std::chrono::seconds ping_every{};
+  std::chrono::seconds vanished_after{};
+  std::function<void(Result<WebSocketAnswer>)> then;
+};
+
 class Session : public WebSocketSession, public std::enable_shared_from_this<Session> {
  public:
+  /// The server's end.
   Session(base::EventLoop& loop, std::unique_ptr<ByteStream> stream, Begin begin)
       : begin_(std::move(begin)),
         socket_(loop.context(), std::move(stream), std::move(begin_.early_bytes)),
@@ -130,6 +150,35 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.control_callback([this](auto, auto) { heard_ = true; });
   }
 
+  /// The client's end.
+  Session(base::EventLoop& loop, std::unique_ptr<ByteStream> stream, const Limits& limits)
+      : begin_({.limits = limits}),
+        socket_(loop.context(), std::move(stream), ""),
+        timer_(loop.context()),
+        is_client_(true) {
+    socket_.read_message_max(kLargestMessage);
+    // Some servers take each frame for a message.
+    socket_.auto_fragment(false);
+    socket_.control_callback([this](websocket::frame_type type, auto) {
+      if (type != websocket::frame_type::pong) return;
+      pings_.is_pending = false;
+      pings_.may_be_busy = pings_.has_sent_since;
+    });
+  }
+
+  /// Requests the upgrade. Answers once, unless drop() comes first.
+  void shake_hands(ClientBegin client) {
+    socket_.set_option(websocket::stream_base::decorator(
+        [headers = std::move(client.headers)](websocket::request_type& upgrade) {
+          for (const auto& [name, value] : headers) upgrade.set(name, value);
+        }));
+    const auto done = [self = shared_from_this(),
+                       then = std::move(client.then)](const error_code& error) {
+      if (!self->dropped_) self->shaken(error, then);
+    };
+    socket_.async_handshake(upgraded_, client.host, client.target, done);
+  }
+
   void accept() {
     watch();
     socket_.async_accept(upgrade_, [self = shared_from_this()](error_code error) {
@@ -141,7 +190,9 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   void set_handlers(Handlers handlers) override {
-    if (!dropped_) handlers_ = std::move(handlers);
+    if (dropped_) return;
+    handlers_ = std::move(handlers);
+    if (is_client_) read();
   }
 
   void send(Kind kind, std::string message) override {
@@ -162,7 +213,9 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
 
   void pause(bool paused) override {
     paused_ = paused;
-    if (!paused) read();
+    if (paused) return;
+    pings_.since = std::chrono::steady_clock::now();  // an answer may be waiting to be read
+    read();
   }
 
   void drop() override {
@@ -185,7 +238,33 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     std::string bytes;
   };
 
+  void shaken(const error_code& error, const std::function<void(Result<WebSocketAnswer>)>& then) {
+    if (error == websocket::error::upgrade_declined) {
+      WebSocketAnswer refused{.answer = as_ours(upgraded_)};
+      drop();
+      return then(std::move(refused));
+    }
+    if (error) {
+      drop();
+      return then(Error{.code = ErrorCode::kUnavailable,
+                        .what = "did not open a WebSocket: " + error.message()});
+    }
+    socket_.set_option(websocket::stream_base::decorator([](websocket::request_type&) {}));
+    watch();
+    // The caller's reference is not one of those by which pending operations hold the session.
+    const auto self = shared_from_this();
+    then(WebSocketAnswer{
+        .answer = as_ours(upgraded_),
+        .protocol = std::string(upgraded_[beast::http::field::sec_websocket_protocol]),
+        .socket = {self.get(), [self](WebSocket*) {
+                     self->set_handlers({});
+                     self->drop();
+                   }}});
+  }
+
   void read() {
+    // A client's end hands nothing over before it has handlers.
+    if (is_client_ && !handlers_.on_message) return;
     if (reading_ || paused_ || dropped_) return;
     reading_ = true;
     socket_.async_read(input_, [self = shared_from_this()](error_code error, size_t) {
@@ -214,6 +293,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       return;
     }
     writing_ = true;
+    pings_.has_sent_since = true;
+    pings_.may_be_busy = true;
     write_began_ = ticks_;
     socket_.binary(queue_.front().kind == Kind::kBinary);
     socket_.async_write(asio::buffer(queue_.front().bytes),
@@ -255,6 +336,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   bool has_vanished() {
+    if (is_client_) return has_server_vanished();
     const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
     if (writing_ && stuck > begin_.limits.write_timeout) return true;
     if (std::exchange(heard_, false) || paused_) {
@@ -262,6 +344,18 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       return false;
     }
     if (std::exchange(asked_, true)) return true;
+    ask_for_sign_of_life();
+    return false;
+  }
+
+  /// A server that is busy with a message answers no ping either, and may be busy for as long as it
+  /// likes. So a missing answer counts only if all messages were sent before the last answered ping.
+  bool has_server_vanished() {
+    const auto longest = begin_.limits.write_timeout;
+    if (socket_.next_layer().unheard_for() > longest) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (pings_.is_pending) return !pings_.may_be_busy && !paused_ && now - pings_.since > longest;
+    pings_ = {.is_pending = true, .may_be_busy = pings_.may_be_busy, .since = now};
     ask_for_sign_of_life();
     return false;
   }
@@ -283,6 +377,16 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   std::deque<Message> queue_;
   size_t waiting_ = 0;  ///< bytes in queue_
   std::optional<websocket::close_reason> close_;
+  /// A client's pings.
+  struct Pings {
+    bool is_pending = false;      ///< a ping has no answer yet
+    bool has_sent_since = false;  ///< messages were sent after the last ping
+    bool may_be_busy = false;     ///< the server may not have taken in all messages
+    std::chrono::steady_clock::time_point since;
+  };
+  const bool is_client_ = false;
+  Pings pings_;
+  websocket::response_type upgraded_;  ///< the answer to a client's request
   bool reading_ = false;
   bool writing_ = false;
   bool paused_ = false;
@@ -293,6 +397,84 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   bool pinging_ = false;  ///< a ping is being written
   int64_t ticks_ = 0;
   int64_t write_began_ = 0;
+};
+
+/// A client's request from the first packet on.
+class Opening : public std::enable_shared_from_this<Opening> {
+ public:
+  using Then = std::function<void(Result<WebSocketAnswer>)>;
+
+  Opening(base::EventLoop& loop, std::string name, Then then)
+      : loop_(loop), name_(std::move(name)), then_(std::move(then)) {}
+
+  void begin(const AsyncPlace& place, ClientBegin client, const AsyncLimits& limits) {
+    wait_for(limits.connect, "does not accept a connection");
+    client.host = host_header(place);
+    const bool any = limits.connect.count() == 0;
+    dialling_ = dial(loop_, place, name_, any ? std::chrono::hours(1) : limits.connect,
+                     [this, client, limits](Result<std::unique_ptr<ByteStream>> stream) {
+                       const auto self = shared_from_this();
+                       dialling_.reset();
+                       if (!stream) return finish(std::move(stream).error());
+                       ask(*std::move(stream), client, limits);
+                     });
+  }
+
+  /// Calls nothing any more.
+  void drop() {
+    then_ = nullptr;
+    let_go();
+    if (session_ != nullptr) session_->drop();
+  }
+
+ private:
+  void ask(std::unique_ptr<ByteStream> stream, ClientBegin client, const AsyncLimits& limits) {
+    wait_for(limits.answer, "does not answer");
+    session_ = std::make_shared<Session>(
+        loop_, std::move(stream),
+        Limits{.request_timeout = client.ping_every, .write_timeout = client.vanished_after});
+    client.then = [weak = weak_from_this()](Result<WebSocketAnswer> answer) {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      if (!answer) {
+        Error error = std::move(answer).error();
+        error.what = self->name_ + " " + error.what;
+        return self->finish(std::move(error));
+      }
+      self->session_.reset();
+      self->finish(std::move(answer));
+    };
+    session_->shake_hands(std::move(client));
+  }
+
+  void wait_for(std::chrono::milliseconds limit, const char* what) {
+    deadline_.reset();
+    if (limit.count() == 0) return;
+    deadline_ = loop_.after(limit, [this, limit, what] {
+      finish(
+          Error{.code = ErrorCode::kUnavailable,
+                .what = name_ + " " + what + " within " + std::to_string(limit.count()) + " ms"});
+    });
+  }
+
+  void finish(Result<WebSocketAnswer> result) {
+    const auto self = shared_from_this();
+    let_go();
+    if (!result && session_ != nullptr) session_->drop();
+    if (const auto then = std::exchange(then_, nullptr)) then(std::move(result));
+  }
+
+  void let_go() {
+    deadline_.reset();
+    dialling_.reset();
+  }
+
+  base::EventLoop& loop_;
+  std::string name_;
+  Then then_;
+  std::shared_ptr<void> dialling_;
+  std::shared_ptr<Session> session_;
+  base::EventLoop::Interest deadline_;
 };
 
 /// Whether a header's list contains the word.
@@ -309,6 +491,22 @@ std::shared_ptr<WebSocketSession> WebSocketSession::start(base::EventLoop& loop,
   const auto session = std::make_shared<Session>(loop, std::move(stream), std::move(begin));
   session->accept();
   return session;
+}
+
+std::shared_ptr<void> open_websocket(base::EventLoop& loop, const AsyncPlace& place,
+                                     const std::string& name, WebSocketRequest request,
+                                     const AsyncLimits& limits,
+                                     std::function<void(Result<WebSocketAnswer>)> then) {
+  ClientBegin client{.target = std::move(request.target),
+                     .headers = std::move(request.headers),
+                     .ping_every = request.ping_every,
+                     .vanished_after = request.vanished_after};
+  if (!request.protocols.empty()) {
+    client.headers["sec-websocket-protocol"] = base::joined(request.protocols);
+  }
+  const auto opening = std::make_shared<Opening>(loop, name, std::move(then));
+  opening->begin(place, std::move(client), limits);
+  return {opening.get(), [opening](void*) { opening->drop(); }};
 }
 
 bool wants_websocket(const Request& request) {
@@ -400,13 +598,6 @@ class ClientStreamLayer {
 void teardown(beast::role_type, ClientStreamLayer& layer, error_code& error) {
   layer.close();
   error = {};
-}
-
-Response as_ours(const websocket::response_type& answer) {
-  return {.status = static_cast<int>(answer.result_int()),
-          .content_type = std::string(answer[beast::http::field::content_type]),
-          .body = answer.body(),
-          .headers = headers_of(answer)};
 }
 
 Error broken() {

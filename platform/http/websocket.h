@@ -1,16 +1,22 @@
 // A WebSocket (RFC 6455): messages both ways over one connection, for terminals.
 //
-// Server side: on the EventLoop's thread. Pings are answered, and sent to silent clients, so that
-// a vanished client is detected. Only websocket.cc includes Beast.
+// WebSocket is the server's end, or the client's end on an event loop (open_websocket); it lives on
+// the EventLoop's thread. Pings are answered, and sent to silent clients, so that a vanished client
+// is detected. WebSocketClient is a blocking client. Only websocket.cc includes Beast.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/event_loop.h"
 #include "base/result.h"
+#include "http/async_client.h"
 #include "http/client.h"
+#include "http/dial.h"
 #include "http/message.h"
 
 namespace muster::http {
@@ -39,10 +45,45 @@ class WebSocket {
   virtual void pause(bool paused) = 0;
 };
 
+// --- the client's end, on an event loop
+
+struct WebSocketRequest {
+  std::string target = "/";  ///< path and query, percent-encoded
+  Headers headers;
+  std::vector<std::string> protocols;  ///< subprotocols, in the order of preference
+  /// Between two pings; shorter than the idle timeouts of proxies and load balancers.
+  std::chrono::seconds ping_every{20};
+  std::chrono::seconds vanished_after{60};
+};
+
+/// The answer to a request to upgrade.
+struct WebSocketAnswer {
+  Response answer;       ///< the refusal with its body, if there is no socket
+  std::string protocol;  ///< the subprotocol that the server has chosen; empty: none
+  /// Null: the server refused. Dropping the last reference closes the connection at once; no handler
+  /// is called afterwards.
+  std::shared_ptr<WebSocket> socket;
+};
+
+/// Opens a connection; `limits.connect` and `limits.answer` bound it. Nothing is read before
+/// set_handlers(), which the callback has to call or to precede. Each message is sent as one frame.
+///
+/// The server has vanished when for `vanished_after` its kernel acknowledges nothing, or, on an idle
+/// connection, answers no ping. A server that does not take in messages is slow, not vanished.
+///
+/// Calls `then` once, later; never after the returned handle was dropped, which cancels the request.
+/// Errors: as AsyncClient's.
+[[nodiscard]] std::shared_ptr<void> open_websocket(
+    base::EventLoop& loop, const AsyncPlace& place, const std::string& name,
+    WebSocketRequest request, const AsyncLimits& limits,
+    std::function<void(base::Result<WebSocketAnswer>)> then);
+
 /// Whether the request asks for an upgrade to a WebSocket.
 bool wants_websocket(const Request& request);
 
-/// The client's end, blocking, for the command line.
+// --- the client's end, blocking
+
+/// For the command line.
 class WebSocketClient {
  public:
   struct Message {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/file_wire.h"
+#include "api/routes.h"
 #include "api/wire.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -134,9 +135,18 @@ void App::take(http::Request request, Respond respond) {
   router_.handle(std::move(call), std::move(respond));
 }
 
+namespace {
+
+/// Load balancers and Kubernetes send these every few seconds.
+bool is_probe(std::string_view route) {
+  return route == api::kHealthPath || route == api::kReadyPath;
+}
+
+}  // namespace
+
 /// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
-  const bool logged = options_.log_requests || !call.request.peer.user;
+  const bool logged = options_.log_requests || (!call.request.peer.user && !is_probe(route));
   return [this, logged, respond = std::move(respond), route = std::move(route), id = call.id,
           method = call.request.method, path = call.request.path, user = call.who.user,
           address = call.request.peer.address, since = parts_.clock.now()](Response response) {

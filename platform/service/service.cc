@@ -84,6 +84,9 @@ class Service {
     MUSTER_TRY(store_, makers_.open_store(place, paths_));
     MUSTER_CHECK(listen());
     if (store_.leadership == nullptr) return lead();
+    if (makers_.make_role_sign) {
+      MUSTER_TRY(role_sign_, makers_.make_role_sign(loop_));
+    }
     try_to_lead();
     return outcome_;
   }
@@ -210,6 +213,7 @@ class Service {
 
   void wait_for_the_lead(const Result<bool>& tried) {
     const std::string state = tried ? "waits for the lead" : tried.error().to_string();
+    if (waits_for_.empty()) show_role(false);
     if (std::exchange(waits_for_, state) != state) {
       tried ? base::log_info(state) : base::log_warning(state);
       const Standby standby{.version = makers_.version,
@@ -283,10 +287,15 @@ class Service {
     door_.let_answer(leader_->handler(), leader_->gate());
     if (store_.leadership != nullptr) {
       base::log_info("leads, as " + address_);
+      show_role(true);
       notify(notify_socket_, "STATUS=leads");
       look_again();
     }
     return {};
+  }
+
+  void show_role(bool leads) {
+    if (role_sign_) role_sign_(leads);
   }
 
   void forget_files_of(const std::string& project) {
@@ -398,6 +407,7 @@ class Service {
   base::SystemRandom random_;
   std::unique_ptr<access::SecretBox> box_;
   OpenedStore store_;
+  std::function<void(bool leads)> role_sign_;
   std::string address_;
   FrontDoor door_;
   std::unique_ptr<workspace::TreeStore> trees_;

@@ -37,6 +37,10 @@ struct Makers {
       make_engine;
   /// Called once, when the sockets are open.
   std::function<void()> ready;
+  /// Creates the function to call, on the loop's thread, when a server whose store others can share
+  /// begins to lead (true) or to wait (false). Empty: nothing has to be called.
+  std::function<base::Result<std::function<void(bool leads)>>(base::EventLoop& loop)>
+      make_role_sign;
   control::SiteFacts site;
   /// Why all tasks of a server that listens run under its own account; nothing: they do not.
   std::optional<base::Error> no_accounts;

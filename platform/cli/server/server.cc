@@ -1,8 +1,14 @@
 #include "cli/server/server.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -168,6 +174,9 @@ Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
 
 namespace {
 
+/// Instead of a file: standard output of a backup, standard input of a restored one.
+constexpr const char* kPipe = "-";
+
 template <StoreCommand::What what>
 Call read_store_words(Reading& in) {
   StoreCommand command{
@@ -184,6 +193,8 @@ Call read_store_words(Reading& in) {
   }
   if (in.arguments.names.empty()) {
     in.reader.fault("FILE", "is missing; name the backup");
+  } else if (in.arguments.names.front() == kPipe) {
+    command.file = kPipe;
   } else {
     // A relative path of the backup is resolved in the caller's folder, not in the server's.
     command.file = (command.source.folder / in.arguments.names.front()).lexically_normal();
@@ -212,31 +223,34 @@ Positionals backup_file() {
 }  // namespace
 
 Command store_command() {
-  return {.name = "store",
-          .help = "back up, restore, check and repair the database of a server",
-          .commands = {{.name = "backup",
-                        .help = "write the store to a file, even while the server runs",
-                        .read = read_store_words<StoreCommand::What::kBackup>,
-                        .positionals = backup_file(),
-                        .flags = store_flags() + output_flag(),
-                        .example = "muster store backup muster-backup.db"},
-                       {.name = "restore",
-                        .help = "restore a backup into an empty database",
-                        .read = read_store_words<StoreCommand::What::kRestore>,
-                        .positionals = backup_file(),
-                        .flags = store_flags() + output_flag(),
-                        .example = "muster store restore muster-backup.db"},
-                       {.name = "check",
-                        .help = "read the whole store and report damaged records",
-                        .read = read_store_words<StoreCommand::What::kCheck>,
-                        .flags = store_flags() + output_flag(),
-                        .example = "muster store check"},
-                       {.name = "set-aside",
-                        .help = "move an unreadable record aside so that the server can start",
-                        .read = read_store_words<StoreCommand::What::kSetAside>,
-                        .positionals = {.name = "NAME", .least = 1, .most = 1},
-                        .flags = store_flags() + output_flag(),
-                        .example = "muster store set-aside default/train"}}};
+  return {
+      .name = "store",
+      .help = "back up, restore, check and repair the database of a server",
+      .commands = {{.name = "backup",
+                    .help = "write the store to a file, even while the server runs; to standard "
+                            "output if FILE is -",
+                    .read = read_store_words<StoreCommand::What::kBackup>,
+                    .positionals = backup_file(),
+                    .flags = store_flags() + output_flag(),
+                    .example = "muster store backup muster-backup.db"},
+                   {.name = "restore",
+                    .help = "restore a backup into an empty database; from standard input if "
+                            "FILE is -",
+                    .read = read_store_words<StoreCommand::What::kRestore>,
+                    .positionals = backup_file(),
+                    .flags = store_flags() + output_flag(),
+                    .example = "muster store restore muster-backup.db"},
+                   {.name = "check",
+                    .help = "read the whole store and report damaged records",
+                    .read = read_store_words<StoreCommand::What::kCheck>,
+                    .flags = store_flags() + output_flag(),
+                    .example = "muster store check"},
+                   {.name = "set-aside",
+                    .help = "move an unreadable record aside so that the server can start",
+                    .read = read_store_words<StoreCommand::What::kSetAside>,
+                    .positionals = {.name = "NAME", .least = 1, .most = 1},
+                    .flags = store_flags() + output_flag(),
+                    .example = "muster store set-aside default/train"}}};
 }
 
 namespace {
@@ -265,12 +279,78 @@ std::string json_of(const StoreReport& report) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
+Result<void> copy_all(int from, int to) {
+  std::array<char, 1 << 16> buffer{};
+  while (true) {
+    const ssize_t count = ::read(from, buffer.data(), buffer.size());
+    if (count == 0) return {};
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return base::system_error("cannot read the backup", errno);
+    MUSTER_CHECK(base::write_all(to, {buffer.data(), static_cast<size_t>(count)}));
+  }
+}
+
+/// A file for a backup that goes through a pipe, because a database cannot. Removed at the end.
+class PassingFile {
+ public:
+  PassingFile() = default;
+  PassingFile(const PassingFile&) = delete;
+  PassingFile& operator=(const PassingFile&) = delete;
+  ~PassingFile() {
+    if (!folder_.empty()) (void)base::remove_tree(folder_);
+  }
+
+  /// In the state folder, which has room for databases, or else in the folder for temporary files.
+  Result<void> create(const config::ServeOptions& options) {
+    std::error_code failed;
+    std::filesystem::path parent = std::filesystem::temp_directory_path(failed);
+    const auto paths = config::paths_here(options.state_folder);
+    if (paths && ::access(paths->state_folder.c_str(), W_OK) == 0) parent = paths->state_folder;
+    std::string name = parent / "backup-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      return base::system_error("cannot create a folder in '" + parent.string() + "'", errno);
+    }
+    folder_ = name;
+    return {};
+  }
+  std::string path() const { return folder_ / "muster.db"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Result<StoreReport> backup_to_output(const config::ServeOptions& options, const Hooks& hooks) {
+  PassingFile file;
+  MUSTER_CHECK(file.create(options));
+  MUSTER_TRY(const StoreReport report, hooks.backup_store(options, file.path()));
+  const base::UniqueFd content(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!content) return base::system_error("cannot open '" + file.path() + "'", errno);
+  MUSTER_CHECK(copy_all(content.get(), STDOUT_FILENO));
+  return report;
+}
+
+Result<StoreReport> restore_from_input(const config::ServeOptions& options, const Hooks& hooks) {
+  PassingFile file;
+  MUSTER_CHECK(file.create(options));
+  const base::UniqueFd content(
+      ::open(file.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!content) return base::system_error("cannot create '" + file.path() + "'", errno);
+  MUSTER_CHECK(copy_all(STDIN_FILENO, content.get()));
+  return hooks.restore_store(options, file.path());
+}
+
+bool is_piped_backup(const StoreCommand& command) {
+  return command.what == StoreCommand::What::kBackup && command.file == kPipe;
+}
+
 Result<StoreReport> report_of(const StoreCommand& command, const config::ServeOptions& options,
                               const Hooks& hooks) {
   switch (command.what) {
     case StoreCommand::What::kBackup:
+      if (is_piped_backup(command)) return backup_to_output(options, hooks);
       return hooks.backup_store(options, command.file);
     case StoreCommand::What::kRestore:
+      if (command.file == kPipe) return restore_from_input(options, hooks);
       return hooks.restore_store(options, command.file);
     case StoreCommand::What::kSetAside:
       return hooks.set_record_aside(options, command.record);
@@ -286,7 +366,11 @@ Result<int> execute(const StoreCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const config::ServeOptions options,
              config::read_server_options(config::with_usual_file(command.source)));
   MUSTER_TRY(const StoreReport report, report_of(command, options, hooks));
-  MUSTER_CHECK(show(command.output, report_text(report), json_of(report)));
+  if (is_piped_backup(command)) {
+    std::cerr << report_text(report);  // standard output is the backup
+  } else {
+    MUSTER_CHECK(show(command.output, report_text(report), json_of(report)));
+  }
   return report.faults.empty() ? kExitDone : kExitFailed;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/test_folder.h"
 #include "engine/container/scripted_daemon.h"
+#include "engine/folder/image_account.h"
 #include "workspace/small_archive.h"
 
 namespace muster::engine {

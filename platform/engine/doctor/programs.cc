@@ -4,13 +4,13 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "engine/doctor/doctor.h"
-#include "engine/slurm/slurm_programs.h"
+#include "engine/program_runner.h"
 
 namespace muster::engine::doctor {
 
 namespace {
 
-ProgramAnswer answer_of(std::string path, base::Result<slurm::ProgramEnd> end) {
+ProgramAnswer answer_of(std::string path, base::Result<ProgramEnd> end) {
   ProgramAnswer answer{.path = std::move(path)};
   if (!end) {
     answer.errors = end.error().to_string();
@@ -29,18 +29,18 @@ Answers ask_all(const std::vector<Question>& questions, const std::vector<std::s
                 std::chrono::milliseconds patience) {
   Answers answers;
   base::EventLoop loop;
-  slurm::ProgramRunner runner(loop, questions.size() + 1);
+  ProgramRunner runner(loop, questions.size() + 1);
   size_t left = 0;
   for (const Question& question : questions) {
     const auto path = base::find_program(question.argv.front(), environment);
     answers[question.name] = ProgramAnswer();
     if (!path) continue;
-    slurm::ProgramWish wish{
+    ProgramWish wish{
         .argv = question.argv, .environment = environment, .input = {}, .patience = patience};
     wish.argv.front() = *path;
     ++left;
     runner.run(std::move(wish),
-               [&, name = question.name, path = *path](base::Result<slurm::ProgramEnd> end) {
+               [&, name = question.name, path = *path](base::Result<ProgramEnd> end) {
                  answers[name] = answer_of(path, std::move(end));
                  if (--left == 0) loop.stop();
                });

@@ -169,7 +169,12 @@ class ApiClient {
     std::vector<Json> objects;
     std::string resource_version;
   };
+  /// `items`: an array of objects; `is_first`: what came before is void, because the list begins
+  /// (again).
+  using OnPage = std::function<void(Json items, bool is_first)>;
   [[nodiscard]] Call list(Selection which, Then<Listed> then);
+  /// The same, page by page. `then` gets the resourceVersion.
+  [[nodiscard]] Call list_pages(Selection which, OnPage on_page, Then<std::string> then);
   /// `object` is complete, with apiVersion, kind and metadata. Answers with the created object.
   [[nodiscard]] Call create(Resource resource, std::string space, const Json& object,
                             Then<Json> then);
@@ -191,7 +196,8 @@ class ApiClient {
   /// Assigns a pod to a node (the subresource binding).
   [[nodiscard]] Call bind(const std::string& space, const std::string& pod, const std::string& uid,
                           const std::string& node, Done done);
-  /// Evicts a pod. kExhausted: a PodDisruptionBudget forbids it now.
+  /// Evicts a pod. kExhausted: a PodDisruptionBudget forbids it now. Repeated if its answer is lost
+  /// and `options` have a uid.
   [[nodiscard]] Call evict(const std::string& space, const std::string& pod,
                            const DeleteOptions& options, Done done);
   /// The log of a container, piece by piece; `done` at its end. `on_piece` returns false to end it.
@@ -205,7 +211,7 @@ class ApiClient {
   /// Any path below the API server: "/readyz", "/apis". Answers with the body.
   [[nodiscard]] Call get_path(std::string path, Then<std::string> then);
 
-  /// The requests below this class, for watches and streams (watch.h, streams.h).
+  /// The requests below this class (api_session.h), for watches and streams.
   const std::shared_ptr<ApiSession>& session() const { return session_; }
 
  private:

@@ -60,15 +60,17 @@ class PodConnection {
 [[nodiscard]] Call open_port(ApiClient& client, const std::string& space, const std::string& pod,
                              uint16_t port, ApiClient::Then<std::unique_ptr<PodConnection>> then);
 
-/// Runs a program whose input and output are the stream; its errors are kept for `why`.
+/// Runs a program whose input and output are the stream; the end of its errors is kept for `why`.
 [[nodiscard]] Call open_program(ApiClient& client, const std::string& space, const std::string& pod,
                                 const std::string& container, std::vector<std::string> argv,
                                 ApiClient::Then<std::unique_ptr<PodConnection>> then);
 
-/// Puts a socket in front of a connection, for code that needs a descriptor. The returned end is
-/// connected; the other end is served until either side ends.
-base::Result<base::UniqueFd> as_socket(base::EventLoop& loop,
-                                       std::unique_ptr<PodConnection> connection);
+/// A connected socket in front of a connection, for code that needs a descriptor.
+struct PodSocket {
+  base::UniqueFd socket;
+  std::shared_ptr<void> bridge;  ///< must live as long as the socket is used
+};
+base::Result<PodSocket> as_socket(base::EventLoop& loop, std::unique_ptr<PodConnection> connection);
 
 // --- exec and attach
 

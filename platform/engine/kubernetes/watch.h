@@ -55,6 +55,8 @@ struct WatchOptions {
   /// The longest object. etcd's limit is 1.5 MiB; JSON may be longer.
   size_t most_bytes = 16 << 20;
   bool streams_list = true;  ///< false: always list in pages
+  /// How long the API server may take for a list over the watch, from one object to the next.
+  std::chrono::milliseconds list_silence{20'000};
 };
 
 class Watch {

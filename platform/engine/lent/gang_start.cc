@@ -170,8 +170,8 @@ void GangStarter::expect_trees(const GangPointer& gang, StartOrder& order) {
   for (size_t i = 0; i < order.plan.volumes.size(); ++i) {
     const job::Volume& volume = order.plan.volumes[i];
     if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
-    order.trees[i] =
-        orders_.expect_sending(gangs_.job_folder(gang->gang.job_id) / "trees" / std::to_string(i));
+    order.trees[i] = orders_.expect_sending(
+        gang->gang.job_id, gangs_.job_folder(gang->gang.job_id) / "trees" / std::to_string(i));
   }
 }
 

@@ -22,7 +22,10 @@ constexpr std::chrono::minutes kSilence{5};
 
 void NodeLines::connected(Line line) {
   const Hello& hello = line->hello();
-  if (hello.stream != 0) return orders_.arrived(hello.stream, std::move(line));
+  if (hello.stream != 0) {
+    const std::string job = line->gang().job_id;
+    return orders_.arrived(job, hello.stream, std::move(line));
+  }
   const GangPointer gang = lender_.gang_of(*line);
   if (gang == nullptr) return;
   for (const auto& [name, task] : gang->tasks) {

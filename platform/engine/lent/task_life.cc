@@ -67,7 +67,7 @@ void TaskLife::handle(const GangPointer& gang, const TaskPointer& task, node::No
                           lender_.look_soon();
                         },
                         [&](const node::StreamRefused& refused) {
-                          orders_.arrived(refused.stream, refused.error);
+                          orders_.arrived(gang->gang.job_id, refused.stream, refused.error);
                         }},
              *news);
 }
@@ -207,8 +207,8 @@ void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task)
     leave(gang, still);
   };
   const auto folder = gangs_.job_folder(gang->gang.job_id) / "artifacts";
-  const uint64_t stream =
-      orders_.expect([this, weak = std::weak_ptr(task), folder, done](TaskOrders::Line line) {
+  const uint64_t stream = orders_.expect(
+      gang->gang.job_id, [this, weak = std::weak_ptr(task), folder, done](TaskOrders::Line line) {
         if (weak.lock() == nullptr) return;
         if (!line) return done(std::move(line).error());
         orders_.receive(*std::move(line), folder, kMostArtifacts, done);

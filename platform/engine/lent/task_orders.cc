@@ -104,13 +104,14 @@ void TaskOrders::change_answered(const TaskPointer& task, uint64_t number,
 
 // --- streams
 
-uint64_t TaskOrders::expect(Arrived arrived) {
-  expected_[++last_number_] = std::move(arrived);
+uint64_t TaskOrders::expect(const std::string& job_id, Arrived arrived) {
+  expected_[++last_number_] = {.job_id = job_id, .arrived = std::move(arrived)};
   return last_number_;
 }
 
-uint64_t TaskOrders::expect_sending(const std::filesystem::path& folder) {
-  return expect([this, folder](Line line) {
+uint64_t TaskOrders::expect_sending(const std::string& job_id,
+                                    const std::filesystem::path& folder) {
+  return expect(job_id, [this, folder](Line line) {
     if (line) sender_.send(*std::move(line), folder);
   });
 }
@@ -120,15 +121,17 @@ void TaskOrders::receive(std::shared_ptr<NodeConnection> line, const std::filesy
   receiver_.receive(std::move(line), folder, most, std::move(done));
 }
 
-void TaskOrders::arrived(uint64_t stream, Line line) {
-  const auto expected = expected_.extract(stream);
-  if (!expected.empty()) expected.mapped()(std::move(line));
+void TaskOrders::arrived(const std::string& job_id, uint64_t stream, Line line) {
+  const auto found = expected_.find(stream);
+  if (found == expected_.end() || found->second.job_id != job_id) return;
+  const auto expected = expected_.extract(found);
+  expected.mapped().arrived(std::move(line));
 }
 
-uint64_t TaskOrders::expect_program(const TaskPointer& task,
+uint64_t TaskOrders::expect_program(const GangId& gang, const TaskPointer& task,
                                     const std::shared_ptr<RunConversation>& conversation) {
   const uint64_t stream = last_number_ + 1;
-  expect([conversation, stream, weak = std::weak_ptr(task)](Line line) {
+  expect(gang.job_id, [conversation, stream, weak = std::weak_ptr(task)](Line line) {
     if (const auto still = weak.lock()) still->streams.erase(stream);
     if (!line) return conversation->refused(line.error());
     conversation->connected(node::link_program(*std::move(line), conversation));
@@ -153,7 +156,7 @@ void TaskOrders::fail_all(const TaskPointer& task) {
         task->end ? task_not_running(task->name)
                   : Error{.code = ErrorCode::kUnavailable,
                           .what = "the connection to the node of task " + task->name + " was lost"};
-    reports_.post([arrived = expected.mapped(), error] { arrived(error); });
+    reports_.post([arrived = expected.mapped().arrived, error] { arrived(error); });
   }
 }
 
@@ -167,7 +170,7 @@ Result<std::unique_ptr<Exec>> TaskOrders::exec(const GangId& gang, const std::st
   const auto conversation = std::make_shared<RunConversation>(
       loop_, job::ExitStatus{.signal = SIGKILL, .error = ""}, std::move(handlers));
   send(gangs_.find(gang), task,
-       node::ExecOrder{.stream = expect_program(task, conversation), .plan = plan});
+       node::ExecOrder{.stream = expect_program(gang, task, conversation), .plan = plan});
   return near_end_of(conversation);
 }
 
@@ -190,7 +193,8 @@ Result<std::unique_ptr<Exec>> TaskOrders::attach(const GangId& gang, const std::
              if (!still || still->end) return reports.post(std::move(over));
              still->when_over.push_back(std::move(over));
            }});
-  send(gangs_.find(gang), task, node::AttachOrder{.stream = expect_program(task, conversation)});
+  send(gangs_.find(gang), task,
+       node::AttachOrder{.stream = expect_program(gang, task, conversation)});
   return near_end_of(conversation);
 }
 

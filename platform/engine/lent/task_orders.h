@@ -47,15 +47,17 @@ class TaskOrders {
   Result<std::unique_ptr<Exec>> attach(const GangId& gang, const std::string& task,
                                        ExecHandlers handlers);
 
-  /// Expects a connection; returns the number of its stream, for the order.
-  uint64_t expect(Arrived arrived);
+  /// Expects a connection of a muster-node of the job; returns the number of its stream, for the
+  /// order.
+  uint64_t expect(const std::string& job_id, Arrived arrived);
   /// Expects a connection on which a folder is sent.
-  uint64_t expect_sending(const std::filesystem::path& folder);
+  uint64_t expect_sending(const std::string& job_id, const std::filesystem::path& folder);
   /// Receives a folder on a connection that has arrived.
   void receive(std::shared_ptr<node::NodeConnection> line, const std::filesystem::path& folder,
                int64_t most, node::FolderReceiver::Done done);
-  /// The connection of a stream has arrived, or cannot be opened.
-  void arrived(uint64_t stream, Line line);
+  /// The connection of a stream has arrived, or cannot be opened. Muster-nodes of other jobs are
+  /// ignored.
+  void arrived(const std::string& job_id, uint64_t stream, Line line);
 
   /// A muster-node has answered a change.
   void change_answered(const TaskPointer& task, uint64_t number, std::optional<base::Error> error);
@@ -63,15 +65,20 @@ class TaskOrders {
   void fail_all(const TaskPointer& task);
 
  private:
-  uint64_t expect_program(const TaskPointer& task,
+  struct Expected {
+    std::string job_id;
+    Arrived arrived;
+  };
+
+  uint64_t expect_program(const GangId& gang, const TaskPointer& task,
                           const std::shared_ptr<RunConversation>& conversation);
 
   base::EventLoop& loop_;
   const Lender& lender_;
   GangTable& gangs_;
   Reports& reports_;
-  std::map<uint64_t, Arrived> expected_;  ///< by stream
-  uint64_t last_number_ = 0;              ///< of streams and changes
+  std::map<uint64_t, Expected> expected_;  ///< by stream
+  uint64_t last_number_ = 0;               ///< of streams and changes
   node::FolderSender sender_;
   node::FolderReceiver receiver_;
 };

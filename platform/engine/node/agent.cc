@@ -9,19 +9,17 @@ namespace {
 
 /// For a task that is killed because the server no longer needs it.
 constexpr std::chrono::seconds kUnwantedTaskGrace{20};
-/// Slurm kills the remaining processes KillWait after its signal, 30 s by default.
-constexpr std::chrono::seconds kBeforeTheKill{20};
 constexpr std::chrono::milliseconds kAfterItsStop{200};
 constexpr int kSignalBase = 128;
 constexpr int kNoServer = 1;
 
 }  // namespace
 
-Agent::Agent(base::EventLoop& loop, AgentOptions options)
+Agent::Agent(base::EventLoop& loop, ServerWay& way, AgentOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      calls_(loop, options_.brief),
-      line_(loop, calls_,
+      way_(way),
+      line_(loop, way_,
             {.hello = [this] { return hello(0); },
              .on_order =
                  [this](const NodeOrder& order) {
@@ -35,9 +33,7 @@ Agent::Agent(base::EventLoop& loop, AgentOptions options)
                  [this] {
                    if (task_) task_->reports().pause(false);
                  },
-             .calls_again = [this] { return calls_again(); }}) {
-  if (options_.shares_folder) calls_.set_shares_folder();
-}
+             .calls_again = [this] { return calls_again(); }}) {}
 
 Agent::~Agent() = default;
 
@@ -47,11 +43,12 @@ void Agent::begin() {
 
 Hello Agent::hello(uint64_t stream) const {
   return {.stream = stream,
-          .facts = options_.facts,
-          .address = {},
+          .facts = options_.site.facts,
+          .address = options_.address,
           .shares_folder = options_.shares_folder,
           .version = options_.version,
-          .holds_task = task_ && !task_->failed_to_start()};
+          .holds_task = task_ && !task_->failed_to_start(),
+          .image = stream == 0 ? options_.image : std::nullopt};
 }
 
 bool Agent::calls_again() {
@@ -85,10 +82,10 @@ void Agent::handle(const StartOrder& order) {
   }
   if (task_) task_->remove_files();
   task_ = std::make_unique<NodeTask>(
-      loop_, GangId{options_.brief.caller.gang.job_id, order.attempt}, options_.facts, order,
-      options_.adapt_plan, [this](const NodeNews& news) { send(news); },
+      loop_, GangId{options_.brief.caller.gang.job_id, order.attempt}, options_.site, order,
+      [this](const NodeNews& news) { send(news); },
       [this](uint64_t stream, std::function<void(Line)> then) {
-        return calls_.call(hello(stream), std::move(then));
+        return way_.call(hello(stream), std::move(then));
       });
   task_->on_end([this] { leave_if_done(); });
   task_->reports().report_again(welcome_);
@@ -137,7 +134,7 @@ void Agent::handle_signal(int signal) {
   signal_ = signal;
   send(SignalledNews{signal});
   if (task_) {
-    before_the_kill_ = loop_.after(kBeforeTheKill, [this] { remove_everything(); });
+    before_the_kill_ = loop_.after(options_.kill_after, [this] { remove_everything(); });
     return task_->stop(StopMode::kGraceful);
   }
   // Later: the news must arrive first.
@@ -154,8 +151,9 @@ void Agent::remove_everything() {
     return;
   }
   options_.complain(
-      "Slurm ends the job, and Muster's server does not answer; what the server has not received "
-      "is lost: " +
+      options_.cluster +
+      " ends the job, and Muster's server does not answer; what the server has not received is "
+      "lost: " +
       line_.last_failure());
   task_->remove_files();
   leave(kSignalBase + *signal_);
@@ -169,7 +167,7 @@ void Agent::leave_if_done() {
 
 void Agent::give_up() {
   if (!line_.was_ever_accepted()) {
-    options_.complain("cannot reach Muster's server from node " + options_.facts.node + ": " +
+    options_.complain("cannot reach Muster's server from node " + options_.site.facts.node + ": " +
                       line_.last_failure());
     return leave(kNoServer);
   }
@@ -182,7 +180,7 @@ void Agent::give_up() {
                     line_.last_failure());
   if (!task_->is_shared()) {
     options_.complain("artifacts that the server has not fetched are left in " + task_->folder() +
-                      " on node " + options_.facts.node);
+                      " on node " + options_.site.facts.node);
   }
   leave(task_->end()->status.shell_code());
 }

@@ -1,11 +1,12 @@
-// muster-node: runs one task of a gang on a node that a cluster lends. It calls the server and
-// carries out the server's orders (messages.h). It reconnects for as long as its task runs; a
+// muster-node: runs one task of a gang on a node that a cluster lends. It keeps a connection with
+// the server (server_calls.h) and carries out the server's orders (messages.h). It reconnects for as long as its task runs; a
 // server that took over from another continues where that one was. If the server stays away after
 // the task has ended, muster-node waits for it (NodeBrief::linger) and then exits.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,11 +21,14 @@ namespace muster::engine::node {
 
 struct AgentOptions {
   NodeBrief brief;
-  NodeFacts facts;
+  TaskSite site;
   bool shares_folder = false;
   std::string version;  ///< of Muster
-  /// Adapts a task's plan to the cluster, if this node needs that (slurm_step.h).
-  NodeTask::AdaptPlan adapt_plan;
+  std::string cluster;  ///< its name in sentences: "Slurm"
+  std::string address;  ///< of this node for others; empty: that of the connection to the server
+  std::optional<launch::ImageFacts> image;  ///< in which it runs
+  /// From the cluster's signal until what is left must be given up: the cluster kills then.
+  std::chrono::milliseconds kill_after{20'000};
   /// Prints a sentence where the users of the cluster look for it: the output of the Slurm job.
   std::function<void(const std::string& sentence)> complain;
   /// Handles signals that have arrived already: the server must get a signal that ended the task
@@ -36,10 +40,13 @@ struct AgentOptions {
 
 class Agent {
  public:
-  Agent(base::EventLoop& loop, AgentOptions options);
+  /// `way`: must outlive the agent.
+  Agent(base::EventLoop& loop, ServerWay& way, AgentOptions options);
   ~Agent();
 
   void begin();
+  /// The server has connected again (PodPort::on_orders).
+  void server_connected() { line_.call_anew(); }
   /// The cluster has sent this signal: the job is cancelled, out of time or preempted.
   void handle_signal(int signal);
 
@@ -65,7 +72,7 @@ class Agent {
 
   base::EventLoop& loop_;
   AgentOptions options_;
-  ServerCalls calls_;
+  ServerWay& way_;
   OrderLine line_;
   Welcome welcome_;  ///< the latest
   base::EventLoop::Interest ending_;

@@ -1,9 +1,8 @@
 // Connections between the server and its muster-nodes, encrypted with the key of the attempt.
 //
 // NodeHub is the server's end: it listens, and passes on each muster-node that proves that it has
-// the key of an attempt known to the server. A caller without such a key gets no further than the
-// handshake; the number of unfinished handshakes and their time are bounded. NodeSocket carries the
-// messages of messages.h over one socket; both ends use it.
+// the key of an attempt known to the server (callers.h). NodeSocket carries the messages of
+// messages.h over one socket; both ends use it.
 //
 // On the loop's thread, which a NodeHub must not outlive.
 #pragma once
@@ -65,9 +64,9 @@ class NodeHub {
   uint16_t port() const;
 
  private:
-  struct State;
-  explicit NodeHub(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  struct Impl;
+  explicit NodeHub(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Disables delayed sending, and detects within half a minute that the other machine is down or

@@ -422,4 +422,33 @@ ExecPlan exec_plan_of(const json& value) {
           .columns = fields.number<int>("columns")};
 }
 
+json to_json(const launch::ImageFacts& facts) {
+  const auto& [image, id, entrypoint, command, environment, folder, account, sshd, has_ssh,
+               has_shell] = facts;
+  return {{"image", binary(image)},
+          {"id", binary(id)},
+          {"entrypoint", binaries(entrypoint)},
+          {"command", binaries(command)},
+          {"environment", binary_pairs(environment)},
+          {"folder", binary(folder)},
+          {"account", to_json(account)},
+          {"sshd", binary(sshd)},
+          {"has_ssh", has_ssh},
+          {"has_shell", has_shell}};
+}
+
+launch::ImageFacts image_facts_of(const json& value) {
+  const Fields fields(value);
+  return {.image = fields.text("image", kLongestPath),
+          .id = fields.text("id", kLongestPath),
+          .entrypoint = fields.texts("entrypoint"),
+          .command = fields.texts("command"),
+          .environment = map_of(fields, "environment"),
+          .folder = fields.text("folder", kLongestPath),
+          .account = account_of(fields.at("account")),
+          .sshd = fields.text("sshd", kLongestPath),
+          .has_ssh = fields.flag("has_ssh"),
+          .has_shell = fields.flag("has_shell")};
+}
+
 }  // namespace muster::engine::node

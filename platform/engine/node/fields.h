@@ -95,4 +95,7 @@ launch::FileChange file_change_of(const nlohmann::json& value);
 nlohmann::json to_json(const ExecPlan& plan);
 ExecPlan exec_plan_of(const nlohmann::json& value);
 
+nlohmann::json to_json(const launch::ImageFacts& facts);
+launch::ImageFacts image_facts_of(const nlohmann::json& value);
+
 }  // namespace muster::engine::node

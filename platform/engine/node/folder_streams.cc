@@ -144,9 +144,11 @@ Error tree_error(Error error) {
 
 }  // namespace
 
-void TreeFetch::fetch(const fs::path& job, const std::vector<uint64_t>& trees, Done done) {
+void TreeFetch::fetch(const fs::path& job, const std::vector<uint64_t>& trees,
+                      std::vector<fs::path> places, Done done) {
   job_ = job;
   trees_ = trees;
+  places_ = std::move(places);
   done_ = std::move(done);
   volume_ = 0;
   fetch_next();
@@ -160,12 +162,12 @@ void TreeFetch::fetch_next() {
 
 void TreeFetch::receive(Line line) {
   if (!line) return std::exchange(done_, nullptr)(tree_error(std::move(line).error()));
-  const fs::path draft = tree_draft(job_, volume_);
-  if (auto made = base::make_private_folder(draft); !made) {
-    return std::exchange(done_, nullptr)(tree_error(std::move(made).error()));
-  }
+  const bool has_place = !places_.empty();
+  const fs::path draft = has_place ? places_[volume_] : tree_draft(job_, volume_);
+  auto made = has_place ? Result<void>() : base::make_private_folder(draft);
+  if (!made) return std::exchange(done_, nullptr)(tree_error(std::move(made).error()));
   receiver_.receive(*std::move(line), draft, 0, [this](Result<void> received) {
-    if (received) received = keep();
+    if (received && places_.empty()) received = keep();
     if (!received) return std::exchange(done_, nullptr)(tree_error(std::move(received).error()));
     ++volume_;
     fetch_next();

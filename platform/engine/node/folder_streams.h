@@ -64,9 +64,11 @@ class TreeFetch {
 
   TreeFetch(base::EventLoop& loop, Open open) : open_(std::move(open)), receiver_(loop) {}
 
-  /// `job`: the job's folder. `trees`: by volume, the stream of its tree, or 0. Calls `done` once,
-  /// later.
-  void fetch(const std::filesystem::path& job, const std::vector<uint64_t>& trees, Done done);
+  /// `job`: the job's folder. `trees`: by volume, the stream of its tree, or 0. `places`: by volume,
+  /// the existing folder that gets the tree, in a container of its own; empty: the job's folder gets
+  /// the trees. Calls `done` once, later.
+  void fetch(const std::filesystem::path& job, const std::vector<uint64_t>& trees,
+             std::vector<std::filesystem::path> places, Done done);
 
  private:
   void fetch_next();
@@ -77,6 +79,7 @@ class TreeFetch {
   FolderReceiver receiver_;
   std::filesystem::path job_;
   std::vector<uint64_t> trees_;
+  std::vector<std::filesystem::path> places_;
   Done done_;
   size_t volume_ = 0;
   std::shared_ptr<void> opening_;

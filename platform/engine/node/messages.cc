@@ -18,6 +18,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::string_view kGreeting = "MUSTER-NODE";
+constexpr std::string_view kDialGreeting = "MUSTER-SERVER";
 constexpr std::string_view kVersion = "1";
 /// The limit for messages without plans and files.
 constexpr size_t kSmallMessage = 256 << 10;
@@ -79,18 +80,21 @@ json with_error(json value, const std::optional<Error>& error) {
 }
 
 json hello_json(const Hello& hello) {
-  return {{"stream", hello.stream},
-          {"component", hello.facts.component},
-          {"index", hello.facts.index},
-          {"slurm_job", hello.facts.allocation},
-          {"restarts", hello.facts.restarts},
-          {"node", binary(hello.facts.node)},
-          {"address", binary(hello.address)},
-          {"shares_folder", hello.shares_folder},
-          {"gpus", binaries(hello.facts.gpus)},
-          {"gpu_indices", hello.facts.gpu_indices},
-          {"version", binary(hello.version)},
-          {"holds_task", hello.holds_task}};
+  json value{{"stream", hello.stream},
+             {"component", hello.facts.component},
+             {"index", hello.facts.index},
+             {"slurm_job", hello.facts.allocation},
+             {"restarts", hello.facts.restarts},
+             {"node", binary(hello.facts.node)},
+             {"address", binary(hello.address)},
+             {"shares_folder", hello.shares_folder},
+             {"gpus", binaries(hello.facts.gpus)},
+             {"gpu_indices", hello.facts.gpu_indices},
+             {"version", binary(hello.version)},
+             {"holds_task", hello.holds_task},
+             {"instance", binary(hello.facts.instance)}};
+  if (hello.image) value["image"] = node::to_json(*hello.image);
+  return value;
 }
 
 json ended_json(const TaskEnded& end) {
@@ -195,18 +199,23 @@ struct Encode {
 // --- decoding
 
 Hello hello_of(const Fields& fields) {
-  return {.stream = fields.count("stream"),
-          .facts = {.component = fields.number<int>("component"),
-                    .index = fields.number<int>("index"),
-                    .allocation = fields.count("slurm_job"),
-                    .restarts = fields.number<int>("restarts"),
-                    .node = fields.text("node", kLongestName),
-                    .gpus = fields.texts("gpus", kLongestName),
-                    .gpu_indices = fields.numbers("gpu_indices")},
-          .address = fields.text("address", kLongestName),
-          .shares_folder = fields.flag("shares_folder"),
-          .version = fields.text("version", kLongestName),
-          .holds_task = fields.flag("holds_task")};
+  std::optional<launch::ImageFacts> image;
+  if (fields.has("image")) image = image_facts_of(fields.at("image"));
+  return {
+      .stream = fields.count("stream"),
+      .facts = {.component = fields.number<int>("component"),
+                .index = fields.number<int>("index"),
+                .allocation = fields.count("slurm_job"),
+                .restarts = fields.number<int>("restarts"),
+                .node = fields.text("node", kLongestName),
+                .gpus = fields.texts("gpus", kLongestName),
+                .gpu_indices = fields.numbers("gpu_indices"),
+                .instance = fields.has("instance") ? fields.text("instance", kLongestName) : ""},
+      .address = fields.text("address", kLongestName),
+      .shares_folder = fields.flag("shares_folder"),
+      .version = fields.text("version", kLongestName),
+      .holds_task = fields.flag("holds_task"),
+      .image = std::move(image)};
 }
 
 std::optional<job::LimitReached> limit_of(const Fields& fields) {
@@ -336,6 +345,21 @@ Result<Caller> decode_caller(std::string_view line) {
   }
   if (words[1] != kVersion) return none("muster-node is from another release");
   return Caller{.gang = {.job_id = words[2], .attempt = *attempt}};
+}
+
+std::string encode(const ServerDial& dial) {
+  std::string line(kDialGreeting);
+  line.append(" ").append(kVersion).append(" ").append(std::to_string(dial.stream));
+  return line.append("\n");
+}
+
+Result<ServerDial> decode_server_dial(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  const std::vector<std::string> words = base::split(line, ' ');
+  const auto stream = words.size() == 3 ? base::number_of<uint64_t>(words[2]) : std::nullopt;
+  if (!stream || words[0] != kDialGreeting) return none("the caller is not Muster's server");
+  if (words[1] != kVersion) return none("the server is from another release");
+  return ServerDial{.stream = *stream};
 }
 
 std::string encode_node(const NodeMessage& message) {

@@ -1,7 +1,7 @@
 // The protocol between the server and the muster-nodes on the machines that a cluster lends.
 //
-// One muster-node runs for each task. It calls the server and keeps one connection for orders and
-// news. For each stream (a program beside the task's own, a tree, artifacts) the server orders a
+// One muster-node runs for each task. It calls the server, or the server connects to it, and keeps
+// one connection for orders and news. For each stream (a program beside the task's own, a tree, artifacts) the server orders a
 // connection of its own. A connection begins in the clear with one line that names the caller's
 // attempt; then both ends prove, by TLS 1.3 with a pre-shared key, that they have the key of that
 // attempt (rsh/secure_channel.h; muster-node is the near end). What follows are frames
@@ -38,10 +38,20 @@ inline constexpr size_t kLongestCaller = 256;
 std::string encode(const Caller& caller);
 base::Result<Caller> decode_caller(std::string_view line);
 
+/// Where the server connects to the muster-node (Kubernetes' port-forward), it first sends this
+/// line: "MUSTER-SERVER 1 STREAM\n". The muster-node then begins as if it had called.
+struct ServerDial {
+  uint64_t stream = 0;  ///< 0: the connection for orders; else the stream that was ordered
+  bool operator==(const ServerDial&) const = default;
+};
+std::string encode(const ServerDial& dial);
+base::Result<ServerDial> decode_server_dial(std::string_view line);
+
 // --- news: from muster-node to the server
 
 /// Which task a muster-node runs, and what the cluster has given it on its node. How a muster-node
-/// learns this depends on the cluster: slurm_step.h reads it from the variables of a Slurm step.
+/// learns this depends on the cluster: slurm_step.h reads it from the variables of a Slurm step,
+/// pod.h from those of a pod.
 struct NodeFacts {
   int component = 0;              ///< of the allocation: its tasks request the same resources
   int index = 0;                  ///< of the task within the component
@@ -50,6 +60,7 @@ struct NodeFacts {
   std::string node;               ///< the cluster's name of the node
   std::vector<std::string> gpus;  ///< CUDA_VISIBLE_DEVICES as the cluster has set it
   std::vector<int> gpu_indices;   ///< the numbers of these GPUs on the node, if known
+  std::string instance;  ///< the cluster's id of what runs this muster-node: a pod's uid; or empty
   bool operator==(const NodeFacts&) const = default;
 };
 
@@ -61,6 +72,8 @@ struct Hello {
   bool shares_folder = false;  ///< this node can read and write the server's folder of jobs
   std::string version;         ///< of Muster
   bool holds_task = false;     ///< muster-node has already started its task, and reconnects
+  /// What muster-node has found in the image that it runs in; empty: it runs on a machine.
+  std::optional<launch::ImageFacts> image;
   bool operator==(const Hello&) const = default;
 };
 /// Answers StartOrder. Errors: those of Engine::start().

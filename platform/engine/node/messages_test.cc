@@ -111,11 +111,22 @@ std::vector<NodeMessage> one_of_each() {
                                .restarts = 4,
                                .node = "n1",
                                .gpus = {"0", "GPU-3"},
-                               .gpu_indices = {4, 6}},
+                               .gpu_indices = {4, 6},
+                               .instance = "uid"},
                      .address = "fe80::1",
                      .shares_folder = true,
                      .version = "1.2.3",
-                     .holds_task = true}),
+                     .holds_task = true,
+                     .image = launch::ImageFacts{.image = "train:1",
+                                                 .id = "sha256:1",
+                                                 .entrypoint = {"/e"},
+                                                 .command = {"c"},
+                                                 .environment = {{"A", kBytes}},
+                                                 .folder = "/w",
+                                                 .account = {1, 2, "me", "/home/me"},
+                                                 .sshd = "/usr/sbin/sshd",
+                                                 .has_ssh = true,
+                                                 .has_shell = true}}),
       NodeNews(StartAnswer{}),
       NodeNews(StartAnswer{error}),
       NodeNews(ChangeAnswer{7, std::nullopt}),
@@ -247,6 +258,15 @@ TEST(NodeWire, TheFirstLineNamesTheCaller) {
     EXPECT_FALSE(decode_caller(line)) << line;
   }
   EXPECT_FALSE(decode_caller("MUSTER-NODE 1 " + std::string(129, 'a') + " 1\n"));
+}
+
+TEST(NodeWire, TheFirstLineOfAServerNamesTheStream) {
+  EXPECT_EQ(encode(ServerDial{.stream = 12}), "MUSTER-SERVER 1 12\n");
+  EXPECT_EQ(decode_server_dial("MUSTER-SERVER 1 0\n")->stream, 0U);
+  for (const char* line : {"", "\n", "MUSTER-SERVER 1\n", "MUSTER-SERVER 2 0\n",
+                           "MUSTER-SERVER 1 -1\n", "MUSTER-SERVER 1 0 0\n", "MUSTER-NODE 1 0\n"}) {
+    EXPECT_FALSE(decode_server_dial(line)) << line;
+  }
 }
 
 }  // namespace

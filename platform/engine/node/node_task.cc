@@ -22,26 +22,6 @@ using base::Result;
 
 namespace {
 
-ProcessEngineOptions options_of(const StartOrder& order) {
-  ProcessEngineOptions options{.folder = order.folder,
-                               .shim = fs::path(order.programs) / "muster-shim",
-                               .declared_gpus = std::nullopt,
-                               .topology = {},
-                               .labels = {},
-                               .hidden = {},
-                               .log_quota = order.log_quota,
-                               .storage_folder = order.storage,
-                               .unpack_tree = nullptr,
-                               .tasks_end_with_it = true};
-  options.limits = order.limits;
-  options.holds_claims = true;
-  options.first_sample = std::chrono::milliseconds(order.first_sample_ms);
-  options.sample_interval = std::chrono::milliseconds(order.sample_interval_ms);
-  options.filter = order.filter;
-  for (const std::string& path : order.hidden) options.hidden.emplace_back(path);
-  return options;
-}
-
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 /// Empty: one of the devices is not among those that the cluster has given.
@@ -69,19 +49,25 @@ launch::TaskPlan plan_on_node(launch::TaskPlan plan, const NodeFacts& facts) {
 
 // --- the task
 
-NodeTask::NodeTask(base::EventLoop& loop, GangId gang, const NodeFacts& facts, StartOrder order,
-                   AdaptPlan adapt, const TaskReports::Send& send, const TreeFetch::Open& open)
+NodeTask::NodeTask(base::EventLoop& loop, GangId gang, TaskSite site, StartOrder order,
+                   const TaskReports::Send& send, const TreeFetch::Open& open)
     : loop_(loop),
       gang_(std::move(gang)),
-      facts_(facts),
+      site_(std::move(site)),
       order_(std::move(order)),
       name_(order_.plan.task),
-      adapt_(std::move(adapt)),
       send_(send),
       folder_{fs::path(order_.folder) / gang_.job_id / std::to_string(gang_.attempt) / name_},
       trees_(loop, open),
       streams_(loop, open, send),
-      reports_(loop, folder_, order_.is_shared, send) {}
+      reports_(loop, folder_, order_.is_shared, send) {
+  artifacts_ = folder_.path.parent_path().parent_path() / "artifacts";
+  for (const job::Volume& volume : order_.plan.volumes) {
+    if (is_in_container() && volume.kind == job::Volume::Kind::kArtifacts) {
+      artifacts_ = volume.target;
+    }
+  }
+}
 
 NodeTask::~NodeTask() = default;
 
@@ -91,11 +77,42 @@ void NodeTask::start() {
   if (auto prepared = prepare(); !prepared) return answered(std::move(prepared).error());
   if (order_.is_shared) return launch();
   is_fetching_ = true;
-  trees_.fetch(folder_.path.parent_path().parent_path(), order_.trees, [this](Result<void> here) {
-    if (!std::exchange(is_fetching_, false)) return;  // stopped meanwhile
-    if (!here) return answered(std::move(here).error());
-    launch();
-  });
+  trees_.fetch(folder_.path.parent_path().parent_path(), order_.trees, tree_places(),
+               [this](Result<void> here) {
+                 if (!std::exchange(is_fetching_, false)) return;  // stopped meanwhile
+                 if (!here) return answered(std::move(here).error());
+                 launch();
+               });
+}
+
+/// The container's volumes are there already: a tree goes to where the task sees it.
+std::vector<fs::path> NodeTask::tree_places() const {
+  std::vector<fs::path> places;
+  if (!is_in_container()) return places;
+  for (const job::Volume& volume : order_.plan.volumes) places.emplace_back(volume.target);
+  return places;
+}
+
+ProcessEngineOptions NodeTask::engine_options() const {
+  ProcessEngineOptions options{.folder = order_.folder,
+                               .shim = fs::path(order_.programs) / "muster-shim",
+                               .declared_gpus = std::nullopt,
+                               .topology = {},
+                               .labels = {},
+                               .hidden = {},
+                               .log_quota = order_.log_quota,
+                               .storage_folder = order_.storage,
+                               .unpack_tree = nullptr,
+                               .tasks_end_with_it = true};
+  options.limits = order_.limits;
+  options.limits.is_held_by_container = is_in_container();
+  options.holds_claims = true;
+  options.first_sample = std::chrono::milliseconds(order_.first_sample_ms);
+  options.sample_interval = std::chrono::milliseconds(order_.sample_interval_ms);
+  options.filter = order_.filter;
+  options.generated_in_container = site_.generated_in_container;
+  for (const std::string& path : order_.hidden) options.hidden.emplace_back(path);
+  return options;
 }
 
 Result<void> NodeTask::prepare() {
@@ -105,8 +122,8 @@ Result<void> NodeTask::prepare() {
     MUSTER_TRY(held_, make_attempt_folder(order_.folder, gang_));
     remove_forsaken_attempts(order_.folder);
   }
-  engine_ = std::make_unique<ProcessEngine>(loop_, options_of(order_),
-                                            Node{.name = facts_.node,
+  engine_ = std::make_unique<ProcessEngine>(loop_, engine_options(),
+                                            Node{.name = site_.facts.node,
                                                  .gpu_model = {},
                                                  .gpu_names = {},
                                                  .address = {},
@@ -117,8 +134,12 @@ Result<void> NodeTask::prepare() {
 }
 
 void NodeTask::launch() {
-  launch::TaskPlan plan = plan_on_node(order_.plan, facts_);
-  if (adapt_) plan = adapt_(std::move(plan), folder_.path.parent_path().string());
+  launch::TaskPlan plan = plan_on_node(order_.plan, site_.facts);
+  if (site_.adapt) plan = site_.adapt(std::move(plan), folder_.path.parent_path().string());
+  if (is_in_container()) {
+    plan.sandbox = job::Sandbox::kNone;
+    plan.volumes.clear();
+  }
   engine_->start(gang_, {std::move(plan)}, [this](Result<void> started) {
     answered(started ? std::nullopt : std::optional(std::move(started).error()));
   });
@@ -190,11 +211,11 @@ void NodeTask::refuse_program(uint64_t stream) {
 
 /// A job without artifacts has no such folder: an empty one is made and sent.
 void NodeTask::send_artifacts(const ArtifactsOrder& order) {
-  const fs::path folder = folder_.path.parent_path().parent_path() / "artifacts";
-  if (auto made = base::make_private_folder(folder); !made) {
-    return send_(StreamRefused{order.stream, std::move(made).error()});
-  }
-  streams_.send_folder(order.stream, folder);
+  std::error_code error;
+  const bool is_there = is_in_container() && fs::is_directory(artifacts_, error);
+  auto made = is_there ? Result<void>() : base::make_private_folder(artifacts_);
+  if (!made) return send_(StreamRefused{order.stream, std::move(made).error()});
+  streams_.send_folder(order.stream, artifacts_);
 }
 
 void NodeTask::remove_files() {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
@@ -28,15 +30,24 @@ namespace muster::engine::node {
 /// the cluster enforces them. Pure.
 launch::TaskPlan plan_on_node(launch::TaskPlan plan, const NodeFacts& facts);
 
-class NodeTask {
- public:
+/// Where a task runs.
+struct TaskSite {
   /// Adapts a plan to the cluster. `attempt_folder`: where the gang's tasks are on each node.
   using AdaptPlan =
       std::function<launch::TaskPlan(launch::TaskPlan plan, const std::string& attempt_folder)>;
 
-  /// `open`: opens the connection of a stream. `adapt`: may be empty.
-  NodeTask(base::EventLoop& loop, GangId gang, const NodeFacts& facts, StartOrder order,
-           AdaptPlan adapt, const TaskReports::Send& send, const TreeFetch::Open& open);
+  NodeFacts facts;
+  AdaptPlan adapt;  ///< may be empty
+  /// Set in a container that the cluster has made for this task (a pod): the container is its
+  /// sandbox, and holds it to its limits. The folder of the container with the generated files.
+  std::filesystem::path generated_in_container;
+};
+
+class NodeTask {
+ public:
+  /// `open`: opens the connection of a stream.
+  NodeTask(base::EventLoop& loop, GangId gang, TaskSite site, StartOrder order,
+           const TaskReports::Send& send, const TreeFetch::Open& open);
   ~NodeTask();
 
   void start();
@@ -63,6 +74,9 @@ class NodeTask {
   void on_end(std::function<void()> ended) { ended_ = std::move(ended); }
 
  private:
+  bool is_in_container() const { return !site_.generated_in_container.empty(); }
+  ProcessEngineOptions engine_options() const;
+  std::vector<std::filesystem::path> tree_places() const;
   base::Result<void> prepare();
   void launch();
   void answered(std::optional<base::Error> error);
@@ -72,16 +86,16 @@ class NodeTask {
 
   base::EventLoop& loop_;
   GangId gang_;
-  NodeFacts facts_;
+  TaskSite site_;
   StartOrder order_;
   std::string name_;
-  AdaptPlan adapt_;
   TaskReports::Send send_;
   TaskFolder folder_;
   base::UniqueFd held_;  ///< lock of the attempt's folder, if that is the node's own
   std::unique_ptr<ProcessEngine> engine_;
   TreeFetch trees_;
   bool is_fetching_ = false;
+  std::filesystem::path artifacts_;
   TaskStreams streams_;
   TaskReports reports_;
   std::shared_ptr<void> log_watch_;

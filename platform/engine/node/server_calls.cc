@@ -277,7 +277,7 @@ void ServerCalls::failed(const std::shared_ptr<Call>& call, Error error) {
 
 // --- the connection for orders
 
-OrderLine::OrderLine(base::EventLoop& loop, ServerCalls& calls, Handlers handlers)
+OrderLine::OrderLine(base::EventLoop& loop, ServerWay& calls, Handlers handlers)
     : loop_(loop), calls_(calls), handlers_(std::move(handlers)), pause_(kFirstPause) {}
 
 void OrderLine::call() {
@@ -285,6 +285,13 @@ void OrderLine::call() {
   calling_ = calls_.call(handlers_.hello(), [this](Result<std::shared_ptr<NodeConnection>> line) {
     called(std::move(line));
   });
+}
+
+void OrderLine::call_anew() {
+  if (line_) lost("has connected again");
+  if (!timer_) return;  // a call is under way, or the node is leaving
+  pause_ = kFirstPause;
+  call();
 }
 
 void OrderLine::called(Result<std::shared_ptr<NodeConnection>> line) {

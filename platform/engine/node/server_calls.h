@@ -1,4 +1,5 @@
-// Calls from a muster-node to its server. Each of the server's names and addresses is tried in
+// The ways from a muster-node to its server. A muster-node calls its server (ServerCalls), or the
+// server connects to it (pod_port.h). Each of the server's names and addresses is tried in
 // turn, the one that answered last first. Then both ends prove that they have the key of the
 // attempt, and the node sends its Hello.
 //
@@ -46,20 +47,28 @@ class ServerSearch {
 };
 
 /// Makes connections to the server: one for orders, and one for each stream.
-class ServerCalls {
+class ServerWay {
  public:
   using Then = std::function<void(base::Result<std::shared_ptr<NodeConnection>>)>;
 
+  virtual ~ServerWay() = default;
+  /// Calls `then` once, later, with a connection on which the hello was sent, or with the reason why
+  /// there is none now. Dropping the result cancels the call.
+  [[nodiscard]] virtual std::shared_ptr<void> call(Hello hello, Then then) = 0;
+};
+
+/// Calls the server.
+class ServerCalls : public ServerWay {
+ public:
   ServerCalls(base::EventLoop& loop, const NodeBrief& brief)
       : loop_(loop), brief_(brief), search_(loop) {}
 
   /// From now on the server's address is read from its folder.
   void set_shares_folder() { shares_folder_ = true; }
 
-  /// Calls `then` once, later, within some seconds for each address of the server. Dropping the
-  /// result cancels the call. kUnavailable: the server does not answer; kRefused: the program that
-  /// answers has another key.
-  [[nodiscard]] std::shared_ptr<void> call(Hello hello, Then then);
+  /// Answers within some seconds for each address of the server. kUnavailable: the server does not
+  /// answer; kRefused: the program that answers has another key.
+  [[nodiscard]] std::shared_ptr<void> call(Hello hello, Then then) override;
 
  private:
   struct Call;
@@ -73,7 +82,7 @@ class ServerCalls {
   bool shares_folder_ = false;
 };
 
-/// The connection for orders: calls the server again and again until it accepts, and whenever the
+/// The connection for orders: seeks the server again and again until it accepts, and whenever the
 /// connection is lost.
 class OrderLine {
  public:
@@ -87,9 +96,11 @@ class OrderLine {
     std::function<bool()> calls_again;
   };
 
-  OrderLine(base::EventLoop& loop, ServerCalls& calls, Handlers handlers);
+  OrderLine(base::EventLoop& loop, ServerWay& calls, Handlers handlers);
 
   void call();
+  /// The server wants a new connection: the present one, if any, is outdated.
+  void call_anew();
   /// Closes the connection, and calls no more.
   void close();
   /// Drops the news unless the server has accepted the connection. False: the connection takes
@@ -113,7 +124,7 @@ class OrderLine {
   void take(const NodeMessage& message);
 
   base::EventLoop& loop_;
-  ServerCalls& calls_;
+  ServerWay& calls_;
   Handlers handlers_;
   std::shared_ptr<void> calling_;
   std::shared_ptr<NodeConnection> line_;

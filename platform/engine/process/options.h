@@ -57,6 +57,10 @@ struct ProcessEngineOptions {
   bool own_networks = false;
   std::optional<WayOutOptions> way_out;  ///< of these networks; empty: none
   std::string filter;  ///< seccomp filter for tasks in sandboxes (task_filter.h); empty: none
+  /// This process runs in a container that is made for one task, and that is its sandbox: a folder
+  /// of the container, as a task of `sandbox` kNone sees its generated files ("/generated"). Empty:
+  /// there is no such container.
+  std::filesystem::path generated_in_container;
   /// Tasks end with this process. Set by muster-node, which lives only as long as the cluster's
   /// allocation.
   bool tasks_end_with_it = false;

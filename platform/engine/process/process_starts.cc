@@ -274,7 +274,9 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
   MUSTER_TRY(base::Child child, base::spawn(shim));
   task->child = child.pid;
   task->pidfd = std::move(child.pidfd);
-  task->address = plan.address;
+  in_addr number{};
+  const bool is_number = ::inet_pton(AF_INET, plan.address.c_str(), &number) == 1;
+  task->address = is_number ? plan.address : "127.0.0.1";  // a host name is not resolved here
   task->ssh_port = plan.ssh ? plan.ssh->port : 0;
   task->takes_ranks = plan.takes_ranks;
   task->cpus = cpus;

@@ -132,14 +132,53 @@ Result<void> write_account_files(const TaskFolder& folder, const std::string& us
 
 /// Makes /run/sshd, which an sshd of root requires; its package makes the folder only when the
 /// system's sshd starts. Only for tasks without a sandbox: a sandbox has its own /run/sshd.
-Result<void> prepare_for_sshd() {
-  if (::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
+Result<void> prepare_for_sshd(const launch::SshService& ssh) {
+  const bool is_ours = !ssh.command.empty() && ssh.command.front().ends_with("/muster-rsh");
+  if (is_ours || ::geteuid() != 0 || ::mkdir("/run/sshd", 0755) == 0 || errno == EEXIST) return {};
   return base::system_error("cannot make /run/sshd, which sshd needs", errno);
+}
+
+/// The folder may belong to root, so only its content is removed: that of a start that failed.
+Result<void> clear_folder(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry.path());
+  if (error) return base::system_error("cannot read '" + folder.string() + "'", error.value());
+  for (const fs::path& entry : entries) MUSTER_CHECK(base::remove_tree(entry));
+  return {};
+}
+
+Result<void> make_generated_folder(const TaskFolder& folder, const fs::path& in_container) {
+  MUSTER_CHECK(base::make_private_folder(in_container.empty() ? folder.generated() : folder.path));
+  if (in_container.empty()) return {};
+  MUSTER_CHECK(clear_folder(in_container));
+  std::error_code error;
+  fs::create_directory_symlink(in_container, folder.generated(), error);
+  if (!error) return {};
+  return base::system_error("cannot make '" + folder.generated().string() + "'", error.value());
+}
+
+/// Links to files of the generated folder at other paths of the container. Returns why some cannot
+/// be made: most programs do not need them.
+std::vector<std::string> link_in_container(const launch::TaskPlan& plan,
+                                           const fs::path& generated) {
+  std::vector<std::string> faults;
+  for (const auto& [name, place] : plan.also_at) {
+    std::error_code error;
+    fs::create_directories(fs::path(place).parent_path(), error);
+    if (!error) fs::remove(place, error);
+    if (!error) fs::create_symlink(generated / name, place, error);
+    if (error) {
+      faults.push_back("cannot make the link " + place + " to " + (generated / name).string() +
+                       ": " + error.message());
+    }
+  }
+  return faults;
 }
 
 Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder,
                          const ProcessEngineOptions& options) {
-  MUSTER_CHECK(base::make_private_folder(folder.generated()));
+  MUSTER_CHECK(make_generated_folder(folder, options.generated_in_container));
   for (const std::string& name : plan.folders) {
     MUSTER_CHECK(base::make_private_folder(folder.generated() / name));
   }
@@ -148,7 +187,10 @@ Result<void> write_files(const launch::TaskPlan& plan, const TaskFolder& folder,
   }
   MUSTER_CHECK(base::write_new_file(folder.log(), ""));
   MUSTER_CHECK(base::write_new_file(folder.hosts(), hosts_file(plan.hosts), 0644));
-  if (plan.ssh) MUSTER_CHECK(write_account_files(folder, login_name(plan, options)));
+  const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
+  if (plan.ssh && sandboxed) {
+    MUSTER_CHECK(write_account_files(folder, login_name(plan, options)));
+  }
   return {};
 }
 
@@ -170,7 +212,9 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   limits.cpus = cpus;
   if (!options.holds_claims) return limits;
   limits.memory_bytes = plan.resources.memory_bytes;
-  limits.scratch = {folder.generated().string()};
+  limits.scratch = {options.generated_in_container.empty()
+                        ? folder.generated().string()
+                        : options.generated_in_container.string()};
   const fs::path attempt = folder.path.parent_path();
   const std::string name = attempt.parent_path().filename().string() + "-" +
                            attempt.filename().string() + "-" + folder.path.filename().string();
@@ -188,12 +232,14 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options, const TeamPlaces& places,
                       const std::vector<int>& cpus) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
+  const bool is_in_container = !options.generated_in_container.empty();
+  const fs::path generated = is_in_container ? options.generated_in_container : folder.generated();
   ShimPlan shim{.inner = {.argv = plan.argv,
                           .folder = plan.folder,
                           .own_process_tree = sandboxed,
                           .input = plan.input,
                           .terminal = plan.terminal,
-                          .generated = sandboxed ? "/generated" : folder.generated().string(),
+                          .generated = sandboxed ? "/generated" : generated.string(),
                           .mpi = plan.mpi,
                           .takes_ranks = plan.takes_ranks},
                 .address = plan.address,
@@ -214,7 +260,11 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
     shim.inner.environment.emplace_back(name).append("=").append(value);
   }
   shim.inner.limits = limits_of(plan, folder, options, cpus);
-  if (sandboxed) shim.inner.filter = options.filter;
+  if (sandboxed || is_in_container) shim.inner.filter = options.filter;
+  if (is_in_container) {
+    shim.generated = generated.string();
+    shim.notices = link_in_container(plan, generated);
+  }
   if (plan.own_rank_output) shim.inner.rank_output_folder = shim.inner.generated;
   if (plan.ssh) {
     if (!plan.ssh->bind.empty()) shim.address = plan.ssh->bind;
@@ -265,7 +315,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                sandbox_command(plan, folder, mounts, volumes.hidden, shared, volumes.secret,
                                confinement_of(options), assigned.has_value(), devices));
   } else if (plan.ssh) {
-    MUSTER_CHECK(prepare_for_sshd());
+    MUSTER_CHECK(prepare_for_sshd(*plan.ssh));
   }
   const TaskLimits& limits = shim.inner.limits;
   const bool fills_memory = limits.memory_bytes > 0 && !limits.has_group("memory");
@@ -275,7 +325,7 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
                                                 : 0;
   if (most > 0) limit_temporary_places(most, shim.wrapper);
   // With an account, the inner half loads it, once it has the ids of the task.
-  if (!shim.inner.filter.empty() && !shim.inner.account) {
+  if (sandboxed && !shim.inner.filter.empty() && !shim.inner.account) {
     append_words(shim.wrapper, {"--seccomp", std::to_string(kInnerFilter)});
   }
   shim.wrapper.insert(shim.wrapper.end(), {options.shim.string(), "--inner"});

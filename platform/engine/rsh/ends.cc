@@ -16,6 +16,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -161,16 +162,36 @@ class NearEnd {
 
 }  // namespace
 
+namespace {
+
+/// The names of pods come into Kubernetes' DNS when the pods start, and DNS servers keep for some
+/// seconds that a name is missing.
+constexpr std::chrono::seconds kNamePatience{15};
+constexpr std::chrono::milliseconds kNamePause{250};
+
+/// As getaddrinfo(); a name that is missing is looked up again.
+int look_up_host(const Host& host, addrinfo*& found) {
+  addrinfo wish{};
+  wish.ai_socktype = SOCK_STREAM;
+  const std::string port = std::to_string(host.port);
+  const auto deadline = std::chrono::steady_clock::now() + kNamePatience;
+  while (true) {
+    const int failed = ::getaddrinfo(host.address.c_str(), port.c_str(), &wish, &found);
+    const bool may_come = failed == EAI_NONAME || failed == EAI_AGAIN;
+    if (!may_come || std::chrono::steady_clock::now() >= deadline) return failed;
+    std::this_thread::sleep_for(kNamePause);
+  }
+}
+
+}  // namespace
+
 Result<UniqueFd> connect_to(const Host& host) {
   const std::string place = host.address + ":" + std::to_string(host.port);
   // Other sources are modules of the machine's C library, which may not match the one linked into
   // this program.
   ::__nss_configure_lookup("hosts", "files dns");
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int failed =
-      ::getaddrinfo(host.address.c_str(), std::to_string(host.port).c_str(), &wish, &found);
+  const int failed = look_up_host(host, found);
   if (failed != 0) {
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "cannot find " + host.address + ": " + ::gai_strerror(failed)};

@@ -117,6 +117,7 @@ json groups_to_json(const std::vector<TaskGroup>& groups) {
     for (const auto& [file, value] : group.settings) settings.push_back({file, value});
     list.push_back({{"folder", text_to_json(group.folder)},
                     {"home", text_to_json(group.home)},
+                    {"holder", text_to_json(group.holder)},
                     {"settings", std::move(settings)}});
   }
   return list;
@@ -148,6 +149,7 @@ TaskLimits limits_from_json(const json& value) {
     TaskGroup group{.folder = text_from_json(each.at("folder")),
                     .home = text_from_json(each.at("home")),
                     .settings = {}};
+    if (each.contains("holder")) group.holder = text_from_json(each.at("holder"));
     for (const json& setting : each.at("settings")) {
       group.settings.emplace_back(setting.at(0).get<std::string>(),
                                   setting.at(1).get<std::string>());
@@ -322,7 +324,8 @@ std::string encode(const ShimPlan& plan) {
                   {"log_quota", plan.log_quota},
                   {"is_leashed", plan.is_leashed},
                   {"sampling", sampling_to_json(plan.sampling)},
-                  {"handed", handed_to_json(plan.handed)}});
+                  {"handed", handed_to_json(plan.handed)},
+                  {"notices", texts_to_json(plan.notices)}});
 }
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
@@ -343,7 +346,9 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
         .is_leashed = value.value("is_leashed", false),
         .sampling =
             value.count("sampling") > 0 ? sampling_from_json(value.at("sampling")) : SamplingPlan(),
-        .handed = value.count("handed") > 0 ? handed_from_json(value.at("handed")) : HandedFiles()};
+        .handed = value.count("handed") > 0 ? handed_from_json(value.at("handed")) : HandedFiles(),
+        .notices = value.count("notices") > 0 ? texts_from_json(value.at("notices"))
+                                              : std::vector<std::string>()};
   });
 }
 

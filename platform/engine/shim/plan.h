@@ -86,7 +86,8 @@ struct ShimPlan {
   uint64_t log_quota = 0;      ///< bytes that the log may have; 0: no limit
   bool is_leashed = false;     ///< the task must end with the engine's process (kShimLeash)
   SamplingPlan sampling;
-  HandedFiles handed;  ///< to InnerPlan::account
+  HandedFiles handed;                ///< to InnerPlan::account
+  std::vector<std::string> notices;  ///< written to the log before the task starts
 };
 
 /// Identifies the shim's process. The pid alone is not enough: the kernel reuses pids.

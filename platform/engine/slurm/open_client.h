@@ -16,11 +16,11 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "engine/program_runner.h"
 #include "engine/slurm/options.h"
 #include "engine/slurm/rest_access.h"
 #include "engine/slurm/rest_request.h"
 #include "engine/slurm/slurm_client.h"
-#include "engine/slurm/slurm_programs.h"
 
 namespace muster::engine::slurm {
 

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "engine/slurm/slurm_programs.h"
+#include "engine/program_runner.h"
 #include "http/async_client.h"
 
 namespace muster::engine::slurm {

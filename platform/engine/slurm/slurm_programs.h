@@ -1,22 +1,12 @@
-// Running Slurm's programs: a few at once, each for a bounded time and with bounded output; and
-// their environment, which is the server's without the variables that change what the programs
-// print.
+// The environment of Slurm's programs: the server's, without the variables that change what the
+// programs print. engine/program_runner.h runs them.
 //
-// ProgramRunner lives on the loop's thread; the rest is pure.
+// Pure; thread-safe.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <deque>
-#include <functional>
-#include <list>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
-
-#include "base/event_loop.h"
-#include "base/result.h"
 
 namespace muster::engine::slurm {
 
@@ -28,55 +18,5 @@ std::vector<std::string> environment_for_asking(const std::vector<std::string>& 
 /// that identify the cluster.
 std::vector<std::string> environment_for_submitting(
     const std::vector<std::string>& own, const std::map<std::string, std::string>& script);
-
-struct ProgramWish {
-  std::vector<std::string> argv;         ///< the program is searched in this process's PATH
-  std::vector<std::string> environment;  ///< complete, NAME=value
-  std::string input;  ///< its standard input, never in a file that other users could open
-  std::chrono::milliseconds patience{30000};  ///< the program is killed this long after its start
-};
-
-struct ProgramEnd {
-  int code = 0;  ///< -1: killed by a signal
-  bool was_late = false;
-  bool was_cut = false;  ///< killed because it printed more than kMostOutput
-  std::string output;
-  std::string errors;  ///< the end of its standard error
-};
-
-class ProgramRunner {
- public:
-  static constexpr size_t kMostOutput = 256 << 20;
-  static constexpr size_t kMostErrors = 64 << 10;
-
-  /// Errors: the program could not be started.
-  using Then = std::function<void(base::Result<ProgramEnd>)>;
-
-  ProgramRunner(base::EventLoop& loop, size_t at_once);
-  /// Kills the running programs; calls nothing more.
-  ~ProgramRunner();
-  ProgramRunner(const ProgramRunner&) = delete;
-  ProgramRunner& operator=(const ProgramRunner&) = delete;
-
-  /// Calls `then` once, later.
-  void run(ProgramWish wish, Then then);
-
- private:
-  class Run;
-  struct Waiting {
-    ProgramWish wish;
-    Then then;
-  };
-
-  void start_next();
-  void end(Run* run);
-
-  base::EventLoop& loop_;
-  size_t at_once_;
-  std::deque<Waiting> waiting_;
-  std::list<std::unique_ptr<Run>> running_;
-  bool is_posted_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-};
 
 }  // namespace muster::engine::slurm
