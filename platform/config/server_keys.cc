@@ -365,7 +365,9 @@ Keys tasks() {
       key({.name = "tasks.processes",
            .flag = "--task-processes",
            .type = "count",
-           .fallback = "4096 with listen; otherwise no limit",
+           .fallback =
+               "4096 with listen, and for the process engine at most 512 for each CPU of the "
+               "machine; otherwise no limit",
            .help = "maximum number of processes and threads of a task; 0: no limit"},
           &ServeOptions::task_processes, read_maybe_count),
       key({.name = "tasks.open_files",
@@ -398,8 +400,8 @@ Keys engines() {
            .type = "how",
            .fallback = "process",
            .help = "engine that runs the tasks: process (this machine), container (Docker or "
-                   "Podman) or slurm",
-           .choices = {"process", "container", "slurm"}},
+                   "Podman), slurm or kubernetes",
+           .choices = {"process", "container", "slurm", "kubernetes"}},
           &ServeOptions::engine, read_engine),
       key({.name = "container_hosts",
            .flag = "--host",
@@ -562,8 +564,9 @@ Keys scheduling() {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), tasks(), engines(),
-                      slurm_server_keys(), retention(), notifying(), scheduling()}) {
+    for (Keys part :
+         {places(), network(), limits(), habits(), tasks(), engines(), slurm_server_keys(),
+          kubernetes_server_keys(), retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

@@ -64,6 +64,10 @@ struct Ground {
   /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
   /// some of them.
   bool is_sandbox = false;
+  /// The same, and tasks see the machine's /tmp, where the folders of tests are.
+  bool shows_tmp = false;
+  /// Tasks listen at addresses of this machine, where other processes may be first.
+  bool shares_network = true;
   /// Tasks have their own host names and volumes.
   bool is_set_apart = true;
   /// Tasks are containers: volumes belong to their engine, and metrics are not collected while no
@@ -79,6 +83,10 @@ struct Ground {
   bool keeps_trees = true;
   /// The engine has storage volumes.
   bool has_storage = true;
+  /// Tasks on one machine share the copies of trees and the artifacts of their job.
+  bool shares_volumes = true;
+  /// The engine knows the files of the machines, and which of them it must hide.
+  bool hides_files = true;
 
   /// For an engine that requests allocations: the tasks to request for a gang whose first started
   /// tasks are `first`. Others may join later.
@@ -125,7 +133,9 @@ class Bench {
       ++reports_[report.task];
     });
     // The nodes of a cluster are reported after a moment.
-    if (engine_->has_cluster_queue()) wait_until([this] { return !engine_->nodes().empty(); });
+    if (engine_->has_cluster_queue() || engine_->runs_pods()) {
+      wait_until([this] { return !engine_->nodes().empty(); });
+    }
   }
 
   Engine& engine() { return *engine_; }
