@@ -80,7 +80,6 @@ void tell_starter(int fd, std::string_view word) {
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
   const auto accounts = muster::account_source(options);
-  const bool is_root = ::geteuid() == 0;
   muster::service::Makers makers{
       .open_store = open_store,
       .make_engine = muster::make_engine,
@@ -95,8 +94,8 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
   if (!accounts) makers.no_accounts = accounts.error();
   makers.site.runs_as_accounts = accounts && accounts->is_root;
   if (accounts) {
-    makers.site.account_faults = [is_root](const std::string& account) {
-      return muster::engine::account_faults(account, is_root);
+    makers.site.account_faults = [uid = ::geteuid()](const std::string& account) {
+      return muster::engine::account_faults(account, uid);
     };
   }
   const Result<void> served = muster::service::serve(options, read_again, makers);
