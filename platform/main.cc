@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"
-#include "base/random.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/connection/server_start.h"
@@ -180,6 +179,9 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .jobs_folder = wish.jobs_folder,
                                            .server_runs = wish.server_runs}));
   }
+  if (engine == "kubernetes") {
+    return diagnose(doctor::look_at_kubernetes(muster::kubernetes_options(wish.options)));
+  }
   std::optional<muster::base::Result<muster::engine::WayOutOptions>> way_out;
   if (wish.options.task_internet) {
     way_out = muster::way_out_options(wish.options, wish.jobs_folder);
@@ -210,11 +212,13 @@ Result<muster::cli::ForeignJobs> read_foreign(
     const muster::cli::ForeignWish& wish) {
   namespace kubernetes = muster::dialects::kubernetes;
   muster::base::SystemRandom random;
-  MUSTER_TRY(kubernetes::Translation translation, kubernetes::translate(documents, source,
-                                                                        {.defaults = wish.defaults,
-                                                                         .name = wish.name,
-                                                                         .settings = wish.settings,
-                                                                         .random = random}));
+  MUSTER_TRY(kubernetes::Translation translation,
+             kubernetes::translate(documents, source,
+                                   {.defaults = wish.defaults,
+                                    .name = wish.name,
+                                    .settings = wish.settings,
+                                    .random = random,
+                                    .on_kubernetes = wish.on_kubernetes}));
   muster::cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
   for (kubernetes::TranslatedJob& job : translation.jobs) {
     jobs.jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
