@@ -15,8 +15,8 @@ While the attack runs, the server is asked over its socket, and by `muster list`
 The server runs as root, or with --account as that ordinary account, to which root hands over a subtree of control groups.
 With --no-groups there are none: then the kernel divides CPU time by sessions where it does (sched_autogroup_enabled), and
 nothing else does. Other work on the machine takes from all figures, although the benchmark puts itself into a control
-group of great weight: the load is printed first, and the last row counts the rounds in which the two speeds alone differ
-by more than a tenth.
+group of some weight: the load is printed first, and the last row counts the rounds in which the two speeds alone differ
+by more than a tenth. Run it on a machine that is idle.
 """
 
 import argparse
@@ -102,10 +102,13 @@ ATTACKS = ("fork_bomb", "memory_hog", "disk_filler", "log_flooder", "cpu_burner"
 
 
 class OwnGroups:
-    """Control groups of version 1 for this benchmark and all that it starts. The one for CPU time weighs as much as a group
-    can, so that other work on the machine takes little. `account`: an ordinary account that may make groups in them."""
+    """Control groups of version 1 for this benchmark and all that it starts. The one for CPU time weighs as much as eight
+    busy processes on each CPU, so that other work on the machine takes less. With more weight, the attacks starve the
+    threads of the kernel, which are outside: RCU's for minutes, so that no process of the machine can start or end, and
+    those that complete writes to disk. `account`: an ordinary account that may make groups in them."""
 
     ROOT = pathlib.Path("/sys/fs/cgroup")
+    SHARES = 8 * 1024 * os.cpu_count()
 
     def __init__(self, account):
         self.account = account
@@ -123,7 +126,7 @@ class OwnGroups:
             group.mkdir()
             self.groups[group] = home
             if controller == "cpu":
-                (group / "cpu.shares").write_text("262144")
+                (group / "cpu.shares").write_text(str(self.SHARES))
             (group / "cgroup.procs").write_text(str(os.getpid()))
             if self.account:
                 for path in (group, group / "cgroup.procs", group / "tasks"):

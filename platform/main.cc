@@ -14,11 +14,14 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/random.h"
+#include "base/random.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/connection/server_start.h"
 #include "config/paths.h"
 #include "dialects/gradient/gradient.h"
+#include "dialects/kubernetes/kubernetes.h"
 #include "dialects/runai/runai.h"
 #include "engine/doctor/doctor.h"
 #include "engine/host_facts.h"
@@ -77,7 +80,6 @@ void tell_starter(int fd, std::string_view word) {
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
   const auto accounts = muster::account_source(options);
-  const bool is_root = ::geteuid() == 0;
   muster::service::Makers makers{
       .open_store = open_store,
       .make_engine = muster::make_engine,
@@ -92,8 +94,8 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
   if (!accounts) makers.no_accounts = accounts.error();
   makers.site.runs_as_accounts = accounts && accounts->is_root;
   if (accounts) {
-    makers.site.account_faults = [is_root](const std::string& account) {
-      return muster::engine::account_faults(account, is_root);
+    makers.site.account_faults = [uid = ::geteuid()](const std::string& account) {
+      return muster::engine::account_faults(account, uid);
     };
   }
   const Result<void> served = muster::service::serve(options, read_again, makers);
@@ -203,6 +205,23 @@ std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish)
   return found;
 }
 
+Result<muster::cli::ForeignJobs> read_foreign(
+    const std::vector<muster::config::YamlValue>& documents, const std::string& source,
+    const muster::cli::ForeignWish& wish) {
+  namespace kubernetes = muster::dialects::kubernetes;
+  muster::base::SystemRandom random;
+  MUSTER_TRY(kubernetes::Translation translation, kubernetes::translate(documents, source,
+                                                                        {.defaults = wish.defaults,
+                                                                         .name = wish.name,
+                                                                         .settings = wish.settings,
+                                                                         .random = random}));
+  muster::cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
+  for (kubernetes::TranslatedJob& job : translation.jobs) {
+    jobs.jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
+  }
+  return jobs;
+}
+
 /// `gradient` and `runai` are this program under other names: the program's name becomes the first
 /// word.
 std::vector<std::string> words_of(int argc, char** argv) {
@@ -230,5 +249,6 @@ int main(int argc, char** argv) {
                                     .restore_store = restore_store,
                                     .check_store = check_store,
                                     .set_record_aside = set_record_aside,
-                                    .examine = examine});
+                                    .examine = examine,
+                                    .read_foreign = read_foreign});
 }

@@ -1,5 +1,6 @@
 #include "make_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "config/paths.h"
@@ -45,15 +46,24 @@ auto tree_unpacker(const std::filesystem::path& jobs_folder) {
              const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
 }
 
+/// On this machine, the processes of a fork bomb compete for the CPUs with each other, and hold locks
+/// of the kernel while they wait for their turn.
+int processes_in_team(const ServeOptions& options) {
+  constexpr int kMost = 4096;
+  constexpr int kForEachCpu = 512;
+  if (options.engine != "process") return kMost;
+  const int cpus = std::max(1, static_cast<int>(engine::this_machine().cpus.size()));
+  return std::min(kMost, kForEachCpu * cpus);
+}
+
 engine::TaskLimits task_limits(const ServeOptions& options) {
-  constexpr int kProcessesInTeam = 4096;
-  return {
-      .processes = options.task_processes.value_or(options.listen.empty() ? 0 : kProcessesInTeam),
-      .open_files = options.task_open_files,
-      .file_bytes = options.task_file_bytes,
-      .scratch_bytes = options.task_scratch_bytes,
-      .scratch = {},
-      .groups = {}};
+  const int usual = options.listen.empty() ? 0 : processes_in_team(options);
+  return {.processes = options.task_processes.value_or(usual),
+          .open_files = options.task_open_files,
+          .file_bytes = options.task_file_bytes,
+          .scratch_bytes = options.task_scratch_bytes,
+          .scratch = {},
+          .groups = {}};
 }
 
 Result<std::unique_ptr<engine::Engine>> make_container_engine(

@@ -68,7 +68,7 @@ ROOMS = {
         "simulation": COMMON,
         "server": COMMON,
     },
-    "dialects": {"gradient": set(), "runai": set()},
+    "dialects": {"gradient": set(), "runai": set(), "kubernetes": set()},
     # HERE: the files in the folder itself, which rooms may include and which include no room. The
     # engines are process, container, slurm and kubernetes: none includes another. muster-node (node)
     # runs the process engine on machines that a cluster lends; lent is the server's side of it.

@@ -70,6 +70,8 @@ def agree(spec):
         "leader",
         "leader_slots",
         "allow_launcher_only",
+        "chief_is_worker",
+        "success",
         "parameter_servers",
         "parameter_server",
         "evaluators",
@@ -94,6 +96,7 @@ def agree(spec):
         scheduling.pop("resize", None)
         for rule in scheduling.get("retry_rules") or []:
             rule["exit_code"], rule["log_pattern"] = 1, "Xid [0-9]+"
+            rule.pop("last_exit_code", None)
 
 
 def agree_on_image(spec):

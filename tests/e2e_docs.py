@@ -1,4 +1,4 @@
-"""Types three pages of the documentation: every command block is typed as printed, and its output is compared with the
+"""Types some pages of the documentation: every command block is typed as printed, and its output is compared with the
 page (docs_pages.py describes how). New blocks are typed automatically. SUBSTITUTED lists the replacements for printed
 words. Blocks that are not commands have a method or a line in the page's class.
 """
@@ -260,6 +260,27 @@ class FromGradient(PageTest):
         printed = self.shell("gradient experiments run singlenode --optionsFile options.yaml")
         self.assertEqual(self.code, 2)
         self.compare_lines(block.text.splitlines() + ["..."], printed)
+
+
+class FromKubeflow(PageTest):
+    PAGE = "from-kubeflow.md"
+    SUBSTITUTED = AS_ROOT
+
+    def test_every_block_does_what_the_page_shows(self):
+        self.walk({"muster logs ddp -f": self.ranks, "$ cat squares.yaml": self.squares})
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} on pi-worker-{rank}", self.muster.logs("pi"))
+
+    def ranks(self, block):
+        self.muster.ended("ddp")
+        printed = self.succeed(block.text)
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} of 2 at rate 0.1", printed)
+
+    def squares(self, block):
+        self.type(block)
+        self.muster.ended("squares")
+        self.assertEqual(sorted(self.muster.logs("squares", "--no-prefix").split()), ["0", "1", "4", "9"])
 
 
 class FromRunAi(PageTest):

@@ -331,6 +331,14 @@ class BoundCpus(Configured):
         self.assertNotEqual(one, other)
 
 
+def cpu_group(text):
+    """In /proc/PID/cgroup: the group that divides CPU time."""
+    for line in text.splitlines():
+        if "cpu" in line.split(":")[1].split(","):
+            return line.split(":", 2)[2]
+    raise unittest.SkipTest("no control group of version 1 divides CPU time")
+
+
 def account(test):
     """An ordinary account for the test, which runs as root: `test.muster` runs as it."""
     test.user = f"muster-l{os.getpid()}"
@@ -362,6 +370,33 @@ class AsThisAccount(Limits, MusterTest):
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
         self.assertIn("tasks.processes", ran.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs control groups, which count what the kernel kills")
+    def test_a_task_that_fills_its_memory_again_and_again_is_ended_with_the_reason(self):
+        ran = self.follow("--memory", "32Mi", "--", "python3", "-c",
+                          "import os\n"
+                          "while True:\n"
+                          "    if os.fork() == 0:\n"
+                          "        bytearray(64 << 20)\n"
+                          "    os.wait()")
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("out of memory (its limit is 32Mi", ran.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs control groups")
+    def test_what_a_task_prints_takes_cpu_time_of_its_own_share(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--cpus", 2, "--", "sh", "-c",
+                        f"cat /proc/self/cgroup; echo up; {gate.wait}")
+        self.muster.stream("logs", "job", "-f").until("up")
+        job = self.muster.job("job")
+        shim = self.muster.shim_of(job, "main")
+        own = cpu_group(self.muster.run("logs", "job", "--no-prefix").stdout)
+        holder = cpu_group(Path(f"/proc/{shim}/cgroup").read_text())
+        gate.open()
+
+        self.assertEqual(own, holder + "/task")
+        self.assertIn(job["id"], holder)
 
     def test_no_control_group_of_a_task_is_left(self):
         self.follow("--memory", "100Mi", "--", "true", code=0)

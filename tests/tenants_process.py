@@ -3,6 +3,7 @@ the job of the other, and the server. On the process engine, as an ordinary acco
 
 The attempts are in tenants_attacker.py; docs/isolation.md has the table of them, which the last test compares."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,142 +15,20 @@ import unittest
 from pathlib import Path
 
 import tenants_attacker
-from e2e_login import Person, TOKEN
-from muster_harness import (BOUND, MUSTER, ROOT, MusterTest, Typed, descendants, main, processes_naming, read_bytes,
-                            tls_port)
-
-SECRET = "hunter2-of-the-server"
-
-VICTIM = r'''
-import ctypes, http.server, json, os, socket, sys, threading
-libc = ctypes.CDLL(None, use_errno=True)
-port, key, abstract, gate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-for place in ("/tmp", "/var/tmp", "/dev/shm"):
-    open(place + "/victim-file", "w").close()
-open(os.path.expanduser("~/victim-home"), "w").close()
-server = http.server.ThreadingHTTPServer(("0.0.0.0", port), http.server.SimpleHTTPRequestHandler)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-listener = socket.socket(socket.AF_UNIX)
-listener.bind("\0" + abstract)
-listener.listen()
-assert libc.shmget(key, 4096, 0o1666) >= 0 and libc.semget(key, 1, 0o1666) >= 0 and libc.msgget(key, 0o1666) >= 0
-print("serves at", socket.gethostbyname(socket.gethostname()), flush=True)
-open(gate).read(1)
-print("nice", os.nice(0), "home", sorted(os.listdir(os.path.expanduser("~"))), flush=True)
-'''
+from muster_harness import BOUND, MUSTER, MusterTest, Typed, main, processes_naming, read_bytes
+from tenants_harness import SECRET, Attacked, free_port, rows_of_attempts
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-def machine_addresses():
-    """Those at which other machines reach this one."""
-    listed = json.loads(subprocess.run(["ip", "-j", "-4", "address", "show", "scope", "global"], capture_output=True,
-                                       check=True).stdout)
-    return [info["local"] for link in listed for info in link.get("addr_info", ())]
-
-
-class Tenants:
+class Tenants(Attacked):
     """Shared by both kinds of account; not a test by itself."""
-
-    # Attempts that succeed on some machines, and are documented as such.
-    KNOWN = set()
-
-    # Whose ids tasks have: tasks.accounts.
-    accounts = "shared"
-
-    def serve(self, *words, environment=None, **options):
-        server = self.muster.start_server("--listen", "127.0.0.1:0", "--task-accounts", self.accounts, *words,
-                                          environment={"PGPASSWORD": SECRET} | (environment or {}), **options)
-        self.url = f"https://127.0.0.1:{tls_port(server)}"
-        self.fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1].replace(":", "").lower()
-        for team in ("team-a", "team-b"):
-            self.muster.run("project", "create", team)
-        self.ada = self.logged_in("ada", "team-a")
-        self.mal = self.logged_in("mal", "team-b")
-        self.prepare_users()
-        return server
-
-    def prepare_users(self):
-        pass
-
-    def logged_in(self, name, team):
-        person = Person(self.muster, name)
-        made = self.muster.run("user", "create", name, "--project", f"{team}=member").stdout
-        person.run("login", self.url, "--name", "lab", "--fingerprint", self.fingerprint, "--token-stdin",
-                   input=TOKEN.search(made).group(0) + "\n")
-        return person
-
-    def submit(self, person, kind, name, *words, **options):
-        """Submits a job of the user's project, in the folder that all tasks of these tests see."""
-        project = {"ada": "team-a", "mal": "team-b"}[person.name]
-        return person.run("submit", kind, name, "--project", project, "--folder", self.muster.work, *words, **options)
-
-    def wait_for(self, person, job, words):
-        deadline = time.monotonic() + BOUND
-        while words not in (text := person.run("logs", job, code=None).stdout):
-            self.assertLess(time.monotonic(), deadline, text)
-            time.sleep(0.2)
-        return text
-
-    def started_victim(self):
-        self.gate = self.muster.gate()
-        self.port, key = free_port(), os.getpid()
-        self.muster.script("victim.py", VICTIM, mode=0o644)
-        self.submit(self.ada, "single", "victim", "--", "python3",
-                     self.muster.work / "victim.py", self.port, key, f"victim-{key}", self.muster.work / "gate",
-                     "victim-mark")
-        text = self.wait_for(self.ada, "victim", "serves at")
-        job = json.loads(self.ada.run("get", "victim", "-o", "json").stdout)
-        return {"state": str(self.muster.state), "secret": SECRET, "victim_id": job["id"],
-                "victim_folder": str(self.muster.task_folder(job, "main")), "port": self.port,
-                "address": re.search(r"serves at (\S+)", text).group(1), "shm_key": key,
-                "abstract": f"victim-{key}", "home": self.account_home(),
-                "victim_pids": descendants(self.muster.shim_of(job, "main"))}
-
-    def account_home(self):
-        return str(Path(f"~{self.account}").expanduser())
-
-    def listen_as_the_account(self, facts):
-        """Starts other programs of the account: a tmux, a session bus, a service of the machine."""
-        sockets = []
-        facts["account_socket"] = f"/tmp/tmux-of-{os.getpid()}"
-        facts["account_abstract"] = f"bus-of-{os.getpid()}"
-        for family, address in ((socket.AF_UNIX, facts["account_socket"]),
-                                (socket.AF_UNIX, "\0" + facts["account_abstract"]),
-                                (socket.AF_INET, ("0.0.0.0", 0)), (socket.AF_INET, ("127.0.0.1", 0))):
-            listener = socket.socket(family)
-            self.addCleanup(listener.close)
-            listener.bind(address)
-            listener.listen()
-            sockets.append(listener)
-        os.chmod(facts["account_socket"], 0o777)
-        self.addCleanup(os.unlink, facts["account_socket"])
-        facts["open_port"], facts["machine_port"] = (each.getsockname()[1] for each in sockets[-2:])
-        facts["machine_addresses"] = machine_addresses()
-
-    def outcomes(self, facts):
-        shutil.copy(ROOT / "tests" / "tenants_attacker.py", self.muster.work)
-        path = self.muster.work / "facts.json"
-        path.write_text(json.dumps(facts))
-        os.chmod(path, 0o644)
-        ran = self.submit(self.mal, "single", "attack", "--follow", "--no-prefix", "--",
-                           "python3", self.muster.work / "tenants_attacker.py", path, code=None)
-        self.assertIn("done", ran.stdout, ran.stderr)
-        return dict(re.findall(r"^(\w+) (held|absent|BROKEN.*)", ran.stdout, re.MULTILINE))
 
     def test_a_hostile_job_gets_at_nothing_of_another_project(self):
         self.serve()
         facts = self.started_victim()
         self.listen_as_the_account(facts)
 
-        outcomes = self.outcomes(facts)
+        broken = self.broken_by_attack(facts)
 
-        self.assertEqual(set(outcomes), set(tenants_attacker.ATTEMPTS))
-        broken = {name: how for name, how in outcomes.items() if how.startswith("BROKEN")}
         self.assertLessEqual(set(broken), self.KNOWN, broken)
         self.assertFalse(os.path.exists(facts["home"] + "/.profile-of-attacker"))
         self.gate.open()
@@ -312,6 +191,28 @@ class WithAccounts:
         ran = self.submit(self.ada, "single", "again", "--follow", "--no-prefix", "--", "sh", "-c",
                           "echo one > /dev/stdout; echo two > /dev/stderr")
         self.assertIn("one", ran.stdout)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root replaces files of /etc")
+    def test_files_of_etc_that_are_replaced_do_not_take_the_tasks_own(self):
+        self.serve()
+        self.gate = self.muster.gate()
+        self.submit(self.ada, "mpi", "dist", "--workers", 2, "--", "sh", "-c",
+                    f"echo up; {self.gate.wait}; grep -c dist-worker /etc/hosts; touch /etc/new || echo read-only; "
+                    "mpirun --allow-run-as-root -np 2 sh -c 'echo rank on $(hostname)'")
+        self.wait_for(self.ada, "dist", "up")
+        for name in ("passwd", "shadow", "hosts"):
+            copy = Path(f"/etc/{name}.{os.getpid()}")
+            self.addCleanup(copy.unlink, missing_ok=True)
+            subprocess.run(["cp", "--preserve=all", f"/etc/{name}", copy], check=True)
+            with contextlib.suppress(OSError):  # in a container, it is a mount
+                copy.rename(f"/etc/{name}")
+
+        self.gate.open()
+
+        text = self.ada.run("logs", "dist", "-f", "--no-prefix").stdout
+        self.assertIn("up\n2\n", text)
+        self.assertIn("read-only\n", text)
+        self.assertEqual(sorted(re.findall(r"rank on (\S+)", text)), ["dist-worker-0", "dist-worker-1"])
 
     def test_a_user_is_removed_while_a_job_runs(self):
         self.serve()
@@ -584,20 +485,6 @@ class Documentation(unittest.TestCase):
 
     def test_the_page_lists_every_attempt(self):
         self.assertEqual(set(rows_of_attempts()), {name.replace("_", " ") for name in tenants_attacker.ATTEMPTS})
-
-
-def rows_of_attempts():
-    """Attempt -> what stands against it on the process engine, in containers and on Slurm."""
-    page = (ROOT / "docs" / "isolation.md").read_text()
-    table = page[page.index("| attempt |"):].split("\n\n")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
-    return {name: cells for name, *cells in rows}
-
-
-def not_kept_apart(column):
-    """The attempts that succeed by the page."""
-    return {name.replace(" ", "_") for name, cells in rows_of_attempts().items()
-            if cells[column] == "**not kept apart**"}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -25,6 +26,12 @@ Error yaml_error_at(int line, std::string what) {
 /// for billions of values, or for an endless chain: the copy counts the values that it creates.
 class Copier {
  public:
+  /// `first_line`: of the text within its file. `count`: the values that other documents of the same
+  /// file have created.
+  explicit Copier(int first_line = 1, int count = 0) : offset_(first_line - 1), count_(count) {}
+
+  int count() const { return count_; }
+
   YamlValue copy(const YAML::Node& node, int parent_line, int depth) {
     YamlValue value{.line = line_of(node, parent_line)};
     if (depth > kMaxYamlDepth || ++count_ > kMaxYamlValues) {
@@ -62,12 +69,13 @@ class Copier {
   }
 
   /// An empty value has no position of its own.
-  static int line_of(const YAML::Node& node, int parent_line) {
+  int line_of(const YAML::Node& node, int parent_line) const {
     const int line = node.Mark().line;
-    return line < 0 ? parent_line : line + 1;
+    return line < 0 ? parent_line : line + 1 + offset_;
   }
 
-  int count_ = 0;
+  int offset_;
+  int count_;
   std::optional<int> overflow_line_;
 };
 
@@ -103,14 +111,18 @@ std::optional<int> second_document(const std::string& text) {
   return starts.line();
 }
 
-Result<YamlValue> parse_or_throw(const std::string& text) {
+/// `first_line`: of the text within its file. `count`: the values of the documents before it; increased
+/// by those of this document.
+Result<YamlValue> parse_or_throw(const std::string& text, int first_line, int& count) {
   if (const auto line = second_document(text)) {
-    return yaml_error_at(*line, "a second document begins; use one file for each document");
+    return yaml_error_at(*line + first_line - 1,
+                         "a second document begins; use one file for each document");
   }
   const YAML::Node document = YAML::Load(text);
-  if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = 1};
-  Copier copier;
-  YamlValue value = copier.copy(document, 1, 0);
+  if (!document.IsDefined() || document.IsNull()) return YamlValue{.line = first_line};
+  Copier copier(first_line, count);
+  YamlValue value = copier.copy(document, first_line, 0);
+  count = copier.count();
   if (const auto line = copier.overflow_line()) {
     return yaml_error_at(*line, "too much: more than " + std::to_string(kMaxYamlDepth) +
                                     " levels or " + std::to_string(kMaxYamlValues) + " values");
@@ -118,17 +130,79 @@ Result<YamlValue> parse_or_throw(const std::string& text) {
   return value;
 }
 
+Result<YamlValue> parse_part(std::string_view text, int first_line, int& count) {
+  try {
+    return parse_or_throw(std::string(text), first_line, count);
+  } catch (const YAML::Exception& error) {
+    return yaml_error_at(error.mark.line + first_line, error.msg);
+  }
+}
+
+std::optional<Error> yaml_size_error(std::string_view text) {
+  if (text.size() <= kMaxYamlBytes) return std::nullopt;
+  return yaml_error_at(0, "is larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB");
+}
+
+/// A line that begins with "---" or "..." and a blank ends a document, even within a block of text.
+bool is_document_marker(std::string_view line, std::string_view marker) {
+  if (!line.starts_with(marker)) return false;
+  line.remove_prefix(marker.size());
+  return line.empty() || line.front() == ' ' || line.front() == '\t' || line.front() == '\r';
+}
+
+struct YamlPart {
+  std::string_view text;
+  int first_line = 1;
+};
+
+/// The documents of a stream, each from its "---" on.
+std::vector<YamlPart> yaml_parts_of(std::string_view text) {
+  std::vector<YamlPart> parts;
+  size_t begin = 0;
+  int first_line = 1;
+  int line = 1;
+  bool has_content = false;  // "%YAML 1.2" and comments precede the "---" of the same document
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view this_line = text.substr(at, end - at);
+    if (is_document_marker(this_line, "---")) {
+      if (has_content) {
+        parts.push_back({.text = text.substr(begin, at - begin), .first_line = first_line});
+        begin = at;
+        first_line = line;
+      }
+      has_content = true;
+    } else if (!this_line.empty() && this_line.front() != '#' && this_line.front() != '%') {
+      has_content = true;
+    }
+    at = end + 1;
+  }
+  if (begin < text.size()) parts.push_back({.text = text.substr(begin), .first_line = first_line});
+  return parts;
+}
+
 }  // namespace
 
 Result<YamlValue> parse_yaml(std::string_view text) {
-  if (text.size() > kMaxYamlBytes) {
-    return yaml_error_at(0, "is larger than " + std::to_string(kMaxYamlBytes >> 20) + " MiB");
+  if (auto error = yaml_size_error(text)) return *std::move(error);
+  int count = 0;
+  return parse_part(text, 1, count);
+}
+
+Result<std::vector<YamlValue>> parse_yaml_documents(std::string_view text) {
+  if (auto error = yaml_size_error(text)) return *std::move(error);
+  std::vector<YamlValue> documents;
+  int count = 0;
+  for (const YamlPart& part : yaml_parts_of(text)) {
+    MUSTER_TRY(YamlValue document, parse_part(part.text, part.first_line, count));
+    if (document.type == YamlValue::Type::kNull) continue;
+    if (documents.size() == kMaxYamlDocuments) {
+      return yaml_error_at(part.first_line,
+                           "more than " + std::to_string(kMaxYamlDocuments) + " documents");
+    }
+    documents.push_back(std::move(document));
   }
-  try {
-    return parse_or_throw(std::string(text));
-  } catch (const YAML::Exception& error) {
-    return yaml_error_at(error.mark.line + 1, error.msg);
-  }
+  return documents;
 }
 
 }  // namespace muster::base

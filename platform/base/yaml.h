@@ -39,4 +39,10 @@ inline constexpr int kMaxYamlValues = 100'000;
 /// one of the limits above exceeded.
 Result<YamlValue> parse_yaml(std::string_view text);
 
+inline constexpr size_t kMaxYamlDocuments = 100;
+
+/// The documents of a stream ("---" between them), without empty documents. The limits above apply to
+/// the stream as a whole. Errors: as parse_yaml(); also more than kMaxYamlDocuments documents.
+Result<std::vector<YamlValue>> parse_yaml_documents(std::string_view text);
+
 }  // namespace muster::base

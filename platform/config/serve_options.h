@@ -94,8 +94,9 @@ struct ServeOptions {
   bool task_user_namespaces = false;  ///< tasks of a team may make user namespaces
   std::string task_cpu = "shares";    ///< or "bind" or "none": the effect of a claim of CPUs
   std::string task_devices = "own";   ///< or "all": the devices that a team's tasks open
-  std::optional<int> task_processes;  ///< unset: 4096 for a team, otherwise no limit
-  int task_open_files = 0;            ///< 0, here and below: no limit
+  std::optional<int>
+      task_processes;       ///< unset: depends on the machine for a team, otherwise no limit
+  int task_open_files = 0;  ///< 0, here and below: no limit
   int64_t task_file_bytes = 0;
   int64_t task_scratch_bytes = 0;
 

@@ -365,7 +365,9 @@ Keys tasks() {
       key({.name = "tasks.processes",
            .flag = "--task-processes",
            .type = "count",
-           .fallback = "4096 with listen; otherwise no limit",
+           .fallback =
+               "4096 with listen, and for the process engine at most 512 for each CPU of the "
+               "machine; otherwise no limit",
            .help = "maximum number of processes and threads of a task; 0: no limit"},
           &ServeOptions::task_processes, read_maybe_count),
       key({.name = "tasks.open_files",

@@ -24,6 +24,7 @@ using base::kMaxYamlBytes;
 using base::kMaxYamlDepth;
 using base::kMaxYamlValues;
 using base::parse_yaml;
+using base::parse_yaml_documents;
 using base::YamlEntry;
 using base::YamlValue;
 

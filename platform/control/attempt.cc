@@ -319,9 +319,7 @@ void Attempt::finish_if_over() {
   // Workers may complete the program before their leader has started.
   if (start_.waits_for_workers() && !end_.is_ending()) return;
   resizing_.end_all_joining();
-  const Task& leader = job::deciding_task(job);
-  const bool ended_by_itself =
-      job.failure || (leader.exit && !leader.exit->stopped && !leader.exit->lost);
+  const bool ended_by_itself = job.failure || has_ended_by_itself(job);
   if (job.eviction && !job.stop_requested && !ended_by_itself) return events_.evicted(*this);
   if (const auto& next = end_.next_attempt(); next && !job.stop_requested) {
     return events_.abandoned(*this, next->why, next->delay);
@@ -332,8 +330,7 @@ void Attempt::finish_if_over() {
 /// All tasks of the gang have ended, and no other attempt was decided on.
 void Attempt::conclude() {
   Job& job = context_.job();
-  const Task& leader = job::deciding_task(job);
-  const bool succeeded = leader.exit && leader.exit->succeeded() && !job.failure;
+  const bool succeeded = has_succeeded(job) && !job.failure;
   if (succeeded) {
     if (auto fault = ranks_.fault_at_end()) end_.fail(*std::move(fault));
   } else if (!job.failure && !job.stop_requested) {
@@ -370,7 +367,7 @@ void Attempt::set_allocation_state(const std::optional<job::SlurmState>& state) 
 void Attempt::lose_allocation(const AllocationRevoked& taken) {
   const Job& job = this->job();
   const bool is_decided = end_.is_ending() || end_.next_attempt() || job.failure || job.eviction ||
-                          job.stop_requested || job::deciding_task(job).phase == TaskPhase::kEnded;
+                          job.stop_requested || has_ended_by_itself(job);
   allocation_.is_lost = true;
   if (!is_decided) decide_without_allocation(taken);
   end_.all_lost();

@@ -40,7 +40,9 @@ const Task& task_at_fault(const Job& job) {
   for (const Task& task : job.tasks) {
     // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
     // tasks run the program, a task that ends later does so because the first has left it.
-    const bool is_before_leader = is_reached_by_leader(job) || task.ended < leader.ended;
+    const bool is_before_leader =
+        is_reached_by_leader(job) || task.ended < leader.ended ||
+        (job.spec.success == job::Success::kAll && leader.exit && leader.exit->succeeded());
     const bool is_cause = !task.left && is_loss(job, task) && is_before_leader;
     const bool leader_reacted = leader.exit && !job::was_killed(*leader.exit);
     if (!is_cause && !(leader_reacted && was_killed_by_others(job, task))) continue;
@@ -102,6 +104,10 @@ void GangEnd::stop_after_last_words() {
 void GangEnd::leader_ended() {
   const Job& job = context_.job();
   if (is_reached_by_leader(job)) return stop(StopMode::kNow);
+  if (!ending_ && job.spec.success == job::Success::kAll && others_come_to_their_end(job)) {
+    leader_has_succeeded_ = true;  // the last worker ends the job
+    return;
+  }
   if (ending_ || !others_come_to_their_end(job)) return stop(StopMode::kGraceful);
   begin();
   leader_has_succeeded_ = true;

@@ -47,7 +47,7 @@ class GangEnd {
   void stop_gently();
   /// The same, and stops all tasks after a moment in which the launcher reports its lost worker.
   void stop_after_last_words();
-  /// The end of the leader ends the job. Workers that a launcher reaches are stopped. Workers that
+  /// The end of the leader ends the job, unless every worker must succeed as well. Workers that a launcher reaches are stopped. Workers that
   /// run the program beside their leader may end by themselves, and parameter servers after them.
   void leader_ended();
   /// All tasks are lost with the allocation.

@@ -108,6 +108,29 @@ bool is_loss(const Job& job, const Task& task) {
   return !(runs_the_program && task.exit->succeeded());
 }
 
+namespace {
+
+template <typename Holds>
+bool holds_for_deciding_tasks(const Job& job, Holds holds) {
+  return std::all_of(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
+    const bool decides = leads(job, task) || (job.spec.success == job::Success::kAll &&
+                                              task.role == TaskRole::kWorker && !task.left);
+    return !decides || (task.exit && holds(*task.exit));
+  });
+}
+
+}  // namespace
+
+bool has_succeeded(const Job& job) {
+  return holds_for_deciding_tasks(job,
+                                  [](const job::ExitStatus& exit) { return exit.succeeded(); });
+}
+
+bool has_ended_by_itself(const Job& job) {
+  return holds_for_deciding_tasks(
+      job, [](const job::ExitStatus& exit) { return !exit.stopped && !exit.lost; });
+}
+
 int lost_soon_in_a_row(const Job& job, const std::set<std::string>& lost_soon, base::Time now) {
   const auto has_lived = [&](const Task& task) {
     return task.phase == TaskPhase::kEnded ? is_loss(job, task) && !lost_soon.contains(task.name)

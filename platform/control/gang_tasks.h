@@ -53,6 +53,13 @@ job::Workers workers_of(const job::Job& job, int count);
 /// their leader does, as may an evaluator.
 bool is_loss(const job::Job& job, const job::Task& task);
 
+// The tasks that decide how the job ends: its leader; of a job with Success::kAll also its workers.
+
+/// Whether each of them has ended with success.
+bool has_succeeded(const job::Job& job);
+/// Whether each has ended without being stopped or lost.
+bool has_ended_by_itself(const job::Job& job);
+
 /// A worker that was lost within this time after its start may have failed for a reason that its
 /// successor meets, too.
 inline constexpr std::chrono::seconds kSoon{60};

@@ -23,8 +23,11 @@ bool found_in(const std::vector<std::string>& lines, const std::string& text) {
 
 bool matches(const RetryRule& rule, const std::vector<std::string>& lines,
              const job::Task& culprit) {
-  if (rule.exit_code && (!culprit.exit || culprit.exit->shell_code() != *rule.exit_code)) {
-    return false;
+  if (rule.exit_code) {
+    if (!culprit.exit) return false;
+    const int code = culprit.exit->shell_code();
+    if (code < *rule.exit_code || code > rule.last_exit_code.value_or(*rule.exit_code))
+      return false;
   }
   return rule.log_pattern.empty() || found_in(lines, rule.log_pattern);
 }
@@ -47,19 +50,24 @@ const RetryRule* rule_for(const job::Job& job, const job::Task& culprit,
   return found == rules.end() ? nullptr : &*found;
 }
 
+/// The exit code that a rule has matched.
+std::optional<int> code_by(const RetryRule& rule, const job::Task& culprit) {
+  return rule.exit_code && culprit.exit ? std::optional(culprit.exit->shell_code()) : std::nullopt;
+}
+
 std::optional<Retry> follow(const RetryRule& rule, const job::Job& job, const job::Task& culprit) {
   if (rule.action == RetryRule::Action::kFail) return std::nullopt;
   if (rule.action == RetryRule::Action::kAvoidNode && !culprit.node.empty()) {
     return Retry{.cost = Retry::Cost::kAvoidsNode,
                  .node = culprit.node,
                  .by_rule = true,
-                 .exit_code = rule.exit_code,
+                 .exit_code = code_by(rule, culprit),
                  .log_pattern = rule.log_pattern};
   }
   if (!has_retries_left(job)) return std::nullopt;
   Retry retry = counted_retry(job);
   retry.by_rule = true;
-  retry.exit_code = rule.exit_code;
+  retry.exit_code = code_by(rule, culprit);
   retry.log_pattern = rule.log_pattern;
   return retry;
 }

@@ -66,6 +66,16 @@ TEST(Retry, TheFirstRuleThatMatchesDecides) {
   EXPECT_EQ(words::sentence(*killed), "the rule for exit code 137: retry 1 of 3");
 }
 
+TEST(Retry, ARuleMayBeForARangeOfExitCodes) {
+  const Job job =
+      job_with_retries(3, {{.exit_code = 1, .last_exit_code = 127, .action = Action::kFail},
+                           {.exit_code = 128, .last_exit_code = 255, .action = Action::kRetry}});
+  for (const int code : {1, 2, 127}) EXPECT_FALSE(retry_of(job, ended_with({.code = code}), {}));
+  const auto killed = retry_of(job, ended_with({.signal = 9}), {});
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(words::sentence(*killed), "the rule for exit code 137: retry 1 of 3");
+}
+
 TEST(Retry, ARuleNeedsBothItsCodeAndItsPattern) {
   const Job job =
       job_with_retries(0, {{.exit_code = 7, .log_pattern = "x", .action = Action::kAvoidNode}});

@@ -105,6 +105,51 @@ TEST_F(Roles, WorkersMayEndByThemselvesAfterTheirChief) {
   EXPECT_FALSE(called("worker-0 gracefully"));
 }
 
+job::JobSpec grpc_that_needs_all(int workers) {
+  job::JobSpec spec = grpc("mnist", workers, 1);
+  spec.success = job::Success::kAll;
+  return spec;
+}
+
+TEST_F(Roles, AJobThatNeedsAllItsWorkersGoesOnUntilTheLastHasEnded) {
+  submit(grpc_that_needs_all(2));
+
+  end("worker-1");
+  end("chief");
+  clock_.advance(std::chrono::hours(1));
+  settle();
+  EXPECT_EQ(job().phase, Phase::kRunning);
+  EXPECT_FALSE(called("ps-0 gracefully"));
+  end("worker-0");
+
+  EXPECT_EQ(job().phase, Phase::kSucceeded);
+  EXPECT_TRUE(called("ps-0 gracefully"));
+  EXPECT_FALSE(called("worker-0 gracefully"));
+}
+
+TEST_F(Roles, AJobThatNeedsAllItsWorkersFailsWithOneAfterItsChief) {
+  submit(grpc_that_needs_all(2));
+
+  end("chief");
+  end("worker-0", {.code = 3});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "worker-0");
+  EXPECT_EQ(job().exit_code, 3);
+  EXPECT_TRUE(called("worker-1 gracefully"));
+}
+
+TEST_F(Roles, AJobThatNeedsAllItsWorkersIsStoppedAfterItsChief) {
+  submit(grpc_that_needs_all(1));
+
+  end("chief");
+  ASSERT_TRUE(controller_->stop(job().id, false));
+  settle();
+  end("worker-0", {.signal = SIGTERM, .stopped = true});
+
+  EXPECT_EQ(job().phase, Phase::kStopped);
+}
+
 TEST_F(Roles, AWorkerThatFailsAfterItsChiefHasSucceededChangesNothing) {
   submit(grpc("mnist", 1, 0));
 

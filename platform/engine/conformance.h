@@ -64,6 +64,10 @@ struct Ground {
   /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
   /// some of them.
   bool is_sandbox = false;
+  /// The same, and tasks see the machine's /tmp, where the folders of tests are.
+  bool shows_tmp = false;
+  /// Tasks listen at addresses of this machine, where other processes may be first.
+  bool shares_network = true;
   /// Tasks have their own host names and volumes.
   bool is_set_apart = true;
   /// Tasks are containers: volumes belong to their engine, and metrics are not collected while no

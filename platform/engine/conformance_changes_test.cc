@@ -182,7 +182,7 @@ TEST_P(Changes, OfATaskThatANewEngineHasTakenUp) {
 TEST_P(Changes, AHostfileIsInTheWordsOfTheTasksMpi) {
   ASSERT_TRUE(base::write_new_file(
       scratch_ / "mpirun",
-      "#!/bin/sh\necho 'Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 1'\n", 0700));
+      "#!/bin/sh\necho 'Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 1'\n", 0755));
   TaskPlan launcher = plan(std::string("cat \"$FOLDER/hostfile\"; ") + kWait +
                            "cat \"$FOLDER/hostfile\" \"$FOLDER/hostfile.intel\"");
   launcher.files.push_back({.path = "hostfile.intel", .content = "old intel\n"});

@@ -1,5 +1,5 @@
 // Ports that a task's program is to bind, and that another process has taken before it starts.
-// Tasks in containers have a network of their own, where no other process can be first.
+// Where tasks have a network of their own, no other process can be first.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -95,8 +95,7 @@ TEST_P(TakenPorts, AreFreeAgainWhenTheirServerIsGone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, TakenPorts,
-                         testing::ValuesIn(grounds_where(&Ground::is_container, false)),
-                         ground_name);
+                         testing::ValuesIn(grounds_where(&Ground::shares_network)), ground_name);
 
 }  // namespace
 }  // namespace muster::engine

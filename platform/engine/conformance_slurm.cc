@@ -66,7 +66,7 @@ Ground slurm_ground(std::string name, node::Sharing sharing) {
   made.know = [](launch::Site&, const job::Job&) {};
   made.clear = clear_slurm;
   made.tasks_to_seat = tasks_to_seat;
-  made.is_sandbox = true;
+  made.is_sandbox = made.shows_tmp = true;
   made.has_fake_gpus = false;
   made.has_folders = sharing != node::Sharing::kNo;
   made.keeps_volumes = made.keeps_trees = made.has_storage = sharing != node::Sharing::kNo;

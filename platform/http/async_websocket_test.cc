@@ -1,11 +1,15 @@
 // The client's end of a WebSocket on the event loop.
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/test_loop.h"
+#include "base/text.h"
 #include "http/test_async_client.h"
 #include "http/test_raw_server.h"
 #include "http/test_tls.h"
@@ -33,6 +37,15 @@ Handler echoing(std::string protocol = "") {
     };
     respond(std::move(answer));
   };
+}
+
+/// RFC 6455, 4.2.2: the key and a constant, hashed.
+std::string accept_key(const std::string& key) {
+  const std::string text = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+  std::array<unsigned char, 20> digest{};
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  return base::to_base64({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 class AsyncWebSocket : public AsyncClientTest {
@@ -151,6 +164,41 @@ TEST_F(AsyncWebSocket, ADroppedRequestAnswersNothing) {
                            [](const auto&) { ADD_FAILURE(); });
   handle_.reset();
   wait_longer_than_soon();
+}
+
+/// The answer to a request to upgrade, for a server that does nothing else.
+std::string accepted(const std::string& head) {
+  // The client checks only that the answer matches its key.
+  const size_t key = base::lower_case(head).find("sec-websocket-key: ") + 19;
+  return "HTTP/1.1 101 x\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: " +
+         accept_key(head.substr(key, head.find('\r', key) - key)) + "\r\n\r\n";
+}
+
+TEST_F(AsyncWebSocket, AServerThatAnswersNoPingHasVanished) {
+  RawServer server([](RawConnection& connection) {
+    connection.send(accepted(connection.read_head()));
+    connection.read_to_the_end();
+  });
+  const auto opened = open(server.path(), {.ping_every = std::chrono::seconds(1),
+                                           .vanished_after = std::chrono::seconds(1)});
+  ASSERT_TRUE(opened && opened->socket != nullptr);
+  listen(*opened->socket);
+  EXPECT_TRUE(run_until([&] { return is_closed_; }));
+}
+
+TEST_F(AsyncWebSocket, AServerThatAnswersPingsStays) {
+  TestServer server(echoing());
+  const auto opened = open(server.socket(), {.ping_every = std::chrono::seconds(1),
+                                             .vanished_after = std::chrono::seconds(1)});
+  ASSERT_TRUE(opened && opened->socket != nullptr);
+  listen(*opened->socket);
+  bool waited = false;
+  const auto timer = loop().after(std::chrono::milliseconds(4500), [&] {
+    waited = true;
+    look();
+  });
+  ASSERT_TRUE(run_until([&] { return waited; }));
+  EXPECT_FALSE(is_closed_);
 }
 
 TEST_F(AsyncWebSocket, NothingIsReadWhilePaused) {

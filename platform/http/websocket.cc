@@ -40,9 +40,6 @@ constexpr size_t kLargestMessage = 1 << 20;
 /// How long the peer may take to answer a close.
 constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr size_t kLongestReason = 120;
-/// Of a client's end; shorter than the idle timeouts of proxies and load balancers.
-constexpr std::chrono::seconds kPingEvery{20};
-constexpr std::chrono::seconds kVanishedAfter{60};
 
 /// Adapts a ByteStream to Beast. Bytes that were read together with the request are delivered
 /// first.
@@ -132,6 +129,8 @@ struct ClientBegin {
   std::string host;
   std::string target;
   Headers headers;
+  std::chrono::seconds ping_every{};
+  std::chrono::seconds vanished_after{};
   std::function<void(Result<WebSocketAnswer>)> then;
 };
 
@@ -160,6 +159,11 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     socket_.read_message_max(kLargestMessage);
     // Some servers take each frame for a message.
     socket_.auto_fragment(false);
+    socket_.control_callback([this](websocket::frame_type type, auto) {
+      if (type != websocket::frame_type::pong) return;
+      pings_.is_pending = false;
+      pings_.may_be_busy = pings_.has_sent_since;
+    });
   }
 
   /// Requests the upgrade. Answers once, unless drop() comes first.
@@ -209,7 +213,9 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
 
   void pause(bool paused) override {
     paused_ = paused;
-    if (!paused) read();
+    if (paused) return;
+    pings_.since = std::chrono::steady_clock::now();  // an answer may be waiting to be read
+    read();
   }
 
   void drop() override {
@@ -287,6 +293,8 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       return;
     }
     writing_ = true;
+    pings_.has_sent_since = true;
+    pings_.may_be_busy = true;
     write_began_ = ticks_;
     socket_.binary(queue_.front().kind == Kind::kBinary);
     socket_.async_write(asio::buffer(queue_.front().bytes),
@@ -328,10 +336,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   bool has_vanished() {
-    if (is_client_) {
-      ask_for_sign_of_life();
-      return socket_.next_layer().unheard_for() > begin_.limits.write_timeout;
-    }
+    if (is_client_) return has_server_vanished();
     const auto stuck = (ticks_ - write_began_) * begin_.limits.request_timeout;
     if (writing_ && stuck > begin_.limits.write_timeout) return true;
     if (std::exchange(heard_, false) || paused_) {
@@ -339,6 +344,18 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
       return false;
     }
     if (std::exchange(asked_, true)) return true;
+    ask_for_sign_of_life();
+    return false;
+  }
+
+  /// A server that is busy with a message answers no ping either, and may be busy for as long as it
+  /// likes. So a missing answer counts only if all messages were sent before the last answered ping.
+  bool has_server_vanished() {
+    const auto longest = begin_.limits.write_timeout;
+    if (socket_.next_layer().unheard_for() > longest) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (pings_.is_pending) return !pings_.may_be_busy && !paused_ && now - pings_.since > longest;
+    pings_ = {.is_pending = true, .may_be_busy = pings_.may_be_busy, .since = now};
     ask_for_sign_of_life();
     return false;
   }
@@ -360,7 +377,15 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   std::deque<Message> queue_;
   size_t waiting_ = 0;  ///< bytes in queue_
   std::optional<websocket::close_reason> close_;
+  /// A client's pings.
+  struct Pings {
+    bool is_pending = false;      ///< a ping has no answer yet
+    bool has_sent_since = false;  ///< messages were sent after the last ping
+    bool may_be_busy = false;     ///< the server may not have taken in all messages
+    std::chrono::steady_clock::time_point since;
+  };
   const bool is_client_ = false;
+  Pings pings_;
   websocket::response_type upgraded_;  ///< the answer to a client's request
   bool reading_ = false;
   bool writing_ = false;
@@ -407,7 +432,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
     wait_for(limits.answer, "does not answer");
     session_ = std::make_shared<Session>(
         loop_, std::move(stream),
-        Limits{.request_timeout = kPingEvery, .write_timeout = kVanishedAfter});
+        Limits{.request_timeout = client.ping_every, .write_timeout = client.vanished_after});
     client.then = [weak = weak_from_this()](Result<WebSocketAnswer> answer) {
       const auto self = weak.lock();
       if (self == nullptr) return;
@@ -472,7 +497,10 @@ std::shared_ptr<void> open_websocket(base::EventLoop& loop, const AsyncPlace& pl
                                      const std::string& name, WebSocketRequest request,
                                      const AsyncLimits& limits,
                                      std::function<void(Result<WebSocketAnswer>)> then) {
-  ClientBegin client{.target = std::move(request.target), .headers = std::move(request.headers)};
+  ClientBegin client{.target = std::move(request.target),
+                     .headers = std::move(request.headers),
+                     .ping_every = request.ping_every,
+                     .vanished_after = request.vanished_after};
   if (!request.protocols.empty()) {
     client.headers["sec-websocket-protocol"] = base::joined(request.protocols);
   }

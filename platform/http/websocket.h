@@ -5,6 +5,7 @@
 // is detected. WebSocketClient is a blocking client. Only websocket.cc includes Beast.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ struct WebSocketRequest {
   std::string target = "/";  ///< path and query, percent-encoded
   Headers headers;
   std::vector<std::string> protocols;  ///< subprotocols, in the order of preference
+  /// Between two pings; shorter than the idle timeouts of proxies and load balancers.
+  std::chrono::seconds ping_every{20};
+  std::chrono::seconds vanished_after{60};
 };
 
 /// The answer to a request to upgrade.
@@ -62,10 +66,10 @@ struct WebSocketAnswer {
 };
 
 /// Opens a connection; `limits.connect` and `limits.answer` bound it. Nothing is read before
-/// set_handlers(), which the callback has to call or to precede. Pings are sent to keep the
-/// connection open in proxies; the server has vanished when its kernel acknowledges nothing for a
-/// minute. A server whose program does not read is not taken for vanished. Messages are sent as one
-/// frame each.
+/// set_handlers(), which the callback has to call or to precede. Each message is sent as one frame.
+///
+/// The server has vanished when for `vanished_after` its kernel acknowledges nothing, or, on an idle
+/// connection, answers no ping. A server that does not take in messages is slow, not vanished.
 ///
 /// Calls `then` once, later; never after the returned handle was dropped, which cancels the request.
 /// Errors: as AsyncClient's.

@@ -149,6 +149,10 @@ const Table& table_of(const RetryRule*) {
            {.help = "The exit code of the failed task, as a shell shows it (137: SIGKILL).",
             .least = 1,
             .most = 255}),
+       field<&RetryRule::last_exit_code>(
+           "last_exit_code", {.help = "The rule is for all exit codes from `exit_code` to this.",
+                              .least = 1,
+                              .most = 255}),
        field<&RetryRule::log_pattern>(
            "log_pattern",
            {.help = "A regular expression (ECMAScript) that matches in its last lines; empty: any.",

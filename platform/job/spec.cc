@@ -82,6 +82,9 @@ constexpr std::array<Named<Resize>, 3> kResizeWords{
 constexpr std::array<Named<Packing>, 3> kPackingWords{
     {{Packing::kAuto, "auto"}, {Packing::kPack, "pack"}, {Packing::kSpread, "spread"}}};
 
+constexpr std::array<Named<Success>, 2> kSuccessWords{
+    {{Success::kLeader, "leader"}, {Success::kAll, "all"}}};
+
 constexpr std::array<Named<RetryRule::Action>, 3> kActionWords{
     {{RetryRule::Action::kRetry, "retry"},
      {RetryRule::Action::kFail, "fail"},
@@ -142,6 +145,13 @@ record::Words<Resize> words_of(const Resize*) {
               "its command supports it (torchrun; an MPI program that calls discover_hosts.sh), "
               "otherwise `restart`."};
 }
+record::Words<Success> words_of(const Success*) {
+  return {.schema = "Success",
+          .values = kSuccessWords,
+          .help =
+              "Which tasks must succeed: the chief or master (`leader`), after which the workers "
+              "have two seconds to end; or it and every worker (`all`)."};
+}
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*) {
   return {.schema = "RetryAction", .values = kActionWords};
 }
@@ -193,6 +203,12 @@ std::string_view to_string(Packing packing) {
 }
 std::optional<Packing> packing_of(std::string_view name) {
   return meant_by<Packing>(name);
+}
+std::string_view to_string(Success success) {
+  return word_for(success);
+}
+std::optional<Success> success_of(std::string_view name) {
+  return meant_by<Success>(name);
 }
 std::string_view to_string(RetryRule::Action action) {
   return word_for(action);

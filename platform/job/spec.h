@@ -129,6 +129,15 @@ enum class Resize {
 std::string_view to_string(Resize resize);
 std::optional<Resize> resize_of(std::string_view name);
 
+/// Which tasks must succeed for a job whose tasks all run the program (kGrpc, kTorch).
+enum class Success {
+  kLeader,  ///< the chief or master; the workers have a moment to end after it
+  kAll,     ///< the leader and every worker; the job goes on until the last has ended
+};
+
+std::string_view to_string(Success success);
+std::optional<Success> success_of(std::string_view name);
+
 /// What to do when a task fails in the described way. The first matching rule counts.
 struct RetryRule {
   enum class Action {
@@ -137,7 +146,8 @@ struct RetryRule {
     kAvoidNode,  ///< start again on other nodes, and never on that node; costs no retry
   };
   std::optional<int> exit_code;  ///< of the task at fault, as a shell shows it (137: SIGKILL)
-  std::string log_pattern;       ///< ECMAScript, found in its last lines; empty: any
+  std::optional<int> last_exit_code = {};  ///< all codes from exit_code to this
+  std::string log_pattern;                 ///< ECMAScript, found in its last lines; empty: any
   Action action = Action::kRetry;
 
   bool operator==(const RetryRule&) const = default;
@@ -239,8 +249,10 @@ struct JobSpec {
   std::vector<std::string> worker_command;  ///< kMpi: the command of workers beside their sshd
   RoleSpec leader;       ///< of the launcher (without a command of its own), chief or master
   int leader_slots = 0;  ///< kMpi: ranks that the launcher takes; it is last in the hostfile
-  bool allow_launcher_only = false;  ///< kMpi: may succeed even if no worker ran a process
-  int parameter_servers = 0;         ///< kGrpc
+  bool chief_is_worker = false;        ///< kGrpc: TF_CONFIG has no chief; the chief is worker 0
+  Success success = Success::kLeader;  ///< kGrpc, kTorch
+  bool allow_launcher_only = false;    ///< kMpi: may succeed even if no worker ran a process
+  int parameter_servers = 0;           ///< kGrpc
   RoleSpec parameter_server;
   int evaluators = 0;  ///< kGrpc: 0 or 1; evaluates checkpoints beside the cluster
   RoleSpec evaluator;

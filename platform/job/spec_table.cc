@@ -165,6 +165,19 @@ std::vector<record::Row> rows_of_tasks() {
                                              "which is then last in the hostfile.",
                                      .least = 0,
                                      .most = 1024}),
+      field<&JobSpec::chief_is_worker>(
+          "chief_is_worker",
+          {.help = "Kind `grpc`: TF_CONFIG lists no chief, and the chief as worker 0.",
+           .flag = {.name = "--chief-is-worker",
+                    .help = "list the chief as worker 0 in TF_CONFIG, as programs without a chief "
+                            "expect",
+                    .kinds = "grpc"}}),
+      field<&JobSpec::success>("success", {.help = "Kinds `grpc` and `torch`.",
+                                           .flag = {.name = "--success",
+                                                    .value = "WHICH",
+                                                    .help = "tasks that must succeed: leader (the "
+                                                            "chief or master) or all",
+                                                    .kinds = "grpc torch"}}),
       field<&JobSpec::allow_launcher_only>(
           "allow_launcher_only",
           {.help = "Kind `mpi`: the job may succeed even if its command started no process in a "

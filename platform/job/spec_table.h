@@ -31,6 +31,7 @@ record::Words<PullPolicy> words_of(const PullPolicy*);
 record::Words<Purpose> words_of(const Purpose*);
 record::Words<Packing> words_of(const Packing*);
 record::Words<Resize> words_of(const Resize*);
+record::Words<Success> words_of(const Success*);
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*);
 record::Words<Volume::Kind> words_of(const Volume::Kind*);
 

@@ -94,6 +94,8 @@ inline JobSpec full_spec() {
           .worker_command = {"sleep", "infinity"},
           .leader = full_role("lead"),
           .leader_slots = 3,
+          .chief_is_worker = true,
+          .success = Success::kAll,
           .allow_launcher_only = true,
           .parameter_servers = 2,
           .parameter_server = full_role("serve"),

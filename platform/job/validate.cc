@@ -313,6 +313,8 @@ void check_parameter_servers(const JobSpec& spec, Checker& check) {
 }
 
 void check_evaluators(const JobSpec& spec, Checker& check) {
+  check.require(!spec.chief_is_worker || spec.kind == Kind::kGrpc, "chief_is_worker",
+                "only a grpc job has a chief; leave it out");
   if (spec.kind != Kind::kGrpc) {
     check.require(spec.evaluators == 0, "evaluators",
                   "only a grpc job has an evaluator; leave it out");
@@ -412,10 +414,24 @@ void check_resize(const JobSpec& spec, Checker& check) {
                 "job cannot continue when workers change; give parameter_servers, or 'restart'");
 }
 
+void check_success(const JobSpec& spec, Checker& check) {
+  if (spec.success == Success::kLeader) return;
+  const bool has_peers = spec.kind == Kind::kGrpc || spec.kind == Kind::kTorch;
+  check.require(has_peers, "success", "only grpc and torch jobs have tasks of their own program");
+  check.require(!has_peers || !spec.scheduling.min_workers, "success",
+                "an elastic job, whose workers come and go, succeeds with its leader");
+}
+
 void check_rule(const RetryRule& rule, const std::string& field, Checker& check) {
   check.require(rule.exit_code || !rule.log_pattern.empty(), field,
                 "matches no failure; give an exit_code, a log_pattern or both");
   if (rule.exit_code) check.require_range(*rule.exit_code, 1, 255, field + ".exit_code");
+  if (rule.last_exit_code) {
+    check.require(rule.exit_code.has_value(), field + ".last_exit_code",
+                  "has no first code; give an exit_code, too");
+    check.require_range(*rule.last_exit_code, rule.exit_code.value_or(1), 255,
+                        field + ".last_exit_code");
+  }
   if (rule.log_pattern.empty()) return;
   const auto pattern = LogPattern::compile(rule.log_pattern);
   if (!pattern) check.require(false, field + ".log_pattern", pattern.error().what);
@@ -462,6 +478,7 @@ void check_scheduling(const JobSpec& spec, Checker& check) {
   }
   check_min_workers(spec, check);
   check_resize(spec, check);
+  check_success(spec, check);
   check_tokens(scheduling.node_pools, "scheduling.node_pools", "node pool", check);
   check_tokens(scheduling.gpu_models, "scheduling.gpu_models", "GPU model", check);
   check_topology(scheduling.required_topology, "scheduling.required_topology", check);

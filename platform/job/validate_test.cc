@@ -530,6 +530,12 @@ TEST(ValidateScheduling, NamesTheFieldAndItsFault) {
        "matches no failure; give an exit_code, a log_pattern or both"},
       {[](JobSpec& spec) { spec.scheduling.retry_rules = {{.exit_code = 256}}; },
        "scheduling.retry_rules[0].exit_code", "256 is out of range; give 1 to 255"},
+      {[](JobSpec& spec) { spec.scheduling.retry_rules = {{.exit_code = 7, .last_exit_code = 6}}; },
+       "scheduling.retry_rules[0].last_exit_code", "6 is out of range; give 7 to 255"},
+      {[](JobSpec& spec) { spec.success = Success::kAll; }, "success",
+       "only grpc and torch jobs have tasks of their own program"},
+      {[](JobSpec& spec) { spec.chief_is_worker = true; }, "chief_is_worker",
+       "only a grpc job has a chief; leave it out"},
       {[](JobSpec& spec) {
          spec.scheduling.retry_rules = {{.exit_code = 1}, {.log_pattern = std::string(201, 'a')}};
        },

@@ -42,18 +42,18 @@ std::string gradient_type(const GrpcPlace& place) {
   return type_of(place, "master");
 }
 
-std::string tensorflow_config(const GrpcCluster& cluster, const GrpcPlace& place) {
-  ordered_json hosts;
-  add(hosts, "chief", {cluster.chief});
-  add(hosts, "worker", cluster.workers);
-  add(hosts, "ps", cluster.parameter_servers);
-  return ordered_json{{"cluster", hosts},
-                      {"task", {{"type", type_of(place, "chief")}, {"index", place.index}}}}
-      .dump();
-}
-
 int gradient_index(const GrpcPlace& place) {
   return place.kind == GrpcPlace::Kind::kWorker ? place.index + 1 : place.index;
+}
+
+std::string tensorflow_config(const GrpcCluster& cluster, const GrpcPlace& place) {
+  ordered_json hosts;
+  if (!cluster.chief_is_worker) add(hosts, "chief", {cluster.chief});
+  add(hosts, "worker", cluster.chief_is_worker ? workers_with_chief(cluster) : cluster.workers);
+  add(hosts, "ps", cluster.parameter_servers);
+  const std::string type = type_of(place, cluster.chief_is_worker ? "worker" : "chief");
+  const int index = cluster.chief_is_worker ? gradient_index(place) : place.index;
+  return ordered_json{{"cluster", hosts}, {"task", {{"type", type}, {"index", index}}}}.dump();
 }
 
 std::string gradient_config(const GrpcCluster& cluster, const GrpcPlace& place) {

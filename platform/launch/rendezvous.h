@@ -15,6 +15,7 @@ struct GrpcCluster {
   std::string chief;
   std::vector<std::string> workers;  ///< without the chief
   std::vector<std::string> parameter_servers;
+  bool chief_is_worker = false;  ///< TF_CONFIG lists the chief as worker 0, and no chief
 };
 
 /// A place in the cluster: the chief, workers[index], or parameter_servers[index]. An evaluator is

@@ -30,6 +30,24 @@ TEST(GrpcEnvironment, GivesTensorFlow2ItsClusterAndTheTasksPlace) {
   }
 }
 
+TEST(GrpcEnvironment, ListsTheChiefAsAWorkerIfItIsOne) {
+  GrpcCluster cluster = kCluster;
+  cluster.chief_is_worker = true;
+  struct Case {
+    GrpcPlace place;
+    std::string task;
+  };
+  for (const Case& c : {Case{{GrpcKind::kChief, 0}, R"({"type":"worker","index":0})"},
+                        Case{{GrpcKind::kWorker, 1}, R"({"type":"worker","index":2})"},
+                        Case{{GrpcKind::kParameterServer, 0}, R"({"type":"ps","index":0})"},
+                        Case{{GrpcKind::kEvaluator, 0}, R"({"type":"evaluator","index":0})"}}) {
+    EXPECT_EQ(grpc_environment(cluster, c.place).at("TF_CONFIG"),
+              R"({"cluster":{"worker":["tf-chief:1","tf-worker-0:2","tf-worker-1:3"],)"
+              R"("ps":["tf-ps-0:4"]},"task":)" +
+                  c.task + "}");
+  }
+}
+
 TEST(GrpcEnvironment, OmitsEmptyLists) {
   const auto variables = grpc_environment({.chief = "one-chief:1"}, {});
 

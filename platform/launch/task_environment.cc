@@ -123,7 +123,8 @@ Variables cluster_environment(const GangContext& gang, size_t index) {
   const Service own = task.role == TaskRole::kWorker ? workers : service_of(gang, task.role);
   return grpc_environment({.chief = service_of(gang, TaskRole::kChief).hosts.front(),
                            .workers = workers.hosts,
-                           .parameter_servers = service_of(gang, TaskRole::kParameterServer).hosts},
+                           .parameter_servers = service_of(gang, TaskRole::kParameterServer).hosts,
+                           .chief_is_worker = gang.job.spec.chief_is_worker},
                           {.kind = place_kind(task.role), .index = number_in(own, task)});
 }
 
@@ -294,6 +295,8 @@ std::map<std::string, std::string> contract_environment(const Job& job, const jo
       {"RUNAI_JOB_UUID", job.id},
       {"RUNAI_NUM_OF_GPUS", gpus_text(task)},
   };
+  // The variable of Kubernetes' Indexed Jobs.
+  if (job.spec.kind == Kind::kTorch) variables["JOB_COMPLETION_INDEX"] = std::to_string(task.seat);
   if (speaks_gradient(job.spec)) {
     variables["PAPERSPACE_EXPERIMENT_ID"] = job.id;
     variables["PAPERSPACE_METRIC_WORKLOAD_ID"] = job.id;

@@ -26,9 +26,9 @@ __all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "
            "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction",
            "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
            "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind",
-           "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users", "Volume",
-           "VolumeKind", "WhoAmI"]
+           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
+           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
+           "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -56,6 +56,10 @@ PullPolicy = Literal["if-missing", "always", "never"]
 #: starts the ranks, and MPI uses PMIx; only if the server runs jobs on Slurm. `auto`: by ssh if the
 #: images have sshd and ssh, otherwise `agent`.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
+
+#: Which tasks must succeed: the chief or master (`leader`), after which the workers have two
+#: seconds to end; or it and every worker (`all`).
+Success = Literal["leader", "all"]
 
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
@@ -273,6 +277,10 @@ class JobSpec(Record):
     leader: RoleSpec = field(default_factory=RoleSpec)
     #: Kind `mpi`: the number of ranks for the launcher, which is then last in the hostfile.
     leader_slots: int = 0
+    #: Kind `grpc`: TF_CONFIG lists no chief, and the chief as worker 0.
+    chief_is_worker: bool = False
+    #: Kinds `grpc` and `torch`.
+    success: Success = "leader"
     #: Kind `mpi`: the job may succeed even if its command started no process in a worker.
     allow_launcher_only: bool = False
     #: Kind `grpc`; at most 1000 together with the workers.
@@ -344,6 +352,8 @@ class RetryRule(Record):
     action: RetryAction
     #: The exit code of the failed task, as a shell shows it (137: SIGKILL).
     exit_code: Optional[int] = None
+    #: The rule is for all exit codes from `exit_code` to this.
+    last_exit_code: Optional[int] = None
     #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
 

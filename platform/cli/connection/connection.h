@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,6 +25,7 @@
 #include "cli/connection/contexts.h"
 #include "config/paths.h"
 #include "config/server_config.h"
+#include "config/yaml.h"
 #include "job/diagnosis.h"
 #include "job/job.h"
 
@@ -108,6 +110,24 @@ struct DoctorWish {
 
 /// Functions that main.cc provides, because the command line does not include server, store and
 /// engines.
+/// A job from a file, and the files of its volumes, which are sent before it: by their target, path ->
+/// content.
+struct ForeignJob {
+  job::JobSpec spec;
+  std::map<std::string, std::map<std::string, std::string>> files;
+};
+
+struct ForeignJobs {
+  std::vector<ForeignJob> jobs;
+  std::vector<base::Fault> warnings;
+};
+
+struct ForeignWish {
+  job::JobSpec defaults;
+  std::string name;                   ///< of --name
+  std::vector<std::string> settings;  ///< of --set
+};
+
 struct Hooks {
   /// Runs a server until it stops; returns the exit code.
   std::function<int(const config::ServeOptions&, const config::ReadAgain&)> serve;
@@ -124,6 +144,10 @@ struct Hooks {
   StoreTool set_record_aside = {};  ///< the second argument is the name of the record
   /// Examines each engine, in order; takes some seconds.
   std::function<std::vector<job::Diagnosis>(const DoctorWish&)> examine = {};
+  /// Reads job files of other products, which consist of objects with an apiVersion.
+  std::function<base::Result<ForeignJobs>(const std::vector<config::YamlValue>& documents,
+                                          const std::string& source, const ForeignWish& wish)>
+      read_foreign = {};
 };
 
 using base::Result;

@@ -211,7 +211,9 @@ Result<void> wait_for_end(Connection& connection, const std::string& name) {
   return {};
 }
 
-Result<void> remove(Connection& connection, const std::string& name, bool force) {
+}  // namespace
+
+Result<void> remove_job(Connection& connection, const std::string& name, bool force) {
   if (force) {
     const auto stopped =
         connection.call([&](api::Client& client) { return client.stop(name, true); });
@@ -226,6 +228,8 @@ Result<void> remove(Connection& connection, const std::string& name, bool force)
   MUSTER_CHECK(wait_for_end(connection, name));
   return connection.call([&](api::Client& client) { return client.remove(name); });
 }
+
+namespace {
 
 Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand& command) {
   std::vector<job::Job> jobs;
@@ -309,7 +313,7 @@ Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
   if (command.dry_run) return only_say(connection, command);
   if (command.ended) return delete_ended(connection, command);
   return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
-    return remove(connection, name, command.force);
+    return remove_job(connection, name, command.force);
   });
 }
 

@@ -26,8 +26,9 @@ struct SubmitCommand {
   std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job
   std::string idempotency_key;
   bool follow = false;
-  bool dry_run = false;  ///< only forecast
-  std::string engine;    ///< the engine that the server must have; empty: any
+  bool dry_run = false;     ///< only forecast
+  bool shows_spec = false;  ///< only print the spec of `file`
+  std::string engine;       ///< the engine that the server must have; empty: any
   logs::LogLook look;
   Output output = Output::kTable;
 };
@@ -39,6 +40,9 @@ struct RunCommand {
   std::string engine;  ///< as of SubmitCommand
   logs::LogLook look;
 };
+
+/// Removes a job, and kills it before with `force`. Waits for the end of a job that is being stopped.
+Result<void> remove_job(Connection& connection, const std::string& name, bool force);
 
 struct ListCommand {
   std::optional<std::string> project;  ///< only jobs of this project

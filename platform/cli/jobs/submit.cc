@@ -1,24 +1,25 @@
 // submit and run: submit a job, and follow it if requested.
-#include <unistd.h>
-
-#include <cerrno>
 #include <iostream>
 
 #include "api/wire.h"
-#include "base/files.h"
+#include "base/text.h"
 #include "cli/command/command.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/jobs/jobs.h"
+#include "cli/jobs/submit_file.h"
 #include "cli/logs/logs.h"
 #include "cli/spec/send_workspace.h"
-#include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
-#include "config/yaml.h"
+#include "job/spec_table.h"
+#include "record/field.h"
 
 namespace muster::cli::jobs {
+
+using base::Error;
+using base::ErrorCode;
 
 namespace {
 
@@ -58,6 +59,10 @@ Call read_submit_file(Reading& in) {
   command.file = in.reader.text("--file");
   command.settings = in.reader.texts("--set");
   command.name = in.reader.text("--name");
+  command.shows_spec = in.reader.has("--spec");
+  if (command.shows_spec && (in.reader.has("--follow") || in.reader.has("--dry-run"))) {
+    in.reader.fault("--spec", "cannot be used with --follow and --dry-run");
+  }
   if (!in.reader.has("--file") && in.reader.ok()) {
     in.reader.fault("",
                     "nothing to submit; use 'submit mpi', 'submit grpc', 'submit torch', 'submit "
@@ -201,13 +206,16 @@ Command submit_command() {
       {.name = "--file",
        .letter = "-f",
        .value = "FILE",
-       .help = "job file (YAML); - reads standard input",
+       .help =
+           "job file (YAML), also one of Kubernetes: MPIJob, PyTorchJob, TFJob, TrainJob, Job; - "
+           "reads standard input",
        .offer = Offer::kFiles},
       {.name = "--name", .value = "NAME", .help = "name of the job; overrides the file"},
       {.name = "--set",
        .value = "KEY=VALUE",
        .help = "set any key of a job file, as in workers=4; overrides the file",
        .repeats = true},
+      {.name = "--spec", .help = "print the file as a job file of Muster; submit nothing"},
       {.name = "--idempotency-key",
        .value = "KEY",
        .help = "submit no second job if this key was used before"}};
@@ -236,34 +244,6 @@ Command run_command() {
 }
 
 namespace {
-
-Result<std::string> read_standard_input() {
-  std::string text;
-  constexpr size_t kStep = 64 << 10;
-  while (text.size() <= config::kMaxYamlBytes) {
-    const size_t before = text.size();
-    text.resize(before + kStep);
-    const ssize_t count = ::read(STDIN_FILENO, text.data() + before, kStep);
-    text.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0) break;
-    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
-  }
-  return text;
-}
-
-Result<job::JobSpec> read_spec_file(const std::string& file, const std::string& name,
-                                    const std::vector<std::string>& settings, const Hooks& hooks) {
-  const bool is_input = file == "-";
-  auto text = is_input ? read_standard_input() : base::read_file(file, config::kMaxYamlBytes);
-  if (!text) {
-    base::Error error = std::move(text).error();
-    error.code = base::ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
-    return error;
-  }
-  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
-  return spec::parse_spec_file(*text, is_input ? "standard input" : file,
-                               spec::default_spec(caller), {.name = name, .settings = settings});
-}
 
 /// Adds the origin of the project to the error, if the user did not type the project.
 base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
@@ -310,13 +290,39 @@ Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, 
   return logs::report_end(end, request.name, meaning);
 }
 
-/// Prints the forecast. If the job can never run, the server refuses the request with an error.
-Result<int> show_forecast(const job::JobSpec& spec, Output output, const Hooks& hooks) {
+/// One document, or a list of several.
+std::string as_one(const std::vector<std::string>& documents) {
+  return documents.size() == 1 ? documents.front() : "[" + base::joined(documents, ",") + "]";
+}
+
+/// Prints the forecasts. If a job can never run, the server refuses the request with an error.
+Result<int> show_forecasts(const std::vector<ForeignJob>& jobs, Output output, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
-  auto forecast = connection.call([&](api::Client& client) { return client.forecast(spec); });
-  if (!forecast) return with_origin_of_project(std::move(forecast).error(), spec, hooks);
-  MUSTER_CHECK(show(output, forecast_page(spec, *forecast, base::SystemClock().now()),
-                    api::forecast_to_json(*forecast)));
+  std::vector<std::string> pages;
+  std::vector<std::string> documents;
+  for (const ForeignJob& job : jobs) {
+    auto forecast = connection.call([&](api::Client& client) { return client.forecast(job.spec); });
+    if (!forecast) return with_origin_of_project(std::move(forecast).error(), job.spec, hooks);
+    pages.push_back(forecast_page(job.spec, *forecast, base::SystemClock().now()));
+    documents.push_back(api::forecast_to_json(*forecast));
+  }
+  MUSTER_CHECK(show(output, base::joined(pages, "\n"), as_one(documents)));
+  return kExitDone;
+}
+
+/// Prints jobs as job files of Muster.
+Result<int> show_specs(const std::vector<ForeignJob>& jobs, Output output) {
+  std::vector<std::string> pages;
+  std::vector<std::string> documents;
+  for (const ForeignJob& job : jobs) {
+    documents.push_back(record::to_json(job.spec, record::Form::kHuman));
+    pages.push_back(json_to_yaml(documents.back()));
+    for (const auto& [target, files] : job.files) {
+      std::cerr << "muster: note: the files for " << target
+                << " are not part of the job file; they are sent when the job is submitted\n";
+    }
+  }
+  MUSTER_CHECK(show(output, base::joined(pages, "---\n"), as_one(documents)));
   return kExitDone;
 }
 
@@ -335,24 +341,58 @@ std::string next_step(const job::Job& job) {
 
 }  // namespace
 
+namespace {
+
+Result<std::vector<ForeignJob>> jobs_of(const SubmitCommand& command, const Hooks& hooks) {
+  if (!command.file) return std::vector<ForeignJob>{{.spec = command.spec, .files = {}}};
+  return read_job_file({.file = *command.file, .name = command.name, .settings = command.settings},
+                       hooks);
+}
+
+Error too_many_to_follow(size_t count) {
+  return {.code = ErrorCode::kInvalid,
+          .what = "--follow is for one job, and the file has " + std::to_string(count),
+          .advice = "leave it out, and follow each: muster logs -f NAME"};
+}
+
+Result<void> show_submitted(const std::vector<job::Job>& jobs, Output output) {
+  std::string text;
+  std::vector<std::string> documents;
+  for (const job::Job& job : jobs) {
+    text += "submitted " + job.spec.name + "\n";
+    documents.push_back(api::job_to_json(job));
+  }
+  MUSTER_CHECK(show(output, text, as_one(documents)));
+  if (output != Output::kTable) return {};
+  for (const job::Job& job : jobs) {
+    std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<int> execute(const SubmitCommand& command, const Hooks& given) {
   const Hooks hooks = with_engine(given, command.engine);
-  job::JobSpec spec = command.spec;
-  if (command.file) {
-    MUSTER_TRY(spec, read_spec_file(*command.file, command.name, command.settings, hooks));
-  }
-  if (command.dry_run) return show_forecast(spec, command.output, hooks);
-  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
+  MUSTER_TRY(std::vector<ForeignJob> all, jobs_of(command, hooks));
+  if (command.shows_spec) return show_specs(all, command.output);
+  if (command.dry_run) return show_forecasts(all, command.output, hooks);
+  if (command.follow && all.size() > 1) return too_many_to_follow(all.size());
+  job::JobSpec& first = all.front().spec;
+  MUSTER_CHECK(send_files(command.workspace, first, hooks));
   if (command.follow) {
-    return submit_and_follow(spec, command.idempotency_key, command.look,
+    if (!all.front().files.empty()) {
+      MUSTER_TRY(Connection connection, connect(hooks));
+      MUSTER_CHECK(send_volumes(connection, all.front()));
+    }
+    return submit_and_follow(first, command.idempotency_key, command.look,
                              logs::OnInterrupt::kDetach, hooks);
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const job::Job job, submit_job(connection, spec, command.idempotency_key, hooks));
-  MUSTER_CHECK(show(command.output, "submitted " + job.spec.name + "\n", api::job_to_json(job)));
-  if (command.output == Output::kTable) {
-    std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
-  }
+  const job::JobSpec known = first;
+  auto submitted = submit_all(connection, std::move(all), command.idempotency_key);
+  if (!submitted) return with_origin_of_project(std::move(submitted).error(), known, hooks);
+  MUSTER_CHECK(show_submitted(*submitted, command.output));
   return kExitDone;
 }
 

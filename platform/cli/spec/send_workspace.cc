@@ -226,7 +226,7 @@ class Sending {
 
   void tell(const SentWorkspace& sent, const std::string& note) const {
     constexpr size_t kShortCommit = 12;
-    const std::string prefix = options_.program + ": workspace: ";
+    const std::string prefix = options_.program + ": " + options_.what + ": ";
     std::string line = prefix;
     if (!sent.commit.empty()) line += "commit " + sent.commit.substr(0, kShortCommit) + ", ";
     line += workspace::count_text(sent.files, "file", "files") + ", " +

@@ -23,6 +23,7 @@ struct WorkspaceOptions {
   int64_t most_bytes = 0;           ///< 0: $MUSTER_WORKSPACE_LIMIT ("2G"), or the default
   bool use_gitignore = true;        ///< of a folder; false: .gitignore is ignored
   std::string program = "muster";   ///< the name in messages
+  std::string what = "workspace";   ///< what the files are, in messages
 };
 
 struct SentWorkspace {

@@ -131,7 +131,13 @@ Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& s
     error.what = "'" + source + "' is not a valid job file";
     return error;
   }
-  return SpecFile(defaults).read(*root, source, overrides);
+  return parse_spec_document(*root, source, defaults, overrides);
+}
+
+Result<job::JobSpec> parse_spec_document(const config::YamlValue& document,
+                                         const std::string& source, const job::JobSpec& defaults,
+                                         const FileOverrides& overrides) {
+  return SpecFile(defaults).read(document, source, overrides);
 }
 
 using Json = nlohmann::json;

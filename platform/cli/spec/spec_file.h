@@ -29,6 +29,7 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "config/yaml.h"
 #include "job/spec.h"
 
 namespace muster::cli::spec {
@@ -49,6 +50,11 @@ struct FileOverrides {
 Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& source,
                                      const job::JobSpec& defaults,
                                      const FileOverrides& overrides = {});
+
+/// The same, from a document that was parsed.
+Result<job::JobSpec> parse_spec_document(const config::YamlValue& document,
+                                         const std::string& source, const job::JobSpec& defaults,
+                                         const FileOverrides& overrides = {});
 
 struct SettingsRead {
   std::vector<base::Fault> faults;  ///< by key: unknown keys, invalid values, keys set twice

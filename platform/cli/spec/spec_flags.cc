@@ -452,8 +452,12 @@ void read_retry_flags(FlagReader& reader, std::vector<RetryRule>& rules) {
     RetryRule rule;
     const auto code = split_rule("--on-exit", text, rule, reader);
     if (!code) continue;
-    rule.exit_code = base::number_of<int>(*code);
-    if (rule.exit_code) {
+    const size_t dash = code->find('-');
+    rule.exit_code = base::number_of<int>(std::string_view(*code).substr(0, dash));
+    if (dash != std::string::npos) {
+      rule.last_exit_code = base::number_of<int>(std::string_view(*code).substr(dash + 1));
+    }
+    if (rule.exit_code && (dash == std::string::npos || rule.last_exit_code)) {
       rules.push_back(rule);
     } else {
       reader.fault("--on-exit", "'" + *code + "' is not an exit code");

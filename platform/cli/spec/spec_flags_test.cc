@@ -208,6 +208,8 @@ TEST(SchedulingFlags, ReportFaultsUnderTheirOwnNames) {
       {one, {"--retries", "-1"}, "--retries -1 is out of range"},
       {one, {"--on-exit", "42"}, "--on-exit '42' has no action; write it as in 42=fail"},
       {one, {"--on-exit", "x=fail"}, "--on-exit 'x' is not an exit code"},
+      {one, {"--on-exit", "1-x=fail"}, "--on-exit '1-x' is not an exit code"},
+      {one, {"--on-exit", "7-6=fail"}, "--on-exit 6 is out of range; give 7 to 255"},
       {one, {"--on-exit", "0=fail"}, "--on-exit 0 is out of range; give 1 to 255"},
       {one,
        {"--on-exit", "1=stop"},

@@ -34,6 +34,12 @@ std::string set_variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// Whether the cluster behaves like Kubernetes 1.29, which has neither v5 streams nor lists over a
+/// watch.
+bool is_like_1_29() {
+  return set_variable("MUSTER_KUBERNETES_LIKE") == "1.29";
+}
+
 /// Bytes that differ from place to place.
 std::string pattern(size_t size) {
   std::string text(size, '\0');
@@ -411,8 +417,9 @@ TEST_F(ClusterClient, AWatchFollowsChanges) {
                       seen.handlers([&] { look(); }), {.streams_list = streams});
     ASSERT_TRUE(run_until([&] { return seen.synced == 1; }));
     EXPECT_EQ(seen.values, (Values{{"a" + tag, "1"}, {"b" + tag, "1"}}));
-    EXPECT_EQ(watching->counts().contains({"list", "configmaps"}), !streams);
-    EXPECT_EQ(watching->counts().at({"watch", "configmaps"}), 1U);
+    const bool has_streamed = streams && !is_like_1_29();
+    EXPECT_EQ(watching->counts().contains({"list", "configmaps"}), !has_streamed);
+    EXPECT_EQ(watching->counts().at({"watch", "configmaps"}), streams && is_like_1_29() ? 2U : 1U);
 
     ASSERT_TRUE(create_map("c" + tag));
     for (const std::string& name : {"a" + tag, "b" + tag}) {
@@ -538,7 +545,7 @@ TEST_F(ClusterClient, CommandsRunInPods) {
     EXPECT_EQ(ended.end->exit_code, 7);
     EXPECT_EQ(ended.output, "out\n");
     EXPECT_EQ(ended.errors, "err\n");
-    EXPECT_EQ(ended.protocol, options.protocols.front());
+    EXPECT_EQ(ended.protocol, is_like_1_29() ? kV4.protocols.front() : options.protocols.front());
 
     const auto missing = run_in("exec", {"/no/such/program"}, "", options);
     ASSERT_TRUE(missing.end) << missing.end.error().to_string();
@@ -549,10 +556,12 @@ TEST_F(ClusterClient, CommandsRunInPods) {
 TEST_F(ClusterClient, InputAndOutputOfCommandsAreCompleteToTheByte) {
   start_pod("cat", "sleep 1000");
   const std::string sent = pattern(10 * kMegabyte);
-  const auto echoed = run_in("cat", {"/bin/busybox", "cat"}, sent, kNewest);
-  ASSERT_TRUE(echoed.end) << echoed.end.error().to_string();
-  EXPECT_EQ(echoed.end->exit_code, 0);
-  EXPECT_TRUE(echoed.output == sent) << echoed.output.size() << " bytes";
+  if (!is_like_1_29()) {
+    const auto echoed = run_in("cat", {"/bin/busybox", "cat"}, sent, kNewest);
+    ASSERT_TRUE(echoed.end) << echoed.end.error().to_string();
+    EXPECT_EQ(echoed.end->exit_code, 0);
+    EXPECT_TRUE(echoed.output == sent) << echoed.output.size() << " bytes";
+  }
   // v4 cannot close the input: the command ends by itself.
   const auto counted =
       run_in("cat", {"/bin/busybox", "head", "-c", std::to_string(sent.size())}, sent, kV4);

@@ -1,6 +1,7 @@
 #include "engine/kubernetes/server_url.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "base/bytes.h"
@@ -45,8 +46,10 @@ std::optional<HostPart> read_host(std::string_view text) {
     part.host = text.substr(0, colon);
     behind = colon == std::string_view::npos ? "" : text.substr(colon);
   }
+  // Names of Services may have underscores; an entry of NO_PROXY may begin with "*.".
   const bool is_host = std::all_of(part.host.begin(), part.host.end(), [](unsigned char letter) {
-    return letter > ' ' && letter < 0x7F && letter != '/' && letter != '@';
+    return std::isalnum(letter) != 0 ||
+           std::string_view("-._*:").find(static_cast<char>(letter)) != std::string_view::npos;
   });
   if (part.host.empty() || !is_host) return std::nullopt;
   if (behind.empty()) return part;

@@ -315,16 +315,22 @@ std::vector<uint32_t> groups_of_account(const std::string& name, gid_t own) {
 
 }  // namespace
 
-std::vector<Fault> account_faults(const std::string& account, bool is_root) {
+std::vector<Fault> account_faults(const std::string& account, uint32_t server_uid) {
   std::vector<Fault> faults;
   const auto add = [&](std::string what) {
     faults.push_back({.field = "account", .what = std::move(what)});
   };
-  if (!is_root) {
+  const auto found = account_named(account);
+  if (server_uid != 0 && found && found->entry.pw_uid == server_uid) {
+    add(single_quoted(account) +
+        " is the account of the server, which no user's jobs may have: "
+        "tasks.accounts: shared runs the jobs of all users under it");
+    return faults;
+  }
+  if (server_uid != 0) {
     add("cannot be used: the server does not run as root, so that it cannot run jobs under other "
         "accounts");
   }
-  const auto found = account_named(account);
   if (!found) {
     add("there is no account " + single_quoted(account) + " on the server's machine");
     return faults;
@@ -336,11 +342,13 @@ std::vector<Fault> account_faults(const std::string& account, bool is_root) {
 
 Result<UnixAccount> find_unix_account(const std::string& name) {
   const auto found = account_named(name);
-  if (!found || found->entry.pw_uid == 0) {
+  // It may have been changed since account_faults() accepted it.
+  if (!found || found->entry.pw_uid == 0 || found->entry.pw_gid == 0) {
     return Error{
         .code = ErrorCode::kNotFound,
-        .what = "there is no Unix account " + single_quoted(name) +
-                ", under which the jobs of this user run",
+        .what = (found ? "jobs may not run as root or in its group, as the Unix account "
+                       : "there is no Unix account ") +
+                single_quoted(name) + ", under which the jobs of this user run",
         .advice = "make the account, or name another: muster user set USER --account NAME"};
   }
   return UnixAccount{.uid = found->entry.pw_uid,

@@ -99,8 +99,10 @@ AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>&
 base::Result<AccountSource> source_of(const AccountFacts& facts);
 
 /// Why jobs cannot run under this Unix account; all faults at once. A server that runs as root is the
-/// only one that can use another account than its own, and root's jobs would be the server.
-std::vector<base::Fault> account_faults(const std::string& account, bool is_root);
+/// only one that can use another account than its own. `server_uid`: the account of the server. Jobs
+/// of a single user never run under it, since they would have its rights: `tasks.accounts: shared`
+/// gives it to all jobs.
+std::vector<base::Fault> account_faults(const std::string& account, uint32_t server_uid);
 
 /// A Unix account of this machine.
 struct UnixAccount {

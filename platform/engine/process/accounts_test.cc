@@ -170,20 +170,30 @@ TEST(IdBook, GivesNothingAwayWhenItsFileIsDamaged) {
 // --- Unix accounts
 
 TEST(AccountFaults, AreAllReportedAtOnce) {
-  const auto texts = [](const std::string& account, bool is_root) {
-    return base::texts_of(account_faults(account, is_root));
+  const auto texts = [](const std::string& account, uint32_t server_uid) {
+    return base::texts_of(account_faults(account, server_uid));
   };
   const std::string no_root =
       "account cannot be used: the server does not run as root, so that it cannot run jobs under "
       "other accounts";
 
-  EXPECT_EQ(texts("daemon", true), std::vector<std::string>{});
-  EXPECT_EQ(texts("no-such-account", true),
+  EXPECT_EQ(texts("daemon", 0), std::vector<std::string>{});
+  EXPECT_EQ(texts("no-such-account", 0),
             (std::vector<std::string>{
                 "account there is no account 'no-such-account' on the server's machine"}));
-  EXPECT_EQ(texts("root", false),
+  EXPECT_EQ(texts("root", 1000),
             (std::vector<std::string>{no_root, "account 'root' is root, which no job may be",
                                       "account 'root' is in the group of root"}));
+}
+
+TEST(AccountFaults, RefuseTheAccountOfTheServer) {
+  const auto daemon = find_unix_account("daemon");
+  ASSERT_TRUE(daemon);
+
+  EXPECT_EQ(base::texts_of(account_faults("daemon", daemon->uid)),
+            (std::vector<std::string>{
+                "account 'daemon' is the account of the server, which no user's jobs may have: "
+                "tasks.accounts: shared runs the jobs of all users under it"}));
 }
 
 // --- what a task runs as

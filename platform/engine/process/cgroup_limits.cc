@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -102,6 +103,7 @@ std::optional<int64_t> cpu_milli_of(std::optional<int64_t> quota, std::optional<
 }
 
 constexpr const char* kFolderOfTasks = "muster";
+constexpr const char* kFolderInHolder = "/task";
 constexpr int64_t kSharesOfCpu = 1024;
 constexpr int64_t kMostShares = 262'144;
 constexpr int64_t kWeightOfCpu = 100;
@@ -187,8 +189,17 @@ std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const st
       const int64_t one = place.is_version_2 ? kWeightOfCpu : kSharesOfCpu;
       const char* const file = place.is_version_2 ? "cpu.weight" : "cpu.shares";
       const int64_t most = place.is_version_2 ? kMostWeight : kMostShares;
-      settings.emplace_back(std::string("../") + file, text(std::min(most, one * cpus)));
-      settings.emplace_back(file, text(std::clamp<int64_t>(one * cpu_milli / 1000, 2, most)));
+      const std::string shares = text(std::clamp<int64_t>(one * cpu_milli / 1000, 2, most));
+      const std::string of_all = text(std::min(most, one * cpus));
+      if (place.is_version_2) {
+        settings.insert(settings.end(), {{std::string("../") + file, of_all}, {file, shares}});
+      } else {
+        // The shims of version 2 are in the group of the server, beside that of all tasks.
+        group.holder = std::exchange(group.folder, group.folder + kFolderInHolder);
+        settings.insert(settings.end(), {{std::string("../../") + file, of_all},
+                                         {std::string("../") + file, shares},
+                                         {file, text(one)}});
+      }
     }
     if (has("cpuset") && !limits.cpus.empty()) {
       if (!place.is_version_2) {

@@ -49,7 +49,8 @@ struct GroupPlace {
 std::vector<GroupPlace> group_places(const std::filesystem::path& root = "/");
 
 /// The groups that hold the task `name` to its limits and its CPUs. While tasks compete for CPU
-/// time, each gets a share in proportion to its `cpu_milli`; 0 counts as one CPU.
+/// time, each gets a share in proportion to its `cpu_milli`; 0 counts as one CPU. With version 1, the
+/// share contains the CPU time of the process that holds the task.
 std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const std::string& name,
                                  const TaskLimits& limits, int64_t cpu_milli);
 

@@ -132,8 +132,14 @@ TEST(TaskGroups, HoldATaskToItsLimitsInEachHierarchy) {
                                   .settings = {{"memory.limit_in_bytes", "4096"}}}));
   EXPECT_EQ(groups[1].settings,
             (std::vector<std::pair<std::string, std::string>>{{"pids.max", "7"}}));
-  EXPECT_EQ(groups[2].settings.back(), (std::pair<std::string, std::string>("cpu.shares", "512")));
-  EXPECT_EQ(groups[2].settings.front().first, "../cpu.shares");
+  EXPECT_EQ(groups[2].folder, "/c/muster/j-1-main/task");
+  EXPECT_EQ(groups[2].holder, "/c/muster/j-1-main");
+  EXPECT_EQ(groups[2].home, "/c");
+  const auto& shares = groups[2].settings;
+  ASSERT_EQ(shares.size(), 3);
+  EXPECT_EQ(shares[0].first, "../../cpu.shares");
+  EXPECT_EQ(shares[1], (std::pair<std::string, std::string>("../cpu.shares", "512")));
+  EXPECT_EQ(shares[2], (std::pair<std::string, std::string>("cpu.shares", "1024")));
 }
 
 TEST(TaskGroups, OfVersionTwoAreOneGroupWithAllControllers) {

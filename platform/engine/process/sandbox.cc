@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "base/subprocess.h"
 
@@ -285,15 +286,40 @@ void add_links_to_generated(const launch::TaskPlan& plan, std::vector<Mount>& mo
   }
 }
 
+/// Files that the task has in place of the machine's; the keys are paths of the sandbox.
+using OwnFiles = std::map<fs::path, fs::path>;
+
+OwnFiles own_files_of(const launch::TaskPlan& plan, const TaskFolder& folder) {
+  OwnFiles files{{"/etc/hosts", folder.hosts()}};
+  if (fs::exists(folder.resolver())) files.emplace("/etc/resolv.conf", folder.resolver());
+  if (!plan.ssh) return files;
+  files.emplace("/etc/passwd", folder.passwd());
+  // Only an sshd of root reads /etc/shadow, and only root may mount over it.
+  if (::geteuid() == 0) files.emplace("/etc/shadow", folder.shadow());
+  return files;
+}
+
+/// Root without a team: a task may install programs.
+bool writes_to_machine(const MountPlan& plan) {
+  return ::geteuid() == 0 && !plan.is_read_only;
+}
+
 /// Adds the paths that the sandbox itself needs in folders of the machine.
 ///
-/// sshd needs /run/sshd when root starts it, and a machine that never ran an sshd lacks it. Host
-/// names must resolve, or each lookup waits for a timeout of DNS; if /etc/hosts were missing,
-/// bubblewrap would create it in the machine's own /etc.
-void add_own_places(MountPlan& plan) {
+/// sshd needs /run/sshd when root starts it, and a machine that never ran an sshd lacks it.
+///
+/// The task's own files of /etc lie in an /etc of its own. A program that replaces a file of the
+/// machine's /etc by another (useradd, a DHCP client, an editor) would remove a mount over that file
+/// from all sandboxes, which then would see the machine's.
+void add_own_places(MountPlan& plan, const OwnFiles& files) {
   plan.fresh["/"].insert({"proc", "dev", "generated", ".machine"});
   if (::geteuid() == 0) plan.fresh["/run"].insert("sshd");
-  if (!fs::exists("/etc/hosts")) plan.fresh["/etc"].insert("hosts");
+  for (const auto& [path, file] : files) {
+    const fs::path above = path.parent_path();
+    // bubblewrap would create a missing file in the machine's own folder.
+    if (writes_to_machine(plan) && fs::exists(path) && !plan.fresh.contains(above)) continue;
+    plan.fresh[above].insert(path.filename().string());
+  }
 }
 
 base::Error too_many_entries(const MountPlan& plan) {
@@ -358,16 +384,17 @@ void drop_rights(BubblewrapWords& words) {
   }
 }
 
-void show_file(BubblewrapWords& words, const fs::path& file, const std::string& place) {
-  if (fs::exists(place)) append_words(words, {"--ro-bind", file.string(), place});
-}
-
-/// Often a link to a file in /run: what it leads to is replaced.
-void show_resolver(BubblewrapWords& words, const TaskFolder& folder) {
-  std::error_code error;
-  const fs::path place = fs::canonical("/etc/resolv.conf", error);
-  if (error || !fs::exists(folder.resolver())) return;
-  append_words(words, {"--ro-bind", folder.resolver().string(), place.string()});
+void show_own_files(const OwnFiles& files, const MountPlan& plan, BubblewrapWords& words) {
+  for (const auto& [path, file] : files) {
+    std::error_code error;
+    // Often a link to a file in /run.
+    const fs::path place =
+        plan.fresh.contains(path.parent_path()) ? path : fs::canonical(path, error);
+    if (!error) append_words(words, {"--ro-bind", file.string(), place.string()});
+  }
+  // Its memory would count for no process of the task.
+  const bool is_own = plan.fresh.contains("/etc") && !writes_to_machine(plan);
+  if (is_own) append_words(words, {"--remount-ro", "/etc"});
 }
 
 }  // namespace
@@ -391,11 +418,14 @@ base::Result<BubblewrapWords> sandbox_command(
   std::vector<Mount> wanted = volumes;
   add_links_to_generated(plan, wanted);
   MUSTER_TRY(MountPlan mounts, plan_mounts(std::move(wanted), hidden));
-  add_own_places(mounts);
   mounts.is_read_only = confinement == Confinement::kMachine && ::geteuid() == 0;
+  const OwnFiles own_files = own_files_of(plan, folder);
+  add_own_places(mounts, own_files);
+  std::vector<fs::path> places;
+  for (const auto& [path, file] : own_files) places.push_back(path);
   BubblewrapWords words =
-      root_words(mounts, hidden, {"/etc/hosts", "/etc/passwd", "/etc/shadow", "/etc/resolv.conf"},
-                 shared ? folders_above(hidden) : std::vector<fs::path>(), secret, devices);
+      root_words(mounts, hidden, places, shared ? folders_above(hidden) : std::vector<fs::path>(),
+                 secret, devices);
   if (words.size() > kMostWords) return too_many_entries(mounts);
   words.insert(words.begin(), *bwrap);
   if (shared && shows_the_nodes_paths(volumes)) {
@@ -404,13 +434,7 @@ base::Result<BubblewrapWords> sandbox_command(
   }
   if (::geteuid() == 0) append_words(words, {"--dir", "/run/sshd"});
   append_words(words, {"--bind", folder.generated().string(), "/generated"});
-  append_words(words, {"--ro-bind", folder.hosts().string(), "/etc/hosts"});
-  show_resolver(words, folder);
-  if (plan.ssh) {
-    show_file(words, folder.passwd(), "/etc/passwd");
-    // Only an sshd of root reads /etc/shadow, and only root may mount over it.
-    if (::geteuid() == 0) show_file(words, folder.shadow(), "/etc/shadow");
-  }
+  show_own_files(own_files, mounts, words);
   if (confinement != Confinement::kNone) {
     guard_kernel_files(words);
     if (::geteuid() == 0 && !has_account) drop_rights(words);

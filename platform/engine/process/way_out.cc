@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,11 +121,18 @@ Result<std::string> ask_nft(std::vector<std::string> words, std::string_view inp
 // --- what the machine has
 
 /// Held while the network of the machine is changed. Without it, two servers that start at the same
-/// time could choose the same addresses.
+/// time could choose the same addresses. The last server removes the file while it holds the lock, so
+/// a server that waited for it may hold a file that has no name any more.
 UniqueFd lock_network() {
-  UniqueFd lock(::open(kLock, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (lock) ::flock(lock.get(), LOCK_EX);
-  return lock;
+  while (true) {
+    UniqueFd lock(::open(kLock, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock || ::flock(lock.get(), LOCK_EX) != 0) return lock;
+    struct stat held{};
+    struct stat named{};
+    const bool is_current = ::fstat(lock.get(), &held) == 0 && ::stat(kLock, &named) == 0 &&
+                            held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+    if (is_current) return lock;
+  }
 }
 
 std::vector<std::string> device_names() {
@@ -544,11 +552,13 @@ void WayOut::close() {
   const bool is_last = std::none_of(names.begin(), names.end(), is_ours);
   if (!is_last) return;
   const std::set<std::string> guarded = guarded_devices();
-  if (guarded.empty()) return;
   for (const std::string& device : guarded) {
     [[maybe_unused]] const auto off = set_forwarding(device, false);
   }
-  [[maybe_unused]] const auto removed = ask_nft({"delete", "table", "inet", "muster_guard"});
+  if (!guarded.empty()) {
+    [[maybe_unused]] const auto removed = ask_nft({"delete", "table", "inet", "muster_guard"});
+  }
+  ::unlink(kLock);
 }
 
 }  // namespace muster::engine

@@ -170,7 +170,7 @@ constexpr std::chrono::seconds kNamePatience{15};
 constexpr std::chrono::milliseconds kNamePause{250};
 
 /// As getaddrinfo(); a name that is missing is looked up again.
-int find_host(const Host& host, addrinfo*& found) {
+int look_up_host(const Host& host, addrinfo*& found) {
   addrinfo wish{};
   wish.ai_socktype = SOCK_STREAM;
   const std::string port = std::to_string(host.port);
@@ -191,7 +191,7 @@ Result<UniqueFd> connect_to(const Host& host) {
   // this program.
   ::__nss_configure_lookup("hosts", "files dns");
   addrinfo* found = nullptr;
-  const int failed = find_host(host, found);
+  const int failed = look_up_host(host, found);
   if (failed != 0) {
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "cannot find " + host.address + ": " + ::gai_strerror(failed)};

@@ -71,8 +71,7 @@ class Outer {
   bool run() {
     if (auto prepared = prepare(); !prepared) return refuse(prepared.error());
     if (auto started = start(); !started) {
-      groups_.leave();
-      groups_.remove();
+      remove_groups();
       let_the_server_collect(plan_.handed, generated().string());
       return refuse(started.error());
     }
@@ -80,12 +79,12 @@ class Outer {
     kill_descendants();
     let_the_server_collect(plan_.handed, generated().string());
     if (!inner_is_up_) {
-      groups_.remove();
+      remove_groups();
       return refuse(wrapper_failure());
     }
     metrics_->finish();
     write_exit_record();
-    groups_.remove();
+    remove_groups();
     attachments_.finish();  // after the record: clients read it when the socket closes
     return true;
   }
@@ -165,10 +164,14 @@ class Outer {
     if (entered) return;
     log_->notice("cannot use control groups for this task; Muster measures it instead: " +
                  entered.error().what);
-    groups_.leave();
-    groups_.remove();
+    remove_groups();
     groups_ = TaskGroups({});
     plan_.inner.limits.groups.clear();
+  }
+
+  void remove_groups() const {
+    groups_.go_home();
+    groups_.remove();
   }
 
   /// Makes the folder in which ranks sign in: watchers wait for it to exist.
@@ -306,6 +309,7 @@ class Outer {
     if (plan_.inner.own_process_tree && wrapper_running_) {
       [[maybe_unused]] const auto sent = base::send_signal(wrapper_.pidfd, SIGKILL);
     }
+    if (wrapper_running_) groups_.kill();
     if (control_.here) ::shutdown(control_.here.get(), SHUT_WR);
   }
 

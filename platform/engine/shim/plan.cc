@@ -117,6 +117,7 @@ json groups_to_json(const std::vector<TaskGroup>& groups) {
     for (const auto& [file, value] : group.settings) settings.push_back({file, value});
     list.push_back({{"folder", text_to_json(group.folder)},
                     {"home", text_to_json(group.home)},
+                    {"holder", text_to_json(group.holder)},
                     {"settings", std::move(settings)}});
   }
   return list;
@@ -148,6 +149,7 @@ TaskLimits limits_from_json(const json& value) {
     TaskGroup group{.folder = text_from_json(each.at("folder")),
                     .home = text_from_json(each.at("home")),
                     .settings = {}};
+    if (each.contains("holder")) group.holder = text_from_json(each.at("holder"));
     for (const json& setting : each.at("settings")) {
       group.settings.emplace_back(setting.at(0).get<std::string>(),
                                   setting.at(1).get<std::string>());

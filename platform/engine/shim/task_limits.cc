@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,12 +139,43 @@ Result<void> TaskGroups::enter() const {
 
 void TaskGroups::leave() const {
   for (const TaskGroup& group : groups_) {
+    [[maybe_unused]] const auto left = move_into(group.holder.empty() ? group.home : group.holder);
+  }
+}
+
+void TaskGroups::go_home() const {
+  for (const TaskGroup& group : groups_) {
     [[maybe_unused]] const auto left = move_into(group.home);
+  }
+}
+
+// Version 1 has no file cgroup.kill. A process that is killed forks no more, so the loop ends when
+// all have been killed; the bound is for a list that cannot be read as a whole.
+void TaskGroups::kill() const {
+  constexpr int kMostPasses = 100;
+  for (const TaskGroup& group : groups_) {
+    if (write_setting(fs::path(group.folder) / "cgroup.kill", "1")) continue;
+    std::set<pid_t> killed;
+    bool found = true;
+    for (int passes = 0; found && passes < kMostPasses; ++passes) {
+      const std::string text = read_proc_file(fs::path(group.folder) / kProcs);
+      std::string_view rest = text;
+      found = false;
+      while (const auto pid = base::number_of<pid_t>(take_word(rest))) {
+        if (*pid <= 0 || *pid == ::getpid() || !killed.insert(*pid).second) continue;
+        ::kill(*pid, SIGKILL);
+        found = true;
+      }
+    }
   }
 }
 
 int64_t TaskGroups::refused_processes() const {
   return number({"pids.events"}, "max").value_or(0);
+}
+
+int64_t TaskGroups::killed_processes() const {
+  return number({"memory.oom_control", "memory.events"}, "oom_kill").value_or(0);
 }
 
 /// The first of `files` that one of the groups has.
@@ -159,14 +191,14 @@ std::optional<int64_t> TaskGroups::number(std::initializer_list<const char*> fil
 }
 
 std::optional<job::LimitReached> TaskGroups::reached(const TaskLimits& limits) const {
-  if (number({"memory.oom_control", "memory.events"}, "oom_kill").value_or(0) > 0) {
+  if (killed_processes() > 0) {
     const int64_t peak = number({"memory.max_usage_in_bytes", "memory.peak"}).value_or(0);
     // The kernel counts memory in batches for each CPU.
     const bool is_own = peak == 0 || peak >= limits.memory_bytes - limits.memory_bytes / 16;
     return job::LimitReached{
         .limit = job::Limit::kMemory, .bound = is_own ? limits.memory_bytes : 0, .peak = peak};
   }
-  if (number({"pids.events"}, "max").value_or(0) > 0) {
+  if (refused_processes() > 0) {
     return job::LimitReached{.limit = job::Limit::kProcesses,
                              .bound = limits.processes,
                              .peak = number({"pids.peak"}).value_or(0)};
@@ -181,7 +213,12 @@ void TaskGroups::remove() const {
       std::this_thread::sleep_for(kRemovalPause);
     }
     // The folder that contains all tasks' groups is removed with the last group.
-    ::rmdir(fs::path(group.folder).parent_path().c_str());
+    fs::path above = fs::path(group.folder).parent_path();
+    if (!group.holder.empty()) {
+      ::rmdir(group.holder.c_str());
+      above = above.parent_path();
+    }
+    ::rmdir(above.c_str());
   }
 }
 
@@ -205,6 +242,8 @@ constexpr std::chrono::milliseconds kScratchPause{1000};
 // hundred times for each CPU.
 constexpr std::chrono::milliseconds kForkPause{500};
 constexpr int64_t kMostRefusals = 50;
+// A program that replaces a killed process fills its memory first.
+constexpr int64_t kMostKills = 10;
 constexpr int kLooksAtBomb = 4;
 
 /// The value of a line such as "RssAnon:      124 kB" in /proc/PID/status, in bytes.
@@ -296,7 +335,9 @@ LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc)
   const auto now = Steady::now();
   if (watches_memory() || watches_processes()) processes_due_ = now;
   if (limits_.scratch_bytes > 0 && !limits_.scratch.empty()) scratch_due_ = now;
-  if (limits_.processes > 0 && limits_.has_group("pids")) forks_due_ = now;
+  const bool has_counts = (limits_.processes > 0 && limits_.has_group("pids")) ||
+                          (limits_.memory_bytes > 0 && limits_.has_group("memory"));
+  if (has_counts) forks_due_ = now;
 }
 
 bool LimitWatch::watches_memory() const {
@@ -404,10 +445,14 @@ std::optional<job::LimitReached> LimitWatch::look_at_processes() {
 }
 
 std::optional<job::LimitReached> LimitWatch::look_at_forks() {
-  const int64_t refused = TaskGroups(limits_.groups).refused_processes();
+  const TaskGroups groups(limits_.groups);
+  const int64_t refused = groups.refused_processes();
+  const int64_t killed = groups.killed_processes();
   const bool is_bomb = refused - std::exchange(refused_, refused) > kMostRefusals;
-  looks_at_bomb_ = is_bomb ? looks_at_bomb_ + 1 : 0;
+  const bool is_filled_again = killed - std::exchange(killed_, killed) > kMostKills;
+  looks_at_bomb_ = is_bomb || is_filled_again ? looks_at_bomb_ + 1 : 0;
   if (looks_at_bomb_ < kLooksAtBomb) return std::nullopt;
+  if (!is_bomb) return groups.reached(limits_);
   return job::LimitReached{
       .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = limits_.processes};
 }

@@ -5,7 +5,10 @@
 // process to its open files and file sizes, and an affinity mask to the CPUs that it is bound to.
 // LimitWatch measures what neither covers, and the shim kills the task with the reason.
 //
-// The shim itself stays out of the groups: it must survive an out-of-memory kill to report it.
+// The shim itself stays out of the groups: it must survive an out-of-memory kill to report it. Its CPU
+// time is the task's, though, or a task that prints without a pause would take time from other tasks
+// through its shim. So the group for CPU time has a group for the task in it, beside which the shim
+// runs (TaskGroup::holder).
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +34,10 @@ namespace muster::engine {
 /// A control group of one task: a folder that the shim makes, and removes when the task has ended.
 struct TaskGroup {
   std::string folder;
-  std::string home;  ///< the folder of the group in which the shim itself stays
+  std::string home;  ///< the folder of the group from which the shim comes
+  /// The folder of the group in which the shim stays while it holds the task, above `folder`; empty:
+  /// `home`.
+  std::string holder = {};
   /// Files of the folder and the text that is written to each, in this order.
   std::vector<std::pair<std::string, std::string>> settings;
 
@@ -66,14 +72,22 @@ class TaskGroups {
   base::Result<void> make() const;
   /// Moves this process into the groups that exist; its children start there.
   base::Result<void> enter() const;
-  /// Moves this process back to the group of the shim.
+  /// Moves this process to the groups in which the shim holds the task.
   void leave() const;
+  /// Moves this process back to where it came from, so that remove() can remove all groups.
+  void go_home() const;
 
   /// The limit at which the kernel killed processes of the task for want of memory, or refused it
   /// more processes. A bound of 0: the limit of a group above the task's.
   std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
   /// How many processes and threads the kernel has refused to the task.
   int64_t refused_processes() const;
+  /// How many processes the kernel has killed for want of memory.
+  int64_t killed_processes() const;
+
+  /// Sends SIGKILL to all processes in the groups. The death of process 1 of a sandbox kills the
+  /// others, too, but only when it gets CPU time; until then a fork bomb goes on.
+  void kill() const;
 
   /// Removes the groups. Waits a moment for processes that are just ending. REQUIRES: all processes
   /// of the task were killed.
@@ -106,9 +120,10 @@ base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_use
 ///
 /// Files that a task has deleted and keeps open count towards its scratch folders.
 ///
-/// A task that has all its processes and asks for more without a pause is a fork bomb. Its processes
-/// keep the kernel's lock of control groups, for which each new process of the machine waits, so the
-/// limit alone does not protect other tasks.
+/// A task that has all its processes and asks for more without a pause is a fork bomb, and so is one
+/// whose processes are killed for want of memory all the time, since new ones take their place. Its
+/// processes keep locks of the kernel for which each new process of the machine waits, so the limit
+/// alone does not protect other tasks.
 ///
 /// Owned and called by the thread that polls.
 class LimitWatch {
@@ -151,6 +166,7 @@ class LimitWatch {
   std::optional<Steady::time_point> scratch_due_;
   std::optional<Steady::time_point> forks_due_;
   int64_t refused_ = 0;    ///< processes, until the last look
+  int64_t killed_ = 0;     ///< processes, until the last look
   int looks_at_bomb_ = 0;  ///< one after the other that found one
 };
 

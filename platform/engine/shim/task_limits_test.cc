@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -56,6 +57,44 @@ TEST_F(TaskGroupsTest, SetsLimitsAndMovesThisProcessInAndOut) {
   EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "");
   made.leave();
   EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "0");
+}
+
+TEST_F(TaskGroupsTest, TheHolderOfATaskStaysInAGroupAboveTheTask) {
+  ASSERT_TRUE(base::write_new_file(folder_ / "muster/cgroup.procs", ""));
+  const TaskGroups made({{.folder = (folder_ / "muster/task").string(),
+                          .home = fs::path(folder_).string(),
+                          .holder = (folder_ / "muster").string(),
+                          .settings = {}}});
+
+  made.leave();
+  EXPECT_EQ(text_in(folder_ / "muster/cgroup.procs"), "0");
+  EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "");
+  made.go_home();
+  EXPECT_EQ(text_in(folder_ / "cgroup.procs"), "0");
+}
+
+TEST_F(TaskGroupsTest, KillsTheProcessesInThem) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (true) ::pause();
+  }
+  const std::string both = std::to_string(::getpid()) + "\n" + std::to_string(child) + "\n";
+  ASSERT_TRUE(base::write_file(folder_ / "muster/task/cgroup.procs", both));
+
+  groups({}).kill();
+
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+TEST_F(TaskGroupsTest, LeavesTheKillingToVersion2) {
+  ASSERT_TRUE(base::write_new_file(folder_ / "muster/task/cgroup.kill", ""));
+  ASSERT_TRUE(base::write_file(folder_ / "muster/task/cgroup.procs", "1\n"));
+
+  groups({}).kill();
+
+  EXPECT_EQ(text_in(folder_ / "muster/task/cgroup.kill"), "1");
 }
 
 TEST_F(TaskGroupsTest, MovesOneThreadWhereVersion1HasAFileForThreads) {
@@ -255,6 +294,28 @@ TEST_F(LimitWatchTest, IgnoresWhatControlGroupsLimit) {
   LimitWatch watch(limits, 1, fs::path(proc_));
 
   EXPECT_EQ(watch.look(), std::nullopt);
+}
+
+/// What a watch reports while the kernel kills this many processes between two looks.
+std::optional<job::LimitReached> report_at_kills(int kills_between_looks) {
+  const base::TestFolder group;
+  TaskLimits limits{.memory_bytes = 4096};
+  limits.groups = {
+      {.folder = group.path().string(), .home = "/", .settings = {{"memory.max", "4096"}}}};
+  EXPECT_TRUE(base::write_new_file(group / "memory.peak", "4096\n"));
+  LimitWatch watch(limits, 1);
+  for (int looks = 1; looks <= 5; ++looks) {
+    const std::string count = std::to_string(looks * kills_between_looks);
+    EXPECT_TRUE(base::write_file(group / "memory.events", "oom_kill " + count + "\n"));
+    ::poll(nullptr, 0, watch.milliseconds_to_wait() + 1);
+    if (const auto reached = watch.look()) return reached;
+  }
+  return std::nullopt;
+}
+
+TEST(LimitWatchOfKills, EndsATaskWhoseProcessesAreKilledAllTheTime) {
+  EXPECT_EQ(report_at_kills(20), (job::LimitReached{job::Limit::kMemory, 4096, 4096}));
+  EXPECT_EQ(report_at_kills(5), std::nullopt);
 }
 
 TEST_F(LimitWatchTest, MeasuresScratchFoldersWithTheirContent) {

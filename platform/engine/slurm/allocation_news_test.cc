@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "engine/slurm/slurm_words.h"
 #include "words/sentence.h"
 #include "words/test_words.h"
 
@@ -85,6 +86,21 @@ TEST(OverWords, NameTheUserWhoCancelledIt) {
   job.state_text = "CANCELLED";
   EXPECT_EQ(words::sentence(taken_job_over(job, true).end),
             "its Slurm job 17 was cancelled in Slurm");
+}
+
+// What Slurm reports where it enforces memory (ConstrainRAMSpace) and the job exceeded it.
+TEST(OverWords, ReportAJobThatExceededItsMemory) {
+  ListedJob job = pending("");
+  job.state_text = "OUT_OF_MEMORY";
+  job.state = job_state_of(job.state_text);
+
+  for (const bool was_allocated : {true, false}) {
+    const AllocationRevoked taken = taken_job_over(job, was_allocated);
+    EXPECT_EQ(taken.why, AllocationRevoked::Why::kFailed);
+    EXPECT_EQ(taken.end.cause, job::SlurmEnded::Cause::kOutOfMemory);
+    EXPECT_EQ(words::sentence(taken.end), "its Slurm job 17 ran out of memory (OUT_OF_MEMORY)");
+    EXPECT_EQ(taken.advice, "request more memory (--memory)");
+  }
 }
 
 TEST(OverWords, ReportAForgottenJob) {

@@ -1,0 +1,92 @@
+// One job of Muster from the pods of its roles.
+//
+// A pod belongs to each role; a JobSpec has settings of the job, and what differs for the leader, the
+// parameter servers and the evaluator. The workers' pod (or the only pod) gives the job's settings.
+// What Muster has once a job and the roles have differently is a fault, or a warning if it is harmless.
+//
+// Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "dialects/kubernetes/node.h"
+#include "dialects/kubernetes/pod.h"
+#include "job/spec.h"
+
+namespace muster::dialects::kubernetes {
+
+/// What a translation needs besides the file.
+struct Wish {
+  job::JobSpec defaults;              ///< the caller's folder, variables and project
+  std::string name;                   ///< overrides the file's; empty: the file's
+  std::vector<std::string> settings;  ///< of --set
+  base::RandomSource& random;         ///< for generateName
+};
+
+/// The metadata of a job.
+struct Metadata {
+  std::string name;
+  Place name_place;
+  std::string file_name;  ///< the file's own, after which its pods are called
+  std::string space;      ///< its namespace
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  Place labels_place;
+  Place annotations_place;
+  std::string queue;  ///< of Kueue
+  std::string priority_class;
+  Place queue_place;
+};
+
+/// Reads `metadata` of a document.
+Metadata read_metadata(Map& document, const Wish& wish);
+
+struct Roles {
+  const Pod* base = nullptr;  ///< the workers', or the only one
+  const Pod* leader = nullptr;
+  const Pod* parameter_server = nullptr;
+  const Pod* evaluator = nullptr;
+};
+
+/// A job while it is put together.
+struct Draft {
+  job::JobSpec spec;
+  /// The files of volumes, by their target: path -> content.
+  std::map<std::string, std::map<std::string, std::string>> files;
+  /// Where fields of the spec come from, for the faults of job::validate().
+  std::map<std::string, Place> origins;
+  Place place;  ///< of the document
+};
+
+/// The spec of a job with this metadata and nothing else.
+Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& document);
+
+/// Adds the roles. `known_later`: as in program_of(). REQUIRES: the kind and the numbers of tasks are
+/// set.
+void add_roles(const Roles& roles, const std::set<std::string>& known_later, const Wish& wish,
+               Draft& draft, Findings& findings);
+
+/// "train", "build" and "inference" set the purpose; other classes are unknown.
+void use_priority_class(const std::string& name, const Place& place, Draft& draft,
+                        Findings& findings);
+/// A queue with a quota is a project.
+void use_queue(const std::string& queue, const Place& place, Draft& draft, Findings& findings);
+
+/// Replaces the host names of pods by those of tasks in the commands and variables of the spec.
+/// `hosts`: "train-0" -> "train-master". A name may be followed by the domain of its Service, of which
+/// `domain` is the first part; `needs_domain`: it must be.
+void replace_hosts(const std::map<std::string, std::string>& hosts, const std::string& domain,
+                   const std::string& space, bool needs_domain, job::JobSpec& spec);
+
+/// Replaces a text in the commands and variables of the spec.
+void replace_everywhere(const std::string& text, const std::string& by, job::JobSpec& spec);
+
+/// Applies --set, and adds the faults of job::validate() under the paths of the file.
+void finish_draft(const Wish& wish, Draft& draft, Findings& findings);
+
+}  // namespace muster::dialects::kubernetes

@@ -1,0 +1,126 @@
+// A pod template of a Kubernetes file: the one container that Muster runs as a task, and the fields of
+// the pod around it. Fields without a counterpart in Muster are faults by their path.
+//
+// Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dialects/kubernetes/node.h"
+#include "job/spec.h"
+
+namespace muster::dialects::kubernetes {
+
+// --- text with variables
+//
+// Kubernetes replaces $(NAME) in commands, arguments and values of variables. Muster's specs contain
+// plain text, so what the file knows is replaced when it is translated. What only a running task
+// knows (its rank, its host name, a secret) remains a variable, which a shell replaces (program.h).
+
+/// A piece of plain text, or the name of a variable of the task.
+struct Piece {
+  bool is_variable = false;
+  std::string text;
+
+  bool operator==(const Piece&) const = default;
+};
+
+using Expression = std::vector<Piece>;
+
+/// The text of an expression without variables.
+std::string plain_text(const Expression& expression);
+size_t size_of(const Expression& expression);
+bool is_plain(const Expression& expression);
+
+/// A variable of a container's environment.
+struct Variable {
+  std::string name;
+  Expression value;
+  std::string secret;  ///< the project's secret that holds the value; then `value` is unused
+  Place place;
+};
+
+// --- pods
+
+/// A word of a command, not yet expanded.
+struct Word {
+  std::string text;
+  Place place;
+};
+
+struct Mount {
+  job::Volume volume;
+  /// Of a ConfigMap of the same file: the files of the volume, path -> content.
+  std::map<std::string, std::string> files;
+  Place place;
+};
+
+struct Pod {
+  Place place;            ///< of the pod's spec
+  Place container_place;  ///< of the container that runs the program
+  std::string image;
+  std::vector<Word> command;
+  std::vector<Word> arguments;
+  std::vector<Variable> environment;  ///< in the order in which they are set
+  std::string folder;                 ///< empty: the image's
+  Place folder_place;
+  std::string user;  ///< "1000:100"
+  job::Resources resources;
+  bool claims_gpus_explicitly = false;
+  job::ContainerSpec container;
+  std::vector<Mount> mounts;
+  std::optional<int64_t> grace_seconds;
+  std::string restart_policy;  ///< of the pod's spec; empty: not given
+  Place restart_place;
+  std::vector<std::string> node_pools;
+  std::vector<std::string> gpu_models;
+  std::string priority_class;
+  Place priority_place;
+  std::string subdomain;
+  std::optional<int64_t> deadline_seconds;  ///< activeDeadlineSeconds of the pod
+};
+
+/// The ConfigMaps of the file, by name: key -> text.
+using ConfigMaps = std::map<std::string, std::map<std::string, std::string>>;
+
+struct PodContext {
+  const ConfigMaps& config_maps;
+  /// The name of the container that runs the program ("pytorch"), if the pod has several; empty: the
+  /// first.
+  std::string container;
+};
+
+/// Reads a PodTemplateSpec: its metadata and its spec.
+Pod read_pod_template(const Node& node, const PodContext& context);
+
+// The parts of a pod, which a TrainJob overrides one by one.
+
+/// Adds the variables of an `env` list; one of the same name replaces the earlier one. `labels`: of the
+/// pod, for fieldRef.
+void read_environment(const Node& list, const PodContext& context,
+                      const std::map<std::string, std::string>& labels, Pod& pod);
+
+/// Sets the claims of a `resources` map.
+void read_resources(const Node& node, Pod& pod);
+
+/// The fields of a pod's spec other than its containers and volumes: where it runs, its rights, its
+/// end. Leaves the keys of the containers and volumes in `spec`.
+void read_pod_fields(Map& spec, Pod& pod);
+
+/// The `securityContext` of a pod or a container.
+void read_security_context(const Node& node, Pod& pod);
+
+/// The volumes of a pod, by name.
+using VolumeSources = std::map<std::string, Node>;
+void read_volume_sources(const Node& list, VolumeSources& sources);
+/// The `volumeMounts` of its container.
+void read_mounts(const Node& list, const VolumeSources& sources, const PodContext& context,
+                 Pod& pod);
+
+/// Muster's name for a key of a Kubernetes Secret: ("hf-secret", "token") is hf_secret_token.
+std::string secret_name(const std::string& secret, const std::string& key);
+
+}  // namespace muster::dialects::kubernetes

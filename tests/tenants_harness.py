@@ -1,0 +1,171 @@
+"""What the tests of hostile jobs share, on every engine: a server with two projects and a user in each, a victim's job of
+the one, the attempts of the other's job (tenants_attacker.py), and the table of them in docs/isolation.md."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import tenants_attacker
+from e2e_login import Person, TOKEN
+from muster_harness import BOUND, ROOT, descendants, tls_port
+
+SECRET = "hunter2-of-the-server"
+
+# Serves until it may read the gate; without a gate, until it is stopped.
+VICTIM = r'''
+import ctypes, http.server, os, socket, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+port, key, abstract, gate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+for path in ("/tmp/victim-file", "/var/tmp/victim-file", "/dev/shm/victim-file", os.path.expanduser("~/victim-home")):
+    try:
+        open(path, "w").close()
+    except OSError as error:
+        print(error, flush=True)
+server = http.server.ThreadingHTTPServer(("0.0.0.0", port), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\0" + abstract)
+listener.listen()
+assert libc.shmget(key, 4096, 0o1666) >= 0 and libc.semget(key, 1, 0o1666) >= 0 and libc.msgget(key, 0o1666) >= 0
+print("serves at", socket.gethostbyname(socket.gethostname()), flush=True)
+if gate == "-":
+    threading.Event().wait()
+open(gate).read(1)
+print("nice", os.nice(0), "home", sorted(os.listdir(os.path.expanduser("~"))), flush=True)
+'''
+
+# Of the users of the tests.
+PROJECTS = {"ada": "team-a", "mal": "team-b"}
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def machine_addresses():
+    """Those at which other machines reach this one."""
+    listed = json.loads(subprocess.run(["ip", "-j", "-4", "address", "show", "scope", "global"], capture_output=True,
+                                       check=True).stdout)
+    return [info["local"] for link in listed for info in link.get("addr_info", ())]
+
+
+class Attacked:
+    """Ada's job is the victim, Mal's job attacks. Not a test by itself."""
+
+    # Attempts that succeed on some machines, and are documented as such.
+    KNOWN = set()
+
+    # Whose ids tasks have: tasks.accounts.
+    accounts = "shared"
+
+    def serve(self, *words, environment=None, **options):
+        server = self.muster.start_server("--listen", "127.0.0.1:0", "--task-accounts", self.accounts, *words,
+                                          environment={"PGPASSWORD": SECRET} | (environment or {}), **options)
+        self.url = f"https://127.0.0.1:{tls_port(server)}"
+        self.fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1].replace(":", "").lower()
+        for team in ("team-a", "team-b"):
+            self.muster.run("project", "create", team)
+        self.ada = self.logged_in("ada", "team-a")
+        self.mal = self.logged_in("mal", "team-b")
+        self.prepare_users()
+        return server
+
+    def prepare_users(self):
+        pass
+
+    def logged_in(self, name, team):
+        person = Person(self.muster, name)
+        made = self.muster.run("user", "create", name, "--project", f"{team}=member").stdout
+        person.run("login", self.url, "--name", "lab", "--fingerprint", self.fingerprint, "--token-stdin",
+                   input=TOKEN.search(made).group(0) + "\n")
+        return person
+
+    def submit(self, person, kind, name, *words, **options):
+        """Submits a job of the user's project, in the folder that all tasks of these tests see."""
+        return person.run("submit", kind, name, "--project", PROJECTS[person.name], "--folder", self.muster.work, *words, **options)
+
+    def wait_for(self, person, job, words):
+        deadline = time.monotonic() + BOUND
+        while words not in (text := person.run("logs", job, code=None).stdout):
+            self.assertLess(time.monotonic(), deadline, text)
+            time.sleep(0.2)
+        return text
+
+    def started_victim(self):
+        self.gate = self.muster.gate()
+        self.muster.script("victim.py", VICTIM, mode=0o644)
+        self.submit(self.ada, "single", "victim", "--", "python3", self.muster.work / "victim.py",
+                    *self.words_of_victim(self.muster.work / "gate"))
+        facts, job = self.facts_of_victim()
+        return facts | {"victim_pids": descendants(self.muster.shim_of(job, "main"))}
+
+    def words_of_victim(self, gate):
+        self.port, self.key = free_port(), os.getpid()
+        return self.port, self.key, f"victim-{self.key}", gate, "victim-mark"
+
+    def facts_of_victim(self):
+        """What an attacker may know of the victim, without its processes; and the job."""
+        text = self.wait_for(self.ada, "victim", "serves at")
+        job = json.loads(self.ada.run("get", "victim", "-o", "json").stdout)
+        return {"state": str(self.muster.state), "secret": SECRET, "victim_id": job["id"],
+                "victim_folder": str(self.muster.task_folder(job, "main")), "port": self.port,
+                "address": re.search(r"serves at (\S+)", text).group(1), "shm_key": self.key,
+                "abstract": f"victim-{self.key}", "home": self.account_home()}, job
+
+    def account_home(self):
+        return str(Path(f"~{self.account}").expanduser())
+
+    def listen_as_the_account(self, facts):
+        """Starts other programs of the account: a tmux, a session bus, a service of the machine."""
+        sockets = []
+        facts["account_socket"] = f"/tmp/tmux-of-{os.getpid()}"
+        facts["account_abstract"] = f"bus-of-{os.getpid()}"
+        for family, address in ((socket.AF_UNIX, facts["account_socket"]),
+                                (socket.AF_UNIX, "\0" + facts["account_abstract"]),
+                                (socket.AF_INET, ("0.0.0.0", 0)), (socket.AF_INET, ("127.0.0.1", 0))):
+            listener = socket.socket(family)
+            self.addCleanup(listener.close)
+            listener.bind(address)
+            listener.listen()
+            sockets.append(listener)
+        os.chmod(facts["account_socket"], 0o777)
+        self.addCleanup(os.unlink, facts["account_socket"])
+        facts["open_port"], facts["machine_port"] = (each.getsockname()[1] for each in sockets[-2:])
+        facts["machine_addresses"] = machine_addresses()
+
+    def run_attack(self, facts):
+        shutil.copy(ROOT / "tests" / "tenants_attacker.py", self.muster.work)
+        path = self.muster.work / "facts.json"
+        path.write_text(json.dumps(facts))
+        os.chmod(path, 0o644)
+        return self.submit(self.mal, "single", "attack", "--follow", "--no-prefix", "--",
+                           "python3", self.muster.work / "tenants_attacker.py", path, code=None)
+
+    def broken_by_attack(self, facts):
+        """The attempts that succeeded, and how."""
+        ran = self.run_attack(facts)
+        self.assertIn("done", ran.stdout, ran.stderr)
+        outcomes = dict(re.findall(r"^(\w+) (held|absent|BROKEN.*)", ran.stdout, re.MULTILINE))
+        self.assertEqual(set(outcomes), set(tenants_attacker.ATTEMPTS))
+        return {name: how for name, how in outcomes.items() if how.startswith("BROKEN")}
+
+
+def rows_of_attempts():
+    """Attempt -> what stands against it on the process engine, in containers and on Slurm."""
+    page = (ROOT / "docs" / "isolation.md").read_text()
+    table = page[page.index("| attempt |"):].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    return {name: cells for name, *cells in rows}
+
+
+def not_kept_apart(column):
+    """The attempts that succeed by the page."""
+    return {name.replace(" ", "_") for name, cells in rows_of_attempts().items()
+            if cells[column] == "**not kept apart**"}
