@@ -118,7 +118,7 @@ test-slurm: build deps-slurm ## run the tests of tasks on Slurm (as root)
 
 # The tests start clusters of two nodes, each with a real kubelet and containerd.
 test-kubernetes: build deps-kubernetes image-node image-server ## run the tests of tasks on Kubernetes (as root)
-	@cmake --build --preset release --target kubernetes_client_test node_cluster_test
+	@cmake --build --preset release --target kubernetes_client_test kubernetes_conformance_test node_cluster_test
 	@scripts/run_tests.sh release -L '^kubernetes$$'
 
 # Includes the tests of our own parameter server, whose jobs have the same form.

@@ -180,6 +180,9 @@ muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli:
                                            .jobs_folder = wish.jobs_folder,
                                            .server_runs = wish.server_runs}));
   }
+  if (engine == "kubernetes") {
+    return diagnose(doctor::look_at_kubernetes(muster::kubernetes_options(wish.options)));
+  }
   std::optional<muster::base::Result<muster::engine::WayOutOptions>> way_out;
   if (wish.options.task_internet) {
     way_out = muster::way_out_options(wish.options, wish.jobs_folder);

@@ -7,6 +7,7 @@
 #include "engine/container/container_engine.h"
 #include "engine/container/options.h"
 #include "engine/host_facts.h"
+#include "engine/kubernetes/kubernetes_engine.h"
 #include "engine/process/machine.h"
 #include "engine/process/process_engine.h"
 #include "engine/process/task_filter.h"
@@ -107,6 +108,17 @@ Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
   how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
   how.unpack_tree = tree_unpacker(jobs_folder);
   MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
+  return std::unique_ptr<engine::Engine>(std::move(engine));
+}
+
+Result<std::unique_ptr<engine::Engine>> make_kubernetes_engine(
+    base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  MUSTER_TRY(engine::kubernetes::KubernetesOptions how, kubernetes_options(options));
+  how.folder = jobs_folder;
+  how.limits = task_limits(options);
+  MUSTER_TRY(how.pods.owner, engine::owner_of(jobs_folder));
+  how.unpack_tree = tree_unpacker(jobs_folder);
+  MUSTER_TRY(auto engine, engine::KubernetesEngine::open(loop, std::move(how)));
   return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
@@ -267,11 +279,51 @@ engine::slurm::SlurmEngineOptions slurm_options(const ServeOptions& options) {
           .log_quota = static_cast<uint64_t>(options.log_quota)};
 }
 
+Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOptions& options) {
+  engine::kubernetes::KubernetesOptions how;
+  how.version = MUSTER_VERSION;
+  how.access.environment = base::current_environment();
+  if (options.kubernetes_kubeconfig) how.access.kubeconfig = {*options.kubernetes_kubeconfig};
+  how.access.context = options.kubernetes_context;
+  how.pods.space = options.kubernetes_namespace;
+  how.pods.cluster_domain = options.kubernetes_cluster_domain;
+  how.pods.node_image = options.kubernetes_node_image;
+  how.pods.storage_claim = options.kubernetes_storage_claim;
+  how.pods.priority_class = options.kubernetes_priority_class;
+  how.pods.runtime_class = options.kubernetes_runtime_class;
+  how.pods.image_pull_secrets = options.kubernetes_pull_secrets;
+  how.pods.tolerations = options.kubernetes_tolerations;
+  for (const auto& [model, resource] : options.kubernetes_gpu_resources) {
+    how.pods.gpu_resources[model] = resource;
+  }
+  MUSTER_TRY(const auto account,
+             engine::kubernetes::pod_account(options.kubernetes_user, how.pods));
+  how.pods.uid = account.uid;
+  how.pods.gid = account.gid;
+  how.nodes.pool_label = options.kubernetes_pool_label;
+  if (!options.kubernetes_topology.empty()) how.nodes.topology = options.kubernetes_topology;
+  how.pod_timeout = options.kubernetes_pod_timeout;
+  how.log_quota = static_cast<uint64_t>(options.log_quota);
+  if (options.kubernetes_connect != "forward") {
+    how.callback_hosts = options.kubernetes_callback.hosts;
+    how.callback_port = options.kubernetes_callback.port;
+  }
+  if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "kubernetes.connect is call, and pods do not know where to call",
+                       .advice =
+                           "set kubernetes.callback to this server's address for pods, as in "
+                           "muster.training.svc:7445"};
+  }
+  return how;
+}
+
 Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
                                                     const std::filesystem::path& jobs_folder,
                                                     const ServeOptions& options) {
   if (options.engine == "container") return make_container_engine(loop, jobs_folder, options);
   if (options.engine == "slurm") return make_slurm_engine(loop, jobs_folder, options);
+  if (options.engine == "kubernetes") return make_kubernetes_engine(loop, jobs_folder, options);
   return make_process_engine(loop, jobs_folder, options);
 }
 

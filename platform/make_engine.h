@@ -13,6 +13,7 @@
 #include "config/serve_options.h"
 #include "engine/container/options.h"
 #include "engine/engine.h"
+#include "engine/kubernetes/options.h"
 #include "engine/process/accounts.h"
 #include "engine/process/way_out.h"
 #include "engine/slurm/options.h"
@@ -53,5 +54,11 @@ base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& 
 
 /// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
 engine::slurm::SlurmEngineOptions slurm_options(const config::ServeOptions& options);
+
+/// How the cluster of Kubernetes is reached, and its pods are made; nothing of the folder of the jobs.
+///
+/// kInvalid: options that contradict each other.
+base::Result<engine::kubernetes::KubernetesOptions> kubernetes_options(
+    const config::ServeOptions& options);
 
 }  // namespace muster

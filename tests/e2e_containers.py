@@ -264,7 +264,7 @@ class ARegistryOfOnesOwn(ContainerTest):
                           image=self.image.replace("noshell", "nothing"), code=1)
 
         self.assertIn("muster-test-nothing", ran.stderr)
-        self.assertIn("see that its name and tag are right", ran.stderr)
+        self.assertIn("check its name and tag", ran.stderr)
 
 
 class NoEngine(MusterTest):

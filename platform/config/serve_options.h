@@ -111,7 +111,7 @@ struct ServeOptions {
   std::optional<int> keep_jobs;       ///< for each project
   std::optional<int64_t> keep_bytes;  ///< on disk
 
-  std::string engine = "process";  ///< or "container", "slurm"
+  std::string engine = "process";  ///< or "container", "slurm", "kubernetes"
   /// The hosts of its containers: name -> "unix:///run/docker.sock", "tcp://host:2376",
   /// "ssh://user@ host/run/podman/podman.sock", not parsed. Empty: DOCKER_HOST, or the usual
   /// sockets of this machine.
@@ -144,6 +144,30 @@ struct ServeOptions {
   std::vector<std::string> slurm_job_reservations;
   std::string slurm_qos;
   std::vector<std::string> slurm_options;  ///< further options of sbatch: "--exclude=n7"
+
+  // Kubernetes.
+  std::optional<std::filesystem::path> kubernetes_kubeconfig;  ///< unset: the usual places
+  std::string kubernetes_context;                              ///< empty: the current one
+  std::string kubernetes_namespace;         ///< of the pods; empty: that of the context
+  std::string kubernetes_connect = "auto";  ///< or "forward", "call": how pods and server connect
+  CallbackAddress kubernetes_callback;      ///< at which pods call the server
+  std::string kubernetes_node_image = "muster-node";
+  std::string kubernetes_user = "1000:1000";                    ///< of tasks whose job names none
+  std::map<std::string, std::string> kubernetes_gpu_resources;  ///< model -> resource
+  std::map<std::string, std::string> kubernetes_topology;       ///< level -> label
+  std::string kubernetes_pool_label = "muster.dev/pool";
+  std::string kubernetes_storage_claim;  ///< for the storage of projects; empty: none
+  std::string kubernetes_cluster_domain = "cluster.local";
+  std::string kubernetes_priority_class;
+  std::string kubernetes_runtime_class;
+  std::vector<std::string> kubernetes_pull_secrets;
+  std::vector<std::string> kubernetes_tolerations;
+  std::chrono::milliseconds kubernetes_pod_timeout{600'000};  ///< until all pods of a gang run
+  // What jobs may name on a shared server.
+  std::vector<std::string> kubernetes_job_service_accounts;
+  std::vector<std::string> kubernetes_job_priority_classes;
+  std::vector<std::string> kubernetes_job_pull_secrets;
+  std::vector<std::string> kubernetes_job_claims;
 
   std::string declared_gpus;          ///< N[:MODEL[:MEMORY]], not parsed; empty: detected
   std::string node_pool = "default";  ///< the pool of the server's node

@@ -113,7 +113,8 @@ void add_strangers(const std::string& field, const std::map<std::string, std::st
 
 /// "containers" of "container".
 std::string tasks_of(const std::string& engine) {
-  return engine == "slurm" ? "Slurm" : engine + "s";
+  if (engine == "slurm") return "Slurm";
+  return engine == "kubernetes" ? "Kubernetes" : engine + "s";
 }
 
 /// Faults of options for an engine that is not in use.

@@ -400,8 +400,8 @@ Keys engines() {
            .type = "how",
            .fallback = "process",
            .help = "engine that runs the tasks: process (this machine), container (Docker or "
-                   "Podman) or slurm",
-           .choices = {"process", "container", "slurm"}},
+                   "Podman), slurm or kubernetes",
+           .choices = {"process", "container", "slurm", "kubernetes"}},
           &ServeOptions::engine, read_engine),
       key({.name = "container_hosts",
            .flag = "--host",
@@ -564,8 +564,9 @@ Keys scheduling() {
 const std::vector<ServerKey>& server_keys() {
   static const Keys all = [] {
     Keys keys;
-    for (Keys part : {places(), network(), limits(), habits(), tasks(), engines(),
-                      slurm_server_keys(), retention(), notifying(), scheduling()}) {
+    for (Keys part :
+         {places(), network(), limits(), habits(), tasks(), engines(), slurm_server_keys(),
+          kubernetes_server_keys(), retention(), notifying(), scheduling()}) {
       for (ServerKey& each : part) keys.push_back(std::move(each));
     }
     return keys;

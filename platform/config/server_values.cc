@@ -326,7 +326,7 @@ void read_packing(const KeyValue& value, std::string& target) {
 }
 
 void read_engine(const KeyValue& value, std::string& target) {
-  read_word(value, {"process", "container", "slurm"}, target);
+  read_word(value, {"process", "container", "slurm", "kubernetes"}, target);
 }
 
 void read_homes(const KeyValue& value, std::string& target) {

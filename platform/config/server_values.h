@@ -10,7 +10,7 @@
 //       folder: /opt/quickstart
 //       environment: {DATA: /data}
 //
-// Pure. Only for server_keys.cc and server_keys_slurm.cc.
+// Pure. Only for server_keys*.cc.
 #pragma once
 
 #include <chrono>
@@ -129,5 +129,7 @@ ServerKey key(ServerKey about, Value ServeOptions::* member,
 
 /// The keys for Slurm (server_keys_slurm.cc).
 ServerKeys slurm_server_keys();
+/// The keys for Kubernetes (server_keys_kubernetes.cc).
+ServerKeys kubernetes_server_keys();
 
 }  // namespace muster::config

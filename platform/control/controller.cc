@@ -53,7 +53,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       options_(options),
       journal_(parts.loop, parts.store, metrics_),
       jobs_(parts.clock, parts.random, journal_),
-      book_(options, parts.clock, node_table_),
+      book_(options, parts.clock, node_table_, parts.engine.runs_pods()),
       planner_(parts.engine, node_table_, site_, parts.accounts, parts.random),
       attempts_({.loop = parts.loop,
                  .engine = parts.engine,

@@ -106,7 +106,7 @@ void GangStart::fetch_images() {
   context_.note(looks);
   context_.change();
   fetch.interest = context_.services.engine.prepare(
-      context_.gang(), *std::move(wishes), context_.guarded([this](const job::FetchesImage& now) {
+      context_.gang(), *std::move(wishes), context_.guarded([this](const job::Fact& now) {
         if (!fetch_) return;
         fetch_->now = now;
         show_progress();

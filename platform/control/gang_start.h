@@ -66,10 +66,10 @@ class GangStart {
  private:
   struct Fetch {
     base::Time began;
-    std::vector<std::string> tasks;        ///< whose images are fetched, in the engine's order
-    std::optional<job::FetchesImage> now;  ///< the engine's last report of progress
-    base::EventLoop::Interest pause;       ///< until the next report is shown
-    std::shared_ptr<void> interest;        ///< dropping it ends the fetch
+    std::vector<std::string> tasks;   ///< whose images are fetched, in the engine's order
+    std::optional<job::Fact> now;     ///< the engine's last report of progress
+    base::EventLoop::Interest pause;  ///< until the next report is shown
+    std::shared_ptr<void> interest;   ///< dropping it ends the fetch
   };
 
   void fetch_images();

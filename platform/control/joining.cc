@@ -97,7 +97,7 @@ void Joining::fetch_image(const Task& worker) {
   if (!wishes) return hooks_.turned_away(*find_task(job, name), wishes.error().what);
   std::vector<std::string> names = tasks_of(*wishes);
   joiners_.at(name).fetch = context_.services.engine.prepare(
-      context_.gang(), *std::move(wishes), [](const job::FetchesImage&) {},
+      context_.gang(), *std::move(wishes), [](const job::Fact&) {},
       context_.guarded([this, name, names](Result<std::vector<launch::ImageFacts>> facts) {
         image_fetched(name, names, std::move(facts));
       }));

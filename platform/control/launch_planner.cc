@@ -192,6 +192,7 @@ Result<launch::Growth> LaunchPlanner::plan_growth(const Job& job,
 Result<std::vector<engine::ImageRequest>> LaunchPlanner::images_of(
     const Job& job, const std::vector<const Task*>& tasks) const {
   std::vector<engine::ImageRequest> images;
+  const auto shared = engine_.runs_pods() ? std::make_shared<const Job>(job) : nullptr;
   for (const Task* const task : tasks) {
     const RoleImage of = role_image(job.spec, task->role);
     MUSTER_TRY(std::string password, password_of(of.registry, job.spec.project, accounts_));
@@ -202,7 +203,8 @@ Result<std::vector<engine::ImageRequest>> LaunchPlanner::images_of(
                       .pull = job.spec.container.pull,
                       .registry = of.registry.server,
                       .username = of.registry.username,
-                      .password = std::move(password)});
+                      .password = std::move(password),
+                      .job = shared});
   }
   return images;
 }
@@ -215,6 +217,11 @@ std::vector<job::Fact> LaunchPlanner::notes_on_first_start(const Job& job) const
     const bool has_stand_in =
         image != nullptr && !image->command.empty() && job.spec.command.empty();
     notes.emplace_back(job::ImageNotRun{.image = job.spec.image, .has_stand_in = has_stand_in});
+  }
+  if (engine_.runs_pods() && !job.spec.replaces_entrypoint) {
+    notes.emplace_back(job::Remark{
+        "the entry point of an image cannot be read through Kubernetes: the command runs "
+        "without it"});
   }
   for (std::string& text :
        launch::notes_on_own_variables(job.spec, site_.images, engine_.runs_images())) {

@@ -67,7 +67,7 @@ class WatchedEngine : public LastingEngine {
 
   /// Later, in a turn of its own, unless the caller has dropped its interest.
   std::shared_ptr<void> prepare(const engine::GangId&, std::vector<engine::ImageRequest> asked,
-                                std::function<void(const job::FetchesImage&)> on_progress,
+                                std::function<void(const job::Fact&)> on_progress,
                                 engine::Engine::Prepared done) override {
     auto interest = std::make_shared<int>(0);
     loop().post([this, known = std::weak_ptr<int>(interest), asked = std::move(asked), on_progress,

@@ -83,7 +83,8 @@ schedule::Node to_schedule(const engine::Node& node, bool cordoned) {
           .task_slots = node.task_slots,
           .cordoned = cordoned,
           .topology = node.topology,
-          .labels = node.labels};
+          .labels = node.labels,
+          .taints = node.taints};
 }
 
 schedule::Gang to_schedule(const job::Job& job, uint64_t sequence,

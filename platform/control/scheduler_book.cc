@@ -9,12 +9,22 @@ std::chrono::nanoseconds SchedulerBook::delay_until(base::Time time) const {
                                               std::chrono::minutes(1));
 }
 
+/// The options for Kubernetes select nodes only there.
+schedule::Gang SchedulerBook::gang_with_options(const job::Job& job, uint64_t sequence,
+                                                std::optional<int> workers) const {
+  schedule::Gang gang = to_schedule(job, sequence, nodes_.pools(), workers);
+  if (!runs_pods_) return gang;
+  gang.node_labels = job.spec.kubernetes.node_selector;
+  gang.tolerations = job.spec.kubernetes.tolerations;
+  return gang;
+}
+
 schedule::Gang SchedulerBook::gang_of(const job::Job& job, uint64_t sequence) const {
-  return to_schedule(job, sequence, nodes_.pools());
+  return gang_with_options(job, sequence, std::nullopt);
 }
 
 schedule::Gang SchedulerBook::gang_of(const JobEntry& entry, const GangShape& shape) const {
-  schedule::Gang gang = to_schedule(entry.job, entry.sequence, nodes_.pools(), shape.workers);
+  schedule::Gang gang = gang_with_options(entry.job, entry.sequence, shape.workers);
   gang.submitted = clock_.of(gang.submitted);
   gang.excluded_nodes.insert(gang.excluded_nodes.end(), shape.excluded_nodes.begin(),
                              shape.excluded_nodes.end());

@@ -53,8 +53,10 @@ struct GangShape {
 
 class SchedulerBook {
  public:
-  SchedulerBook(const schedule::Options& options, const base::Clock& clock, const NodeTable& nodes)
-      : clock_(clock), scheduler_(options), nodes_(nodes) {}
+  /// `runs_pods`: as Engine::runs_pods().
+  SchedulerBook(const schedule::Options& options, const base::Clock& clock, const NodeTable& nodes,
+                bool runs_pods = false)
+      : clock_(clock), scheduler_(options), nodes_(nodes), runs_pods_(runs_pods) {}
 
   schedule::Scheduler& scheduler() { return scheduler_; }
   const schedule::Scheduler& scheduler() const { return scheduler_; }
@@ -74,9 +76,13 @@ class SchedulerBook {
   void free_seats(const std::string& id, const std::vector<int>& seats);
 
  private:
+  schedule::Gang gang_with_options(const job::Job& job, uint64_t sequence,
+                                   std::optional<int> workers) const;
+
   ForwardClock clock_;
   schedule::Scheduler scheduler_;
   const NodeTable& nodes_;
+  const bool runs_pods_;
 };
 
 }  // namespace muster::control

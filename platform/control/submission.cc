@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "control/unknown_name.h"
 #include "job/checker.h"
+#include "job/kubernetes.h"
 #include "job/project.h"
 #include "job/spec.h"
 #include "job/validate.h"
@@ -219,6 +220,34 @@ base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolic
   return error;
 }
 
+base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
+                                           const KubernetesPolicy& policy) {
+  if (!policy.is_shared) return {};
+  Error error{.code = base::ErrorCode::kRefused,
+              .what = "the job names objects of Kubernetes that this server does not allow",
+              .advice =
+                  "an administrator can allow them: kubernetes.job_service_accounts and the like "
+                  "in the server's configuration"};
+  const auto check = [&](const std::string& name, const std::vector<std::string>& allowed,
+                         const std::string& field, const std::string& kind) {
+    if (name.empty() || is_one_of(name, allowed)) return;
+    error.faults.push_back({.field = "kubernetes." + field,
+                            .what = "the " + kind + " " + in_quotes(name) + " is not allowed"});
+  };
+  const job::KubernetesSpec& names = spec.kubernetes;
+  check(names.service_account, policy.service_accounts, "service_account", "service account");
+  check(names.priority_class, policy.priority_classes, "priority_class", "priority class");
+  for (const std::string& name : names.image_pull_secrets) {
+    check(name, policy.pull_secrets, "image_pull_secrets", "secret");
+  }
+  for (const std::string& text : names.claims) {
+    const auto claim = job::claim_of(text);
+    check(claim ? claim->claim : text, policy.claims, "claims", "volume claim");
+  }
+  if (error.faults.empty()) return {};
+  return error;
+}
+
 Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
                               const Projects& projects, const engine::Engine& engine,
                               const SiteFacts& site, const Accounts* accounts) {
@@ -235,6 +264,8 @@ Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
                  .advice = "submit the job to one of these: muster project list"};
   }
   MUSTER_CHECK(check_programs(spec, engine, site));
+  MUSTER_CHECK(engine.check_spec(spec));
+  MUSTER_CHECK(check_kubernetes_policy(spec, site.kubernetes));
   MUSTER_CHECK(check_slurm_policy(spec, site.slurm));
   MUSTER_CHECK(check_srun(spec, site.images, engine));
   MUSTER_CHECK(check_neighbours(spec, jobs, site.gaps));

@@ -43,6 +43,16 @@ struct SlurmPolicy {
   std::vector<std::string> job_reservations;  ///< and these
 };
 
+/// Which objects of Kubernetes a job may name. Pods use them with the rights of the server, and each
+/// of them may belong to another project.
+struct KubernetesPolicy {
+  bool is_shared = false;  ///< false: jobs may name any
+  std::vector<std::string> service_accounts;
+  std::vector<std::string> priority_classes;
+  std::vector<std::string> pull_secrets;
+  std::vector<std::string> claims;
+};
+
 /// Why a server cannot keep the jobs of one project apart from those of another.
 struct SeparationGaps {
   bool is_root = false;         ///< its tasks run as root, all under one account
@@ -57,11 +67,12 @@ struct SiteFacts {
   std::string user;
   std::string programs;  ///< folder of the commands that users call; empty: unknown
   std::string rank_agent;
-  std::string remote_shell;    ///< path of muster-rsh; empty: not installed
-  job::ImageStandIns images;   ///< for engines that run no images
-  ContainerPolicy containers;  ///< for engines that do
-  SlurmPolicy slurm;           ///< for engines that submit to Slurm
-  SeparationGaps gaps;         ///< if there are any, one project at a time has jobs
+  std::string remote_shell;     ///< path of muster-rsh; empty: not installed
+  job::ImageStandIns images;    ///< for engines that run no images
+  ContainerPolicy containers;   ///< for engines that do
+  SlurmPolicy slurm;            ///< for engines that submit to Slurm
+  KubernetesPolicy kubernetes;  ///< for engines that run pods
+  SeparationGaps gaps;          ///< if there are any, one project at a time has jobs
   /// Tasks run under the Unix accounts that users have (access::User::account).
   bool runs_as_accounts = false;
   /// Why jobs cannot run under a Unix account. Not set: no user can have an account.
@@ -77,6 +88,10 @@ base::Result<void> check_container_policy(const job::JobSpec& spec, const Contai
 
 /// kRefused, with a fault for each account and reservation that is not allowed.
 base::Result<void> check_slurm_policy(const job::JobSpec& spec, const SlurmPolicy& policy);
+
+/// kRefused, with a fault for each object that is not allowed.
+base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
+                                           const KubernetesPolicy& policy);
 
 /// Errors: kInvalid with every fault of the spec; kNotFound: an unknown project, secret or tree;
 /// kConflict: the name is taken, or the project has projects below it; kRefused by a policy.

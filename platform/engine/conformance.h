@@ -83,6 +83,10 @@ struct Ground {
   bool keeps_trees = true;
   /// The engine has storage volumes.
   bool has_storage = true;
+  /// Tasks on one machine share the copies of trees and the artifacts of their job.
+  bool shares_volumes = true;
+  /// The engine knows the files of the machines, and which of them it must hide.
+  bool hides_files = true;
 
   /// For an engine that requests allocations: the tasks to request for a gang whose first started
   /// tasks are `first`. Others may join later.
@@ -129,7 +133,9 @@ class Bench {
       ++reports_[report.task];
     });
     // The nodes of a cluster are reported after a moment.
-    if (engine_->has_cluster_queue()) wait_until([this] { return !engine_->nodes().empty(); });
+    if (engine_->has_cluster_queue() || engine_->runs_pods()) {
+      wait_until([this] { return !engine_->nodes().empty(); });
+    }
   }
 
   Engine& engine() { return *engine_; }

@@ -149,7 +149,9 @@ TEST_P(Volumes, OneThatIsNotThereFailsTheStartWithItsName) {
 
 // --- hidden folders stay hidden
 
-TEST_P(Volumes, WhatIsHiddenCannotBeAVolumeByAnyName) {
+class HiddenFiles : public Volumes {};
+
+TEST_P(HiddenFiles, CannotBeAVolumeByAnyName) {
   ASSERT_TRUE(base::write_new_file(folder_ / "key", "sesame"));
   ASSERT_TRUE(base::make_private_folder(folder_ / "jobs" / "other"));
   fs::create_directory_symlink(folder_ / "jobs", folder_ / "link");
@@ -195,7 +197,9 @@ TEST_P(SandboxedVolumes, AFolderThatIsMadeAfreshHidesTheSameAsBefore) {
 
 // --- trees, storage, artifacts
 
-TEST_P(Volumes, TheTasksOfAGangShareOneCopyOfATree) {
+class SharedVolumes : public Volumes {};
+
+TEST_P(SharedVolumes, TheTasksOfAGangShareOneCopyOfATree) {
   const std::string home = "/home/" + new_name();
   TaskPlan writer =
       with(script("cat " + home + "/files; echo x > " + home + "/made", "writer"), {tree(home)});
@@ -449,6 +453,14 @@ INSTANTIATE_TEST_SUITE_P(Engines, StorageVolumes,
                          ground_name);
 INSTANTIATE_TEST_SUITE_P(Engines, KeptTrees,
                          testing::ValuesIn(volume_grounds_where(&Ground::keeps_trees)),
+                         ground_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SharedVolumes);
+INSTANTIATE_TEST_SUITE_P(Engines, SharedVolumes,
+                         testing::ValuesIn(volume_grounds_where(&Ground::shares_volumes)),
+                         ground_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HiddenFiles);
+INSTANTIATE_TEST_SUITE_P(Engines, HiddenFiles,
+                         testing::ValuesIn(volume_grounds_where(&Ground::hides_files)),
                          ground_name);
 INSTANTIATE_TEST_SUITE_P(Engines, Volumes, testing::ValuesIn(grounds_where(&Ground::is_set_apart)),
                          ground_name);

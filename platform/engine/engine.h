@@ -54,6 +54,8 @@ struct Node {
   std::string address;  ///< at which tasks on other nodes reach this one; empty: unreachable
   std::map<std::string, std::string> topology;  ///< level -> domain
   std::map<std::string, std::string> labels;
+  /// Only for jobs that tolerate all of these: "dedicated=train:NoSchedule".
+  std::vector<std::string> taints = {};
 
   bool operator==(const Node&) const = default;
 };
@@ -107,6 +109,8 @@ struct ImageRequest {
   std::string registry;  ///< to log in to; empty: the registry in the image's name
   std::string username;  ///< empty: no login
   std::string password;
+  /// The job, of which the task is one: for an engine that runs pods, else null.
+  std::shared_ptr<const job::Job> job = {};
 };
 
 /// The task in which the rank census found a rank of an MPI program.
@@ -196,6 +200,16 @@ class Engine {
   /// Whether tasks run in TaskPlan::image. If not, they see the machine's own files.
   virtual bool runs_images() const { return false; }
 
+  /// Whether tasks are pods of Kubernetes, to which JobSpec::kubernetes applies.
+  virtual bool runs_pods() const { return false; }
+
+  /// Checks, before a job is accepted, whether this engine can run such a job at all. Does not
+  /// contact anything. kInvalid or kRefused, with advice.
+  virtual Result<void> check_spec(const job::JobSpec& spec) const {
+    static_cast<void>(spec);
+    return {};
+  }
+
   /// Brings images to their nodes and inspects them. `progress` is called from time to time. `done`
   /// is called once, later, with the facts for each wish, in order; never after the returned handle
   /// has been dropped, which cancels pending work. Only for an engine that runs images.
@@ -205,7 +219,7 @@ class Engine {
   using Prepared = std::function<void(Result<std::vector<launch::ImageFacts>>)>;
   [[nodiscard]] virtual std::shared_ptr<void> prepare(
       const GangId& gang, std::vector<ImageRequest> images,
-      std::function<void(const job::FetchesImage&)> progress, Prepared done) {
+      std::function<void(const job::Fact&)> progress, Prepared done) {
     static_cast<void>(gang);
     static_cast<void>(images);
     static_cast<void>(progress);

@@ -252,7 +252,7 @@ class FakeEngine : public Engine {
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
   std::vector<ImageRequest> wishes;                        ///< of the last prepare()
-  std::function<void(const job::FetchesImage&)> progress;  ///< of the same
+  std::function<void(const job::Fact&)> progress;  ///< of the same
   Prepared prepared;                                       ///< of the same; a test calls it
   std::weak_ptr<void> preparing;                           ///< expires when the caller drops it
   launch::Reach reach_of_all = launch::Reach::kLoopback;
@@ -261,7 +261,7 @@ class FakeEngine : public Engine {
 
   bool runs_images() const override { return images; }
   std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> asked,
-                                std::function<void(const job::FetchesImage&)> on_progress,
+                                std::function<void(const job::Fact&)> on_progress,
                                 Prepared done) override {
     calls.push_back("prepare " + name_of(gang));
     wishes = std::move(asked);

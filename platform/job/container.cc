@@ -198,6 +198,9 @@ constexpr const char* kServerPattern =
     "^(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|"
     "\\[[0-9A-Fa-f:]+\\])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|"
     "655[0-2][0-9]|6553[0-5]))?)?$";
+// The name of a Kubernetes object: a DNS subdomain.
+constexpr const char* kObjectNamePattern =
+    "^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)?$";
 constexpr const char* kSlurmNamePattern = "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})?$";
 constexpr const char* kSlurmNamesPattern =
     "^([A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127}(,[A-Za-z0-9_+:@][A-Za-z0-9_+:@.-]{0,127})*)?$";
@@ -284,6 +287,77 @@ const Table& table_of(const ContainerSpec*) {
            As::kBytes)},
       "The isolation of a job's containers from their host. The default of each field is the "
       "stricter value.");
+  return table;
+}
+
+const Table& table_of(const KubernetesSpec*) {
+  static const Table table = record::table<KubernetesSpec>(
+      "Kubernetes",
+      {field<&KubernetesSpec::node_selector>(
+           "node_selector", {.help = "Labels that a node must have.",
+                             .schema = R"({"maxProperties": 64})",
+                             .flag = {.name = "--kubernetes-node-selector",
+                                      .value = "KEY=VALUE",
+                                      .help = "Kubernetes: run only on nodes with this label"}}),
+       field<&KubernetesSpec::tolerations>(
+           "tolerations",
+           {.help = "Taints of nodes that are no obstacle: `KEY[=VALUE][:EFFECT]`; `*`: all.",
+            .schema = R"({"maxItems": 64})",
+            .flag = {.name = "--kubernetes-toleration",
+                     .value = "KEY[=VALUE][:EFFECT]",
+                     .help = "Kubernetes: tolerate this taint of nodes; * tolerates all"}}),
+       field<&KubernetesSpec::priority_class>(
+           "priority_class", {.pattern = kObjectNamePattern,
+                              .flag = {.name = "--kubernetes-priority-class",
+                                       .value = "NAME",
+                                       .help = "Kubernetes: priority class of the pods"}}),
+       field<&KubernetesSpec::service_account>(
+           "service_account",
+           {.help = "The service account whose token is mounted in the pods. Empty: no token.",
+            .pattern = kObjectNamePattern,
+            .flag = {.name = "--kubernetes-service-account",
+                     .value = "NAME",
+                     .help = "Kubernetes: mount the token of this service account (default: no "
+                             "token)"}}),
+       field<&KubernetesSpec::runtime_class>(
+           "runtime_class", {.pattern = kObjectNamePattern,
+                             .flag = {.name = "--kubernetes-runtime-class",
+                                      .value = "NAME",
+                                      .help = "Kubernetes: runtime class of the pods"}}),
+       field<&KubernetesSpec::image_pull_secrets>(
+           "image_pull_secrets",
+           {.help = "Secrets of the namespace with logins for the registries of images.",
+            .schema = R"({"maxItems": 64})",
+            .flag = {.name = "--kubernetes-pull-secret",
+                     .value = "NAME",
+                     .help = "Kubernetes: secret with the login for the registry of the image"}}),
+       field<&KubernetesSpec::claims>(
+           "claims", {.help = "Volume claims of the namespace that are mounted in the pods: "
+                              "`CLAIM[/FOLDER]:PATH[:ro]`.",
+                      .schema = R"({"maxItems": 64})",
+                      .flag = {.name = "--kubernetes-claim",
+                               .value = "CLAIM[/FOLDER]:PATH[:ro]",
+                               .help = "Kubernetes: mount this persistent volume claim at PATH"}}),
+       field<&KubernetesSpec::devices>(
+           "devices",
+           {.help = "Other resources of nodes that each pod requests: `rdma/hca: 1`.",
+            .schema = R"({"maxProperties": 64})",
+            .flag = {.name = "--kubernetes-device",
+                     .value = "RESOURCE=COUNT",
+                     .help = "Kubernetes: request this resource for each task, as in rdma/hca=1"}}),
+       field<&KubernetesSpec::labels>("labels", {.help = "Labels of the pods.",
+                                                 .schema = R"({"maxProperties": 64})",
+                                                 .flag = {.name = "--kubernetes-label",
+                                                          .value = "KEY=VALUE",
+                                                          .help = "Kubernetes: label the pods"}}),
+       field<&KubernetesSpec::annotations>("annotations",
+                                           {.help = "Annotations of the pods.",
+                                            .schema = R"({"maxProperties": 64})",
+                                            .flag = {.name = "--kubernetes-annotation",
+                                                     .value = "KEY=VALUE",
+                                                     .help = "Kubernetes: annotate the pods"}})},
+      "Options for Kubernetes, in addition to those that follow from the rest of the spec. Other "
+      "engines store them without effect.");
   return table;
 }
 

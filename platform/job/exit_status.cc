@@ -105,6 +105,42 @@ std::string advice_for_signal(const ExitStatus& status) {
   }
 }
 
+std::string what_kubernetes_did(const PodEnd& end) {
+  const std::string on = end.node.empty() ? "" : " on node " + end.node;
+  using Cause = PodEnd::Cause;
+  switch (end.cause) {
+    case Cause::kEvicted:
+      return "Kubernetes evicted its pod" + on;
+    case Cause::kPreempted:
+      return "Kubernetes preempted its pod" + on + " for a pod of higher priority";
+    case Cause::kDrained:
+      return "its pod" + on + " was evicted by request: the node is being drained";
+    case Cause::kTainted:
+      return "Kubernetes removed its pod" + on + " because of a taint of the node";
+    case Cause::kShutDown:
+      return "node " + end.node + " shuts down";
+    case Cause::kDeleted:
+      return "its pod " + end.pod + " was deleted";
+    case Cause::kNodeLost:
+      return "node " + end.node + " of its pod is gone";
+    case Cause::kNotAdmitted:
+      return "node " + end.node + " did not accept its pod";
+    case Cause::kDeadline:
+      return "its pod" + on + " exceeded its deadline";
+    case Cause::kEnded:
+      break;
+  }
+  return "its container" + on + " ended before the task's end was reported";
+}
+
+/// "Kubernetes evicted its pod on node n1: The node was low on resource: memory (Evicted)".
+std::string explain(const PodEnd& end) {
+  std::string text = what_kubernetes_did(end);
+  if (!end.text.empty()) text += ": " + end.text;
+  if (!end.word.empty()) text += " (" + end.word + ")";
+  return text;
+}
+
 }  // namespace
 
 int ExitStatus::shell_code() const {
@@ -114,7 +150,8 @@ int ExitStatus::shell_code() const {
 
 std::string explain(const ExitStatus& status) {
   if (status.lost) {
-    return "was lost: " + (status.error.empty()
+    return "was lost: " + (status.pod ? explain(*status.pod)
+                           : status.error.empty()
                                ? "its supervisor was killed or the machine restarted"
                                : status.error);
   }

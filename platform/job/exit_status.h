@@ -31,6 +31,36 @@ struct LimitReached {
   }
 };
 
+/// How Kubernetes ended the pod of a task, before the task's own end was reported.
+struct PodEnd {
+  enum class Cause {
+    kEnded,        ///< its container ended, see ExitStatus
+    kEvicted,      ///< the node was short of a resource
+    kPreempted,    ///< for a pod of higher priority
+    kDrained,      ///< by a request to evict it: somebody drains the node
+    kTainted,      ///< the node got a taint that it does not tolerate
+    kShutDown,     ///< the node shuts down
+    kDeleted,      ///< somebody deleted the pod
+    kNodeLost,     ///< the node is gone, or was declared out of service
+    kNotAdmitted,  ///< the node did not accept it
+    kDeadline,     ///< the time limit of the pod
+  };
+  Cause cause = Cause::kEnded;
+  std::string pod;
+  std::string node;
+  std::string word;  ///< Kubernetes' reason: "Evicted"; empty: none
+  std::string text;  ///< Kubernetes' own sentence; may be empty
+
+  bool operator==(const PodEnd&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("cause", self.cause);
+    visit("pod", self.pod);
+    visit("node", self.node);
+    visit("word", self.word);
+    visit("text", self.text);
+  }
+};
+
 struct ExitStatus {
   int code = 0;                ///< the program's exit code; 0 if a signal ended it
   int signal = 0;              ///< the signal that ended it, or 0
@@ -42,6 +72,7 @@ struct ExitStatus {
   std::string advice;                 ///< advice on `error`, if the shim found a specific cause
   int64_t lost_log_bytes = 0;         ///< output missing in the log, because the disk was full
   std::optional<LimitReached> limit;  ///< empty: it reached no limit that is known
+  std::optional<PodEnd> pod;          ///< empty: no pod, or it ended after its task
 
   bool succeeded() const { return code == 0 && signal == 0 && !lost; }
   /// The exit code of a shell: the code, or 128 + the signal; 137 for a lost task.
@@ -59,6 +90,7 @@ struct ExitStatus {
     visit("advice", self.advice);
     visit("lost_log_bytes", self.lost_log_bytes);
     visit("limit", self.limit);
+    visit("pod", self.pod);
   }
 };
 

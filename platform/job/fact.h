@@ -532,6 +532,41 @@ struct SlurmState {
   }
 };
 
+/// Why the pods of a job that starts on Kubernetes do not run yet: what the pod that is farthest
+/// behind waits for.
+struct KubernetesWaits {
+  static constexpr std::string_view kKind = "kubernetes_waits";
+  enum class Stage {
+    kToBeCreated,    ///< the API server has not accepted it yet: see `text`
+    kUnschedulable,  ///< the cluster's scheduler finds no node for it
+    kImage,          ///< its node cannot get an image, and tries again
+    kCreating,       ///< its node prepares it
+    kStarting,       ///< its node starts its container
+    kConnecting,     ///< its muster-node does not answer yet
+    kAway,           ///< the API server does not answer
+  };
+  Stage stage = Stage::kToBeCreated;
+  std::string pod;
+  std::string task;
+  int others = 0;  ///< further pods that do not run yet
+  std::string node;
+  std::string image;
+  std::string word;  ///< Kubernetes' reason: "Unschedulable", "ErrImagePull"; empty: none
+  std::string text;  ///< Kubernetes' own sentence; may be empty
+
+  bool operator==(const KubernetesWaits&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("stage", self.stage);
+    visit("pod", self.pod);
+    visit("task", self.task);
+    visit("others", self.others);
+    visit("node", self.node);
+    visit("image", self.image);
+    visit("word", self.word);
+    visit("text", self.text);
+  }
+};
+
 /// It is about to request an allocation, perhaps after it lost the previous one.
 struct RequestsAllocation {
   static constexpr std::string_view kKind = "asks_for_room";
@@ -591,7 +626,7 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, RequestsAllocation, ClusterDecides, Runs>;
+                 SlurmEnded, KubernetesWaits, RequestsAllocation, ClusterDecides, Runs>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

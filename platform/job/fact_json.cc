@@ -115,6 +115,35 @@ constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
      {Abandoned::kNodeChanged, "node_changed"},
      {Abandoned::kServerRestarted, "server_restarted"}}};
 
+using PodCause = PodEnd::Cause;
+constexpr std::array<record::Named<PodCause>, 10> kPodEndNames{
+    {{PodCause::kEnded, "ended"},
+     {PodCause::kEvicted, "evicted"},
+     {PodCause::kPreempted, "preempted"},
+     {PodCause::kDrained, "drained"},
+     {PodCause::kTainted, "tainted"},
+     {PodCause::kShutDown, "shut_down"},
+     {PodCause::kDeleted, "deleted"},
+     {PodCause::kNodeLost, "node_lost"},
+     {PodCause::kNotAdmitted, "not_admitted"},
+     {PodCause::kDeadline, "deadline"}}};
+
+using PodStage = KubernetesWaits::Stage;
+constexpr std::array<record::Named<PodStage>, 7> kPodStageNames{
+    {{PodStage::kToBeCreated, "to_be_created"},
+     {PodStage::kUnschedulable, "unschedulable"},
+     {PodStage::kImage, "image"},
+     {PodStage::kCreating, "creating"},
+     {PodStage::kStarting, "starting"},
+     {PodStage::kConnecting, "connecting"},
+     {PodStage::kAway, "away"}}};
+
+const auto& names_of(PodCause) {
+  return kPodEndNames;
+}
+const auto& names_of(PodStage) {
+  return kPodStageNames;
+}
 const auto& names_of(How) {
   return kHowNames;
 }
@@ -333,6 +362,10 @@ std::optional<T> read_or_nothing(const Value& from) {
 
 record::Words<Limit> words_of(const Limit*) {
   return {.schema = "Limit", .values = kLimitNames};
+}
+
+record::Words<PodEnd::Cause> words_of(const PodEnd::Cause*) {
+  return {.schema = "PodEndCause", .values = kPodEndNames};
 }
 
 void write_data(JsonWriter& json, const Fact& fact) {

@@ -187,6 +187,19 @@ const Table& table_of(const LimitReached*) {
   return table;
 }
 
+const Table& table_of(const PodEnd*) {
+  static const Table table =
+      record::table<PodEnd>(
+          "PodEnd",
+          {field<&PodEnd::cause>("cause", {.need = Need::kRequired}), field<&PodEnd::pod>("pod"),
+           field<&PodEnd::node>("node"),
+           field<&PodEnd::word>("word", {.help = "Kubernetes' reason, as in `Evicted`."}),
+           field<&PodEnd::text>("text", {.help = "Kubernetes' own sentence."}, As::kSentence)},
+          "How Kubernetes ended the pod of a task, before the task's own end was reported.")
+          .as_answer();
+  return table;
+}
+
 const Table& table_of(const ExitStatus*) {
   static const Table table =
       record::table<ExitStatus>(
@@ -222,6 +235,7 @@ const Table& table_of(const ExitStatus*) {
                As::kBytes),
            field<&ExitStatus::limit>(
                "limit", {.help = "The limit that the task reached, with its bound and the peak."}),
+           field<&ExitStatus::pod>("pod", {.help = "How Kubernetes ended its pod, if it did."}),
            computed<ExitStatus, explain>("explanation",
                                          {.help = "A sentence that explains the end."})})
           .as_answer();

@@ -139,6 +139,7 @@ record::Words<Phase> words_of(const Phase*);
 record::Words<TaskRole> words_of(const TaskRole*);
 record::Words<TaskPhase> words_of(const TaskPhase*);
 record::Words<Limit> words_of(const Limit*);
+record::Words<PodEnd::Cause> words_of(const PodEnd::Cause*);
 
 /// An elastic job may run with fewer workers than it requests, and its workers join and leave while
 /// it runs.

@@ -88,6 +88,23 @@ struct SlurmSpec {
   bool operator==(const SlurmSpec&) const = default;
 };
 
+/// Options for Kubernetes, if the job runs there, in addition to those that follow from the rest of
+/// the spec. They apply to the pods of all tasks. Empty: the server's defaults.
+struct KubernetesSpec {
+  std::map<std::string, std::string> node_selector;  ///< labels that a node must have
+  std::vector<std::string> tolerations;              ///< "KEY[=VALUE][:EFFECT]", or "*": all taints
+  std::string priority_class;
+  std::string service_account;  ///< its token is mounted; empty: no token
+  std::string runtime_class;
+  std::vector<std::string> image_pull_secrets;
+  std::vector<std::string> claims;             ///< volume claims: "CLAIM[/FOLDER]:PATH[:ro]"
+  std::map<std::string, std::string> devices;  ///< other resources of nodes: "rdma/hca" -> "1"
+  std::map<std::string, std::string> labels;   ///< of the pods
+  std::map<std::string, std::string> annotations;
+
+  bool operator==(const KubernetesSpec&) const = default;
+};
+
 /// The resources that one task needs on a node. Zero: no claim.
 struct Resources {
   int gpus = 0;                  ///< whole GPUs; 0 if it requests a part of one
@@ -236,6 +253,7 @@ struct JobSpec {
   RegistryLogin registry;  ///< of `image`
   ContainerSpec container;
   SlurmSpec slurm;
+  KubernetesSpec kubernetes;
   LaunchBy launch = LaunchBy::kAuto;  ///< kMpi
   /// argv of the single task, of the launcher, or of every worker of a kGrpc or kTorch job. Empty:
   /// the image's command.

@@ -22,6 +22,7 @@ const record::Table& table_of(const Volume*);
 const record::Table& table_of(const RegistryLogin*);
 const record::Table& table_of(const ContainerSpec*);
 const record::Table& table_of(const SlurmSpec*);
+const record::Table& table_of(const KubernetesSpec*);
 const record::Table& table_of(const RoleSpec*);
 
 record::Words<Kind> words_of(const Kind*);

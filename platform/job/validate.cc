@@ -62,6 +62,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_shape(spec, check);
   check_container(spec, check);
   check_slurm(spec.slurm, check);
+  check_kubernetes(spec.kubernetes, check);
   check_scheduling(spec, check);
   check_environments(spec, check);
   check_size(spec, check);
@@ -95,6 +96,14 @@ size_t size_of(const SlurmSpec& slurm) {
          slurm.reservation.size() + slurm.constraint.size();
 }
 
+size_t size_of(const KubernetesSpec& options) {
+  return size_of(options.node_selector) + size_of(options.tolerations) +
+         options.priority_class.size() + options.service_account.size() +
+         options.runtime_class.size() + size_of(options.image_pull_secrets) +
+         size_of(options.claims) + size_of(options.devices) + size_of(options.labels) +
+         size_of(options.annotations);
+}
+
 size_t size_of(const RoleSpec& role) {
   return role.image.size() + role.user.size() + size_of(role.registry) + size_of(role.command) +
          size_of(role.arguments) + size_of(role.environment);
@@ -116,7 +125,8 @@ size_t size_of(const std::vector<Volume>& volumes) {
 
 size_t text_size(const JobSpec& spec) {
   return spec.folder.size() + spec.image.size() + spec.user.size() + size_of(spec.registry) +
-         size_of(spec.container.capabilities) + size_of(spec.slurm) + size_of(spec.command) +
+         size_of(spec.container.capabilities) + size_of(spec.slurm) +
+         size_of(spec.kubernetes) + size_of(spec.command) +
          size_of(spec.arguments) + size_of(spec.worker_command) + size_of_roles(spec) +
          size_of(spec.volumes) + size_of(spec.labels) + size_of(spec.annotations) +
          size_of(spec.environment);

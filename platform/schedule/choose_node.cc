@@ -2,6 +2,7 @@
 #include <limits>
 #include <tuple>
 
+#include "job/kubernetes.h"
 #include "schedule/placement.h"
 
 namespace muster::schedule {
@@ -202,6 +203,14 @@ uint64_t device_with(const NodeRoom& room, int free) {
   return uint64_t{1} << (found - room.devices.begin());
 }
 
+bool tolerates_all(const std::vector<std::string>& tolerations,
+                   const std::vector<std::string>& taints) {
+  return std::all_of(taints.begin(), taints.end(), [&](const std::string& taint) {
+    return std::any_of(tolerations.begin(), tolerations.end(),
+                       [&](const std::string& each) { return job::tolerates(each, taint); });
+  });
+}
+
 }  // namespace
 
 bool Eligible::is_shut(NodeIndex node) const {
@@ -223,7 +232,8 @@ Eligible eligible_for(const NodeTable& table, const Gang& gang, const std::vecto
   eligible.kinds.reserve(table.kinds().size());
   for (const auto& [kind, open, cordoned] : table.kinds())
     eligible.kinds.push_back((gang.gpu_models.empty() || among(gang.gpu_models, kind.gpu_model)) &&
-                             includes(kind.labels, of_kinds));
+                             includes(kind.labels, of_kinds) &&
+                             tolerates_all(gang.tolerations, kind.taints));
   for (const std::string& name : gang.excluded_nodes)
     if (const auto node = table.find(name)) eligible.excluded.push_back(*node);
   std::sort(eligible.excluded.begin(), eligible.excluded.end());

@@ -212,6 +212,7 @@ std::string signature(const Gang& gang) {
   out.add(gang.pools);
   out.add(gang.gpu_models);
   out.add(gang.excluded_nodes);
+  out.add(gang.tolerations);
   out.add(static_cast<int64_t>(gang.node_labels.size()));
   for (const auto& [label, value] : gang.node_labels) {
     out.add(label);

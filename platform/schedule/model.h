@@ -84,6 +84,8 @@ struct Node {
   bool cordoned = false;                        ///< gets no new tasks; running tasks continue
   std::map<std::string, std::string> topology;  ///< level -> domain: {"rack": "r1", "block": "b1"}
   std::map<std::string, std::string> labels;
+  /// Only gangs that tolerate all of these use the node: "dedicated=train:NoSchedule".
+  std::vector<std::string> taints;
 
   bool operator==(const Node&) const = default;
 };
@@ -140,9 +142,11 @@ struct Gang {
   std::vector<std::string> gpu_models;             ///< any of these; empty: any
   std::vector<std::string> excluded_nodes;         ///< never on these nodes
   std::map<std::string, std::string> node_labels;  ///< only on nodes with all of these labels
-  std::string required_topology;                   ///< a level: all tasks in one of its domains
-  std::string preferred_topology;                  ///< a level: in one domain if possible
-  std::optional<Packing> packing;                  ///< else Options::packing
+  /// Taints that are no obstacle, as job::tolerates() compares them.
+  std::vector<std::string> tolerations;
+  std::string required_topology;   ///< a level: all tasks in one of its domains
+  std::string preferred_topology;  ///< a level: in one domain if possible
+  std::optional<Packing> packing;  ///< else Options::packing
   std::optional<Milliseconds>
       time_limit;  ///< the gang's latest end; used by reservations and backfill
   Time submitted;

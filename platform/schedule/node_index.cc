@@ -100,7 +100,9 @@ void NodeTable::enter_kind(NodeEntry& entry) {
   const Node& node = *entry.spec;
   NodeKind kind{.gpus = device_count(node),
                 .gpu_model = node.gpu_model,
-                .gpu_memory_bytes = node.gpu_memory_bytes};
+                .gpu_memory_bytes = node.gpu_memory_bytes,
+                .labels = {},
+                .taints = node.taints};
   for (const auto& [label, tells_apart] : asked_labels_)
     if (const auto found = node.labels.find(label); tells_apart && found != node.labels.end())
       kind.labels.insert(*found);

@@ -26,6 +26,7 @@ struct NodeKind {
   std::string gpu_model;
   int64_t gpu_memory_bytes = 0;
   std::map<std::string, std::string> labels;  ///< only labels of tell_apart_by()
+  std::vector<std::string> taints;
 
   auto operator<=>(const NodeKind&) const = default;
 };

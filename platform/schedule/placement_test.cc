@@ -142,6 +142,19 @@ TEST(Placement, HonoursModelsLabelsAndExclusions) {
   EXPECT_EQ(where(nodes, gang), "b");
 }
 
+TEST(Placement, UsesATaintedNodeOnlyForGangsThatTolerateAllItsTaints) {
+  Nodes nodes;
+  Node node = node_of("n", 1);
+  node.taints = {"for=train:NoSchedule", "spot:NoExecute"};
+  nodes.set(node);
+  Gang gang = gang_of(1, gpus(1));
+  EXPECT_EQ(where(nodes, gang), "none");
+  gang.tolerations = {"for"};
+  EXPECT_EQ(where(nodes, gang), "none");
+  gang.tolerations = {"for=train", "spot:NoExecute"};
+  EXPECT_EQ(where(nodes, gang), "n");
+}
+
 TEST(Placement, FindsTheNodeByALabelThatIsAnotherOnEachOfMany) {
   Nodes nodes;
   for (int number = 0; number < 100; ++number) {

@@ -265,6 +265,11 @@ class Service {
                   .default_account = options_.slurm_default_account,
                   .job_accounts = options_.slurm_job_accounts,
                   .job_reservations = options_.slurm_job_reservations};
+    site.kubernetes = {.is_shared = !options_.listen.empty() && options_.engine == "kubernetes",
+                       .service_accounts = options_.kubernetes_job_service_accounts,
+                       .priority_classes = options_.kubernetes_job_priority_classes,
+                       .pull_secrets = options_.kubernetes_job_pull_secrets,
+                       .claims = options_.kubernetes_job_claims};
     site.gaps = gaps();
     site.has_tree = [this](const std::string& project, const std::string& tree) {
       return static_cast<bool>(trees_->info(project, tree));

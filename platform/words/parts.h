@@ -31,5 +31,6 @@ std::string slurm_sentence(const job::SlurmWaits& fact);
 std::string slurm_sentence(const job::SlurmQueue& fact);
 std::string slurm_sentence(const job::SlurmState& fact);
 std::string slurm_sentence(const job::SlurmEnded& fact);
+std::string kubernetes_sentence(const job::KubernetesWaits& fact);
 
 }  // namespace muster::words

@@ -261,6 +261,13 @@ std::vector<Row> slurm_rows() {
        "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for an allocation"},
       {job::ClusterDecides{.cluster = "Slurm", .tasks = 3},
        "Slurm decides when it starts; Muster would request an allocation for 3 tasks"},
+      {job::KubernetesWaits{.stage = job::KubernetesWaits::Stage::kUnschedulable,
+                            .task = "worker-1",
+                            .others = 1,
+                            .word = "Unschedulable",
+                            .text = "0/1 nodes are available"},
+       "the pod of worker-1 waits for a node: 0/1 nodes are available (Unschedulable); 1 other pod "
+       "does not run yet"},
   };
 }
 
@@ -273,7 +280,7 @@ std::vector<Row> all_rows() {
 }
 
 // Add a row above for each new fact, then increase this number.
-static_assert(std::variant_size_v<Fact> == 35);
+static_assert(std::variant_size_v<Fact> == 36);
 static_assert(std::variant_size_v<job::FailureCause> == 7);
 static_assert(std::variant_size_v<job::Eviction> == 8);
 

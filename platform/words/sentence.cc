@@ -164,6 +164,9 @@ struct FactWords {
   std::string operator()(const job::SlurmQueue& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmState& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::KubernetesWaits& fact) const {
+    return kubernetes_sentence(fact);
+  }
   std::string operator()(const job::Failed& fact) const { return sentence(fact.cause); }
   std::string operator()(const job::RanksAstray& fact) const { return failure_sentence(fact); }
   std::string operator()(const job::AttemptAbandoned& fact) const { return failure_sentence(fact); }

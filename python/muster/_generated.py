@@ -18,17 +18,17 @@ from ._wire import UNSET, Each, Sentence, Text, Unset, same
 __all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container",
            "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "ExpectedEviction",
            "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent",
-           "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "LabelChanges", "Launch", "LaunchBy",
-           "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member",
-           "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node",
-           "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "Progress", "Project",
-           "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota",
-           "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction",
-           "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
-           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
-           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
-           "Volume", "VolumeKind", "WhoAmI"]
+           "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch",
+           "LaunchBy", "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes",
+           "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
+           "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "PodEnd",
+           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
+           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
+           "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
+           "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
+           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Task", "TaskPhase",
+           "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange",
+           "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -57,10 +57,6 @@ PullPolicy = Literal["if-missing", "always", "never"]
 #: images have sshd and ssh, otherwise `agent`.
 LaunchBy = Literal["auto", "ssh", "agent", "srun"]
 
-#: Which tasks must succeed: the chief or master (`leader`), after which the workers have two
-#: seconds to end; or it and every worker (`all`).
-Success = Literal["leader", "all"]
-
 #: Where a volume comes from.
 VolumeKind = Literal["host_path", "tree", "storage", "artifacts"]
 
@@ -87,6 +83,8 @@ TaskRole = Literal["launcher", "worker", "single", "chief", "ps", "master", "eva
 TaskPhase = Literal["Pending", "Starting", "Running", "Ended"]
 
 Limit = Literal["memory", "processes", "scratch", "file_size"]
+
+PodEndCause = Literal["ended", "evicted", "preempted", "drained", "tainted", "shut_down", "deleted", "node_lost", "not_admitted", "deadline"]
 
 #: Each role includes the one before it: a viewer reads, a member submits jobs, an admin sets
 #: members, secrets and quotas.
@@ -163,6 +161,32 @@ class Slurm(Record):
     reservation: str = ""
     #: Features of nodes with Slurm's operators: `a100&nvlink`.
     constraint: str = ""
+
+
+@dataclass
+class Kubernetes(Record):
+    """Options for Kubernetes, in addition to those that follow from the rest of the spec. Other
+    engines store them without effect.
+    """
+
+    #: Labels that a node must have.
+    node_selector: Mapping[str, Text] = field(default_factory=dict)
+    #: Taints of nodes that are no obstacle: `KEY[=VALUE][:EFFECT]`; `*`: all.
+    tolerations: Sequence[Text] = field(default_factory=list)
+    priority_class: str = ""
+    #: The service account whose token is mounted in the pods. Empty: no token.
+    service_account: str = ""
+    runtime_class: str = ""
+    #: Secrets of the namespace with logins for the registries of images.
+    image_pull_secrets: Sequence[Text] = field(default_factory=list)
+    #: Volume claims of the namespace that are mounted in the pods: `CLAIM[/FOLDER]:PATH[:ro]`.
+    claims: Sequence[Text] = field(default_factory=list)
+    #: Other resources of nodes that each pod requests: `rdma/hca: 1`.
+    devices: Mapping[str, Text] = field(default_factory=dict)
+    #: Labels of the pods.
+    labels: Mapping[str, Text] = field(default_factory=dict)
+    #: Annotations of the pods.
+    annotations: Mapping[str, Text] = field(default_factory=dict)
 
 
 @dataclass
@@ -258,6 +282,8 @@ class JobSpec(Record):
     container: Container = field(default_factory=Container)
     #: Options for Slurm, if the server runs jobs there.
     slurm: Slurm = field(default_factory=Slurm)
+    #: Options for Kubernetes, if the server runs jobs there.
+    kubernetes: Kubernetes = field(default_factory=Kubernetes)
     #: Of kind `mpi`.
     launch: LaunchBy = "auto"
     #: The command replaces the image's entry point; otherwise it is passed to the entry point.
@@ -277,10 +303,6 @@ class JobSpec(Record):
     leader: RoleSpec = field(default_factory=RoleSpec)
     #: Kind `mpi`: the number of ranks for the launcher, which is then last in the hostfile.
     leader_slots: int = 0
-    #: Kind `grpc`: TF_CONFIG lists no chief, and the chief as worker 0.
-    chief_is_worker: bool = False
-    #: Kinds `grpc` and `torch`.
-    success: Success = "leader"
     #: Kind `mpi`: the job may succeed even if its command started no process in a worker.
     allow_launcher_only: bool = False
     #: Kind `grpc`; at most 1000 together with the workers.
@@ -352,8 +374,6 @@ class RetryRule(Record):
     action: RetryAction
     #: The exit code of the failed task, as a shell shows it (137: SIGKILL).
     exit_code: Optional[int] = None
-    #: The rule is for all exit codes from `exit_code` to this.
-    last_exit_code: Optional[int] = None
     #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
 
@@ -382,7 +402,7 @@ class ServerInfo(Record):
     #: Its configuration file was changed after it was read. False unless the caller is an admin of
     #: the server.
     config_changed: bool
-    #: The engine of its tasks: `process`, `container` or `slurm`.
+    #: The engine of its tasks: `process`, `container`, `slurm` or `kubernetes`.
     engine: Optional[str] = None
     #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
     #: admin of the server.
@@ -530,6 +550,8 @@ class ExitStatus(Record):
     explanation: str
     #: The limit that the task reached, with its bound and the peak.
     limit: Optional[LimitReached] = None
+    #: How Kubernetes ended its pod, if it did.
+    pod: Optional[PodEnd] = None
 
 
 @dataclass(frozen=True)
@@ -541,6 +563,19 @@ class LimitReached(Record):
     bound: int
     #: The most that the task used; 0: not known.
     peak: int
+
+
+@dataclass(frozen=True)
+class PodEnd(Record):
+    """How Kubernetes ended the pod of a task, before the task's own end was reported."""
+
+    cause: PodEndCause
+    pod: Optional[str] = None
+    node: Optional[str] = None
+    #: Kubernetes' reason, as in `Evicted`.
+    word: Optional[str] = None
+    #: Kubernetes' own sentence.
+    text: Optional[Sentence] = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ namespace {
 
 std::string read_engine_choice(Reading& in) {
   if (!in.reader.has("--engine")) return "";
-  return in.reader.choice("--engine", {"process", "container", "slurm"});
+  return in.reader.choice("--engine", {"process", "container", "slurm", "kubernetes"});
 }
 
 SubmitCommand with_manner(Reading& in, SubmitCommand command) {
@@ -120,9 +120,10 @@ Flags job_flags(std::string_view kind) {
 Flags engine_flag() {
   return {{.name = "--engine",
            .value = "HOW",
-           .help = "engine of the server: process, container or slurm; used if this command starts "
+           .help = "engine of the server: process, container, slurm or kubernetes; used if this "
+                   "command starts "
                    "the server, otherwise compared with the running server's engine",
-           .choices = {"process", "container", "slurm"},
+           .choices = {"process", "container", "slurm", "kubernetes"},
            .offer = Offer::kChoices}};
 }
 

@@ -189,7 +189,7 @@ Result<void> show_page(const std::vector<job::Diagnosis>& found, const std::stri
 
 Result<int> execute(const DoctorCommand& command, const Hooks& hooks) {
   const config::ServerSource source = config::with_usual_file(command.source);
-  DoctorWish wish{.engines = {"process", "container", "slurm"}};
+  DoctorWish wish{.engines = {"process", "container", "slurm", "kubernetes"}};
   MUSTER_TRY(wish.options, config::read_server_options(source));
   const std::string chosen = wish.options.engine;
   if (command.only_chosen) wish.engines = {chosen};

@@ -38,12 +38,23 @@ std::string flag_of_field(const std::string& field) {
   return nearest == nullptr ? field : nearest->row->notes.flag.name;
 }
 
+/// "KEY=VALUE" of each text. A text without "=" has an empty value.
+nlohmann::json pairs_of(const std::vector<std::string>& texts) {
+  nlohmann::json pairs = nlohmann::json::object();
+  for (const std::string& text : texts) {
+    const size_t equals = std::min(text.find('='), text.size());
+    pairs[text.substr(0, equals)] = text.substr(std::min(equals + 1, text.size()));
+  }
+  return pairs;
+}
+
 /// A flag's value as JSON, as a job file would have it.
 nlohmann::json typed_value(const record::Row& row, const FlagReader& reader) {
   const record::Flag& flag = row.notes.flag;
   if (flag.value == nullptr) return flag.means == nullptr ? "true" : flag.means;
   const bool is_list = row.type->element() != nullptr || row.type->is_texts();
   if (is_list) return reader.texts(flag.name);
+  if (row.type->is_pairs()) return pairs_of(reader.texts(flag.name));
   return reader.text(flag.name);
 }
 
@@ -260,13 +271,14 @@ Flag flag_of_row(const record::Row& row) {
   const record::Flag& flag = row.notes.flag;
   std::vector<std::string> choices = flag.choices ? flag.choices() : row.type->words();
   const auto text = [](const char* words) { return words == nullptr ? "" : words; };
-  return {.name = flag.name,
-          .letter = text(flag.letter),
-          .value = text(flag.value),
-          .help = flag.help == nullptr ? row.notes.help : flag.help,
-          .choices = choices,
-          .offer = choices.empty() ? offer_of(flag.offer) : Offer::kChoices,
-          .repeats = row.type->element() != nullptr || row.type->is_texts()};
+  return {
+      .name = flag.name,
+      .letter = text(flag.letter),
+      .value = text(flag.value),
+      .help = flag.help == nullptr ? row.notes.help : flag.help,
+      .choices = choices,
+      .offer = choices.empty() ? offer_of(flag.offer) : Offer::kChoices,
+      .repeats = row.type->element() != nullptr || row.type->is_texts() || row.type->is_pairs()};
 }
 
 }  // namespace
@@ -298,6 +310,11 @@ const std::vector<FlagGroup>& flag_groups() {
       {"Slurm",
        {"--slurm-partition", "--slurm-account", "--slurm-qos", "--slurm-reservation",
         "--slurm-constraint"}},
+      {"Kubernetes",
+       {"--kubernetes-node-selector", "--kubernetes-toleration", "--kubernetes-priority-class",
+        "--kubernetes-service-account", "--kubernetes-runtime-class", "--kubernetes-pull-secret",
+        "--kubernetes-claim", "--kubernetes-device", "--kubernetes-label",
+        "--kubernetes-annotation"}},
       {"output", {"--follow", "--timestamps", "--no-prefix", "--no-fold", "--output"}},
   };
   return groups;

@@ -375,7 +375,7 @@ launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) cons
 
 std::shared_ptr<void> ContainerEngine::prepare(
     const GangId&, std::vector<ImageRequest> images,
-    std::function<void(const job::FetchesImage&)> progress, Prepared done) {
+    std::function<void(const job::Fact&)> progress, Prepared done) {
   return impl_->hosts.prepare(std::move(images), std::move(progress), std::move(done));
 }
 

@@ -27,7 +27,7 @@ class ContainerEngine : public Engine {
 
   bool runs_images() const override { return true; }
   std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> images,
-                                std::function<void(const job::FetchesImage&)> progress,
+                                std::function<void(const job::Fact&)> progress,
                                 Prepared done) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;

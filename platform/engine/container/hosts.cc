@@ -23,7 +23,7 @@ bool is_same(const ImageRequest& one, const ImageRequest& other) {
 class Preparation : public std::enable_shared_from_this<Preparation> {
  public:
   Preparation(base::EventLoop& loop, std::vector<ImageRequest> wishes,
-              std::function<void(const job::FetchesImage&)> progress, Engine::Prepared done)
+              std::function<void(const job::Fact&)> progress, Engine::Prepared done)
       : loop_(loop),
         wishes_(std::move(wishes)),
         progress_(std::move(progress)),
@@ -105,7 +105,7 @@ class Preparation : public std::enable_shared_from_this<Preparation> {
 
   base::EventLoop& loop_;
   std::vector<ImageRequest> wishes_;
-  std::function<void(const job::FetchesImage&)> progress_;
+  std::function<void(const job::Fact&)> progress_;
   Engine::Prepared done_;
   std::vector<std::optional<launch::ImageFacts>> found_;
   std::optional<Error> error_;
@@ -181,7 +181,7 @@ std::shared_ptr<void> Hosts::watch(std::function<void()> changed) {
 }
 
 std::shared_ptr<void> Hosts::prepare(std::vector<ImageRequest> wishes,
-                                     std::function<void(const job::FetchesImage&)> progress,
+                                     std::function<void(const job::Fact&)> progress,
                                      Engine::Prepared done) const {
   const auto preparation =
       std::make_shared<Preparation>(loop_, std::move(wishes), std::move(progress), std::move(done));

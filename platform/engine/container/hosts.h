@@ -71,7 +71,7 @@ class Hosts {
   std::shared_ptr<void> watch(std::function<void()> changed);
   /// See Engine::prepare(). Each image is brought to a host once, however many tasks use it there.
   [[nodiscard]] std::shared_ptr<void> prepare(
-      std::vector<ImageRequest> wishes, std::function<void(const job::FetchesImage&)> progress,
+      std::vector<ImageRequest> wishes, std::function<void(const job::Fact&)> progress,
       Engine::Prepared done) const;
 
  private:

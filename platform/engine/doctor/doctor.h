@@ -14,6 +14,8 @@
 #include "base/result.h"
 #include "engine/container/docker_values.h"
 #include "engine/container/options.h"
+#include "engine/kubernetes/api_client.h"
+#include "engine/kubernetes/options.h"
 #include "engine/process/accounts.h"
 #include "engine/process/cgroup_limits.h"
 #include "engine/process/devices.h"
@@ -168,6 +170,41 @@ struct SlurmFacts {
 
 SlurmFacts look_at_slurm(const SlurmPlaces& places);
 job::Diagnosis diagnose(const SlurmFacts& facts);
+
+// --- the Kubernetes engine: the API server, the rights there, nodes, the namespace
+
+struct KubernetesRight {
+  kubernetes::AccessQuestion question;
+  bool is_needed = true;  ///< no job can run without it
+  std::string purpose;    ///< what does not work without it: "jobs cannot be planned over nodes"
+  base::Result<kubernetes::AccessAnswer> answer = base::Error{};
+};
+
+struct KubernetesNode {
+  std::string name;
+  std::string kubelet;  ///< "v1.30.1"
+  std::string runtime;  ///< "containerd://1.7.2"
+  Node offer;           ///< as the scheduler sees it
+};
+
+struct KubernetesFacts {
+  base::Result<kubernetes::AccessFacts> access = base::Error{};
+  std::string space;
+  std::string node_image;
+  bool are_called = false;  ///< pods call the server
+  base::Result<kubernetes::ServerVersion> version = base::Error{};
+  std::vector<KubernetesRight> rights;
+  base::Result<std::vector<KubernetesNode>> nodes = base::Error{};
+  /// The level of Pod Security that the namespace enforces; empty: none.
+  base::Result<std::string> pod_security = base::Error{};
+  base::Result<bool> has_dns = base::Error{};  ///< there is a Service kube-dns with addresses
+  std::string storage_claim;                   ///< empty: none is configured
+  base::Result<std::string> storage_phase = base::Error{};  ///< of that claim: "Bound"
+  base::Result<std::vector<std::string>> storage_classes = base::Error{};
+};
+
+KubernetesFacts look_at_kubernetes(base::Result<kubernetes::KubernetesOptions> options);
+job::Diagnosis diagnose(const KubernetesFacts& facts);
 
 /// Whether a file system of this type is shared between machines. nullopt: unknown.
 std::optional<bool> is_shared_type(const std::string& file_system);

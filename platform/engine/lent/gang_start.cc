@@ -80,7 +80,8 @@ Result<void> GangStarter::check(const GangPointer& gang, const std::vector<TaskP
                          {.code = ErrorCode::kConflict,
                           .what = "task " + plan.task + " of this attempt was started before"});
     }
-    if (!seat.shares_folder && has_kind(plan, job::Volume::Kind::kStorage)) {
+    const bool sees_storage = seat.shares_folder || options_.mounts_storage;
+    if (!sees_storage && has_kind(plan, job::Volume::Kind::kStorage)) {
       return start_error(
           plan.task,
           {.code = ErrorCode::kInvalid,

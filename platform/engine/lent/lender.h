@@ -24,6 +24,10 @@ struct LentOptions {
   std::string programs_on_nodes;  ///< the folder of muster-shim and the other programs
   std::string folder_on_nodes;    ///< of jobs, on a node that does not share the server's
   node::Sharing sharing = node::Sharing::kNo;
+  /// Each task has a folder of its own, also beside another task of its gang on one node: as in pods.
+  bool has_own_folders = false;
+  /// The cluster mounts storage volumes in tasks.
+  bool mounts_storage = false;
   /// How long a muster-node whose task has ended waits for a server that does not answer.
   std::chrono::milliseconds linger{600000};
 

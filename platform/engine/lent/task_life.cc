@@ -183,11 +183,13 @@ void TaskLife::release_watchers(const TaskPointer& task) {
 /// The tasks of a gang share a folder of artifacts on each node: the last task there sends it.
 void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
   const Seat& seat = gang->seat_of(*task);
-  const bool others = std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& each) {
-    const HeldTask& other = *each.second;
-    const Seat& place = gang->seat_of(other);
-    return &other != task.get() && place.node == seat.node && place.started && !other.end;
-  });
+  const bool others =
+      !options_.has_own_folders &&
+      std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& each) {
+        const HeldTask& other = *each.second;
+        const Seat& place = gang->seat_of(other);
+        return &other != task.get() && place.node == seat.node && place.started && !other.end;
+      });
   const bool fetches =
       seat.has_artifacts && !seat.shares_folder && !others && task->line != nullptr && !seat.left;
   if (fetches) return fetch_artifacts(gang, task);
@@ -255,14 +257,18 @@ void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
 }
 
 void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, const std::string& why) {
+  lose(gang, task, job::ExitStatus{.lost = true, .error = why});
+}
+
+void TaskLife::lose(const GangPointer& gang, const TaskPointer& task, job::ExitStatus how) {
   if (!gang->seat_of(*task).started || task->is_reported || task->start) return;
   // A task that has ended by itself only waits for its artifacts.
   const bool is_known = task->end && !task->was_ended_by_cluster();
   if (!is_known) {
     if (!task->end) task->end = TaskEnded{.status = {}, .time = base::SystemClock().now()};
-    task->end->status.lost = true;
-    task->end->status.stopped = task->was_told_to_stop;
-    task->end->status.error = why;
+    how.stopped = task->was_told_to_stop;
+    how.lost_log_bytes = task->end->status.lost_log_bytes;
+    task->end->status = std::move(how);
   }
   task->signal = 0;
   task->is_fetching = false;

@@ -47,6 +47,9 @@ class TaskLife {
   void ended(const GangPointer& gang, const TaskPointer& task, TaskEnded end);
   /// Ends a task as lost, unless it has ended by itself.
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
+  /// The same, with what the cluster reports of its end. `how` need not be lost: the cluster may know
+  /// how the task has ended.
+  void lose(const GangPointer& gang, const TaskPointer& task, job::ExitStatus how);
   /// Orders the task's muster-node to leave.
   void dismiss(const GangPointer& gang, const TaskPointer& task);
   /// Ends tasks whose end is recorded in their folders; returns whether all ends are known now.

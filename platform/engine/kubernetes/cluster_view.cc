@@ -1,0 +1,159 @@
+#include "engine/kubernetes/cluster_view.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/kubernetes/json_text.h"
+#include "engine/kubernetes/pod.h"
+
+namespace muster::engine::kubernetes {
+
+namespace {
+
+bool is_forbidden(const base::Error& error) {
+  const ApiRefusal* const refusal = refusal_of(error);
+  return refusal != nullptr && refusal->status == 403;
+}
+
+/// A task whose name is not legal in a label has it in an annotation.
+std::string pod_task_of(const Json& pod) {
+  std::string task = text_of(pod, "metadata", "labels", kTaskKey);
+  return task.empty() ? text_of(pod, "metadata", "annotations", kTaskKey) : task;
+}
+
+}  // namespace
+
+ClusterView::ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options, Hooks hooks)
+    : loop_(loop),
+      client_(client),
+      options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      book_(options_) {}
+
+void ClusterView::begin() {
+  if (pods_ != nullptr) return;
+  watch_pods("");
+  watch_nodes_of_cluster();
+  watch_warnings();
+}
+
+void ClusterView::watch_pods(const std::string& space) {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& pod) { take_pod(pod); };
+  handlers.on_gone = [this](const ObjectKey& key, const Json* last) { pod_gone(key, last); };
+  handlers.on_synced = [this] {
+    if (!std::exchange(is_synced_, true)) hooks_.on_synced();
+    nodes_changed();
+  };
+  handlers.on_outdated = [this, space](const base::Error& error) {
+    if (space.empty() && is_forbidden(error) && sees_all_pods_) {
+      sees_all_pods_ = false;
+      base::log_warning(error.what + "; Muster sees only the pods of namespace " + options_.space);
+      loop_.post([this, weak = std::weak_ptr(alive_)] {
+        if (weak.lock()) watch_pods(options_.space);
+      });
+      return;
+    }
+    base::log_warning("the pods in the cluster cannot be watched: " + error.what);
+    outage_ = error;
+    hooks_.on_reach();
+  };
+  handlers.on_current = [this] {
+    outage_.reset();
+    hooks_.on_reach();
+  };
+  pods_ = std::make_unique<Watch>(
+      client_, Selection{.resource = kPods, .space = space, .labels = "", .fields = ""},
+      std::move(handlers));
+}
+
+void ClusterView::watch_nodes_of_cluster() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& node) {
+    if (book_.set_node(node)) nodes_changed();
+  };
+  handlers.on_gone = [this](const ObjectKey& key, const Json*) {
+    if (book_.remove_node(key.name)) nodes_changed();
+  };
+  handlers.on_synced = [this] {
+    has_nodes_ = true;
+    nodes_changed();
+  };
+  handlers.on_outdated = [](const base::Error& error) {
+    base::log_warning("the nodes of the cluster cannot be watched: " + error.what);
+  };
+  nodes_ = std::make_unique<Watch>(
+      client_, Selection{.resource = kNodes, .space = "", .labels = "", .fields = ""},
+      std::move(handlers));
+}
+
+void ClusterView::watch_warnings() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& event) {
+    if (const auto read = read_event(event)) hooks_.on_warning(*read);
+  };
+  handlers.on_gone = [](const ObjectKey&, const Json*) {};
+  handlers.on_outdated = [](const base::Error& error) {
+    base::log_warning("the events of pods cannot be watched: " + error.what);
+  };
+  warnings_ = std::make_unique<Watch>(client_,
+                                      Selection{.resource = kEvents,
+                                                .space = options_.space,
+                                                .labels = "",
+                                                .fields = "involvedObject.kind=Pod,type=Warning"},
+                                      std::move(handlers));
+}
+
+void ClusterView::take_pod(const Json& pod) {
+  const bool is_ours = text_of(pod, "metadata", "labels", kOwnerKey) == options_.owner &&
+                       text_of(pod, "metadata", "namespace") == options_.space;
+  if (!is_ours) {
+    if (book_.set_pod(pod)) nodes_changed();
+    return;
+  }
+  OwnPod& own = own_[text_of(pod, "metadata", "uid")];
+  own = {.gang = text_of(pod, "metadata", "labels", kGangKey),
+         .task = pod_task_of(pod),
+         .facts = read_pod(pod)};
+  const OwnPod copy = own;
+  hooks_.on_pod(copy);
+}
+
+void ClusterView::pod_gone(const ObjectKey& key, const Json* last) {
+  if (book_.remove_pod(key.uid)) nodes_changed();
+  const auto known = own_.find(key.uid);
+  if (known == own_.end()) return;
+  OwnPod gone = std::move(known->second);
+  own_.erase(known);
+  if (last != nullptr) gone.facts = read_pod(*last);
+  hooks_.on_pod_gone(gone);
+}
+
+// --- nodes
+
+std::vector<Node> ClusterView::nodes() const {
+  if (!has_nodes_ || !is_synced_) return {};
+  return book_.nodes();
+}
+
+std::shared_ptr<void> ClusterView::watch_nodes(std::function<void()> changed) {
+  auto watcher = std::make_shared<std::function<void()>>(std::move(changed));
+  watchers_.push_back(watcher);
+  return watcher;
+}
+
+void ClusterView::nodes_changed() {
+  if (!has_nodes_ || !is_synced_ || std::exchange(is_change_posted_, true)) return;
+  loop_.post([this, weak = std::weak_ptr(alive_)] {
+    if (!weak.lock()) return;
+    is_change_posted_ = false;
+    std::erase_if(watchers_, [](const auto& watcher) { return watcher.expired(); });
+    const auto watchers = watchers_;
+    for (const auto& watcher : watchers) {
+      if (const auto still = watcher.lock()) (*still)();
+    }
+  });
+}
+
+}  // namespace muster::engine::kubernetes

@@ -1,0 +1,85 @@
+// What the server sees of the cluster, by three watches: its pods, the nodes with the pods of others
+// on them, and the warnings about its pods.
+//
+// Where the server may not see the pods of all namespaces, it sees those of its own, and the nodes
+// seem emptier than they are; the cluster's scheduler then has the last word.
+//
+// On the loop's thread, which it must not outlive.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "engine/kubernetes/api_client.h"
+#include "engine/kubernetes/nodes.h"
+#include "engine/kubernetes/pod_state.h"
+#include "engine/kubernetes/watch.h"
+
+namespace muster::engine::kubernetes {
+
+/// A pod of this server.
+struct OwnPod {
+  std::string gang;  ///< as gang_name()
+  std::string task;  ///< empty: its name is no legal label
+  PodFacts facts;
+};
+
+class ClusterView {
+ public:
+  struct Hooks {
+    std::function<void(const OwnPod&)> on_pod;
+    std::function<void(const OwnPod&)> on_pod_gone;
+    std::function<void(const PodEvent&)> on_warning;
+    /// All pods that exist have been reported.
+    std::function<void()> on_synced;
+    /// The API server answers again, or not any more.
+    std::function<void()> on_reach;
+  };
+
+  ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options, Hooks hooks);
+
+  void begin();
+
+  /// Empty until all nodes were listed.
+  std::vector<Node> nodes() const;
+  bool has_node(const std::string& name) const { return book_.has(name); }
+  bool has_nodes() const { return has_nodes_; }
+  std::shared_ptr<void> watch_nodes(std::function<void()> changed);
+
+  /// Whether the pods are known.
+  bool is_synced() const { return is_synced_; }
+  /// Why the view of the pods is outdated.
+  const std::optional<base::Error>& outage() const { return outage_; }
+
+ private:
+  void watch_pods(const std::string& space);
+  void watch_nodes_of_cluster();
+  void watch_warnings();
+  void take_pod(const Json& pod);
+  void pod_gone(const ObjectKey& key, const Json* last);
+  void nodes_changed();
+
+  base::EventLoop& loop_;
+  ApiClient& client_;
+  NodeOptions options_;
+  Hooks hooks_;
+  NodeBook book_;
+  std::map<std::string, OwnPod> own_;  ///< by uid
+  std::unique_ptr<Watch> pods_;
+  std::unique_ptr<Watch> nodes_;
+  std::unique_ptr<Watch> warnings_;
+  bool has_nodes_ = false;
+  bool is_synced_ = false;
+  bool sees_all_pods_ = true;
+  std::optional<base::Error> outage_;
+  std::vector<std::weak_ptr<std::function<void()>>> watchers_;
+  bool is_change_posted_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::engine::kubernetes

@@ -1,0 +1,108 @@
+#include "engine/kubernetes/gangs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+
+namespace muster::engine::kubernetes {
+
+using Json = nlohmann::json;
+
+namespace {
+
+std::string pod_record_text(const lent::HeldGang& gang) {
+  Json object{{"owner_uid", static_cast<const PodGang&>(gang).uid}};
+  lent::add_to(object, gang.record);
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+struct PodRecord {
+  lent::GangRecord common;
+  std::string uid;
+};
+
+base::Result<PodRecord> decode_pod_record(const std::string& text) {
+  const base::Error unreadable{.code = base::ErrorCode::kInvalid,
+                               .what = "cannot read the record of a gang on Kubernetes"};
+  try {
+    const Json read = Json::parse(text);
+    auto common = lent::gang_record_of(read);
+    if (!common) return unreadable;
+    return PodRecord{.common = *std::move(common), .uid = read.at("owner_uid")};
+  } catch (const Json::exception&) {
+    return unreadable;
+  }
+}
+
+}  // namespace
+
+bool PodGang::has_started_tasks() const {
+  return std::any_of(record.seats.begin(), record.seats.end(),
+                     [](const lent::Seat& seat) { return seat.started; });
+}
+
+bool PodGang::has_running_tasks() const {
+  return std::any_of(tasks.begin(), tasks.end(), [&](const auto& named) {
+    return seat_of(*named.second).started && !named.second->is_reported;
+  });
+}
+
+lent::GangTable::Options pod_table_options(std::filesystem::path jobs) {
+  return {.jobs = std::move(jobs), .record_file = kPodRecordFile, .encode = pod_record_text};
+}
+
+PodGangPointer PodGangTable::keep(const GangId& gang, lent::GangRecord record) {
+  auto held = std::make_shared<PodGang>(gang, std::move(record));
+  shared_.add(held);
+  by_name_[gang_name(owner_, gang)] = held;
+  return held;
+}
+
+void PodGangTable::load() {
+  for (const lent::FoundRecord& found : lent::records_in(shared_.jobs_folder(), kPodRecordFile)) {
+    auto record = decode_pod_record(found.text);
+    if (!record) {
+      base::log_error("'" + found.path.string() + "': " + record.error().what);
+      continue;
+    }
+    keep(found.gang, std::move(record->common))->uid = record->uid;
+  }
+}
+
+PodGangPointer PodGangTable::add(const GangId& gang, const rsh::Key& key) {
+  lent::GangRecord record;
+  record.key = key;
+  return keep(gang, std::move(record));
+}
+
+HeldPod& PodGangTable::add_task(const PodGangPointer& gang, const std::string& task) {
+  if (gang->tasks.count(task) == 0) {
+    auto held = std::make_shared<lent::HeldTask>();
+    held->name = task;
+    held->seat = gang->record.seats.size();
+    gang->record.seats.push_back(
+        {.task = task, .index = static_cast<int>(gang->record.seats.size())});
+    gang->tasks[task] = std::move(held);
+  }
+  return gang->pods[task];
+}
+
+void PodGangTable::remove(const PodGangPointer& gang) {
+  by_name_.erase(gang_name(owner_, gang->gang));
+  shared_.remove(gang);
+}
+
+std::vector<PodGangPointer> PodGangTable::all() const {
+  std::vector<PodGangPointer> all;
+  for (const auto& [name, gang] : shared_.all()) all.push_back(in_kubernetes(gang));
+  return all;
+}
+
+PodGangPointer PodGangTable::find_by_name(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second.lock();
+}
+
+}  // namespace muster::engine::kubernetes

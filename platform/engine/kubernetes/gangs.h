@@ -1,0 +1,113 @@
+// The gangs of a Kubernetes engine (lent/gang_table.h, with what only Kubernetes has): their objects
+// in the cluster, and the pod of each task.
+//
+// On the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "engine/kubernetes/api_client.h"
+#include "engine/kubernetes/pod.h"
+#include "engine/kubernetes/pod_state.h"
+#include "engine/lent/gang_table.h"
+
+namespace muster::engine::kubernetes {
+
+using lent::TaskPointer;
+
+/// The pod of a task.
+struct HeldPod {
+  PodTask plan;             ///< empty after a restart, as its pod exists then
+  bool is_wanted = false;   ///< it is to exist
+  bool is_created = false;  ///< the API server has accepted it
+  Call creation;
+  base::EventLoop::Interest retry;     ///< of the creation
+  std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
+  std::optional<PodFacts> facts;       ///< as last watched
+  bool is_gone = false;                ///< it was seen, and does not exist any more
+  std::optional<PodEvent> event;       ///< the latest warning
+  // The connection to its muster-node, if the server connects.
+  Call dial;
+  std::shared_ptr<void> handshake;
+  base::EventLoop::Interest dial_retry;
+  std::chrono::milliseconds dial_pause{0};
+  Call removal;
+  base::EventLoop::Interest check;  ///< whether the task is lost
+};
+
+struct PodGang : lent::HeldGang {
+  PodJob job;                 ///< only the id after a restart, until the caller prepares pods again
+  std::string uid;            ///< of the owner object; empty: not created yet
+  bool is_releasing = false;  ///< its objects are being deleted
+  std::map<std::string, HeldPod> pods;             ///< by task
+  std::vector<Call> calls;                         ///< of objects other than pods
+  base::EventLoop::Interest retry;                 ///< of the owner's creation, or of the release
+  std::vector<base::EventLoop::Interest> retries;  ///< of the creation of other objects
+  std::optional<base::Error> refusal;              ///< of an object other than a pod; it may pass
+  std::optional<base::Error> fault;                ///< of such an object, for good
+  std::vector<std::function<void()>> when_released;
+
+  PodGang(const GangId& name, lent::GangRecord its_record)
+      : lent::HeldGang(name, std::move(its_record)) {
+    job.gang = name;
+    for (const lent::Seat& seat : record.seats) pods[seat.task];
+  }
+
+  bool has_started_tasks() const;
+  /// A started task whose end was not reported.
+  bool has_running_tasks() const;
+  TaskPointer task(const std::string& name) const {
+    const auto found = tasks.find(name);
+    return found == tasks.end() ? nullptr : found->second;
+  }
+};
+
+using PodGangPointer = std::shared_ptr<PodGang>;
+
+/// All gangs of a Kubernetes engine's table are of this type.
+inline PodGangPointer in_kubernetes(const lent::GangPointer& gang) {
+  return std::static_pointer_cast<PodGang>(gang);
+}
+
+/// The record's file in the folder of an attempt.
+inline constexpr const char* kPodRecordFile = "kubernetes";
+lent::GangTable::Options pod_table_options(std::filesystem::path jobs);
+
+class PodGangTable {
+ public:
+  PodGangTable(lent::GangTable& shared, std::string owner)
+      : shared_(shared), owner_(std::move(owner)) {}
+
+  /// Adds the gangs whose records an earlier server has left.
+  void load();
+  /// A gang with this key and no task.
+  PodGangPointer add(const GangId& gang, const rsh::Key& key);
+  /// A seat for one more task; the task's existing one if it has it.
+  HeldPod& add_task(const PodGangPointer& gang, const std::string& task);
+  void remove(const PodGangPointer& gang);
+
+  std::vector<PodGangPointer> all() const;
+  PodGangPointer find(const GangId& gang) const { return in_kubernetes(shared_.find(gang)); }
+  /// By the label kGangKey.
+  PodGangPointer find_by_name(const std::string& name) const;
+
+  void save(const PodGangPointer& gang) { shared_.save(gang); }
+  lent::GangTable& shared() { return shared_; }
+
+ private:
+  PodGangPointer keep(const GangId& gang, lent::GangRecord record);
+
+  lent::GangTable& shared_;
+  std::string owner_;
+  std::map<std::string, std::weak_ptr<PodGang>> by_name_;
+};
+
+}  // namespace muster::engine::kubernetes

@@ -1,0 +1,74 @@
+#include "engine/kubernetes/losses.h"
+
+#include <chrono>
+#include <utility>
+
+#include "engine/kubernetes/pod_state.h"
+
+namespace muster::engine::kubernetes {
+
+namespace {
+
+/// The connection to a muster-node may deliver for a while after its container has ended.
+constexpr std::chrono::seconds kLastWords{5};
+/// A watch is behind by less than this, or the API server is away.
+constexpr std::chrono::milliseconds kWatchDelay{1000};
+
+/// Whether Kubernetes or somebody has ended the pod. A pod whose muster-node has left is over, too, but
+/// without a reason.
+bool was_taken(const HeldPod& pod) {
+  return pod.is_gone || (pod.facts && (pod.facts->is_being_deleted || !pod.facts->reason.empty() ||
+                                       !pod.facts->disruption.empty()));
+}
+
+}  // namespace
+
+void PodLosses::examine(const PodGangPointer& gang, const std::string& task) {
+  const TaskPointer held = gang->task(task);
+  const auto found = gang->pods.find(task);
+  if (held == nullptr || found == gang->pods.end() || gang->is_releasing) return;
+  HeldPod& pod = found->second;
+  if (!gang->seat_of(*held).started || held->is_reported || !pod.facts) return;
+  // It has ended by a signal, and waits for the reason.
+  if (held->was_ended_by_cluster()) {
+    const bool is_known = was_taken(pod);
+    if (is_known) lose(gang, held, pod);
+    return;
+  }
+  const bool is_over = pod.is_gone || pod.facts->is_over();
+  if (held->end || !is_over) return;
+  if (held->line == nullptr) return lose(gang, held, pod);
+  if (pod.check) return;
+  pod.check = loop_.after(kLastWords, [this, weak = std::weak_ptr(gang), task] {
+    const auto still = weak.lock();
+    if (!still) return;
+    const auto its = still->pods.find(task);
+    const TaskPointer its_task = still->task(task);
+    if (its == still->pods.end() || its_task == nullptr) return;
+    its->second.check.reset();
+    if (!its_task->end) lose(still, its_task, its->second);
+  });
+}
+
+void PodLosses::lose(const PodGangPointer& gang, const TaskPointer& task, const HeldPod& pod) {
+  tasks_.tasks.lose(gang, task, end_of_pod(*pod.facts, pod.is_gone));
+}
+
+void PodLosses::look_soon() {
+  if (timer_) return;
+  timer_ = loop_.after(kWatchDelay, [this] {
+    timer_.reset();
+    look();
+  });
+}
+
+void PodLosses::look() {
+  ++looks_;
+  for (const PodGangPointer& gang : gangs_.all()) {
+    const auto tasks = gang->tasks;
+    for (const auto& [name, task] : tasks) examine(gang, name);
+    tasks_.tasks.clear_suspicions(gang, looks_);
+  }
+}
+
+}  // namespace muster::engine::kubernetes

@@ -1,0 +1,41 @@
+// Tasks that end because Kubernetes ends their pods. A task is lost only when its pod is over or its
+// pod object is gone: a pod on a node that does not answer may still be running, and nothing may run
+// twice.
+//
+// On the loop's thread, which it must not outlive.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "engine/kubernetes/gangs.h"
+#include "engine/lent/lent_tasks.h"
+
+namespace muster::engine::kubernetes {
+
+class PodLosses {
+ public:
+  PodLosses(base::EventLoop& loop, PodGangTable& gangs, lent::LentTasks& tasks)
+      : loop_(loop), gangs_(gangs), tasks_(tasks) {}
+
+  /// The pod of a started task has changed, or its muster-node is disconnected.
+  void examine(const PodGangPointer& gang, const std::string& task);
+  /// A task may have been ended by Kubernetes: examines all tasks in a moment, when the watch must
+  /// have reported it.
+  void look_soon();
+  uint64_t looks() const { return looks_; }
+
+ private:
+  void look();
+  void lose(const PodGangPointer& gang, const TaskPointer& task, const HeldPod& pod);
+
+  base::EventLoop& loop_;
+  PodGangTable& gangs_;
+  lent::LentTasks& tasks_;
+  uint64_t looks_ = 0;
+  base::EventLoop::Interest timer_;
+};
+
+}  // namespace muster::engine::kubernetes

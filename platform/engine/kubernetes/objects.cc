@@ -1,0 +1,247 @@
+#include "engine/kubernetes/objects.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/kubernetes/json_text.h"
+
+namespace muster::engine::kubernetes {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+namespace {
+
+constexpr std::chrono::milliseconds kSoonAgain{300};
+constexpr std::chrono::milliseconds kLaterAgain{2000};
+
+bool is_quota(const Error& error) {
+  const ApiRefusal* const refusal = refusal_of(error);
+  // A quota is a refusal like any other (403), known by its sentence alone.
+  return refusal != nullptr && refusal->reason_code == "Forbidden" &&
+         refusal->message.find("exceeded quota") != std::string::npos;
+}
+
+bool exists_already(const Error& error) {
+  return has_reason(error, "AlreadyExists");
+}
+
+}  // namespace
+
+bool may_pass(const Error& error) {
+  if (is_quota(error) || exists_already(error)) return true;
+  // In a namespace that is being deleted, nothing can be created again.
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
+         error.code == ErrorCode::kExhausted;
+}
+
+void GangObjects::create(const PodGangPointer& gang) {
+  if (gang->is_releasing || gang->is_unsaved || gang->fault) return;
+  if (gang->uid.empty()) return create_owner(gang);
+  create_pods(gang);
+}
+
+void GangObjects::create_later(const PodGangPointer& gang, std::chrono::milliseconds pause) {
+  gang->retry = loop_.after(pause, [this, weak = std::weak_ptr(gang)] {
+    if (const auto still = weak.lock()) create(still);
+  });
+}
+
+// --- the owner
+
+void GangObjects::create_owner(const PodGangPointer& gang) {
+  if (!gang->calls.empty()) return;
+  const Json object = owner_object(gang->job, site_, hooks_.brief_of(*gang));
+  gang->calls.push_back(client_.create(kSecrets, site_.space, object,
+                                       [this, weak = std::weak_ptr(gang)](Result<Json> created) {
+                                         if (const auto still = weak.lock())
+                                           owner_created(still, std::move(created));
+                                       }));
+}
+
+void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created) {
+  gang->calls.clear();
+  if (gang->is_releasing) return;
+  if (created) {
+    gang->uid = text_of(*created, "metadata", "uid");
+    gang->refusal.reset();
+    gangs_.save(gang);
+    create_others(gang);
+    create_pods(gang);
+    return hooks_.changed(gang);
+  }
+  const Error& error = created.error();
+  if (!may_pass(error)) {
+    gang->fault = error;
+    return hooks_.changed(gang);
+  }
+  gang->refusal = error;
+  // An earlier request whose answer was lost, or an earlier server's: its uid is unknown, so it is
+  // replaced. No pod was created with it.
+  const bool is_ours = exists_already(error) || error.code == ErrorCode::kTimeout;
+  if (is_ours) {
+    gang->calls.push_back(client_.remove(
+        {kSecrets, site_.space, gang_name(site_.owner, gang->gang)}, {.propagation = "Background"},
+        [this, weak = std::weak_ptr(gang)](const Result<void>&) {
+          const auto still = weak.lock();
+          if (!still) return;
+          still->calls.clear();
+          create_later(still, kSoonAgain);
+        }));
+  } else {
+    create_later(gang, kLaterAgain);
+  }
+  hooks_.changed(gang);
+}
+
+// --- what it owns
+
+void GangObjects::create_others(const PodGangPointer& gang) {
+  create_other(gang, kServices, service_object(gang->job, site_, gang->uid));
+  create_other(gang, kNetworkPolicies, network_policy_object(gang->job, site_, gang->uid));
+  if (!gang->job.logins.empty()) {
+    create_other(gang, kSecrets, registry_object(gang->job, site_, gang->uid));
+  }
+}
+
+void GangObjects::create_other(const PodGangPointer& gang, const Resource& resource, Json object) {
+  gang->calls.push_back(client_.create(
+      resource, site_.space, object,
+      [this, weak = std::weak_ptr(gang), resource, object](const Result<Json>& created) {
+        const auto still = weak.lock();
+        if (!still || still->is_releasing || created || exists_already(created.error())) return;
+        if (!may_pass(created.error())) {
+          still->fault = created.error();
+          return hooks_.changed(still);
+        }
+        still->refusal = created.error();
+        still->retries.push_back(loop_.after(kLaterAgain, [this, weak, resource, object] {
+          if (const auto later = weak.lock()) create_other(later, resource, object);
+        }));
+        hooks_.changed(still);
+      }));
+}
+
+// --- pods
+
+void GangObjects::create_pods(const PodGangPointer& gang) {
+  std::vector<std::string> missing;
+  for (const auto& [task, pod] : gang->pods) {
+    if (pod.is_wanted && !pod.is_created && pod.creation == nullptr && !pod.facts) {
+      missing.push_back(task);
+    }
+  }
+  for (const std::string& task : missing) create_pod(gang, task);
+}
+
+void GangObjects::create_pod(const PodGangPointer& gang, const std::string& task) {
+  HeldPod& pod = gang->pods.at(task);
+  auto object = pod_object(gang->job, pod.plan, site_, gang->uid);
+  if (!object) {
+    gang->fault = std::move(object).error();
+    return hooks_.changed(gang);
+  }
+  pod.creation = client_.create(kPods, site_.space, *object,
+                                [this, weak = std::weak_ptr(gang), task](Result<Json> created) {
+                                  if (const auto still = weak.lock()) {
+                                    pod_created(still, task, std::move(created));
+                                  }
+                                });
+}
+
+void GangObjects::pod_created(const PodGangPointer& gang, const std::string& task,
+                              Result<Json> created) {
+  const auto found = gang->pods.find(task);
+  if (found == gang->pods.end() || gang->is_releasing) return;
+  HeldPod& pod = found->second;
+  pod.creation.reset();
+  if (created) {
+    pod.is_created = true;
+    pod.refusal.reset();
+    if (!pod.facts) pod.facts = read_pod(*created);
+    return hooks_.changed(gang);
+  }
+  const Error error = std::move(created).error();
+  if (!may_pass(error)) {
+    gang->fault = error;
+    return hooks_.changed(gang);
+  }
+  // The pod may be this gang's, if the answer to an earlier request was lost: the watch shows it.
+  pod.refusal = error;
+  const bool is_brief = exists_already(error) || error.code == ErrorCode::kTimeout;
+  pod.retry = loop_.after(is_brief ? kSoonAgain : kLaterAgain, [this, weak = std::weak_ptr(gang)] {
+    if (const auto still = weak.lock()) create(still);
+  });
+  hooks_.changed(gang);
+}
+
+// --- deletion
+
+void GangObjects::release(const PodGangPointer& gang) {
+  if (std::exchange(gang->is_releasing, true)) return;
+  gang->record.given_back = true;
+  gang->retry.reset();
+  gang->retries.clear();
+  // Without this, muster-nodes would wait for the whole grace period of their pods.
+  for (const auto& [name, task] : gang->tasks) {
+    if (task->line != nullptr) task->line->send(node::Farewell{});
+  }
+  for (auto& [task, pod] : gang->pods) {
+    pod.creation.reset();
+    pod.retry.reset();
+    pod.dial.reset();
+    pod.handshake.reset();
+    pod.dial_retry.reset();
+    pod.check.reset();
+  }
+  gangs_.save(gang);
+  released(gang, Error{.code = ErrorCode::kUnavailable, .what = ""});
+}
+
+void GangObjects::released(const PodGangPointer& gang, const Result<void>& removed) {
+  gang->calls.clear();
+  if (removed) {
+    gangs_.remove(gang);
+    for (auto& then : std::exchange(gang->when_released, {})) loop_.post(std::move(then));
+    return;
+  }
+  const bool is_first = removed.error().what.empty();
+  if (!is_first) {
+    base::log_warning("job " + gang->gang.job_id + ": " + removed.error().what + "; tried again");
+  }
+  const std::weak_ptr<PodGang> weak = gang;  // the table holds it
+  gang->retry = loop_.after(is_first ? std::chrono::milliseconds(0) : kLaterAgain, [this, weak] {
+    const auto still = weak.lock();
+    if (!still) return;
+    still->calls.push_back(
+        client_.remove({kSecrets, site_.space, gang_name(site_.owner, still->gang)},
+                       {.propagation = "Background"}, [this, weak](const Result<void>& how) {
+                         if (const auto later = weak.lock()) released(later, how);
+                       }));
+  });
+}
+
+void GangObjects::remove_pod(const PodGangPointer& gang, const std::string& task,
+                             std::chrono::seconds grace) {
+  const auto found = gang->pods.find(task);
+  if (found == gang->pods.end() || gang->is_releasing) return;
+  const std::string name = pod_name(site_.owner, gang->gang, task);
+  found->second.removal = client_.remove(
+      {kPods, site_.space, name}, {.grace = grace}, [name](const Result<void>& removed) {
+        if (!removed) base::log_warning("pod " + name + ": " + removed.error().what);
+      });
+}
+
+void GangObjects::remove_orphan(const std::string& name) {
+  orphans_.push_back(client_.remove({kSecrets, site_.space, name}, {.propagation = "Background"},
+                                    [name](const Result<void>& removed) {
+                                      if (removed) return;
+                                      base::log_warning("secret " + name + ": " +
+                                                        removed.error().what);
+                                    }));
+}
+
+}  // namespace muster::engine::kubernetes

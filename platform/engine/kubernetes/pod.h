@@ -1,0 +1,142 @@
+// The objects of one attempt of a job, as JSON for the API server. One Secret owns all others, so
+// that deleting it deletes all: a headless Service for names, a NetworkPolicy, and a pod for each
+// task. The container of a pod has the user's image, and runs muster-node in it; an init container
+// copies muster-node into the pod first, so that any image will do.
+//
+// A pod meets the level "restricted" of Pod Security. A job that requests more (root, capabilities,
+// a folder of the node) relaxes exactly that.
+//
+// Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "job/spec.h"
+
+namespace muster::engine::kubernetes {
+
+// Labels and annotations. Values that are not legal in a label are in an annotation of the same
+// name.
+inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";  ///< "muster"
+inline constexpr const char* kOwnerKey = "muster.dev/owner";               ///< PodSite::owner
+inline constexpr const char* kGangKey = "muster.dev/gang";                 ///< gang_name()
+inline constexpr const char* kJobKey = "muster.dev/job";                   ///< the job's id
+inline constexpr const char* kAttemptKey = "muster.dev/attempt";
+inline constexpr const char* kTaskKey = "muster.dev/task";
+inline constexpr const char* kJobNameKey = "muster.dev/job-name";
+inline constexpr const char* kProjectKey = "muster.dev/project";
+inline constexpr const char* kUserKey = "muster.dev/user";
+
+/// The file of the owner object with the brief. Only the init container sees the Secret, so that no
+/// task can read the key; muster-node removes the copy that it gets.
+inline constexpr const char* kBriefFile = "brief";
+
+inline constexpr const char* kTaskContainer = "task";
+inline constexpr const char* kInstallContainer = "muster";
+
+/// The options of the server for all pods.
+struct PodSite {
+  std::string owner;  ///< separates this server's objects from those of others in the namespace
+  std::string space;  ///< the namespace
+  std::string cluster_domain = "cluster.local";
+  std::string node_image;  ///< Muster's image with muster-node
+  job::PullPolicy node_image_pull = job::PullPolicy::kIfMissing;
+  uint16_t port = 0;  ///< at which muster-node listens in the pod; 0: it calls the server
+  uid_t uid = 1000;   ///< of jobs that name no user
+  gid_t gid = 1000;
+  /// GPU model -> the resource of its device plugin; "": all other models.
+  std::map<std::string, std::string> gpu_resources = {{"", "nvidia.com/gpu"}};
+  std::string storage_claim;  ///< for storage volumes, a folder for each project; empty: none
+  // Of pods whose job names none.
+  std::string priority_class;
+  std::string runtime_class;
+  std::vector<std::string> image_pull_secrets;
+  std::vector<std::string> tolerations;
+};
+
+/// A login to the registry of an image.
+struct PodLogin {
+  std::string registry;  ///< empty: the one in the image's name
+  std::string image;
+  std::string username;
+  std::string password;
+
+  bool operator==(const PodLogin&) const = default;
+};
+
+/// The parts of a job that all of its pods share.
+struct PodJob {
+  GangId gang;
+  std::string name;
+  std::string project;
+  std::string owner;  ///< the user
+  job::ContainerSpec container;
+  job::KubernetesSpec options;
+  std::vector<job::Volume> volumes;
+  std::vector<PodLogin> logins;
+  std::chrono::milliseconds grace{0};
+
+  bool operator==(const PodJob&) const = default;
+};
+
+struct PodTask {
+  std::string task;
+  int index = 0;  ///< the number of the task in the gang
+  std::string hostname;
+  std::string node;  ///< where it runs; empty: the cluster chooses
+  std::string image;
+  std::string user;  ///< "UID[:GID]"; empty: the site's
+  job::Resources resources;
+  int gpus = 0;
+  std::string gpu_model;
+  /// Further folders that the task's files need: "/etc/mpi".
+  std::vector<std::string> folders;
+
+  bool operator==(const PodTask&) const = default;
+};
+
+struct PodAccount {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+/// The account of a task. kInvalid: the user is not a number.
+base::Result<PodAccount> pod_account(const std::string& user, const PodSite& site);
+
+/// The name of a gang's objects: a DNS label, different for each server, job and attempt.
+std::string gang_name(const std::string& owner, const GangId& gang);
+std::string pod_name(const std::string& owner, const GangId& gang, std::string_view task);
+/// The selector of all objects of this server.
+std::string owner_selector(const std::string& owner);
+
+/// All reasons why no pod could be made of a job, before it is accepted. kInvalid, kRefused.
+base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);
+
+/// `brief`: for the muster-nodes of the attempt; contains its key.
+nlohmann::json owner_object(const PodJob& job, const PodSite& site, std::string_view brief);
+/// `uid`: of the created owner object. REQUIRES: the job has logins.
+nlohmann::json registry_object(const PodJob& job, const PodSite& site, const std::string& uid);
+nlohmann::json service_object(const PodJob& job, const PodSite& site, const std::string& uid);
+/// Only the pods of the gang may connect to its pods.
+nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
+                                     const std::string& uid);
+/// kInvalid: as check_pods() finds.
+base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
+                                        const std::string& uid);
+
+/// "500m", and bytes as a plain number: a Kubernetes quantity.
+std::string cpu_quantity(int64_t milli);
+/// The thousandths or bytes of a quantity such as "1500m", "2", "1.5Gi", "1e3"; kInvalid.
+base::Result<int64_t> milli_of_quantity(std::string_view text);
+base::Result<int64_t> bytes_of_quantity(std::string_view text);
+
+}  // namespace muster::engine::kubernetes

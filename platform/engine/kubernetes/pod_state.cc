@@ -1,0 +1,332 @@
+#include "engine/kubernetes/pod_state.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/text.h"
+#include "engine/kubernetes/json_text.h"
+#include "engine/kubernetes/pod.h"
+
+namespace muster::engine::kubernetes {
+
+using base::Error;
+using base::ErrorCode;
+using job::PodEnd;
+using Json = nlohmann::json;
+using Stage = job::KubernetesWaits::Stage;
+
+namespace {
+
+constexpr size_t kLongestWords = 1000;
+
+/// One line, without control characters.
+std::string pod_sentence(const std::string& text) {
+  std::string line = base::as_utf8(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return base::shortened(base::trimmed(line), kLongestWords);
+}
+
+ContainerFacts read_container(const Json& statuses, std::string_view name) {
+  ContainerFacts facts;
+  if (!statuses.is_array()) return facts;
+  for (const Json& status : statuses) {
+    if (text_of(status, "name") != name) continue;
+    const Json& state = member_of(status, "state");
+    facts.waiting = text_of(state, "waiting", "reason");
+    facts.waiting_text = pod_sentence(text_of(state, "waiting", "message"));
+    facts.runs = state.is_object() && state.contains("running");
+    const Json& ended = member_of(state, "terminated");
+    facts.has_ended = ended.is_object();
+    facts.code = static_cast<int>(integer_of(ended, "exitCode"));
+    facts.signal = static_cast<int>(integer_of(ended, "signal"));
+    facts.ended = text_of(ended, "reason");
+    facts.ended_text = pod_sentence(text_of(ended, "message"));
+    facts.image = text_of(status, "image");
+    facts.image_id = text_of(status, "imageID");
+  }
+  return facts;
+}
+
+void read_conditions(const Json& pod, PodFacts& facts) {
+  const Json& conditions = member_of(pod, "status", "conditions");
+  if (!conditions.is_array()) return;
+  for (const Json& condition : conditions) {
+    const std::string type = text_of(condition, "type");
+    const bool holds = text_of(condition, "status") == "True";
+    if (type == "PodScheduled" && !holds) {
+      facts.unscheduled = text_of(condition, "reason");
+      facts.unscheduled_text = pod_sentence(text_of(condition, "message"));
+    } else if (type == "DisruptionTarget" && holds) {
+      facts.disruption = text_of(condition, "reason");
+      facts.disruption_text = pod_sentence(text_of(condition, "message"));
+    }
+  }
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool waits_for_image(const ContainerFacts& container) {
+  return is_one_of(container.waiting,
+                   {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+                    "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"});
+}
+
+const ContainerFacts& container_behind(const PodFacts& pod) {
+  const bool is_installed = pod.install.has_ended && pod.install.code == 0;
+  return is_installed ? pod.task : pod.install;
+}
+
+/// Kubernetes tries to pull an image for ever. The registry's words tell a missing image from one
+/// that may come.
+bool is_missing_for_good(const ContainerFacts& container) {
+  if (is_one_of(container.waiting, {"InvalidImageName", "ErrImageNeverPull"})) return true;
+  if (!is_one_of(container.waiting, {"ErrImagePull", "ImagePullBackOff"})) return false;
+  const auto says = [&](const char* words) {
+    return container.waiting_text.find(words) != std::string::npos;
+  };
+  return says("not found") || says("manifest unknown") || says("does not exist") ||
+         says("repository name not known") || says("no match for platform");
+}
+
+bool is_refused_by_registry(const ContainerFacts& container) {
+  if (!is_one_of(container.waiting, {"ErrImagePull", "ImagePullBackOff"})) return false;
+  const auto says = [&](const char* words) {
+    return container.waiting_text.find(words) != std::string::npos;
+  };
+  return says("pull access denied") || says("unauthorized") || says("authorization failed") ||
+         says("403 Forbidden") || says("no basic auth credentials");
+}
+
+std::string in_brackets(const std::string& text, const std::string& word) {
+  std::string words = text;
+  if (!word.empty()) words += (words.empty() ? "" : " ") + ("(" + word + ")");
+  return words;
+}
+
+Error image_error(ErrorCode code, const ContainerFacts& container, const std::string& task,
+                  const std::string& node, const char* advice) {
+  return {.code = code,
+          .what = "node " + node + " cannot get image " + container.image + " of " + task + ": " +
+                  in_brackets(container.waiting_text, container.waiting),
+          .advice = advice};
+}
+
+std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
+  const ContainerFacts* const container = waits_for_image(pod.install) ? &pod.install
+                                          : waits_for_image(pod.task)  ? &pod.task
+                                                                       : nullptr;
+  if (container == nullptr) return std::nullopt;
+  // The registry's refusal is often "not found, or access denied": the login may be missing.
+  if (is_refused_by_registry(*container)) {
+    return image_error(ErrorCode::kRefused, *container, task, pod.node,
+                       "check the name, and give a login: --registry-username and "
+                       "--registry-secret, or --kubernetes-pull-secret");
+  }
+  if (is_missing_for_good(*container)) {
+    return image_error(ErrorCode::kNotFound, *container, task, pod.node,
+                       "check the name and the tag of the image, and --image-pull-policy");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> container_fault(const PodFacts& pod, const std::string& task) {
+  for (const ContainerFacts* const container : {&pod.install, &pod.task}) {
+    if (!is_one_of(container->waiting, {"CreateContainerConfigError", "CreateContainerError",
+                                        "RunContainerError", "CrashLoopBackOff"})) {
+      continue;
+    }
+    // A Secret that the cluster has just got is missing only for a moment.
+    if (container->waiting_text.find("not found") != std::string::npos &&
+        container->waiting == "CreateContainerConfigError") {
+      continue;
+    }
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "node " + pod.node + " cannot start the container of " + task + ": " +
+                         in_brackets(container->waiting_text, container->waiting)};
+  }
+  return std::nullopt;
+}
+
+PodEnd::Cause cause_of_disruption(std::string_view word) {
+  if (word == "PreemptionByScheduler") return PodEnd::Cause::kPreempted;
+  if (word == "DeletionByTaintManager") return PodEnd::Cause::kTainted;
+  if (word == "EvictionByEvictionAPI") return PodEnd::Cause::kDrained;
+  if (word == "DeletionByPodGC") return PodEnd::Cause::kNodeLost;
+  return PodEnd::Cause::kEvicted;  // TerminationByKubelet
+}
+
+PodEnd::Cause cause_of_reason(std::string_view word) {
+  if (word == "Evicted") return PodEnd::Cause::kEvicted;
+  if (word == "Preempting" || word == "Preempted") return PodEnd::Cause::kPreempted;
+  if (word == "NodeLost") return PodEnd::Cause::kNodeLost;
+  if (word == "DeadlineExceeded") return PodEnd::Cause::kDeadline;
+  if (is_one_of(word, {"Terminated", "NodeShutdown", "Shutdown"})) return PodEnd::Cause::kShutDown;
+  const bool is_refused =
+      is_one_of(word, {"UnexpectedAdmissionError", "NodeAffinity", "NodePorts",
+                       "TopologyAffinityError", "PodFeatureUnsupported", "PodOSNotSupported"}) ||
+      word.starts_with("OutOf");
+  return is_refused ? PodEnd::Cause::kNotAdmitted : PodEnd::Cause::kEnded;
+}
+
+}  // namespace
+
+PodFacts read_pod(const Json& pod) {
+  PodFacts facts{.name = text_of(pod, "metadata", "name"),
+                 .uid = text_of(pod, "metadata", "uid"),
+                 .owner = "",
+                 .hostname = text_of(pod, "spec", "hostname"),
+                 .node = text_of(pod, "spec", "nodeName"),
+                 .address = text_of(pod, "status", "podIP"),
+                 .phase = text_of(pod, "status", "phase"),
+                 .reason = text_of(pod, "status", "reason"),
+                 .text = pod_sentence(text_of(pod, "status", "message")),
+                 .is_being_deleted = !text_of(pod, "metadata", "deletionTimestamp").empty()};
+  const Json& owners = member_of(pod, "metadata", "ownerReferences");
+  if (owners.is_array() && !owners.empty()) facts.owner = text_of(owners.front(), "uid");
+  read_conditions(pod, facts);
+  facts.install =
+      read_container(member_of(pod, "status", "initContainerStatuses"), kInstallContainer);
+  facts.task = read_container(member_of(pod, "status", "containerStatuses"), kTaskContainer);
+  return facts;
+}
+
+std::optional<PodEvent> read_event(const Json& event) {
+  if (text_of(event, "involvedObject", "kind") != "Pod") return std::nullopt;
+  return PodEvent{.pod = text_of(event, "involvedObject", "name"),
+                  .word = text_of(event, "reason"),
+                  .text = pod_sentence(text_of(event, "message")),
+                  .is_warning = text_of(event, "type") == "Warning"};
+}
+
+job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
+                             const std::optional<PodEvent>& event) {
+  job::KubernetesWaits waits{.stage = Stage::kConnecting,
+                             .pod = pod.name,
+                             .task = task,
+                             .node = pod.node,
+                             .image = "",
+                             .word = "",
+                             .text = ""};
+  if (pod.node.empty()) {
+    waits.stage = Stage::kUnschedulable;
+    waits.word = pod.unscheduled;
+    waits.text = pod.unscheduled_text;
+    return waits;
+  }
+  if (pod.task.runs) return waits;
+  const ContainerFacts& container = container_behind(pod);
+  if (waits_for_image(container)) {
+    waits.stage = Stage::kImage;
+    waits.image = container.image;
+    waits.word = container.waiting;
+    waits.text = container.waiting_text;
+    return waits;
+  }
+  waits.stage = container.has_ended || container.runs ? Stage::kStarting : Stage::kCreating;
+  if (event && event->is_warning) {
+    waits.word = event->word;
+    waits.text = event->text;
+  } else if (container.waiting != "ContainerCreating" && container.waiting != "PodInitializing") {
+    waits.word = container.waiting;
+    waits.text = container.waiting_text;
+  }
+  return waits;
+}
+
+bool is_behind(const job::KubernetesWaits& one, const job::KubernetesWaits& other) {
+  // A pod whose image does not come is more telling than one that is only being prepared.
+  const auto rank = [](const job::KubernetesWaits& waits) {
+    switch (waits.stage) {
+      case Stage::kAway:
+        return 0;
+      case Stage::kToBeCreated:
+        return waits.text.empty() ? 4 : 1;
+      case Stage::kUnschedulable:
+        return waits.text.empty() ? 5 : 2;
+      case Stage::kImage:
+        return 3;
+      case Stage::kCreating:
+        return waits.text.empty() ? 6 : 4;
+      case Stage::kStarting:
+        return 7;
+      case Stage::kConnecting:
+        break;
+    }
+    return 8;
+  };
+  return rank(one) < rank(other);
+}
+
+std::optional<Error> hopeless(const PodFacts& pod, const std::string& task) {
+  if (auto fault = image_fault(pod, task)) return fault;
+  if (auto fault = container_fault(pod, task)) return fault;
+  if (pod.is_being_deleted || !pod.disruption.empty()) {
+    const job::ExitStatus end = end_of_pod(pod, false);
+    return Error{.code = ErrorCode::kUnavailable, .what = task + " " + job::explain(end)};
+  }
+  if (!pod.is_over()) return std::nullopt;
+  if (pod.install.has_ended && pod.install.code != 0) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "Muster's programs could not be put into the pod of " + task + ": " +
+                         in_brackets(pod.install.ended_text, pod.install.ended)};
+  }
+  if (pod.task.has_ended) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "the pod of " + task + " ended before its muster-node answered: " +
+                         in_brackets(pod.task.ended_text, pod.task.ended)};
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .what = "the pod of " + task + " failed: " + in_brackets(pod.text, pod.reason)};
+}
+
+job::ExitStatus end_of_pod(const PodFacts& pod, bool is_gone) {
+  job::ExitStatus status;
+  PodEnd& end = status.pod.emplace();
+  end.pod = pod.name;
+  end.node = pod.node;
+  if (!pod.disruption.empty()) {
+    end.cause = cause_of_disruption(pod.disruption);
+    end.word = pod.disruption;
+    end.text = pod.disruption_text;
+    status.lost = true;
+    return status;
+  }
+  if (pod.task.has_ended && pod.task.ended == "OOMKilled") {
+    status.signal = SIGKILL;
+    status.out_of_memory = true;
+    end.word = pod.task.ended;
+    return status;
+  }
+  status.lost = true;
+  if (!pod.reason.empty()) {
+    end.cause = cause_of_reason(pod.reason);
+    end.word = pod.reason;
+    end.text = pod.text;
+    return status;
+  }
+  const bool is_deleted = pod.is_being_deleted || (is_gone && !pod.is_over());
+  if (is_deleted) {
+    end.cause = PodEnd::Cause::kDeleted;
+    return status;
+  }
+  end.cause = PodEnd::Cause::kEnded;
+  end.word = pod.task.ended;
+  end.text = pod.task.ended_text;
+  return status;
+}
+
+job::ExitStatus end_on_lost_node(const PodFacts& pod) {
+  job::ExitStatus status;
+  status.lost = true;
+  status.pod = PodEnd{.cause = PodEnd::Cause::kNodeLost, .pod = pod.name, .node = pod.node};
+  return status;
+}
+
+}  // namespace muster::engine::kubernetes

@@ -1,0 +1,197 @@
+#include "engine/kubernetes/preparations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "engine/engine_errors.h"
+#include "words/sentence.h"
+
+namespace muster::engine::kubernetes {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using Waits = job::KubernetesWaits;
+
+struct Preparations::Preparation {
+  PodGangPointer gang;
+  std::vector<std::string> tasks;
+  Progress progress;
+  Done done;  ///< empty once it was called, or cancelled
+  std::optional<Waits> told;
+  base::EventLoop::Interest deadline;
+};
+
+namespace {
+
+Waits to_be_created(const std::string& task, const std::optional<Error>& refusal) {
+  return {.stage = Waits::Stage::kToBeCreated,
+          .pod = "",
+          .task = task,
+          .node = "",
+          .image = "",
+          .word = "",
+          .text = refusal ? refusal->what : ""};
+}
+
+/// A folder of the node that a pod mounts, and that is not there. The kubelet tries again for ever.
+std::optional<Error> missing_folder(const PodGang& gang, const HeldPod& pod) {
+  if (!pod.event || pod.event->word != "FailedMount") return std::nullopt;
+  for (const job::Volume& volume : gang.job.volumes) {
+    if (volume.kind != job::Volume::Kind::kHostPath) continue;
+    const std::string words = "hostPath type check failed: " + volume.source + " ";
+    if (pod.event->text.find(words) == std::string::npos) continue;
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "volume " + volume.target + ": there is no '" + volume.source + "' on this node",
+        .advice = "give a folder that is on node " + pod.facts->node};
+  }
+  return std::nullopt;
+}
+
+/// What a pod waits for; nullopt: it is ready.
+std::optional<Waits> wait_of_task(const PodGang& gang, const std::string& task) {
+  if (is_ready(gang, task)) return std::nullopt;
+  const auto found = gang.pods.find(task);
+  if (found == gang.pods.end()) return to_be_created(task, std::nullopt);
+  const HeldPod& pod = found->second;
+  if (pod.facts) return wait_of(*pod.facts, task, pod.event);
+  return to_be_created(task, gang.refusal ? gang.refusal : pod.refusal);
+}
+
+}  // namespace
+
+bool is_ready(const PodGang& gang, const std::string& task) {
+  const TaskPointer held = gang.task(task);
+  return held != nullptr && held->line != nullptr && held->line->hello().image;
+}
+
+std::shared_ptr<void> Preparations::add(const PodGangPointer& gang, std::vector<std::string> tasks,
+                                        Progress progress, Done done) {
+  auto preparation = std::make_shared<Preparation>();
+  preparation->gang = gang;
+  preparation->tasks = std::move(tasks);
+  preparation->progress = std::move(progress);
+  preparation->done = std::move(done);
+  const std::weak_ptr<Preparation> weak = preparation;
+  preparation->deadline = loop_.after(timeout_, [this, weak] {
+    if (const auto still = weak.lock()) timed_out(still);
+  });
+  all_.push_back(preparation);
+  loop_.post([this, weak, alive = std::weak_ptr(alive_)] {
+    const auto still = weak.lock();
+    if (alive.lock() && still) look_at(still);
+  });
+  return {nullptr, [this, weak, alive = std::weak_ptr(alive_)](void*) {
+            const auto still = weak.lock();
+            if (alive.lock() && still) cancel(still);
+          }};
+}
+
+std::vector<Preparations::Pointer> Preparations::of(const PodGangPointer& gang) const {
+  std::vector<Pointer> its;
+  for (const Pointer& each : all_) {
+    if (each->gang == gang) its.push_back(each);
+  }
+  return its;
+}
+
+void Preparations::look(const PodGangPointer& gang) {
+  for (const Pointer& each : of(gang)) look_at(each);
+}
+
+void Preparations::look_at_all() {
+  const auto all = all_;
+  for (const Pointer& each : all) look_at(each);
+}
+
+bool Preparations::is_waited_for(const PodGangPointer& gang, const std::string& task) const {
+  const auto its = of(gang);
+  return std::any_of(its.begin(), its.end(), [&](const Pointer& each) {
+    return std::find(each->tasks.begin(), each->tasks.end(), task) != each->tasks.end();
+  });
+}
+
+/// nullopt: it is not decided yet.
+std::optional<Result<void>> Preparations::outcome(const Preparation& preparation) const {
+  const PodGang& gang = *preparation.gang;
+  if (gang.is_releasing) {
+    return Error{.code = ErrorCode::kUnavailable, .what = "its pods are being deleted"};
+  }
+  if (gang.fault) return *gang.fault;
+  bool all_ready = true;
+  for (const std::string& task : preparation.tasks) {
+    if (is_ready(gang, task)) continue;
+    all_ready = false;
+    const auto pod = gang.pods.find(task);
+    if (pod == gang.pods.end() || !pod->second.facts) continue;
+    if (auto fault = hopeless(*pod->second.facts, task)) return *std::move(fault);
+    if (auto fault = missing_folder(gang, pod->second)) return *std::move(fault);
+    if (pod->second.is_gone) {
+      return Error{.code = ErrorCode::kUnavailable,
+                   .what = task + " " + job::explain(end_of_pod(*pod->second.facts, true))};
+    }
+  }
+  if (all_ready) return Result<void>{};
+  return std::nullopt;
+}
+
+void Preparations::look_at(const Pointer& preparation) {
+  if (preparation->done == nullptr) return;
+  if (auto how = outcome(*preparation)) return settle(preparation, *std::move(how));
+  std::optional<Waits> first;
+  int others = -1;
+  for (const std::string& task : preparation->tasks) {
+    auto waits = wait_of_task(*preparation->gang, task);
+    if (!waits) continue;
+    ++others;
+    if (!first || is_behind(*waits, *first)) first = std::move(waits);
+  }
+  if (!first) return;
+  first->others = others;
+  if (const auto outage = hooks_.outage()) {
+    first = Waits{.stage = Waits::Stage::kAway,
+                  .pod = "",
+                  .task = first->task,
+                  .node = "",
+                  .image = "",
+                  .word = "",
+                  .text = outage->what};
+  }
+  if (preparation->told == first) return;
+  preparation->told = first;
+  if (preparation->progress) preparation->progress(*first);
+}
+
+void Preparations::settle(const Pointer& preparation, Result<void> how) {
+  const Done done = std::exchange(preparation->done, nullptr);
+  if (done == nullptr) return;
+  preparation->deadline.reset();
+  std::erase(all_, preparation);
+  if (!how) hooks_.given_up(preparation->gang, preparation->tasks);
+  done(std::move(how));
+}
+
+void Preparations::timed_out(const Pointer& preparation) {
+  look_at(preparation);
+  if (preparation->done == nullptr) return;
+  const std::string reason =
+      preparation->told ? words::sentence(job::Reason(*preparation->told)) : "no pod was reported";
+  settle(preparation, Error{.code = ErrorCode::kUnavailable,
+                            .what = "its pods did not start within " +
+                                    base::format_duration(timeout_) + ": " + reason,
+                            .advice = "kubernetes.pod_timeout in the server's configuration sets "
+                                      "this time"});
+}
+
+void Preparations::cancel(const Pointer& preparation) {
+  if (preparation->done == nullptr) return;
+  preparation->done = nullptr;
+  preparation->deadline.reset();
+  std::erase(all_, preparation);
+  hooks_.given_up(preparation->gang, preparation->tasks);
+}
+
+}  // namespace muster::engine::kubernetes

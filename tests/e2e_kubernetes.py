@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Jobs on Kubernetes, from their users' view: every kind of job with its names, files, ranks and GPUs, in pods that
+meet the level "restricted" of Pod Security."""
+
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kubernetes_engine import make_storage
+from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest, renamed
+from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main
+
+
+class Jobs(KubernetesTest):
+    CLUSTER = {"gpus": 2}
+
+    def test_a_task_has_a_hostname_and_files_of_its_own_and_its_exit_code_is_the_jobs(self):
+        ran = self.muster.run("submit", "single", "hello", *self.SMALL, "--follow", "--", "sh", "-c",
+                              "hostname; id -u; echo err >&2; ls -d /generated; exit 7", code=7)
+
+        self.assertEqual(sorted(ran.stdout.splitlines()),
+                         ["[main] /generated", "[main] 1000", "[main] err", "[main] hello-main"])
+        self.assertRegex(ran.stderr, r"hello +Failed +7 +\d")
+
+    def test_the_documents_command_runs_each_rank_on_a_node_of_its_own(self):
+        self.cluster.label("node-1", **{"topology.kubernetes.io/zone": "a"})
+        ran = self.muster.run("submit", "mpi", "dist", *self.IMAGE, "--workers", 2, "--packing", "spread", "--launch",
+                              "agent", "--cpus", "0.2", "--memory", "200Mi", "--follow", "--", *DOCUMENTS_MPIRUN, "sh",
+                              "-c", "echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)"
+                              "; cat /generated/hostfile")
+
+        ranks = [line for line in ran.stdout.splitlines() if not line.startswith("[launcher]")]
+        self.assertEqual(sorted(ranks), sorted(
+            line for rank in (0, 1) for line in (
+                f"[{rank}@dist-worker-{rank}] rank {rank} of 2 on dist-worker-{rank}",
+                f"[{rank}@dist-worker-{rank}] dist-worker-0 slots=1",
+                f"[{rank}@dist-worker-{rank}] dist-worker-1 slots=1")))
+        tasks = {task["name"]: task["node"] for task in self.muster.job("dist")["tasks"]}
+        self.assertNotEqual(tasks["worker-0"], tasks["worker-1"])
+
+    def test_ssh_needs_an_account_that_the_image_knows(self):
+        ran = self.muster.run("submit", "mpi", "dist", *self.IMAGE, "--workers", 2, "--launch", "ssh", "--follow", "--",
+                              *MPIRUN, "hostname", code=1)
+
+        self.assertIn("has no name for user 1000, which ssh requires", ran.stderr)
+
+    def test_a_tensorflow_cluster_has_the_addresses_of_its_tasks(self):
+        ran = self.muster.run("submit", "grpc", "net", *self.SMALL, "--workers", 1, "--parameter-servers", 1,
+                              "--follow", "--", "sh", "-c",
+                              "echo \"$TF_CONFIG\"; case $MUSTER_TASK in ps-*) sleep 1000;; esac")
+
+        said = dict(re.findall(r"^\[(\S+)\] (\{.*\})$", ran.stdout, re.MULTILINE))
+        self.assertEqual(set(said), {"chief", "worker-0", "ps-0"})
+        for task, text in said.items():
+            self.assertEqual(json.loads(text)["task"]["type"], task.partition("-")[0])
+
+    def test_the_ranks_of_a_torch_job_meet_at_the_master_by_its_name(self):
+        meet = ("import os, socket\n"
+                "where = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
+                "if os.environ['RANK'] == '0':\n"
+                "    with socket.create_server(('', where[1])) as server:\n"
+                "        print('heard', server.accept()[0].recv(100).decode(), flush=True)\n"
+                "else:\n"
+                "    while True:\n"
+                "        try:\n"
+                "            socket.create_connection(where).sendall(b'rank ' + os.environ['RANK'].encode())\n"
+                "            break\n"
+                "        except ConnectionRefusedError:\n"
+                "            pass\n")
+        ran = self.muster.run("submit", "torch", "ddp", *self.IMAGE, "--workers", 1, "--follow", "--", "python3", "-c",
+                              meet)
+
+        self.assertIn("heard rank 1", ran.stdout)
+
+    def test_a_task_gets_the_gpus_of_its_pod_and_the_scheduler_counts_them(self):
+        ran = self.muster.run("submit", "single", "gpus", *self.SMALL, "--gpus", 2, "--follow", "--", "sh", "-c",
+                              "echo sees $CUDA_VISIBLE_DEVICES")
+
+        # The device plug-in has chosen them, and named them.
+        seen = re.search(r"sees (\S+)", ran.stdout)[1]
+        self.assertEqual(set(seen.split(",")), {"GPU-stand-in-0", "GPU-stand-in-1"})
+        refused = self.muster.run("submit", "single", "many", *self.SMALL, "--gpus", 3, "--", "true", code=None)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("can never start here", refused.stderr)
+
+    def test_files_of_a_workspace_go_to_the_pod_and_artifacts_come_back(self):
+        folder = self.muster.work / "code"
+        folder.mkdir()
+        (folder / "data.txt").write_text("from here\n")
+
+        self.muster.run("submit", "single", "files", *self.SMALL, "--workspace", folder, "--artifacts", "--follow", "--", "sh", "-c", "cat data.txt > /artifacts/copy")
+
+        self.muster.run("artifacts", "get", "files", "copy", "--to", self.muster.work / "out")
+        self.assertEqual((self.muster.work / "out" / "copy").read_text(), "from here\n")
+
+    def test_bash_exec_logs_explain_and_stop_work_in_a_pod(self):
+        self.submit("job", f"echo up; {WAIT}; echo over")
+        self.muster.await_phase("job", "Running")
+
+        self.assertEqual(self.muster.run("exec", "job", "--", "hostname").stdout, "job-main\n")
+        self.assertIn("up", self.muster.logs("job"))
+        self.assertIn("Running", self.muster.run("explain", "job").stdout)
+        pod = self.muster.pods("job")["main"]
+        self.assertEqual(pod["metadata"]["labels"]["muster.dev/job-name"], "job")
+        self.muster.run("stop", "job")
+        self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
+        self.cluster.until(lambda: not self.muster.pods("job"), "its pods are gone")
+        self.muster.run("delete", "job")
+
+    def test_a_job_with_options_for_kubernetes_runs_where_they_say(self):
+        self.cluster.label("node-2", disk="ssd")
+        self.cluster.taint("node-2", "dedicated=train:NoSchedule")
+        try:
+            flags = ["--kubernetes-node-selector", "disk=ssd", "--kubernetes-label", "team=blue",
+                     "--kubernetes-annotation", "example.com/note=a note"]
+            self.submit("never", "true", *flags)
+            self.muster.await_phase("never", "Queued")
+            self.submit("job", f"echo on; {WAIT}", *flags, "--kubernetes-toleration", "dedicated=train:NoSchedule")
+            self.muster.await_phase("job", "Running")
+            pod = self.muster.pods("job")["main"]
+            self.assertEqual(pod["spec"]["nodeName"], "node-2")
+            self.assertEqual(pod["metadata"]["labels"]["team"], "blue")
+            self.assertEqual(self.muster.job("never")["phase"], "Queued")
+            self.go("job")
+            self.ends_well("job")
+            self.muster.run("stop", "never")
+        finally:
+            self.cluster.taint("node-2")
+            self.cluster.label("node-2", disk=None)
+
+    def test_what_kubernetes_cannot_do_is_refused_by_name(self):
+        cases = (
+            (["--user", "ada"], "not a number"),
+            (["--gpu-share", "0.5"], "whole GPUs only"),
+            (["--sandbox", "none"], "always isolates"),
+        )
+        for flags, words in cases:
+            ran = self.muster.run("submit", "single", "no", *self.SMALL, *flags, "--", "true", code=None)
+            self.assertNotEqual(ran.returncode, 0, flags)
+            self.assertIn(words, ran.stderr)
+        ran = self.muster.run("submit", "single", "no", *self.SMALL, code=None)
+        self.assertIn("the command of an image cannot be read", ran.stderr)
+
+
+class TheDocuments(KubernetesTest):
+    """Their commands, with the images that they name: each is Debian with Open MPI here."""
+
+    CLUSTER = {"gpus": 2}
+    HOROVOD = "horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6"
+    SETTINGS = {"storage_claim": "storage"}
+    MORE = "machine_types:\n  p2.xlarge: {gpus: 1}\n"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="mk-")))
+        names = [f"docker.io/{cls.HOROVOD}", "docker.io/library/horovod:latest", "docker.io/library/ubuntu:latest"]
+        images = Path(subprocess.run([ROOT / "scripts/kubernetes_images.sh", "--find"], capture_output=True, text=True,
+                                     check=True).stdout.strip())
+        folder.chmod(0o755)
+        make_storage(cls.cluster, folder / "storage", NAMESPACE)
+        cls.cluster.import_image(renamed(images / "muster-test-debian.tar", folder / "documents.tar", *names))
+
+    def test_the_experiment_of_gradient_runs_on_the_pods_of_its_workers(self):
+        created = self.muster.run(
+            "gradient", "experiments", "create", "multinode", "--name", "mpi-test", "--experimentType", "MPI",
+            "--workerContainer", self.HOROVOD, "--workerMachineType", "p2.xlarge", "--workerCount", 2,
+            "--masterContainer", self.HOROVOD, "--masterMachineType", "p2.xlarge", "--masterCount", 1,
+            "--masterCommand", " ".join(DOCUMENTS_MPIRUN) + " hostname")
+        identity = re.search(r"\b\w{8,}\b", created.stdout.split(":")[-1])[0]
+
+        self.muster.run("gradient", "experiments", "start", "--id", identity)
+
+        self.assertEqual(self.muster.ended("mpi-test")["phase"], "Succeeded")
+        logs = self.muster.logs("mpi-test")
+        for worker in (0, 1):
+            self.assertIn(f"mpi-test-worker-{worker}", logs)
+
+    def test_the_commands_of_runai_run_an_mpi_job_and_a_shell(self):
+        self.muster.run("runai", "submit-mpi", "dist", "--processes=2", "-i", "horovod", "--", "mpirun",
+                        "--allow-run-as-root", "hostname")
+        self.assertEqual(self.muster.ended("dist")["phase"], "Succeeded", self.muster.logs("dist"))
+        self.muster.run("runai", "submit", "build1", "-i", "ubuntu", "--interactive", "--command", "--", "sleep",
+                        "infinity")
+        self.muster.await_phase("build1", "Running")
+        self.assertEqual(self.muster.run("runai", "exec", "build1", "--", "hostname").stdout, "build1-main\n")
+        self.muster.run("runai", "delete", "build1")
+
+
+class OfRoot(KubernetesTest):
+    """A namespace that lets jobs be root, and a claim for storage."""
+
+    POD_SECURITY = "privileged"
+    SETTINGS = {"storage_claim": "storage"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="mk-")))
+        folder.chmod(0o755)
+        make_storage(cls.cluster, folder / "storage", NAMESPACE)
+
+    def test_a_launcher_reaches_its_workers_by_ssh_where_the_image_has_an_sshd(self):
+        ran = self.muster.run("submit", "mpi", "dist", *self.IMAGE, "--user", "0", "--workers", 2, "--launch", "ssh",
+                              "--follow", "--", *MPIRUN, "hostname")
+
+        self.assertEqual(sorted(line for line in ran.stdout.splitlines() if "worker" in line),
+                         ["[0@dist-worker-0] dist-worker-0", "[1@dist-worker-1] dist-worker-1"])
+
+    def test_storage_of_a_project_outlives_its_jobs_in_a_volume_claim(self):
+        self.muster.run("submit", "single", "write", *self.SMALL, "--volume", "storage/sets:/sets", "--follow", "--",
+                        "sh", "-c", "echo kept > /sets/file")
+        ran = self.muster.run("submit", "single", "read", *self.SMALL, "--volume", "storage/sets:/sets", "--follow",
+                              "--", "cat", "/sets/file")
+
+        self.assertEqual(ran.stdout, "[main] kept\n")
+
+
+if __name__ == "__main__":
+    main()
