@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/random.h"
-#include "base/random.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/connection/server_start.h"
@@ -213,11 +212,13 @@ Result<muster::cli::ForeignJobs> read_foreign(
     const muster::cli::ForeignWish& wish) {
   namespace kubernetes = muster::dialects::kubernetes;
   muster::base::SystemRandom random;
-  MUSTER_TRY(kubernetes::Translation translation, kubernetes::translate(documents, source,
-                                                                        {.defaults = wish.defaults,
-                                                                         .name = wish.name,
-                                                                         .settings = wish.settings,
-                                                                         .random = random}));
+  MUSTER_TRY(kubernetes::Translation translation,
+             kubernetes::translate(documents, source,
+                                   {.defaults = wish.defaults,
+                                    .name = wish.name,
+                                    .settings = wish.settings,
+                                    .random = random,
+                                    .on_kubernetes = wish.on_kubernetes}));
   muster::cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
   for (kubernetes::TranslatedJob& job : translation.jobs) {
     jobs.jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});

@@ -126,6 +126,7 @@ struct ForeignWish {
   job::JobSpec defaults;
   std::string name;                   ///< of --name
   std::vector<std::string> settings;  ///< of --set
+  bool on_kubernetes = false;         ///< for a server whose engine is kubernetes
 };
 
 struct Hooks {

@@ -52,6 +52,13 @@ bool is_foreign(const YamlValue& document) {
                      [](const config::YamlEntry& entry) { return entry.key == "apiVersion"; });
 }
 
+/// As far as this command knows: a server that runs already, or elsewhere, may have any engine.
+bool is_for_kubernetes(const Hooks& hooks, const Caller& caller) {
+  if (!hooks.engine.empty()) return hooks.engine == "kubernetes";
+  const auto chosen = caller.environment.find("MUSTER_ENGINE");
+  return chosen != caller.environment.end() && chosen->second == "kubernetes";
+}
+
 void print_warnings(const std::vector<Fault>& warnings, const std::string& source) {
   for (const Fault& warning : warnings) {
     std::cerr << "muster: warning: " << source << ":" << warning.line << ": "
@@ -105,10 +112,12 @@ Result<std::vector<ForeignJob>> read_job_file(const FileWish& wish, const Hooks&
   if (!hooks.read_foreign || std::none_of(documents->begin(), documents->end(), is_foreign)) {
     return read_own(*documents, source, defaults, wish);
   }
-  MUSTER_TRY(
-      ForeignJobs jobs,
-      hooks.read_foreign(*documents, source,
-                         {.defaults = defaults, .name = wish.name, .settings = wish.settings}));
+  MUSTER_TRY(ForeignJobs jobs,
+             hooks.read_foreign(*documents, source,
+                                {.defaults = defaults,
+                                 .name = wish.name,
+                                 .settings = wish.settings,
+                                 .on_kubernetes = is_for_kubernetes(hooks, caller)}));
   print_warnings(jobs.warnings, source);
   return std::move(jobs.jobs);
 }

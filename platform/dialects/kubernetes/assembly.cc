@@ -101,7 +101,8 @@ Draft begin_draft(const Metadata& metadata, const Wish& wish, const Node& docume
     use_queue(metadata.queue, metadata.queue_place, draft, document.findings());
   }
   if (!metadata.priority_class.empty()) {
-    use_priority_class(metadata.priority_class, metadata.labels_place, draft, document.findings());
+    use_priority_class(metadata.priority_class, metadata.labels_place, wish, draft,
+                       document.findings());
   }
   return draft;
 }
@@ -119,17 +120,19 @@ void use_queue(const std::string& queue, const Place& place, Draft& draft, Findi
   draft.origins["project"] = place;
 }
 
-void use_priority_class(const std::string& name, const Place& place, Draft& draft,
+void use_priority_class(const std::string& name, const Place& place, const Wish& wish, Draft& draft,
                         Findings& findings) {
   if (name.empty()) return;
   if (const auto purpose = job::purpose_of(name)) {
     draft.spec.scheduling.purpose = *purpose;
     return;
   }
+  draft.spec.kubernetes.priority_class = name;
+  if (wish.on_kubernetes) return;
   add_warning(place,
               "priority class '" + name +
-                  "' is unknown; the job has the usual priority, unless --set "
-                  "scheduling.priority=N gives another",
+                  "' applies only on a server that runs jobs on Kubernetes; elsewhere the job has "
+                  "the usual priority, unless --set scheduling.priority=N gives another",
               findings);
 }
 
@@ -404,9 +407,38 @@ class RoleAdding {
       grace = std::max(grace, pod->grace_seconds.value_or(kUsualGrace));
       agree(pod->node_pools, spec_.scheduling.node_pools, "node pools", *pod);
       agree(pod->gpu_models, spec_.scheduling.gpu_models, "GPU models", *pod);
-      use_priority_class(pod->priority_class, pod->priority_place, draft_, findings_);
+      add_kubernetes(*pod);
+      use_priority_class(pod->priority_class, pod->priority_place, wish_, draft_, findings_);
     }
     spec_.grace = std::chrono::seconds(grace);
+  }
+
+  template <typename Values>
+  static void add_missing(const Values& own, Values& all) {
+    for (const auto& value : own) {
+      if (std::find(all.begin(), all.end(), value) == all.end()) all.insert(all.end(), value);
+    }
+  }
+
+  /// What only a server on Kubernetes heeds, which the pods of all tasks get.
+  void add_kubernetes(const Pod& pod) {
+    const job::KubernetesSpec& own = pod.kubernetes;
+    job::KubernetesSpec& all = spec_.kubernetes;
+    draft_.origins["kubernetes"] = pod.place;
+    for (const auto& [label, value] : own.node_selector) {
+      const auto [known, is_new] = all.node_selector.emplace(label, value);
+      if (is_new || known->second == value) continue;
+      add_fault({pod.place.path + ".nodeSelector", pod.place.line},
+                "names another '" + label + "' than another role; a job has one choice", findings_);
+    }
+    add_missing(own.tolerations, all.tolerations);
+    add_missing(own.image_pull_secrets, all.image_pull_secrets);
+    add_missing(own.claims, all.claims);
+    add_missing(own.devices, all.devices);
+    add_missing(own.labels, all.labels);
+    add_missing(own.annotations, all.annotations);
+    if (all.service_account.empty()) all.service_account = own.service_account;
+    if (all.runtime_class.empty()) all.runtime_class = own.runtime_class;
   }
 
   void agree(const std::vector<std::string>& own, std::vector<std::string>& all, const char* what,

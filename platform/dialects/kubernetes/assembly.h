@@ -26,6 +26,7 @@ struct Wish {
   std::string name;                   ///< overrides the file's; empty: the file's
   std::vector<std::string> settings;  ///< of --set
   base::RandomSource& random;         ///< for generateName
+  bool on_kubernetes = false;         ///< the job is for a server that runs jobs on Kubernetes
 };
 
 /// The metadata of a job.
@@ -72,7 +73,7 @@ void add_roles(const Roles& roles, const std::set<std::string>& known_later, con
                Draft& draft, Findings& findings);
 
 /// "train", "build" and "inference" set the purpose; other classes are unknown.
-void use_priority_class(const std::string& name, const Place& place, Draft& draft,
+void use_priority_class(const std::string& name, const Place& place, const Wish& wish, Draft& draft,
                         Findings& findings);
 /// A queue with a quota is a project.
 void use_queue(const std::string& queue, const Place& place, Draft& draft, Findings& findings);

@@ -228,7 +228,9 @@ Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish
   const auto pod_node = spec.require("template");
   spec.end();
   if (!pod_node) return draft;
-  const PodContext context{.config_maps = surroundings.config_maps, .container = ""};
+  const PodContext context{.config_maps = surroundings.config_maps,
+                           .on_kubernetes = wish.on_kubernetes,
+                           .container = ""};
   const Pod pod = read_pod_template(*pod_node, context);
   if (pod.restart_policy == "Always") {
     document.node().findings().faults.push_back(

@@ -69,14 +69,15 @@ struct RunPolicy {
   std::optional<Node> min_available;
 };
 
-void read_scheduling_policy(const Node& node, RunPolicy& policy, Draft& draft) {
+void read_scheduling_policy(const Node& node, const Wish& wish, RunPolicy& policy, Draft& draft) {
   Map map(node);
   policy.min_available = map.take("minAvailable");
   if (const auto queue = map.take("queue")) {
     use_queue(queue->text().value_or(""), queue->place(), draft, node.findings());
   }
   if (const auto priority = map.take("priorityClass")) {
-    use_priority_class(priority->text().value_or(""), priority->place(), draft, node.findings());
+    use_priority_class(priority->text().value_or(""), priority->place(), wish, draft,
+                       node.findings());
   }
   map.warn("scheduleTimeoutSeconds", "has no effect: the job waits in the queue of its project");
   map.skip({"minResources"});  // the sum of what the pods claim
@@ -84,7 +85,7 @@ void read_scheduling_policy(const Node& node, RunPolicy& policy, Draft& draft) {
 }
 
 RunPolicy read_run_policy(const std::optional<Node>& node, const std::string& own_manager,
-                          Draft& draft) {
+                          const Wish& wish, Draft& draft) {
   RunPolicy policy;
   if (!node) return policy;
   Map map(*node);
@@ -96,7 +97,7 @@ RunPolicy read_run_policy(const std::optional<Node>& node, const std::string& ow
   if (const auto suspend = map.flag("suspend")) draft.spec.held = *suspend;
   check_manager(map.take("managedBy"), own_manager);
   if (const auto scheduling = map.take("schedulingPolicy")) {
-    read_scheduling_policy(*scheduling, policy, draft);
+    read_scheduling_policy(*scheduling, wish, policy, draft);
   }
   map.end();
   return policy;
@@ -227,7 +228,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   const bool launcher_works = spec.flag("runLauncherAsWorker").value_or(false);
   if (launcher_works) draft.spec.leader_slots = draft.spec.slots_per_worker;
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/mpi-operator", draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/mpi-operator", wish, draft);
   // Muster recognises the MPI of the image, has keys of its own, and waits for the workers.
   if (const auto mpi = spec.take("mpiImplementation")) mpi->word({"OpenMPI", "Intel", "MPICH"});
   if (const auto when = spec.take("launcherCreationPolicy")) {
@@ -235,6 +236,7 @@ Draft read_mpi_job(Map& document, const Surroundings& surroundings, const Wish& 
   }
   spec.skip({"sshAuthMountPath", "cleanPodPolicy"});
   const PodContext context{.config_maps = surroundings.config_maps,
+                           .on_kubernetes = wish.on_kubernetes,
                            .container = spec.text("mainContainer").value_or("")};
   const auto specs = spec.require("mpiReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Launcher", "Worker"}, context);
@@ -392,14 +394,16 @@ Draft read_pytorch_job(Map& document, const Surroundings& surroundings, const Wi
   if (!spec_node) return draft;
   Map spec(*spec_node);
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
   const auto elastic_node = spec.take("elasticPolicy");
   std::optional<ElasticReading> elastic;
   if (elastic_node) elastic.emplace(*elastic_node, draft);
   if (elastic) elastic->read();
   std::optional<Node> processes = spec.take("nprocPerNode");
   if (!processes && elastic) processes = elastic->processes();
-  const PodContext context{.config_maps = surroundings.config_maps, .container = "pytorch"};
+  const PodContext context{.config_maps = surroundings.config_maps,
+                           .on_kubernetes = wish.on_kubernetes,
+                           .container = "pytorch"};
   const auto specs = spec.require("pytorchReplicaSpecs");
   const auto all = read_replica_specs(specs, {"Master", "Worker"}, context);
   spec.end();
@@ -504,10 +508,12 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   if (!spec_node) return draft;
   Map spec(*spec_node);
   const RunPolicy policy =
-      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", draft);
+      read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
   const auto success = spec.take("successPolicy");
   spec.refuse("enableDynamicWorker", ": each task knows the whole cluster");
-  const PodContext context{.config_maps = surroundings.config_maps, .container = "tensorflow"};
+  const PodContext context{.config_maps = surroundings.config_maps,
+                           .on_kubernetes = wish.on_kubernetes,
+                           .container = "tensorflow"};
   const auto specs = spec.require("tfReplicaSpecs");
   const auto all =
       read_replica_specs(specs, {"Chief", "Master", "Worker", "PS", "Evaluator"}, context);

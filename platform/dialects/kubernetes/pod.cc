@@ -281,11 +281,13 @@ struct Claims {
   std::optional<int64_t> cpu_milli;
   std::optional<int64_t> memory_bytes;
   std::optional<int64_t> gpus;
+  std::map<std::string, std::string> devices;  ///< of other kinds
 };
 
 constexpr const char* kNoSuchDevice = "' is not a resource that Muster counts";
 
-void read_claim(const Node& node, const std::string& name, Claims& claims) {
+void read_claim(const Node& node, const std::string& name, const PodContext& context,
+                Claims& claims) {
   const auto text = node.text();
   if (!text) return;
   const auto milli = parse_quantity_milli(*text);
@@ -304,29 +306,31 @@ void read_claim(const Node& node, const std::string& name, Claims& claims) {
     return;
   } else if (name == "ephemeral-storage") {
     node.warning("has no effect: Muster does not limit the disk of one task");
+  } else if (context.on_kubernetes && name.find('/') != std::string::npos) {
+    claims.devices[name] = std::to_string(*milli / 1000);
   } else {
     node.fault("'" + name + kNoSuchDevice + "; it counts cpu, memory and nvidia.com/gpu");
   }
 }
 
-Claims read_claims(const std::optional<Node>& node) {
+Claims read_claims(const std::optional<Node>& node, const PodContext& context) {
   Claims claims;
   if (!node) return claims;
   Map map(*node);
   for (const std::string& name : map.keys()) {
-    if (const auto claim = map.take(name)) read_claim(*claim, name, claims);
+    if (const auto claim = map.take(name)) read_claim(*claim, name, context, claims);
   }
   return claims;
 }
 
 }  // namespace
 
-void read_resources(const Node& node, Pod& pod) {
+void read_resources(const Node& node, const PodContext& context, Pod& pod) {
   Map map(node);
   // Muster has one number for both: the limit, which no task may exceed and which it may need.
-  const Claims limits = read_claims(map.take("limits"));
+  const Claims limits = read_claims(map.take("limits"), context);
   const auto requests_node = map.take("requests");
-  const Claims requests = read_claims(requests_node);
+  const Claims requests = read_claims(requests_node, context);
   if (requests.memory_bytes && !limits.memory_bytes) {
     requests_node->warning("has memory without a limit: it is the limit here");
   }
@@ -339,7 +343,7 @@ void read_resources(const Node& node, Pod& pod) {
   resources.memory_bytes = first(limits.memory_bytes, requests.memory_bytes).value_or(0);
   const auto gpus = first(limits.gpus, requests.gpus);
   resources.gpus = static_cast<int>(gpus.value_or(0));
-  pod.claims_gpus_explicitly = gpus.has_value();
+  pod.kubernetes.devices = limits.devices.empty() ? requests.devices : limits.devices;
 }
 
 // --- rights
@@ -413,22 +417,43 @@ bool is_one_of(const std::string& text, const Names& names) {
   return std::find(names.begin(), names.end(), text) != names.end();
 }
 
-void read_node_selector(const Node& node, Pod& pod) {
+constexpr const char* kOnlyOnKubernetes = "applies only on a server that runs jobs on Kubernetes";
+
+void read_node_selector(const Node& node, const PodContext& context, Pod& pod) {
   Map map(node);
   for (const std::string& label : map.keys()) {
     const auto entry = map.take(label);
     const auto value = entry ? entry->text() : std::nullopt;
     if (!value) continue;
-    if (is_one_of(label, kPoolLabels)) {
+    if (context.on_kubernetes) {
+      pod.kubernetes.node_selector[label] = *value;
+    } else if (is_one_of(label, kPoolLabels)) {
       pod.node_pools = {*value};
     } else if (is_one_of(label, kModelLabels)) {
       pod.gpu_models = {*value};
     } else if (label != "kubernetes.io/os" && label != "kubernetes.io/arch") {
-      entry->fault(
-          "selects nodes by a label, which Muster does not do; remove it, and name a pool with "
-          "--set 'scheduling.node_pools=[NAME]'");
+      pod.kubernetes.node_selector[label] = *value;
+      entry->warning(kOnlyOnKubernetes);
     }
   }
+}
+
+/// "KEY[=VALUE][:EFFECT]", or "*" for all taints.
+void read_toleration(const Node& node, Pod& pod) {
+  Map map(node);
+  const std::string key = map.text("key").value_or("");
+  const auto operation = map.take("operator");
+  const std::string value = map.text("value").value_or("");
+  const std::string effect = map.text("effect").value_or("");
+  map.skip({"tolerationSeconds"});
+  map.end();
+  const auto word = operation ? operation->word({"Exists", "Equal"}) : std::nullopt;
+  if (key.empty()) {
+    pod.kubernetes.tolerations.emplace_back("*");
+    return;
+  }
+  const std::string with_value = word == "Exists" ? key : key + "=" + value;
+  pod.kubernetes.tolerations.push_back(effect.empty() ? with_value : with_value + ":" + effect);
 }
 
 void read_affinity(const Node& node) {
@@ -454,11 +479,11 @@ void warn_of_spread(const Node& node) {
 
 }  // namespace
 
-void read_pod_fields(Map& spec, Pod& pod) {
-  if (const auto selector = spec.take("nodeSelector")) read_node_selector(*selector, pod);
+void read_pod_fields(Map& spec, const PodContext& context, Pod& pod) {
+  if (const auto selector = spec.take("nodeSelector")) read_node_selector(*selector, context, pod);
   if (const auto affinity = spec.take("affinity")) read_affinity(*affinity);
   if (const auto spread = spec.take("topologySpreadConstraints")) warn_of_spread(*spread);
-  if (const auto context = spec.take("securityContext")) read_security_context(*context, pod);
+  if (const auto rights = spec.take("securityContext")) read_security_context(*rights, pod);
   if (const auto seconds = spec.integer("terminationGracePeriodSeconds", 0, kMostSeconds)) {
     pod.grace_seconds = seconds;
   }
@@ -474,10 +499,25 @@ void read_pod_fields(Map& spec, Pod& pod) {
     pod.restart_policy = policy->word({"Always", "OnFailure", "Never"}).value_or("");
     pod.restart_place = policy->place();
   }
-  spec.warn("serviceAccountName", "has no effect: tasks get no credentials of a cluster");
-  spec.warn("imagePullSecrets",
-            "has no effect: the image is pulled without a login; set registry.username and "
-            "registry.secret");
+  if (const auto list = spec.take("tolerations")) {
+    for (const Node& one : list->elements()) read_toleration(one, pod);
+  }
+  if (const auto name = spec.take("serviceAccountName")) {
+    pod.kubernetes.service_account = name->text().value_or("");
+    if (!context.on_kubernetes) name->warning(kOnlyOnKubernetes);
+  }
+  if (const auto name = spec.text("runtimeClassName")) pod.kubernetes.runtime_class = *name;
+  if (const auto list = spec.take("imagePullSecrets")) {
+    for (const Node& one : list->elements()) {
+      Map map(one);
+      if (const auto name = map.text("name")) pod.kubernetes.image_pull_secrets.push_back(*name);
+      map.end();
+    }
+    if (!context.on_kubernetes) {
+      list->warning(std::string(kOnlyOnKubernetes) +
+                    "; elsewhere, set registry.username and registry.secret");
+    }
+  }
   spec.warn("hostNetwork", "has no effect: the tasks have the network of their job");
   spec.warn("dnsConfig", "has no effect: Muster resolves the names of the tasks");
   spec.refuse("hostPID", ": a task sees its own processes only");
@@ -489,9 +529,8 @@ void read_pod_fields(Map& spec, Pod& pod) {
   spec.refuse("overhead", "");
   spec.refuse("ephemeralContainers", "");
   spec.skip({"automountServiceAccountToken", "serviceAccount", "dnsPolicy", "enableServiceLinks",
-             "schedulerName", "hostname", "setHostnameAsFQDN", "tolerations", "preemptionPolicy",
-             "priority", "shareProcessNamespace", "runtimeClassName", "readinessGates", "os",
-             "hostUsers"});
+             "schedulerName", "hostname", "setHostnameAsFQDN", "preemptionPolicy", "priority",
+             "shareProcessNamespace", "readinessGates", "os", "hostUsers"});
 }
 
 // --- containers
@@ -535,7 +574,7 @@ void read_container(const Node& node, const VolumeSources& sources, const PodCon
   pod.command = words_of(map.take("command"));
   pod.arguments = words_of(map.take("args"));
   read_pull_policy(map, pod);
-  if (const auto resources = map.take("resources")) read_resources(*resources, pod);
+  if (const auto resources = map.take("resources")) read_resources(*resources, context, pod);
   EnvironmentReading environment(context, labels, pod);
   if (const auto list = map.take("envFrom")) {
     for (const Node& entry : list->elements()) environment.read_from(entry);
@@ -610,6 +649,10 @@ Pod read_pod_template(const Node& node, const PodContext& context) {
                          "keep the tasks of a job together");
         }
         labels.emplace(name, value);
+        if (!context.on_kubernetes) continue;
+        auto& own =
+            key == std::string_view("labels") ? pod.kubernetes.labels : pod.kubernetes.annotations;
+        own[name] = value;
       }
     }
     map.skip({"name", "namespace", "creationTimestamp", "generateName", "finalizers"});
@@ -625,12 +668,12 @@ Pod read_pod_template(const Node& node, const PodContext& context) {
   Map spec(*spec_node);
   VolumeSources sources;
   if (const auto volumes = spec.take("volumes")) read_volume_sources(*volumes, sources);
-  read_pod_fields(spec, pod);
+  read_pod_fields(spec, context, pod);
   refuse_init_containers(spec);
   if (const auto main = main_container(spec, context)) {
     read_container(*main, sources, context, labels, pod);
   }
-  if (const auto whole = spec.take("resources")) read_resources(*whole, pod);
+  if (const auto whole = spec.take("resources")) read_resources(*whole, context, pod);
   spec.end();
   return pod;
 }

@@ -69,12 +69,12 @@ struct Pod {
   Place folder_place;
   std::string user;  ///< "1000:100"
   job::Resources resources;
-  bool claims_gpus_explicitly = false;
   job::ContainerSpec container;
   std::vector<Mount> mounts;
   std::optional<int64_t> grace_seconds;
   std::string restart_policy;  ///< of the pod's spec; empty: not given
   Place restart_place;
+  job::KubernetesSpec kubernetes;  ///< what only a server on Kubernetes heeds
   std::vector<std::string> node_pools;
   std::vector<std::string> gpu_models;
   std::string priority_class;
@@ -88,6 +88,9 @@ using ConfigMaps = std::map<std::string, std::map<std::string, std::string>>;
 
 struct PodContext {
   const ConfigMaps& config_maps;
+  /// Whether the job is for a server that runs jobs on Kubernetes: its own names of nodes, claims and
+  /// devices apply.
+  bool on_kubernetes = false;
   /// The name of the container that runs the program ("pytorch"), if the pod has several; empty: the
   /// first.
   std::string container;
@@ -104,11 +107,11 @@ void read_environment(const Node& list, const PodContext& context,
                       const std::map<std::string, std::string>& labels, Pod& pod);
 
 /// Sets the claims of a `resources` map.
-void read_resources(const Node& node, Pod& pod);
+void read_resources(const Node& node, const PodContext& context, Pod& pod);
 
 /// The fields of a pod's spec other than its containers and volumes: where it runs, its rights, its
 /// end. Leaves the keys of the containers and volumes in `spec`.
-void read_pod_fields(Map& spec, Pod& pod);
+void read_pod_fields(Map& spec, const PodContext& context, Pod& pod);
 
 /// The `securityContext` of a pod or a container.
 void read_security_context(const Node& node, Pod& pod);

@@ -97,37 +97,67 @@ TEST(KubernetesPod, NamesWhatHasNoCounterpart) {
                        "lifecycle: {preStop: {exec: {command: "
                        "[ls]}}}"},
                       {"hostPID: true", "hostIPC: false", "initContainers: [{name: a}]",
-                       "nodeSelector: {disk: ssd}",
                        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
                        "{nodeSelectorTerms: []}}}"}),
-      (Lines{
-          kPod + ".hostPID: is not supported: a task sees its own processes only",
-          kPod + ".initContainers[0]: is an init container, which Muster does not run; do its "
-                 "work in the command or the image",
-          kPod + ".nodeSelector.disk: selects nodes by a label, which Muster does not do; remove "
-                 "it, and name a pool with --set 'scheduling.node_pools=[NAME]'",
-          kPod + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: is not "
-                 "supported; choose nodes with scheduling.node_pools, scheduling.gpu_models or "
-                 "scheduling.required_topology",
-          kContainer + ".securityContext.privileged: is not supported: a task never has the "
-                       "rights of its host",
-          kContainer + ".lifecycle: is not supported: no program runs before or after the task's "
-                       "own"}));
+      (Lines{kPod + ".hostPID: is not supported: a task sees its own processes only",
+             kPod + ".initContainers[0]: is an init container, which Muster does not run; do its "
+                    "work in the command or the image",
+             kPod + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: is not "
+                    "supported; choose nodes with scheduling.node_pools, scheduling.gpu_models or "
+                    "scheduling.required_topology",
+             kContainer + ".securityContext.privileged: is not supported: a task never has the "
+                          "rights of its host",
+             kContainer +
+                 ".lifecycle: is not supported: no program runs before or after the task's "
+                 "own"}));
 }
 
 TEST(KubernetesPod, WarnsOfWhatIsHarmless) {
   EXPECT_EQ(
-      warnings_with({"livenessProbe: {tcpSocket: {port: 1}}"},
-                    {"hostNetwork: true", "serviceAccountName: robot",
-                     "imagePullSecrets: [{name: a}]", "priorityClassName: high"}),
-      (Lines{kPod + ".hostNetwork: has no effect: the tasks have the network of their job",
-             kPod + ".serviceAccountName: has no effect: tasks get no credentials of a cluster",
-             kPod + ".imagePullSecrets: has no effect: the image is pulled without a login; "
-                    "set registry.username and registry.secret",
-             kPod + ".priorityClassName: priority class 'high' is unknown; the job has the "
-                    "usual priority, unless --set scheduling.priority=N gives another",
-             kContainer + ".livenessProbe: has no effect: a task that hangs is not "
-                          "restarted"}));
+      warnings_with(
+          {"livenessProbe: {tcpSocket: {port: 1}}"},
+          {"hostNetwork: true", "serviceAccountName: robot", "imagePullSecrets: [{name: a}]",
+           "priorityClassName: high", "nodeSelector: {disk: ssd}"}),
+      (Lines{
+          kPod + ".hostNetwork: has no effect: the tasks have the network of their job",
+          kPod + ".serviceAccountName: applies only on a server that runs jobs on Kubernetes",
+          kPod + ".imagePullSecrets: applies only on a server that runs jobs on Kubernetes; "
+                 "elsewhere, set registry.username and registry.secret",
+          kPod +
+              ".priorityClassName: priority class 'high' applies only on a server that runs jobs "
+              "on Kubernetes; elsewhere the job has the usual priority, unless --set "
+              "scheduling.priority=N gives another",
+          kPod + ".nodeSelector.disk: applies only on a server that runs jobs on Kubernetes",
+          kContainer + ".livenessProbe: has no effect: a task that hangs is not restarted"}));
+}
+
+TEST(KubernetesPod, HasTheOptionsOfACluster) {
+  const TranslatedFile file = translated_with(
+      {.on_kubernetes = true},
+      simple_job({"command: [ls]", "resources: {limits: {rdma/hca: 1}}",
+                  "volumeMounts: [{name: d, mountPath: /data, subPath: sets, readOnly: true}]"},
+                 {"serviceAccountName: robot", "imagePullSecrets: [{name: pull}]",
+                  "priorityClassName: high", "runtimeClassName: nvidia",
+                  "nodeSelector: {disk: ssd, agentpool: a100}",
+                  "tolerations: [{operator: Exists}, {key: gpu, operator: Exists, effect: "
+                  "NoSchedule}, {key: "
+                  "team, value: a}, {key: b, operator: Equal, value: c, effect: NoExecute, "
+                  "tolerationSeconds: 5}]",
+                  "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]"}));
+  ASSERT_EQ(file.faults, Lines{});
+  EXPECT_EQ(file.warnings, Lines{});
+  const job::JobSpec& spec = file.jobs[0].spec;
+  EXPECT_EQ(spec.kubernetes,
+            (job::KubernetesSpec{.node_selector = {{"agentpool", "a100"}, {"disk", "ssd"}},
+                                 .tolerations = {"*", "gpu:NoSchedule", "team=a", "b=c:NoExecute"},
+                                 .priority_class = "high",
+                                 .service_account = "robot",
+                                 .runtime_class = "nvidia",
+                                 .image_pull_secrets = {"pull"},
+                                 .claims = {"data/sets:/data:ro"},
+                                 .devices = {{"rdma/hca", "1"}}}));
+  EXPECT_TRUE(spec.volumes.empty());
+  EXPECT_TRUE(spec.scheduling.node_pools.empty());
 }
 
 TEST(KubernetesPod, SaysNothingOfWhatChangesNothing) {

@@ -33,6 +33,7 @@ inline Lines lines_of(const std::vector<base::Fault>& findings) {
 struct FlagsOfFile {
   std::string name = {};
   std::vector<std::string> settings = {};
+  bool on_kubernetes = false;
 };
 
 inline TranslatedFile translated_with(const FlagsOfFile& flags, const std::string& text) {
@@ -45,9 +46,12 @@ inline TranslatedFile translated_with(const FlagsOfFile& flags, const std::strin
   base::FakeRandom random;
   job::JobSpec defaults;
   defaults.folder = "/home/ann";
-  auto translation = translate(
-      *documents, "job.yaml",
-      {.defaults = defaults, .name = flags.name, .settings = flags.settings, .random = random});
+  auto translation = translate(*documents, "job.yaml",
+                               {.defaults = defaults,
+                                .name = flags.name,
+                                .settings = flags.settings,
+                                .random = random,
+                                .on_kubernetes = flags.on_kubernetes});
   if (!translation) {
     file.faults = lines_of(translation.error().faults);
     return file;

@@ -237,7 +237,7 @@ void read_trainer(const Node& node, const PodContext& context, Runtime& runtime,
     for (Pod* each : {pod_named("node", runtime), pod_named("launcher", runtime)}) {
       const bool is_node =
           each != nullptr && (each == pod_named("node", runtime) || runtime.launcher_is_node);
-      if (is_node) read_resources(*resources, *each);
+      if (is_node) read_resources(*resources, context, *each);
     }
   }
   if (const auto list = map.take("env")) read_environment(*list, context, {}, target);
@@ -284,7 +284,7 @@ void patch_pod(const Node& node, const PodContext& context, Pod& pod) {
     for (const Node& one : list->elements())
       one.fault("is an init container, which Muster does not run");
   }
-  read_pod_fields(spec, pod);
+  read_pod_fields(spec, context, pod);
   spec.end();
   if (!containers) return;
   for (const Node& container : containers->elements()) {
@@ -512,7 +512,9 @@ Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish
   check_manager(spec.take("managedBy"), "trainer.kubeflow.org/trainjob-controller");
   spec.end();
   if (!reference) return draft;
-  const PodContext context{.config_maps = surroundings.config_maps, .container = "node"};
+  const PodContext context{.config_maps = surroundings.config_maps,
+                           .on_kubernetes = wish.on_kubernetes,
+                           .container = "node"};
   bool has_image = false;
   if (trainer) {
     for (const config::YamlEntry& entry : trainer->value().map) {

@@ -139,7 +139,7 @@ TEST(TrainJobFile, ChangesThePodsOfItsRuntime) {
                   {.kind = job::Volume::Kind::kStorage, .source = "data", .target = "/data"}}));
     EXPECT_EQ(spec.scheduling.node_pools, Lines{"big"});
     ASSERT_EQ(file.warnings.size(), 1U);
-    EXPECT_NE(file.warnings[0].find(".spec.serviceAccountName: has no effect"), std::string::npos);
+    EXPECT_NE(file.warnings[0].find(".spec.serviceAccountName: applies only"), std::string::npos);
   }
 }
 

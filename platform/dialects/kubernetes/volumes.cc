@@ -126,7 +126,14 @@ class MountReading {
     const bool read_only = map.flag("readOnly").value_or(false);
     map.end();
     const auto text = name ? name->text() : std::nullopt;
-    if (!text || !has_no_sub_path("a claim")) return;
+    if (!text) return;
+    if (context_.on_kubernetes) {
+      const std::string folder = sub_path_.empty() ? "" : "/" + sub_path_;
+      pod_.kubernetes.claims.push_back(*text + folder + ":" + target_ +
+                                       (read_only_ || read_only ? ":ro" : ""));
+      return;
+    }
+    if (!has_no_sub_path("a claim")) return;
     add({.kind = Volume::Kind::kStorage,
          .source = *text,
          .target = target_,

@@ -20,6 +20,7 @@
 #include "engine/lent/lent_tasks.h"
 #include "engine/node/brief.h"
 #include "engine/node/pod.h"
+#include "job/kubernetes.h"
 
 namespace muster::engine {
 
@@ -154,6 +155,20 @@ void renumber_gpus(TaskPlan& plan) {
     plan.gpus.push_back(std::to_string(i));
   }
   plan.environment[kVisibleGpus] = base::joined(plan.gpus, ",");
+}
+
+/// Files that appear in a volume of the user, which takes precedence.
+void drop_covered_files(TaskPlan& plan, const job::KubernetesSpec& options) {
+  std::vector<std::string> places;
+  for (const job::Volume& volume : plan.volumes) places.push_back(volume.target);
+  for (const std::string& text : options.claims) {
+    if (const auto claim = job::claim_of(text)) places.push_back(claim->path);
+  }
+  std::erase_if(plan.also_at, [&](const auto& file) {
+    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
+      return file.second.starts_with(place.ends_with('/') ? place : place + "/");
+    });
+  });
 }
 
 std::vector<std::string> task_names_in(const std::vector<TaskPlan>& plans) {
@@ -541,6 +556,8 @@ void KubernetesEngine::Impl::start(const GangId& gang, std::vector<TaskPlan> pla
   PodJob job = held == nullptr || held->is_releasing || held->job.name.empty()
                    ? pod_job_of(gang, plans.front())
                    : held->job;
+  job.project = plans.front().project;
+  job.volumes = plans.front().volumes;
   auto start = std::make_shared<PendingStart>();
   start->gang = gang;
   start->plans = std::move(plans);
@@ -593,6 +610,7 @@ void KubernetesEngine::Impl::start_if_ready(const std::shared_ptr<PendingStart>&
   gang->record.given = true;
   for (TaskPlan& plan : start->plans) {
     renumber_gpus(plan);
+    drop_covered_files(plan, gang->job.options);
     plan.hosts = hosts_of(*gang);
   }
   tasks.start(start->gang, std::move(start->plans),

@@ -140,10 +140,10 @@ void PodLines::connect_stream(const PodGangPointer& gang, const std::string& tas
   if (port_ == 0) return;  // muster-node calls
   const auto dial = std::make_shared<PodDial>(
       loop_, node::NodeDial{.gang = gang->gang, .key = gang->record.key, .stream = stream},
-      [this, stream](DialledLine line) {
+      [this, job = gang->gang.job_id, stream](DialledLine line) {
         loop_.post([dial = std::move(streams_[stream])] {});  // it calls this function
         streams_.erase(stream);
-        tasks_.orders.arrived(stream, std::move(line));
+        tasks_.orders.arrived(job, stream, std::move(line));
       });
   streams_[stream] = dial;
   dial->begin(client_, space_, pod_name(owner_, gang->gang, task), port_);

@@ -41,8 +41,10 @@ std::optional<Error> missing_folder(const PodGang& gang, const HeldPod& pod) {
   if (!pod.event || pod.event->word != "FailedMount") return std::nullopt;
   for (const job::Volume& volume : gang.job.volumes) {
     if (volume.kind != job::Volume::Kind::kHostPath) continue;
-    const std::string words = "hostPath type check failed: " + volume.source + " ";
-    if (pod.event->text.find(words) == std::string::npos) continue;
+    const std::string& text = pod.event->text;
+    const bool is_it = text.find("hostPath type check failed") != std::string::npos &&
+                       text.find(" " + volume.source + " is not ") != std::string::npos;
+    if (!is_it) continue;
     return Error{
         .code = ErrorCode::kInvalid,
         .what = "volume " + volume.target + ": there is no '" + volume.source + "' on this node",

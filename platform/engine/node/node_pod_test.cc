@@ -232,6 +232,34 @@ TEST_F(NodeInPod, ASignalOfTheKubeletIsReportedBeforeTheEnd) {
   dismiss_pod(0);
 }
 
+TEST_F(NodeInPod, LeavesBeforeTheKubeletKillsItIfTheServerIsAway) {
+  run_pod({.variables = {{kPodGrace, "3"}}});
+  meet();
+  start_in_pod(pod_order({"/program", "wait"}));
+  wait_in_pod([&] { return log().find("ready") != std::string::npos; });
+  line_.reset();
+
+  ASSERT_EQ(::kill(pod_->process_one(), SIGTERM), 0);
+
+  wait_for_pods_end();
+  EXPECT_EQ(pod_->code(), 128 + SIGTERM);
+  EXPECT_NE(pod_->complaints().find("Kubernetes ends the job, and Muster's server does not answer"),
+            std::string::npos)
+      << pod_->complaints();
+}
+
+TEST_F(NodeInPod, CallsTheServerThatItsBriefNames) {
+  open();
+  run_pod(TestServer::brief());
+  wait_in_pod([&] { return line_ != nullptr; });
+  EXPECT_TRUE(line_->hello().image);
+
+  start_in_pod(pod_order({"/program", "exit", "6"}));
+
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status.code, 6);
+  dismiss_pod(6);
+}
+
 TEST_F(NodeInPod, WithoutATaskTheSignalEndsIt) {
   run_pod();
   meet();

@@ -220,6 +220,14 @@ void NodeTask::send_artifacts(const ArtifactsOrder& order) {
 
 void NodeTask::remove_files() {
   reports_.stop_following();
+  std::error_code error;
+  if (is_in_container()) {  // keys are there, and the pod may stay for a while
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(site_.generated_in_container, error)) {
+      entries.push_back(entry.path());
+    }
+    for (const fs::path& entry : entries) fs::remove_all(entry, error);
+  }
   if (!order_.is_shared) remove_task_folder(order_.folder, gang_, name_);
 }
 

@@ -247,6 +247,26 @@ TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   EXPECT_NE(caught.bytes.find("of the tree"), std::string::npos);
 }
 
+TEST_F(Starting, AStreamIsNotOpenedByAMusterNodeOfAnotherJob) {
+  is_shared_ = false;
+  const auto its_node = gang_with_allocation();
+  ask({"job2", 1}, wish({"main"}));
+  wait_until([&] { return cluster_.submitted.size() == 2; });
+  launch::TaskPlan with_tree = plan();
+  with_tree.volumes = {{.kind = job::Volume::Kind::kTree, .source = "abc", .target = "/work"}};
+  start({with_tree});
+  wait_for_order(*its_node);
+  node::Hello for_stream = hello();
+  for_stream.stream = its_node->last<node::StartOrder>()->trees.at(0);
+
+  StreamCatch thief(loop_, brief_in(cluster_.submitted[1].script), for_stream);
+  wait_until([&] { return thief.is_hung_up; });
+  EXPECT_EQ(thief.bytes, "");
+
+  StreamCatch owner(loop_, brief_in(cluster_.submitted[0].script), for_stream);
+  wait_until([&] { return owner.is_over; });
+}
+
 TEST_F(Starting, ArtifactsAreFetchedBeforeTheEndIsReported) {
   is_shared_ = false;
   const auto its_node = gang_with_allocation();

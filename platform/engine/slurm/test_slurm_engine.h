@@ -112,7 +112,11 @@ class StreamCatch {
                           is_over = is_over || std::holds_alternative<node::StreamEnd>(message);
                           loop.look();
                         },
-                    .on_end = [](const std::string&) {},
+                    .on_end =
+                        [this, &loop](const std::string&) {
+                          is_hung_up = true;
+                          loop.look();
+                        },
                     .on_drain = nullptr},
                    encode(brief.caller));
   }
@@ -122,6 +126,7 @@ class StreamCatch {
 
   std::string bytes;
   bool is_over = false;
+  bool is_hung_up = false;
 
  private:
   std::shared_ptr<node::NodeSocket> socket_;
