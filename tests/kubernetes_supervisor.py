@@ -178,6 +178,7 @@ class Supervisor:
         self.cgroup = cgroup
         self.options = Options.from_json((folder / "options.json").read_text())
         self.programs = Path((folder / "programs").read_text())
+        self.apiserver = Path((folder / "apiserver").read_text())
         self.images = Path((folder / "images").read_text())
         self.nodes = [Node(number + 1, folder / f"node-{number + 1}") for number in range(self.options.nodes)]
         self.certificates = Certificates(folder / "pki")
@@ -461,7 +462,7 @@ class Supervisor:
         programs = self.programs
         return {
             "etcd": lambda: [programs / "etcd", *etcd_flags(self.folder)],
-            "apiserver": lambda: [programs / "kube-apiserver", *apiserver_flags(self.folder, self.options)],
+            "apiserver": lambda: [self.apiserver / "kube-apiserver", *apiserver_flags(self.folder, self.options)],
             "controllers": lambda: [programs / "kube-controller-manager",
                                     *controllers_flags(self.folder, self.options)],
             "scheduler": lambda: [programs / "kube-scheduler", *scheduler_flags(self.folder)],
