@@ -491,6 +491,45 @@ TEST_F(ClusterClient, AnApiServerThatIsKilledAndReturnsIsFollowed) {
   EXPECT_TRUE(run_until([&] { return seen.values.size() == 2 && seen.current > 0; }));
 }
 
+TEST_F(ClusterClient, ABusyApiServerIsAskedAgain) {
+  const std::string kubeconfig = set_variable("MUSTER_KUBERNETES_WEAK");
+  const auto hasty = open(kubeconfig, {.patience = milliseconds(0)});
+  const auto patient = open(kubeconfig, {.patience = std::chrono::minutes(1)});
+  const auto get = [](ApiClient& client, ApiClient::Then<Json> then) {
+    return client.get({kPods, "default", "nobody"}, std::move(then));
+  };
+  call_cluster("refuse weak");
+  // The API server takes a moment to know of it; then it lets one request wait and refuses others.
+  bool is_busy = false;
+  while (!is_busy) {
+    int answers = 0;
+    std::vector<Call> calls;
+    for (int i = 0; i < 4; ++i) {
+      calls.push_back(get(*hasty, [&](const Result<Json>& pod) {
+        ++answers;
+        const ApiRefusal* refusal = refusal_of(pod.error());
+        is_busy = is_busy || (refusal != nullptr && refusal->status == 429 && refusal->retry_after);
+        look();
+      }));
+    }
+    ASSERT_TRUE(run_until([&] { return is_busy || answers == 4; }));
+  }
+  int found_out = 0;
+  std::vector<Call> calls;
+  for (int i = 0; i < 4; ++i) {
+    calls.push_back(get(*patient, [&](const Result<Json>& pod) {
+      EXPECT_TRUE(has_reason(pod.error(), "NotFound")) << pod.error().to_string();
+      ++found_out;
+      look();
+    }));
+  }
+  wait(milliseconds(1500));
+  EXPECT_EQ(found_out, 0);
+  call_cluster("accept weak");
+  EXPECT_TRUE(run_until([&] { return found_out == 4; }));
+  EXPECT_GT(patient->counts().at({"get", "pods"}), 4U);
+}
+
 // --- pods
 
 TEST_F(ClusterClient, PodsAreBoundToNodes) {

@@ -56,7 +56,7 @@ class PodConnection {
 /// Connects to a TCP port of a pod, on its loopback interface.
 ///
 /// The connection to the port is made after the answer: a port that refuses it ends the stream, with
-/// the kubelet's words. kNotFound: there is no such pod; kRefused: no right to pods/portforward.
+/// the kubelet's words. Container runtimes end a connection on which nothing passed for four hours. kNotFound: there is no such pod; kRefused: no right to pods/portforward.
 [[nodiscard]] Call open_port(ApiClient& client, const std::string& space, const std::string& pod,
                              uint16_t port, ApiClient::Then<std::unique_ptr<PodConnection>> then);
 

@@ -2,8 +2,8 @@
 // Watch lives. It survives cut connections, an API server that is away, and an outdated position
 // (410 Gone), after which it lists again and reports the difference.
 //
-// Where the API server can, the list itself comes over the watch (sendInitialEvents, Kubernetes 1.32
-// and later); else it comes in pages. An idle watch keeps its position by bookmarks.
+// Where the API server can, the list itself comes over the watch (sendInitialEvents; by default in
+// Kubernetes 1.32, and from 1.34 on); else it comes in pages. An idle watch keeps its position by bookmarks.
 //
 // Keeps no objects: of each only the uid and the resourceVersion. On the loop's thread; no handler
 // is called from within a call, nor after the Watch was dropped. A handler may drop the Watch. The
