@@ -4,7 +4,8 @@
 #   scripts/kubernetes_programs.sh                etcd, kube-apiserver, kube-controller-manager,
 #                                                 kube-scheduler, kube-proxy, kubelet, kubectl, coredns,
 #                                                 gpu-stand-ins
-#   scripts/kubernetes_programs.sh apiserver-1.29 the oldest API server that Muster supports
+#   scripts/kubernetes_programs.sh programs-1.29  kube-apiserver, kube-scheduler and kubelet of the oldest version that
+#                                                 Muster supports
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
 #   scripts/kubernetes_programs.sh kwok           simulated nodes, for tests of scale
 #   scripts/kubernetes_programs.sh helm           Helm, for the chart of packaging/kubernetes
@@ -107,9 +108,11 @@ make_programs() {
   done
 }
 
-make_apiserver-1.29() {
+make_programs-1.29() {
   kubernetes=v1.29.15
   build "$1/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  build "$1/kube-scheduler" k8s.io/kubernetes/cmd/kube-scheduler
+  build "$1/kubelet" k8s.io/kubernetes/cmd/kubelet
 }
 
 # The folder of the module $1, whose manifests an operator needs on the API server.
@@ -148,7 +151,7 @@ readonly module=${1:-programs}
 readonly source=$root/tests/kubernetes/$module
 [[ $# -le 1 && $(type -t "make_$module") == function && -e $source/go.mod ]] ||
   fail "unknown argument: $*" \
-    "usage: scripts/kubernetes_programs.sh [--find] [apiserver-1.29 | mpi-operator | kwok | kueue | helm]"
+    "usage: scripts/kubernetes_programs.sh [--find] [programs-1.29 | mpi-operator | kwok | kueue | helm]"
 
 place=$cache/$module-$(key)
 if [[ ! -d $place ]]; then

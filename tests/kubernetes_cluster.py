@@ -394,13 +394,13 @@ def _start(folder, options, detached, progress=None):
         raise RuntimeError("a Kubernetes cluster for tests needs root")
     programs, images = (_folder_of(f"kubernetes_{kind}.sh", "--find") for kind in ("programs", "images"))
     # Compiled when it is first needed.
-    apiserver = (_folder_of("kubernetes_programs.sh", f"apiserver-{options.api_version}") if options.api_version
-                 else programs)
+    api_programs = (_folder_of("kubernetes_programs.sh", f"programs-{options.api_version}") if options.api_version
+                    else programs)
     (folder / "log").mkdir()
     (folder / "bin").mkdir()
     (folder / "bin" / "kubectl").symlink_to(f"{programs}/kubectl")
     for name, text in (("options.json", options.to_json()), ("programs", programs), ("images", images),
-                       ("apiserver", apiserver)):
+                       ("api-programs", api_programs)):
         (folder / name).write_text(text)
     holder = subprocess.Popen(
         [sys.executable, "-B", kubernetes_supervisor.__file__, "hold", str(folder),
@@ -439,7 +439,7 @@ def _add_options(parser):
     parser.add_argument("--gpus", type=int, default=default.gpus, help="GPU stand-ins of each node")
     parser.add_argument("--images", type=lambda text: [each for each in text.split(",") if each],
                         default=default.images, help=f"of {','.join(IMAGES)} (default: {','.join(default.images)})")
-    parser.add_argument("--api-version", default="", help="another API server: 1.29")
+    parser.add_argument("--api-version", default="", help="another API server, scheduler and kubelet: 1.29")
     parser.add_argument("--archive", action="append", default=[], help="a docker archive with more images")
     parser.add_argument("--kube-proxy", action="store_true", help="cluster addresses of Services work")
     parser.add_argument("--policies", action="store_true", help="NetworkPolicies work")
