@@ -73,7 +73,7 @@ class WatchedEngine : public LastingEngine {
     loop().post([this, known = std::weak_ptr<int>(interest), asked = std::move(asked), on_progress,
                  done = std::move(done)] {
       if (known.expired()) return;
-      on_progress({.node = "n1", .image = "horovod:0.28"});
+      on_progress(job::FetchesImage{.node = "n1", .image = "horovod:0.28"});
       std::vector<launch::ImageFacts> facts(asked.size());
       for (launch::ImageFacts& one : facts)
         one = {.sshd = "sshd", .has_ssh = true, .has_shell = true};
