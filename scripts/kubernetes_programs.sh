@@ -4,6 +4,8 @@
 #   scripts/kubernetes_programs.sh                etcd, kube-apiserver, kube-controller-manager,
 #                                                 kube-scheduler, kube-proxy, kubelet, kubectl, coredns,
 #                                                 gpu-stand-ins
+#   scripts/kubernetes_programs.sh programs-1.29  kube-apiserver, kube-scheduler and kubelet of the oldest version that
+#                                                 Muster supports
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
 #   scripts/kubernetes_programs.sh kwok           simulated nodes, for tests of scale
 #   scripts/kubernetes_programs.sh helm           Helm, for the chart of packaging/kubernetes
@@ -28,7 +30,7 @@ readonly toolchain=v0.0.1-go1.26.3.linux-amd64
 readonly toolchain_sum=h1:LdHRR8AtYKtOQrWMnd5AbvhZMSVJ7HoO2wrqShPaLV8=
 
 # Clients judge the server by the version that is linked in.
-readonly kubernetes=v1.37.2
+kubernetes=v1.37.2
 
 say() { echo "kubernetes: $*" >&2; }
 
@@ -87,9 +89,9 @@ fetch_go() {
 
 # build OUTPUT PACKAGE [FLAGS]: links without debugging information, statically.
 build() {
-  local flags="-s -w${3:-}" package
+  local flags="-s -w${3:-}" package minor=${kubernetes#v1.}
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-    flags+=" -X $package.gitVersion=$kubernetes -X $package.gitMajor=1 -X $package.gitMinor=37"
+    flags+=" -X $package.gitVersion=$kubernetes -X $package.gitMajor=1 -X $package.gitMinor=${minor%.*}"
     flags+=" -X $package.gitTreeState=clean"
   done
   (cd "$source" && GOFLAGS='' GOWORK=off GOTOOLCHAIN=local CGO_ENABLED=0 \
@@ -104,6 +106,13 @@ make_programs() {
   for name in etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl gpu-stand-ins; do
     ln -s kubernetes "$1/$name"
   done
+}
+
+make_programs-1.29() {
+  kubernetes=v1.29.15
+  build "$1/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  build "$1/kube-scheduler" k8s.io/kubernetes/cmd/kube-scheduler
+  build "$1/kubelet" k8s.io/kubernetes/cmd/kubelet
 }
 
 # The folder of the module $1, whose manifests an operator needs on the API server.
@@ -141,7 +150,8 @@ fi
 readonly module=${1:-programs}
 readonly source=$root/tests/kubernetes/$module
 [[ $# -le 1 && $(type -t "make_$module") == function && -e $source/go.mod ]] ||
-  fail "unknown argument: $*" "usage: scripts/kubernetes_programs.sh [--find] [mpi-operator | kwok | kueue | helm]"
+  fail "unknown argument: $*" \
+    "usage: scripts/kubernetes_programs.sh [--find] [programs-1.29 | mpi-operator | kwok | kueue | helm]"
 
 place=$cache/$module-$(key)
 if [[ ! -d $place ]]; then

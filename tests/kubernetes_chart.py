@@ -90,6 +90,8 @@ class TheChart(ChartTest):
         version = re.search(r"^project\(muster VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
         chart = yaml_value((CHART / "Chart.yaml").read_text())
         self.assertEqual((chart["version"], chart["appVersion"]), (version, version))
+        for file in (PACKAGING / "restore.yaml", ROOT / "docs" / "kubernetes-server.md"):
+            self.assertEqual(set(re.findall(r"muster-(?:server|node):([0-9][0-9.]*[0-9])", file.read_text())), {version}, file)
 
     def test_the_plain_manifests_are_those_of_the_chart(self):
         ran = subprocess.run([ROOT / "scripts" / "kubernetes_manifests.sh", "--check"], capture_output=True, text=True,

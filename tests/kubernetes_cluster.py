@@ -51,9 +51,9 @@ _SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 _CLONE_NEWNET = 0x40000000
 
 
-def _folder_of(script):
+def _folder_of(script, *words):
     """What scripts/kubernetes_programs.sh or kubernetes_images.sh has made."""
-    found = subprocess.run([_SCRIPTS / script, "--find"], capture_output=True, text=True, check=False)
+    found = subprocess.run([_SCRIPTS / script, *words], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         raise RuntimeError(found.stderr)
     return found.stdout.strip()
@@ -392,11 +392,15 @@ def _start(folder, options, detached, progress=None):
     """Starts the holder, and returns when the cluster is ready."""
     if os.geteuid() != 0:
         raise RuntimeError("a Kubernetes cluster for tests needs root")
-    programs, images = _folder_of("kubernetes_programs.sh"), _folder_of("kubernetes_images.sh")
+    programs, images = (_folder_of(f"kubernetes_{kind}.sh", "--find") for kind in ("programs", "images"))
+    # Compiled when it is first needed.
+    api_programs = (_folder_of("kubernetes_programs.sh", f"programs-{options.api_version}") if options.api_version
+                    else programs)
     (folder / "log").mkdir()
     (folder / "bin").mkdir()
     (folder / "bin" / "kubectl").symlink_to(f"{programs}/kubectl")
-    for name, text in (("options.json", options.to_json()), ("programs", programs), ("images", images)):
+    for name, text in (("options.json", options.to_json()), ("programs", programs), ("images", images),
+                       ("api-programs", api_programs)):
         (folder / name).write_text(text)
     holder = subprocess.Popen(
         [sys.executable, "-B", kubernetes_supervisor.__file__, "hold", str(folder),
@@ -435,6 +439,7 @@ def _add_options(parser):
     parser.add_argument("--gpus", type=int, default=default.gpus, help="GPU stand-ins of each node")
     parser.add_argument("--images", type=lambda text: [each for each in text.split(",") if each],
                         default=default.images, help=f"of {','.join(IMAGES)} (default: {','.join(default.images)})")
+    parser.add_argument("--api-version", default="", help="another API server, scheduler and kubelet: 1.29")
     parser.add_argument("--archive", action="append", default=[], help="a docker archive with more images")
     parser.add_argument("--kube-proxy", action="store_true", help="cluster addresses of Services work")
     parser.add_argument("--policies", action="store_true", help="NetworkPolicies work")

@@ -410,6 +410,14 @@ class OwnClusters(unittest.TestCase):
         cluster.close()
         self.assertEqual([], traces.left())
 
+    def test_the_oldest_version_runs_pods(self):
+        with Cluster(nodes=1, api_version="1.29") as cluster:
+            self.assertEqual("29", cluster.api.get("/version")["minor"])
+            node = cluster.api.get("/api/v1/nodes/node-1")
+            self.assertEqual("v1.29.15", node["status"]["nodeInfo"]["kubeletVersion"])
+            cluster.api.post("/api/v1/namespaces/default/pods", pod("old", "true"))
+            cluster.until(lambda: cluster.pod("old")["status"]["phase"] == "Succeeded", "the pod has run")
+
     def test_a_cluster_stays_until_it_is_told_to_go(self):
         with tempfile.TemporaryDirectory() as folder:
             state = f"{folder}/cluster"

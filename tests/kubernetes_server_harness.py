@@ -26,6 +26,11 @@ VALUES = PACKAGING / "values"
 # The account of the server in its pod.
 ACCOUNT = 10001
 
+# An image with a shell, for jobs.
+IMAGE = "localhost/muster-test-busybox:test"
+# Prints lines until /tmp/go exists.
+WAITS = "echo before; until test -e /tmp/go; do sleep 0.1; done; echo behind"
+
 
 class ServerTest(unittest.TestCase):
     """The tests of a class share one cluster; each test has namespaces of its own."""
@@ -59,6 +64,33 @@ class ServerTest(unittest.TestCase):
 
     def until(self, condition, what, bound=BOUND):
         return self.cluster.until(condition, what, bound)
+
+    # --- jobs
+
+    def submit(self, user, name, *command, flags=()):
+        user.run("submit", "single", name, "--image", IMAGE, *flags, "--", *command)
+
+    def job(self, user, name):
+        return json.loads(user.run("get", name, "-o", "json"))
+
+    def pods_of_jobs(self, server):
+        return self.cluster.api.get(f"/api/v1/namespaces/{server.jobs_space}/pods")["items"]
+
+    def waiting_job(self, server, user):
+        """A job that runs until assert_runs_on() ends it. Returns its pod."""
+        self.submit(user, "steady", "sh", "-c", WAITS)
+        self.until(lambda: "before" in user.run("logs", "steady", code=None), "the job has begun")
+        return self.pods_of_jobs(server)[0]
+
+    def assert_runs_on(self, server, user, pod):
+        """The job of waiting_job() ends as if nothing had happened."""
+        now = self.pods_of_jobs(server)[0]
+        self.assertEqual(now["metadata"]["uid"], pod["metadata"]["uid"])
+        self.assertEqual(now["status"]["containerStatuses"], pod["status"]["containerStatuses"])
+        user.run("exec", "steady", "--", "touch", "/tmp/go")
+        self.assertEqual(user.run("logs", "-f", "steady"), "[main] before\n[main] behind\n")
+        job = self.job(user, "steady")
+        self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1), job["events"])
 
 
 class Installation:
@@ -225,7 +257,7 @@ class User:
                              env=self.environment, timeout=BOUND, check=False)
         if code is not None and ran.returncode != code:
             raise AssertionError(f"{self.name}: muster {' '.join(map(str, words))}: exit code {ran.returncode}\n"
-                                 f"{ran.stdout}{ran.stderr}")
+                                 f"{ran.stdout}{ran.stderr}{self._forward.errors if self._forward else ''}")
         return ran.stdout
 
     def close(self):

@@ -31,6 +31,8 @@ class Options:
     gpus: int = 0
     # Services with a cluster address, other than the API server's, require it.
     kube_proxy: bool = False
+    # Another API server, scheduler and kubelet, of those that kubernetes_programs.sh builds: "1.29". The rest is new.
+    api_version: str = ""
     # Enforces NetworkPolicies, which the nodes' network plug-in ignores (kubernetes_policies.py).
     policies: bool = False
     # Admission plug-ins besides the API server's defaults (PodSecurity, ResourceQuota, LimitRanger, ...).

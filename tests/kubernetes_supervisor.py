@@ -178,6 +178,7 @@ class Supervisor:
         self.cgroup = cgroup
         self.options = Options.from_json((folder / "options.json").read_text())
         self.programs = Path((folder / "programs").read_text())
+        self.api_programs = Path((folder / "api-programs").read_text())
         self.images = Path((folder / "images").read_text())
         self.nodes = [Node(number + 1, folder / f"node-{number + 1}") for number in range(self.options.nodes)]
         self.certificates = Certificates(folder / "pki")
@@ -461,10 +462,10 @@ class Supervisor:
         programs = self.programs
         return {
             "etcd": lambda: [programs / "etcd", *etcd_flags(self.folder)],
-            "apiserver": lambda: [programs / "kube-apiserver", *apiserver_flags(self.folder, self.options)],
+            "apiserver": lambda: [self.api_programs / "kube-apiserver", *apiserver_flags(self.folder, self.options)],
             "controllers": lambda: [programs / "kube-controller-manager",
                                     *controllers_flags(self.folder, self.options)],
-            "scheduler": lambda: [programs / "kube-scheduler", *scheduler_flags(self.folder)],
+            "scheduler": lambda: [self.api_programs / "kube-scheduler", *scheduler_flags(self.folder)],
             "coredns": lambda: [programs / "coredns", "-conf", self.folder / "Corefile"],
             "policies": lambda: [sys.executable, "-B", Path(__file__).with_name("kubernetes_policies.py"), self.folder],
         }[name]()
@@ -472,7 +473,7 @@ class Supervisor:
     def _on_node(self, kind, node):
         return {
             "containerd": lambda: ["containerd", "--config", node.folder / "containerd.toml"],
-            "kubelet": lambda: [self.programs / "kubelet", *kubelet_flags(node)],
+            "kubelet": lambda: [self.api_programs / "kubelet", *kubelet_flags(node)],
             "proxy": lambda: [self.programs / "kube-proxy", f"--config={node.folder}/proxy.json"],
             "gpus": lambda: [self.programs / "gpu-stand-ins", f"--count={self.gpus[node.number]}",
                              f"--devices={node.folder}/gpus", f"--plugins={node.plugins}"],

@@ -77,6 +77,17 @@ class TwoServers(ServerTest):
         labelled = [self.name(pod) for pod in server.pods() if "muster.dev/leads" in pod["metadata"]["labels"]]
         self.assertNotIn(self.name(before), labelled)
 
+    def test_a_job_outlives_the_server_that_started_it(self):
+        server = self.install_both()
+        eve = server.user("eve", "--role", "admin")
+        job = self.waiting_job(server, eve)
+        before = self.leader(server)
+
+        server.kubectl("delete", f"pod/{self.name(before)}", "--grace-period=0", "--force")
+
+        self.assert_another_leads(server, before, eve)
+        self.assert_runs_on(server, eve, job)
+
     def test_the_other_leads_when_the_first_is_evicted(self):
         server = self.install_both()
         eve = server.user("eve", "--role", "admin")

@@ -70,7 +70,9 @@ const record::Table& table_of(const ServerInfo*) {
                "state_folder", {.help = "Empty unless the caller is an admin of the server.",
                                 .told = Told::kAlways}),
            field<&ServerInfo::engine>(
-               "engine", {.help = "The engine of its tasks: `process`, `container`, `slurm` or `kubernetes`."}),
+               "engine",
+               {.help =
+                    "The engine of its tasks: `process`, `container`, `slurm` or `kubernetes`."}),
            field<&ServerInfo::address>(
                "address", {.help = "HOST:PORT for other machines. Absent: it serves only a unix "
                                    "socket, or the caller is not an admin of the server."}),

@@ -251,8 +251,8 @@ TEST_P(StorageVolumes, AProjectsStorageOutlivesTheJobAndAnotherProjectHasItsOwn)
   EXPECT_EQ(log_of("next"), "kept\n");
   if (!GetParam().is_container) {
     // With accounts, it is open to the group of the users of the server.
-  EXPECT_EQ(fs::status(folder_ / "storage/team-a/storage").permissions() & fs::perms::others_all,
-            fs::perms::none);
+    EXPECT_EQ(fs::status(folder_ / "storage/team-a/storage").permissions() & fs::perms::others_all,
+              fs::perms::none);
   }
   TaskPlan other = with(script("ls -A /storage", "other"), {storage("/storage")});
   other.project = "team-b";

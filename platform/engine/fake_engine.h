@@ -251,10 +251,10 @@ class FakeEngine : public Engine {
 
   // --- as an engine that runs images, where a test makes it one
   bool images = false;
-  std::vector<ImageRequest> wishes;                        ///< of the last prepare()
+  std::vector<ImageRequest> wishes;                ///< of the last prepare()
   std::function<void(const job::Fact&)> progress;  ///< of the same
-  Prepared prepared;                                       ///< of the same; a test calls it
-  std::weak_ptr<void> preparing;                           ///< expires when the caller drops it
+  Prepared prepared;                               ///< of the same; a test calls it
+  std::weak_ptr<void> preparing;                   ///< expires when the caller drops it
   launch::Reach reach_of_all = launch::Reach::kLoopback;
   bool names_within_nodes = false;  ///< each node has a network of its own, as containers have
   std::map<std::string, std::string> mpis;  ///< by task

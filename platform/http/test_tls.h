@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include <functional>
+
 #include "base/clock.h"
 #include "http/client.h"
 #include "http/sockets.h"
@@ -72,13 +74,25 @@ class RawTlsClient {
 
   std::string read_to_the_end() { return read_until(nullptr); }
 
+  /// Reads until the bytes end with `end`.
+  std::string read_to(const std::string& end) {
+    return read_until([&end](const std::string& text) { return text.ends_with(end); });
+  }
+
+  /// Whether the peer closes the connection, rather than resets it, without another byte.
+  bool ends_in_order() {
+    char letter = 0;
+    const auto received = stream_->receive(&letter, 1, {});
+    return received && received->kind == ClientStream::Received::Kind::kEnd;
+  }
+
   /// Waits for bytes and returns them.
   std::string read_some() {
     return read_until([](const std::string&) { return true; });
   }
 
  private:
-  std::string read_until(bool (*is_enough)(const std::string&)) {
+  std::string read_until(const std::function<bool(const std::string&)>& is_enough) {
     std::string text;
     std::string buffer(1 << 16, '\0');
     while (true) {

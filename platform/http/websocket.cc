@@ -39,6 +39,8 @@ namespace {
 constexpr size_t kLargestMessage = 1 << 20;
 /// How long the peer may take to answer a close.
 constexpr std::chrono::seconds kCloseTimeout{5};
+/// How long a client may take to close the connection after both closes.
+constexpr std::chrono::seconds kClientHangUp{2};
 constexpr size_t kLongestReason = 120;
 
 /// Adapts a ByteStream to Beast. Bytes that were read together with the request are delivered
@@ -48,10 +50,25 @@ class ByteStreamLayer {
   using executor_type = asio::io_context::executor_type;
 
   ByteStreamLayer(asio::io_context& context, std::unique_ptr<ByteStream> stream, std::string early)
-      : executor_(context.get_executor()), stream_(std::move(stream)), early_(std::move(early)) {}
+      : executor_(context.get_executor()),
+        stream_(std::move(stream)),
+        early_(std::move(early)),
+        timer_(context) {}
 
   executor_type get_executor() const { return executor_; }
   void close() { stream_->close(); }
+  /// Closes the output, and the stream when the peer has closed its own. `then` holds the owner.
+  void finish(std::function<void()> then) {
+    timer_.expires_after(kClientHangUp);
+    timer_.async_wait([this, then](const error_code& error) {
+      if (!error) close();
+    });
+    stream_->async_finish([this, then](const error_code&, size_t) {
+      timer_.cancel();
+      close();
+      then();
+    });
+  }
   std::chrono::milliseconds unheard_for() const { return stream_->unheard_for(); }
 
   template <class Buffers, class Token>
@@ -94,6 +111,7 @@ class ByteStreamLayer {
   executor_type executor_;
   std::unique_ptr<ByteStream> stream_;
   std::string early_;
+  asio::steady_timer timer_;
 };
 
 // Beast finds these functions by argument-dependent lookup when it closes a stream.
@@ -102,8 +120,14 @@ void beast_close_socket(ByteStreamLayer& layer) {
   layer.close();
 }
 
+/// A server that closes at once would reset the connection, because the client's last bytes are still
+/// on their way. Proxies take that for a fault: kubectl port-forward then ends.
 template <class Handler>
-void async_teardown(beast::role_type, ByteStreamLayer& layer, Handler&& handler) {
+void async_teardown(beast::role_type role, ByteStreamLayer& layer, Handler&& handler) {
+  if (role == beast::role_type::server) {
+    auto held = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
+    return layer.finish([held] { std::move (*held)(error_code()); });
+  }
   layer.close();
   asio::post(layer.get_executor(),
              [handler = std::forward<Handler>(handler)]() mutable { handler(error_code()); });

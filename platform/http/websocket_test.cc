@@ -269,6 +269,7 @@ constexpr int kTextThatGoesOn = 0x01;
 constexpr int kGoingOn = 0x00;
 constexpr int kLastPart = 0x80;
 constexpr int kPing = 0x89;
+constexpr int kClose = 0x88;
 
 TEST(WebSocket, AnswersWithTheHeadersOfTheResponse) {
   Echo echo;
@@ -339,6 +340,21 @@ TEST(WebSocket, ClosesOnWhatIsNoProtocol) {
     EXPECT_EQ(client.read_to_the_end().substr(0, 1), "\x88");
     EXPECT_TRUE(echo.is_closed());
   }
+}
+
+TEST(WebSocket, DoesNotResetAConnectionWhoseClientSendsAfterTheClose) {
+  Echo echo;
+  TlsTestServer server(echo.handler());
+  RawTlsClient client(server);
+  client.send(kUpgrade);
+  client.read_to("\r\n\r\n");
+
+  client.send(frame(kClose, "\x03\xE8"));  // 1000
+  EXPECT_EQ(client.read_to("\x03\xE8"), "\x88\x02\x03\xE8");
+  client.send("late");
+
+  EXPECT_TRUE(client.ends_in_order());
+  EXPECT_TRUE(echo.is_closed());
 }
 
 TEST(WebSocket, NoticesAClientThatHasGoneWithoutAWord) {

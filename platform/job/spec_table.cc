@@ -110,9 +110,9 @@ std::vector<record::Row> rows_of_programs() {
            .gives_inner_flags = true}),
       field<&JobSpec::slurm>("slurm", {.help = "Options for Slurm, if the server runs jobs there.",
                                        .gives_inner_flags = true}),
-      field<&JobSpec::kubernetes>(
-          "kubernetes", {.help = "Options for Kubernetes, if the server runs jobs there.",
-                         .gives_inner_flags = true}),
+      field<&JobSpec::kubernetes>("kubernetes",
+                                  {.help = "Options for Kubernetes, if the server runs jobs there.",
+                                   .gives_inner_flags = true}),
       field<&JobSpec::launch>("launch",
                               {.help = "Of kind `mpi`.",
                                .flag = {.name = "--launch",

@@ -125,11 +125,10 @@ size_t size_of(const std::vector<Volume>& volumes) {
 
 size_t text_size(const JobSpec& spec) {
   return spec.folder.size() + spec.image.size() + spec.user.size() + size_of(spec.registry) +
-         size_of(spec.container.capabilities) + size_of(spec.slurm) +
-         size_of(spec.kubernetes) + size_of(spec.command) +
-         size_of(spec.arguments) + size_of(spec.worker_command) + size_of_roles(spec) +
-         size_of(spec.volumes) + size_of(spec.labels) + size_of(spec.annotations) +
-         size_of(spec.environment);
+         size_of(spec.container.capabilities) + size_of(spec.slurm) + size_of(spec.kubernetes) +
+         size_of(spec.command) + size_of(spec.arguments) + size_of(spec.worker_command) +
+         size_of_roles(spec) + size_of(spec.volumes) + size_of(spec.labels) +
+         size_of(spec.annotations) + size_of(spec.environment);
 }
 
 namespace {

@@ -124,8 +124,4 @@ class Map {
 /// The most seconds that a field of Kubernetes can hold.
 inline constexpr int64_t kMostSeconds = 2'147'483'647;
 
-/// A quantity of Kubernetes in thousandths: "100m", "1.5", "2Gi", "1e3". Rounded up. Nothing if `text`
-/// is no quantity, is negative, or is too large.
-std::optional<int64_t> parse_quantity_milli(std::string_view text);
-
 }  // namespace muster::dialects::kubernetes

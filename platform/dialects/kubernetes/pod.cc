@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "dialects/kubernetes/program.h"
 #include "job/container.h"
+#include "job/quantity.h"
 #include "job/validate.h"
 
 namespace muster::dialects::kubernetes {
@@ -100,7 +101,7 @@ std::optional<Expression> value_of_resource(const Node& node, const Pod& pod) {
   map.end();
   const auto name = resource ? resource->text() : std::nullopt;
   if (!name) return std::nullopt;
-  const auto divisor = parse_quantity_milli(divisor_text.value_or("1")).value_or(0);
+  const auto divisor = job::milli_of_quantity(divisor_text.value_or("1")).value_or(0);
   int64_t milli = 0;
   if (name->ends_with(".cpu")) milli = pod.resources.cpu_milli;
   const bool is_memory = name->ends_with(".memory");
@@ -290,7 +291,7 @@ void read_claim(const Node& node, const std::string& name, const PodContext& con
                 Claims& claims) {
   const auto text = node.text();
   if (!text) return;
-  const auto milli = parse_quantity_milli(*text);
+  const auto milli = job::milli_of_quantity(*text);
   if (!milli) return node.fault("'" + *text + "' is not a quantity, as in 2, 500m or 16Gi");
   if (name == "cpu") {
     claims.cpu_milli = *milli;

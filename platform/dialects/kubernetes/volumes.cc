@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "dialects/kubernetes/pod.h"
+#include "job/quantity.h"
 
 namespace muster::dialects::kubernetes {
 
@@ -146,7 +147,7 @@ class MountReading {
     const auto limit = map.take("sizeLimit");
     map.end();
     const auto text = limit ? limit->text() : std::nullopt;
-    const auto size = text ? parse_quantity_milli(*text) : std::nullopt;
+    const auto size = text ? job::milli_of_quantity(*text) : std::nullopt;
     if (text && !size) limit->fault("'" + *text + "' is not a quantity, as in 16Gi");
     if (target_ == kSharedMemory) return share_memory(size.value_or(0) / 1000);
     if (medium && medium->text() == "Memory") {

@@ -373,9 +373,9 @@ launch::Reach ContainerEngine::reach(const std::vector<std::string>& nodes) cons
   return is_one ? launch::Reach::kNames : launch::Reach::kHosts;
 }
 
-std::shared_ptr<void> ContainerEngine::prepare(
-    const GangId&, std::vector<ImageRequest> images,
-    std::function<void(const job::Fact&)> progress, Prepared done) {
+std::shared_ptr<void> ContainerEngine::prepare(const GangId&, std::vector<ImageRequest> images,
+                                               std::function<void(const job::Fact&)> progress,
+                                               Prepared done) {
   return impl_->hosts.prepare(std::move(images), std::move(progress), std::move(done));
 }
 

@@ -70,9 +70,9 @@ class Hosts {
   /// See Engine::watch_nodes().
   std::shared_ptr<void> watch(std::function<void()> changed);
   /// See Engine::prepare(). Each image is brought to a host once, however many tasks use it there.
-  [[nodiscard]] std::shared_ptr<void> prepare(
-      std::vector<ImageRequest> wishes, std::function<void(const job::Fact&)> progress,
-      Engine::Prepared done) const;
+  [[nodiscard]] std::shared_ptr<void> prepare(std::vector<ImageRequest> wishes,
+                                              std::function<void(const job::Fact&)> progress,
+                                              Engine::Prepared done) const;
 
  private:
   void changed();

@@ -11,6 +11,7 @@
 #include "engine/kubernetes/json_text.h"
 #include "engine/kubernetes/pod.h"
 #include "job/kubernetes.h"
+#include "job/quantity.h"
 
 namespace muster::engine::kubernetes {
 
@@ -19,13 +20,11 @@ using Json = nlohmann::json;
 namespace {
 
 int64_t cpu_in(const Json& amounts) {
-  return milli_of_quantity(text_of(amounts, "cpu")) ? *milli_of_quantity(text_of(amounts, "cpu"))
-                                                    : 0;
+  return job::milli_of_quantity(text_of(amounts, "cpu")).value_or(0);
 }
 
 int64_t bytes_in(const Json& amounts, const char* name) {
-  const auto bytes = bytes_of_quantity(text_of(amounts, name));
-  return bytes ? *bytes : 0;
+  return job::whole_of_quantity(text_of(amounts, name)).value_or(0);
 }
 
 /// Extended resources have a domain: "nvidia.com/gpu".
@@ -33,7 +32,7 @@ void add_devices(const Json& amounts, std::map<std::string, int64_t>& devices) {
   if (!amounts.is_object()) return;
   for (const auto& [name, value] : amounts.items()) {
     if (name.find('/') == std::string::npos || !value.is_string()) continue;
-    const auto count = bytes_of_quantity(value.get<std::string>());
+    const auto count = job::whole_of_quantity(value.get<std::string>());
     if (count) devices[name] += *count;
   }
 }
@@ -71,7 +70,7 @@ int64_t gpu_memory_of(const Json& labels, const std::string& resource) {
   constexpr int64_t kMebi = 1 << 20;
   const std::string vendor = resource.substr(0, resource.find('/'));
   const std::string text = text_of(labels, (vendor + "/gpu.memory").c_str());
-  const auto mebibytes = bytes_of_quantity(text);
+  const auto mebibytes = job::whole_of_quantity(text);
   return mebibytes && *mebibytes > 0 && *mebibytes < (int64_t{1} << 40) ? *mebibytes * kMebi : 0;
 }
 

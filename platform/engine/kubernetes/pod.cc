@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -598,61 +597,6 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
 std::string cpu_quantity(int64_t milli) {
   constexpr int64_t kWhole = 1000;
   return milli % kWhole == 0 ? std::to_string(milli / kWhole) : std::to_string(milli) + "m";
-}
-
-namespace {
-
-struct QuantitySuffix {
-  std::string_view suffix;
-  long double factor;
-};
-
-constexpr std::array<QuantitySuffix, 16> kQuantitySuffixes{{{"", 1.0L},
-                                                            {"n", 1e-9L},
-                                                            {"u", 1e-6L},
-                                                            {"m", 1e-3L},
-                                                            {"k", 1e3L},
-                                                            {"M", 1e6L},
-                                                            {"G", 1e9L},
-                                                            {"T", 1e12L},
-                                                            {"P", 1e15L},
-                                                            {"E", 1e18L},
-                                                            {"Ki", 1024.0L},
-                                                            {"Mi", 1048576.0L},
-                                                            {"Gi", 1073741824.0L},
-                                                            {"Ti", 1099511627776.0L},
-                                                            {"Pi", 1125899906842624.0L},
-                                                            {"Ei", 1152921504606846976.0L}}};
-
-/// In units of `unit`, rounded up as Kubernetes does.
-Result<int64_t> scaled_quantity(std::string_view text, long double unit) {
-  const Error error{.code = ErrorCode::kInvalid,
-                    .what = "'" + base::shortened(std::string(text)) + "' is not a quantity"};
-  const std::string copy(text);
-  char* end = nullptr;
-  const bool may_be_one = !copy.empty() && copy.find_first_of("xXpPnNiI ") != 0 &&
-                          copy.find_first_of("xX ") == std::string::npos;
-  if (!may_be_one) return error;
-  const long double number = std::strtold(copy.c_str(), &end);
-  if (end == copy.c_str()) return error;
-  const std::string_view suffix(end);
-  const auto known = std::find_if(kQuantitySuffixes.begin(), kQuantitySuffixes.end(),
-                                  [&](const QuantitySuffix& one) { return one.suffix == suffix; });
-  if (known == kQuantitySuffixes.end()) return error;
-  const long double value = std::ceil(number * known->factor / unit - 1e-9L);
-  constexpr long double kMost = 9.2e18L;
-  if (!(value > -kMost && value < kMost)) return error;
-  return static_cast<int64_t>(value);
-}
-
-}  // namespace
-
-Result<int64_t> milli_of_quantity(std::string_view text) {
-  return scaled_quantity(text, 1e-3L);
-}
-
-Result<int64_t> bytes_of_quantity(std::string_view text) {
-  return scaled_quantity(text, 1.0L);
 }
 
 }  // namespace muster::engine::kubernetes

@@ -135,8 +135,5 @@ base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task, 
 
 /// "500m", and bytes as a plain number: a Kubernetes quantity.
 std::string cpu_quantity(int64_t milli);
-/// The thousandths or bytes of a quantity such as "1500m", "2", "1.5Gi", "1e3"; kInvalid.
-base::Result<int64_t> milli_of_quantity(std::string_view text);
-base::Result<int64_t> bytes_of_quantity(std::string_view text);
 
 }  // namespace muster::engine::kubernetes

@@ -273,28 +273,6 @@ TEST(CheckPods, AcceptsAPlainJob) {
   EXPECT_TRUE(check_pods(spec, site_for_tests()));
 }
 
-TEST(Quantities, AreReadAsKubernetesWritesThem) {
-  const std::vector<std::pair<const char*, int64_t>> cpus{
-      {"2", 2000}, {"500m", 500}, {"1.5", 1500}, {"0", 0}, {"1u", 1}, {"2k", 2'000'000}};
-  for (const auto& [text, milli] : cpus) {
-    ASSERT_TRUE(milli_of_quantity(text)) << text;
-    EXPECT_EQ(*milli_of_quantity(text), milli) << text;
-  }
-  const std::vector<std::pair<const char*, int64_t>> sizes{{"1Gi", int64_t{1} << 30},
-                                                           {"1.5Ki", 1536},
-                                                           {"1e3", 1000},
-                                                           {"24576Mi", int64_t{24} << 30},
-                                                           {"1E", 1'000'000'000'000'000'000},
-                                                           {"128974848", 128974848}};
-  for (const auto& [text, bytes] : sizes) {
-    ASSERT_TRUE(bytes_of_quantity(text)) << text;
-    EXPECT_EQ(*bytes_of_quantity(text), bytes) << text;
-  }
-  for (const char* const wrong : {"", "x", "1Zi", "1 Gi", "0x10", "nan", "inf", "99E", "1Gi2"}) {
-    EXPECT_FALSE(bytes_of_quantity(wrong)) << wrong;
-  }
-}
-
 }  // namespace
 
 }  // namespace muster::engine::kubernetes
