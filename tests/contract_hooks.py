@@ -77,6 +77,7 @@ def agree(spec):
         "evaluators",
         "evaluator",
         "volumes",
+        "kubernetes",
         "labels",
         "annotations",
     ):

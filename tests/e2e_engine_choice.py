@@ -108,7 +108,7 @@ class Doctor(MusterTest):
 
         told = json.loads(ran.stdout)
         self.assertEqual(told["chosen"], "process")
-        self.assertEqual([each["engine"] for each in told["engines"]], ["process", "container", "slurm"])
+        self.assertEqual([each["engine"] for each in told["engines"]], ["process", "container", "slurm", "kubernetes"])
         process = told["engines"][0]
         self.assertTrue(process["can_run"])
         found = {each["subject"]: each["verdict"] for each in process["findings"]}

@@ -49,6 +49,10 @@ std::unique_ptr<Engine> make_team_engine(base::EventLoop& loop, BenchOptions opt
   how.own_devices = true;
   how.holds_claims = true;
   how.group_places = group_places();
+  // All tests name their jobs alike, and tests run side by side.
+  for (GroupPlace& place : how.group_places) {
+    place.folder += "-test-" + std::to_string(::getpid());
+  }
   return std::make_unique<ProcessEngine>(loop, std::move(how));
 }
 

@@ -48,8 +48,8 @@ std::optional<long double> factor_of(std::string_view suffix) {
   return found == kSuffixes.end() ? exponent_factor(suffix) : found->factor;
 }
 
-/// In units of `unit`, rounded up.
-std::optional<int64_t> amount_of(std::string_view text, long double unit) {
+/// In parts of which `parts` are one, rounded up.
+std::optional<int64_t> amount_of(std::string_view text, long double parts) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view digits = text.substr(0, end);
@@ -72,7 +72,7 @@ std::optional<int64_t> amount_of(std::string_view text, long double unit) {
     value = value * 10 + (digit - '0');
     if (in_fraction) place *= 10;
   }
-  const long double amount = value * *factor / unit / place;
+  const long double amount = value * *factor * parts / place;
   constexpr long double kMost = 9.2e18L;
   // A remainder of the arithmetic is no fraction.
   return amount > kMost ? std::nullopt
@@ -82,11 +82,11 @@ std::optional<int64_t> amount_of(std::string_view text, long double unit) {
 }  // namespace
 
 std::optional<int64_t> milli_of_quantity(std::string_view text) {
-  return amount_of(text, 1e-3L);
+  return amount_of(text, 1000);
 }
 
 std::optional<int64_t> whole_of_quantity(std::string_view text) {
-  return amount_of(text, 1.0L);
+  return amount_of(text, 1);
 }
 
 }  // namespace muster::job

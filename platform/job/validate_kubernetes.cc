@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
 #include "base/units.h"
 #include "job/checker.h"
@@ -148,6 +150,16 @@ std::optional<KubernetesClaim> claim_of(std::string_view text) {
 }
 
 void check_kubernetes(const KubernetesSpec& options, Checker& check) {
+  constexpr size_t kMostPairs = 64;
+  const std::array<std::pair<const char*, size_t>, 4> maps{
+      {{"kubernetes.node_selector", options.node_selector.size()},
+       {"kubernetes.devices", options.devices.size()},
+       {"kubernetes.labels", options.labels.size()},
+       {"kubernetes.annotations", options.annotations.size()}}};
+  for (const auto& [field, size] : maps) {
+    check.require(size <= kMostPairs, field,
+                  "has more than " + std::to_string(kMostPairs) + " entries");
+  }
   for (const auto& [key, value] : options.node_selector) {
     const std::string field = "kubernetes.node_selector." + key;
     check_kubernetes_key(key, field, check);

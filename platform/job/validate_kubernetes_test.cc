@@ -69,6 +69,15 @@ TEST(KubernetesOptions, AreCheckedAllAtOnce) {
                 "kubernetes.labels.muster.dev/job", "kubernetes.labels.team"}));
 }
 
+TEST(KubernetesOptions, HaveAtMost64OfEach) {
+  KubernetesSpec options;
+  for (int i = 0; i < 65; ++i) options.annotations["note" + std::to_string(i)] = "x";
+  EXPECT_EQ(faults_of_options(options),
+            (std::vector<base::Fault>{{"kubernetes.annotations", "has more than 64 entries"}}));
+  options.annotations.erase("note0");
+  EXPECT_TRUE(faults_of_options(options).empty());
+}
+
 TEST(KubernetesOptions, MayBeEmpty) {
   EXPECT_EQ(faults_of_options({}), std::vector<base::Fault>{});
 }

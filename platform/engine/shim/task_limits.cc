@@ -115,9 +115,16 @@ bool TaskLimits::has_group(const std::string& controller) const {
 }
 
 Result<void> TaskGroups::make() const {
+  constexpr int kMostTries = 100;
   for (const TaskGroup& group : groups_) {
     std::error_code error;
-    fs::create_directories(group.folder, error);
+    // Another shim removes the folder of all tasks' groups while that is empty (remove()).
+    for (int tries = 0;
+         tries == 0 || (error == std::errc::no_such_file_or_directory && tries < kMostTries);
+         ++tries) {
+      error.clear();
+      fs::create_directories(group.folder, error);
+    }
     if (error) {
       return base::system_error("cannot make the control group " + group.folder, error.value());
     }
