@@ -87,10 +87,8 @@ TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
     loop_.stop();
   });
   for (int done = 0; done < 500; ++done) {
-    engine_.progress(job::FetchesImage{.node = "n1",
-                                       .image = "horovod:0.28",
-                                       .done_megabytes = done,
-                                       .all_megabytes = 500});
+    engine_.progress(job::FetchesImage{
+        .node = "n1", .image = "horovod:0.28", .done_megabytes = done, .all_megabytes = 500});
   }
   EXPECT_EQ(job("dist").reason, "n1 fetches horovod:0.28 (0 of 500 MB)");
 

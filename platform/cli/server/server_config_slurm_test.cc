@@ -142,7 +142,8 @@ slurm:
   colour: red
 )");
   for (const char* line :
-       {"line 2: engine: 'slrm' is invalid: expected one of process, container, slurm, kubernetes; did you "
+       {"line 2: engine: 'slrm' is invalid: expected one of process, container, slurm, kubernetes; "
+        "did you "
         "mean 'slurm'?",
         "line 4: slurm.rest: 'ftp://head' is neither unix:///SOCKET nor http[s]://HOST:PORT",
         "line 5: slurm.rest_user: 'a b' is not a name",

@@ -181,7 +181,9 @@ TEST_F(SlurmEngineTest, AWaitingJobIsCancelledAndForgottenWhenItIsReleased) {
   give_back(gang_);
 
   wait_until([&] { return !has_record(gang_); });
-  EXPECT_EQ(cluster_.cancelled, (std::vector<std::vector<uint64_t>>{{17}}));
+  ASSERT_FALSE(cluster_.cancelled.empty());
+  // A listing that was requested before the cancellation causes another one.
+  for (const auto& jobs : cluster_.cancelled) EXPECT_EQ(jobs, std::vector<uint64_t>{17});
 }
 
 TEST_F(SlurmEngineTest, AJobReleasedBeforeTheAnswerIsCancelled) {
