@@ -489,7 +489,7 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
                               "Kubernetes"});
   }
   if (spec.sandbox == job::Sandbox::kNone) {
-    faults.push_back({.field = "sandbox", .what = "is none: a pod always isolates its task"});
+    faults.push_back({.field = "sandbox", .what = "cannot be none: a pod always isolates its task"});
   }
   if (spec.launch == job::LaunchBy::kSrun) {
     faults.push_back({.field = "launch", .what = "is srun, which only Slurm has"});
