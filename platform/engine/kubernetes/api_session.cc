@@ -181,7 +181,7 @@ class ApiSession::Request : public std::enable_shared_from_this<Request> {
   http::WebSocketAnswer socket_;
   Backoff backoff_;
   uint64_t credentials_number_ = 0;
-  bool holds_place_ = false;  ///< of those that limit the number of requests
+  bool holds_place_ = false;  ///< it counts against the most requests at once
   bool was_sent_ = false;
   bool has_renewed_ = false;  ///< credentials, after a 401
   std::optional<steady_clock::time_point> first_failure_;

@@ -12,9 +12,9 @@ namespace muster::engine::kubernetes {
 
 using MemberPath = std::initializer_list<const char*>;
 
-/// The member of a member; a null object if there is none.
+/// The member of a member; a null object if it is missing.
 const nlohmann::json& member_at(const nlohmann::json& object, MemberPath path);
-/// The text there; empty if there is none.
+/// The text of that member; empty if it is missing.
 std::string member_text(const nlohmann::json& object, MemberPath path);
 bool member_flag(const nlohmann::json& object, MemberPath path);
 int64_t member_integer(const nlohmann::json& object, MemberPath path);

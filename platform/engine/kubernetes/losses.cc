@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kLastWords{5};
 /// A watch is behind by less than this, or the API server is away.
 constexpr std::chrono::milliseconds kWatchDelay{1000};
 
-/// Whether Kubernetes or somebody has ended the pod. A pod whose muster-node has left is over, too, but
+/// Whether Kubernetes or a user has ended the pod. A pod whose muster-node has left is over, too, but
 /// without a reason.
 bool was_taken(const HeldPod& pod) {
   return pod.is_gone || (pod.facts && (pod.facts->is_being_deleted || !pod.facts->reason.empty() ||

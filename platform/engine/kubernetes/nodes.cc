@@ -128,7 +128,7 @@ int as_count(int64_t number) {
   return static_cast<int>(std::clamp<int64_t>(number, 0, std::numeric_limits<int>::max()));
 }
 
-/// The resource that the node has, of those that are GPUs; the model that the configuration gives it.
+/// The GPU resource that the node has; the model that the configuration gives it.
 std::pair<std::string, std::string> gpu_resource_on(
     const ClusterAmounts& amounts, const std::map<std::string, std::string>& resources) {
   for (const auto& [model, resource] : resources) {
