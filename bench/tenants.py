@@ -208,7 +208,7 @@ class TeamServer:
         reading, writing = os.pipe()
         self.process = subprocess.Popen(
             self.argv("server", "--listen", "127.0.0.1:0", "--trust-each-other", "true", "--task-scratch", "1G",
-                      "--task-processes", self.processes,
+                      *(("--task-processes", self.processes) if self.processes else ()),
                       "--shared-folder", f"{self.work},{self.programs}", "--ready-fd", writing),
             env=self.environment, cwd=self.work, pass_fds=(writing,), stdin=subprocess.DEVNULL, stdout=self.log,
             stderr=self.log)
@@ -343,7 +343,7 @@ def main():
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--seconds", type=float, default=4)
     words.add_argument("--account")
-    words.add_argument("--processes", type=int, default=4096, help="tasks.processes of the server")
+    words.add_argument("--processes", type=int, help="tasks.processes of the server (default: the server's default)")
     words.add_argument("--no-groups", action="store_true")
     words.add_argument("attacks", nargs="*", metavar="ATTACK", choices=[*ATTACKS, []], default=[])
     chosen = words.parse_args()

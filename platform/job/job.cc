@@ -24,6 +24,12 @@ constexpr std::array<record::Named<TaskRole>, 7> kRoles{{{TaskRole::kLauncher, "
                                                          {TaskRole::kMaster, "master"},
                                                          {TaskRole::kEvaluator, "evaluator"}}};
 
+constexpr std::array<Named<JobOrigin::Kind>, 4> kOriginKinds{
+    {{JobOrigin::Kind::kRerun, "rerun"},
+     {JobOrigin::Kind::kArray, "array"},
+     {JobOrigin::Kind::kSweep, "sweep"},
+     {JobOrigin::Kind::kSchedule, "schedule"}}};
+
 constexpr std::array<record::Named<TaskPhase>, 4> kTaskPhases{{{TaskPhase::kPending, "Pending"},
                                                                {TaskPhase::kStarting, "Starting"},
                                                                {TaskPhase::kRunning, "Running"},
@@ -54,6 +60,9 @@ record::Words<Phase> words_of(const Phase*) {
 }
 record::Words<TaskRole> words_of(const TaskRole*) {
   return {.schema = "TaskRole", .values = kRoles};
+}
+record::Words<JobOrigin::Kind> words_of(const JobOrigin::Kind*) {
+  return {.schema = "JobOriginKind", .values = kOriginKinds};
 }
 record::Words<TaskPhase> words_of(const TaskPhase*) {
   return {.schema = "TaskPhase", .values = kTaskPhases};
@@ -259,6 +268,22 @@ const Table& table_of(const LaunchFacts*) {
                 .told = Told::kAlways},
                As::kProse)},
           "How the ranks of an MPI job were started.")
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const JobOrigin*) {
+  static const Table table =
+      record::table<JobOrigin>(
+          "JobOrigin",
+          {field<&JobOrigin::kind>("kind", {.need = Need::kRequired}),
+           field<&JobOrigin::name>("name", {.help = "Of the job that it repeats, or of its array, "
+                                                    "sweep or schedule.",
+                                            .need = Need::kRequired}),
+           field<&JobOrigin::id>("id", {.help = "Of the same."}),
+           field<&JobOrigin::member>(
+               "member", {.help = "Its index in the array, or the number of the trial."})},
+          "The object from which a job was made.")
           .as_answer();
   return table;
 }

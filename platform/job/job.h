@@ -77,8 +77,20 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
+/// The object from which a job was made.
+struct JobOrigin {
+  enum class Kind { kRerun, kArray, kSweep, kSchedule };
+  Kind kind = Kind::kRerun;
+  std::string name;  ///< of the job that it repeats, or of its array, sweep or schedule
+  std::string id;    ///< of the same
+  int member = 0;    ///< kArray: its index; kSweep: the number of the trial
+
+  bool operator==(const JobOrigin&) const = default;
+};
+
 struct Job {
   std::string id;  ///< never reused; names its folder
+  std::optional<JobOrigin> origin;
   JobSpec spec;
   std::string owner;  ///< the user who submitted it
   Phase phase = Phase::kQueued;
@@ -134,10 +146,12 @@ const record::Table& table_of(const Task*);
 const record::Table& table_of(const ExitStatus*);
 const record::Table& table_of(const LaunchFacts*);
 const record::Table& table_of(const Progress*);
+const record::Table& table_of(const JobOrigin*);
 
 record::Words<Phase> words_of(const Phase*);
 record::Words<TaskRole> words_of(const TaskRole*);
 record::Words<TaskPhase> words_of(const TaskPhase*);
+record::Words<JobOrigin::Kind> words_of(const JobOrigin::Kind*);
 record::Words<Limit> words_of(const Limit*);
 record::Words<PodEnd::Cause> words_of(const PodEnd::Cause*);
 

@@ -136,6 +136,17 @@ std::vector<record::Row> rows_of_room() {
                                       {.told = Told::kAlways,
                                        .schema = R"({"maxItems": 100})",
                                        .flag = {.name = "--on-exit", .by_hand = true}}),
+      field<&Scheduling::begin>("begin", {.help = "The job waits until this time.",
+                                          .flag = {.name = "--begin", .by_hand = true}}),
+      field<&Scheduling::singleton>(
+          "singleton",
+          {.help = "Of the jobs of one project and owner with this text, one runs at a time, in "
+                   "the order of their submission. At most 100 characters.",
+           .max_length = 100,
+           .flag = {.name = "--singleton",
+                    .value = "NAME",
+                    .help = "wait until your earlier jobs with this name for --singleton have "
+                            "ended"}}),
   };
 }
 

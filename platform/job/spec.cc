@@ -85,6 +85,11 @@ constexpr std::array<Named<Packing>, 3> kPackingWords{
 constexpr std::array<Named<Success>, 2> kSuccessWords{
     {{Success::kLeader, "leader"}, {Success::kAll, "all"}}};
 
+constexpr std::array<Named<Dependency::Condition>, 3> kConditionWords{
+    {{Dependency::Condition::kOk, "ok"},
+     {Dependency::Condition::kAny, "any"},
+     {Dependency::Condition::kFailed, "failed"}}};
+
 constexpr std::array<Named<RetryRule::Action>, 3> kActionWords{
     {{RetryRule::Action::kRetry, "retry"},
      {RetryRule::Action::kFail, "fail"},
@@ -152,6 +157,12 @@ record::Words<Success> words_of(const Success*) {
               "Which tasks must succeed: the chief or master (`leader`), after which the workers "
               "have two seconds to end; or it and every worker (`all`)."};
 }
+record::Words<Dependency::Condition> words_of(const Dependency::Condition*) {
+  return {.schema = "DependencyCondition",
+          .values = kConditionWords,
+          .help = "How the other job must have ended: it succeeded (`ok`), it ended (`any`), or it "
+                  "failed or was stopped (`failed`)."};
+}
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*) {
   return {.schema = "RetryAction", .values = kActionWords};
 }
@@ -209,6 +220,12 @@ std::string_view to_string(Success success) {
 }
 std::optional<Success> success_of(std::string_view name) {
   return meant_by<Success>(name);
+}
+std::string_view to_string(Dependency::Condition condition) {
+  return word_for(condition);
+}
+std::optional<Dependency::Condition> dependency_condition_of(std::string_view name) {
+  return meant_by<Dependency::Condition>(name);
 }
 std::string_view to_string(RetryRule::Action action) {
   return word_for(action);

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace muster::job {
 
 /// How the tasks of a job find each other.
@@ -188,6 +190,9 @@ struct Scheduling {
   std::optional<std::chrono::milliseconds> time_limit;  ///< the job is ended after it
   int retries = 0;  ///< how often it may start again after its own failure
   std::vector<RetryRule> retry_rules;
+  std::optional<base::Time> begin;  ///< it waits until then
+  /// Of the jobs of one owner and project with this text, one runs at a time.
+  std::string singleton;
 
   bool operator==(const Scheduling&) const = default;
 };
@@ -242,6 +247,36 @@ struct RoleSpec {
   bool operator==(const RoleSpec&) const = default;
 };
 
+/// A job waits until another job of its project has ended in this way.
+struct Dependency {
+  enum class Condition {
+    kOk,      ///< it succeeded
+    kAny,     ///< it ended
+    kFailed,  ///< it failed, or was stopped
+  };
+  std::string job;  ///< name or id
+  Condition condition = Condition::kOk;
+  /// Both are arrays: each member waits for the member with its index.
+  bool by_member = false;
+
+  bool operator==(const Dependency&) const = default;
+};
+
+/// "ok", "any", "failed".
+std::string_view to_string(Dependency::Condition condition);
+std::optional<Dependency::Condition> dependency_condition_of(std::string_view name);
+
+/// Many jobs from one spec, which differ in their index and their line.
+struct ArraySpec {
+  std::string indexes;             ///< "0-99", "1,3,5-7"; empty: one index for each line, from 0
+  std::vector<std::string> lines;  ///< one for each index, in order: text or JSON; may be empty
+  int max_running = 0;             ///< at the same time; 0: no limit
+  std::optional<int> max_failures;  ///< more failed members than this stop the array
+
+  bool is_none() const { return indexes.empty() && lines.empty(); }
+  bool operator==(const ArraySpec&) const = default;
+};
+
 struct JobSpec {
   std::string name;
   std::string project = "default";
@@ -283,6 +318,8 @@ struct JobSpec {
   std::map<std::string, std::string> labels;       ///< for selecting jobs; without value: a tag
   std::map<std::string, std::string> annotations;  ///< for the submitter
   Scheduling scheduling;
+  std::vector<Dependency> after;  ///< it waits for all of them
+  ArraySpec array;                ///< is_none(): one job
   std::map<std::string, std::string> environment;
   std::vector<SecretUse> secrets;  ///< names; the values are read when a gang starts
   std::string folder;              ///< working directory of every task, absolute

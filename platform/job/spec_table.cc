@@ -45,6 +45,16 @@ Json secret_by_name(const Input& text) {
   return {{"name", text.value.text()}};
 }
 
+Json dependency_in_short(const Input& text) {
+  const std::string written(text.value.text());
+  const auto dependency = parse_dependency(written);
+  if (!dependency) {
+    text.note("'" + written + "' " + kDependencyForms);
+    return nullptr;
+  }
+  return {{"job", dependency->job}, {"condition", to_string(dependency->condition)}};
+}
+
 Json volume_in_short(const Input& text) {
   const std::string written(text.value.text());
   const auto volume = parse_volume(written);
@@ -257,6 +267,12 @@ std::vector<record::Row> rows_of_marks() {
 std::vector<record::Row> rows_of_places_and_times() {
   return {
       field<&JobSpec::scheduling>("scheduling", {.told = Told::kAlways, .gives_inner_flags = true}),
+      field<&JobSpec::after>("after", {.help = "The jobs that must have ended before it starts.",
+                                       .schema = R"({"maxItems": 100})",
+                                       .flag = {.name = "--after", .by_hand = true},
+                                       .shorthand = dependency_in_short}),
+      field<&JobSpec::array>("array", {.help = "Many jobs from this spec.",
+                                       .flag = {.name = "--array", .by_hand = true}}),
       field<&JobSpec::environment>("environment", {.told = Told::kAlways,
                                                    .schema = kVariableNames,
                                                    .flag = {.name = "--env", .by_hand = true}}),
@@ -345,6 +361,18 @@ std::optional<Volume> parse_volume(std::string_view text) {
   return volume;
 }
 
+std::optional<Dependency> parse_dependency(std::string_view text) {
+  Dependency dependency;
+  const size_t colon = text.find(':');
+  dependency.job = text.substr(0, colon);
+  if (dependency.job.empty()) return std::nullopt;
+  if (colon == std::string_view::npos) return dependency;
+  const auto condition = dependency_condition_of(text.substr(colon + 1));
+  if (!condition) return std::nullopt;
+  dependency.condition = *condition;
+  return dependency;
+}
+
 const Table& table_of(const JobSpec*) {
   static const Table table =
       record::table<JobSpec>("JobSpec", rows_of_job_spec(),
@@ -416,6 +444,39 @@ const Table& table_of(const SecretUse*) {
                                    {.help = "A path below /generated/secrets; empty: no file."})},
           "A secret for the tasks: as a variable, as a file, or both.")
           .with(complete_secret);
+  return table;
+}
+
+const Table& table_of(const Dependency*) {
+  static const Table table = record::table<Dependency>(
+      "Dependency",
+      {field<&Dependency::job>("job",
+                               {.help = "The name or id of a job or array of the same project.",
+                                .need = Need::kRequired}),
+       field<&Dependency::condition>("condition"),
+       field<&Dependency::by_member>(
+           "by_member", {.help = "Both are arrays: each member waits for the member with its "
+                                 "index."})},
+      "Another job that must have ended before the job starts.");
+  return table;
+}
+
+const Table& table_of(const ArraySpec*) {
+  static const Table table = record::table<ArraySpec>(
+      "ArraySpec",
+      {field<&ArraySpec::indexes>(
+           "indexes", {.help = "Numbers and ranges: `0-99`, `1,3,5-7`, `0-20:5`. Empty: one index "
+                               "for each of the lines, from 0."}),
+       field<&ArraySpec::lines>(
+           "lines", {.help = "One text for each index, in their order: MUSTER_ARRAY_LINE of the "
+                             "member. If it is a JSON object, its fields are variables as well."}),
+       field<&ArraySpec::max_running>(
+           "max_running", {.help = "The most members that run at the same time; 0: no limit.",
+                           .least = 0}),
+       field<&ArraySpec::max_failures>(
+           "max_failures",
+           {.help = "When more members than this have failed, the array is stopped.", .least = 0})},
+      "The members of an array: jobs that differ in their index and line.");
   return table;
 }
 

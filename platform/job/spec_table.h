@@ -18,6 +18,8 @@ const record::Table& table_of(const Resources*);
 const record::Table& table_of(const Scheduling*);
 const record::Table& table_of(const RetryRule*);
 const record::Table& table_of(const SecretUse*);
+const record::Table& table_of(const Dependency*);
+const record::Table& table_of(const ArraySpec*);
 const record::Table& table_of(const Volume*);
 const record::Table& table_of(const RegistryLogin*);
 const record::Table& table_of(const ContainerSpec*);
@@ -33,12 +35,16 @@ record::Words<Purpose> words_of(const Purpose*);
 record::Words<Packing> words_of(const Packing*);
 record::Words<Resize> words_of(const Resize*);
 record::Words<Success> words_of(const Success*);
+record::Words<Dependency::Condition> words_of(const Dependency::Condition*);
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*);
 record::Words<Volume::Kind> words_of(const Volume::Kind*);
 
 /// FROM:TO[:ro|rw], where FROM is a path (which may be relative), storage/NAME or artifacts;
 /// nothing for any other text. kVolumeForms describes the valid forms.
 std::optional<Volume> parse_volume(std::string_view text);
+/// JOB[:ok|any|failed]; nothing for any other text. kDependencyForms describes the valid forms.
+std::optional<Dependency> parse_dependency(std::string_view text);
+inline constexpr const char* kDependencyForms = "is not JOB, JOB:ok, JOB:any or JOB:failed";
 inline constexpr const char* kVolumeForms = "is not FROM:TO, FROM:TO:ro or FROM:TO:rw";
 
 // Limits that several tables of a job's spec use (spec_table.h).
