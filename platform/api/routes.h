@@ -61,6 +61,9 @@
 //   POST   /v1/tokens                TokenRequest -> 201 NewToken
 //   DELETE /v1/tokens/ID             -> 204
 //   GET    /v1/audit                 -> {"records": [...]}; parameters in account_wire.h
+//   POST   /v1/ui/codes              -> 201 PageCode: for `muster ui`
+//   POST   /v1/ui/session            {"code"} -> 204 and a cookie; for the web page
+//   DELETE /v1/ui/port               -> 204; closes the loopback port of the web page
 //   GET    /v1/nodes                 -> {"nodes": [node, ...]}
 //   GET    /v1/nodes/NAME            -> node
 //   POST   /v1/nodes/NAME/cordon     -> node
@@ -92,6 +95,9 @@ inline constexpr std::string_view kAuditPath = "/v1/audit";
 inline constexpr std::string_view kLoginPath = "/v1/login";
 inline constexpr std::string_view kLogoutPath = "/v1/logout";
 inline constexpr std::string_view kWhoAmIPath = "/v1/whoami";
+inline constexpr std::string_view kPageCodesPath = "/v1/ui/codes";
+inline constexpr std::string_view kPageSessionPath = "/v1/ui/session";
+inline constexpr std::string_view kPagePortPath = "/v1/ui/port";
 inline constexpr std::string_view kWatchJobsPath = "/v1/watch/jobs";
 inline constexpr std::string_view kWatchEventsPath = "/v1/watch/events";
 inline constexpr std::string_view kMetricsPath = "/metrics";

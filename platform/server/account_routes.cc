@@ -13,6 +13,7 @@
 #include "access/audit.h"
 #include "api/account_wire.h"
 #include "control/unknown_name.h"
+#include "server/page.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -108,7 +109,9 @@ RouteAnswer log_out(Accounts& accounts, const ApiCall& call) {
                  .advice = "the permissions of the socket's file protect it"};
   }
   MUSTER_CHECK(accounts.revoke(call.who.token, call.actor()));
-  return nothing_more();
+  http::Response answer = nothing_more();
+  if (cookie_of(call.request)) answer.headers["set-cookie"] = cookie_removed(call.request);
+  return answer;
 }
 
 // --- users

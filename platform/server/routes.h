@@ -9,15 +9,19 @@
 
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
+#include "server/page.h"
 #include "server/router.h"
 #include "server/status_routes.h"
 #include "workspace/tree_store.h"
 
 namespace muster::server {
+
+class Authenticator;
 
 /// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
@@ -62,6 +66,18 @@ void add_tree_routes(Router& router, control::Controller& controller, workspace:
                      base::Background& background);
 /// /v1/audit.                                                         account_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
+/// /v1/ui/codes, session and port.                                   page_routes.cc
+struct PageRouteParts {
+  PageCodes& codes;
+  Authenticator& authenticator;
+  control::Accounts& accounts;
+  const base::Clock& clock;
+  base::RandomSource& random;
+  LoopbackDoor* door = nullptr;
+  const std::string& address;  ///< HOST:PORT of a server on TLS; empty: there is none
+  const std::chrono::seconds& session_lifetime;
+};
+void add_page_routes(Router& router, const PageRouteParts& parts);
 /// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc
 /// /metrics reports `requests`.
 void add_status_routes(Router& router, control::Controller& controller,
