@@ -18,6 +18,9 @@
 //   POST   /v1/jobs/NAME/resume      -> job
 //   GET    /v1/jobs/NAME/explain     -> Explanation
 //   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&rank=N&grep=P&...
+//   GET    /v1/jobs/NAME/log-window  -> LogWindow (log_window.h); ?task=T&line=N&lines=M
+//   GET    /v1/jobs/NAME/log-search  -> LogWindow with the hits; ?q=TEXT&task=T&...
+//   GET    /v1/jobs/NAME/log-file    -> the log as text/plain; ?task=T
 //   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
 //   GET    /v1/jobs/NAME/attach      -> WebSocket (terminal.h); ?task=T
 //   GET    /v1/jobs/NAME/copy        -> WebSocket (terminal.h); ?task=T&path=P&into=true

@@ -100,8 +100,8 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     MUSTER_TRY(tls_listener, listen_on(where));
     tls = std::move(context);
     tls_door = std::make_unique<Door>(loop, tls_listener.get(), [this](base::UniqueFd socket) {
-      std::string address = address_of_peer(socket.get());
-      welcome_from_afar(std::move(socket), std::move(address));
+      std::string peer = address_of_peer(socket.get());
+      welcome_from_afar(std::move(socket), std::move(peer));
     });
     return listening_at(tls_listener.get());
   }

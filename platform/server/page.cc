@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::string_view kPageFolder = "/ui/";
 /// A view of the page is a path such as /ui/jobs/NAME/logs: its script shows it.
-constexpr size_t kDeepestView = 5;
-constexpr std::array<std::string_view, 20> kViews{
-    "",       "overview", "jobs",  "arrays",   "sweeps", "schedules", "compare",
-    "logs",   "projects", "nodes", "submit",   "queue",  "scheduler", "users",
-    "tokens", "audit",    "usage", "settings", "login",  "help"};
+constexpr size_t kDeepestView = 4;  // segments
+constexpr std::array<std::string_view, 19> kViews{
+    "overview", "jobs",  "arrays",   "sweeps", "schedules", "compare", "logs",
+    "projects", "nodes", "submit",   "queue",  "scheduler", "users",   "tokens",
+    "audit",    "usage", "settings", "login",  "help"};
 
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -43,9 +43,10 @@ std::string own_origin(const Request& request) {
 }
 
 bool is_view(std::string_view path) {
-  const std::vector<std::string> segments = base::split(path, '/');
-  return segments.size() <= kDeepestView && segments.front() != "assets" &&
-         std::find(kViews.begin(), kViews.end(), segments.front()) != kViews.end();
+  const std::string_view first = path.substr(0, path.find('/'));
+  const auto depth = static_cast<size_t>(std::count(path.begin(), path.end(), '/'));
+  const bool is_known = std::find(kViews.begin(), kViews.end(), first) != kViews.end();
+  return path.empty() || (is_known && depth < kDeepestView);
 }
 
 Response page_missing(const std::string& path) {

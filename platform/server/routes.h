@@ -31,6 +31,8 @@ void add_job_list_route(Router& router, control::Controller& controller);
 void add_job_metric_routes(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/logs.                                              log_routes.cc
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/jobs/{name}/log-window, log-search and log-file.               log_window_routes.cc
+void add_log_window_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/jobs/{name}/attach.                                            program_routes.cc
 void add_attach_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/exec.                                              program_routes.cc
