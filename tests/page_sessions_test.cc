@@ -15,7 +15,7 @@
 namespace muster::server {
 namespace {
 
-using Headers = std::map<std::string, std::string>;
+using PageHeaders = std::map<std::string, std::string>;
 
 const std::string kHost = "muster.example.org:7443";
 const std::string kOrigin = "https://" + kHost;
@@ -85,7 +85,7 @@ TEST(PageSession, HasTheRightsOfItsTokenOnEveryRoute) {
 TEST(PageSession, ComesFromACodeAndIsListedAndRevoked) {
   Team team;
   const http::Response opened = team.ask(login(code_of(team, "member")));
-  ASSERT_EQ(opened.status, 204) << opened.body;
+  ASSERT_EQ(opened.status, 200) << opened.body;
   const std::string cookie = opened.headers.at("set-cookie");
   EXPECT_EQ(cookie.substr(cookie.find(';')),
             "; Path=/; HttpOnly; SameSite=Strict; Secure; Max-Age=604800");
@@ -131,7 +131,7 @@ TEST(PageSession, OpensForTheOwnerOfTheSocketWithARoleOfAdmin) {
   const http::Response made =
       team.ask({.method = "POST", .path = "/v1/ui/codes", .over_unix_socket = true});
   const http::Response opened = team.ask(login(api::page_code_from_json(made.body)->code));
-  ASSERT_EQ(opened.status, 204) << opened.body;
+  ASSERT_EQ(opened.status, 200) << opened.body;
 
   const auto who =
       api::whoami_from_json(team.ask(of_page({.path = "/v1/whoami"}, token_in(opened))).body);
@@ -142,7 +142,7 @@ TEST(PageSession, OpensForTheOwnerOfTheSocketWithARoleOfAdmin) {
 TEST(PageSession, UsesUpAnInvitation) {
   Team team;
   const std::string invitation = team.token_of("invited");
-  EXPECT_EQ(team.ask(login(invitation)).status, 204);
+  EXPECT_EQ(team.ask(login(invitation)).status, 200);
   EXPECT_EQ(team.ask(login(invitation)).status, 401);
 }
 
@@ -151,7 +151,7 @@ TEST(PageSession, UsesUpAnInvitation) {
 TEST(PageCode, IsValidOnceAndForAMinute) {
   Team team;
   const std::string code = code_of(team, "admin");
-  EXPECT_EQ(team.ask(login(code)).status, 204);
+  EXPECT_EQ(team.ask(login(code)).status, 200);
   EXPECT_EQ(team.ask(login(code)).status, 401);
 
   const std::string late = code_of(team, "admin");
@@ -194,7 +194,7 @@ TEST(PageCode, DisplacesTheOldestOfManyOfOneUser) {
   for (size_t i = 0; i < PageCodes::kMostOfOneUser; ++i) code_of(team, "member");
 
   EXPECT_EQ(team.ask(login(first)).status, 401);
-  EXPECT_EQ(team.ask(login(others)).status, 204);
+  EXPECT_EQ(team.ask(login(others)).status, 200);
 }
 
 TEST(PageCode, IsNotExchangedForThePageOfAnotherSite) {
@@ -210,7 +210,7 @@ TEST(PageCode, IsNotExchangedForThePageOfAnotherSite) {
 // --- requests that the page of another site makes
 
 TEST(ForeignPage, ChangesNothing) {
-  const std::vector<std::pair<std::string, Headers>> attacks{
+  const std::vector<std::pair<std::string, PageHeaders>> attacks{
       {"a form of another site", {{"origin", "https://evil.example.org"}}},
       {"a sandboxed frame", {{"origin", "null"}}},
       {"the same host without TLS", {{"origin", "http://" + kHost}}},
@@ -238,9 +238,10 @@ TEST(ForeignPage, ChangesNothing) {
 
 TEST(ForeignPage, ReadsNothing) {
   Team team;
-  for (const Headers& headers :
-       {Headers{{"origin", "https://evil.example.org"}}, Headers{{"origin", "null"}},
-        Headers{{"sec-fetch-site", "cross-site"}}, Headers{{"sec-fetch-site", "same-site"}}}) {
+  for (const PageHeaders& headers :
+       {PageHeaders{{"origin", "https://evil.example.org"}}, PageHeaders{{"origin", "null"}},
+        PageHeaders{{"sec-fetch-site", "cross-site"}},
+        PageHeaders{{"sec-fetch-site", "same-site"}}}) {
     TeamServer::Ask attack = of_page({.path = "/v1/jobs"}, team.token_of("member"));
     attack.headers.erase("sec-fetch-site");
     attack.headers.erase("origin");
@@ -316,7 +317,7 @@ TEST(LoopbackPort, HasACookieOfItsOwnName) {
   TeamServer::Ask ask = of_local_page(login(code_of(team, "member")), "");
   ask.headers.erase("cookie");
   const http::Response opened = team.ask(ask);
-  ASSERT_EQ(opened.status, 204) << opened.body;
+  ASSERT_EQ(opened.status, 200) << opened.body;
   const std::string cookie = opened.headers.at("set-cookie");
   EXPECT_TRUE(cookie.starts_with("muster-41873=muster_")) << cookie;
   EXPECT_EQ(cookie.find("Secure"), std::string::npos);

@@ -77,7 +77,7 @@ std::string take_stream(std::optional<LogStream>& into, const std::string& value
   return in_quotes(value) + " is not output, error or notice";
 }
 
-std::string take_text(std::string& into, const std::string& value) {
+std::string take_search_text(std::string& into, const std::string& value) {
   into = value;
   if (value.size() <= kLongestSearch) return "";
   return "is longer than " + std::to_string(kLongestSearch) + " bytes";
@@ -87,7 +87,7 @@ std::string take_search_parameter(LogSearchRequest& request, const std::string& 
                                   const std::string& value) {
   std::string fault;
   if (takes_place(request.place, name, value, fault)) return fault;
-  if (name == "q") return take_text(request.text, value);
+  if (name == "q") return take_search_text(request.text, value);
   if (name == "regex") return take_switch(request.is_regex, value);
   if (name == "ignore_case") return take_switch(request.ignores_case, value);
   if (name == "rank") return take_count(request.rank, value, kMostInt);

@@ -76,7 +76,7 @@ Response plain_problem(int status, const std::string& detail) {
 }
 
 std::string_view reason_phrase(int status) {
-  static constexpr std::array<std::pair<int, std::string_view>, 31> kPhrases{{
+  static constexpr std::array<std::pair<int, std::string_view>, 33> kPhrases{{
       {200, "OK"},
       {201, "Created"},
       {202, "Accepted"},

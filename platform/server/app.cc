@@ -231,6 +231,7 @@ void App::add_routes() {
   add_page_routes(router_, {.codes = codes_,
                             .authenticator = authenticator_,
                             .accounts = parts_.accounts,
+                            .controller = parts_.controller,
                             .clock = parts_.clock,
                             .random = parts_.random,
                             .door = parts_.door,

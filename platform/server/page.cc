@@ -94,7 +94,7 @@ Response wants_gzip() {
                  kNotAcceptable);
 }
 
-Response file_answer(const Request& request, const page::PageFile& file, bool is_immutable) {
+Response page_file_answer(const Request& request, const page::PageFile& file, bool is_immutable) {
   Response response{.content_type = std::string(page::content_type_of(file.path))};
   const std::string etag = page::etag_of(file);
   response.headers["etag"] = etag;
@@ -156,7 +156,7 @@ Response page_answer(const Request& request) {
     if (file == nullptr && is_view(path)) file = page::find_page_file("index.html");
     response = file == nullptr         ? page_missing(request.path)
                : refuses_gzip(request) ? wants_gzip()
-                                       : file_answer(request, *file, is_immutable);
+                                       : page_file_answer(request, *file, is_immutable);
   }
   add_page_headers(response);
   return response;

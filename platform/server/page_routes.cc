@@ -68,7 +68,9 @@ RouteAnswer open_session(const PageRouteParts& parts, const ApiCall& call) {
   MUSTER_TRY(const control::IssuedToken issued,
              open_page_session(parts.accounts, *who, parts.session_lifetime, actor));
   const auto lifetime = issued.token.expires.value_or(parts.clock.now()) - parts.clock.now();
-  http::Response answer = nothing_more();
+  MUSTER_TRY(const access::Identity session,
+             parts.accounts.identify(issued.text, request.peer.address));
+  http::Response answer = whoami(parts.accounts, parts.controller, session);
   answer.headers["set-cookie"] =
       cookie_with(request, issued.text, std::chrono::ceil<std::chrono::seconds>(lifetime));
   return answer;

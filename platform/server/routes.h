@@ -56,6 +56,9 @@ void add_node_routes(Router& router, control::Controller& controller);
 void add_account_routes(Router& router, control::Accounts& accounts,
                         control::Controller& controller, const base::Clock& clock,
                         const std::chrono::seconds& session_lifetime);
+/// The answer of /v1/whoami.                                          account_routes.cc
+http::Response whoami(const control::Accounts& accounts, const control::Controller& controller,
+                      const access::Identity& who);
 /// /v1/projects/{name}/members and secrets.                           account_routes.cc
 void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
@@ -73,6 +76,7 @@ struct PageRouteParts {
   PageCodes& codes;
   Authenticator& authenticator;
   control::Accounts& accounts;
+  const control::Controller& controller;
   const base::Clock& clock;
   base::RandomSource& random;
   LoopbackDoor* door = nullptr;
