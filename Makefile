@@ -212,7 +212,9 @@ bench-api: build ## submits, listings, watchers and memory of a busy server, and
 bench-logs: build ## delay and speed of logs, and the time of list and get
 	@python3 bench/logs.py
 
+# BENCH_FLAGS: --only weight|jobs|log|viewer.
 bench-web: build deps-web ## weight, first paint, memory and frames of the web page with 100,000 jobs
+	@cmake --build --preset release --target bench_api
 	@scripts/web.sh bench $(BENCH_FLAGS)
 
 # BENCH_FLAGS: names of its parts: launch, gang, allreduce.

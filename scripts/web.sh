@@ -120,7 +120,7 @@ case ${1:-} in
   test) run_tests ;;
   bench)
     browser
-    node bench/web.mjs "${@:2}"
+    python3 bench/web.py "${@:2}"
     ;;
   *)
     say "usage: scripts/web.sh build|test|bench"

@@ -20,7 +20,7 @@ class FramesCursor : public engine::LogCursor {
   explicit FramesCursor(const std::vector<LogFrame>& frames) : frames_(frames) {}
 
   base::Result<bool> next(LogFrame& frame) override {
-    if (next_ == frames_.size()) return false;
+    if (next_ >= frames_.size()) return false;
     frame = frames_[next_++];
     return true;
   }
