@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -167,6 +170,27 @@ bool is_probe(std::string_view route) {
 
 }  // namespace
 
+namespace {
+
+/// RFC 9110, 5.6.7: "Sat, 31 Jan 2026 12:34:56 GMT". The page compares it with the browser's clock.
+std::string http_date(base::Time time) {
+  constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::array<const char*, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t seconds =
+      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                kDays[static_cast<size_t>(utc.tm_wday)], utc.tm_mday,
+                kMonths[static_cast<size_t>(utc.tm_mon)], utc.tm_year + 1900, utc.tm_hour,
+                utc.tm_min, utc.tm_sec);
+  return text.data();
+}
+
+}  // namespace
+
 /// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || (!call.request.peer.user && !is_probe(route));
@@ -178,7 +202,10 @@ Respond App::answering(const ApiCall& call, std::string route, Respond respond) 
        id = call.id, method = call.request.method, path = call.request.path, user = call.who.user,
        address = call.request.peer.address, since = parts_.clock.now()](Response response) {
         response.headers["x-request-id"] = id;
-        if (is_remote) response.headers["x-content-type-options"] = "nosniff";
+        if (is_remote) {
+          response.headers["x-content-type-options"] = "nosniff";
+          response.headers["date"] = http_date(parts_.clock.now());
+        }
         if (has_cookie) response.headers.emplace("cache-control", "no-store");
         const int status = response.websocket ? 101 : response.status;
         requests_.add(method, route, status);
