@@ -106,7 +106,7 @@ std::unique_ptr<Placement> Controller::make_placement() {
   const auto wake = [this] { this->wake(); };
   if (parts_.engine.has_cluster_queue()) {
     return std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
-                                             node_table_, book_, attempts_, wake);
+                                             node_table_, book_, attempts_, planner_, wake);
   }
   return std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
                                           attempts_, metrics_, wake);

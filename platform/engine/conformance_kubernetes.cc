@@ -64,7 +64,7 @@ Ground kubernetes_ground(std::string name, bool are_called) {
     for (const job::Task& task : job.tasks) site.image_facts[task.name] = facts_in_pod();
   };
   made.clear = clear_kubernetes;
-  made.is_container = true;
+  made.is_container = made.counts_own_gpus = true;
   made.has_fake_gpus = made.has_folders = false;
   made.keeps_volumes = made.keeps_trees = false;
   made.shares_volumes = made.hides_files = false;

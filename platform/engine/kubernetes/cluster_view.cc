@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/kubernetes/json_text.h"
 #include "engine/kubernetes/pod.h"
 
@@ -22,6 +23,19 @@ std::string pod_task_of(const Json& pod) {
   return task.empty() ? text_of(pod, "metadata", "annotations", kTaskKey) : task;
 }
 
+std::string why_not_admitted(const Json& workload) {
+  constexpr size_t kLongestReason = 500;
+  const Json& conditions = member_of(workload, "status", "conditions");
+  if (!conditions.is_array()) return "";
+  for (const Json& condition : conditions) {
+    const bool is_pending =
+        text_of(condition, "type") == "QuotaReserved" && text_of(condition, "status") == "False";
+    if (!is_pending) continue;
+    return base::shortened(base::as_utf8(text_of(condition, "message")), kLongestReason);
+  }
+  return "";
+}
+
 }  // namespace
 
 ClusterView::ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options, Hooks hooks)
@@ -36,6 +50,7 @@ void ClusterView::begin() {
   watch_pods("");
   watch_nodes_of_cluster();
   watch_warnings();
+  if (hooks_.on_workload) watch_workloads();
 }
 
 void ClusterView::watch_pods(const std::string& space) {
@@ -103,6 +118,22 @@ void ClusterView::watch_warnings() {
                                                 .labels = "",
                                                 .fields = "involvedObject.kind=Pod,type=Warning"},
                                       std::move(handlers));
+}
+
+void ClusterView::watch_workloads() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& workload) {
+    // Kueue names the workload of a group of pods after the group.
+    hooks_.on_workload(text_of(workload, "metadata", "name"), why_not_admitted(workload));
+  };
+  handlers.on_gone = [](const ObjectKey&, const Json*) {};
+  handlers.on_outdated = [](const base::Error& error) {
+    base::log_warning("the workloads of Kueue cannot be watched: " + error.what);
+  };
+  workloads_ = std::make_unique<Watch>(
+      client_,
+      Selection{.resource = kWorkloads, .space = options_.space, .labels = "", .fields = ""},
+      std::move(handlers));
 }
 
 void ClusterView::take_pod(const Json& pod) {

@@ -15,7 +15,9 @@
 #include "engine/kubernetes/gangs.h"
 #include "engine/kubernetes/losses.h"
 #include "engine/kubernetes/objects.h"
+#include "engine/kubernetes/pod_allocations.h"
 #include "engine/kubernetes/pod_lines.h"
+#include "engine/kubernetes/pod_requests.h"
 #include "engine/kubernetes/preparations.h"
 #include "engine/lent/lent_tasks.h"
 #include "engine/node/brief.h"
@@ -31,9 +33,13 @@ using base::ErrorCode;
 using kubernetes::HeldPod;
 using kubernetes::KubernetesOptions;
 using kubernetes::OwnPod;
+using kubernetes::pod_job_of;
+using kubernetes::pod_task_of;
 using kubernetes::PodGangPointer;
 using kubernetes::PodJob;
+using kubernetes::PodQueue;
 using kubernetes::PodTask;
+using kubernetes::Preparations;
 using launch::TaskPlan;
 using lent::TaskPointer;
 
@@ -66,84 +72,8 @@ KubernetesOptions completed(KubernetesOptions options, const kubernetes::AccessF
   options.nodes.space = options.pods.space;
   options.nodes.tolerations = options.pods.tolerations;
   options.nodes.gpu_resources = options.pods.gpu_resources;
+  options.pods.pool_label = options.nodes.pool_label;
   return options;
-}
-
-/// A job's part of the requests for its pods.
-PodJob pod_job_of(const GangId& gang, const std::vector<ImageRequest>& images) {
-  const job::Job& job = *images.front().job;
-  PodJob shared{.gang = gang,
-                .name = job.spec.name,
-                .project = job.spec.project,
-                .owner = job.owner,
-                .container = job.spec.container,
-                .options = job.spec.kubernetes,
-                .volumes = job.spec.volumes,
-                .logins = {},
-                .grace = job.spec.grace};
-  for (const ImageRequest& image : images) {
-    if (image.username.empty()) continue;
-    kubernetes::PodLogin login{.registry = image.registry,
-                               .image = image.image,
-                               .username = image.username,
-                               .password = image.password};
-    const bool is_known =
-        std::find(shared.logins.begin(), shared.logins.end(), login) != shared.logins.end();
-    if (!is_known) shared.logins.push_back(std::move(login));
-  }
-  return shared;
-}
-
-PodTask pod_task_of(const ImageRequest& image, const std::string& gpu_model) {
-  const job::Job& job = *image.job;
-  PodTask pod{.task = image.task,
-              .hostname = image.task,
-              .node = image.node,
-              .image = image.image,
-              .user = image.user,
-              .resources = {},
-              .gpus = 0,
-              .gpu_model = gpu_model,
-              .folders = {}};
-  for (const job::Task& task : job.tasks) {
-    if (task.name != image.task) continue;
-    pod.hostname = task.hostname;
-    pod.resources = job::resources_of(job.spec, task.role);
-    pod.gpus = pod.resources.gpus;
-  }
-  if (job.spec.kind == job::Kind::kMpi) pod.folders = {"/etc/mpi"};
-  return pod;
-}
-
-/// For a start without prepare().
-PodJob pod_job_of(const GangId& gang, const TaskPlan& plan) {
-  return {.gang = gang,
-          .name = gang.job_id,
-          .project = plan.project,
-          .owner = plan.owner,
-          .container = plan.container,
-          .options = {},
-          .volumes = plan.volumes,
-          .logins = {},
-          .grace = plan.grace};
-}
-
-PodTask pod_task_of(const TaskPlan& plan, const std::string& gpu_model) {
-  PodTask pod{.task = plan.task,
-              .hostname = plan.hostname,
-              .node = plan.node,
-              .image = plan.image,
-              .user = std::to_string(plan.account.uid) + ":" + std::to_string(plan.account.gid),
-              .resources = plan.resources,
-              .gpus = plan.resources.gpus,
-              .gpu_model = gpu_model,
-              .folders = {}};
-  std::set<std::string> folders;
-  for (const auto& [file, place] : plan.also_at) {
-    folders.insert(fs::path(place).parent_path().string());
-  }
-  pod.folders.assign(folders.begin(), folders.end());
-  return pod;
 }
 
 /// The cluster's device plugin shows a pod only its own GPUs, numbered from 0.
@@ -208,12 +138,11 @@ struct KubernetesEngine::Impl {
 
   // Pods.
   std::shared_ptr<void> prepare(const PodJob& job, std::vector<PodTask> pods,
-                                kubernetes::Preparations::Progress progress,
-                                kubernetes::Preparations::Done done);
+                                Preparations::Progress progress, Preparations::Done done,
+                                Preparations::Since since = Preparations::Since::kBegin);
   std::shared_ptr<void> prepare_later(const PodGangPointer& leaving, const PodJob& job,
-                                      std::vector<PodTask> pods,
-                                      kubernetes::Preparations::Progress progress,
-                                      kubernetes::Preparations::Done done);
+                                      std::vector<PodTask> pods, Preparations::Progress progress,
+                                      Preparations::Done done, Preparations::Since since);
   void give_up(const PodGangPointer& gang, const std::vector<std::string>& names);
   std::string gpu_model_on(const std::string& node) const;
   std::vector<launch::ImageFacts> facts_of(const GangId& gang,
@@ -223,6 +152,8 @@ struct KubernetesEngine::Impl {
   void pod_changed(const OwnPod& own);
   void pod_gone(const OwnPod& own);
   void warned(const kubernetes::PodEvent& event);
+  std::function<void(const std::string&, const std::string&)> on_workload();
+  kubernetes::PodLosses::Preempted on_preempted();
   void synced();
 
   // Starts.
@@ -250,12 +181,20 @@ struct KubernetesEngine::Impl {
       {.on_pod = [this](const OwnPod& own) { pod_changed(own); },
        .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
        .on_warning = [this](const kubernetes::PodEvent& event) { warned(event); },
+       .on_workload = on_workload(),
        .on_synced = [this] { synced(); },
        .on_reach = [this] { preparations.look_at_all(); }}};
   kubernetes::PodLines lines{
       loop, client, options.pods.space, options.pods.owner, options.pods.port, tasks};
-  kubernetes::PodLosses losses{loop, gangs, tasks};
-  kubernetes::Preparations preparations{
+  kubernetes::PodAllocations allocations{
+      gangs, tasks.reports,
+      [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Progress progress,
+             Preparations::Done done) {
+        return prepare(job, std::move(pods), std::move(progress), std::move(done),
+                       Preparations::Since::kNode);
+      }};
+  kubernetes::PodLosses losses{loop, gangs, tasks, on_preempted()};
+  Preparations preparations{
       loop,
       options.pod_timeout,
       {.outage = [this] { return view.outage(); },
@@ -318,7 +257,9 @@ void KubernetesEngine::Impl::begin() {
   gangs.load();
   for (const PodGangPointer& gang : gangs.all()) {
     // The server that waited for these pods is gone, and its caller begins another attempt.
-    if (gang->record.given_back || !gang->has_started_tasks()) objects.release(gang);
+    // A gang that waits in a queue of the cluster keeps its place: it is requested again.
+    const bool is_useless = !gang->has_started_tasks() && !options.has_queue();
+    if (gang->record.given_back || is_useless) objects.release(gang);
   }
   view.begin();
 }
@@ -373,12 +314,13 @@ std::string KubernetesEngine::Impl::gpu_model_on(const std::string& node) const 
 }
 
 std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::vector<PodTask> pods,
-                                                      kubernetes::Preparations::Progress progress,
-                                                      kubernetes::Preparations::Done done) {
+                                                      Preparations::Progress progress,
+                                                      Preparations::Done done,
+                                                      Preparations::Since since) {
   begin();
   PodGangPointer gang = gangs.find(job.gang);
   if (gang != nullptr && gang->is_releasing) {
-    return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done));
+    return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done), since);
   }
   const bool is_new = gang == nullptr;
   if (is_new) gang = gangs.add(job.gang, random.bytes<std::tuple_size_v<rsh::Key>>());
@@ -405,20 +347,20 @@ std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::ve
     gangs.save(gang);
     objects.create(gang);
   }
-  return preparations.add(gang, std::move(names), std::move(progress), std::move(done));
+  return preparations.add(gang, std::move(names), std::move(progress), std::move(done), since);
 }
 
 /// Objects of the same names are being deleted.
 std::shared_ptr<void> KubernetesEngine::Impl::prepare_later(
     const PodGangPointer& leaving, const PodJob& job, std::vector<PodTask> pods,
-    kubernetes::Preparations::Progress progress, kubernetes::Preparations::Done done) {
+    Preparations::Progress progress, Preparations::Done done, Preparations::Since since) {
   const auto handle = std::make_shared<std::shared_ptr<void>>();
   leaving->when_released.push_back([this, weak = std::weak_ptr(handle), job, pods = std::move(pods),
-                                    progress = std::move(progress),
-                                    done = std::move(done)]() mutable {
+                                    progress = std::move(progress), done = std::move(done),
+                                    since]() mutable {
     const auto still = weak.lock();
     if (!still) return;
-    *still = prepare(job, std::move(pods), std::move(progress), std::move(done));
+    *still = prepare(job, std::move(pods), std::move(progress), std::move(done), since);
   });
   return handle;
 }
@@ -509,6 +451,24 @@ void KubernetesEngine::Impl::warned(const kubernetes::PodEvent& event) {
       return preparations.look(gang);
     }
   }
+}
+
+std::function<void(const std::string&, const std::string&)> KubernetesEngine::Impl::on_workload() {
+  if (options.pods.queue != PodQueue::kKueue) return nullptr;
+  return [this](const std::string& group, const std::string& why) {
+    const PodGangPointer gang = gangs.find_by_name(group);
+    if (gang == nullptr || gang->queue_text == why) return;
+    gang->queue_text = why;
+    preparations.look(gang);
+  };
+}
+
+/// A gang that waits in a queue of the cluster goes back there if it is preempted.
+kubernetes::PodLosses::Preempted KubernetesEngine::Impl::on_preempted() {
+  if (!options.has_queue()) return nullptr;
+  return [this](const PodGangPointer& gang, const job::ExitStatus& end) {
+    allocations.revoke(gang, end);
+  };
 }
 
 /// Pods that should be there and are not were deleted while no server watched; pods without a record
@@ -686,6 +646,25 @@ std::shared_ptr<void> KubernetesEngine::prepare(const GangId& gang,
         if (!how) return done(std::move(how).error());
         done(impl_->facts_of(gang, images));
       });
+}
+
+bool KubernetesEngine::has_cluster_queue() const {
+  return impl_->options.has_queue();
+}
+
+void KubernetesEngine::set_allocation_listener(AllocationListener listener) {
+  impl_->tasks.reports.listen_to_allocations(std::move(listener));
+}
+
+void KubernetesEngine::request_allocation(const GangId& gang, AllocationRequest request) {
+  impl_->begin();
+  impl_->allocations.request(gang, request);
+}
+
+void KubernetesEngine::release_allocation(const GangId& gang) {
+  impl_->begin();
+  impl_->allocations.forget(gang);
+  if (const PodGangPointer held = impl_->gangs.find(gang)) impl_->objects.release(held);
 }
 
 /// On the network of the cluster, which resolves the host names of pods.

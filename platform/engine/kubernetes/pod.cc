@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "engine/folder/mounts.h"
 #include "engine/node/pod.h"
 #include "job/kubernetes.h"
+#include "job/project.h"
 
 namespace muster::engine::kubernetes {
 
@@ -40,6 +42,8 @@ constexpr std::array<std::string_view, 5> kReservedPlaces{node::kPodFolder, node
 constexpr const char* kNodeProgram = "/muster/muster-node";
 constexpr const char* kInstallFolder = "/pod";  ///< the volume that the task sees as /muster
 constexpr const char* kSecretFolder = "/brief";
+
+constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 
 /// muster-node removes its files and ends within this time after the task's grace period.
 constexpr int64_t kLeaveSeconds = 30;
@@ -319,8 +323,51 @@ Json affinity_to(const std::string& node) {
              {{"nodeSelectorTerms", Json::array({term})}}}}}};
 }
 
+/// The label by which the discovery of a GPU's vendor names the model.
+std::string model_label(const PodSite& site) {
+  const std::string resource = gpu_resource("", site);
+  return resource.substr(0, resource.find('/')) + "/gpu.product";
+}
+
+/// nullopt: any node.
+std::optional<Json> affinity_to(const PodChoice& choice, bool has_gpus, const PodSite& site) {
+  Json common = Json::object();
+  for (const std::string& node : choice.avoided_nodes) {
+    common["matchFields"].push_back(
+        {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", Json::array({node})}});
+  }
+  if (has_gpus && !choice.gpu_models.empty()) {
+    common["matchExpressions"].push_back(
+        {{"key", model_label(site)}, {"operator", "In"}, {"values", choice.gpu_models}});
+  }
+  Json terms = Json::array();
+  if (choice.pools.empty()) {
+    if (common.empty()) return std::nullopt;
+    terms.push_back(common);
+  } else {
+    Json labelled = common;
+    labelled["matchExpressions"].push_back(
+        {{"key", site.pool_label}, {"operator", "In"}, {"values", choice.pools}});
+    terms.push_back(std::move(labelled));
+    const bool has_default = std::find(choice.pools.begin(), choice.pools.end(),
+                                       job::kDefaultPool) != choice.pools.end();
+    if (has_default) {
+      common["matchExpressions"].push_back(
+          {{"key", site.pool_label}, {"operator", "DoesNotExist"}});
+      terms.push_back(std::move(common));
+    }
+  }
+  return Json{{"nodeAffinity",
+               {{"requiredDuringSchedulingIgnoredDuringExecution",
+                 {{"nodeSelectorTerms", std::move(terms)}}}}}};
+}
+
 void add_place(const PodJob& job, const PodTask& task, const PodSite& site, Json& spec) {
-  if (!task.node.empty()) spec["affinity"] = affinity_to(task.node);
+  if (!task.node.empty()) {
+    spec["affinity"] = affinity_to(task.node);
+  } else if (auto affinity = affinity_to(job.choice, task.gpus > 0, site)) {
+    spec["affinity"] = *std::move(affinity);
+  }
   if (!job.options.node_selector.empty()) spec["nodeSelector"] = job.options.node_selector;
   if (Json all = tolerations_of(job, site); !all.empty()) spec["tolerations"] = std::move(all);
   const auto set = [&](const char* field, const std::string& own, const std::string& usual) {
@@ -480,6 +527,16 @@ Result<PodAccount> pod_account(const std::string& user, const PodSite& site) {
       .advice = "give UID[:GID], as in --user 1000:1000"};
 }
 
+std::string local_queue_of(const std::string& project, const PodSite& site) {
+  constexpr std::string_view kProject = "{project}";
+  constexpr size_t kLongestName = 63;
+  std::string name = site.local_queue;
+  if (const size_t at = name.find(kProject); at != std::string::npos) {
+    name.replace(at, kProject.size(), label_of(project, kLongestName));
+  }
+  return name;
+}
+
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
   std::vector<base::Fault> faults;
   check_user(spec.user, "user", site, faults);
@@ -489,12 +546,19 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
                               "Kubernetes"});
   }
   if (spec.sandbox == job::Sandbox::kNone) {
-    faults.push_back({.field = "sandbox", .what = "cannot be none: a pod always isolates its task"});
+    faults.push_back(
+        {.field = "sandbox", .what = "cannot be none: a pod always isolates its task"});
   }
   if (spec.launch == job::LaunchBy::kSrun) {
     faults.push_back({.field = "launch", .what = "is srun, which only Slurm has"});
   }
   check_share(spec.resources, "resources", faults);
+  for (const auto& [key, value] : spec.kubernetes.labels) {
+    if (site.queue != PodQueue::kKueue || !key.starts_with(kKueuePrefix)) continue;
+    faults.push_back({.field = "kubernetes.labels." + key,
+                      .what = "is set by Muster: kubernetes.local_queue of the server names the "
+                              "queue"});
+  }
   for (const job::NamedRole& named : job::roles_of(spec)) {
     check_share(named.role.resources, std::string(named.field) + ".resources", faults);
     check_user(named.role.user, std::string(named.field) + ".user", site, faults);
@@ -567,6 +631,12 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   add_fact(metadata, kTaskKey, task.task);
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;
+  if (site.queue == PodQueue::kKueue) {
+    metadata["labels"][kKueueQueue] = local_queue_of(job.project, site);
+    metadata["labels"][kKueueGroup] = gang;
+    metadata["annotations"][kKueueCount] = std::to_string(job.pods);
+    metadata["annotations"][kKueueRetriable] = "false";
+  }
   Json volumes = mounts.volumes();
   // The init container runs as the task's account, and it alone mounts this.
   constexpr int kAllRead = 0444;
