@@ -137,11 +137,15 @@ def seconds_by_kubectl(cluster, created, selector, remove):
     """From the creation of an object to the first line of one of its pods."""
     start = time.monotonic()
     created()
+    lines = []
     with follow(cluster, selector) as process:
-        took = next((time.monotonic() - start for line in process.stdout if FIRST.encode() in line), None)
-        process.stdout.read()
+        took = None
+        for line in process.stdout:
+            lines.append(line)
+            if took is None and FIRST.encode() in line:
+                took = time.monotonic() - start
     if took is None:
-        raise SystemExit(f"a pod with {selector} ended without its line")
+        raise SystemExit(f"a pod with {selector} ended without its line: {b''.join(lines[-20:]).decode()}")
     remove()
     no_pods(cluster)
     return took
@@ -156,15 +160,22 @@ def indexed_job(name, count):
 
 
 def mpi_job(name, count):
-    def replica(number, command):
+    # The launcher is created when the workers are ready: without a probe, before their sshd listens.
+    probe = {"readinessProbe": {"tcpSocket": {"port": 22}, "periodSeconds": 1}}
+
+    def replica(number, command, more=None):
         return {"replicas": number, "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [{
             "name": "main", "image": IMAGES["debian"], "imagePullPolicy": "IfNotPresent",
-            "command": ["sh", "-c", command], "resources": SMALL}]}}}
-    launch = " ".join([*MPIRUN, "-np", str(count), "echo", f"'{FIRST}'"])
+            "command": ["sh", "-c", command], "resources": SMALL} | (more or {})]}}}
+    # The image of the tests has no host keys. One key is quicker than the three of `ssh-keygen -A`.
+    serve = ("mkdir -p /run/sshd; ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; "
+             "exec /usr/sbin/sshd -De -o StrictModes=no")
+    launch = ("echo 'StrictHostKeyChecking no' >>/etc/ssh/ssh_config; exec " +
+              " ".join([*MPIRUN, "-np", str(count), "echo", f"'{FIRST}'"]))
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name, "namespace": SPACE},
             "spec": {"launcherCreationPolicy": "WaitForWorkersReady", "slotsPerWorker": 1, "mpiReplicaSpecs": {
                 "Launcher": replica(1, launch),
-                "Worker": replica(count, "mkdir -p /run/sshd; exec /usr/sbin/sshd -De")}}}
+                "Worker": replica(count, serve, probe)}}}
 
 
 def measure_start(cluster, server, rounds):

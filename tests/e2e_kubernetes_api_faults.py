@@ -86,12 +86,11 @@ class Accounts(KubernetesTest):
         self.assertIn("expired", ran.stdout + ran.stderr)
 
     def test_of_a_kubeconfig_that_is_not_there_or_a_context_that_is_not_in_it(self):
-        for settings, word in (({"kubeconfig": "/no/such/kubeconfig"}, "/no/such/kubeconfig"),
-                               ({"context": "nowhere"}, "nowhere")):
-            muster = self.new_muster_in(NAMESPACE, **settings)
-            ran = muster.run("submit", "single", "job", *self.SMALL, "--", "true", code=None)
+        for flags, word in ((["--kubeconfig", "/no/such/kubeconfig"], "/no/such/kubeconfig"),
+                            (["--kubernetes-context", "nowhere"], "context 'nowhere'")):
+            ran = self.muster.run("server", "--engine", "kubernetes", *flags, code=None)
             self.assertNotEqual(ran.returncode, 0)
-            self.assertIn(word, ran.stdout + ran.stderr)
+            self.assertIn(word, ran.stderr)
 
 
 class Clocks(KubernetesTest):

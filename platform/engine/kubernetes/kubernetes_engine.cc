@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <list>
 #include <set>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "engine/kubernetes/pod_allocations.h"
 #include "engine/kubernetes/pod_lines.h"
 #include "engine/kubernetes/pod_requests.h"
+#include "engine/kubernetes/pod_starts.h"
 #include "engine/kubernetes/preparations.h"
 #include "engine/lent/lent_tasks.h"
 #include "engine/node/brief.h"
@@ -44,8 +44,6 @@ using launch::TaskPlan;
 using lent::TaskPointer;
 
 namespace {
-
-constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
 lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent::LentOptions lent;
@@ -76,51 +74,10 @@ KubernetesOptions completed(KubernetesOptions options, const kubernetes::AccessF
   return options;
 }
 
-/// The cluster's device plugin shows a pod only its own GPUs, numbered from 0.
-void renumber_gpus(TaskPlan& plan) {
-  if (plan.devices.empty()) return;
-  plan.gpus.clear();
-  for (size_t i = 0; i < plan.devices.size(); ++i) {
-    plan.devices[i] = static_cast<int>(i);
-    plan.gpus.push_back(std::to_string(i));
-  }
-  plan.environment[kVisibleGpus] = base::joined(plan.gpus, ",");
-}
-
-/// Files that appear in a volume of the user, which takes precedence.
-void drop_covered_files(TaskPlan& plan, const job::KubernetesSpec& options) {
-  std::vector<std::string> places;
-  for (const job::Volume& volume : plan.volumes) places.push_back(volume.target);
-  for (const std::string& text : options.claims) {
-    if (const auto claim = job::claim_of(text)) places.push_back(claim->path);
-  }
-  std::erase_if(plan.also_at, [&](const auto& file) {
-    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
-      return file.second.starts_with(place.ends_with('/') ? place : place + "/");
-    });
-  });
-}
-
-std::vector<std::string> task_names_in(const std::vector<TaskPlan>& plans) {
-  std::vector<std::string> names;
-  for (const TaskPlan& plan : plans) names.push_back(plan.task);
-  return names;
-}
-
 }  // namespace
 
 /// The parts of the engine, each after those that it uses.
 struct KubernetesEngine::Impl {
-  /// A start whose pods do not all run yet.
-  struct PendingStart {
-    GangId gang;
-    std::vector<TaskPlan> plans;
-    Done done;
-    std::shared_ptr<void> preparation;
-    bool waits_for_pods = true;
-    bool waits_for_trees = false;
-  };
-
   Impl(base::EventLoop& its_loop, KubernetesOptions its_options,
        std::unique_ptr<kubernetes::Access> access)
       : loop(its_loop),
@@ -155,15 +112,6 @@ struct KubernetesEngine::Impl {
   std::function<void(const std::string&, const std::string&)> on_workload();
   kubernetes::PodLosses::Preempted on_preempted();
   void synced();
-
-  // Starts.
-  void start(const GangId& gang, std::vector<TaskPlan> plans, Done done);
-  void unpack_trees(const std::shared_ptr<PendingStart>& start);
-  void fail(const std::shared_ptr<PendingStart>& start, Error error);
-  void start_if_ready(const std::shared_ptr<PendingStart>& start);
-  bool is_pending(const GangId& gang, const std::string& task) const;
-  void stop_pending(const GangId& gang, const std::vector<std::string>& names);
-  std::vector<std::pair<std::string, std::string>> hosts_of(const kubernetes::PodGang& gang) const;
 
   base::EventLoop& loop;
   const KubernetesOptions options;
@@ -207,7 +155,17 @@ struct KubernetesEngine::Impl {
       gangs,
       {.brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
-  std::list<std::shared_ptr<PendingStart>> pending;
+  kubernetes::PodStarts starts{
+      tasks,
+      gangs,
+      objects,
+      {.prepare =
+           [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Done done) {
+             return prepare(job, std::move(pods), nullptr, std::move(done));
+           },
+       .give_up = [this](const PodGangPointer& gang,
+                         const std::vector<std::string>& names) { give_up(gang, names); },
+       .gpu_model_on = [this](const std::string& node) { return gpu_model_on(node); }}};
   std::set<std::string> unknown;  ///< names of gangs whose pods no record explains
 };
 
@@ -491,134 +449,6 @@ void KubernetesEngine::Impl::synced() {
   }
 }
 
-// --- starts
-
-void KubernetesEngine::Impl::start(const GangId& gang, std::vector<TaskPlan> plans, Done done) {
-  begin();
-  if (plans.empty()) {
-    return tasks.reports.post([done = std::move(done)] { done({}); });
-  }
-  const PodGangPointer held = gangs.find(gang);
-  std::vector<PodTask> pods;
-  for (const TaskPlan& plan : plans) {
-    const TaskPointer task = held == nullptr ? nullptr : held->task(plan.task);
-    const bool was_started = task != nullptr && held->seat_of(*task).started;
-    std::error_code ignored;
-    if (was_started || fs::exists(tasks.gangs.folder_of(gang, plan.task).path, ignored)) {
-      Error error = start_error(
-          plan.task, {.code = ErrorCode::kConflict,
-                      .what = "task " + plan.task + " of this attempt was started before"});
-      return tasks.reports.post(
-          [done = std::move(done), error = std::move(error)] { done(error); });
-    }
-    pods.push_back(pod_task_of(plan, gpu_model_on(plan.node)));
-  }
-  PodJob job = held == nullptr || held->is_releasing || held->job.name.empty()
-                   ? pod_job_of(gang, plans.front())
-                   : held->job;
-  job.project = plans.front().project;
-  job.volumes = plans.front().volumes;
-  auto start = std::make_shared<PendingStart>();
-  start->gang = gang;
-  start->plans = std::move(plans);
-  start->done = std::move(done);
-  pending.push_back(start);
-  unpack_trees(start);
-  start->preparation =
-      prepare(job, std::move(pods), nullptr, [this, weak = std::weak_ptr(start)](Result<void> how) {
-        const auto still = weak.lock();
-        if (!still) return;
-        if (!how) return fail(still, std::move(how).error());
-        still->waits_for_pods = false;
-        start_if_ready(still);
-      });
-}
-
-/// Meanwhile the pods start.
-void KubernetesEngine::Impl::unpack_trees(const std::shared_ptr<PendingStart>& start) {
-  const TaskPlan& any = start->plans.front();
-  if (tasks.trees.are_here(start->gang.job_id, any.volumes)) return;
-  start->waits_for_trees = true;
-  tasks.trees.unpack(start->gang.job_id, any.project, any.volumes,
-                     [this, weak = std::weak_ptr(start)](Result<void> unpacked) {
-                       const auto still = weak.lock();
-                       if (!still) return;
-                       if (!unpacked) return fail(still, std::move(unpacked).error());
-                       still->waits_for_trees = false;
-                       start_if_ready(still);
-                     });
-}
-
-void KubernetesEngine::Impl::fail(const std::shared_ptr<PendingStart>& start, Error error) {
-  pending.remove(start);
-  const Done done = std::exchange(start->done, nullptr);
-  if (done == nullptr) return;
-  start->preparation.reset();  // gives up pods that do not run yet
-  const PodGangPointer gang = gangs.find(start->gang);
-  if (gang && !start->waits_for_pods) give_up(gang, task_names_in(start->plans));
-  done(start_error(start->plans.front().task, std::move(error)));
-}
-
-void KubernetesEngine::Impl::start_if_ready(const std::shared_ptr<PendingStart>& start) {
-  if (start->waits_for_pods || start->waits_for_trees || start->done == nullptr) return;
-  const PodGangPointer gang = gangs.find(start->gang);
-  if (gang == nullptr || gang->is_releasing) {
-    return fail(start, {.code = ErrorCode::kUnavailable, .what = "its pods are gone"});
-  }
-  pending.remove(start);
-  const Done done = std::exchange(start->done, nullptr);
-  gang->record.given = true;
-  for (TaskPlan& plan : start->plans) {
-    renumber_gpus(plan);
-    drop_covered_files(plan, gang->job.options);
-    plan.hosts = hosts_of(*gang);
-  }
-  tasks.start(start->gang, std::move(start->plans),
-              [this, done, weak = std::weak_ptr(gang)](const Result<void>& started) {
-                const PodGangPointer still = weak.lock();
-                const bool is_useless = !started && still && !still->has_started_tasks();
-                if (is_useless) objects.release(still);
-                done(started);
-              });
-}
-
-/// Whether the pods of a start that includes the task do not all run yet.
-bool KubernetesEngine::Impl::is_pending(const GangId& gang, const std::string& task) const {
-  return std::any_of(pending.begin(), pending.end(), [&](const auto& start) {
-    const std::vector<std::string> its = task_names_in(start->plans);
-    return start->gang == gang && std::find(its.begin(), its.end(), task) != its.end();
-  });
-}
-
-/// All tasks of a start come up or none.
-void KubernetesEngine::Impl::stop_pending(const GangId& gang,
-                                          const std::vector<std::string>& names) {
-  const auto starts = pending;
-  for (const auto& start : starts) {
-    if (start->gang != gang) continue;
-    const std::vector<std::string> its = task_names_in(start->plans);
-    const bool is_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return std::find(its.begin(), its.end(), name) != its.end();
-    });
-    if (!is_one) continue;
-    pending.remove(start);
-    tasks.reports.post([this, start] {
-      fail(start,
-           {.code = ErrorCode::kUnavailable, .what = "was stopped while it was being started"});
-    });
-  }
-}
-
-std::vector<std::pair<std::string, std::string>> KubernetesEngine::Impl::hosts_of(
-    const kubernetes::PodGang& gang) const {
-  std::vector<std::pair<std::string, std::string>> hosts;
-  for (const auto& [task, pod] : gang.pods) {
-    if (!pod.facts || pod.facts->address.empty() || pod.facts->hostname.empty()) continue;
-    hosts.emplace_back(pod.facts->hostname, pod.facts->address);
-  }
-  return hosts;
-}
-
 // --- the interface
 
 Result<void> KubernetesEngine::check_spec(const job::JobSpec& spec) const {
@@ -698,7 +528,8 @@ std::string KubernetesEngine::generated_folder(const GangId&, std::string_view,
 }
 
 void KubernetesEngine::start(const GangId& gang, std::vector<TaskPlan> plans, Done done) {
-  impl_->start(gang, std::move(plans), std::move(done));
+  impl_->begin();
+  impl_->starts.start(gang, std::move(plans), std::move(done));
 }
 
 /// Host names are given with the addresses of their pods.
@@ -707,8 +538,8 @@ void KubernetesEngine::change_files(const GangId& gang, std::vector<launch::File
   std::optional<Error> error;
   const PodGangPointer held = impl_->gangs.find(gang);
   std::erase_if(changes, [&](launch::FileChange& change) {
-    if (held && !change.hosts.empty()) change.hosts = impl_->hosts_of(*held);
-    const bool is_pending = impl_->is_pending(gang, change.task);
+    if (held && !change.hosts.empty()) change.hosts = kubernetes::hosts_of(*held);
+    const bool is_pending = impl_->starts.is_pending(gang, change.task);
     if (is_pending) error = change_error(change.task, not_started_yet());
     return is_pending;
   });
@@ -721,7 +552,7 @@ void KubernetesEngine::change_files(const GangId& gang, std::vector<launch::File
 /// A muster-node that cannot be reached gets no order: its pod is deleted.
 void KubernetesEngine::stop(const GangId& gang, const std::vector<std::string>& names,
                             StopMode mode) {
-  impl_->stop_pending(gang, names);
+  impl_->starts.stop(gang, names);
   impl_->tasks.stop(gang, names, mode);
   const PodGangPointer held = impl_->gangs.find(gang);
   if (held == nullptr || mode != StopMode::kNow) return;
