@@ -33,7 +33,7 @@ std::string required_in_cluster(const char* name) {
 }
 
 /// The name of a test's server, a label of its objects.
-std::string test_owner(const fs::path& jobs_folder) {
+std::string owner_in_cluster(const fs::path& jobs_folder) {
   constexpr size_t kDigits = 16;
   std::array<char, kDigits + 1> text{};
   std::snprintf(text.data(), text.size(), "%016zx", std::hash<std::string>{}(jobs_folder.string()));
@@ -41,11 +41,11 @@ std::string test_owner(const fs::path& jobs_folder) {
 }
 
 /// `are_called`: pods call the server; otherwise it connects to them.
-KubernetesOptions test_options(BenchOptions options, bool are_called) {
+KubernetesOptions options_in_cluster(BenchOptions options, bool are_called) {
   KubernetesOptions how;
   how.folder = options.folder;
   how.access.environment = base::current_environment();
-  how.pods.owner = test_owner(options.folder);
+  how.pods.owner = owner_in_cluster(options.folder);
   how.pods.space = "default";
   how.pods.node_image = required_in_cluster("MUSTER_NODE_IMAGE");
   how.pods.storage_claim = required_in_cluster("MUSTER_TEST_STORAGE");
@@ -61,7 +61,7 @@ KubernetesOptions test_options(BenchOptions options, bool are_called) {
 class ClusterClearing {
  public:
   explicit ClusterClearing(std::string owner) : labels_(kubernetes::owner_selector(owner)) {
-    const KubernetesOptions options = test_options({}, false);
+    const KubernetesOptions options = options_in_cluster({}, false);
     auto access = kubernetes::open_access(loop_, options.access);
     EXPECT_TRUE(access) << access.error().to_string();
     client_ = std::make_unique<kubernetes::ApiClient>(loop_, *std::move(access));
@@ -101,7 +101,7 @@ class ClusterClearing {
 
 /// Deletes all objects of that server and waits until its pods are gone.
 void clear_kubernetes(const fs::path& jobs_folder) {
-  ClusterClearing(test_owner(jobs_folder)).run();
+  ClusterClearing(owner_in_cluster(jobs_folder)).run();
 }
 
 /// As prepare() finds it.
@@ -131,7 +131,7 @@ TaskPlan placed_in_pod(TaskPlan plan, const fs::path& scratch) {
 Ground kubernetes_ground(std::string name, bool are_called) {
   Ground made{.name = std::move(name)};
   made.make_engine = [are_called](base::EventLoop& loop, BenchOptions options) {
-    auto engine = KubernetesEngine::open(loop, test_options(std::move(options), are_called));
+    auto engine = KubernetesEngine::open(loop, options_in_cluster(std::move(options), are_called));
     EXPECT_TRUE(engine) << engine.error().to_string();
     return std::unique_ptr<Engine>(*std::move(engine));
   };

@@ -18,7 +18,7 @@ bool is_forbidden(const base::Error& error) {
 }
 
 /// A task whose name is not legal in a label has it in an annotation.
-std::string pod_task_of(const Json& pod) {
+std::string task_label_of(const Json& pod) {
   std::string task = text_of(pod, "metadata", "labels", kTaskKey);
   return task.empty() ? text_of(pod, "metadata", "annotations", kTaskKey) : task;
 }
@@ -145,7 +145,7 @@ void ClusterView::take_pod(const Json& pod) {
   }
   OwnPod& own = own_[text_of(pod, "metadata", "uid")];
   own = {.gang = text_of(pod, "metadata", "labels", kGangKey),
-         .task = pod_task_of(pod),
+         .task = task_label_of(pod),
          .facts = read_pod(pod)};
   const OwnPod copy = own;
   hooks_.on_pod(copy);

@@ -206,7 +206,7 @@ Json variables_of_pod(const PodTask& task, int64_t grace) {
 }
 
 Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
-                    const PodAccount& account, const PodVolumes& mounts, int64_t grace) {
+                    const PodAccount& account, const Json& mounts, int64_t grace) {
   return {{"name", kTaskContainer},
           {"image", task.image},
           {"imagePullPolicy", pull_word(job.container.pull)},
@@ -216,7 +216,7 @@ Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
           {"resources", resources_of(job, task, site)},
           {"securityContext", container_security(job, account)},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
-          {"volumeMounts", mounts.mounts}};
+          {"volumeMounts", mounts}};
 }
 
 Json install_container(const PodSite& site, const Json& resources) {
@@ -391,7 +391,9 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   check_volumes(job.volumes, site, faults);
   MUSTER_CHECK(refuse_if_any(std::move(faults), job.name));
   const std::string gang = gang_name(site.owner, job.gang);
-  PodVolumes mounts = volumes_of(job, task, site);
+  Json volumes;
+  Json mounts;
+  make_volumes(job, task, site, volumes, mounts);
   const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
   const Json container = task_container(job, task, site, account, mounts, grace);
   Json metadata = owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)),
@@ -405,7 +407,6 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
     metadata["annotations"][kKueueCount] = std::to_string(job.pods);
     metadata["annotations"][kKueueRetriable] = "false";
   }
-  Json volumes = std::move(mounts.volumes);
   // The init container runs as the task's account, and it alone mounts this.
   constexpr int kAllRead = 0444;
   volumes.push_back(

@@ -1,6 +1,7 @@
 #include "engine/kubernetes/pod_place.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 

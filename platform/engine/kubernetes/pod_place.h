@@ -3,7 +3,7 @@
 // Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "engine/kubernetes/pod.h"

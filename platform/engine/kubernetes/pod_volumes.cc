@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -130,7 +131,8 @@ void check_volume(const Volume& volume, size_t index, const PodSite& site,
 
 }  // namespace
 
-PodVolumes volumes_of(const PodJob& job, const PodTask& task, const PodSite& site) {
+void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site, Json& volumes,
+                  Json& all_mounts) {
   Mounts mounts;
   add_own_places(mounts);
   for (size_t i = 0; i < job.volumes.size(); ++i) add_job_volume(job, site, i, mounts);
@@ -149,7 +151,8 @@ PodVolumes volumes_of(const PodJob& job, const PodTask& task, const PodSite& sit
     }
     ++number;
   }
-  return {.volumes = mounts.volumes(), .mounts = mounts.mounts()};
+  volumes = mounts.volumes();
+  all_mounts = mounts.mounts();
 }
 
 void check_volumes(const std::vector<Volume>& volumes, const PodSite& site,

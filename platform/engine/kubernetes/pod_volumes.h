@@ -3,7 +3,7 @@
 // Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "base/error.h"
@@ -11,11 +11,9 @@
 
 namespace muster::engine::kubernetes {
 
-struct PodVolumes {
-  nlohmann::json volumes;  ///< PodSpec.volumes
-  nlohmann::json mounts;   ///< of the task's container
-};
-PodVolumes volumes_of(const PodJob& job, const PodTask& task, const PodSite& site);
+/// Sets the `volumes` of the pod, and the `volumeMounts` of the task's container.
+void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site,
+                  nlohmann::json& volumes, nlohmann::json& mounts);
 
 /// Adds a fault for each volume that no pod can have.
 void check_volumes(const std::vector<job::Volume>& volumes, const PodSite& site,
