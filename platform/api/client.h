@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/account_wire.h"
+#include "api/array_wire.h"
 #include "api/cluster_wire.h"
 #include "api/file_wire.h"
 #include "api/job_query.h"
@@ -62,6 +63,21 @@ class Client {
   /// One page.
   Result<JobPage> list(const JobQuery& query);
   Result<job::Job> get(const std::string& name);
+
+  // Arrays: many jobs from one spec.                                   client_arrays.cc
+
+  /// As submit(), for a spec with an array.
+  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key);
+  /// Oldest first.
+  Result<std::vector<job::Array>> arrays(const std::optional<std::string>& project);
+  Result<job::Array> array(const std::string& name);
+  /// As stop(), suspend(), resume() and remove(), for all members.
+  Result<job::Array> stop_array(const std::string& name, bool now);
+  Result<job::Array> suspend_array(const std::string& name);
+  Result<job::Array> resume_array(const std::string& name);
+  Result<void> remove_array(const std::string& name);
+  /// The members that failed or were stopped run again. kConflict: there are none.
+  Result<job::Array> rerun_failed(const std::string& name, const RerunRequest& changes);
 
   /// The waiting jobs, in the order in which they would be served now.
   Result<std::vector<job::Job>> queue();
@@ -239,6 +255,9 @@ class Client {
   Result<std::unique_ptr<http::WebSocketClient>> open_socket(const std::string& name,
                                                              std::string_view action,
                                                              Parameters parameters);
+  http::Request array_request(std::string method, const std::string& name,
+                              std::string_view action = {}, std::string body = {}) const;
+  Result<job::Array> array_call(http::Request request);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
   /// The error in an answer with status 400 or above.

@@ -157,7 +157,9 @@ TEST_F(ArraysTest, IsStoppedWhileHalfOfItRuns) {
   }
   make();
   submit_array(array("train", "0-" + std::to_string(kMembers - 1)));
-  while (static_cast<int>(engine_.running.size()) < kMembers / 2) settle();
+  for (int i = 0; i < 1'000 && static_cast<int>(engine_.running.size()) < kMembers / 2; ++i) {
+    settle();
+  }
   EXPECT_EQ(counts("train").running, kMembers / 2);
 
   const auto stopped = controller_->arrays().stop(id("train"), false, {.user = "ada"});
@@ -166,7 +168,10 @@ TEST_F(ArraysTest, IsStoppedWhileHalfOfItRuns) {
   EXPECT_EQ(stopped->counts.queued, 0);
   EXPECT_EQ(stopped->counts.stopped, kMembers / 2);
   settle();
-  end_all({.signal = 15, .stopped = true});
+  for (const auto& [gang, task] : std::set(engine_.running)) {
+    engine_.end_for_good(gang, task, {.signal = 15, .stopped = true});
+  }
+  settle();
   EXPECT_EQ(counts("train"), MemberCounts{.stopped = kMembers});
 }
 
@@ -193,7 +198,7 @@ TEST_F(ArraysTest, SuspendsAndResumesAllMembers) {
 
   ASSERT_TRUE(controller_->arrays().suspend(id("train"), {.user = "ada"}));
   settle();
-  for (const auto& [gang, task] : std::map(engine_.running)) {
+  for (const auto& [gang, task] : std::set(engine_.running)) {
     engine_.end_for_good(gang, task, {.signal = 15, .stopped = true});
   }
   settle();

@@ -57,6 +57,7 @@ std::optional<IndexRange> range_of(std::string_view text) {
 }  // namespace
 
 Result<std::vector<int>> indexes_of(std::string_view text) {
+  if (text.empty()) return wrong_indexes("no index; give indexes, such as 7, 0-99 or 0-20:5");
   std::vector<int> indexes;
   for (const std::string& part : base::split(text, ',')) {
     const auto range = range_of(part);

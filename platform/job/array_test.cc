@@ -22,7 +22,7 @@ TEST(Array, ReadsIndexesRangesAndSteps) {
 
 TEST(Array, RefusesOtherIndexes) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "'' is not an index or a range, such as 7, 0-99 or 0-20:5"},
+      {"", "no index; give indexes, such as 7, 0-99 or 0-20:5"},
       {"a", "'a' is not an index or a range, such as 7, 0-99 or 0-20:5"},
       {"-1", "'-1' is not an index or a range, such as 7, 0-99 or 0-20:5"},
       {"1-", "'1-' is not an index or a range, such as 7, 0-99 or 0-20:5"},
