@@ -104,14 +104,18 @@ Controller::~Controller() {
   parts_.engine.listen(nullptr);
 }
 
-std::unique_ptr<Placement> Controller::make_placement() {
+std::unique_ptr<StartGate> Controller::make_placement() {
   const auto wake = [this] { this->wake(); };
+  std::unique_ptr<Placement> placement;
   if (parts_.engine.has_cluster_queue()) {
-    return std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
-                                             node_table_, book_, attempts_, wake);
+    placement = std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
+                                                  node_table_, book_, attempts_, wake);
+  } else {
+    placement = std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
+                                                 attempts_, metrics_, wake);
   }
-  return std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
-                                          attempts_, metrics_, wake);
+  return std::make_unique<StartGate>(std::move(placement), parts_.loop, jobs_, parts_.clock,
+                                     attempts_, wake);
 }
 
 std::unique_ptr<Arrays> Controller::make_arrays() {
@@ -160,6 +164,10 @@ Result<void> Controller::recover() {
   }
   arrays_->load(stored.objects);
   recover_jobs(std::move(stored));
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
+    if (is_open) placement_->enter(*entry);
+  }
   for (const auto& [sequence, entry] : jobs_.entries()) {
     if (entry->job.unreadable) {
       unreadable_.recover(*entry);
@@ -210,8 +218,15 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
+  // A job that it names may not be committed yet.
+  if (!spec.after.empty()) {
+    [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
+  }
+  auto awaited = resolve_dependencies(spec, jobs_);
+  if (!awaited) return done(awaited.error());
   Job job{.id = base::random_name(parts_.random, kIdLength),
           .spec = spec,
+          .awaited = *std::move(awaited),
           .owner = by.user,
           .reason = placement_->first_reason(),
           .submitted = jobs_.stamp(),
@@ -236,6 +251,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
 
 /// A new job in the table waits for the scheduler.
 void Controller::enter_queue(JobEntry& entry) {
+  placement_->enter(entry);
   if (!entry.job.suspended) placement_->enqueue(entry, {});
   wake();
 }
@@ -249,6 +265,12 @@ void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> d
           .suspended = made.is_suspended,
           .submitted = jobs_.stamp()};
   job.tasks = job::tasks_of(job.spec);
+  // A job that it waits for may have been deleted since the object was submitted.
+  if (auto awaited = resolve_dependencies(job.spec, jobs_)) {
+    job.awaited = *std::move(awaited);
+  } else {
+    for (const job::Dependency& each : job.spec.after) job.awaited.push_back({.name = each.job});
+  }
   if (job.suspended) job.reason = suspended_reason(job);
   jobs_.note(job, Notice{Notice::What::kSubmitted});
   jobs_.add(std::move(job), "", {}, [this, done = std::move(done)](Result<JobEntry*> added) {
@@ -273,6 +295,7 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
                   .spec = job::member_spec(spec, indexes, 0),
                   .submitted = parts_.clock.now(),
                   .tasks = job::tasks_of(spec)};
+  MUSTER_CHECK(resolve_dependencies(first.spec, jobs_));
   MUSTER_CHECK(placement_->check(first, jobs_.next_sequence()));
   return arrays_->create(spec, base::random_name(parts_.random, kIdLength), idempotency_key, by);
 }
@@ -300,6 +323,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
     job.spec = job::member_spec(spec, indexes, 0);
     members = static_cast<int>(indexes.size());
   }
+  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, jobs_));
   MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
   MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
   MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));

@@ -3,7 +3,8 @@
 //
 //   Arrays           the arrays, which make jobs
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
-//   Placement        when and where waiting jobs start: SchedulerQueue or AllocationQueue
+//   StartGate        the jobs that wait for other jobs, for a time or for a singleton
+//   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
 //   Attempts         the running attempts; Attempt is the life of one of them
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
@@ -40,6 +41,7 @@
 #include "control/project_service.h"
 #include "control/retention.h"
 #include "control/scheduler_book.h"
+#include "control/start_gate.h"
 #include "control/submission.h"
 #include "control/unreadable_jobs.h"
 #include "engine/engine.h"
@@ -179,7 +181,7 @@ class Controller {
   Result<void> ready() { return parts_.store.ping(); }
 
  private:
-  std::unique_ptr<Placement> make_placement();
+  std::unique_ptr<StartGate> make_placement();
   std::unique_ptr<Arrays> make_arrays();
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);
@@ -206,7 +208,7 @@ class Controller {
   SchedulerBook book_;
   LaunchPlanner planner_;
   Attempts attempts_;
-  std::unique_ptr<Placement> placement_;
+  std::unique_ptr<StartGate> placement_;
   ProjectService projects_;
   NodeService nodes_;
   UnreadableJobs unreadable_;
