@@ -77,6 +77,15 @@ class Client {
   Result<job::Array> resume_array(const std::string& name);
   Result<void> remove_array(const std::string& name);
   /// The members that failed or were stopped run again. kConflict: there are none.
+  struct ArrayLogHandlers {
+    /// The record's task is "train[17]", or "train[17]/worker-1". False: stop.
+    std::function<bool(const job::LogRecord&)> on_record;
+    std::function<void(const job::Array&)> on_array;  ///< with query.follow: the counts changed
+  };
+  /// The logs of all members: one after another, or with query.follow merged until all have ended.
+  /// kUnavailable: the connection broke; the stream cannot be continued.
+  Result<job::Array> array_logs(const std::string& name, const job::LogQuery& query,
+                                const ArrayLogHandlers& handlers, const http::Wake& wake = {});
   Result<job::Array> rerun_failed(const std::string& name, const RerunRequest& changes);
 
   /// The waiting jobs, in the order in which they would be served now.

@@ -33,6 +33,7 @@
 //   POST   /v1/arrays/NAME/suspend   -> array
 //   POST   /v1/arrays/NAME/resume    -> array
 //   POST   /v1/arrays/NAME/rerun     RerunRequest -> array: its failed members run again
+//   GET    /v1/arrays/NAME/logs      -> text/event-stream; as the logs of a job
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -133,6 +134,7 @@ inline constexpr std::string_view kDryRun = "dry_run";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
+inline constexpr std::string_view kArrayEvent = "array";      ///< an array in its present state
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
 inline constexpr std::string_view kReadyEvent = "ready";      ///< all existing jobs have been sent
 inline constexpr std::string_view kResetEvent = "reset";      ///< everything sent before is invalid

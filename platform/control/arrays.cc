@@ -390,6 +390,21 @@ std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name) cons
   return found;
 }
 
+std::vector<Arrays::MemberJob> Arrays::jobs_of(const std::string& id, size_t first,
+                                               size_t most) const {
+  std::vector<MemberJob> jobs;
+  const Held* const held = held_with_id(id);
+  if (held == nullptr) return jobs;
+  for (size_t i = first; i < held->members.size() && jobs.size() < most; ++i) {
+    const Held::Where where = held->members[i].where;
+    if (where != Held::Where::kJob && where != Held::Where::kAgain) continue;
+    if (const JobEntry* const entry = job_of(*held, i)) {
+      jobs.push_back({.position = i, .index = held->indexes[i], .job = entry->job.id});
+    }
+  }
+  return jobs;
+}
+
 std::optional<std::string> Arrays::array_of(const Job& job) {
   if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kArray) return std::nullopt;
   return job.origin->id;

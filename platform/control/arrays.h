@@ -107,6 +107,15 @@ class Arrays : public JobMaker {
   /// `name`: "train[17]" or "train-17". The members of this name, at most one in each project.
   std::vector<JoblessMember> jobless(const std::string& name) const;
 
+  /// The jobs of members from `first` on, in the order of the indexes; at most `most`. Members that
+  /// have no job are left out. `first`: a position, counted from 0.
+  struct MemberJob {
+    size_t position = 0;
+    int index = 0;
+    std::string job;  ///< its id
+  };
+  std::vector<MemberJob> jobs_of(const std::string& id, size_t first, size_t most) const;
+
   /// The id of the array to which the job belongs; nothing: it is no member.
   static std::optional<std::string> array_of(const job::Job& job);
 
