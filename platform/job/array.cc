@@ -271,7 +271,7 @@ using record::Told;
 const Table& table_of(const MemberCounts*) {
   constexpr record::Notes kCount{.told = Told::kAlways, .least = 0};
   static const Table table =
-      record::table<MemberCounts>("MemberCounts",
+      record::table<MemberCounts>("ArrayCounts",
                                   {field<&MemberCounts::queued>("queued", kCount),
                                    field<&MemberCounts::starting>("starting", kCount),
                                    field<&MemberCounts::running>("running", kCount),
