@@ -109,7 +109,7 @@ class ArrayLogStream : public EventStream {
     open_readers(*array);
     in_next_ = true;
     for (auto& [position, reader] : readers_) {
-      if (!reader->is_pulled) pull(*reader);
+      if (!reader->is_pulled) begin_pull(*reader);
     }
     in_next_ = false;
     std::erase_if(readers_, [](const auto& entry) { return entry.second->has_ended; });
@@ -167,7 +167,7 @@ class ArrayLogStream : public EventStream {
     }
   }
 
-  void pull(Reader& reader) {
+  void begin_pull(Reader& reader) {
     reader.is_pulled = true;
     reader.follower->pull([this, &reader](const job::LogBatch& batch, bool end) {
       reader.is_pulled = false;
