@@ -7,7 +7,6 @@
 #include "control/audit_changes.h"
 #include "control/unknown_name.h"
 #include "job/spec_table.h"
-#include "record/field.h"
 #include "store/records.h"
 
 namespace muster::control {
@@ -128,29 +127,6 @@ Arrays::Arrays(ArrayServices services) : services_(std::move(services)) {}
 Arrays::~Arrays() = default;
 
 // --- the store
-
-const record::Table& table_of(const ArrayRecord*) {
-  using record::field;
-  static const record::Table table = record::table<ArrayRecord>(
-      "ArrayRecord",
-      {field<&ArrayRecord::id>("id"), field<&ArrayRecord::spec>("spec"),
-       field<&ArrayRecord::owner>("owner"), field<&ArrayRecord::submitted>("submitted"),
-       field<&ArrayRecord::idempotency_key>("idempotency_key")});
-  return table;
-}
-
-const record::Table& table_of(const ArrayState*) {
-  using record::field;
-  static const record::Table table = record::table<ArrayState>(
-      "ArrayState",
-      {field<&ArrayState::stop_requested>("stop_requested"),
-       field<&ArrayState::too_many_failures>("too_many_failures"),
-       field<&ArrayState::suspended>("suspended"), field<&ArrayState::removing>("removing"),
-       field<&ArrayState::max_running>("max_running"),
-       field<&ArrayState::max_failures>("max_failures"), field<&ArrayState::results>("results"),
-       field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last")});
-  return table;
-}
 
 namespace {
 

@@ -32,37 +32,8 @@
 
 namespace muster::control {
 
-/// What the store keeps of an array, and never changes.
-struct ArrayRecord {
-  std::string id;
-  job::JobSpec spec;
-  std::string owner;
-  base::Time submitted;
-  std::string idempotency_key;
-
-  bool operator==(const ArrayRecord&) const = default;
-};
-
-/// What the store keeps of an array, and changes.
-struct ArrayState {
-  bool stop_requested = false;
-  bool too_many_failures = false;
-  bool suspended = false;
-  bool removing = false;
-  std::optional<int> max_running;   ///< instead of the spec's
-  std::optional<int> max_failures;  ///< instead of the spec's
-  /// A letter for each member: '.' its job tells, or it has none yet; 'S', 'F', 'T' it succeeded,
-  /// failed or was stopped, and its job is gone; 'A' its ended job is replaced by another. Empty:
-  /// '.' for all.
-  std::string results;
-  std::vector<int> exit_codes;     ///< of members in `results`: position, code, position, code ...
-  std::optional<base::Time> last;  ///< when the last of the members in `results` ended
-
-  bool operator==(const ArrayState&) const = default;
-};
-
-const record::Table& table_of(const ArrayRecord*);
-const record::Table& table_of(const ArrayState*);
+using job::ArrayRecord;
+using job::ArrayState;
 
 /// The parts of the controller that carry out decisions about members. None of the functions
 /// commits.

@@ -268,6 +268,27 @@ using record::Need;
 using record::Table;
 using record::Told;
 
+const Table& table_of(const ArrayRecord*) {
+  static const Table table = record::table<ArrayRecord>(
+      "ArrayRecord",
+      {field<&ArrayRecord::id>("id"), field<&ArrayRecord::spec>("spec"),
+       field<&ArrayRecord::owner>("owner"), field<&ArrayRecord::submitted>("submitted"),
+       field<&ArrayRecord::idempotency_key>("idempotency_key")});
+  return table;
+}
+
+const Table& table_of(const ArrayState*) {
+  static const Table table = record::table<ArrayState>(
+      "ArrayState",
+      {field<&ArrayState::stop_requested>("stop_requested"),
+       field<&ArrayState::too_many_failures>("too_many_failures"),
+       field<&ArrayState::suspended>("suspended"), field<&ArrayState::removing>("removing"),
+       field<&ArrayState::max_running>("max_running"),
+       field<&ArrayState::max_failures>("max_failures"), field<&ArrayState::results>("results"),
+       field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last")});
+  return table;
+}
+
 const Table& table_of(const MemberCounts*) {
   constexpr record::Notes kCount{.told = Told::kAlways, .least = 0};
   static const Table table =

@@ -9,7 +9,7 @@ namespace muster::cli {
 
 namespace {
 
-std::string members_words(const job::Array& array) {
+std::string array_members_words(const job::Array& array) {
   const job::ArraySpec& spec = array.spec.array;
   std::string text = std::to_string(array.counts.all()) + " (" + spec.indexes + ")";
   if (spec.max_running > 0) text += ", at most " + std::to_string(spec.max_running) + " run";
@@ -56,7 +56,7 @@ std::string array_page(const job::Array& array, base::Time now) {
       {{"NAME", array.spec.name},
        {"KIND", "array of " + std::string(job::to_string(array.spec.kind)) + " jobs"},
        {"NEEDS", needs_words(array.spec)},
-       {"MEMBERS", members_words(array)},
+       {"MEMBERS", array_members_words(array)},
        {"PHASE", array_phase(array)},
        {"DONE", array_counts(array)},
        {"PROJECT", array.spec.project},
