@@ -180,8 +180,8 @@ class Client {
   Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
                           const http::Wake& wake = {});
 
-  /// Calls `on_change` for each change of a job (of the project) from now on, until it returns false
-  /// or `wake` ends the call. `place` as above.
+  /// Calls `on_change` when the watch has begun, and for each change of a job (of the project) after
+  /// that, until it returns false or `wake` ends the call. `place` as above.
   Result<void> watch_changes(const std::optional<std::string>& project, std::string& place,
                              const std::function<bool()>& on_change, const http::Wake& wake = {});
 
