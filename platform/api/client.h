@@ -227,6 +227,10 @@ class Client {
   /// Revokes this client's token.
   Result<void> log_out();
   Result<WhoAmI> who_am_i();
+  /// A code for the web page; opens the page's loopback port if the server has no TLS.
+  Result<PageCode> page_code();
+  /// Closes that port.
+  Result<void> close_page();
 
   Result<std::vector<access::User>> users();
   Result<access::User> user(const std::string& name);
