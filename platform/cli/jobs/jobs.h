@@ -1,6 +1,8 @@
-// The commands on jobs: run, submit, list, get, stop, delete, suspend, resume, explain, events, queue.
+// The commands on jobs: run, submit, rerun, diff, list, get, stop, wait, delete, suspend, resume,
+// explain, events, queue.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "cli/common/output.h"
 #include "cli/logs/log_printer.h"
 #include "cli/spec/send_workspace.h"
+#include "cli/spec/spec_flags.h"
 #include "job/forecast.h"
 #include "job/job.h"
 #include "job/spec.h"
@@ -22,7 +25,11 @@ struct SubmitCommand {
   std::optional<std::string> file;                  ///< job file; "-": standard input
   std::vector<std::string> settings;                ///< from --set; override the file
   std::string name;                                 ///< of --name; overrides the file
+  std::string only;                                 ///< of --only: one document of the file
+  std::optional<spec::FlagOverrides> flags;         ///< override the file
   job::JobSpec spec;                                ///< valid, unless `file` is set
+  std::string name_template;                        ///< "train-{n}": replaces the name of `spec`
+  bool name_suffix = false;                         ///< a taken name gets a number
   std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job
   std::string idempotency_key;
   bool follow = false;
@@ -30,6 +37,26 @@ struct SubmitCommand {
   bool shows_spec = false;  ///< only print the spec of `file`
   std::string engine;       ///< the engine that the server must have; empty: any
   logs::LogLook look;
+  Output output = Output::kTable;
+};
+
+struct RerunCommand {
+  std::string name;
+  std::string project = {};  ///< where the name is looked up; empty: in all projects
+  std::string new_name;      ///< of --name; empty: NAME-2, NAME-3 ...
+  spec::FlagOverrides flags;
+  std::vector<std::string> settings;
+  std::optional<spec::WorkspaceOptions> workspace;  ///< instead of the job's
+  std::string idempotency_key;
+  bool follow = false;
+  bool dry_run = false;
+  logs::LogLook look;
+  Output output = Output::kTable;
+};
+
+struct DiffCommand {
+  std::vector<std::string> sides;  ///< one or two: names of jobs, or files
+  std::string project = {};
   Output output = Output::kTable;
 };
 
@@ -63,6 +90,22 @@ struct StopCommand {
   std::vector<std::string> names;
   std::string project = {};
   bool now = false;
+  bool wait = false;  ///< until they have ended
+  Output output = Output::kTable;
+};
+
+/// What a command waits for. A job that has ended without it can no longer reach it.
+struct JobGoal {
+  enum class Kind { kEnded, kStarted, kPhase };
+  Kind kind = Kind::kEnded;
+  job::Phase phase = job::Phase::kQueued;  ///< of kPhase
+};
+
+struct WaitCommand {
+  std::vector<std::string> names;
+  std::string project = {};
+  JobGoal goal;
+  std::optional<std::chrono::milliseconds> timeout;
   Output output = Output::kTable;
 };
 
@@ -76,10 +119,13 @@ struct DeleteCommand {
   struct Ended {
     std::string project;  ///< empty: the server's default
     std::optional<base::Time> before;
+    std::vector<std::string> labels = {};  ///< "NAME" or "NAME=VALUE": all of these
+    std::vector<job::Phase> phases = {};   ///< any of these; empty: all
   };
   std::optional<Ended> ended;
   bool dry_run = false;  ///< only print the jobs
   bool yes = false;      ///< do not ask
+  Output output = Output::kTable;
 };
 
 struct SuspendCommand {
@@ -113,9 +159,12 @@ struct QueueCommand {
 
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks);
 Result<int> execute(const RunCommand& command, const Hooks& hooks);
+Result<int> execute(const RerunCommand& command, const Hooks& hooks);
+Result<int> execute(const DiffCommand& command, const Hooks& hooks);
 Result<int> execute(const ListCommand& command, const Hooks& hooks);
 Result<int> execute(const GetCommand& command, const Hooks& hooks);
 Result<int> execute(const StopCommand& command, const Hooks& hooks);
+Result<int> execute(const WaitCommand& command, const Hooks& hooks);
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks);
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
@@ -126,10 +175,15 @@ Result<int> execute(const QueueCommand& command, const Hooks& hooks);
 // submit.cc
 Command run_command();
 Command submit_command();
+// rerun.cc
+Command rerun_command();
+Command diff_command();
 // jobs.cc
 Command list_command();
 Command get_command();
+// ending.cc
 Command stop_command();
+Command wait_command();
 Command delete_command();
 // waiting.cc
 Command suspend_command();
