@@ -232,20 +232,38 @@ struct FakeServer::State {
     return list;
   }
 
+  /// The first free name of a template, or of NAME, NAME-2 ...
+  std::string free_name(const http::Request& request, const std::string& name) const {
+    const auto pattern = request.query.find(std::string(api::kNameTemplate));
+    const bool numbers = request.query.contains(std::string(api::kNameSuffix));
+    if (pattern == request.query.end() && (!numbers || !jobs.contains(name))) return name;
+    const std::string stem = pattern == request.query.end()
+                                 ? name + "-"
+                                 : pattern->second.substr(0, pattern->second.find('{'));
+    int number = jobs.contains(stem.substr(0, stem.size() - 1)) ? 2 : 1;
+    while (jobs.contains(stem + std::to_string(number))) ++number;
+    return stem + std::to_string(number);
+  }
+
   http::Response submit(const http::Request& request) {
-    const auto spec = api::spec_from_json(request.body);
+    auto spec = api::spec_from_json(request.body);
     if (!spec) return problem_answer(base::ErrorCode::kInvalid, spec.error().what);
     if (!cluster.has_project(spec->project)) {
       return problem_answer(base::ErrorCode::kNotFound,
                             "there is no project '" + spec->project + "'");
     }
     if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
+    spec->name = free_name(request, spec->name);
     if (spec->name == script.rival) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
       return problem_answer(base::ErrorCode::kConflict, "job '" + spec->name + "' exists already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;
+    const auto repeated = request.query.find(std::string(api::kRerunOf));
+    if (repeated != request.query.end()) {
+      job.origin = job::JobOrigin{.name = name_of(repeated->second), .id = repeated->second};
+    }
     job.tasks = job::tasks_of(*spec);
     jobs[spec->name] = job;
     return {.status = 201, .body = api::job_to_json(job)};

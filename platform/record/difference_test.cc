@@ -8,7 +8,7 @@
 
 namespace muster::record {
 
-namespace {
+namespace differing {
 
 struct Axle {
   std::string tyre;
@@ -42,44 +42,46 @@ const Table& table_of(const Waggon*) {
   return table;
 }
 
-using Found = std::vector<Difference>;
+}  // namespace differing
 
-}  // namespace
+using differing::Axle;
+using differing::Waggon;
 
 TEST(Differences, EqualRecordsHaveNone) {
-  EXPECT_EQ(differences(Waggon{.gears = 3}, Waggon{.gears = 3}), Found{});
+  EXPECT_EQ(differences(Waggon{.gears = 3}, Waggon{.gears = 3}), std::vector<Difference>{});
 }
 
 TEST(Differences, AreInTheOrderOfTheRowsAndNameFieldsOfInnerRecords) {
   EXPECT_EQ(differences(Waggon{.colour = "red", .spare = {.spokes = 32}},
                         Waggon{.gears = 7, .colour = "red", .spare = {.spokes = 36}}),
-            (Found{{"gears", "1", "7"}, {"spare.spokes", "32", "36"}}));
+            (std::vector<Difference>{{"gears", "1", "7"}, {"spare.spokes", "32", "36"}}));
 }
 
 TEST(Differences, AFieldThatIsLeftOutHasItsDefault) {
   EXPECT_EQ(differences(Waggon{}, Waggon{.spare = {.spokes = 36}}),
-            (Found{{"spare.spokes", "20", "36"}}));
-  EXPECT_EQ(differences(Waggon{.bells = 2}, Waggon{}), (Found{{"bells", "2", std::nullopt}}));
+            (std::vector<Difference>{{"spare.spokes", "20", "36"}}));
+  EXPECT_EQ(differences(Waggon{.bells = 2}, Waggon{}),
+            (std::vector<Difference>{{"bells", "2", std::nullopt}}));
 }
 
 TEST(Differences, ListsOfTextsAreComparedAsAWhole) {
   EXPECT_EQ(differences(Waggon{.riders = {"ada"}}, Waggon{.riders = {"ada", "ben"}}),
-            (Found{{"riders", R"(["ada"])", R"(["ada","ben"])"}}));
+            (std::vector<Difference>{{"riders", R"(["ada"])", R"(["ada","ben"])"}}));
 }
 
 TEST(Differences, ListsOfRecordsAreComparedElementByElement) {
   EXPECT_EQ(differences(Waggon{.wheels = {{.tyre = "a"}, {.tyre = "b"}}},
                         Waggon{.wheels = {{.tyre = "c"}}}),
-            (Found{{"wheels[0].tyre", R"("a")", R"("c")"},
-                   {"wheels[1]", R"({"tyre":"b"})", std::nullopt}}));
+            (std::vector<Difference>{{"wheels[0].tyre", R"("a")", R"("c")"},
+                                     {"wheels[1]", R"({"tyre":"b"})", std::nullopt}}));
 }
 
 TEST(Differences, MapsAreComparedKeyByKey) {
   EXPECT_EQ(differences(Waggon{.labels = {{"owner", "ada"}, {"shed", "1"}}},
                         Waggon{.labels = {{"owner", "ben"}, {"lock", ""}}}),
-            (Found{{"labels.lock", std::nullopt, R"("")"},
-                   {"labels.owner", R"("ada")", R"("ben")"},
-                   {"labels.shed", R"("1")", std::nullopt}}));
+            (std::vector<Difference>{{"labels.lock", std::nullopt, R"("")"},
+                                     {"labels.owner", R"("ada")", R"("ben")"},
+                                     {"labels.shed", R"("1")", std::nullopt}}));
 }
 
 }  // namespace muster::record

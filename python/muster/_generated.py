@@ -15,20 +15,21 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container",
-           "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "ExpectedEviction",
-           "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent",
-           "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch",
-           "LaunchBy", "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes",
-           "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
-           "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "PodEnd",
-           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
-           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
-           "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
-           "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
-           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Task",
-           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User",
-           "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds",
+           "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency", "DependencyCondition",
+           "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation", "Failure", "FieldChange",
+           "Forecast", "Happening", "Health", "Job", "JobEvent", "JobOrigin", "JobOriginKind", "JobPage",
+           "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch", "LaunchBy",
+           "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member",
+           "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node",
+           "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause",
+           "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy",
+           "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried",
+           "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse",
+           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent",
+           "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole",
+           "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest",
+           "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -77,8 +78,14 @@ Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
 
+#: How the other job must have ended: it succeeded (`ok`), it ended (`any`), or it failed or was
+#: stopped (`failed`).
+DependencyCondition = Literal["ok", "any", "failed"]
+
 #: `bubblewrap`: each task has its own host name, process tree and /generated.
 Sandbox = Literal["bubblewrap", "none"]
+
+JobOriginKind = Literal["rerun", "array", "sweep", "schedule"]
 
 Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
 
@@ -258,6 +265,27 @@ class Scheduling(Record):
     #: The number of restarts after a failure of the job.
     retries: int = 0
     retry_rules: Sequence[RetryRule] = field(default_factory=list)
+    #: The job waits until this time.
+    begin: Optional[datetime.datetime] = None
+    #: Of the jobs of one project and owner with this text, one runs at a time, in the order of
+    #: their submission. At most 100 characters.
+    singleton: str = ""
+
+
+@dataclass
+class ArraySpec(Record):
+    """The members of an array: jobs that differ in their index and line."""
+
+    #: Numbers and ranges: `0-99`, `1,3,5-7`, `0-20:5`. Empty: one index for each of the lines, from
+    #: 0.
+    indexes: str = ""
+    #: One text for each index, in their order: MUSTER_ARRAY_LINE of the member. If it is a JSON
+    #: object, its fields are variables as well.
+    lines: Sequence[Text] = field(default_factory=list)
+    #: The most members that run at the same time; 0: no limit.
+    max_running: int = 0
+    #: When more members than this have failed, the array is stopped.
+    max_failures: Optional[int] = None
 
 
 @dataclass
@@ -336,6 +364,10 @@ class JobSpec(Record):
     #: Stored for the submitter: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
     scheduling: Scheduling = field(default_factory=Scheduling)
+    #: The jobs that must have ended before it starts.
+    after: Sequence[Dependency] = field(default_factory=list)
+    #: Many jobs from this spec.
+    array: ArraySpec = field(default_factory=ArraySpec)
     environment: Mapping[str, Text] = field(default_factory=dict)
     secrets: Sequence[SecretUse] = field(default_factory=list)
     sandbox: Sandbox = "bubblewrap"
@@ -386,6 +418,17 @@ class RetryRule(Record):
     last_exit_code: Optional[int] = None
     #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
+
+
+@dataclass
+class Dependency(Record):
+    """Another job that must have ended before the job starts."""
+
+    #: The name or id of a job or array of the same project.
+    job: str
+    condition: DependencyCondition = "ok"
+    #: Both are arrays: each member waits for the member with its index.
+    by_member: bool = False
 
 
 @dataclass
@@ -446,6 +489,8 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
+    #: Where it was made from, if not from a spec alone.
+    origin: Optional[JobOrigin] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -469,6 +514,19 @@ class Job(Record):
     unreadable: Optional[bool] = None
     #: As reported by its program; for running jobs, and for ended jobs that are requested by name.
     progress: Optional[Progress] = None
+
+
+@dataclass(frozen=True)
+class JobOrigin(Record):
+    """The object from which a job was made."""
+
+    kind: JobOriginKind
+    #: Of the job that it repeats, or of its array, sweep or schedule.
+    name: str
+    #: Of the same.
+    id: Optional[str] = None
+    #: Its index in the array, or the number of the trial.
+    member: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -1423,10 +1481,12 @@ class Operations(abc.ABC):
         return JobPage.from_wire(answer)
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
-                   idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
+                   name_suffix: Optional[bool] = None, name_template: Optional[str] = None,
+                   rerun_of: Optional[str] = None, idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
         """Submits a job, or returns a forecast."""
-        status, answer = self._call("POST", "/v1/jobs", {"dry_run": dry_run}, {"Idempotency-Key": idempotency_key},
-                                    body)
+        status, answer = self._call("POST", "/v1/jobs",
+                                    {"dry_run": dry_run, "name_suffix": name_suffix, "name_template": name_template, "rerun_of": rerun_of},
+                                    {"Idempotency-Key": idempotency_key}, body)
         if status == 201:
             return Job.from_wire(answer)
         return Forecast.from_wire(answer)

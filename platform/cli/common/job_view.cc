@@ -183,6 +183,12 @@ std::string job_table(const std::vector<job::Job>& jobs, Time now) {
   return table.to_string();
 }
 
+/// "rerun of train".
+std::string origin_words(const job::Job& job) {
+  if (!job.origin) return "";
+  return std::string(record::word_for(job.origin->kind)) + " of " + job.origin->name;
+}
+
 std::string job_page(const job::Job& job, Time now) {
   if (job.unreadable) {
     std::string advice;
@@ -203,6 +209,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"REASON", words::sentence(job.reason)},
       {"EXIT", job.exit_code ? std::to_string(*job.exit_code) : ""},
       {"PROJECT", job.spec.project},
+      {"ORIGIN", origin_words(job)},
       {"NEEDS", needs_words(job.spec)},
       {"PRIORITY", importance_words(job.spec.scheduling)},
       {"IMAGE", job.spec.image},

@@ -38,6 +38,10 @@ class SpecFile {
     note_set(of_file);
     const job::JobSpec flagged = spec_;
     set(overrides.settings);
+    if (workspace_ && has("folder")) {
+      fault("folder", "cannot be used with workspace, which is the tasks' working folder",
+            lines_.has("folder") ? lines_.of("folder") : 0);
+    }
     note_changes(of_file, flagged);
     resolve_paths(folder, spec_);
     if (document.is_object()) {
@@ -80,11 +84,6 @@ class SpecFile {
     const record::Path path(top, "workspace");
     workspace_.emplace();
     record::read(record::Input{tree.root(), path, faults_, record::Form::kHuman}, *workspace_);
-    if (document.contains("folder")) {
-      faults_.push_back(
-          {.field = "folder",
-           .what = "cannot be used with workspace, which is the tasks' working folder"});
-    }
   }
 
   /// --name replaces the name of the file.
