@@ -16,6 +16,10 @@ type View = ComponentType<{parts: string[]}>;
 const kViews: Record<string, () => Promise<View>> = {
   overview: async () => (await import('./pages/overview')).Overview,
   jobs: async () => (await import('./pages/jobs')).Jobs,
+  nodes: async () => (await import('./pages/nodes')).Nodes,
+  scheduler: async () => (await import('./pages/scheduler')).Scheduler,
+  audit: async () => (await import('./pages/audit')).Audit,
+  tokens: async () => (await import('./pages/tokens')).Tokens,
 };
 
 class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {
