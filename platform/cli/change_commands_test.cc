@@ -23,6 +23,12 @@ job::Job live_job(const std::string& name, job::Phase phase) {
       .id = "id-" + name, .spec = {.name = name, .command = {"ls"}, .folder = "/"}, .phase = phase};
 }
 
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
 class ChangedJobs : public Cli {
  protected:
   std::string file(const std::string& name, const std::string& text) const {
@@ -35,12 +41,6 @@ class ChangedJobs : public Cli {
     return muster({"get", name, "--spec", "--output", "json"}).out;
   }
 };
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 // --- submit -f
 

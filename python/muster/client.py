@@ -94,7 +94,9 @@ class Client(Operations):
         stem = old.spec.name
         if old.origin is not None and old.origin.kind == "rerun":
             stem = re.sub(r"-\d+$", "", stem)
-        spec = dataclasses.replace(old.spec, **({"name": name} if name else {}), **changes)
+        if name:
+            changes["name"] = name
+        spec = dataclasses.replace(old.spec, **changes)
         return self.submit(spec, idempotency_key=idempotency_key, rerun_of=old.id,
                            name_template=None if name else stem + "-{n}")
 

@@ -138,7 +138,7 @@ Flags submit_flags() {
               .help = "show where the job would start or why it would wait, and which values come "
                       "from the command line; submit nothing"},
              {.name = "--name-suffix",
-              .help = "if the name is taken, use the next free one: NAME-2, NAME-3 ..."},
+              .help = "if the name is taken, use the next free one: as in NAME-2"},
              {.name = "--idempotency-key",
               .value = "KEY",
               .help = "submit no second job if this key was used before"}} +
