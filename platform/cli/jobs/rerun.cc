@@ -68,7 +68,7 @@ Command rerun_command() {
   const Flags own = {
       {.name = "--name",
        .value = "NAME",
-       .help = "name of the new job (default: NAME-2, NAME-3 ...)"},
+       .help = "name of the new job (default: NAME-2, and so on)"},
       {.name = "--set",
        .value = "KEY=VALUE",
        .help = "set any key of a job file, as in workers=4; overrides every other flag",

@@ -42,7 +42,7 @@ struct FlagOverrides {
 std::optional<FlagOverrides> read_overrides(const Arguments& arguments, const Caller& caller,
                                             FlagReader& reader);
 
-/// Applies them. A flag replaces the field's value; variables, labels, secrets and volumes are added,
+/// Applies them. A flag replaces the value of its field; variables, labels, secrets and volumes are added,
 /// and replace those of the same name or place; retry rules precede the spec's own. Faults are
 /// reported under the names of the flags. Returns the fields that were set explicitly, even if their
 /// values did not change.
