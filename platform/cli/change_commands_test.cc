@@ -88,7 +88,7 @@ TEST_F(ChangedJobs, AFlagMaySupplyWhatTheFileLacks) {
 }
 
 TEST_F(ChangedJobs, InvalidFlagsAreReportedBeforeTheFileIsRead) {
-  EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--gpus", "many"}), "--gpus: 'many'"));
+  EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--gpus", "many"}), "--gpus 'many'"));
   EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--ignore", "a"}), "needs --workspace"));
 }
 

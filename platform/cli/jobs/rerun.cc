@@ -120,7 +120,16 @@ Result<std::vector<spec::ChangedValue>> change_spec(const RerunCommand& command,
                                                     job::JobSpec& spec) {
   const job::JobSpec before = spec;
   std::set<std::string> inherited = job::inherited_variables(before);
-  const bool inherits_folder = job::inherits_folder(before);
+  bool inherits_folder = job::inherits_folder(before);
+  if (before.image.empty()) {
+    // Only jobs with an image list what they inherit. In case the new job has one:
+    const job::JobSpec shell = spec::default_spec(command.flags.caller);
+    for (const auto& [name, value] : before.environment) {
+      const auto here = shell.environment.find(name);
+      if (here != shell.environment.end() && here->second == value) inherited.insert(name);
+    }
+    inherits_folder = true;
+  }
   FlagReader reader(command.flags.arguments);
   std::set<std::string> set = spec::override_spec(command.flags, reader, spec);
   const job::JobSpec flagged = spec;

@@ -410,13 +410,13 @@ Result<void> show_submitted(const std::vector<job::Job>& jobs, Output output) {
   return {};
 }
 
-/// "4", "[a100, h100]", or "nothing".
+/// "flag; the file has 2".
 std::string changed_from(const spec::ChangedValue& change, const std::string& origin) {
   const std::string by = change.by_setting ? "--set" : "flag";
   if (!change.value.left) return by;
   const std::string value = value_words(change.value.left);
   return by + "; " + (change.was_given ? origin + " has " : "the default is ") +
-         (value.empty() ? "empty" : value);
+         (value.empty() ? "none" : value);
 }
 
 }  // namespace
