@@ -18,18 +18,19 @@ from ._wire import UNSET, Each, Sentence, Text, Unset, same
 __all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds",
            "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency", "DependencyCondition",
            "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation", "Failure", "FieldChange",
-           "Forecast", "Happening", "Health", "Job", "JobEvent", "JobOrigin", "JobOriginKind", "JobPage",
-           "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch", "LaunchBy",
-           "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes", "Member",
-           "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node",
-           "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause",
-           "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy",
-           "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried",
-           "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling", "Secret", "SecretUse",
-           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent",
-           "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole",
-           "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest",
-           "Users", "Volume", "VolumeKind", "WhoAmI"]
+           "Forecast", "Happening", "Health", "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind",
+           "JobPage", "JobRow", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges",
+           "Launch", "LaunchBy", "Limit", "LimitReached", "ListedObject", "LogRecord", "LoginRequest",
+           "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberRole", "Members", "MetricPoint",
+           "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
+           "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange",
+           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
+           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
+           "Role", "RoleSpec", "RowPage", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
+           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
+           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
+           "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -96,6 +97,8 @@ TaskPhase = Literal["Pending", "Starting", "Running", "Ended"]
 Limit = Literal["memory", "processes", "scratch", "file_size"]
 
 PodEndCause = Literal["ended", "evicted", "preempted", "drained", "tainted", "shut_down", "deleted", "node_lost", "not_admitted", "deadline"]
+
+ListedObject = Literal["job", "array", "sweep", "schedule"]
 
 #: Each role includes the one before it: a viewer reads, a member submits jobs, an admin sets
 #: members, secrets and quotas.
@@ -460,6 +463,11 @@ class ServerInfo(Record):
     #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
     #: admin of the server.
     address: Optional[str] = None
+    #: It exits when idle, and the next command starts it again.
+    on_demand: Optional[bool] = None
+    #: The values in force of the settings that environment variables can set, by variable. Absent
+    #: unless the caller is an admin of the server.
+    settings: Optional[Dict[str, Text]] = None
 
 
 @dataclass(frozen=True)
@@ -672,6 +680,84 @@ class JobPage(Record):
     jobs: List[Job]
     #: The `cursor` of the next page. Absent: this is the last page.
     next: Optional[str] = None
+    #: If the query has `count=true`.
+    counts: Optional[JobCounts] = None
+
+
+@dataclass(frozen=True)
+class JobCounts(Record):
+    """`all`: the jobs that match the query. The others: the jobs in each phase that match the query
+    apart from `phase`.
+    """
+
+    all: int
+    queued: int
+    starting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
+
+
+@dataclass(frozen=True)
+class RowPage(Record):
+    """See the API's document: RowPage."""
+
+    rows: List[JobRow]
+    #: The `cursor` of the next page. Absent: this is the last page.
+    next: Optional[str] = None
+    #: If the query has `count=true`.
+    counts: Optional[JobCounts] = None
+
+
+@dataclass(frozen=True)
+class JobRow(Record):
+    """A job, or an object with many jobs, without its tasks and events."""
+
+    object: ListedObject
+    id: str
+    name: str
+    project: str
+    owner: str
+    kind: Kind
+    phase: Phase
+    #: Why it waits, what it does now, or why it failed.
+    reason: Sentence
+    labels: Dict[str, Text]
+    #: That all its tasks request.
+    gpus: float
+    #: The priority in force.
+    priority: int
+    #: A lost worker and its replacement count once.
+    tasks: int
+    tasks_running: int
+    submitted: datetime.datetime
+    attempt: int
+    restarts: int
+    suspended: bool
+    stop_requested: bool
+    origin: Optional[JobOrigin] = None
+    #: Of an array, a sweep or a schedule.
+    members: Optional[MemberCounts] = None
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+    may_start: Optional[datetime.datetime] = None
+    exit_code: Optional[int] = None
+    unreadable: Optional[bool] = None
+    #: Of a job that has not ended.
+    progress: Optional[Progress] = None
+
+
+@dataclass(frozen=True)
+class MemberCounts(Record):
+    """See the API's document: MemberCounts."""
+
+    all: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
 
 
 @dataclass(frozen=True)
@@ -1470,13 +1556,39 @@ class Operations(abc.ABC):
         _, answer = self._call("GET", "/v1/whoami", {}, {}, None)
         return WhoAmI.from_wire(answer)
 
-    def list_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
+    def list_rows(self, *, project: Optional[str] = None,
+                  phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
-                  sort: Optional[Literal["submitted", "-submitted", "name"]] = None, limit: Optional[int] = None,
-                  cursor: Optional[str] = None) -> JobPage:
+                  kind: Optional[Sequence[Kind]] = None, text: Optional[str] = None,
+                  submitted_after: Optional[str] = None, submitted_before: Optional[str] = None,
+                  started_after: Optional[str] = None, started_before: Optional[str] = None,
+                  ended_after: Optional[str] = None, ended_before: Optional[str] = None, origin: Optional[str] = None,
+                  top: Optional[bool] = None,
+                  sort: Optional[Literal["submitted", "started", "ended", "duration", "name", "project", "owner", "kind", "phase", "priority", "gpus", "-submitted", "-started", "-ended", "-duration", "-name", "-project", "-owner", "-kind", "-phase", "-priority", "-gpus"]] = None,
+                  limit: Optional[int] = None, cursor: Optional[str] = None, count: Optional[bool] = None) -> RowPage:
+        """Lists jobs, arrays, sweeps and schedules as rows, page by page.
+
+        A row has no tasks, events and spec, so a page costs little. The parameters are those of
+        `GET /v1/jobs`.
+        """
+        _, answer = self._call("GET", "/v1/list",
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top, "sort": sort, "limit": limit, "cursor": cursor, "count": count},
+                               {}, None)
+        return RowPage.from_wire(answer)
+
+    def list_jobs(self, *, project: Optional[str] = None,
+                  phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
+                  kind: Optional[Sequence[Kind]] = None, text: Optional[str] = None,
+                  submitted_after: Optional[str] = None, submitted_before: Optional[str] = None,
+                  started_after: Optional[str] = None, started_before: Optional[str] = None,
+                  ended_after: Optional[str] = None, ended_before: Optional[str] = None, origin: Optional[str] = None,
+                  top: Optional[bool] = None,
+                  sort: Optional[Literal["submitted", "started", "ended", "duration", "name", "project", "owner", "kind", "phase", "priority", "gpus", "-submitted", "-started", "-ended", "-duration", "-name", "-project", "-owner", "-kind", "-phase", "-priority", "-gpus"]] = None,
+                  limit: Optional[int] = None, cursor: Optional[str] = None, count: Optional[bool] = None) -> JobPage:
         """Lists jobs, page by page."""
         _, answer = self._call("GET", "/v1/jobs",
-                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "sort": sort, "limit": limit, "cursor": cursor},
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top, "sort": sort, "limit": limit, "cursor": cursor, "count": count},
                                {}, None)
         return JobPage.from_wire(answer)
 
@@ -1533,8 +1645,9 @@ class Operations(abc.ABC):
         return Explanation.from_wire(answer)
 
     def stream_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
-                    task: Optional[str] = None, rank: Optional[int] = None, grep: Optional[str] = None,
-                    since: Optional[Union[datetime.datetime, str]] = None, tail: Optional[int] = None,
+                    task: Optional[str] = None, attempt: Optional[int] = None, rank: Optional[int] = None,
+                    grep: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
+                    tail: Optional[int] = None,
                     last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[LogRecord, Job]]]:
         """A job's merged log, line by line.
 
@@ -1548,7 +1661,7 @@ class Operations(abc.ABC):
         own programs.
         """
         return self._events(f"/v1/jobs/{_segment(name)}/logs",
-                            {"project": project, "follow": follow, "task": task, "rank": rank, "grep": grep, "since": since, "tail": tail},
+                            {"project": project, "follow": follow, "task": task, "attempt": attempt, "rank": rank, "grep": grep, "since": since, "tail": tail},
                             {"Last-Event-ID": last_event_id}, {"log": LogRecord.from_wire, "end": Job.from_wire})
 
     def list_artifacts(self, name: str, *, project: Optional[str] = None, checksums: Optional[bool] = None,
@@ -1601,7 +1714,8 @@ class Operations(abc.ABC):
         return Jobs.from_wire(answer)
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, Dict[str, Any], RemovedJob]]]:
+                    existing: Optional[bool] = None, rows: Optional[bool] = None,
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
         First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
@@ -1609,8 +1723,9 @@ class Operations(abc.ABC):
         is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
         are no longer known, a `reset` event announces that all jobs follow again.
         """
-        return self._events("/v1/watch/jobs", {"project": project, "name": name}, {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+        return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
+                            {"Last-Event-ID": last_event_id},
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,

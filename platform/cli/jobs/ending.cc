@@ -135,6 +135,7 @@ Call read_delete(Reading& in) {
 
 Command stop_command() {
   return {.name = "stop",
+          .more_aliases = {"cancel", "kill"},
           .help = "stop jobs: SIGTERM, then SIGKILL after the grace period",
           .read = read_stop,
           .positionals = some_of(Offer::kJobs),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/job_query.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/command/call.h"
@@ -72,8 +73,14 @@ struct RunCommand {
 Result<void> remove_job(Connection& connection, const std::string& name, bool force);
 
 struct ListCommand {
-  std::optional<std::string> project;  ///< only jobs of this project
-  std::vector<std::string> labels;     ///< "NAME" or "NAME=VALUE": only jobs with all of them
+  api::JobQuery query;               ///< apart from its limit and cursor
+  bool mine = false;                 ///< only the caller's jobs
+  int limit = 0;                     ///< 0: all
+  bool members = false;              ///< also members of arrays and trials of sweeps
+  std::vector<std::string> columns;  ///< empty: the usual ones
+  bool explains_columns = false;     ///< only print the names of columns
+  bool wide = false;                 ///< do not cut lines to the terminal's width
+  bool watch = false;
   Output output = Output::kTable;
 };
 
@@ -178,8 +185,9 @@ Command submit_command();
 // rerun.cc
 Command rerun_command();
 Command diff_command();
-// jobs.cc
+// list.cc
 Command list_command();
+// jobs.cc
 Command get_command();
 // ending.cc
 Command stop_command();

@@ -236,6 +236,7 @@ Command submit_command() {
        .repeats = true},
       {.name = "--spec", .help = "print the file as a job file of Muster; submit nothing"}};
   return {.name = "submit",
+          .more_aliases = {"apply"},
           .help = "submit a job: mpi, grpc, torch, single, or from a file that flags override",
           .read = read_submit_file,
           .takes_program = true,

@@ -97,7 +97,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     const timer = setTimeout(() => { void (async () => {
       if (!value['name'] && !(value['command'] as unknown[])?.length) { forecast.value = null; faults.value = []; refusal.value = null; return; }
       try {
-        const answer = await send('POST', '/v1/jobs', {query: {dry_run: true}, body: with_defaults(value), signal: abort.signal});
+        const answer = await send('POST', '/v1/jobs', {query: {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})}, body: with_defaults(value), signal: abort.signal});
         forecast.value = await answer.json() as Forecast;
         faults.value = [];
         refusal.value = null;
