@@ -13,7 +13,7 @@ export function parameters_of(job: Job): Record<string, string> {
   const words = [...job.spec.command, ...job.spec.arguments ?? []].map(text_of);
   const others: string[] = [];
   for (let i = 0; i < words.length; i++) {
-    const found = /^--?([A-Za-z][\w.-]*)(?:=([\s\S]*))?$/.exec(words[i]!);
+    const found = /^--([A-Za-z][\w.-]*)(?:=([\s\S]*))?$/.exec(words[i]!);
     if (!found) { others.push(words[i]!); continue; }
     const value = found[2] ?? (i + 1 < words.length && !words[i + 1]!.startsWith('--') && words[i + 1] !== '-' ? words[++i]! : 'yes');
     out[`--${found[1]}`] = value;

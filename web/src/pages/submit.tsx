@@ -38,6 +38,7 @@ export function Submit(_: {parts: string[]}) {
   const loaded = useData(async (abort) => ({schemas: await spec_schema(), projects: (await get<Projects>('/v1/projects', {}, abort)).projects}), [], {match: () => false, every: 60000});
   const from = query_value('from');
   const project = query_value('project');
+  const purpose = query_value('purpose');
   const load_fault = useSignal<unknown>(null);
   useEffect(() => {
     if (!from) {
@@ -47,6 +48,7 @@ export function Submit(_: {parts: string[]}) {
     if (drafted_from.value === from) return;
     get<Job>(job_path(from)).then((job) => {
       draft.value = structuredClone(job.spec) as unknown as Tree;
+      if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
       yaml.value = null;
       drafted_from.value = from;
     }, (fault) => { load_fault.value = fault; });
