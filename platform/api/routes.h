@@ -10,6 +10,7 @@
 //   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
 //   GET    /v1/list                  -> RowPage (job_rows.h); the parameters of GET /v1/jobs
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
+//                                    ?name_template=train-{n}&name_suffix=true&rerun_of=ID
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
 //   DELETE /v1/jobs/NAME             -> 204
@@ -133,6 +134,9 @@ inline constexpr std::string_view kUncordonAction = "uncordon";
 inline constexpr std::string_view kDrainAction = "drain";
 
 inline constexpr std::string_view kDryRun = "dry_run";
+inline constexpr std::string_view kNameTemplate = "name_template";
+inline constexpr std::string_view kNameSuffix = "name_suffix";
+inline constexpr std::string_view kRerunOf = "rerun_of";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
