@@ -195,8 +195,8 @@ class Client {
   Result<void> watch_jobs(const WatchQuery& query, std::string& place,
                           const WatchHandlers& handlers, const http::Wake& wake = {});
 
-  /// Calls `on_change` for each change of a job (of the project) from now on, until it returns false
-  /// or `wake` ends the call. `place` as above.
+  /// Calls `on_change` when the watch has begun, and for each change of a job (of the project) after
+  /// that, until it returns false or `wake` ends the call. `place` as above.
   Result<void> watch_changes(const std::optional<std::string>& project, std::string& place,
                              const std::function<bool()>& on_change, const http::Wake& wake = {});
 
@@ -242,6 +242,10 @@ class Client {
   /// Revokes this client's token.
   Result<void> log_out();
   Result<WhoAmI> who_am_i();
+  /// A code for the web page; opens the page's loopback port if the server has no TLS.
+  Result<PageCode> page_code();
+  /// Closes that port.
+  Result<void> close_page();
 
   Result<std::vector<access::User>> users();
   Result<access::User> user(const std::string& name);

@@ -274,8 +274,8 @@ Result<void> Client::watch_changes(const std::optional<std::string>& project, st
 
   http::EventDecoder decoder;
   bool left = false;
-  const auto take = [&](std::string_view event, std::string_view) {
-    if (event != kReadyEvent) left = !on_change();
+  const auto take = [&](std::string_view, std::string_view) {
+    left = !on_change();
     place = decoder.last_id();
     return !left;
   };

@@ -190,6 +190,7 @@ Command command_tree() {
                             jobs::queue_command(),
                             cluster::top_command(),
                             projects::notify_command(),
+                            accounts::ui_command(),
                             accounts::login_command(),
                             accounts::logout_command(),
                             accounts::whoami_command(),

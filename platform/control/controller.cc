@@ -562,6 +562,11 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
                                              query);
 }
 
+Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,
+                                                               const std::string& task) {
+  return parts_.engine.open_log({id, attempt}, task);
+}
+
 void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,
                               Measured measured) const {
   const auto job = jobs_.find(name);

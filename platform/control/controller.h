@@ -166,6 +166,9 @@ class Controller {
   void set_resize_pace(const ResizePace& pace) { attempts_.set_pace(pace); }
   void set_retention(const RetentionRules& rules) { retention_.set_rules(rules); }
 
+  /// The log of one task of an attempt, from its beginning. kNotFound: there is none.
+  Result<std::unique_ptr<engine::LogCursor>> open_log(const std::string& id, int attempt,
+                                                      const std::string& task);
   /// The merged log of a job that exists now.
   std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
                                                  const job::LogQuery& query);
