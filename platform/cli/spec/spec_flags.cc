@@ -109,13 +109,16 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   read("--secret-file", &job::SecretUse::file);
 }
 
-/// --after and --begin.
+/// --after, --after-member and --begin.
 void read_start_conditions(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  for (const std::string& text : reader.texts("--after")) {
-    if (auto dependency = job::parse_dependency(text)) {
-      spec.after.push_back(*std::move(dependency));
-    } else {
-      reader.fault("--after", "'" + text + "' " + job::kDependencyForms);
+  for (const std::string flag : {"--after", "--after-member"}) {
+    for (const std::string& text : reader.texts(flag)) {
+      if (auto dependency = job::parse_dependency(text)) {
+        dependency->by_member = flag == "--after-member";
+        spec.after.push_back(*std::move(dependency));
+      } else {
+        reader.fault(flag, "'" + text + "' " + job::kDependencyForms);
+      }
     }
   }
   if (!reader.has("--begin")) return;
@@ -320,11 +323,12 @@ const std::vector<FlagGroup>& flag_groups() {
        {"--image", "--image-pull-policy", "--registry-server", "--registry-username",
         "--registry-secret", "--user", "--launch", "--keep-entrypoint", "--sandbox",
         "--writable-root", "--allow-new-privileges", "--cap-add"}},
-      {"scheduling",
-       {"--priority", "--interactive", "--preemptible", "--no-preemptible", "--min-workers",
-        "--max-workers", "--resize", "--node-pool", "--packing", "--topology", "--prefer-topology",
-        "--start-timeout", "--time-limit", "--grace", "--retries", "--on-exit", "--on-log",
-        "--hold", "--after", "--begin", "--singleton", "--keep-for"}},
+      {"scheduling", {"--priority",    "--interactive", "--preemptible",     "--no-preemptible",
+                      "--min-workers", "--max-workers", "--resize",          "--node-pool",
+                      "--packing",     "--topology",    "--prefer-topology", "--start-timeout",
+                      "--time-limit",  "--grace",       "--retries",         "--on-exit",
+                      "--on-log",      "--hold",        "--after",           "--after-member",
+                      "--begin",       "--singleton",   "--keep-for"}},
       {"files",
        {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
       {"Slurm",
@@ -402,6 +406,10 @@ Flags importance_flags() {
        .value = "JOB[:ok|any|failed]",
        .help = "wait until this job has succeeded (ok, the default), ended (any), or failed",
        .offer = Offer::kJobs,
+       .repeats = true},
+      {.name = "--after-member",
+       .value = "ARRAY[:ok|any|failed]",
+       .help = "of an array: each member waits for the member of this array with its index",
        .repeats = true},
       {.name = "--begin",
        .value = "TIME",
