@@ -52,12 +52,23 @@ class Client {
 
   Result<ServerInfo> info();
 
+  /// How a job is submitted, beside its spec.
+  struct SubmitOptions {
+    std::string name_template = {};  ///< "train-{n}": replaces the name; the server chooses n
+    bool name_suffix = false;        ///< a taken name becomes NAME-2, NAME-3 ...
+    std::string rerun_of = {};       ///< id of the job that it repeats
+  };
   /// `idempotency_key`: new for each submission. If it is sent again with the same key, the first
   /// answer is returned and no second job is created.
-  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key);
+  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
+                          const SubmitOptions& options);
+  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key) {
+    return submit(spec, idempotency_key, {});
+  }
 
   /// What submit() would do with this spec now. Nothing is stored.
-  Result<job::Forecast> forecast(const job::JobSpec& spec);
+  Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitOptions& options);
+  Result<job::Forecast> forecast(const job::JobSpec& spec) { return forecast(spec, {}); }
 
   /// All jobs, page by page.
   Result<std::vector<job::Job>> list();
@@ -176,13 +187,17 @@ class Client {
     std::function<bool()> on_ready;  ///< all existing jobs have been passed on
     std::function<bool()> on_reset;  ///< all earlier jobs are invalid: all jobs follow again
   };
-  /// Passes on all jobs (of query.project), then each change. `place` as above; if it is empty, all
+  struct WatchQuery {
+    std::optional<std::string> project;
+    std::optional<std::string> name;  ///< only jobs of this name
+  };
+  /// Passes on all jobs of the query, then each change. `place` as above; if it is empty, all
   /// jobs are passed on again, and jobs that are not among them were removed.
-  Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
-                          const http::Wake& wake = {});
+  Result<void> watch_jobs(const WatchQuery& query, std::string& place,
+                          const WatchHandlers& handlers, const http::Wake& wake = {});
 
-  /// Calls `on_change` for each change of a job (of the project) from now on, until it returns false
-  /// or `wake` ends the call. `place` as above.
+  /// Calls `on_change` when the watch has begun, and for each change of a job (of the project) after
+  /// that, until it returns false or `wake` ends the call. `place` as above.
   Result<void> watch_changes(const std::optional<std::string>& project, std::string& place,
                              const std::function<bool()>& on_change, const http::Wake& wake = {});
 
@@ -228,6 +243,10 @@ class Client {
   /// Revokes this client's token.
   Result<void> log_out();
   Result<WhoAmI> who_am_i();
+  /// A code for the web page; opens the page's loopback port if the server has no TLS.
+  Result<PageCode> page_code();
+  /// Closes that port.
+  Result<void> close_page();
 
   Result<std::vector<access::User>> users();
   Result<access::User> user(const std::string& name);

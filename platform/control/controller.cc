@@ -277,9 +277,27 @@ void Controller::recover_jobs(store::Contents stored) {
 
 // --- submission
 
-void Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                        Submitted done, const access::Actor& by) {
-  jobs_.settle(spec, idempotency_key);
+Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
+                                            const SubmitManner& manner) const {
+  job::JobSpec named = spec;
+  const std::string& pattern = manner.name_template;
+  if (!pattern.empty()) {
+    if (!job::is_name_template(pattern)) {
+      return Error{
+          .code = ErrorCode::kInvalid,
+          .what = "the name template " + name_in_quotes(pattern) + " is invalid",
+          .advice = "a template is a name with {n} once in place of its number, as in train-{n}"};
+    }
+    named.name = jobs_.next_name(spec.project, pattern);
+  } else if (manner.name_suffix && jobs_.is_taken(spec)) {
+    named.name = jobs_.next_name(spec.project, spec.name + "-" + std::string(job::kNumberPlace));
+  }
+  return named;
+}
+
+void Controller::submit(const job::JobSpec& given, const std::string& idempotency_key,
+                        Submitted done, const access::Actor& by, const SubmitManner& manner) {
+  jobs_.settle(given, idempotency_key);
   if (!idempotency_key.empty()) {
     const auto known = parts_.store.find_by_key(idempotency_key);
     if (!known) return done(known.error());
@@ -287,6 +305,9 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
       if (const Job* const job = jobs_.with_id(**known)) return done(*job);
     }
   }
+  const auto named = named_spec(given, manner);
+  if (!named) return done(named.error());
+  const job::JobSpec& spec = *named;
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
@@ -303,6 +324,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
           .reason = placement_->first_reason(),
           .submitted = jobs_.stamp(),
           .tasks = job::tasks_of(spec)};
+  job.origin = manner.origin;
   const auto possible = placement_->check(job, jobs_.next_sequence());
   if (!possible) return done(possible.error());
   if (spec.held) {
@@ -375,16 +397,20 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                               const access::Actor& by) {
+                               const access::Actor& by, const SubmitManner& manner) {
   std::optional<Result<Job>> answer;
-  submit(spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by);
+  submit(
+      spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by,
+      manner);
   if (!answer) {
     [[maybe_unused]] const auto reported_by_callback = journal_.flush();
   }
   return *std::move(answer);
 }
 
-Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
+Result<job::Forecast> Controller::forecast(const job::JobSpec& given,
+                                           const SubmitManner& manner) const {
+  MUSTER_TRY(const job::JobSpec spec, named_spec(given, manner));
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
   Job job{.id = "forecast",
@@ -608,6 +634,11 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
   return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
                                              query);
+}
+
+Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,
+                                                               const std::string& task) {
+  return parts_.engine.open_log({id, attempt}, task);
 }
 
 void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,

@@ -63,6 +63,16 @@ namespace muster::control {
 
 using base::Result;
 
+/// How a job is submitted, beside its spec.
+struct SubmitManner {
+  /// "train-{n}": the job gets the next such name (JobTable::next_name) instead of the name in its
+  /// spec. Empty: the name in its spec.
+  std::string name_template = {};
+  /// A taken name becomes NAME-2, NAME-3 ...
+  bool name_suffix = false;
+  std::optional<job::JobOrigin> origin = {};
+};
+
 struct ControllerDependencies {
   base::EventLoop& loop;
   store::Store& store;
@@ -98,13 +108,13 @@ class Controller {
   /// Errors: kInvalid with every fault of the spec; kConflict: the name is taken in the project;
   /// kNotFound: there is no such project; kRefused, with the numbers: the job could never run.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                          const access::Actor& by = {});
+                          const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// The same for many jobs: `done` is called once the job is committed, together with everything
   /// else that changes in this turn of the loop.
   using Submitted = std::function<void(Result<job::Job>)>;
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
-              const access::Actor& by = {});
+              const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// Commits a new array of `by`. Errors and the key as for submit().
   Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,
@@ -116,7 +126,7 @@ class Controller {
 
   /// The result that submit() would have with this spec now. Stores and starts nothing. Of an
   /// array, that of its first member.
-  Result<job::Forecast> forecast(const job::JobSpec& spec) const;
+  Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitManner& manner = {}) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
@@ -160,6 +170,9 @@ class Controller {
   void set_resize_pace(const ResizePace& pace) { attempts_.set_pace(pace); }
   void set_retention(const RetentionRules& rules) { retention_.set_rules(rules); }
 
+  /// The log of one task of an attempt, from its beginning. kNotFound: there is none.
+  Result<std::unique_ptr<engine::LogCursor>> open_log(const std::string& id, int attempt,
+                                                      const std::string& task);
   /// The merged log of a job that exists now.
   std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
                                                  const job::LogQuery& query);
@@ -185,6 +198,8 @@ class Controller {
   Result<void> ready() { return parts_.store.ping(); }
 
  private:
+  /// The spec with the name that the job gets.
+  Result<job::JobSpec> named_spec(const job::JobSpec& spec, const SubmitManner& manner) const;
   std::unique_ptr<StartGate> make_placement();
   std::unique_ptr<Arrays> make_arrays();
   Schedules make_schedules();

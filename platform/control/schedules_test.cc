@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "control/test_parts.h"
-#include "record/rfc3339.h"
 
 namespace muster::control {
 namespace {
@@ -14,8 +15,11 @@ using job::ScheduledRun;
 using job::ScheduleSpec;
 using RunOutcome = ScheduledRun::Outcome;
 
+/// "2026-01-02T03:00:00Z"
 base::Time moment(const char* text) {
-  return *record::parse_rfc3339(text);
+  std::tm utc{};
+  strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return base::Time(std::chrono::seconds(timegm(&utc)));
 }
 
 ScheduleSpec schedule_of(const std::string& name, const std::string& cron = "0 * * * *") {

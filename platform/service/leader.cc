@@ -63,7 +63,8 @@ Leader::Leader(Dependencies parts, const control::SiteFacts& site,
             .owner = site.user,
             .trees = parts.trees,
             .notifications = notifications_,
-            .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); }},
+            .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); },
+            .door = parts.door},
            options, std::move(parts.leave)) {
   accounts_.check_accounts_by(site.account_faults);
   set_options(notify);

@@ -96,8 +96,9 @@ Command create_schedule() {
   const Flags own = {
       {.name = "--cron",
        .value = "TIMES",
-       .help = "minute, hour, day of the month, month, day of the week, as in '0 3 * * mon-fri'; or "
-               "@hourly, @daily, @weekly, @monthly, @yearly"},
+       .help =
+           "minute, hour, day of the month, month, day of the week, as in '0 3 * * mon-fri'; or "
+           "@hourly, @daily, @weekly, @monthly, @yearly"},
       {.name = "--timezone",
        .value = "ZONE",
        .help = "time zone of these times, such as Europe/Zurich (default: UTC)"},
@@ -127,8 +128,9 @@ Command create_schedule() {
           .positionals = new_name(),
           .takes_program = true,
           .flags = spec::in_groups(own + spec::override_flags() + output_flag()),
-          .example = "muster schedule create nightly --cron '0 3 * * *' --timezone Europe/Zurich -f "
-                     "job.yaml",
+          .example =
+              "muster schedule create nightly --cron '0 3 * * *' --timezone Europe/Zurich -f "
+              "job.yaml",
           .see_also = "muster submit --begin, which waits for one time"};
 }
 
@@ -144,27 +146,26 @@ Command schedule_command() {
                                         .offer = Offer::kProjects}} +
                                  list_output_flag(),
                         .example = "muster schedule list"};
-  return {
-      .name = "schedule",
-      .help = "run jobs again and again, at the times of a cron expression",
-      .commands = {create_schedule(), list,
-                   schedule_action<ScheduleAction::kGet>(
-                       "get", "show a schedule with its next and last runs",
-                       "muster schedule get nightly"),
-                   schedule_action<ScheduleAction::kHistory>("history",
-                                                             "list the last runs of a schedule",
-                                                             "muster schedule history nightly"),
-                   schedule_action<ScheduleAction::kPause>("pause", "start no further runs",
-                                                           "muster schedule pause nightly"),
-                   schedule_action<ScheduleAction::kResume>(
-                       "resume", "continue a paused schedule, without the runs that it missed",
-                       "muster schedule resume nightly"),
-                   schedule_action<ScheduleAction::kRun>("run", "submit a run now",
-                                                         "muster schedule run nightly"),
-                   schedule_action<ScheduleAction::kDelete>(
-                       "delete", "delete a schedule; the jobs of its runs stay",
-                       "muster schedule delete nightly")},
-      .example = "muster schedule create nightly --cron '0 3 * * *' -f job.yaml"};
+  return {.name = "schedule",
+          .help = "run jobs again and again, at the times of a cron expression",
+          .commands = {create_schedule(), list,
+                       schedule_action<ScheduleAction::kGet>(
+                           "get", "show a schedule with its next and last runs",
+                           "muster schedule get nightly"),
+                       schedule_action<ScheduleAction::kHistory>("history",
+                                                                 "list the last runs of a schedule",
+                                                                 "muster schedule history nightly"),
+                       schedule_action<ScheduleAction::kPause>("pause", "start no further runs",
+                                                               "muster schedule pause nightly"),
+                       schedule_action<ScheduleAction::kResume>(
+                           "resume", "continue a paused schedule, without the runs that it missed",
+                           "muster schedule resume nightly"),
+                       schedule_action<ScheduleAction::kRun>("run", "submit a run now",
+                                                             "muster schedule run nightly"),
+                       schedule_action<ScheduleAction::kDelete>(
+                           "delete", "delete a schedule; the jobs of its runs stay",
+                           "muster schedule delete nightly")},
+          .example = "muster schedule create nightly --cron '0 3 * * *' -f job.yaml"};
 }
 
 // --- what they print
@@ -297,9 +298,8 @@ Result<job::ScheduleSpec> spec_of_schedule(const CreateScheduleCommand& command,
 Result<int> execute(const CreateScheduleCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   MUSTER_TRY(const job::ScheduleSpec spec, spec_of_schedule(command, connection, hooks));
-  MUSTER_TRY(const Schedule schedule, connection.call([&](api::Client& client) {
-    return client.create_schedule(spec);
-  }));
+  MUSTER_TRY(const Schedule schedule,
+             connection.call([&](api::Client& client) { return client.create_schedule(spec); }));
   MUSTER_CHECK(show(command.output, schedule_page(schedule), api::schedule_to_json(schedule)));
   return kExitDone;
 }
@@ -315,8 +315,7 @@ Result<int> execute(const ListSchedulesCommand& command, const Hooks& hooks) {
     MUSTER_CHECK(show(names));
     return kExitDone;
   }
-  const std::string text =
-      schedules.empty() ? "no schedules\n" : schedule_table(schedules);
+  const std::string text = schedules.empty() ? "no schedules\n" : schedule_table(schedules);
   MUSTER_CHECK(show(command.output, text, api::schedules_to_json(schedules)));
   return kExitDone;
 }
@@ -330,8 +329,8 @@ Result<int> execute(const ScheduleCommand& command, const Hooks& hooks) {
   switch (command.action) {
     case ScheduleAction::kRun: {
       MUSTER_TRY(const job::Job job, call(&api::Client::run_schedule));
-      MUSTER_CHECK(show(command.output, job_table({job}, base::SystemClock().now()),
-                        api::job_to_json(job)));
+      MUSTER_CHECK(
+          show(command.output, job_table({job}, base::SystemClock().now()), api::job_to_json(job)));
       return kExitDone;
     }
     case ScheduleAction::kDelete:
