@@ -23,6 +23,7 @@
 #include "api/job_query.h"
 #include "api/job_rows.h"
 #include "api/notification_wire.h"
+#include "api/schedule_wire.h"
 #include "api/terminal.h"
 #include "api/wire.h"
 #include "base/result.h"
@@ -269,6 +270,17 @@ class Client {
                                     std::string_view value);
   Result<void> remove_secret(const std::string& project, const std::string& name);
 
+  // Schedules (schedule_wire.h).                                       client_schedules.cc
+
+  Result<job::Schedule> create_schedule(const job::ScheduleSpec& spec);
+  /// `project`: empty: all projects that the caller sees.
+  Result<std::vector<job::Schedule>> schedules(const std::string& project);
+  Result<job::Schedule> schedule(const std::string& name);
+  Result<job::Schedule> pause_schedule(const std::string& name);
+  Result<job::Schedule> resume_schedule(const std::string& name);
+  Result<job::Job> run_schedule(const std::string& name);
+  Result<void> remove_schedule(const std::string& name);
+
   // Notifications (notification_wire.h).                                client_notifications.cc
 
   Result<std::vector<job::Subscription>> subscriptions(const std::string& project);
@@ -300,6 +312,8 @@ class Client {
   base::Error problem(const http::Request& request, const http::Response& response) const;
   Result<http::Response> call(const http::Request& request);
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
+  Result<http::Response> call_schedule(std::string method, const std::string& name,
+                                       std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
 
   http::BlockingClient http_;

@@ -175,6 +175,7 @@ Command command_tree() {
                             jobs::resume_command(),
                             jobs::rerun_command(),
                             jobs::diff_command(),
+                            jobs::schedule_command(),
                             jobs::explain_command(),
                             jobs::events_command(),
                             jobs::delete_command(),

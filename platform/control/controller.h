@@ -2,6 +2,7 @@
 // connects the parts that own the data, and carries out the requests of callers:
 //
 //   Arrays           the arrays, which make jobs
+//   Schedules        the schedules, which make jobs at their times
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   StartGate        the jobs that wait for other jobs, for a time or for a singleton
 //   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
@@ -41,6 +42,7 @@
 #include "control/project_service.h"
 #include "control/retention.h"
 #include "control/scheduler_book.h"
+#include "control/schedules.h"
 #include "control/start_gate.h"
 #include "control/submission.h"
 #include "control/unreadable_jobs.h"
@@ -119,6 +121,8 @@ class Controller {
                                   const access::Actor& by = {});
   Arrays& arrays() { return *arrays_; }
   const Arrays& arrays() const { return *arrays_; }
+  Schedules& schedules() { return schedules_; }
+  const Schedules& schedules() const { return schedules_; }
 
   /// The result that submit() would have with this spec now. Stores and starts nothing. Of an
   /// array, that of its first member.
@@ -198,6 +202,9 @@ class Controller {
   Result<job::JobSpec> named_spec(const job::JobSpec& spec, const SubmitManner& manner) const;
   std::unique_ptr<StartGate> make_placement();
   std::unique_ptr<Arrays> make_arrays();
+  Schedules make_schedules();
+  OtherJobs other_jobs() const;
+  Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);
   void end_by_request(JobEntry& entry, bool now);
@@ -229,6 +236,7 @@ class Controller {
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
   std::unique_ptr<Arrays> arrays_;
+  Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
   bool is_woken_ = false;

@@ -250,9 +250,9 @@ base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
   return error;
 }
 
-Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
-                              const Projects& projects, const engine::Engine& engine,
-                              const SiteFacts& site, const Accounts* accounts) {
+Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const Projects& projects,
+                           const engine::Engine& engine, const SiteFacts& site,
+                           const Accounts* accounts) {
   if (auto faults = job::validate(spec); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the specification of the job is invalid",
@@ -272,7 +272,13 @@ Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
   MUSTER_CHECK(check_srun(spec, site.images, engine));
   MUSTER_CHECK(check_neighbours(spec, jobs, site.gaps));
   MUSTER_CHECK(check_secrets(spec, accounts));
-  MUSTER_CHECK(check_trees(spec, site));
+  return check_trees(spec, site);
+}
+
+Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
+                              const Projects& projects, const engine::Engine& engine,
+                              const SiteFacts& site, const Accounts* accounts) {
+  MUSTER_CHECK(check_content(spec, jobs, projects, engine, site, accounts));
   if (jobs.is_taken(spec)) return name_taken(spec.name);
   return {};
 }

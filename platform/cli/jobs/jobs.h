@@ -19,6 +19,7 @@
 #include "cli/spec/spec_flags.h"
 #include "job/forecast.h"
 #include "job/job.h"
+#include "job/schedule.h"
 #include "job/spec.h"
 
 namespace muster::cli::jobs {
@@ -169,6 +170,33 @@ struct QueueCommand {
   Output output = Output::kTable;
 };
 
+struct CreateScheduleCommand {
+  std::string name;
+  std::string cron;
+  std::string timezone;
+  job::ScheduleSpec::Overlap overlap = job::ScheduleSpec::Overlap::kForbid;
+  job::ScheduleSpec::CatchUp catch_up = job::ScheduleSpec::CatchUp::kOne;
+  std::optional<std::string> file;  ///< job file; not set: the job comes from the flags
+  std::vector<std::string> settings;
+  spec::FlagOverrides flags;
+  std::optional<spec::WorkspaceOptions> workspace;
+  Output output = Output::kTable;
+};
+
+struct ListSchedulesCommand {
+  std::string project;  ///< empty: all
+  Output output = Output::kTable;
+};
+
+enum class ScheduleAction { kGet, kHistory, kPause, kResume, kRun, kDelete };
+
+struct ScheduleCommand {
+  ScheduleAction action = ScheduleAction::kGet;
+  std::string name;
+  std::string project = {};
+  Output output = Output::kTable;
+};
+
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks);
 Result<int> execute(const RunCommand& command, const Hooks& hooks);
 Result<int> execute(const RerunCommand& command, const Hooks& hooks);
@@ -183,6 +211,9 @@ Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
 Result<int> execute(const ExplainCommand& command, const Hooks& hooks);
 Result<int> execute(const EventsCommand& command, const Hooks& hooks);
 Result<int> execute(const QueueCommand& command, const Hooks& hooks);
+Result<int> execute(const CreateScheduleCommand& command, const Hooks& hooks);
+Result<int> execute(const ListSchedulesCommand& command, const Hooks& hooks);
+Result<int> execute(const ScheduleCommand& command, const Hooks& hooks);
 
 // submit.cc
 Command run_command();
@@ -198,6 +229,8 @@ Command get_command();
 Command stop_command();
 Command wait_command();
 Command delete_command();
+// schedules.cc
+Command schedule_command();
 // waiting.cc
 Command suspend_command();
 Command resume_command();

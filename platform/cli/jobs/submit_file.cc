@@ -17,6 +17,7 @@
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
+#include "cli/spec/submit_order.h"
 #include "config/yaml.h"
 #include "job/validate.h"
 #include "record/input.h"
@@ -296,6 +297,18 @@ void take_back(Connection& connection, const std::vector<Submitted>& all) {
   }
 }
 
+/// Jobs that wait for `spec` wait for the job that has `name` now.
+void rename_dependencies(const job::JobSpec& spec, const std::string& name,
+                         std::vector<Submission>& jobs) {
+  if (spec.name == name) return;
+  for (Submission& other : jobs) {
+    if (other.spec.project != spec.project) continue;
+    for (job::Dependency& dependency : other.spec.after) {
+      if (dependency.job == spec.name) dependency.job = name;
+    }
+  }
+}
+
 /// Whether the job waits for another job of the list, which the server does not know yet.
 bool waits_for_another(const job::JobSpec& spec, const std::vector<Submission>& jobs) {
   return std::any_of(spec.after.begin(), spec.after.end(), [&](const job::Dependency& dependency) {
@@ -341,6 +354,9 @@ Result<Submitted> submit_one(Connection& connection, const Submission& job,
 Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
                                           const std::string& key) {
   const size_t count = jobs.size();
+  std::vector<const job::JobSpec*> specs;
+  for (const Submission& job : jobs) specs.push_back(&job.spec);
+  MUSTER_TRY(const std::vector<size_t> order, spec::submit_order(specs));
   if (count > 1) {
     for (const Submission& job : jobs) {
       if (waits_for_another(job.spec, jobs)) continue;
@@ -351,16 +367,21 @@ Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Su
   }
   for (Submission& job : jobs) MUSTER_CHECK(send_files(connection, job));
   std::vector<Submitted> submitted;
-  for (const Submission& job : jobs) {
-    const std::string own_key = count == 1 ? key : key + "-" + std::to_string(submitted.size());
+  std::vector<Submitted> in_order(count);
+  for (const size_t index : order) {
+    const Submission& job = jobs[index];
+    const std::string own_key = count == 1 ? key : key + "-" + std::to_string(index);
     auto answer = submit_one(connection, job, own_key);
     if (!answer) {
       take_back(connection, submitted);
       return about_job(std::move(answer).error(), job.spec, count);
     }
-    submitted.push_back(*std::move(answer));
+    submitted.push_back(*answer);
+    in_order[index] = *std::move(answer);
+    // The server may have given it another name.
+    rename_dependencies(job.spec, submitted.back().job.spec.name, jobs);
   }
-  return submitted;
+  return in_order;
 }
 
 }  // namespace muster::cli::jobs

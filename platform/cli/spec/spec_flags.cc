@@ -115,13 +115,16 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   read("--secret-file", &job::SecretUse::file);
 }
 
-/// --after and --begin.
+/// --after, --after-member and --begin.
 void read_start_conditions(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  for (const std::string& text : reader.texts("--after")) {
-    if (auto dependency = job::parse_dependency(text)) {
-      spec.after.push_back(*std::move(dependency));
-    } else {
-      reader.fault("--after", "'" + text + "' " + job::kDependencyForms);
+  for (const std::string flag : {"--after", "--after-member"}) {
+    for (const std::string& text : reader.texts(flag)) {
+      if (auto dependency = job::parse_dependency(text)) {
+        dependency->by_member = flag == "--after-member";
+        spec.after.push_back(*std::move(dependency));
+      } else {
+        reader.fault(flag, "'" + text + "' " + job::kDependencyForms);
+      }
     }
   }
   if (!reader.has("--begin")) return;
@@ -272,7 +275,7 @@ std::set<std::string> override_spec(const FlagOverrides& overrides, FlagReader& 
   std::vector<job::RetryRule> rules = std::exchange(spec.scheduling.retry_rules, {});
   read_scheduling_flags(reader, spec.scheduling);
   spec.scheduling.retry_rules.insert(spec.scheduling.retry_rules.end(), rules.begin(), rules.end());
-  if (reader.has("--after")) spec.after.clear();
+  if (reader.has("--after") || reader.has("--after-member")) spec.after.clear();
   read_start_conditions(overrides.caller, reader, spec);
   read_environment(overrides.caller, reader, spec);
   for (const std::string& text : reader.texts("--env")) {
@@ -390,8 +393,8 @@ const std::vector<FlagGroup>& flag_groups() {
                       "--min-workers", "--max-workers", "--resize",          "--node-pool",
                       "--packing",     "--topology",    "--prefer-topology", "--start-timeout",
                       "--time-limit",  "--grace",       "--retries",         "--on-exit",
-                      "--on-log",      "--hold",        "--after",           "--begin",
-                      "--singleton",   "--keep-for"}},
+                      "--on-log",      "--hold",        "--after",           "--after-member",
+                      "--begin",       "--singleton",   "--keep-for"}},
       {"files",
        {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
       {"Slurm",
@@ -469,6 +472,10 @@ Flags importance_flags() {
        .value = "JOB[:ok|any|failed]",
        .help = "wait until this job has succeeded (ok, the default), ended (any), or failed",
        .offer = Offer::kJobs,
+       .repeats = true},
+      {.name = "--after-member",
+       .value = "ARRAY[:ok|any|failed]",
+       .help = "of an array: each member waits for the member of this array with its index",
        .repeats = true},
       {.name = "--begin",
        .value = "TIME",
