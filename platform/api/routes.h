@@ -10,6 +10,7 @@
 //   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
 //   GET    /v1/list                  -> RowPage (job_rows.h); the parameters of GET /v1/jobs
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
+//                                    ?name_template=train-{n}&name_suffix=true&rerun_of=ID
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
 //   DELETE /v1/jobs/NAME             -> 204
@@ -38,6 +39,13 @@
 //   POST   /v1/arrays/NAME/resume    -> array
 //   POST   /v1/arrays/NAME/rerun     RerunRequest -> array: its failed members run again
 //   GET    /v1/arrays/NAME/logs      -> text/event-stream; as the logs of a job
+//   GET    /v1/schedules             -> {"schedules": [...]} (schedule_wire.h); ?project=P
+//   POST   /v1/schedules             ScheduleSpec -> 201 Schedule
+//   GET    /v1/schedules/NAME        -> Schedule
+//   DELETE /v1/schedules/NAME        -> 204
+//   POST   /v1/schedules/NAME/pause  -> Schedule
+//   POST   /v1/schedules/NAME/resume -> Schedule
+//   POST   /v1/schedules/NAME/run    -> 201 job
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -99,6 +107,7 @@ inline constexpr std::string_view kInfoPath = "/v1/info";
 inline constexpr std::string_view kJobsPath = "/v1/jobs";
 inline constexpr std::string_view kArraysPath = "/v1/arrays";
 inline constexpr std::string_view kListPath = "/v1/list";
+inline constexpr std::string_view kSchedulesPath = "/v1/schedules";
 inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
@@ -127,6 +136,8 @@ inline constexpr std::string_view kStopAction = "stop";
 inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kRerunAction = "rerun";
+inline constexpr std::string_view kPauseAction = "pause";
+inline constexpr std::string_view kRunAction = "run";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
 inline constexpr std::string_view kExecAction = "exec";
@@ -142,6 +153,9 @@ inline constexpr std::string_view kUncordonAction = "uncordon";
 inline constexpr std::string_view kDrainAction = "drain";
 
 inline constexpr std::string_view kDryRun = "dry_run";
+inline constexpr std::string_view kNameTemplate = "name_template";
+inline constexpr std::string_view kNameSuffix = "name_suffix";
+inline constexpr std::string_view kRerunOf = "rerun_of";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state

@@ -2,6 +2,7 @@
 // connects the parts that own the data, and carries out the requests of callers:
 //
 //   Arrays           the arrays, which make jobs
+//   Schedules        the schedules, which make jobs at their times
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   StartGate        the jobs that wait for other jobs, for a time or for a singleton
 //   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
@@ -41,6 +42,7 @@
 #include "control/project_service.h"
 #include "control/retention.h"
 #include "control/scheduler_book.h"
+#include "control/schedules.h"
 #include "control/start_gate.h"
 #include "control/submission.h"
 #include "control/unreadable_jobs.h"
@@ -60,6 +62,16 @@ class ProgressBook;
 namespace muster::control {
 
 using base::Result;
+
+/// How a job is submitted, beside its spec.
+struct SubmitManner {
+  /// "train-{n}": the job gets the next such name (JobTable::next_name) instead of the name in its
+  /// spec. Empty: the name in its spec.
+  std::string name_template = {};
+  /// A taken name becomes NAME-2, NAME-3 ...
+  bool name_suffix = false;
+  std::optional<job::JobOrigin> origin = {};
+};
 
 struct ControllerDependencies {
   base::EventLoop& loop;
@@ -96,23 +108,25 @@ class Controller {
   /// Errors: kInvalid with every fault of the spec; kConflict: the name is taken in the project;
   /// kNotFound: there is no such project; kRefused, with the numbers: the job could never run.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                          const access::Actor& by = {});
+                          const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// The same for many jobs: `done` is called once the job is committed, together with everything
   /// else that changes in this turn of the loop.
   using Submitted = std::function<void(Result<job::Job>)>;
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
-              const access::Actor& by = {});
+              const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// Commits a new array of `by`. Errors and the key as for submit().
   Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,
                                   const access::Actor& by = {});
   Arrays& arrays() { return *arrays_; }
   const Arrays& arrays() const { return *arrays_; }
+  Schedules& schedules() { return schedules_; }
+  const Schedules& schedules() const { return schedules_; }
 
   /// The result that submit() would have with this spec now. Stores and starts nothing. Of an
   /// array, that of its first member.
-  Result<job::Forecast> forecast(const job::JobSpec& spec) const;
+  Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitManner& manner = {}) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
@@ -184,8 +198,13 @@ class Controller {
   Result<void> ready() { return parts_.store.ping(); }
 
  private:
+  /// The spec with the name that the job gets.
+  Result<job::JobSpec> named_spec(const job::JobSpec& spec, const SubmitManner& manner) const;
   std::unique_ptr<StartGate> make_placement();
   std::unique_ptr<Arrays> make_arrays();
+  Schedules make_schedules();
+  OtherJobs other_jobs() const;
+  Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);
   void end_by_request(JobEntry& entry, bool now);
@@ -217,6 +236,7 @@ class Controller {
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
   std::unique_ptr<Arrays> arrays_;
+  Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
   bool is_woken_ = false;

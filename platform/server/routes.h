@@ -67,6 +67,8 @@ void add_member_routes(Router& router, control::Accounts& accounts,
 /// /v1/projects/{name}/notifications and dead-letters.                notification_routes.cc
 void add_notification_routes(Router& router, notify::Notifications& notifications,
                              control::Controller& controller);
+/// /v1/schedules and below.                                           schedule_routes.cc
+void add_schedule_routes(Router& router, control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
 /// `trees` is used on the background's thread.
 void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,
