@@ -99,6 +99,7 @@ TEST_P(StoreConformance, IsEmptyAtFirstAndAfterAnEmptyBatch) {
   ASSERT_TRUE(store().commit({}));
 
   EXPECT_TRUE(contents().jobs.empty());
+  EXPECT_TRUE(contents().objects.empty());
   EXPECT_TRUE(contents().projects.empty());
   EXPECT_TRUE(contents().cordoned_nodes.empty());
   EXPECT_TRUE(contents().users.empty());
@@ -217,6 +218,7 @@ TEST_P(StoreConformance, RefusesAChangeOfAMissingJobWithItsWholeBatch) {
   const auto done = store().commit({.new_jobs = {{.job = &other, .idempotency_key = "k2"}},
                                     .changed_jobs = {&unknown},
                                     .removed_jobs = {"j1"},
+                                    .objects = {full_object("array", "a1", "many")},
                                     .projects = {full_project("team-a", 1)},
                                     .cordoned_nodes = {"n1"},
                                     .users = {full_user("ada")},
@@ -229,6 +231,7 @@ TEST_P(StoreConformance, RefusesAChangeOfAMissingJobWithItsWholeBatch) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(contents().jobs, before.jobs);
+  EXPECT_TRUE(contents().objects.empty());
   EXPECT_TRUE(contents().projects.empty());
   EXPECT_TRUE(contents().cordoned_nodes.empty());
   EXPECT_TRUE(contents().users.empty());
@@ -244,6 +247,7 @@ TEST_P(StoreConformance, RefusesAChangeOfAMissingJobWithItsWholeBatch) {
 
 TEST_P(StoreConformance, RemovingAMissingRecordIsNotAnError) {
   EXPECT_TRUE(store().commit({.removed_jobs = {"j1"},
+                              .removed_objects = {{.kind = "array", .id = "a1"}},
                               .removed_projects = {"team-a"},
                               .uncordoned_nodes = {"n1"},
                               .removed_users = {"ada"},
@@ -251,6 +255,46 @@ TEST_P(StoreConformance, RemovingAMissingRecordIsNotAnError) {
                               .removed_secrets = {{.project = "lab", .name = "A"}},
                               .removed_subscriptions = {"s1"},
                               .removed_deliveries = {"d1"}}));
+}
+
+TEST_P(StoreConformance, KeepsObjectsByKindAndId) {
+  Object changed = full_object("array", "o1", "one");
+  ASSERT_TRUE(store().commit({.objects = {full_object("sweep", "o1", "one"), changed,
+                                          full_object("array", "o2", "two")}}));
+
+  changed.document.clear();
+  ASSERT_TRUE(
+      store().commit({.objects = {changed}, .removed_objects = {{.kind = "array", .id = "o2"}}}));
+
+  EXPECT_EQ(contents().objects, (std::vector<Object>{changed, full_object("sweep", "o1", "one")}));
+}
+
+TEST_P(StoreConformance, RefusesAnObjectWhoseNameIsInUseWithItsWholeBatch) {
+  const Job job = full_job("j1", "one");
+  ASSERT_TRUE(store().commit({.objects = {full_object("array", "o1", "many")}}));
+
+  const auto done = store().commit(
+      {.new_jobs = {{.job = &job}}, .objects = {full_object("array", "o2", "many")}});
+
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(done.error().what, "the name of array 'many' is in use in project 'vision'");
+  EXPECT_TRUE(contents().jobs.empty());
+  EXPECT_EQ(contents().objects, (std::vector<Object>{full_object("array", "o1", "many")}));
+  // A removal in the same batch frees the name.
+  ASSERT_TRUE(store().commit({.objects = {full_object("array", "o2", "many")},
+                              .removed_objects = {{.kind = "array", .id = "o1"}}}));
+  EXPECT_EQ(contents().objects, (std::vector<Object>{full_object("array", "o2", "many")}));
+}
+
+TEST_P(StoreConformance, CommitsAJobTogetherWithTheObjectThatMadeIt) {
+  const Job job = full_job("j1", "many-0");
+  const Object object = full_object("array", "o1", "many");
+
+  ASSERT_TRUE(store().commit({.new_jobs = {{.job = &job}}, .objects = {object}}));
+
+  EXPECT_EQ(contents().jobs, std::vector<Job>{job});
+  EXPECT_EQ(contents().objects, std::vector<Object>{object});
 }
 
 TEST_P(StoreConformance, KeepsProjectsInTheOrderOfTheirSequence) {

@@ -33,6 +33,7 @@ State state_of(Store& store) {
 
 void expect_same(const State& found, const State& expected) {
   EXPECT_EQ(found.contents.jobs, expected.contents.jobs);
+  EXPECT_EQ(found.contents.objects, expected.contents.objects);
   EXPECT_EQ(found.contents.projects, expected.contents.projects);
   EXPECT_EQ(found.contents.cordoned_nodes, expected.contents.cordoned_nodes);
   EXPECT_EQ(found.contents.users, expected.contents.users);
@@ -67,6 +68,13 @@ Batch commit_job(int n) {
   job::Job* changed = lasting(full_job(numbered("j", n - 3), numbered("n", n - 3)));
   changed->attempt = n;
   return {.changed_jobs = {changed}};
+}
+
+Batch commit_object(int n) {
+  if (n == 5) return {.removed_objects = {{.kind = "array", .id = "a0"}}};
+  Object object = full_object("array", numbered("a", n % 3), numbered("n", n % 3));
+  object.document = numbered("after ", n);
+  return {.objects = {object}};
 }
 
 Batch commit_project(int n) {
@@ -107,6 +115,8 @@ Batch commit_audit(int n) {
 
 Batch commit_everything(int n) {
   Batch all = commit_job(n);
+  all.objects = commit_object(n).objects;
+  all.removed_objects = commit_object(n).removed_objects;
   all.projects = commit_project(n).projects;
   all.cordoned_nodes = commit_node(n).cordoned_nodes;
   all.users = commit_user(n).users;
@@ -190,10 +200,11 @@ TEST_P(CrashPoints, LeaveExactlyTheCommittedRecords) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CrashPoints,
-    testing::Values(RecordKind{"Job", commit_job}, RecordKind{"Project", commit_project},
-                    RecordKind{"Node", commit_node}, RecordKind{"User", commit_user},
-                    RecordKind{"Token", commit_token}, RecordKind{"Secret", commit_secret},
-                    RecordKind{"Audit", commit_audit}, RecordKind{"Everything", commit_everything}),
+    testing::Values(RecordKind{"Job", commit_job}, RecordKind{"Object", commit_object},
+                    RecordKind{"Project", commit_project}, RecordKind{"Node", commit_node},
+                    RecordKind{"User", commit_user}, RecordKind{"Token", commit_token},
+                    RecordKind{"Secret", commit_secret}, RecordKind{"Audit", commit_audit},
+                    RecordKind{"Everything", commit_everything}),
     [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

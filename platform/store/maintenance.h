@@ -20,6 +20,7 @@ namespace muster::store {
 struct StoreSummary {
   int schema_version = 0;
   uint64_t jobs = 0;
+  uint64_t objects = 0;  ///< arrays, sweeps and schedules
   uint64_t projects = 0;
   uint64_t users = 0;
   uint64_t tokens = 0;

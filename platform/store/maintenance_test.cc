@@ -41,22 +41,25 @@ void fill(Store& store) {
   const job::Job one = full_job("j1", "one");
   const job::Job two = full_job("j2", "two");
   const job::Job three = full_job("j3", "three");
-  ASSERT_TRUE(store.commit({.new_jobs = {{.job = &one, .idempotency_key = "k\xFF"},
-                                         {.job = &two},
-                                         {.job = &three, .idempotency_key = "k3"}},
-                            .projects = {full_project("lab", 1), full_project("vision", 2)},
-                            .cordoned_nodes = {"n1", "n2"},
-                            .users = {full_user("ada"), full_user("bob"), full_user("eve")},
-                            .tokens = {full_token("t1"), full_token("t2")},
-                            .secrets = {full_secret("lab", "A")},
-                            .subscriptions = {full_subscription("s1")},
-                            .deliveries = {full_delivery("d1"), full_delivery("d2")},
-                            .audit = {full_record(1), full_record(2), full_record(3)}}));
+  ASSERT_TRUE(store.commit(
+      {.new_jobs = {{.job = &one, .idempotency_key = "k\xFF"},
+                    {.job = &two},
+                    {.job = &three, .idempotency_key = "k3"}},
+       .objects = {full_object("array", "a1", "many"), full_object("sweep", "s1", "many")},
+       .projects = {full_project("lab", 1), full_project("vision", 2)},
+       .cordoned_nodes = {"n1", "n2"},
+       .users = {full_user("ada"), full_user("bob"), full_user("eve")},
+       .tokens = {full_token("t1"), full_token("t2")},
+       .secrets = {full_secret("lab", "A")},
+       .subscriptions = {full_subscription("s1")},
+       .deliveries = {full_delivery("d1"), full_delivery("d2")},
+       .audit = {full_record(1), full_record(2), full_record(3)}}));
   ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
 }
 
-constexpr StoreSummary kFilled{.schema_version = 1,
+constexpr StoreSummary kFilled{.schema_version = 2,
                                .jobs = 2,
+                               .objects = 2,
                                .projects = 2,
                                .users = 3,
                                .tokens = 2,
@@ -71,6 +74,8 @@ void expect_filled(const std::string& where) {
   ASSERT_TRUE(contents) << contents.error().to_string();
   EXPECT_EQ(contents->jobs,
             (std::vector<job::Job>{full_job("j1", "one"), full_job("j3", "three")}));
+  EXPECT_EQ(contents->objects, (std::vector<Object>{full_object("array", "a1", "many"),
+                                                    full_object("sweep", "s1", "many")}));
   EXPECT_EQ(contents->projects,
             (std::vector<job::Project>{full_project("lab", 1), full_project("vision", 2)}));
   EXPECT_EQ(contents->cordoned_nodes, (std::vector<std::string>{"n1", "n2"}));
@@ -332,6 +337,8 @@ TEST_F(Maintenance, SetsAnUnreadableRecordAsideUnchanged) {
                             " AND id = 'j1' AND project = 'vision' AND name = 'one'"
                             " AND length(idempotency_key) > 0 AND length(document) > 500"),
               1);
+    flip_a_bit(where, "object", "id = 'a1'");
+    EXPECT_EQ(set_aside_record(where, "array:vision/many", kTime)->summary.objects, 1U);
     // The name can be used again.
     const job::Job again = full_job("j5", "one");
     EXPECT_TRUE(open(where)->commit({.new_jobs = {{.job = &again}}}));

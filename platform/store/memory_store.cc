@@ -45,6 +45,7 @@ std::vector<Value> values_of(const std::map<Key, Value>& map) {
 Result<Contents> MemoryStore::load() {
   Contents contents;
   for (const auto& [number, entry] : jobs_) contents.jobs.push_back(entry.job);
+  contents.objects = values_of(objects_);
   contents.projects = values_of(projects_);
   std::stable_sort(contents.projects.begin(), contents.projects.end(),
                    [](const job::Project& left, const job::Project& right) {
@@ -61,9 +62,11 @@ Result<Contents> MemoryStore::load() {
 
 Result<void> MemoryStore::commit(const Batch& batch) {
   MUSTER_CHECK(check(batch));
+  MUSTER_CHECK(check_objects(batch));
   for (const std::string& id : batch.removed_jobs) remove(id);
   for (const NewJob& job : batch.new_jobs) insert(job);
   for (const Job* job : batch.changed_jobs) jobs_.at(by_id_.at(job->id)).job = *job;
+  apply_objects(batch);
   for (const std::string& name : batch.removed_projects) projects_.erase(name);
   for (const job::Project& project : batch.projects) projects_[project.name] = project;
   for (const std::string& name : batch.uncordoned_nodes) cordoned_nodes_.erase(name);
@@ -129,6 +132,28 @@ Result<void> MemoryStore::check(const Batch& batch) const {
     return job_is_missing(*job);
   }
   return {};
+}
+
+Result<void> MemoryStore::check_objects(const Batch& batch) const {
+  std::map<ObjectKey, Object> after = objects_;
+  for (const ObjectKey& key : batch.removed_objects) after.erase(key);
+  for (const Object& object : batch.objects) {
+    for (const auto& [key, other] : after) {
+      if (key.kind == object.kind && key.id != object.id && other.project == object.project &&
+          other.name == object.name) {
+        return object_is_taken(object);
+      }
+    }
+    after[{.kind = object.kind, .id = object.id}] = object;
+  }
+  return {};
+}
+
+void MemoryStore::apply_objects(const Batch& batch) {
+  for (const ObjectKey& key : batch.removed_objects) objects_.erase(key);
+  for (const Object& object : batch.objects) {
+    objects_[{.kind = object.kind, .id = object.id}] = object;
+  }
 }
 
 void MemoryStore::insert(const NewJob& job) {

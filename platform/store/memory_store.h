@@ -30,6 +30,8 @@ class MemoryStore : public Store {
   Result<void> check(const Batch& batch) const;
   void insert(const NewJob& job);
   void remove(const std::string& id);
+  Result<void> check_objects(const Batch& batch) const;
+  void apply_objects(const Batch& batch);
   void apply_accounts(const Batch& batch);
   void apply_notifications(const Batch& batch);
 
@@ -37,6 +39,7 @@ class MemoryStore : public Store {
   std::map<std::string, uint64_t> by_id_;
   std::map<JobName, std::string> id_of_name_;
   std::map<std::string, std::string> id_of_key_;
+  std::map<ObjectKey, Object> objects_;
   std::map<std::string, job::Project> projects_;
   std::set<std::string> cordoned_nodes_;
   std::map<std::string, access::User> users_;

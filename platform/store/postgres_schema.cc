@@ -97,6 +97,18 @@ CREATE TABLE leader (
 INSERT INTO leader VALUES ('', 0, 0);
 CREATE TABLE schema_version (version int8 NOT NULL);
 INSERT INTO schema_version VALUES (0);
+)sql",
+                                                                    R"sql(
+CREATE TABLE object (
+  kind text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  document bytea NOT NULL,
+  checksum int8 NOT NULL,
+  PRIMARY KEY (kind, id),
+  UNIQUE (kind, project, name)
+) WITH (fillfactor = 70);
 )sql"};
 
 Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {

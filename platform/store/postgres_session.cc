@@ -189,6 +189,9 @@ Result<void> PostgresSession::write(const Batch& batch, std::vector<PostgresStep
     for (const auto& [step, job] : writes.inserts) {
       if (first_write + step == failed) return job_is_taken(*job);
     }
+    for (const auto& [step, object] : writes.objects) {
+      if (first_write + step == failed) return object_is_taken(*object);
+    }
     return answers.error();
   }
   if ((*answers)[1].changed() != 1) {
@@ -241,6 +244,11 @@ constexpr PostgresConnection::Prepared kStatements[] = {
      " nullif($4::bytea, ''::bytea), $5::bytea, $6::int8 FROM job"},
     {"update_job", "UPDATE job SET document = $2::bytea, checksum = $3::int8 WHERE id = $1::text"},
     {"remove_job", "DELETE FROM job WHERE id = $1::text"},
+    {"put_object",
+     "INSERT INTO object (kind, id, project, name, document, checksum)"
+     " VALUES ($1::text, $2::text, $3::text, $4::text, $5::bytea, $6::int8)"
+     " ON CONFLICT (kind, id) DO UPDATE SET document = $5::bytea, checksum = $6::int8"},
+    {"remove_object", "DELETE FROM object WHERE kind = $1::text AND id = $2::text"},
     {"put_project",
      "INSERT INTO project (name, sequence, document, checksum)"
      " VALUES ($1::text, $2::int8, $3::bytea, $4::int8) ON CONFLICT (name)"
@@ -297,6 +305,22 @@ Touched touched_jobs(const Batch& batch) {
           "id = ANY($1::text[])", PostgresParameters().texts(ids)};
 }
 
+Touched touched_objects(const Batch& batch) {
+  std::vector<std::string> kinds;
+  std::vector<std::string> ids;
+  for (const Object& object : batch.objects) {
+    kinds.push_back(object.kind);
+    ids.push_back(object.id);
+  }
+  for (const ObjectKey& key : batch.removed_objects) {
+    kinds.push_back(key.kind);
+    ids.push_back(key.id);
+  }
+  return {"object", "kind, id, project, name, document, checksum",
+          "(kind, id) IN (SELECT * FROM unnest($1::text[], $2::text[]))",
+          PostgresParameters().texts(kinds).texts(ids)};
+}
+
 Touched touched_projects(const Batch& batch) {
   std::vector<std::string> names;
   for (const job::Project& project : batch.projects) names.push_back(project.name);
@@ -348,6 +372,9 @@ std::vector<Touched> touched_by(const Batch& batch) {
   std::vector<Touched> touched;
   if (!batch.new_jobs.empty() || !batch.changed_jobs.empty() || !batch.removed_jobs.empty()) {
     touched.push_back(touched_jobs(batch));
+  }
+  if (!batch.objects.empty() || !batch.removed_objects.empty()) {
+    touched.push_back(touched_objects(batch));
   }
   if (!batch.projects.empty() || !batch.removed_projects.empty()) {
     touched.push_back(touched_projects(batch));
@@ -417,6 +444,25 @@ void write_jobs(const Batch& batch, PostgresWrites& writes) {
     const std::string document = to_document(*job);
     add("update_job",
         PostgresParameters().text(job->id).bytes(document).number(checksum_of(*job, document)));
+  }
+}
+
+void write_objects(const Batch& batch, PostgresWrites& writes) {
+  std::vector<PostgresStep>& steps = writes.steps;
+  for (const ObjectKey& key : batch.removed_objects) {
+    steps.push_back({.statement = "remove_object",
+                     .parameters = PostgresParameters().text(key.kind).text(key.id)});
+  }
+  for (const Object& object : batch.objects) {
+    writes.objects.push_back({.step = steps.size(), .object = &object});
+    steps.push_back({.statement = "put_object",
+                     .parameters = PostgresParameters()
+                                       .text(object.kind)
+                                       .text(object.id)
+                                       .text(object.project)
+                                       .text(object.name)
+                                       .bytes(object.document)
+                                       .number(checksum_of(object))});
   }
 }
 
@@ -515,6 +561,7 @@ const std::span<const PostgresConnection::Prepared> kPostgresStatements(kStateme
 PostgresWrites writes_of(const Batch& batch) {
   PostgresWrites writes;
   write_jobs(batch, writes);
+  write_objects(batch, writes);
   write_projects(batch, writes.steps);
   write_notifications(batch, writes.steps);
   write_accounts(batch, writes.steps);

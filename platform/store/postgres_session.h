@@ -87,6 +87,11 @@ struct PostgresWrites {
   };
   std::vector<Cause> inserts;
   std::vector<Cause> updates;  ///< each must change one row
+  struct ObjectCause {
+    size_t step = 0;
+    const Object* object = nullptr;
+  };
+  std::vector<ObjectCause> objects;
 };
 PostgresWrites writes_of(const Batch& batch);
 

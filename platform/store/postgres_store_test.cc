@@ -220,22 +220,28 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
   Job known = full_job("j1", "one");
   const Job goes = full_job("j2", "two");
   const Job fresh = full_job("j3", "three");
-  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &known}, {.job = &goes, .idempotency_key = "k2"}},
-                             .projects = {full_project("a", 1), full_project("b", 2)},
-                             .cordoned_nodes = {"n1", "n2"},
-                             .users = {full_user("ada"), full_user("bob")},
-                             .tokens = {full_token("t1"), full_token("t2")},
-                             .secrets = {full_secret("lab", "A"), full_secret("lab", "B")},
-                             .subscriptions = {full_subscription("s1")},
-                             .deliveries = {full_delivery("d1"), full_delivery("d2")},
-                             .audit = {full_record(1)}}));
+  ASSERT_TRUE(store->commit(
+      {.new_jobs = {{.job = &known}, {.job = &goes, .idempotency_key = "k2"}},
+       .objects = {full_object("array", "a1", "one"), full_object("array", "a2", "two")},
+       .projects = {full_project("a", 1), full_project("b", 2)},
+       .cordoned_nodes = {"n1", "n2"},
+       .users = {full_user("ada"), full_user("bob")},
+       .tokens = {full_token("t1"), full_token("t2")},
+       .secrets = {full_secret("lab", "A"), full_secret("lab", "B")},
+       .subscriptions = {full_subscription("s1")},
+       .deliveries = {full_delivery("d1"), full_delivery("d2")},
+       .audit = {full_record(1)}}));
   const Contents before = *store->load();
   known.attempt = 77;
+  Object changed = full_object("array", "a1", "one");
+  changed.document = "later";
   access::User ada = full_user("ada");
   ada.projects.clear();
   const Batch batch{.new_jobs = {{.job = &fresh, .idempotency_key = "k3"}},
                     .changed_jobs = {&known},
                     .removed_jobs = {"j2"},
+                    .objects = {changed, full_object("array", "a3", "two")},
+                    .removed_objects = {{.kind = "array", .id = "a2"}},
                     .projects = {full_project("a", 7), full_project("c", 3)},
                     .removed_projects = {"b"},
                     .cordoned_nodes = {"n3"},
@@ -262,6 +268,7 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::kUnavailable);
     EXPECT_EQ(after.jobs, before.jobs);
+    EXPECT_EQ(after.objects, before.objects);
     EXPECT_EQ(after.projects, before.projects);
     EXPECT_EQ(after.cordoned_nodes, before.cordoned_nodes);
     EXPECT_EQ(after.users, before.users);
@@ -279,6 +286,7 @@ TEST_P(PostgresBreaks, LosesAndDoublesNothing) {
   const Contents final = *store->load();
   EXPECT_EQ(final.jobs, (std::vector<Job>{known, fresh}));
   EXPECT_EQ(final.users, (std::vector<access::User>{ada, full_user("eve")}));
+  EXPECT_EQ(final.objects, (std::vector<Object>{changed, full_object("array", "a3", "two")}));
   EXPECT_EQ(final.projects.size(), 2U);
   EXPECT_EQ(final.subscriptions, std::vector<job::Subscription>{full_subscription("s2")});
   EXPECT_EQ(final.deliveries,

@@ -33,6 +33,10 @@ int64_t checksum_of(const job::Job& job, std::string_view document) {
   return checksum_of({job.id, job.spec.project, job.spec.name, document});
 }
 
+int64_t checksum_of(const Object& object) {
+  return checksum_of({object.kind, object.id, object.project, object.name, object.document});
+}
+
 int64_t checksum_of(const job::Project& project, std::string_view document) {
   return checksum_of({project.name, std::to_string(project.sequence), document});
 }
@@ -92,6 +96,17 @@ Result<void> read_into(const RecordRow& row, Contents* into) {
   return {};
 }
 
+Result<void> read_object(const RecordRow& row, Contents* into) {
+  if (into == nullptr) return {};
+  const auto column = [&](size_t i) { return std::string(row.key.at(i)); };
+  into->objects.push_back({.kind = column(0),
+                           .id = column(1),
+                           .project = column(2),
+                           .name = column(3),
+                           .document = std::string(row.document)});
+  return {};
+}
+
 Result<void> read_node_setting(const RecordRow& row, Contents* into) {
   if (into != nullptr && row.document != "0") into->cordoned_nodes.emplace_back(row.key.front());
   return {};
@@ -111,6 +126,13 @@ const RecordKind kKinds[] = {
      "sequence",
      "sequence, id, project, name, idempotency_key, document, checksum",
      read_into<job::Job, from_document<job::Job>, &Contents::jobs>},
+    {"object",
+     "object",
+     {"kind", "id", "project", "name"},
+     "document",
+     "kind, id",
+     "NULL, id, project, name, NULL, document, checksum",
+     read_object},
     {"project",
      "project",
      {"name", "CAST(sequence AS TEXT)"},
@@ -228,6 +250,11 @@ Unreadable describe_unreadable(const RecordKind& kind, const RecordRow& row, std
     record.id = column(0);
     record.project = column(1);
     record.name = column(2);
+  } else if (&kind == &kKinds[1]) {
+    record.kind = column(0) == "job" ? kind.noun : column(0);
+    record.id = column(1);
+    record.project = column(2);
+    record.name = column(3);
   } else if (record.kind == "secret") {
     record.project = column(0);
     record.name = column(1);

@@ -32,6 +32,7 @@ inline int64_t checksum_of(std::initializer_list<std::string_view> columns) {
   return checksum_of(std::span(columns.begin(), columns.size()));
 }
 int64_t checksum_of(const job::Job& job, std::string_view document);
+int64_t checksum_of(const Object& object);
 int64_t checksum_of(const job::Project& project, std::string_view document);
 int64_t checksum_of(const access::AuditRecord& record, std::string_view document);
 /// The checksum of a node_setting, which only says that the node is cordoned.

@@ -34,8 +34,9 @@ Result<void> set_aside_in_sqlite(const std::filesystem::path& file, const std::s
 using TableCount = std::pair<const char*, uint64_t*>;
 
 /// A table, and the field of a summary that counts its rows.
-inline std::array<TableCount, 9> counts_in(StoreSummary& summary) {
+inline std::array<TableCount, 10> counts_in(StoreSummary& summary) {
   return {{{"job", &summary.jobs},
+           {"object", &summary.objects},
            {"project", &summary.projects},
            {"account", &summary.users},
            {"token", &summary.tokens},

@@ -90,6 +90,18 @@ CREATE TABLE set_aside (
   document BLOB,
   checksum INTEGER NOT NULL
 ) STRICT;
+)sql",
+                                                            R"sql(
+CREATE TABLE object (
+  kind TEXT NOT NULL,
+  id TEXT NOT NULL,
+  project TEXT NOT NULL,
+  name TEXT NOT NULL,
+  document BLOB NOT NULL,
+  checksum INTEGER NOT NULL,
+  PRIMARY KEY (kind, id),
+  UNIQUE (kind, project, name)
+) STRICT;
 )sql"};
 
 Result<void> run_sqlite_migrations(SqliteDatabase& database, Migrations migrations) {

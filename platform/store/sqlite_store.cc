@@ -17,6 +17,7 @@ using job::Job;
 /// Prepared once: parsing costs more than running.
 struct SqliteStore::Statements {
   SqliteStatement insert_job, update_job, remove_job, find_job;
+  SqliteStatement put_object, remove_object;
   SqliteStatement put_project, remove_project;
   SqliteStatement cordon, uncordon;
   SqliteStatement put_account, remove_account;
@@ -55,6 +56,11 @@ Result<void> SqliteStore::prepare_statements() {
       {&all->update_job, "UPDATE job SET document = ?2, checksum = ?3 WHERE id = ?1"},
       {&all->remove_job, "DELETE FROM job WHERE id = ?1"},
       {&all->find_job, "SELECT id FROM job WHERE idempotency_key = ?1"},
+      {&all->put_object,
+       "INSERT INTO object (kind, id, project, name, document, checksum) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (kind, id) "
+       "DO UPDATE SET document = ?5, checksum = ?6"},
+      {&all->remove_object, "DELETE FROM object WHERE kind = ?1 AND id = ?2"},
       {&all->put_project,
        "INSERT OR REPLACE INTO project (name, sequence, document, checksum) "
        "VALUES (?1, ?2, ?3, ?4)"},
@@ -116,6 +122,7 @@ Result<void> SqliteStore::commit(const Batch& batch) {
 
 Result<void> SqliteStore::write(const Batch& batch) {
   MUSTER_CHECK(write_jobs(batch));
+  MUSTER_CHECK(write_objects(batch));
   MUSTER_CHECK(write_projects(batch));
   MUSTER_CHECK(write_notifications(batch));
   return write_accounts(batch);
@@ -128,6 +135,24 @@ Result<void> SqliteStore::write_jobs(const Batch& batch) {
   }
   for (const NewJob& job : batch.new_jobs) MUSTER_CHECK(insert(job));
   for (const Job* job : batch.changed_jobs) MUSTER_CHECK(update(*job));
+  return {};
+}
+
+Result<void> SqliteStore::write_objects(const Batch& batch) {
+  for (const ObjectKey& key : batch.removed_objects) {
+    MUSTER_CHECK(statements_->remove_object.text(1, key.kind).text(2, key.id).run());
+  }
+  for (const Object& object : batch.objects) {
+    const Result<void> done = statements_->put_object.text(1, object.kind)
+                                  .text(2, object.id)
+                                  .text(3, object.project)
+                                  .text(4, object.name)
+                                  .blob(5, object.document)
+                                  .number(6, checksum_of(object))
+                                  .run();
+    if (done) continue;
+    return done.error().code == ErrorCode::kConflict ? object_is_taken(object) : done.error();
+  }
   return {};
 }
 

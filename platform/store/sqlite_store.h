@@ -34,6 +34,7 @@ class SqliteStore : public Store {
   Result<void> prepare_statements();
   Result<void> write(const Batch& batch);
   Result<void> write_jobs(const Batch& batch);
+  Result<void> write_objects(const Batch& batch);
   Result<void> write_projects(const Batch& batch);
   Result<void> write_accounts(const Batch& batch);
   Result<void> write_notifications(const Batch& batch);

@@ -101,7 +101,9 @@ class SqliteMigration : public Sqlite {
     return answer ? *answer : -1;
   }
 
-  std::filesystem::path backup() const { return file().string() + ".version-1"; }
+  std::filesystem::path backup() const {
+    return file().string() + ".version-" + std::to_string(kSchemaVersion);
+  }
 };
 
 TEST_F(SqliteMigration, RunsTheMissingStepsAndKeepsTheRecords) {
@@ -111,6 +113,19 @@ TEST_F(SqliteMigration, RunsTheMissingStepsAndKeepsTheRecords) {
   EXPECT_EQ(number(file(), "SELECT count(*) FROM job WHERE id = 'j1' AND next IS NULL"), 1);
   EXPECT_EQ(number(file(), "SELECT count(*) FROM later"), 0);
   EXPECT_TRUE(migrate_to_next());  // the second time there is nothing to do
+}
+
+TEST_F(Sqlite, AddsTheTableOfObjectsToAStoreOfVersion1) {
+  {
+    auto old = SqliteDatabase::open(file(), SqliteDatabase::Mode::kMake);
+    ASSERT_TRUE(old && migrate(*old, kSqliteMigrations.first(1)));
+  }
+  const Object object = full_object("array", "a1", "many");
+
+  ASSERT_TRUE(open()->commit({.objects = {object}}));
+
+  EXPECT_EQ(open()->load()->objects, std::vector<Object>{object});
+  EXPECT_TRUE(std::filesystem::exists(file().string() + ".version-1"));
 }
 
 TEST_F(SqliteMigration, CopiesTheDatabaseBeforeChangingIt) {
@@ -159,9 +174,9 @@ TEST_F(Sqlite, RefusesADatabaseOfAnUnknownVersion) {
 
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().code, ErrorCode::kConflict);
-    EXPECT_EQ(store.error().what, "the database '" + file().string() + "' has version " +
-                                      std::to_string(version) +
-                                      ", and this release reads versions up to 1");
+    EXPECT_EQ(store.error().what,
+              "the database '" + file().string() + "' has version " + std::to_string(version) +
+                  ", and this release reads versions up to " + std::to_string(kSchemaVersion));
     EXPECT_EQ(store.error().advice, "use the release that wrote it, or another database");
   }
 }
@@ -206,8 +221,11 @@ TEST_F(Sqlite, KeepsTheAuditLogFromBeingChanged) {
 TEST_F(Sqlite, NamesAnUnreadableRecordAndLoadsTheRest) {
   const auto store = open();
   const Job jobs[] = {full_job("j1", "one"), full_job("j2", "two"), full_job("j3", "three")};
-  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &jobs[0]}, {.job = &jobs[1]}, {.job = &jobs[2]}},
-                             .users = {full_user("ada"), full_user("bob")}}));
+  ASSERT_TRUE(store->commit(
+      {.new_jobs = {{.job = &jobs[0]}, {.job = &jobs[1]}, {.job = &jobs[2]}},
+       .objects = {full_object("array", "a1", "many"), full_object("sweep", "s1", "lr")},
+       .users = {full_user("ada"), full_user("bob")}}));
+  Raw(file()).execute("UPDATE object SET document = x'a0' WHERE id = 'a1'");
   Raw(file()).execute("UPDATE job SET document = x'a0' WHERE id = 'j2'");
   Raw(file()).execute("UPDATE account SET name = 'mallory' WHERE name = 'ada'");
 
@@ -215,14 +233,17 @@ TEST_F(Sqlite, NamesAnUnreadableRecordAndLoadsTheRest) {
 
   ASSERT_TRUE(contents) << contents.error().to_string();
   EXPECT_EQ(contents->jobs, (std::vector<Job>{jobs[0], jobs[2]}));
+  EXPECT_EQ(contents->objects, std::vector<Object>{full_object("sweep", "s1", "lr")});
   EXPECT_EQ(contents->users, std::vector<access::User>{full_user("bob")});
-  ASSERT_EQ(contents->unreadable.size(), 2U);
+  ASSERT_EQ(contents->unreadable.size(), 3U);
   const Unreadable& job = contents->unreadable[0];
   EXPECT_EQ(job.title(), "job 'vision/two' (id j2)");
   EXPECT_EQ(job.command(), "muster store set-aside vision/two");
   EXPECT_EQ(job.jobs_before, 1U);
-  EXPECT_EQ(contents->unreadable[1].title(), "user 'mallory'");
-  EXPECT_EQ(contents->unreadable[1].command(), "muster store set-aside user:mallory");
+  EXPECT_EQ(contents->unreadable[1].title(), "array 'vision/many' (id a1)");
+  EXPECT_EQ(contents->unreadable[1].command(), "muster store set-aside array:vision/many");
+  EXPECT_EQ(contents->unreadable[2].title(), "user 'mallory'");
+  EXPECT_EQ(contents->unreadable[2].command(), "muster store set-aside user:mallory");
 }
 
 TEST_F(Sqlite, ShowsTheColumnsOfAnUnreadableAuditRecord) {

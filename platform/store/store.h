@@ -1,5 +1,6 @@
-// The data of a server that survives it: jobs, projects, cordoned nodes, users, tokens, sealed
-// secrets, subscriptions and undelivered notifications, and the audit log. What a successful call
+// The data of a server that survives it: jobs, the objects that make jobs (arrays, sweeps,
+// schedules), projects, cordoned nodes, users, tokens, sealed secrets, subscriptions and undelivered
+// notifications, and the audit log. What a successful call
 // has stored survives a killed server and a power cut.
 //
 // Threads: the loop's only. Errors name the file, or the database server.
@@ -28,6 +29,25 @@ struct NewJob {
   std::string idempotency_key;
 };
 
+/// An array, a sweep or a schedule: something that makes jobs, or a part of it that is stored
+/// separately. The store does not read the document.
+struct Object {
+  std::string kind;  ///< "array", "sweep", "schedule" ...
+  std::string id;    ///< unique within its kind
+  std::string project;
+  std::string name;      ///< unique within its kind and project; like the project, it never changes
+  std::string document;  ///< to_document() of a type of the kind's owner
+
+  bool operator==(const Object&) const = default;
+};
+
+struct ObjectKey {
+  std::string kind;
+  std::string id;
+
+  auto operator<=>(const ObjectKey&) const = default;
+};
+
 struct SecretName {
   std::string project;
   std::string name;
@@ -41,6 +61,8 @@ struct Batch {
   std::vector<NewJob> new_jobs;
   std::vector<const job::Job*> changed_jobs;  ///< the new state of stored jobs
   std::vector<std::string> removed_jobs;      ///< ids
+  std::vector<Object> objects;                ///< new ones and changed ones, by kind and id
+  std::vector<ObjectKey> removed_objects;
   std::vector<job::Project> projects;         ///< new ones and changed ones, by name
   std::vector<std::string> removed_projects;  ///< names
   std::vector<std::string> cordoned_nodes;    ///< names
@@ -62,9 +84,9 @@ struct Batch {
 
 /// A stored record that cannot be read: its bytes have changed, or Muster did not write it.
 struct Unreadable {
-  std::string kind;        ///< "job", "project", "user" ...
-  std::string id;          ///< of a job
-  std::string project;     ///< of a job or a secret
+  std::string kind;        ///< "job", "project", "user" ...; of an object: its kind
+  std::string id;          ///< of a job or an object
+  std::string project;     ///< of a job, an object or a secret
   std::string name;        ///< of a token, a subscription or a delivery: its id
   std::string fault;       ///< why it cannot be read
   size_t jobs_before = 0;  ///< of a job: how many of Contents::jobs are older
@@ -78,6 +100,7 @@ struct Unreadable {
 /// Everything in a store except the audit log.
 struct Contents {
   std::vector<job::Job> jobs;          ///< oldest first
+  std::vector<Object> objects;         ///< by kind and id
   std::vector<job::Project> projects;  ///< in the order of their sequence
   std::vector<std::string> cordoned_nodes;
   std::vector<access::User> users;               ///< by name
@@ -99,7 +122,8 @@ class Store {
   /// One transaction, which is on disk when the call returns. It costs one disk sync for any number
   /// of changes. It is no error to remove what does not exist.
   ///
-  /// Errors change nothing. kConflict: the id, the name or the key of a new job is in use.
+  /// Errors change nothing. kConflict: the id, the name or the key of a new job, or the
+  /// name of a new object, is in use.
   /// kNotFound: a changed job does not exist. kUnavailable: the database does not answer; a later
   /// commit may succeed. kRefused: the database is read-only, or this server is no longer the
   /// leader.
@@ -121,6 +145,12 @@ inline base::Error job_is_taken(const job::Job& job) {
   return {.code = base::ErrorCode::kConflict,
           .what = "the id, the name or the key of job '" + job.spec.name +
                   "' is in use in project '" + job.spec.project + "'"};
+}
+
+inline base::Error object_is_taken(const Object& object) {
+  return {.code = base::ErrorCode::kConflict,
+          .what = "the name of " + object.kind + " '" + object.name + "' is in use in project '" +
+                  object.project + "'"};
 }
 
 inline base::Error job_is_missing(const job::Job& job) {

@@ -11,6 +11,7 @@
 #include "job/notification.h"
 #include "job/project.h"
 #include "job/test_specs.h"
+#include "store/store.h"
 
 namespace muster::store {
 
@@ -31,6 +32,14 @@ inline job::Job full_job(std::string id, std::string name) {
   job.tasks[0].exit->code = -1;
   job.sealed_seed = std::string("\0seed\xFF", 6);
   return job;
+}
+
+inline Object full_object(std::string kind, std::string id, std::string name) {
+  return {.kind = std::move(kind),
+          .id = std::move(id),
+          .project = "vision",
+          .name = std::move(name),
+          .document = std::string("\0document of an object\xFF", 23)};
 }
 
 inline job::Project full_project(std::string name, uint64_t sequence) {

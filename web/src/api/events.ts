@@ -1,0 +1,60 @@
+// Server-sent events of a response, one by one.
+
+export interface ServerEvent {
+  event: string;
+  data: string;
+  id: string;
+}
+
+/** Turns pieces of text/event-stream into events; keeps an unfinished event for the next piece. */
+export class EventParser {
+  private rest = '';
+  private event = '';
+  private data: string[] = [];
+  private id = '';
+
+  push(text: string): ServerEvent[] {
+    const out: ServerEvent[] = [];
+    const all = this.rest + text;
+    let begin = 0;
+    for (;;) {
+      const end = all.indexOf('\n', begin);
+      if (end < 0) break;
+      const line = all.slice(begin, all.charCodeAt(end - 1) === 13 && end > begin ? end - 1 : end);
+      begin = end + 1;
+      if (line === '') {
+        if (this.data.length || this.id) {
+          out.push({event: this.data.length ? this.event || 'message' : 'place', data: this.data.join('\n'), id: this.id});
+        }
+        this.event = '';
+        this.data = [];
+        this.id = '';
+      } else if (line[0] !== ':') {
+        const colon = line.indexOf(':');
+        const field = colon < 0 ? line : line.slice(0, colon);
+        let value = colon < 0 ? '' : line.slice(colon + 1);
+        if (value[0] === ' ') value = value.slice(1);
+        if (field === 'event') this.event = value;
+        else if (field === 'data') this.data.push(value);
+        else if (field === 'id') this.id = value;
+      }
+    }
+    this.rest = all.slice(begin);
+    return out;
+  }
+}
+
+export async function* read_events(answer: Response): AsyncGenerator<ServerEvent> {
+  const reader = answer.body!.getReader();
+  const decoder = new TextDecoder();
+  const parser = new EventParser();
+  try {
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      yield* parser.push(decoder.decode(value, {stream: true}));
+    }
+  } finally {
+    void reader.cancel().catch(() => {});
+  }
+}

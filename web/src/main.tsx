@@ -1,0 +1,66 @@
+// The start of the page, and the table of its views.
+import {useSignal} from '@preact/signals';
+import {Component, render, type ComponentChildren, type ComponentType} from 'preact';
+import {useEffect} from 'preact/hooks';
+import {run_live} from './app/live';
+import {navigate, path, start_router} from './app/router';
+import {load_session, use_code_of_address} from './app/session';
+import {start_settings} from './app/settings';
+import {Shell} from './app/shell';
+import {start_shortcuts} from './app/shortcuts';
+import {ErrorNote, Link, Page, Waiting} from './ui/parts';
+
+type View = ComponentType<{parts: string[]}>;
+
+/** First segment of the path -> its view, loaded when it is first opened. */
+const kViews: Record<string, () => Promise<View>> = {
+  overview: async () => (await import('./pages/overview')).Overview,
+  jobs: async () => (await import('./pages/jobs')).Jobs,
+};
+
+class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {
+  override state = {fault: null as unknown};
+  static override getDerivedStateFromError(fault: unknown) { return {fault}; }
+  override render() {
+    if (!this.state.fault) return this.props.children;
+    return <Page title="This page has a fault"><ErrorNote error={this.state.fault} again={() => this.setState({fault: null})} /></Page>;
+  }
+}
+
+function Views() {
+  const parts = path.value.split('/').filter(Boolean).map(decode);
+  const name = parts[0] ?? 'overview';
+  const view = useSignal<View | null>(null);
+  const shown = useSignal('');
+  const fault = useSignal<unknown>(null);
+  useEffect(() => {
+    const load = kViews[name];
+    fault.value = null;
+    if (!load) return;
+    let gone = false;
+    load().then((loaded) => { if (!gone) { view.value = loaded; shown.value = name; } }, (problem) => { if (!gone) fault.value = problem; });
+    return () => { gone = true; };
+  }, [name]);
+  if (!kViews[name]) return <Page title="There is no such page"><p>The address names no page. <Link to="/jobs">Go to the jobs.</Link></p></Page>;
+  if (fault.value) return <Page title="The page was not loaded"><ErrorNote error={fault.value} /><p>The server may have been updated: <a href={location.href} onClick={() => location.reload()}>load the page again</a>.</p></Page>;
+  const Shown = view.value;
+  if (!Shown || shown.value !== name) return <Waiting />;
+  return <Guard key={name}><Shown parts={parts.slice(1)} /></Guard>;
+}
+
+function decode(part: string): string {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+async function start(): Promise<void> {
+  start_settings();
+  start_router();
+  start_shortcuts();
+  if (path.value === '/') navigate('/overview', {replace: true});
+  await use_code_of_address();
+  render(<Shell><Views /></Shell>, document.getElementById('app')!);
+  load_session().catch(() => {});
+  void run_live();
+}
+
+void start();
