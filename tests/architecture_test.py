@@ -61,6 +61,7 @@ ROOMS = {
         "logs": COMMON,
         "jobs": COMMON | {"logs", "metrics", "spec"},
         "metrics": COMMON,
+        "sweeps": COMMON | {"jobs", "metrics", "spec"},
         "projects": COMMON,
         "cluster": COMMON | {"projects"},
         "accounts": COMMON,

@@ -25,6 +25,14 @@
 //   GET    /v1/jobs/NAME/metrics     -> {"series": [...]} (metric_wire.h)
 //   GET    /v1/jobs/NAME/artifacts   -> {"artifacts": [...]} (artifact_wire.h); ?checksums=true
 //   GET    /v1/jobs/NAME/artifact    -> its bytes; ?path=P
+//   GET    /v1/sweeps                -> {"sweeps": [sweep, ...]}, without trials
+//   POST   /v1/sweeps                SweepSpec -> 201 Sweep
+//   POST   /v1/sweeps?dry_run=true   SweepSpec -> SweepPlan; nothing is stored
+//   GET    /v1/sweeps/NAME           -> Sweep
+//   DELETE /v1/sweeps/NAME           -> 204; with the jobs of its trials
+//   POST   /v1/sweeps/NAME/stop      -> Sweep
+//   POST   /v1/sweeps/NAME/pause     -> Sweep
+//   POST   /v1/sweeps/NAME/resume    -> Sweep
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -81,6 +89,7 @@ namespace muster::api {
 
 inline constexpr std::string_view kInfoPath = "/v1/info";
 inline constexpr std::string_view kJobsPath = "/v1/jobs";
+inline constexpr std::string_view kSweepsPath = "/v1/sweeps";
 inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
@@ -105,6 +114,7 @@ inline constexpr std::string_view kLastEventIdParameter = "last_event_id";
 inline constexpr std::string_view kStopAction = "stop";
 inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
+inline constexpr std::string_view kPauseAction = "pause";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
 inline constexpr std::string_view kExecAction = "exec";

@@ -15,6 +15,7 @@ void add_notification_schemas(record::Schemas& schemas);
 void add_machine_schemas(record::Schemas& schemas);
 void add_node_schemas(record::Schemas& schemas);
 void add_project_schemas(record::Schemas& schemas);
+void add_sweep_schemas(record::Schemas& schemas);
 void add_tree_schemas(record::Schemas& schemas);
 
 }  // namespace muster::api

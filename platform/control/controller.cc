@@ -7,6 +7,7 @@
 #include "control/audit_changes.h"
 #include "control/gang_tasks.h"
 #include "control/scheduler_queue.h"
+#include "control/sweeps.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
 #include "logs/log_follower.h"
@@ -90,7 +91,13 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
-      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)) {
+      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
+      sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
+                                                         .clock = parts.clock,
+                                                         .random = parts.random,
+                                                         .journal = journal_,
+                                                         .jobs = jobs_,
+                                                         .controller = *this})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
@@ -140,6 +147,7 @@ Result<void> Controller::recover() {
     parts_.accounts->load(std::move(stored.users), std::move(stored.tokens),
                           std::move(stored.secrets));
   }
+  const std::vector<store::Object> objects = std::move(stored.objects);
   recover_jobs(std::move(stored));
   for (const auto& [sequence, entry] : jobs_.entries()) {
     if (entry->job.unreadable) {
@@ -150,6 +158,7 @@ Result<void> Controller::recover() {
       placement_->restore(*entry);
     }
   }
+  sweeps_->load(objects);
   retention_.apply_rules();
   wake();
   return {};
@@ -178,7 +187,7 @@ void Controller::recover_jobs(store::Contents stored) {
 // --- submission
 
 void Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                        Submitted done, const access::Actor& by) {
+                        Submitted done, const access::Actor& by, const SubmitManner& manner) {
   jobs_.settle(spec, idempotency_key);
   if (!idempotency_key.empty()) {
     const auto known = parts_.store.find_by_key(idempotency_key);
@@ -190,12 +199,19 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
+  if (!manner.origin && sweeps_->takes(spec.project, spec.name)) {
+    return done(Error{.code = ErrorCode::kConflict,
+                      .what = "the name " + name_in_quotes(spec.name) +
+                              " belongs to a sweep in project '" + spec.project + "'",
+                      .advice = "choose another name; muster sweep list shows all sweeps"});
+  }
   Job job{.id = base::random_name(parts_.random, kIdLength),
           .spec = spec,
           .owner = by.user,
           .reason = placement_->first_reason(),
           .submitted = jobs_.stamp(),
           .tasks = job::tasks_of(spec)};
+  job.origin = manner.origin;
   const auto possible = placement_->check(job, jobs_.next_sequence());
   if (!possible) return done(possible.error());
   if (spec.held) {
@@ -216,9 +232,11 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                               const access::Actor& by) {
+                               const access::Actor& by, const SubmitManner& manner) {
   std::optional<Result<Job>> answer;
-  submit(spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by);
+  submit(
+      spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by,
+      manner);
   if (!answer) {
     [[maybe_unused]] const auto reported_by_callback = journal_.flush();
   }

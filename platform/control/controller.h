@@ -7,6 +7,7 @@
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
 //   RetentionKeeper  how long ended jobs are kept
+//   Sweeps           the sweeps, which submit and pause the jobs of their trials
 //
 // Only the controller and its parts change jobs. Every change is committed before it is reported,
 // and all changes in one turn of the event loop are committed together. recover() continues what an
@@ -57,6 +58,18 @@ namespace muster::control {
 
 using base::Result;
 
+/// How a job is submitted, beside its spec.
+struct SubmitManner {
+  /// "train-{n}": the job gets the next such name (JobTable::next_name) instead of the name in its
+  /// spec. Empty: the name in its spec.
+  std::string name_template = {};
+  /// A taken name becomes NAME-2, NAME-3 ...
+  bool name_suffix = false;
+  std::optional<job::JobOrigin> origin = {};
+};
+
+class Sweeps;
+
 struct ControllerDependencies {
   base::EventLoop& loop;
   store::Store& store;
@@ -79,6 +92,8 @@ class Controller {
   const JobTable& jobs() const { return jobs_; }
   ProjectService& projects() { return projects_; }
   const ProjectService& projects() const { return projects_; }
+  Sweeps& sweeps() { return *sweeps_; }
+  const Sweeps& sweeps() const { return *sweeps_; }
   NodeService& nodes() { return nodes_; }
   const NodeService& nodes() const { return nodes_; }
 
@@ -92,13 +107,13 @@ class Controller {
   /// Errors: kInvalid with every fault of the spec; kConflict: the name is taken in the project;
   /// kNotFound: there is no such project; kRefused, with the numbers: the job could never run.
   Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                          const access::Actor& by = {});
+                          const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// The same for many jobs: `done` is called once the job is committed, together with everything
   /// else that changes in this turn of the loop.
   using Submitted = std::function<void(Result<job::Job>)>;
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
-              const access::Actor& by = {});
+              const access::Actor& by = {}, const SubmitManner& manner = {});
 
   /// The result that submit() would have with this spec now. Stores and starts nothing.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
@@ -198,6 +213,7 @@ class Controller {
   RetentionKeeper retention_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
+  std::unique_ptr<Sweeps> sweeps_;
   bool is_woken_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

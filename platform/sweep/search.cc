@@ -75,8 +75,9 @@ const record::Table& table_of(const Trial*) {
   static const record::Table table = record::table<Trial>(
       "Trial",
       {field<&Trial::number>("number", {.help = "From 1.", .need = Need::kRequired}),
-       field<&Trial::values>(
-           "values", {.help = "The values of the parameters.", .told = record::Told::kAlways}),
+       field<&Trial::values>("values", {.help = "The values of the parameters.",
+                                        .told = record::Told::kAlways,
+                                        .kept = record::Kept::kToldOnly}),
        field<&Trial::phase>("phase", {.told = record::Told::kAlways}),
        field<&Trial::rung>("rung",
                            {.help = "The rung that it runs towards, or is paused at; from 0.",
@@ -87,7 +88,9 @@ const record::Table& table_of(const Trial*) {
        field<&Trial::steps>("steps", {.help = "The steps that it has reported."}),
        field<&Trial::ran_ms>("ran_ms", {.help = "The running time of its earlier attempts."}),
        field<&Trial::without_value>(
-           "without_value", {.help = "It ended, and never reported a value of the metric."})},
+           "without_value", {.help = "It ended, and never reported a value of the metric."}),
+       field<&Trial::fault>("fault", {.help = "Why its job was not submitted, or was stopped."},
+                            record::As::kSentence)},
       "A trial of a sweep.");
   return table;
 }
@@ -107,10 +110,11 @@ Desired desired_of(const Trial& trial) {
 }
 
 Search::Search(const SweepSpec& spec, SearchState state)
-    : spec_(spec), state_(std::move(state)), budgets_(budgets_of(spec)) {}
-
-bool Search::is_better(double a, double b) const {
-  return spec_.goal == Goal::kMaximize ? a > b : a < b;
+    : spec_(spec), state_(std::move(state)), budgets_(budgets_of(spec)) {
+  // The store leaves them out.
+  for (Trial& trial : state_.trials) {
+    if (trial.values.empty()) trial.values = values_of(spec_, trial.number);
+  }
 }
 
 // --- facts
@@ -120,6 +124,7 @@ void Search::note_rung(int number, int rung, std::optional<double> value) {
   Trial& trial = at(number);
   if (rung != static_cast<int>(trial.rungs.size()) || rung > last_rung()) return;
   trial.rungs.push_back({if_number(value)});
+  note_values(number, value, std::nullopt, 0);
 }
 
 void Search::note_values(int number, std::optional<double> best, std::optional<double> last,
@@ -137,9 +142,10 @@ void Search::note_ran(int number, int64_t ran_ms) {
   if (knows(number)) at(number).ran_ms = std::max(at(number).ran_ms, ran_ms);
 }
 
-void Search::note_ended(int number, bool succeeded) {
+void Search::note_ended(int number, bool succeeded, std::string fault) {
   if (!knows(number) || has_ended(at(number))) return;
   Trial& trial = at(number);
+  trial.fault = std::move(fault);
   trial.without_value = !trial.best;
   trial.phase = succeeded && trial.best ? TrialPhase::kCompleted : TrialPhase::kFailed;
 }
@@ -261,18 +267,22 @@ std::optional<Decision> Search::next_decision() {
 
 // --- results
 
-std::vector<const Trial*> Search::ranking() const {
+bool is_better(Goal goal, double a, double b) {
+  return goal == Goal::kMaximize ? a > b : a < b;
+}
+
+std::vector<const Trial*> ranking_of(const SweepSpec& spec, const std::vector<Trial>& trials) {
   std::vector<const Trial*> order;
-  for (const Trial& trial : state_.trials) order.push_back(&trial);
+  for (const Trial& trial : trials) order.push_back(&trial);
   std::stable_sort(order.begin(), order.end(), [&](const Trial* a, const Trial* b) {
     if (a->best.has_value() != b->best.has_value()) return a->best.has_value();
-    return a->best && is_better(*a->best, *b->best);
+    return a->best && is_better(spec.goal, *a->best, *b->best);
   });
   return order;
 }
 
-const Trial* Search::best() const {
-  const std::vector<const Trial*> order = ranking();
+const Trial* best_of(const SweepSpec& spec, const std::vector<Trial>& trials) {
+  const std::vector<const Trial*> order = ranking_of(spec, trials);
   return order.empty() || !order.front()->best ? nullptr : order.front();
 }
 

@@ -64,6 +64,7 @@ struct Trial {
   int64_t steps = 0;           ///< done
   int64_t ran_ms = 0;          ///< kAsha by time: running time of earlier attempts
   bool without_value = false;  ///< it ended and never reported the metric
+  std::string fault;           ///< why its job was not submitted, or was stopped
 
   bool operator==(const Trial&) const = default;
 };
@@ -102,6 +103,12 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
+bool is_better(Goal goal, double a, double b);
+/// By the best value that each trial has reported, best first; then the trials without a value.
+std::vector<const Trial*> ranking_of(const SweepSpec& spec, const std::vector<Trial>& trials);
+/// nullptr: no trial has a value.
+const Trial* best_of(const SweepSpec& spec, const std::vector<Trial>& trials);
+
 class Search {
  public:
   /// `spec` is valid and outlives the search.
@@ -120,7 +127,7 @@ class Search {
                    int64_t steps);
   void note_ran(int trial, int64_t ran_ms);
   /// The job of the trial has ended by itself.
-  void note_ended(int trial, bool succeeded);
+  void note_ended(int trial, bool succeeded, std::string fault = {});
   /// A user stopped the job of the trial, or deleted it.
   void note_stopped(int trial);
   /// A user stops the sweep: every trial that has not ended is stopped.
@@ -130,17 +137,12 @@ class Search {
   /// The next decision, or nothing until there are new facts.
   std::optional<Decision> next_decision();
 
-  /// The trials by the best value that each has reported, best first; then those without a value.
-  std::vector<const Trial*> ranking() const;
-  /// nullptr: no trial has a value.
-  const Trial* best() const;
-
  private:
   Trial& at(int number) { return state_.trials[static_cast<size_t>(number - 1)]; }
   bool knows(int number) const {
     return number >= 1 && static_cast<size_t>(number) <= state_.trials.size();
   }
-  bool is_better(double a, double b) const;
+  bool is_better(double a, double b) const { return sweep::is_better(spec_.goal, a, b); }
   bool is_in_top(const Trial& trial, int rung) const;
   int last_rung() const { return static_cast<int>(budgets_.size()) - 1; }
   int active() const;

@@ -100,6 +100,7 @@ TEST(Budgets, AreDividedFromTheLongestTrialDown) {
   using Budgets = std::vector<int64_t>;
   SweepSpec spec = valid_sweep();
   spec.max_steps = 256;
+  spec.max_rungs = 5;
   EXPECT_EQ(budgets_of(spec), (Budgets{1, 4, 16, 64, 256}));
   spec.max_rungs = 3;
   EXPECT_EQ(budgets_of(spec), (Budgets{16, 64, 256}));

@@ -125,6 +125,8 @@ Result<int> execute(const QueueCommand& command, const Hooks& hooks);
 
 // submit.cc
 Command run_command();
+/// The flags that describe a job of this kind, for commands that submit jobs in another way.
+Flags flags_of_job(std::string_view kind);
 Command submit_command();
 // jobs.cc
 Command list_command();
