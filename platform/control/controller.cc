@@ -433,6 +433,10 @@ Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name
   return parts_.engine.attach({job.id, job.attempt}, where->name, std::move(handlers));
 }
 
+bool Controller::idle() const {
+  return jobs_.all_ended() && !sweeps_->are_busy();
+}
+
 // --- logs and measurements
 
 std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& name,

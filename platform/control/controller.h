@@ -174,8 +174,8 @@ class Controller {
   /// The progress that the job's program reports (logs/measurements.h).
   std::optional<job::Progress> progress_of(const job::Job& job) const;
 
-  /// Whether every job has ended.
-  bool idle() const { return jobs_.all_ended(); }
+  /// Whether every job has ended, and no sweep is about to submit one.
+  bool idle() const;
   /// Whether the store has jobs that cannot be read: the resources they use are unknown.
   bool has_unreadable_jobs() const { return unreadable_.any(); }
 

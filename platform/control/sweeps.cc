@@ -286,6 +286,13 @@ std::optional<sweep::Sweep> Sweeps::with_id(const std::string& id) const {
   return sweep::sweep_of(found->second->record, found->second->progress());
 }
 
+bool Sweeps::are_busy() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) {
+    const Entry& entry = *each.second;
+    return !entry.settled && (entry.ended || !entry.search.state().paused);
+  });
+}
+
 bool Sweeps::takes(const std::string& project, const std::string& name) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const auto& each) {
     const SweepSpec& spec = each.second->record.spec;

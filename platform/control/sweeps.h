@@ -74,6 +74,8 @@ class Sweeps {
   /// nullopt: no sweep has this id.
   std::optional<sweep::Sweep> with_id(const std::string& id) const;
 
+  /// Whether a sweep that is not paused has not ended, or jobs of an ended sweep have not.
+  bool are_busy() const;
   /// Whether the name is that of a sweep, or of one of its trials.
   bool takes(const std::string& project, const std::string& name) const;
 

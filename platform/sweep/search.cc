@@ -65,33 +65,41 @@ std::string_view to_string(SweepEnd end) {
 }
 
 const record::Table& table_of(const RungValue*) {
-  static const record::Table table = record::table<RungValue>(
-      "RungValue", {field<&RungValue::value>("value", {.help = "Absent: the trial had none."})},
-      "The value of the metric when a trial reached a rung.");
+  static const record::Table table =
+      record::table<RungValue>(
+          "RungValue", {field<&RungValue::value>("value", {.help = "Absent: the trial had none."})},
+          "The value of the metric when a trial reached a rung.")
+          .as_answer();
   return table;
 }
 
 const record::Table& table_of(const Trial*) {
-  static const record::Table table = record::table<Trial>(
-      "Trial",
-      {field<&Trial::number>("number", {.help = "From 1.", .need = Need::kRequired}),
-       field<&Trial::values>("values", {.help = "The values of the parameters.",
-                                        .told = record::Told::kAlways,
-                                        .kept = record::Kept::kToldOnly}),
-       field<&Trial::phase>("phase", {.told = record::Told::kAlways}),
-       field<&Trial::rung>("rung",
-                           {.help = "The rung that it runs towards, or is paused at; from 0.",
-                            .told = record::Told::kAlways}),
-       field<&Trial::rungs>("rungs", {.help = "Its values at the rungs that it has reached."}),
-       field<&Trial::best>("best", {.help = "The best value that it has reported."}),
-       field<&Trial::last>("last", {.help = "The newest value that it has reported."}),
-       field<&Trial::steps>("steps", {.help = "The steps that it has reported."}),
-       field<&Trial::ran_ms>("ran_ms", {.help = "The running time of its earlier attempts."}),
-       field<&Trial::without_value>(
-           "without_value", {.help = "It ended, and never reported a value of the metric."}),
-       field<&Trial::fault>("fault", {.help = "Why its job was not submitted, or was stopped."},
-                            record::As::kSentence)},
-      "A trial of a sweep.");
+  static const record::Table table =
+      record::table<Trial>(
+          "Trial",
+          {field<&Trial::number>(
+               "number",
+               {.help = "From 1.", .need = Need::kRequired, .told = record::Told::kAlways}),
+           field<&Trial::values>("values", {.help = "The values of the parameters.",
+                                            .told = record::Told::kAlways,
+                                            .kept = record::Kept::kToldOnly}),
+           field<&Trial::phase>("phase", {.told = record::Told::kAlways}),
+           field<&Trial::rung>("rung",
+                               {.help = "The rung that it runs towards, or is paused at; from 0.",
+                                .told = record::Told::kAlways}),
+           field<&Trial::rungs>("rungs", {.help = "Its values at the rungs that it has reached.",
+                                          .told = record::Told::kAlways}),
+           field<&Trial::best>("best", {.help = "The best value that it has reported."}),
+           field<&Trial::last>("last", {.help = "The newest value that it has reported."}),
+           field<&Trial::steps>(
+               "steps", {.help = "The steps that it has reported.", .told = record::Told::kAlways}),
+           field<&Trial::ran_ms>("ran_ms", {.help = "The running time of its earlier attempts."}),
+           field<&Trial::without_value>(
+               "without_value", {.help = "It ended, and never reported a value of the metric."}),
+           field<&Trial::fault>("fault", {.help = "Why its job was not submitted, or was stopped."},
+                                record::As::kSentence)},
+          "A trial of a sweep.")
+          .as_answer();
   return table;
 }
 

@@ -115,7 +115,9 @@ std::vector<record::Row> rows_of_search() {
       record::typed_field<&SweepSpec::parameters>(
           "parameters", std::make_shared<const ParametersType>(),
           {.help = "The parameters by name. A name is that of an environment variable in any case.",
-           .need = Need::kOnWire}),
+           .need = Need::kOnWire,
+           .schema = R"({"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"},
+                         "minProperties": 1, "maxProperties": 100})"}),
       field<&SweepSpec::method>(
           "method", {.told = record::Told::kAlways,
                      .flag = {.name = "--method", .value = "HOW", .help = "grid, random or asha"}}),

@@ -1,5 +1,6 @@
 #include "cli/sweeps/sweeps.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,6 +153,12 @@ Call read_sweep_best(Reading& in) {
       .name = in.name("sweep"), .project = in.whose_job(), .output = in.output()};
 }
 
+Call read_sweep_wait(Reading& in) {
+  SweepWaitCommand command{.name = in.name("sweep"), .project = in.whose_job()};
+  if (in.reader.has("--timeout")) command.timeout = in.reader.duration("--timeout", {});
+  return command;
+}
+
 template <const char* const& action>
 Call read_sweep_change(Reading& in) {
   return SweepChangeCommand{
@@ -224,6 +231,15 @@ Command sweep_command() {
             .positionals = one_of(Offer::kNothing),
             .flags = whose_job_flag() + output_flag(),
             .example = "muster sweep best lr"},
+           {.name = "wait",
+            .help = "wait until a sweep has ended; fails if it did not succeed",
+            .read = read_sweep_wait,
+            .positionals = one_of(Offer::kNothing),
+            .flags = Flags{{.name = "--timeout",
+                            .value = "TIME",
+                            .help = "give up after this time, with exit code 124"}} +
+                     whose_job_flag(),
+            .example = "muster sweep wait lr --timeout 1h"},
            change_command("stop", "stop a sweep and all its trials", read_sweep_change<kSweepStop>),
            change_command("pause", "let running trials run on, and start no other",
                           read_sweep_change<kSweepPause>),
@@ -399,6 +415,25 @@ Result<int> execute(const SweepBestCommand& command, const Hooks& hooks) {
       show(command.output, rerun_command(sweep, best) + "\n",
            document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
   return kExitDone;
+}
+
+Result<int> execute(const SweepWaitCommand& command, const Hooks& hooks) {
+  constexpr std::chrono::milliseconds kPause{500};
+  constexpr int kExitTimeout = 124;
+  const auto begin = std::chrono::steady_clock::now();
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  for (;;) {
+    MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
+    const bool has_ended = sweep.summary.ended.has_value();
+    if (has_ended) {
+      return sweep.summary.phase == sweep::SweepPhase::kSucceeded ? kExitDone : kExitFailed;
+    }
+    if (command.timeout && std::chrono::steady_clock::now() - begin > *command.timeout) {
+      std::cerr << "muster: sweep '" << command.name << "' has not ended" << std::endl;
+      return kExitTimeout;
+    }
+    ::poll(nullptr, 0, static_cast<int>(kPause.count()));
+  }
 }
 
 Result<int> execute(const SweepChangeCommand& command, const Hooks& hooks) {

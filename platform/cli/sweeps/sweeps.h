@@ -4,6 +4,7 @@
 // read_...() and the views are pure; execute() does I/O.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,11 @@ struct SweepChangeCommand {
   std::string project;
   std::string action;  ///< "stop", "pause", "resume"
 };
+struct SweepWaitCommand {
+  std::string name;
+  std::string project;
+  std::optional<std::chrono::milliseconds> timeout = {};
+};
 struct SweepDeleteCommand {
   std::vector<std::string> names;
   std::string project;
@@ -63,6 +69,8 @@ Result<int> execute(const SweepListCommand& command, const Hooks& hooks);
 Result<int> execute(const SweepGetCommand& command, const Hooks& hooks);
 Result<int> execute(const SweepBestCommand& command, const Hooks& hooks);
 Result<int> execute(const SweepChangeCommand& command, const Hooks& hooks);
+/// Exit codes: 0 the sweep succeeded, 1 it failed or was stopped, 124 the timeout was reached.
+Result<int> execute(const SweepWaitCommand& command, const Hooks& hooks);
 Result<int> execute(const SweepDeleteCommand& command, const Hooks& hooks);
 
 // --- files
