@@ -109,6 +109,12 @@ void add_waiting(MessageTable& table) {
       .holders = {
           .named = {{.project = "vision", .amount = 3000}}, .more = 2, .more_amount = 4000}});
   for (const bool held : {false, true}) table.fact(job::Suspended{.job = "dist", .held = held});
+  using Condition = job::Dependency::Condition;
+  table.fact(job::WaitsForJobs{{{.job = kOther}}});
+  table.fact(job::WaitsForJobs{{{.job = kOther, .condition = Condition::kAny},
+                                {.job = kOther, .condition = Condition::kFailed}}});
+  table.fact(job::WaitsUntil{kNoon});
+  table.fact(job::WaitsForSingleton{.job = kOther, .singleton = "nightly"});
 }
 
 void add_evictions(MessageTable& table) {
@@ -183,7 +189,13 @@ void add_failures(MessageTable& table) {
       job::TaskFailed{.task = "main", .exit = {.code = 127}, .image = "tf:2"},
       job::WorkerUnreachable{.host = "10.0.0.7", .launcher = "launcher", .exit = {.code = 205}},
       job::TimeLimitReached{std::chrono::hours(2)},
-      job::NoSshAnswer{.task = "worker-0", .bound = seconds(30), .others = 2}};
+      job::NoSshAnswer{.task = "worker-0", .bound = seconds(30), .others = 2},
+      job::DependencyUnmet{.awaited = {.job = kOther}, .phase = job::Phase::kFailed},
+      job::DependencyUnmet{.awaited = {.job = kOther}, .phase = job::Phase::kStopped},
+      job::DependencyUnmet{
+          .awaited = {.job = kOther, .condition = job::Dependency::Condition::kFailed},
+          .phase = job::Phase::kSucceeded},
+      job::DependencyUnmet{.awaited = {.job = kOther}}};
   for (const job::FailureCause& cause : all) table.line(sentence(cause));
   for (const auto fault : up_to(job::RanksAstray::Fault::kTooFewStarted)) {
     table.fact(job::RanksAstray{.fault = fault,

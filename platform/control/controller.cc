@@ -109,14 +109,18 @@ Controller::~Controller() {
   parts_.engine.listen(nullptr);
 }
 
-std::unique_ptr<Placement> Controller::make_placement() {
+std::unique_ptr<StartGate> Controller::make_placement() {
   const auto wake = [this] { this->wake(); };
+  std::unique_ptr<Placement> placement;
   if (parts_.engine.has_cluster_queue()) {
-    return std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
-                                             node_table_, book_, attempts_, wake);
+    placement = std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
+                                                  node_table_, book_, attempts_, wake);
+  } else {
+    placement = std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
+                                                 attempts_, metrics_, wake);
   }
-  return std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
-                                          attempts_, metrics_, wake);
+  return std::make_unique<StartGate>(std::move(placement), parts_.loop, jobs_, parts_.clock,
+                                     attempts_, wake);
 }
 
 /// Plans in a later turn of the loop, once for all changes of this turn.
@@ -149,6 +153,10 @@ Result<void> Controller::recover() {
   }
   const std::vector<store::Object> objects = std::move(stored.objects);
   recover_jobs(std::move(stored));
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
+    if (is_open) placement_->enter(*entry);
+  }
   for (const auto& [sequence, entry] : jobs_.entries()) {
     if (entry->job.unreadable) {
       unreadable_.recover(*entry);
@@ -205,8 +213,15 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
                               " belongs to a sweep in project '" + spec.project + "'",
                       .advice = "choose another name; muster sweep list shows all sweeps"});
   }
+  // A job that it names may not be committed yet.
+  if (!spec.after.empty()) {
+    [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
+  }
+  auto awaited = resolve_dependencies(spec, jobs_);
+  if (!awaited) return done(awaited.error());
   Job job{.id = base::random_name(parts_.random, kIdLength),
           .spec = spec,
+          .awaited = *std::move(awaited),
           .owner = by.user,
           .reason = placement_->first_reason(),
           .submitted = jobs_.stamp(),
@@ -225,6 +240,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
               if (!added) return done(added.error());
               JobEntry& entry = **added;
               ++metrics_.submitted[entry.job.spec.project];
+              placement_->enter(entry);
               if (!entry.job.suspended) placement_->enqueue(entry, {});
               wake();
               done(entry.job);
@@ -246,8 +262,10 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
 Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
+  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(spec, jobs_));
   const Job job{.id = "forecast",
                 .spec = spec,
+                .awaited = std::move(awaited),
                 .submitted = parts_.clock.now(),
                 .tasks = job::tasks_of(spec)};
   MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));

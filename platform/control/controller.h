@@ -2,7 +2,8 @@
 // connects the parts that own the data, and carries out the requests of callers:
 //
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
-//   Placement        when and where waiting jobs start: SchedulerQueue or AllocationQueue
+//   StartGate        the jobs that wait for other jobs, for a time or for a singleton
+//   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
 //   Attempts         the running attempts; Attempt is the life of one of them
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
@@ -39,6 +40,7 @@
 #include "control/project_service.h"
 #include "control/retention.h"
 #include "control/scheduler_book.h"
+#include "control/start_gate.h"
 #include "control/submission.h"
 #include "control/unreadable_jobs.h"
 #include "engine/engine.h"
@@ -185,7 +187,7 @@ class Controller {
   Result<void> ready() { return parts_.store.ping(); }
 
  private:
-  std::unique_ptr<Placement> make_placement();
+  std::unique_ptr<StartGate> make_placement();
   void wake();
   void report(const engine::TaskReport& report);
   void recover_jobs(store::Contents stored);
@@ -206,7 +208,7 @@ class Controller {
   SchedulerBook book_;
   LaunchPlanner planner_;
   Attempts attempts_;
-  std::unique_ptr<Placement> placement_;
+  std::unique_ptr<StartGate> placement_;
   ProjectService projects_;
   NodeService nodes_;
   UnreadableJobs unreadable_;

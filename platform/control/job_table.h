@@ -33,6 +33,7 @@ struct JobEntry {
   uint64_t sequence = 0;  ///< order of submission
   /// How many starts in a row failed because the engine of a node did not answer.
   int unanswered_starts = 0;
+  bool is_held_back = false;  ///< by its start conditions (control/start_gate.h)
   /// The cause of the stop request, where it did not come from a user of Muster.
   std::optional<job::Fact> cancelled_by;
 };

@@ -304,7 +304,7 @@ void SchedulerQueue::pools_changed() {
   for (const uint64_t sequence : jobs_.waiting()) {
     JobEntry& entry = jobs_.at(sequence);
     const bool takes_any = entry.job.spec.scheduling.node_pools.empty();
-    if (takes_any && !kept_.contains(sequence)) requeue(entry, {});
+    if (takes_any && !entry.is_held_back && !kept_.contains(sequence)) requeue(entry, {});
   }
 }
 

@@ -208,6 +208,38 @@ struct HeldByOthers {
   }
 };
 
+// --- why the scheduler does not get a job yet
+
+/// It starts after other jobs, some of which have not ended yet.
+struct WaitsForJobs {
+  static constexpr std::string_view kKind = "waits_for_jobs";
+  std::vector<AwaitedEnd> jobs;  ///< those that have not ended
+
+  bool operator==(const WaitsForJobs&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("jobs", self.jobs); }
+};
+
+struct WaitsUntil {
+  static constexpr std::string_view kKind = "waits_until";
+  base::Time begin;
+
+  bool operator==(const WaitsUntil&) const = default;
+  static void fields(auto& self, auto&& visit) { visit("begin", self.begin); }
+};
+
+/// An earlier job with the same singleton has not ended.
+struct WaitsForSingleton {
+  static constexpr std::string_view kKind = "waits_for_singleton";
+  JobRef job;
+  std::string singleton;
+
+  bool operator==(const WaitsForSingleton&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("singleton", self.singleton);
+  }
+};
+
 // --- what happens to a job
 
 struct Evicted {
@@ -626,7 +658,8 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, KubernetesWaits, RequestsAllocation, ClusterDecides, Runs>;
+                 SlurmEnded, KubernetesWaits, RequestsAllocation, ClusterDecides, Runs, WaitsForJobs,
+                 WaitsUntil, WaitsForSingleton>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

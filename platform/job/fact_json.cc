@@ -138,6 +138,14 @@ constexpr std::array<record::Named<PodStage>, 7> kPodStageNames{
      {PodStage::kConnecting, "connecting"},
      {PodStage::kAway, "away"}}};
 
+constexpr std::array<record::Named<Dependency::Condition>, 3> kConditionNames{
+    {{Dependency::Condition::kOk, "ok"},
+     {Dependency::Condition::kAny, "any"},
+     {Dependency::Condition::kFailed, "failed"}}};
+
+const auto& names_of(Dependency::Condition) {
+  return kConditionNames;
+}
 const auto& names_of(PodCause) {
   return kPodEndNames;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "job/amounts.h"
+#include "job/spec.h"
 
 namespace muster::job {
 
@@ -39,6 +40,18 @@ struct JobRef {
     visit("name", self.name);
     visit("project", self.project);
     visit("hidden", self.hidden);
+  }
+};
+
+/// The end of another job, for which a job waits.
+struct AwaitedEnd {
+  JobRef job;
+  Dependency::Condition condition = Dependency::Condition::kOk;
+
+  bool operator==(const AwaitedEnd&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("job", self.job);
+    visit("condition", self.condition);
   }
 };
 

@@ -122,8 +122,21 @@ struct RanksAstray {
   }
 };
 
+/// The job did not start: another job did not end in the required way.
+struct DependencyUnmet {
+  static constexpr std::string_view kKind = "dependency_unmet";
+  AwaitedEnd awaited;
+  std::optional<Phase> phase;  ///< in which the other job ended; nothing: it was deleted
+
+  bool operator==(const DependencyUnmet&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("awaited", self.awaited);
+    visit("phase", self.phase);
+  }
+};
+
 /// A Remark is the message of an error: of an engine, an image, a secret.
 using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
-                                  NoSshAnswer, RanksAstray, SlurmEnded>;
+                                  NoSshAnswer, RanksAstray, SlurmEnded, DependencyUnmet>;
 
 }  // namespace muster::job

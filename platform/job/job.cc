@@ -24,7 +24,7 @@ constexpr std::array<record::Named<TaskRole>, 7> kRoles{{{TaskRole::kLauncher, "
                                                          {TaskRole::kMaster, "master"},
                                                          {TaskRole::kEvaluator, "evaluator"}}};
 
-constexpr std::array<Named<JobOrigin::Kind>, 4> kOriginKinds{
+constexpr std::array<record::Named<JobOrigin::Kind>, 4> kOriginKinds{
     {{JobOrigin::Kind::kRerun, "rerun"},
      {JobOrigin::Kind::kArray, "array"},
      {JobOrigin::Kind::kSweep, "sweep"},
@@ -284,6 +284,19 @@ const Table& table_of(const JobOrigin*) {
            field<&JobOrigin::member>(
                "member", {.help = "Its index in the array, or the number of the trial."})},
           "The object from which a job was made.")
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const AwaitedJob*) {
+  static const Table table =
+      record::table<AwaitedJob>(
+          "AwaitedJob",
+          {field<&AwaitedJob::id>("id", {.need = Need::kRequired}),
+           field<&AwaitedJob::name>("name", {.need = Need::kRequired}),
+           field<&AwaitedJob::is_met>("met", {.help = "It has ended as the dependency requires.",
+                                              .told = record::Told::kAlways})},
+          "A job or array of `after` in the spec.")
           .as_answer();
   return table;
 }

@@ -88,11 +88,21 @@ struct JobOrigin {
   bool operator==(const JobOrigin&) const = default;
 };
 
+/// An entry of JobSpec::after, resolved when the job was submitted.
+struct AwaitedJob {
+  std::string id;       ///< of the other job or array
+  std::string name;
+  bool is_met = false;  ///< it has ended as required; true even after it was deleted
+
+  bool operator==(const AwaitedJob&) const = default;
+};
+
 struct Job {
   std::string id;  ///< never reused; names its folder
   std::optional<JobOrigin> origin;
   JobSpec spec;
-  std::string owner;  ///< the user who submitted it
+  std::vector<AwaitedJob> awaited;  ///< one for each entry of spec.after, in that order
+  std::string owner;                ///< the user who submitted it
   Phase phase = Phase::kQueued;
   Reason reason;                  ///< why it waits, or what it does now
   std::optional<Time> may_start;  ///< while it waits: when resources are expected to be free
@@ -147,6 +157,7 @@ const record::Table& table_of(const ExitStatus*);
 const record::Table& table_of(const LaunchFacts*);
 const record::Table& table_of(const Progress*);
 const record::Table& table_of(const JobOrigin*);
+const record::Table& table_of(const AwaitedJob*);
 
 record::Words<Phase> words_of(const Phase*);
 record::Words<TaskRole> words_of(const TaskRole*);

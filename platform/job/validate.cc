@@ -64,6 +64,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_slurm(spec.slurm, check);
   check_kubernetes(spec.kubernetes, check);
   check_scheduling(spec, check);
+  check_dependencies(spec, check);
   check_environments(spec, check);
   check_size(spec, check);
   check_secrets(spec, check);
@@ -498,6 +499,23 @@ void check_scheduling(const JobSpec& spec, Checker& check) {
                   "give a time between 1ms and 365d");
   }
   check_retries(scheduling, check);
+}
+
+void check_dependencies(const JobSpec& spec, Checker& check) {
+  constexpr size_t kMostDependencies = 100;
+  check.require(spec.after.size() <= kMostDependencies, "after",
+                "has more than " + std::to_string(kMostDependencies) + " entries");
+  for (size_t i = 0; i < spec.after.size(); ++i) {
+    const std::string& other = spec.after[i].job;
+    const std::string field = element("after", i) + ".job";
+    check.require(is_token(other), field, in_quotes(other) + " is not the name or id of a job");
+    check.require(other != spec.name, field, "a job cannot wait for itself");
+  }
+  const std::string& singleton = spec.scheduling.singleton;
+  check.require(singleton.empty() || is_token(singleton), "scheduling.singleton",
+                in_quotes(singleton) +
+                    " has a control character, begins or ends with a space, or has more than 100 "
+                    "characters");
 }
 
 }  // namespace muster::job

@@ -59,6 +59,8 @@ void check_environments(const JobSpec& spec, Checker& check);
 /// `field` is the path of the resources: "leader.resources".
 void check_resources(const Resources& resources, const std::string& field, Checker& check);
 void check_scheduling(const JobSpec& spec, Checker& check);
+/// The jobs that it waits for, and its singleton.
+void check_dependencies(const JobSpec& spec, Checker& check);
 
 /// The names of secrets, and their variables and files.
 void check_secrets(const JobSpec& spec, Checker& check);

@@ -53,6 +53,19 @@ std::string where_ranks_are(const RanksAstray& fact) {
          (fact.is_certain ? ": " + std::string(kNotTheHostfile) : "");
 }
 
+std::string how_it_ended(const std::optional<job::Phase>& phase) {
+  if (!phase) return "was deleted";
+  switch (*phase) {
+    case job::Phase::kSucceeded:
+      return "succeeded";
+    case job::Phase::kFailed:
+      return "failed";
+    default:
+      break;
+  }
+  return "was stopped";
+}
+
 struct CauseWords {
   std::string operator()(const job::Remark& fact) const { return fact.text; }
   std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
@@ -76,6 +89,17 @@ struct CauseWords {
 
   std::string operator()(const job::TimeLimitReached& fact) const {
     return "ran longer than its time limit of " + base::format_duration(fact.limit);
+  }
+
+  std::string operator()(const job::DependencyUnmet& fact) const {
+    using Condition = job::Dependency::Condition;
+    const job::AwaitedEnd& awaited = fact.awaited;
+    const std::string requirement =
+        awaited.condition == Condition::kOk
+            ? "succeed"
+            : (awaited.condition == Condition::kFailed ? "fail" : "end");
+    return "did not start: " + quoted_job(awaited.job) + " had to " + requirement + ", but " +
+           how_it_ended(fact.phase);
   }
 
   std::string operator()(const job::NoSshAnswer& fact) const {

@@ -108,6 +108,7 @@ std::vector<record::Row> rows_of_job() {
   std::vector<record::Row> rows = {
       field<&Job::id>("id", {.help = "Never reused.", .need = Need::kRequired}),
       field<&Job::origin>("origin", {.help = "Where it was made from, if not from a spec alone."}),
+      field<&Job::awaited>("awaited", {.help = "The jobs of `after` in its spec, in that order."}),
       field<&Job::owner>("owner", {.help = "The user who submitted it.", .told = Told::kAlways}),
       field<&Job::spec>("spec", {.need = Need::kRequired}),
       field<&Job::phase>("phase", {.need = Need::kRequired}),

@@ -154,6 +154,19 @@ std::string notice_text(job::Notice::What what) {
   return "";
 }
 
+/// "'prep' has succeeded"
+std::string awaited_text(const job::AwaitedEnd& end) {
+  switch (end.condition) {
+    case job::Dependency::Condition::kOk:
+      return quoted_job(end.job) + " has succeeded";
+    case job::Dependency::Condition::kAny:
+      return quoted_job(end.job) + " has ended";
+    case job::Dependency::Condition::kFailed:
+      break;
+  }
+  return quoted_job(end.job) + " has failed";
+}
+
 struct FactWords {
   std::string operator()(const job::Remark& fact) const { return fact.text; }
   std::string operator()(const job::Notice& fact) const { return notice_text(fact.what); }
@@ -201,6 +214,21 @@ struct FactWords {
 
   std::string operator()(const job::TriedAgain& fact) const {
     return "is retried in " + std::to_string(fact.in_seconds) + " s";
+  }
+
+  std::string operator()(const job::WaitsForJobs& fact) const {
+    std::vector<std::string> parts;
+    for (const job::AwaitedEnd& end : fact.jobs) parts.push_back(awaited_text(end));
+    return "starts when " + base::joined(parts, " and ");
+  }
+
+  std::string operator()(const job::WaitsUntil& fact) const {
+    return "does not start before " + base::to_rfc3339(fact.begin, 0);
+  }
+
+  std::string operator()(const job::WaitsForSingleton& fact) const {
+    return "starts when " + quoted_job(fact.job) + " has ended; both have singleton '" +
+           fact.singleton + "'";
   }
 
   std::string operator()(const job::Evicted& fact) const {

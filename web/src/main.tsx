@@ -16,6 +16,14 @@ type View = ComponentType<{parts: string[]}>;
 const kViews: Record<string, () => Promise<View>> = {
   overview: async () => (await import('./pages/overview')).Overview,
   jobs: async () => (await import('./pages/jobs')).Jobs,
+  nodes: async () => (await import('./pages/nodes')).Nodes,
+  scheduler: async () => (await import('./pages/scheduler')).Scheduler,
+  audit: async () => (await import('./pages/audit')).Audit,
+  projects: async () => (await import('./pages/projects')).Projects,
+  submit: async () => (await import('./pages/submit')).Submit,
+  compare: async () => (await import('./pages/compare')).Compare,
+  logs: async () => (await import('./pages/log_search')).LogSearch,
+  tokens: async () => (await import('./pages/tokens')).Tokens,
 };
 
 class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {

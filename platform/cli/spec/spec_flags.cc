@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/spec/begin_time.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "config/yaml.h"
@@ -108,6 +109,24 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   read("--secret-file", &job::SecretUse::file);
 }
 
+/// --after and --begin.
+void read_start_conditions(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
+  for (const std::string& text : reader.texts("--after")) {
+    if (auto dependency = job::parse_dependency(text)) {
+      spec.after.push_back(*std::move(dependency));
+    } else {
+      reader.fault("--after", "'" + text + "' " + job::kDependencyForms);
+    }
+  }
+  if (!reader.has("--begin")) return;
+  const auto begin = parse_begin(reader.text("--begin"), caller.now);
+  if (begin) {
+    spec.scheduling.begin = *begin;
+  } else {
+    reader.fault("--begin", begin.error().what);
+  }
+}
+
 /// Records the values that come from default_spec() and not from a flag.
 void note_inherited(const FlagReader& reader, job::JobSpec& spec) {
   std::set<std::string> names;
@@ -129,6 +148,7 @@ job::JobSpec read_common(const Arguments& arguments, const Caller& caller, FlagR
   spec.command = arguments.program;
   read_plain_flags(reader, spec);
   read_scheduling_flags(reader, spec.scheduling);
+  read_start_conditions(caller, reader, spec);
   read_environment(caller, reader, spec);
   read_secret_flags(reader, spec);
   read_content_flags(reader, spec);
@@ -304,7 +324,7 @@ const std::vector<FlagGroup>& flag_groups() {
        {"--priority", "--interactive", "--preemptible", "--no-preemptible", "--min-workers",
         "--max-workers", "--resize", "--node-pool", "--packing", "--topology", "--prefer-topology",
         "--start-timeout", "--time-limit", "--grace", "--retries", "--on-exit", "--on-log",
-        "--hold", "--keep-for"}},
+        "--hold", "--after", "--begin", "--singleton", "--keep-for"}},
       {"files",
        {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
       {"Slurm",
@@ -378,6 +398,14 @@ Flags importance_flags() {
        .value = "PATTERN=ACTION",
        .help = "action if its last lines match this regular expression",
        .repeats = true},
+      {.name = "--after",
+       .value = "JOB[:ok|any|failed]",
+       .help = "wait until this job has succeeded (ok, the default), ended (any), or failed",
+       .offer = Offer::kJobs,
+       .repeats = true},
+      {.name = "--begin",
+       .value = "TIME",
+       .help = "wait until this time: 03:00, tomorrow 03:00, +2h, 2026-11-29T03:00:00+01:00"},
   };
 }
 

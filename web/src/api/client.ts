@@ -40,7 +40,7 @@ export type Query = Record<string, string | number | boolean | string[] | undefi
 export function with_query(path: string, query: Query = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value === undefined || value === null || value === '') continue;
+    if (value === undefined || value === null || value === '' || value === false) continue;
     if (Array.isArray(value)) for (const each of value) search.append(name, each);
     else search.append(name, String(value));
   }

@@ -51,7 +51,7 @@ export function Link({to, children, ...rest}: {to: string; children: ComponentCh
   return <a href={href(to)} {...rest}>{children}</a>;
 }
 
-export function Phase({job}: {job: Pick<Job, 'phase' | 'suspended' | 'stop_requested'> & {eviction?: unknown}}) {
+export function Phase({job}: {job: Pick<Job, 'suspended' | 'stop_requested'> & {phase: string; eviction?: unknown}}) {
   const word = job.stop_requested && !['Succeeded', 'Failed', 'Stopped'].includes(job.phase) ? 'Stopping' :
       job.suspended ? 'Suspended' : job.eviction ? 'Evicting' : job.phase;
   return <span class={`badge ${job.suspended ? 'stopped' : job.phase.toLowerCase()}`}><PhaseShape phase={job.suspended ? 'Stopped' : job.phase} />{word}</span>;
@@ -197,7 +197,7 @@ function copy_by_selection(text: string): void {
 }
 
 /** The width and height of an element, as it is laid out. */
-export function useSize(ref: RefObject<HTMLElement>): {width: number; height: number} {
+export function useSize(ref: RefObject<HTMLElement | null>): {width: number; height: number} {
   const size = useSignal({width: 0, height: 0});
   useEffect(() => {
     const element = ref.current;

@@ -1,0 +1,115 @@
+#include "control/start_conditions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "control/unknown_name.h"
+
+namespace muster::control {
+
+using Condition = job::Dependency::Condition;
+using job::Phase;
+
+bool meets(Condition condition, Phase phase) {
+  switch (condition) {
+    case Condition::kOk:
+      return phase == Phase::kSucceeded;
+    case Condition::kAny:
+      return job::is_final(phase);
+    case Condition::kFailed:
+      break;
+  }
+  return phase == Phase::kFailed || phase == Phase::kStopped;
+}
+
+namespace {
+
+bool is_met_now(const StartConditions::Awaited& awaited) {
+  if (awaited.is_met) return true;
+  // Only ended jobs are deleted.
+  if (!awaited.phase) return awaited.end.condition == Condition::kAny;
+  return meets(awaited.end.condition, *awaited.phase);
+}
+
+bool is_never_met(const StartConditions::Awaited& awaited) {
+  return !is_met_now(awaited) && (!awaited.phase || job::is_final(*awaited.phase));
+}
+
+}  // namespace
+
+StartDecision decide_start(const StartConditions& conditions, base::Time now) {
+  StartDecision decision;
+  job::WaitsForJobs open;
+  for (const StartConditions::Awaited& awaited : conditions.after) {
+    if (is_never_met(awaited)) {
+      decision.what = StartDecision::What::kNever;
+      decision.unmet = {.awaited = awaited.end, .phase = awaited.phase};
+      return decision;
+    }
+    if (!is_met_now(awaited)) open.jobs.push_back(awaited.end);
+  }
+  std::vector<std::pair<job::Fact, std::string>> reasons;
+  if (!open.jobs.empty()) reasons.emplace_back(std::move(open), "dependency");
+  if (conditions.ahead) {
+    reasons.emplace_back(
+        job::WaitsForSingleton{.job = *conditions.ahead, .singleton = conditions.singleton},
+        "singleton");
+  }
+  if (conditions.begin && *conditions.begin > now) {
+    reasons.emplace_back(job::WaitsUntil{*conditions.begin}, "begin");
+    decision.may_start = conditions.begin;
+  }
+  if (reasons.empty()) return decision;
+  decision.what = StartDecision::What::kWaits;
+  decision.reason = std::move(reasons.front().first);
+  decision.constraint = reasons.front().second;
+  for (auto& reason : std::vector(reasons.begin() + 1, reasons.end())) {
+    decision.reason.details.emplace_back(std::move(reason.first));
+  }
+  return decision;
+}
+
+base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
+                                                                const JobTable& jobs) {
+  std::vector<job::AwaitedJob> resolved;
+  std::vector<base::Fault> faults;
+  const auto find = [&](const std::string& name) -> const job::Job* {
+    const job::Job* const by_id = jobs.with_id(name);
+    if (by_id != nullptr && by_id->spec.project == spec.project) return by_id;
+    for (const job::Job* const job : jobs.named(name)) {
+      if (job->spec.project == spec.project) return job;
+    }
+    return nullptr;
+  };
+  for (size_t i = 0; i < spec.after.size(); ++i) {
+    const job::Dependency& dependency = spec.after[i];
+    const std::string field = "after[" + std::to_string(i) + "]";
+    if (dependency.by_member) {
+      faults.push_back({.field = field + ".by_member", .what = "is for arrays only"});
+      continue;
+    }
+    if (const job::Job* const other = find(dependency.job)) {
+      resolved.push_back({.id = other->id, .name = other->spec.name});
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const auto& [sequence, entry] : jobs.entries()) {
+      if (entry->job.spec.project == spec.project) names.push_back(entry->job.spec.name);
+    }
+    const std::string near = base::nearest(dependency.job, names);
+    faults.push_back(
+        {.field = field + ".job",
+         .what = "project " + name_in_quotes(spec.project) + " has no job " +
+                 name_in_quotes(dependency.job) +
+                 (near.empty() ? "" : "; did you mean " + name_in_quotes(near) + "?")});
+  }
+  if (faults.empty()) return resolved;
+  return base::Error{
+      .code = base::ErrorCode::kNotFound,
+      .what = "job " + name_in_quotes(spec.name) + " cannot wait for these jobs",
+      .advice = "muster list --project " + spec.project + " shows the jobs there are",
+      .faults = std::move(faults)};
+}
+
+}  // namespace muster::control

@@ -1,0 +1,55 @@
+// The conditions of a job that must hold before the scheduler gets it: other jobs have ended as
+// required (JobSpec::after), a time has come (Scheduling::begin), and no earlier job with the same
+// singleton is left. Such a job reserves nothing and delays no other job.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "control/job_table.h"
+#include "job/fact.h"
+#include "job/job.h"
+
+namespace muster::control {
+
+/// Whether a job that ended in this phase meets the condition.
+bool meets(job::Dependency::Condition condition, job::Phase phase);
+
+/// The conditions of one job, and the present state of what they name.
+struct StartConditions {
+  struct Awaited {
+    job::AwaitedEnd end;
+    bool is_met = false;
+    std::optional<job::Phase> phase;  ///< of the other job; nothing: it was deleted
+  };
+  std::vector<Awaited> after;
+  std::optional<base::Time> begin;
+  std::string singleton;
+  std::optional<job::JobRef> ahead;  ///< an earlier job with the same singleton
+};
+
+struct StartDecision {
+  enum class What { kMayStart, kWaits, kNever };
+  What what = What::kMayStart;
+  job::Reason reason;                   ///< kWaits: the first condition; the others as details
+  std::string constraint;               ///< kWaits: "dependency", "singleton", "begin"
+  std::optional<base::Time> may_start;  ///< kWaits: not before this time, if one is known
+  std::optional<job::DependencyUnmet> unmet;  ///< kNever
+};
+
+/// A dependency that cannot be met any more decides, whatever the other conditions are.
+StartDecision decide_start(const StartConditions& conditions, base::Time now);
+
+/// The jobs of spec.after, which are named or given by id.
+///
+/// Errors: kNotFound with a fault for each that the project of the job does not have. Jobs of other
+/// projects are as unknown as jobs that do not exist.
+base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
+                                                                const JobTable& jobs);
+
+}  // namespace muster::control

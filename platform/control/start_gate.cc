@@ -1,0 +1,231 @@
+#include "control/start_gate.h"
+
+#include <algorithm>
+
+#include "control/gang_end.h"
+
+namespace muster::control {
+
+using job::Job;
+using job::Phase;
+
+namespace {
+
+std::tuple<std::string, std::string, std::string> singleton_key(const Job& job) {
+  return {job.spec.project, job.owner, job.spec.scheduling.singleton};
+}
+
+job::JobRef reference_to(const Job& job) {
+  return {.id = job.id, .name = job.spec.name, .project = job.spec.project};
+}
+
+bool has_start_conditions(const Job& job) {
+  const job::Scheduling& scheduling = job.spec.scheduling;
+  return job.attempt == 0 &&
+         (!job.awaited.empty() || scheduling.begin || !scheduling.singleton.empty());
+}
+
+}  // namespace
+
+StartGate::StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, JobTable& jobs,
+                     const base::Clock& clock, Attempts& attempts, std::function<void()> wake)
+    : behind_(std::move(behind)),
+      loop_(loop),
+      jobs_(jobs),
+      clock_(clock),
+      attempts_(attempts),
+      wake_(std::move(wake)) {}
+
+void StartGate::enter(const JobEntry& entry) {
+  const Job& job = entry.job;
+  if (!job.spec.scheduling.singleton.empty()) {
+    singletons_[singleton_key(job)].insert(entry.sequence);
+  }
+  if (job.attempt > 0) return;
+  for (const job::AwaitedJob& other : job.awaited) {
+    if (!other.is_met) dependents_[other.id].push_back(entry.sequence);
+  }
+}
+
+// --- questions
+
+StartConditions StartGate::conditions_of(const Job& job, uint64_t sequence) const {
+  StartConditions conditions{.begin = job.spec.scheduling.begin,
+                             .singleton = job.spec.scheduling.singleton};
+  for (size_t i = 0; i < job.awaited.size() && i < job.spec.after.size(); ++i) {
+    const job::AwaitedJob& awaited = job.awaited[i];
+    const Job* const other = jobs_.with_id(awaited.id);
+    conditions.after.push_back(
+        {.end = {.job = {.id = awaited.id, .name = awaited.name, .project = job.spec.project},
+                 .condition = job.spec.after[i].condition},
+         .is_met = awaited.is_met,
+         .phase = other == nullptr ? std::nullopt : std::optional(other->phase)});
+  }
+  if (conditions.singleton.empty()) return conditions;
+  const auto found = singletons_.find(singleton_key(job));
+  if (found != singletons_.end() && *found->second.begin() < sequence) {
+    conditions.ahead = reference_to(jobs_.at(*found->second.begin()).job);
+  }
+  return conditions;
+}
+
+job::Forecast StartGate::forecast(const Job& job, uint64_t sequence, const job::Project& project,
+                                  const job::ProjectStatus& before) const {
+  StartDecision decision = decide_start(conditions_of(job, sequence), clock_.now());
+  if (decision.what == StartDecision::What::kMayStart) {
+    return behind_->forecast(job, sequence, project, before);
+  }
+  job::Forecast answer{.may_start = decision.may_start, .before = before, .after = before};
+  if (decision.unmet) {
+    answer.reason = job::Failed{*decision.unmet};
+  } else {
+    answer.reason = std::move(decision.reason);
+    ++answer.after.waiting;
+  }
+  return answer;
+}
+
+void StartGate::explain(const JobEntry& entry, job::Explanation& answer) const {
+  const auto found = held_.find(entry.sequence);
+  if (found == held_.end()) return behind_->explain(entry, answer);
+  answer.constraint = found->second;
+}
+
+schedule::Amounts StartGate::requested(const Job& job) const {
+  const JobEntry* const entry = jobs_.entry_with_id(job.id);
+  if (entry != nullptr && held_.contains(entry->sequence)) return {};
+  return behind_->requested(job);
+}
+
+// --- changes
+
+void StartGate::enqueue(JobEntry& entry, std::chrono::milliseconds delay) {
+  if (!has_start_conditions(entry.job)) return behind_->enqueue(entry, delay);
+  decide(entry);
+}
+
+void StartGate::requeue(JobEntry& entry, std::chrono::milliseconds delay) {
+  if (entry.job.suspended || !has_start_conditions(entry.job)) {
+    forget(entry);
+    return behind_->requeue(entry, delay);
+  }
+  decide(entry);
+}
+
+void StartGate::restore(JobEntry& entry) {
+  const Job& job = entry.job;
+  const bool waits = job.phase == Phase::kQueued && !job.suspended;
+  if (!waits || !has_start_conditions(job)) return behind_->restore(entry);
+  entry.is_held_back = true;
+  held_.try_emplace(entry.sequence);
+  undecided_.insert(entry.sequence);
+}
+
+void StartGate::decide(JobEntry& entry) {
+  undecided_.erase(entry.sequence);
+  StartDecision decision = decide_start(conditions_of(entry.job, entry.sequence), clock_.now());
+  switch (decision.what) {
+    case StartDecision::What::kMayStart:
+      return pass(entry);
+    case StartDecision::What::kWaits:
+      return hold(entry, std::move(decision));
+    case StartDecision::What::kNever:
+      break;
+  }
+  const std::string advice =
+      "muster get " + decision.unmet->awaited.job.name + " shows how that job ended";
+  set_failure(jobs_, entry.job, {.cause = *decision.unmet, .advice = advice});
+  attempts_.finish(entry, Phase::kFailed);
+}
+
+void StartGate::hold(JobEntry& entry, StartDecision decision) {
+  entry.is_held_back = true;
+  held_[entry.sequence] = decision.constraint;
+  if (decision.may_start && begins_.emplace(*decision.may_start, entry.sequence).second) wake_();
+  Job& job = entry.job;
+  if (job.reason == decision.reason && job.may_start == decision.may_start) return;
+  const bool is_other_condition = job.reason.what.index() != decision.reason.what.index();
+  job.reason = std::move(decision.reason);
+  job.may_start = decision.may_start;
+  if (is_other_condition) jobs_.note(job, job.reason.what);
+  jobs_.change(entry);
+}
+
+void StartGate::pass(JobEntry& entry) {
+  if (entry.is_held_back) {
+    forget(entry);
+    entry.job.reason = behind_->first_reason();
+    entry.job.may_start.reset();
+    jobs_.change(entry);
+  }
+  behind_->enqueue(entry, {});
+  wake_();
+}
+
+/// The job is not held back any more.
+void StartGate::forget(JobEntry& entry) {
+  if (!entry.is_held_back) return;
+  entry.is_held_back = false;
+  held_.erase(entry.sequence);
+  undecided_.erase(entry.sequence);
+  if (const auto& begin = entry.job.spec.scheduling.begin) begins_.erase({*begin, entry.sequence});
+}
+
+void StartGate::ended(JobEntry& entry) {
+  forget(entry);
+  behind_->ended(entry);
+  const Job& job = entry.job;
+  if (!job.spec.scheduling.singleton.empty()) {
+    const auto found = singletons_.find(singleton_key(job));
+    if (found != singletons_.end()) {
+      found->second.erase(entry.sequence);
+      undecided_.insert(found->second.begin(), found->second.end());
+      if (found->second.empty()) singletons_.erase(found);
+    }
+  }
+  const auto dependents = dependents_.extract(job.id);
+  if (dependents.empty()) return;
+  for (const uint64_t sequence : dependents.mapped()) {
+    const auto waiting = jobs_.entries().find(sequence);
+    if (waiting == jobs_.entries().end()) continue;
+    JobEntry& dependent = *waiting->second;
+    if (job::is_final(dependent.job.phase)) continue;
+    for (size_t i = 0; i < dependent.job.awaited.size(); ++i) {
+      job::AwaitedJob& awaited = dependent.job.awaited[i];
+      if (awaited.id != job.id || awaited.is_met) continue;
+      awaited.is_met = meets(dependent.job.spec.after[i].condition, job.phase);
+      if (awaited.is_met) jobs_.change(dependent);
+    }
+    undecided_.insert(sequence);
+  }
+}
+
+JobEntry* StartGate::held_entry(uint64_t sequence) const {
+  return held_.contains(sequence) ? &jobs_.at(sequence) : nullptr;
+}
+
+/// The end of a job may decide about others in turn: they are added to `undecided_` meanwhile.
+void StartGate::decide_due() {
+  while (!begins_.empty() && begins_.begin()->first <= clock_.now()) {
+    undecided_.insert(begins_.begin()->second);
+    begins_.erase(begins_.begin());
+  }
+  while (!undecided_.empty()) {
+    const uint64_t sequence = *undecided_.begin();
+    undecided_.erase(undecided_.begin());
+    if (JobEntry* const entry = held_entry(sequence)) decide(*entry);
+  }
+}
+
+void StartGate::plan() {
+  decide_due();
+  timer_.reset();
+  if (!begins_.empty()) {
+    // The clock may be set meanwhile.
+    const std::chrono::nanoseconds wait = begins_.begin()->first - clock_.now();
+    timer_ = loop_.after(std::min<std::chrono::nanoseconds>(wait, std::chrono::minutes(1)), wake_);
+  }
+  behind_->plan();
+}
+
+}  // namespace muster::control

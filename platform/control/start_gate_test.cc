@@ -1,0 +1,206 @@
+// Jobs that wait for other jobs, for a time, or for a singleton, in a server that may be killed.
+#include <gtest/gtest.h>
+
+#include "control/test_parts.h"
+#include "words/sentence.h"
+
+namespace muster::control {
+namespace {
+
+using job::Phase;
+
+class StartGateJobs : public Scheduling {
+ protected:
+  StartGateJobs() { add(project_of("lab", 2)); }
+
+  static job::JobSpec spec_of(const std::string& name, std::vector<job::Dependency> after = {}) {
+    job::JobSpec spec = single(name, "lab", 1);
+    spec.after = std::move(after);
+    return spec;
+  }
+
+  void restart() {
+    live_again();
+    ASSERT_TRUE(controller_->recover());
+    settle();
+  }
+
+  std::string constraint(const std::string& name) { return controller_->explain(name)->constraint; }
+  std::string reason(const std::string& name) { return words::sentence(job(name).reason); }
+};
+
+TEST_F(StartGateJobs, AJobStartsWhenTheOtherHasSucceeded) {
+  submit(spec_of("prep"));
+  submit(spec_of("train", {{.job = "prep"}}));
+  EXPECT_EQ(job("train").phase, Phase::kQueued);
+  EXPECT_EQ(reason("train"), "starts when 'prep' has succeeded");
+  EXPECT_EQ(constraint("train"), "dependency");
+
+  end("prep");
+
+  EXPECT_EQ(job("train").phase, Phase::kRunning);
+  EXPECT_TRUE(job("train").awaited[0].is_met);
+}
+
+TEST_F(StartGateJobs, AFailureFailsEveryJobOfTheChainAndStartsTheJobThatCleansUp) {
+  submit(spec_of("a"));
+  submit(spec_of("b", {{.job = "a"}}));
+  submit(spec_of("c", {{.job = "b"}}));
+  submit(spec_of("clean", {{.job = "c", .condition = job::Dependency::Condition::kFailed}}));
+
+  end("a", {.code = 3});
+
+  EXPECT_EQ(job("b").phase, Phase::kFailed);
+  EXPECT_EQ(job("b").exit_code, 1);
+  EXPECT_EQ(reason("b"), "did not start: 'a' had to succeed, but failed");
+  EXPECT_EQ(reason("c"), "did not start: 'b' had to succeed, but failed");
+  EXPECT_EQ(job("clean").phase, Phase::kRunning);
+}
+
+TEST_F(StartGateJobs, ADependencyOnAJobThatHasFailedAlreadyEndsTheNewJobAtOnce) {
+  submit(spec_of("a"));
+  end("a", {.code = 1});
+
+  const auto forecast = controller_->forecast(spec_of("b", {{.job = "a"}}));
+  ASSERT_TRUE(forecast);
+  EXPECT_FALSE(forecast->starts_now);
+  EXPECT_EQ(words::sentence(forecast->reason), "did not start: 'a' had to succeed, but failed");
+  submit(spec_of("b", {{.job = "a"}}));
+  EXPECT_EQ(job("b").phase, Phase::kFailed);
+}
+
+TEST_F(StartGateJobs, AJobThatWaitsForAnotherHoldsNoResources) {
+  submit(spec_of("prep"));
+  job::JobSpec wide = single("wide", "lab", 2);
+  wide.after = {{.job = "prep"}};
+  submit(wide);
+  submit(spec_of("small"));
+  EXPECT_EQ(job("small").phase, Phase::kRunning);
+}
+
+TEST_F(StartGateJobs, TheOtherJobMayBeDeletedOnceItHasEnded) {
+  submit(spec_of("a"));
+  submit(spec_of("b"));
+  submit(spec_of("c", {{.job = "a"}, {.job = "b"}}));
+  end("a");
+  ASSERT_TRUE(controller_->remove("a"));
+  restart();
+
+  end("b");
+
+  EXPECT_EQ(job("c").phase, Phase::kRunning);
+}
+
+TEST_F(StartGateJobs, AnUnknownJobIsRefusedWithTheNearestNameOfTheProject) {
+  add(project_of("other", 0));
+  submit(spec_of("prep"));
+  submit(single("secret-plan", "other", 0));
+
+  const auto typo = controller_->submit(spec_of("train", {{.job = "prpe"}}), "");
+  ASSERT_FALSE(typo);
+  EXPECT_EQ(typo.error().code, base::ErrorCode::kNotFound);
+  EXPECT_EQ(typo.error().faults.at(0).field, "after[0].job");
+  EXPECT_EQ(typo.error().faults.at(0).what,
+            "project 'lab' has no job 'prpe'; did you mean 'prep'?");
+
+  for (const std::string& name : {std::string("secret-plan"), job("secret-plan").id}) {
+    const auto foreign = controller_->submit(spec_of("train", {{.job = name}}), "");
+    ASSERT_FALSE(foreign);
+    EXPECT_EQ(foreign.error().faults.at(0).what, "project 'lab' has no job '" + name + "'");
+  }
+}
+
+TEST_F(StartGateJobs, AJobWaitsForItsTime) {
+  job::JobSpec spec = spec_of("later");
+  spec.scheduling.begin = clock_.now() + std::chrono::hours(2);
+  submit(spec);
+  EXPECT_EQ(job("later").phase, Phase::kQueued);
+  EXPECT_EQ(constraint("later"), "begin");
+  EXPECT_EQ(job("later").may_start, spec.scheduling.begin);
+  restart();
+  EXPECT_EQ(job("later").phase, Phase::kQueued);
+
+  clock_.advance(std::chrono::hours(2));
+  submit(spec_of("other"));  // a change of any job plans again
+
+  EXPECT_EQ(job("later").phase, Phase::kRunning);
+}
+
+TEST_F(StartGateJobs, JobsWithOneSingletonRunInTheOrderOfTheirSubmission) {
+  for (const char* name : {"first", "second", "third"}) {
+    job::JobSpec spec = spec_of(name);
+    spec.scheduling.singleton = "nightly";
+    submit(spec);
+  }
+  job::JobSpec other = spec_of("other");
+  other.scheduling.singleton = "weekly";
+  submit(other);
+  EXPECT_EQ(job("first").phase, Phase::kRunning);
+  EXPECT_EQ(constraint("second"), "singleton");
+  EXPECT_EQ(job("other").phase, Phase::kRunning);
+  restart();
+  EXPECT_EQ(job("second").phase, Phase::kQueued);
+
+  end("first", {.code = 1});
+  EXPECT_EQ(job("second").phase, Phase::kRunning);
+  EXPECT_EQ(job("third").phase, Phase::kQueued);
+  EXPECT_EQ(reason("third"), "starts when 'second' has ended; both have singleton 'nightly'");
+}
+
+TEST_F(StartGateJobs, ASuspendedJobKeepsItsPlaceAndWaitsAgainWhenItIsResumed) {
+  submit(spec_of("prep"));
+  submit(spec_of("train", {{.job = "prep"}}));
+  ASSERT_TRUE(controller_->suspend("train"));
+  settle();
+  ASSERT_TRUE(controller_->resume("train"));
+  settle();
+  EXPECT_EQ(reason("train"), "starts when 'prep' has succeeded");
+  ASSERT_TRUE(controller_->suspend("train"));
+  end("prep");
+  EXPECT_EQ(job("train").phase, Phase::kQueued);
+  ASSERT_TRUE(controller_->resume("train"));
+  settle();
+  EXPECT_EQ(job("train").phase, Phase::kRunning);
+}
+
+TEST_F(StartGateJobs, AStoppedJobThatWaitsEndsAtOnceAndItsDependentsWithIt) {
+  submit(spec_of("prep"));
+  submit(spec_of("train", {{.job = "prep"}}));
+  submit(spec_of("test", {{.job = "train"}}));
+  ASSERT_TRUE(controller_->stop("train", false));
+  settle();
+  EXPECT_EQ(job("train").phase, Phase::kStopped);
+  EXPECT_EQ(reason("test"), "did not start: 'train' had to succeed, but was stopped");
+}
+
+TEST_F(StartGateJobs, AServerKilledBeforeOrAfterAnyCommitEndsTheChainInTheSameWay) {
+  // The ends of the first job and of its dependents are committed one after the other.
+  for (int death = 1; death <= 8; ++death) {
+    for (const bool before : {true, false}) {
+      SCOPED_TRACE(std::to_string(death) + (before ? " before" : " after"));
+      const std::string suffix = "-" + std::to_string(death) + (before ? "b" : "a");
+      submit(spec_of("a" + suffix));
+      submit(spec_of("b" + suffix, {{.job = "a" + suffix}}));
+      submit(spec_of("c" + suffix, {{.job = "b" + suffix}}));
+      submit(spec_of("d" + suffix,
+                     {{.job = "a" + suffix, .condition = job::Dependency::Condition::kFailed}}));
+      const engine::GangId first = gang("a" + suffix);
+      (before ? store_.dies_before : store_.dies_after) = store_.commits + death;
+      try {
+        engine_.end_for_good(first, "main", {.code = 1});
+        settle();
+      } catch (const Crash&) {
+      }
+      store_.dies_before = store_.dies_after = 0;
+      restart();
+      EXPECT_EQ(job("a" + suffix).phase, Phase::kFailed);
+      EXPECT_EQ(job("b" + suffix).phase, Phase::kFailed);
+      EXPECT_EQ(job("c" + suffix).phase, Phase::kFailed);
+      EXPECT_EQ(job("d" + suffix).phase, Phase::kRunning);
+      end("d" + suffix);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,1 +1,0 @@
-import{n as e,t}from"./index-BGaptmMK.js";function n(n){return e(t,{title:`Jobs`,children:e(`p`,{children:`…`})})}export{n as Jobs};

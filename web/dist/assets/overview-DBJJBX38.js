@@ -1,1 +1,0 @@
-import{n as e,t}from"./index-BGaptmMK.js";function n(n){return e(t,{title:`Overview`,children:e(`p`,{children:`…`})})}export{n as Overview};

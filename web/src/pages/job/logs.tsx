@@ -1,0 +1,151 @@
+// The log of a job: merged or of one rank, followed, filtered on the server, two panes side by side.
+// Everything that selects lines stands in the address, down to one line.
+import {useSignal} from '@preact/signals';
+import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
+import {job_path, with_query} from '../../api/client';
+import type {Job} from '../../api/types';
+import {clock_text, count_text, day_text, millis, utc} from '../../app/format';
+import {href, query_value, set_query, to, place} from '../../app/router';
+import {colours} from '../../app/settings';
+import {useShortcuts} from '../../app/shortcuts';
+import {AnsiText, is_dark} from '../../ui/ansi_text';
+import type {Level} from '../../ui/ansi';
+import {Icon} from '../../ui/icons';
+import {ErrorNote, useSize} from '../../ui/parts';
+import {DelayedInput} from '../delayed_input';
+import {LogSource, type LogLine} from './log_source';
+
+const kRow = 18;
+
+export function Logs({job}: {job: Job}) {
+  const beside = query_value('beside');
+  const times = query_value('times') !== 'no';
+  const follow = useSignal(!query_value('at'));
+  const tasks = job.tasks.map((task) => task.name);
+  const task = query_value('task');
+  const slots = job.spec.slots_per_worker ?? 1;
+  const ranks = (job.spec.kind === 'mpi') ? Array.from({length: Math.min(1000, (job.spec.workers ?? 0) * slots + (job.spec.leader_slots ?? 0))}, (_, i) => String(i)) : [];
+  useShortcuts([
+    {keys: 'f', what: 'Follow the log, or stop following', run: () => { follow.value = !follow.value; }},
+    {keys: 't', what: 'Show or hide time stamps', run: () => set_query({times: query_value('times') === 'no' ? null : 'no'})},
+  ]);
+  const choose = (name: string, other: string) => <select aria-label={name === 'beside' ? 'Second task or rank' : 'Task or rank'} value={query_value(name)} onChange={(e) => set_query({[name]: e.currentTarget.value})}>
+    <option value="">{other}</option>
+    {tasks.length > 1 && tasks.map((each) => <option key={each} value={each} selected={each === query_value(name)}>{each}</option>)}
+    {ranks.map((rank) => <option key={`r${rank}`} value={`rank:${rank}`} selected={`rank:${rank}` === query_value(name)}>rank {rank}</option>)}
+  </select>;
+  const attempts = Array.from({length: job.attempt}, (_, i) => String(i + 1));
+  return <div class="card">
+    <header>
+      <div class="filters grow">
+        {(tasks.length > 1 || ranks.length > 0) && choose('task', 'All tasks merged')}
+        {(tasks.length > 1 || ranks.length > 0) && choose('beside', 'Nothing beside')}
+        {attempts.length > 1 && <select aria-label="Attempt" value={query_value('attempt')} onChange={(e) => set_query({attempt: e.currentTarget.value})}>
+          <option value="">All attempts</option>{attempts.map((n) => <option key={n} value={n} selected={n === query_value('attempt')}>Attempt {n}</option>)}</select>}
+        <DelayedInput name="grep" label="Search the whole log" search />
+        <select aria-label="Level" value={query_value('level')} onChange={(e) => set_query({level: e.currentTarget.value})}>
+          {[['', 'All levels'], ['error', 'Errors'], ['warning', 'Warnings and errors'], ['info', 'No debug lines']].map(([value, text]) => <option key={value} value={value} selected={value === query_value('level')}>{text}</option>)}
+        </select>
+        <button aria-pressed={follow.value} onClick={() => { follow.value = !follow.value; }}>Follow</button>
+        <button aria-pressed={times} onClick={() => set_query({times: times ? 'no' : null})}>Times</button>
+        <a class="button" download href={with_query(job_path(job.id, 'log-file'), {task: task.startsWith('rank:') ? '' : task})}><Icon name="download" />Download</a>
+      </div>
+    </header>
+    {beside ? <div class="panes"><LogPane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} /><LogPane job={job} which={beside} follow={follow} times={times} label={beside} /></div> :
+      <LogPane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />}
+  </div>;
+}
+
+function LogPane({job, which, follow, times, label}: {job: Job; which: string; follow: {value: boolean}; times: boolean; label: string}) {
+  const version = useSignal(0);
+  const at = query_value('at');
+  const grep = query_value('grep');
+  const level = query_value('level') as Level;
+  const attempt = query_value('attempt');
+  const tail = useSignal(5000);
+  const source = useRef<LogSource | null>(null);
+  const region = useRef<HTMLDivElement>(null);
+  const size = useSize(region);
+  const top = useSignal(0);
+  void version.value;
+  void colours.value;
+  const [task, rank] = which.startsWith('rank:') ? ['', which.slice(5)] : [which, ''];
+  const key = [job.id, task, rank, grep, level, attempt, at, tail.value].join('\n');
+  useEffect(() => {
+    // A linked line is shown with what was printed shortly before it.
+    const since = at ? new Date(millis(at) - 3000).toISOString() : '';
+    const mine = new LogSource({id: job.id, task, rank, grep, level, attempt, since, tail: tail.value}, () => { version.value++; });
+    source.current = mine;
+    version.value++;
+    return () => mine.stop();
+  }, [key]);
+
+  const mine = source.current;
+  const lines = mine?.lines ?? [];
+  const visible = Math.ceil((size.height || 600) / kRow) + 2;
+  const first = Math.max(0, Math.floor(top.value / kRow) - 10);
+  const shown = lines.slice(first, first + visible + 20);
+  const dropped_before = useRef(0);
+  const jumped = useRef('');
+  useLayoutEffect(() => {
+    const element = region.current;
+    if (!element || !mine) return;
+    if (mine.dropped !== dropped_before.current) {
+      element.scrollTop -= (mine.dropped - dropped_before.current) * kRow;
+      dropped_before.current = mine.dropped;
+    }
+    if (at && jumped.current !== at) {
+      const index = lines.findIndex((line) => line.time === at);
+      if (index >= 0) {
+        jumped.current = at;
+        element.scrollTop = Math.max(0, (index - 4) * kRow);
+      }
+    } else if (follow.value) element.scrollTop = element.scrollHeight;
+  }, [version.value, follow.value, lines.length]);
+
+  const mark = useMemo(() => {
+    if (!grep) return null;
+    try { return new RegExp(grep, 'g'); } catch { return null; }
+  }, [grep]);
+  const dark = is_dark();
+  const several = job.tasks.length > 1 && !which;
+  const in_utc = utc.value;
+  const last_scroll = useRef(0);
+  const link_of = (line: LogLine) => {
+    const query = Object.fromEntries(place.value.query);
+    delete query['at'];
+    return to(['jobs', job.id, 'logs'], {...query, at: line.time});
+  };
+  return <div>
+    <ErrorNote error={mine?.fault} />
+    {grep && mark && <div class="row small muted" role="status" style={{padding: '4px 12px'}}>{count_text(lines.length)} lines match in the whole log{mine?.ended ? '' : ' so far'}; the time of a line opens it with what was printed around it</div>}
+    {lines.length >= tail.value && !grep && !at && <div style={{padding: '4px 12px'}}><button class="link small" onClick={() => { follow.value = false; tail.value = Math.min(tail.value * 8, 200000); }}>The last {count_text(tail.value)} lines are shown: load earlier lines</button></div>}
+    {at && <div style={{padding: '4px 12px'}}><button class="link small" onClick={() => { set_query({at: null}); follow.value = true; }}>Lines from the linked time on: show the end of the log</button></div>}
+    <div class="log" ref={region} tabIndex={0} role="region" aria-label={`Log of ${label}`} onScroll={(event) => {
+      const element = event.currentTarget;
+      top.value = element.scrollTop;
+      // Scrolling up stops following; reaching the end resumes it.
+      const at_end = element.scrollTop + element.clientHeight >= element.scrollHeight - 4;
+      if (element.scrollTop < last_scroll.current - 2 && !at_end) follow.value = false;
+      last_scroll.current = element.scrollTop;
+    }}>
+      <div class="lines" style={{height: `${lines.length * kRow}px`}}>
+        {shown.map((line, i) => <div key={line.number} class={`line ${line.stream === 'notice' ? 'notice' : line.stream === 'error' ? 'err' : ''} ${at && line.time === at ? 'target' : ''}`} style={{top: `${(first + i) * kRow}px`}}>
+          {times && <a class="at tnum" href={href(link_of(line))} title={`${day_text(millis(line.time), in_utc)} ${line.time}: link to this line`}>{clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}</a>}
+          {several && <span class={`who w${colour_of(line)}`}>{line.rank !== undefined ? `rank ${line.rank}` : line.task}</span>}
+          <AnsiText text={line.text} dark={dark} mark={mark} />
+        </div>)}
+      </div>
+      {mine?.started && lines.length === 0 && <div class="empty">{grep || level ? 'No line matches.' : mine.ended ? 'The job printed nothing, or its log is gone.' : 'Nothing has been printed yet.'}</div>}
+    </div>
+    <div class="row small muted" style={{padding: '4px 12px'}}><span>{count_text(lines.length)} lines{mine?.dropped ? `; ${count_text(mine.dropped)} older ones were let go` : ''}{mine?.ended ? '; end of the log' : ''}</span></div>
+  </div>;
+}
+
+function colour_of(line: LogLine): number {
+  if (line.rank !== undefined) return line.rank % 6;
+  let hash = 0;
+  for (const c of line.task) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
+  return hash % 6;
+}
+

@@ -1,0 +1,103 @@
+// xterm.js over the WebSocket of /v1/jobs/ID/exec, under a policy that allows no inline style.
+import {FitAddon} from '@xterm/addon-fit';
+import {Terminal} from '@xterm/xterm';
+import '@xterm/xterm/css/xterm.css';
+import {with_query} from '../../api/client';
+import {is_dark} from '../../ui/ansi_text';
+
+export interface ShellSession { close(): void }
+
+let wrapped = false;
+
+/** xterm.js writes its colours into <style> elements and style attributes, which the content policy
+    blocks. A <style> that it creates becomes a hidden element whose text goes to an adopted style
+    sheet, and the attribute `style` of its spans goes to their style object: both are allowed. */
+function allow_styles_of_xterm(): void {
+  if (wrapped) return;
+  wrapped = true;
+  const create = document.createElement.bind(document);
+  document.createElement = ((name: string, options?: ElementCreationOptions) => {
+    if (name === 'style') {
+      const element = create('span');
+      element.hidden = true;
+      const sheet = new CSSStyleSheet();
+      document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+      Object.defineProperty(element, 'textContent', {set: (text: string) => { sheet.replaceSync(text); }, get: () => ''});
+      Object.defineProperty(element, 'sheet', {get: () => sheet});
+      const remove = element.remove.bind(element);
+      element.remove = () => {
+        document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
+        remove();
+      };
+      return element;
+    }
+    const element = create(name, options);
+    if (name === 'span') {
+      const set = element.setAttribute.bind(element);
+      element.setAttribute = (attribute: string, value: string) => {
+        if (attribute === 'style') element.style.cssText = value;
+        else set(attribute, value);
+      };
+    }
+    return element;
+  }) as typeof document.createElement;
+}
+
+const kDark = {background: '#0b0f14', foreground: '#e3e8ef', cursor: '#84b4ff', selectionBackground: '#2f4a75'};
+const kLight = {background: '#ffffff', foreground: '#1a222d', cursor: '#1a56b0', selectionBackground: '#bcd3f5',
+  black: '#1a222d', red: '#b3261e', green: '#17693a', yellow: '#7d5200', blue: '#1a56b0', magenta: '#6b3fa0', cyan: '#0b6370', white: '#4d5663',
+  brightBlack: '#556070', brightRed: '#b3261e', brightGreen: '#17693a', brightYellow: '#7d5200', brightBlue: '#1a56b0', brightMagenta: '#6b3fa0', brightCyan: '#0b6370', brightWhite: '#1a222d'};
+
+export function open_shell(host: HTMLElement, id: string, task: string, command: string, ended: (text: string) => void): ShellSession {
+  allow_styles_of_xterm();
+  host.replaceChildren();
+  const terminal = new Terminal({
+    cursorBlink: false, fontSize: 13, fontFamily: getComputedStyle(document.documentElement).getPropertyValue('--mono'), scrollback: 10000,
+    theme: is_dark() ? kDark : kLight, screenReaderMode: false, allowProposedApi: false, minimumContrastRatio: 4.5, linkHandler: null,
+  });
+  const fit = new FitAddon();
+  terminal.loadAddon(fit);
+  terminal.open(host);
+  fit.fit();
+  terminal.textarea?.setAttribute('aria-label', `Terminal of ${task}`);
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (event.key === 'Escape' && event.ctrlKey && event.shiftKey) {
+      (host.closest('.card')?.querySelector('button') as HTMLElement | null)?.focus();
+      return false;
+    }
+    return true;
+  });
+  const words = /\s/.test(command.trim()) ? ['sh', '-c', command] : [command.trim()];
+  const path = with_query(`/v1/jobs/${encodeURIComponent(id)}/exec`, {task, command: JSON.stringify(words), terminal: true, rows: terminal.rows, columns: terminal.cols});
+  const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`);
+  socket.binaryType = 'arraybuffer';
+  const encoder = new TextEncoder();
+  let told = false;
+  const end = (text: string) => {
+    if (told) return;
+    told = true;
+    terminal.options.disableStdin = true;
+    ended(text);
+  };
+  socket.onmessage = (message) => {
+    if (message.data instanceof ArrayBuffer) {
+      const bytes = new Uint8Array(message.data);
+      if (bytes.length > 1) terminal.write(bytes.subarray(1));
+    } else {
+      const exit = (JSON.parse(String(message.data)) as {exit?: {code?: number; signal?: number; error?: string}}).exit;
+      if (exit) end(exit.error ? `The program was not started: ${exit.error}` : exit.signal ? `The program was ended by signal ${exit.signal}.` : `The program ended with code ${exit.code ?? 0}.`);
+    }
+  };
+  socket.onclose = () => end('The connection to the task was closed.');
+  terminal.onData((text) => { if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text)); });
+  terminal.onBinary((text) => { if (socket.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(text, (c) => c.charCodeAt(0))); });
+  terminal.onResize(({rows, cols}) => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({resize: {rows, columns: cols}})); });
+  const observer = new ResizeObserver(() => { if (host.isConnected) fit.fit(); });
+  observer.observe(host);
+  terminal.focus();
+  return {close: () => {
+    observer.disconnect();
+    socket.close();
+    end('The shell was closed.');
+  }};
+}

@@ -1,0 +1,182 @@
+// The rows of the list of jobs: pages of the server's answer, of which only those near the view are
+// kept. A row is a small part of a job, so that a long list costs little memory.
+import type {Job, Progress} from '../api/types';
+import {get, type Query} from '../api/client';
+import {job_gpus, text_of} from '../app/format';
+
+export interface Origin { kind: string; name: string; id?: string; index?: number }
+
+/** How many members of an array, or trials of a sweep, are in which state. */
+export interface Members { all: number; waiting: number; running: number; succeeded: number; failed: number; stopped: number }
+
+/** A row of GET /v1/list. */
+export interface JobRow {
+  object: 'job' | 'array' | 'sweep' | 'schedule';
+  id: string;
+  name: string;
+  project: string;
+  owner: string;
+  kind: string;
+  phase: string;
+  reason: string;
+  labels: Record<string, string>;
+  origin?: Origin;
+  gpus: number;
+  priority: number;
+  tasks: number;
+  tasks_running: number;
+  members?: Members;
+  submitted: string;
+  started?: string;
+  ended?: string;
+  may_start?: string;
+  exit_code?: number;
+  attempt: number;
+  restarts: number;
+  suspended: boolean;
+  stop_requested: boolean;
+  progress?: Progress;
+}
+
+/** The phases of the matches, apart from the filter by phase. */
+export type Counts = Record<'all' | 'queued' | 'starting' | 'running' | 'succeeded' | 'failed' | 'stopped', number>;
+
+export function row_of(job: Job): JobRow {
+  const spec = job.spec;
+  return {
+    object: 'job', id: job.id, name: spec.name, project: spec.project ?? 'default', owner: job.owner, kind: spec.kind ?? 'single',
+    phase: job.phase, reason: job.failure ? text_of(job.failure.cause) || job.reason : job.reason,
+    labels: (spec.labels ?? {}) as Record<string, string>, origin: (job as unknown as {origin?: Origin}).origin,
+    gpus: job_gpus(spec), priority: spec.scheduling?.priority ?? 50, tasks: job.tasks.length,
+    tasks_running: job.tasks.filter((task) => task.phase === 'Running').length,
+    submitted: job.submitted, started: job.started, ended: job.ended, may_start: job.may_start, exit_code: job.exit_code,
+    attempt: job.attempt, restarts: job.restarts, suspended: job.suspended, stop_requested: job.stop_requested, progress: job.progress,
+  };
+}
+
+interface Part {
+  cursor: string;
+  next: string;
+  count: number;
+  rows: JobRow[] | null;
+}
+
+/** The number of rows of one request, and of rows that are kept. */
+export const kPart = 200;
+const kKept = 8;
+
+type Fetch = (query: Query, signal: AbortSignal) => Promise<{rows: JobRow[]; next: string; counts: Counts | undefined}>;
+
+interface Answer { rows: JobRow[]; next?: string; counts?: Counts }
+
+export const fetch_rows: Fetch = async (query, signal) => {
+  const page = await get<Answer>('/v1/list', query, signal);
+  return {rows: page.rows, next: page.next ?? '', counts: page.counts};
+};
+
+export class JobRows {
+  private parts: Part[] = [];
+  total: number | undefined;
+  counts: Counts | undefined;
+  /** Is the last part the end of the list? */
+  complete = false;
+
+  constructor(private readonly query: Query, private readonly fetch: Fetch = fetch_rows) {}
+
+  /** The number of rows that are known to exist so far. */
+  get known(): number { return this.parts.reduce((sum, part) => sum + part.count, 0); }
+  get length(): number { return Math.max(this.known, this.complete ? 0 : this.total ?? 0); }
+
+  at(index: number): JobRow | undefined {
+    let begin = 0;
+    for (const part of this.parts) {
+      if (index < begin + part.count) return part.rows?.[index - begin];
+      begin += part.count;
+    }
+    return undefined;
+  }
+
+  index_of(id: string): number {
+    let begin = 0;
+    for (const part of this.parts) {
+      const at = part.rows ? part.rows.findIndex((row) => row.id === id) : -1;
+      if (at >= 0) return begin + at;
+      begin += part.count;
+    }
+    return -1;
+  }
+
+  *kept(): Generator<JobRow> {
+    for (const part of this.parts) if (part.rows) yield* part.rows;
+  }
+
+  /** Does the range have rows that are not here? */
+  lacks(first: number, last: number): boolean {
+    let begin = 0;
+    for (const part of this.parts) {
+      if (!part.rows && begin < last && begin + part.count > first) return true;
+      begin += part.count;
+    }
+    return !this.complete && last >= begin;
+  }
+
+  /** Asks for the rows of a range, again if they are here, and forgets parts far from it. */
+  async load(first: number, last: number, signal: AbortSignal, refresh: boolean): Promise<void> {
+    let begin = 0;
+    let cursor = '';
+    let at = 0;
+    for (;;) {
+      const part = this.parts[at];
+      if (part) {
+        part.cursor = cursor;
+        const visible = begin < last && begin + Math.max(part.count, 1) > first;
+        if (visible && (refresh || !part.rows)) {
+          const answer = await this.fetch({...this.query, limit: Math.max(kPart, Math.min(part.count, 1000)), cursor, count: at === 0}, signal);
+          if (signal.aborted) return;
+          this.take(part, answer, at);
+        }
+        begin += part.count;
+        cursor = part.next;
+        at++;
+        if (!part.next) {
+          this.parts.length = at;
+          this.complete = true;
+          break;
+        }
+        if (begin > last) break;
+      } else {
+        if (begin > last && at > 0) break;
+        const fresh: Part = {cursor, next: '', count: 0, rows: null};
+        // Far below what is known: larger steps.
+        const far = last - begin > 4 * kPart;
+        const answer = await this.fetch({...this.query, limit: far ? 1000 : kPart, cursor, count: at === 0}, signal);
+        if (signal.aborted) return;
+        this.parts.push(fresh);
+        this.take(fresh, answer, at);
+      }
+    }
+    this.forget(first, last);
+  }
+
+  private take(part: Part, answer: {rows: JobRow[]; next: string; counts: Counts | undefined}, at: number): void {
+    part.rows = answer.rows;
+    part.count = answer.rows.length;
+    part.next = answer.next;
+    if (answer.counts) {
+      this.counts = answer.counts;
+      this.total = answer.counts.all;
+    }
+    this.complete = !answer.next && at === this.parts.length - 1;
+  }
+
+  private forget(first: number, last: number): void {
+    const kept = this.parts.filter((part) => part.rows).length;
+    if (kept <= kKept) return;
+    let begin = 0;
+    for (const part of this.parts) {
+      const end = begin + part.count;
+      if (end < first - 2 * kPart || begin > last + 2 * kPart) part.rows = null;
+      begin = end;
+    }
+  }
+}

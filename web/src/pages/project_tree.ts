@@ -1,0 +1,25 @@
+// Projects in the order of their tree, with what they borrow. Pure.
+import type {Project} from '../api/types';
+
+export interface ProjectRow {
+  project: Project;
+  depth: number;
+  parents: string[];
+  /** GPUs beyond the quota in force. */
+  borrowed: number;
+  deserved: number | null;
+}
+
+export function project_rows(projects: Project[]): ProjectRow[] {
+  const known = new Set(projects.map((project) => project.name));
+  const rows: ProjectRow[] = [];
+  const add = (project: Project, parents: string[]) => {
+    if (parents.includes(project.name)) return;
+    const deserved = project.status.deserved.gpus;
+    rows.push({project, depth: parents.length, parents, deserved, borrowed: deserved === null ? 0 : Math.max(0, project.status.allocated.gpus - deserved)});
+    for (const child of projects) if (child.parent === project.name) add(child, [...parents, project.name]);
+  };
+  // A caller who may not see a parent sees its children at the top.
+  for (const project of [...projects].sort((a, b) => a.sequence - b.sequence)) if (!project.parent || !known.has(project.parent)) add(project, []);
+  return rows;
+}

@@ -1,0 +1,2 @@
+// Fills when the server offers POST /v1/what-if.
+export function WhatIf() { return null; }

@@ -1,0 +1,117 @@
+// Stop, suspend, resume, rerun, delete: for one job or many, each with what will happen said first.
+import {useSignal} from '@preact/signals';
+import {change, get, job_path} from '../api/client';
+import {has_ended} from '../app/format';
+import {anything_changed} from '../app/live';
+import type {JobRow} from '../pages/job_rows';
+import {Dialog, error_text, toast} from './parts';
+
+export type Action = 'stop' | 'suspend' | 'resume' | 'rerun' | 'delete';
+export type Target = Pick<JobRow, 'id' | 'name' | 'project' | 'phase' | 'suspended' | 'object'>;
+
+interface Kind {
+  verb: string;
+  danger: boolean;
+  /** Does the action change this job? */
+  applies: (job: Target) => boolean;
+  /** What happens to the jobs that it changes. */
+  effect: (jobs: Target[]) => string;
+  others: string;
+  run: (job: Target, now: boolean) => Promise<unknown>;
+}
+
+const kPaths: Record<Target['object'], string> = {job: 'jobs', array: 'arrays', sweep: 'sweeps', schedule: 'schedules'};
+
+function target_path(target: Target, action = ''): string {
+  return `/v1/${kPaths[target.object]}/${encodeURIComponent(target.id)}${action ? '/' + action : ''}`;
+}
+
+const plural = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+export const kActions: Record<Action, Kind> = {
+  stop: {
+    verb: 'Stop', danger: true, applies: (job) => !has_ended(job.phase),
+    effect: (jobs) => {
+      const running = jobs.filter((job) => job.phase !== 'Queued').length;
+      const parts = [];
+      if (running) parts.push(`The tasks of ${plural(running, 'job')} get SIGTERM, and SIGKILL after the grace of the job.`);
+      if (jobs.length - running) parts.push(`${plural(jobs.length - running, 'waiting job')} will not start.`);
+      return parts.join(' ');
+    },
+    others: 'have already ended', run: (job, now) => change('POST', target_path(job, 'stop'), undefined, now ? {now: true} : {}),
+  },
+  suspend: {
+    verb: 'Suspend', danger: false, applies: (job) => !has_ended(job.phase) && !job.suspended,
+    effect: () => `The tasks that run are stopped (SIGTERM, and SIGKILL after the grace of the job) and their resources released. The jobs keep their place in the queue and wait until they are resumed; a program that writes checkpoints continues from its last one.`,
+    others: 'have ended or are suspended already', run: (job) => change('POST', target_path(job, 'suspend')),
+  },
+  resume: {
+    verb: 'Resume', danger: false, applies: (job) => job.suspended && !has_ended(job.phase),
+    effect: () => 'The jobs wait for resources again and start when there is room.',
+    others: 'are not suspended', run: (job) => change('POST', target_path(job, 'resume')),
+  },
+  rerun: {
+    verb: 'Rerun', danger: false, applies: (job) => job.object === 'job',
+    effect: (jobs) => `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The name gets a number; the old job stays.`,
+    others: 'are not single jobs', run: (job) => rerun(job.id),
+  },
+  delete: {
+    verb: 'Delete', danger: true, applies: (job) => has_ended(job.phase),
+    effect: () => 'The jobs, their logs, metrics and artifacts are removed for good.',
+    others: 'have not ended; stop them first', run: (job) => change('DELETE', target_path(job)),
+  },
+};
+
+/** Submits the same spec again; the server chooses a free name. Returns the new job's id. */
+export async function rerun(id: string, changes: (spec: Record<string, unknown>) => void = () => {}): Promise<{id: string; spec: {name: string}}> {
+  const job = await get<{id: string; spec: Record<string, unknown>}>(job_path(id));
+  const spec = structuredClone(job.spec);
+  changes(spec);
+  return await change('POST', '/v1/jobs', spec, {name_suffix: true, rerun_of: job.id}, {'idempotency-key': crypto_id()});
+}
+
+export function crypto_id(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+export function ActionDialog({action, jobs, onDone}: {action: Action; jobs: Target[]; onDone: (done: boolean) => void}) {
+  const kind = kActions[action];
+  const busy = useSignal(false);
+  const now = useSignal(false);
+  const failures = useSignal<string[]>([]);
+  const affected = jobs.filter(kind.applies);
+  const others = jobs.length - affected.length;
+  const run = async () => {
+    busy.value = true;
+    const faults: string[] = [];
+    let good = 0;
+    const queue = [...affected];
+    const work = async () => {
+      for (let job = queue.shift(); job; job = queue.shift()) {
+        try {
+          await kind.run(job, now.value);
+          good++;
+        } catch (fault) { faults.push(`${job.name}: ${error_text(fault)}`); }
+      }
+    };
+    await Promise.all([work(), work(), work(), work()]);
+    anything_changed();
+    busy.value = false;
+    if (good) toast(`${kind.verb}: ${plural(good, 'job')}`);
+    if (faults.length) failures.value = faults;
+    else onDone(true);
+  };
+  const shown = affected.slice(0, 12);
+  return <Dialog title={`${kind.verb} ${affected.length === 1 ? `job ${affected[0]!.name}` : plural(affected.length, 'job')}?`} onClose={() => onDone(failures.value.length > 0)}>
+    {affected.length > 0 ? <p>{kind.effect(affected)}</p> : <p>None of the selected jobs can be changed in this way.</p>}
+    {affected.length > 1 && <p class="break">{shown.map((job, i) => <>{i > 0 && ', '}<bdi key={job.id} class="mono">{job.name}</bdi></>)}{affected.length > shown.length && ` and ${affected.length - shown.length} more`}</p>}
+    {others > 0 && <p class="muted">{plural(others, 'selected job')} {kind.others} and will not change.</p>}
+    {action === 'stop' && affected.some((job) => job.phase !== 'Queued') && <label><input type="checkbox" checked={now.value} onChange={(e) => { now.value = e.currentTarget.checked; }} /> Kill at once (SIGKILL, no time to clean up)</label>}
+    {failures.value.length > 0 && <div class="note error" role="alert">{failures.value.map((text, i) => <div key={i}>{text}</div>)}</div>}
+    <div class="actions">
+      <button onClick={() => onDone(failures.value.length > 0)}>{failures.value.length ? 'Close' : 'Cancel'}</button>
+      {!failures.value.length && <button class={kind.danger ? 'danger' : 'primary'} disabled={busy.value || affected.length === 0} onClick={() => { void run(); }}>{busy.value ? 'Working…' : kind.verb}</button>}
+    </div>
+  </Dialog>;
+}
