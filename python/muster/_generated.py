@@ -15,20 +15,23 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds", "Container",
-           "DeadLetter", "DeadLetterIds", "DeadLetters", "Device", "Event", "ExitStatus", "ExpectedEviction",
-           "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent",
-           "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch",
-           "LaunchBy", "Limit", "LimitReached", "LogRecord", "LoginRequest", "MachineType", "MachineTypes",
-           "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser",
-           "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult", "Placing", "PodEnd",
-           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
-           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "Resize",
-           "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "Sandbox", "Scheduling",
-           "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
-           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Task",
-           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "User",
-           "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "AwaitedJob",
+           "ChunkIds", "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency",
+           "DependencyCondition", "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation",
+           "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent", "JobOrigin",
+           "JobOriginKind", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes",
+           "LabelChanges", "Launch", "LaunchBy", "Limit", "LimitReached", "LogRecord", "LoginRequest",
+           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries",
+           "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult",
+           "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest",
+           "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin",
+           "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec",
+           "RungValue", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
+           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
+           "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
+           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
+           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -77,8 +80,14 @@ Packing = Literal["auto", "pack", "spread"]
 
 RetryAction = Literal["retry", "fail", "avoid-node"]
 
+#: How the other job must have ended: it succeeded (`ok`), it ended (`any`), or it failed or was
+#: stopped (`failed`).
+DependencyCondition = Literal["ok", "any", "failed"]
+
 #: `bubblewrap`: each task has its own host name, process tree and /generated.
 Sandbox = Literal["bubblewrap", "none"]
+
+JobOriginKind = Literal["rerun", "array", "sweep", "schedule"]
 
 Phase = Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"]
 
@@ -102,6 +111,20 @@ ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 
 #: `requeued`: the job ran, and waits again.
 Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
+
+#: `grid` runs every combination of the values. `random` draws values at random. `asha` draws values
+#: at random and pauses trials with a poor metric early.
+SweepMethod = Literal["grid", "random", "asha"]
+
+SweepGoal = Literal["maximize", "minimize"]
+
+SweepPhase = Literal["Running", "Paused", "Succeeded", "Failed", "Stopped"]
+
+#: `none`: the sweep has not ended. `failures`: more trials than `max_failures` failed. `no-metric`:
+#: the first trials ended without a value of the metric.
+SweepEnd = Literal["none", "completed", "stopped", "failures", "no-metric"]
+
+TrialPhase = Literal["Active", "Paused", "Completed", "Failed", "Stopped"]
 
 
 @dataclass(frozen=True)
@@ -258,6 +281,27 @@ class Scheduling(Record):
     #: The number of restarts after a failure of the job.
     retries: int = 0
     retry_rules: Sequence[RetryRule] = field(default_factory=list)
+    #: The job waits until this time.
+    begin: Optional[datetime.datetime] = None
+    #: Of the jobs of one project and owner with this text, one runs at a time, in the order of
+    #: their submission. At most 100 characters.
+    singleton: str = ""
+
+
+@dataclass
+class ArraySpec(Record):
+    """The members of an array: jobs that differ in their index and line."""
+
+    #: Numbers and ranges: `0-99`, `1,3,5-7`, `0-20:5`. Empty: one index for each of the lines, from
+    #: 0.
+    indexes: str = ""
+    #: One text for each index, in their order: MUSTER_ARRAY_LINE of the member. If it is a JSON
+    #: object, its fields are variables as well.
+    lines: Sequence[Text] = field(default_factory=list)
+    #: The most members that run at the same time; 0: no limit.
+    max_running: int = 0
+    #: When more members than this have failed, the array is stopped.
+    max_failures: Optional[int] = None
 
 
 @dataclass
@@ -336,6 +380,10 @@ class JobSpec(Record):
     #: Stored for the submitter: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
     scheduling: Scheduling = field(default_factory=Scheduling)
+    #: The jobs that must have ended before it starts.
+    after: Sequence[Dependency] = field(default_factory=list)
+    #: Many jobs from this spec.
+    array: ArraySpec = field(default_factory=ArraySpec)
     environment: Mapping[str, Text] = field(default_factory=dict)
     secrets: Sequence[SecretUse] = field(default_factory=list)
     sandbox: Sandbox = "bubblewrap"
@@ -386,6 +434,17 @@ class RetryRule(Record):
     last_exit_code: Optional[int] = None
     #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
     log_pattern: Text = ""
+
+
+@dataclass
+class Dependency(Record):
+    """Another job that must have ended before the job starts."""
+
+    #: The name or id of a job or array of the same project.
+    job: str
+    condition: DependencyCondition = "ok"
+    #: Both are arrays: each member waits for the member with its index.
+    by_member: bool = False
 
 
 @dataclass
@@ -446,6 +505,10 @@ class Job(Record):
     submitted: datetime.datetime
     tasks: List[Task]
     events: List[Event]
+    #: Where it was made from, if not from a spec alone.
+    origin: Optional[JobOrigin] = None
+    #: The jobs of `after` in its spec, in that order.
+    awaited: Optional[List[AwaitedJob]] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -469,6 +532,29 @@ class Job(Record):
     unreadable: Optional[bool] = None
     #: As reported by its program; for running jobs, and for ended jobs that are requested by name.
     progress: Optional[Progress] = None
+
+
+@dataclass(frozen=True)
+class JobOrigin(Record):
+    """The object from which a job was made."""
+
+    kind: JobOriginKind
+    #: Of the job that it repeats, or of its array, sweep or schedule.
+    name: str
+    #: Of the same.
+    id: Optional[str] = None
+    #: Its index in the array, or the number of the trial.
+    member: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AwaitedJob(Record):
+    """A job or array of `after` in the spec."""
+
+    id: str
+    name: str
+    #: It has ended as the dependency requires.
+    met: bool
 
 
 @dataclass(frozen=True)
@@ -1323,6 +1409,195 @@ class Retried(Record):
     retried: int
 
 
+@dataclass
+class SweepSpec(Record):
+    """A sweep to create: the template of its trials, and the search for the best values."""
+
+    #: The parameters by name. A name is that of an environment variable in any case.
+    parameters: Mapping[str, SweepParameter]
+    #: The metric that the trials report and the sweep compares.
+    metric: str
+    #: The job of every trial. Its name is that of the sweep.
+    job: JobSpec
+    method: SweepMethod = "random"
+    goal: SweepGoal = "maximize"
+    #: The number of trials. 0, only for `grid`: one for each combination.
+    max_trials: int = 0
+    #: How many trials run, or wait for resources, at the same time.
+    max_concurrent: int = 4
+    #: The same seed gives the same values.
+    seed: int = 0
+    #: The metric that counts the work of a trial. Empty: `step`, or `epoch` of a program that
+    #: reports no `step`.
+    step_metric: str = ""
+    #: The steps of the longest trial; 0: no limit.
+    max_steps: int = 0
+    #: Instead of `max_steps`: the running time of the longest trial.
+    max_time_ms: Optional[int] = None
+    #: Method `asha`: one of this many trials goes on beyond a rung.
+    divisor: int = 4
+    #: Method `asha`: the most rungs, with the last.
+    max_rungs: int = 5
+    #: When more trials than this have failed, the sweep is stopped.
+    max_failures: Optional[int] = None
+    #: A running trial that reports no value of the metric for so long is stopped, and counts as
+    #: failed.
+    metric_timeout_ms: Optional[int] = None
+
+
+@dataclass
+class SweepParameter(Record):
+    """The values that a parameter of a sweep may have: a list, or a range."""
+
+    #: A list of values. Empty: a range.
+    values: Sequence[Text] = field(default_factory=list)
+    #: The lower end of a range.
+    low: Optional[float] = None
+    #: The upper end of a range, included.
+    high: Optional[float] = None
+    #: The logarithm of the values is uniform.
+    log: bool = False
+    #: The values are whole numbers.
+    integer: bool = False
+    #: Only `low`, `low` + `step`, and so on.
+    step: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweep(Record):
+    """A sweep with its trials."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    #: Best first.
+    trials: List[Trial]
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    spec: SweepSpec
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Trial(Record):
+    """A trial of a sweep."""
+
+    #: From 1.
+    number: int
+    #: The values of the parameters.
+    values: Dict[str, Text]
+    phase: TrialPhase
+    #: The rung that it runs towards, or is paused at; from 0.
+    rung: int
+    #: Its values at the rungs that it has reached.
+    rungs: List[RungValue]
+    #: The steps that it has reported.
+    steps: int
+    #: The best value that it has reported.
+    best: Optional[float] = None
+    #: The newest value that it has reported.
+    last: Optional[float] = None
+    #: The running time of its earlier attempts.
+    ran_ms: Optional[int] = None
+    #: It ended, and never reported a value of the metric.
+    without_value: Optional[bool] = None
+    #: Why its job was not submitted, or was stopped.
+    fault: Optional[Sentence] = None
+
+
+@dataclass(frozen=True)
+class RungValue(Record):
+    """The value of the metric when a trial reached a rung."""
+
+    #: Absent: the trial had none.
+    value: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class SweepSummary(Record):
+    """A sweep in a listing."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweeps(Record):
+    """See the API's document: Sweeps."""
+
+    #: Oldest first.
+    sweeps: List[SweepSummary]
+
+
+@dataclass(frozen=True)
+class SweepPlan(Record):
+    """What a sweep would run and use."""
+
+    trials_total: int
+    max_concurrent: int
+    #: The GPUs of one trial.
+    gpus: float
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    #: The first trials.
+    first: List[Trial]
+    #: If every trial ran to its end.
+    most_steps: Optional[int] = None
+    #: If one of `divisor` trials goes on beyond each rung.
+    expected_steps: Optional[int] = None
+    #: If every trial ran to its end. Absent: trials have no time limit.
+    most_gpu_hours: Optional[float] = None
+    expected_gpu_hours: Optional[float] = None
+
+
 @dataclass(frozen=True)
 class Tree(Record):
     """Files that a client uploaded for jobs."""
@@ -1563,6 +1838,53 @@ class Operations(abc.ABC):
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
+
+    def list_sweeps(self, *, project: Optional[str] = None) -> Sweeps:
+        """The sweeps that the caller sees, without their trials."""
+        _, answer = self._call("GET", "/v1/sweeps", {"project": project}, {}, None)
+        return Sweeps.from_wire(answer)
+
+    def create_sweep(self, body: Union[SweepSpec, Mapping[str, Any]], *,
+                     dry_run: Optional[bool] = None) -> Union[SweepPlan, Sweep]:
+        """Creates a sweep and starts its first trials.
+
+        Its trials are jobs NAME-1, NAME-2 and so on. docs/sweeps.md describes the fields. With
+        `dry_run`, the answer is 200 with the plan, and nothing is stored.
+        """
+        status, answer = self._call("POST", "/v1/sweeps", {"dry_run": dry_run}, {}, body)
+        if status == 200:
+            return SweepPlan.from_wire(answer)
+        return Sweep.from_wire(answer)
+
+    def get_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """A sweep with its trials, best first."""
+        _, answer = self._call("GET", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def delete_sweep(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes an ended sweep.
+
+        Also deletes the jobs of its trials, with their logs and artifacts.
+        """
+        self._call("DELETE", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Stops a sweep and all its trials."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/stop", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def pause_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Pauses a sweep.
+
+        Running trials run on; no trial starts or is promoted.
+        """
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/pause", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def resume_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Resumes a paused sweep."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
 
     def list_projects(self) -> Projects:
         """The projects that the caller may see."""
