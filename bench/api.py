@@ -154,7 +154,7 @@ def listing(rounds):
         start = time.monotonic() - before
         figures = [server.load("list", server.socket, JOBS, 600) for _ in range(rounds)]
         rows = [row(f"start with {JOBS:,} jobs in the store", [start], "s", 2)]
-        for what in ("list", "get"):
+        for what in ("list", "rows", "get"):
             line = row(f"{what} of {JOBS:,} jobs, p99", [figure[f"{what}_p99_ms"] for figure in figures],
                        "ms", 2)
             rows.append(aimed(line, f"at most {AIM_LIST_P99_MS}", float(line[1]) <= AIM_LIST_P99_MS))

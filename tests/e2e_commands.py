@@ -53,7 +53,7 @@ class Looking(MusterTest):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--allow-launcher-only", "--follow", "--", "true")
         self.muster.run("submit", "single", "alone", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
-        jobs = json.loads(self.muster.run("list", "--output", "json").stdout)["jobs"]
+        jobs = json.loads(self.muster.run("list", "--sort", "submitted", "--output", "json").stdout)["jobs"]
         job = json.loads(self.muster.run("get", "alone", "--output", "json").stdout)
 
         self.assertEqual([(job["spec"]["name"], job["phase"], job["exit_code"]) for job in jobs],
@@ -61,7 +61,7 @@ class Looking(MusterTest):
         self.assertEqual(job, jobs[1])
         self.assertEqual([task["name"] for task in jobs[0]["tasks"]], ["launcher", "worker-0", "worker-1"])
         self.assertEqual(self.from_yaml("get", "alone"), job)
-        self.assertEqual(self.from_yaml("list"), {"jobs": jobs})
+        self.assertEqual(self.from_yaml("list", "--sort", "submitted"), {"jobs": jobs})
 
     def from_yaml(self, *words):
         return read_yaml(self.muster.run(*words, "--output", "yaml").stdout)
@@ -76,15 +76,15 @@ class Looking(MusterTest):
         for words in ("FAILURE", "EVENTS", "submitted", "Failed"):
             self.assertIn(words, page)
 
-    def test_the_list_is_a_table_with_a_row_for_each_job(self):
+    def test_the_list_is_a_table_with_a_row_for_each_job_newest_first(self):
         self.muster.run("run", "--name", "one", "--", "true")
         self.muster.run("run", "--name", "two", "--", "false", code=1)
 
         rows = self.muster.run("list").stdout.splitlines()
 
         self.assertEqual([row.split()[:4] for row in rows],
-                         [["NAME", "PROJECT", "KIND", "PHASE"], ["one", "default", "single", "Succeeded"],
-                          ["two", "default", "single", "Failed"]])
+                         [["NAME", "PROJECT", "KIND", "PHASE"], ["two", "default", "single", "Failed"],
+                          ["one", "default", "single", "Succeeded"]])
 
     def test_the_version_is_printed(self):
         self.assertRegex(self.muster.run("version").stdout, r"^muster \d+\.\d+\.\d+")

@@ -124,9 +124,9 @@ class Faults(ServerTest):
         self.muster.configure("gpus: 3:A100\n")
         ran = self.muster.run("list")
         self.assertIn(warning, ran.stderr)
-        self.assertIn("the next command starts a server that reads it", ran.stderr)
+        self.assertIn("restart it: muster server --restart; jobs continue meanwhile", ran.stderr)
 
-        self.muster.run("server", "--stop")
+        self.muster.run("server", "--restart")
         self.assertNotIn(warning, self.muster.run("list").stderr)
 
 

@@ -314,7 +314,7 @@ class Muster:
         return json.loads(self.run("get", name, "-o", "json").stdout)
 
     def jobs(self):
-        return json.loads(self.run("list", "-o", "json").stdout)["jobs"]
+        return json.loads(self.run("list", "--sort", "submitted", "-o", "json").stdout)["jobs"]
 
     def ended(self, name):
         """Waits until the job has ended and returns it."""

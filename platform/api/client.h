@@ -20,6 +20,7 @@
 #include "api/cluster_wire.h"
 #include "api/file_wire.h"
 #include "api/job_query.h"
+#include "api/job_rows.h"
 #include "api/notification_wire.h"
 #include "api/terminal.h"
 #include "api/wire.h"
@@ -68,6 +69,8 @@ class Client {
   Result<std::vector<job::Job>> list_all(JobQuery query);
   /// One page.
   Result<JobPage> list(const JobQuery& query);
+  /// The same as rows, together with arrays, sweeps and schedules.
+  Result<RowPage> list_rows(const JobQuery& query);
   Result<job::Job> get(const std::string& name);
 
   /// The waiting jobs, in the order in which they would be served now.
@@ -158,6 +161,11 @@ class Client {
   /// jobs are passed on again, and jobs that are not among them were removed.
   Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
                           const http::Wake& wake = {});
+
+  /// Calls `on_change` for each change of a job (of the project) from now on, until it returns false
+  /// or `wake` ends the call. `place` as above.
+  Result<void> watch_changes(const std::optional<std::string>& project, std::string& place,
+                             const std::function<bool()>& on_change, const http::Wake& wake = {});
 
   /// Sets the labels that have a value, and removes those without. Tags have the value "".
   Result<job::Job> set_labels(const std::string& name,

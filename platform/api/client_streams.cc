@@ -228,11 +228,42 @@ Result<void> Client::watch_jobs(const JobQuery& query, std::string& place,
   return stream_cut_off("the watch of jobs");
 }
 
+Result<void> Client::watch_changes(const std::optional<std::string>& project, std::string& place,
+                                   const std::function<bool()>& on_change, const http::Wake& wake) {
+  http::Request request = authorized(request_for("GET", std::string(kWatchJobsPath)));
+  if (project) request.query["project"] = *project;
+  request.query["existing"] = "false";
+  request.query["rows"] = "true";
+  set_place(request, place);
+
+  http::EventDecoder decoder;
+  bool left = false;
+  const auto take = [&](std::string_view event, std::string_view) {
+    if (event != kReadyEvent) left = !on_change();
+    place = decoder.last_id();
+    return !left;
+  };
+  MUSTER_TRY(const http::Response response,
+             http_.stream(
+                 request, [&](std::string_view piece) { return decoder.put(piece, take); },
+                 noting(wake, left)));
+  if (response.status >= 400) return problem(request, response);
+  if (left) return {};
+  return stream_cut_off("the watch of jobs");
+}
+
 Result<JobPage> Client::list(const JobQuery& query) {
   http::Request request = request_for("GET", std::string(kJobsPath));
   request.query = job_query_parameters(query);
   MUSTER_TRY(const http::Response response, call(request));
   return job_page_from_json(response.body);
+}
+
+Result<RowPage> Client::list_rows(const JobQuery& query) {
+  http::Request request = request_for("GET", std::string(kListPath));
+  request.query = job_query_parameters(query);
+  MUSTER_TRY(const http::Response response, call(request));
+  return row_page_from_json(response.body);
 }
 
 Result<std::vector<Job>> Client::list_all(JobQuery query) {

@@ -1,7 +1,9 @@
 #include "api/job_query.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/fields.h"
@@ -19,30 +21,30 @@ namespace muster::api {
 
 using base::Fault;
 using base::number_of;
-using Order = JobQuery::Order;
+using job::Job;
+using job::JobOrigin;
+using job::Phase;
 
 namespace {
 
-/// Separates name and project, which cannot contain it.
+/// Separates the parts of a cursor, none of which contains it.
 constexpr char kSeparator = '\n';
 
-std::string_view order_name(Order order) {
-  switch (order) {
-    case Order::kNewestFirst:
-      return "-submitted";
-    case Order::kByName:
-      return "name";
-    default:
-      return "submitted";
-  }
-}
+constexpr std::array<std::pair<JobColumn, std::string_view>, 11> kColumns{
+    {{JobColumn::kSubmitted, "submitted"},
+     {JobColumn::kStarted, "started"},
+     {JobColumn::kEnded, "ended"},
+     {JobColumn::kDuration, "duration"},
+     {JobColumn::kName, "name"},
+     {JobColumn::kProject, "project"},
+     {JobColumn::kOwner, "owner"},
+     {JobColumn::kKind, "kind"},
+     {JobColumn::kPhase, "phase"},
+     {JobColumn::kPriority, "priority"},
+     {JobColumn::kGpus, "gpus"}}};
 
-std::optional<Order> order_of(std::string_view name) {
-  for (const Order order : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
-    if (order_name(order) == name) return order;
-  }
-  return std::nullopt;
-}
+constexpr std::array<Phase, 6> kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
+                                       Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
 
 /// Base64 for URLs, which needs no escapes (RFC 4648, section 5).
 std::string url_base64(std::string_view bytes) {
@@ -60,22 +62,114 @@ std::optional<std::string> from_url_base64(std::string_view text) {
   return base::from_base64(plain);
 }
 
-/// Reads each phase of "Running,Queued"; returns the first invalid one, if any.
-std::optional<std::string> take_phases(const std::string& words, std::vector<job::Phase>& into) {
-  for (const std::string& word : base::split(words, ',')) {
-    const auto phase = job::phase_of(word);
-    if (!phase) return word;
-    into.push_back(*phase);
-  }
-  return std::nullopt;
+std::vector<std::string> phase_words() {
+  std::vector<std::string> words;
+  for (const Phase phase : kPhases) words.emplace_back(job::to_string(phase));
+  words.insert(words.end(), {"active", "ended"});
+  return words;
 }
 
-/// `wanted`: "NAME" or "NAME=VALUE"; names do not contain '='.
+/// Adds the phases that a word names; false: none.
+bool take_phase(const std::string& word, std::vector<Phase>& into) {
+  const std::string lower = base::lower_case(word);
+  const size_t before = into.size();
+  for (const Phase phase : kPhases) {
+    const bool is_meant = lower == base::lower_case(job::to_string(phase)) ||
+                          (lower == "active" && !job::is_final(phase)) ||
+                          (lower == "ended" && job::is_final(phase));
+    if (is_meant) into.push_back(phase);
+  }
+  return into.size() > before;
+}
+
+std::string take_phases(const std::string& words, std::vector<Phase>& into) {
+  for (const std::string& word : base::split(words, ',')) {
+    if (!take_phase(word, into)) return record::not_a_choice(word, phase_words());
+  }
+  return "";
+}
+
+std::string take_kinds(const std::string& words, std::vector<job::Kind>& into) {
+  for (const std::string& word : base::split(words, ',')) {
+    const auto kind = job::kind_of(word);
+    if (!kind) return record::not_a_choice(word, {"single", "mpi", "grpc", "torch"});
+    into.push_back(*kind);
+  }
+  return "";
+}
+
+constexpr std::array<std::pair<JobOrigin::Kind, std::string_view>, 4> kOrigins{
+    {{JobOrigin::Kind::kRerun, "rerun"},
+     {JobOrigin::Kind::kArray, "array"},
+     {JobOrigin::Kind::kSweep, "sweep"},
+     {JobOrigin::Kind::kSchedule, "schedule"}}};
+
+/// "array", or "array/train".
+std::string origin_text(const OriginWish& wish) {
+  std::string text;
+  for (const auto& [kind, name] : kOrigins) {
+    if (kind == wish.kind) text = name;
+  }
+  return wish.of.empty() ? text : text + "/" + wish.of;
+}
+
+std::string take_origin(const std::string& text, std::optional<OriginWish>& into) {
+  const size_t slash = text.find('/');
+  const std::string word = text.substr(0, slash);
+  for (const auto& [kind, name] : kOrigins) {
+    if (name != word) continue;
+    into = OriginWish{.kind = kind, .of = slash == std::string::npos ? "" : text.substr(slash + 1)};
+    return "";
+  }
+  return record::not_a_choice(word, {"rerun", "array", "sweep", "schedule"});
+}
+
+/// A condition on a label: "NAME", "NAME=VALUE", "!NAME", "NAME!=VALUE". Names contain no '=' and
+/// no '!'.
+struct LabelWish {
+  std::string_view name;
+  std::optional<std::string_view> value;
+  bool is_negated = false;
+};
+
+LabelWish label_wish(std::string_view text) {
+  LabelWish wish;
+  const size_t equals = text.find('=');
+  wish.name = text.substr(0, equals);
+  if (equals != std::string_view::npos) wish.value = text.substr(equals + 1);
+  if (wish.value && wish.name.ends_with('!')) {
+    wish.is_negated = true;
+    wish.name.remove_suffix(1);
+  } else if (!wish.value && wish.name.starts_with('!')) {
+    wish.is_negated = true;
+    wish.name.remove_prefix(1);
+  }
+  return wish;
+}
+
 bool has_label(const job::JobSpec& spec, const std::string& wanted) {
-  const size_t end = wanted.find('=');
-  const auto found = spec.labels.find(wanted.substr(0, end));
-  if (found == spec.labels.end()) return false;
-  return end == std::string::npos || found->second == wanted.substr(end + 1);
+  if (spec.labels.empty()) return label_wish(wanted).is_negated;
+  const LabelWish wish = label_wish(wanted);
+  const auto found = spec.labels.find(std::string(wish.name));
+  const bool has = found != spec.labels.end() && (!wish.value || found->second == *wish.value);
+  return has != wish.is_negated;
+}
+
+/// The bound of a range of times that a parameter sets; nullptr: it sets none.
+std::optional<base::Time>* bound_of(JobQuery& query, std::string_view parameter) {
+  for (auto& [name, span] : {std::pair<std::string_view, TimeSpan*>{"submitted", &query.submitted},
+                             {"started", &query.started},
+                             {"ended", &query.ended}}) {
+    if (!parameter.starts_with(name)) continue;
+    if (parameter.substr(name.size()) == "_after") return &span->after;
+    if (parameter.substr(name.size()) == "_before") return &span->before;
+  }
+  return nullptr;
+}
+
+std::string take_flag(const std::string& value, bool& into) {
+  into = value == "true";
+  return into || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
 }
 
 /// The fault of one parameter; empty if it was stored in `query`.
@@ -84,26 +178,29 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
     (name == "project" ? query.project : name == "owner" ? query.owner : query.prefix) = value;
     return "";
   }
-  if (name == "cursor") {
-    query.cursor = value;
+  if (name == "cursor" || name == "text") {
+    (name == "cursor" ? query.cursor : query.text) = value;
     return "";
   }
   if (name == "label") {
     query.labels.push_back(value);
-    return value.empty() || value.starts_with('=')
-               ? in_quotes(value) + " is neither NAME nor NAME=VALUE"
+    return label_wish(value).name.empty()
+               ? in_quotes(value) + " is not NAME, NAME=VALUE, !NAME or NAME!=VALUE"
                : "";
   }
-  if (name == "phase") {
-    const auto wrong = take_phases(value, query.phases);
-    return wrong ? record::not_a_choice(
-                       *wrong, {"Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped"})
-                 : "";
+  if (name == "phase") return take_phases(value, query.phases);
+  if (name == "kind") return take_kinds(value, query.kinds);
+  if (name == "origin") return take_origin(value, query.origin);
+  if (name == "top") return take_flag(value, query.top);
+  if (name == "count") return take_flag(value, query.count);
+  if (std::optional<base::Time>* const bound = bound_of(query, name)) {
+    *bound = parse_rfc3339(value);
+    return *bound ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
   }
   if (name == "sort") {
     const auto order = order_of(value);
-    query.order = order.value_or(Order::kOldestFirst);
-    return order ? "" : record::not_a_choice(value, {"submitted", "-submitted", "name"});
+    query.order = order.value_or(JobOrder::kOldestFirst);
+    return order ? "" : record::not_a_choice(value, order_names()) + "; or one of them after '-'";
   }
   if (name == "limit") {
     const auto limit = number_of<int>(value);
@@ -113,50 +210,241 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
                  : in_quotes(value) + " is not a number from 1 to " + std::to_string(kMostJobs);
   }
   return unknown_parameter(
-      name, {"project", "phase", "owner", "prefix", "label", "sort", "limit", "cursor"});
+      name, {"project", "phase", "owner", "prefix", "label", "kind", "text", "submitted_after",
+             "submitted_before", "started_after", "started_before", "ended_after", "ended_before",
+             "origin", "top", "sort", "limit", "cursor", "count"});
+}
+
+std::optional<int64_t> number_of(const std::optional<base::Time>& time) {
+  if (!time) return std::nullopt;
+  return time->time_since_epoch().count();
+}
+
+/// Nothing: it has not started.
+std::optional<int64_t> run_time_of(const ListedJob& job, base::Time now) {
+  if (!job.started) return std::nullopt;
+  const base::Time until = job.ended.value_or(std::max(now, *job.started));
+  return (until - *job.started).count();
+}
+
+int64_t gpu_milli_of_task(const job::Resources& resources) {
+  if (resources.gpus == 0 && resources.gpu_memory_bytes > 0) return 1;
+  return int64_t{resources.gpus} * 1000 + resources.gpu_share_milli;
 }
 
 }  // namespace
 
-bool matches(const JobQuery& query, const job::Job& job) {
-  if (query.project && *query.project != job.spec.project) return false;
-  if (query.owner && *query.owner != job.owner) return false;
-  if (query.prefix && !job.spec.name.starts_with(*query.prefix)) return false;
-  if (!std::all_of(query.labels.begin(), query.labels.end(),
-                   [&](const std::string& label) { return has_label(job.spec, label); })) {
+std::string order_name(JobOrder order) {
+  for (const auto& [column, name] : kColumns) {
+    if (column == order.by) return (order.descending ? "-" : "") + std::string(name);
+  }
+  return "";
+}
+
+std::optional<JobOrder> order_of(std::string_view name) {
+  if (name == "age") return JobOrder::kNewestFirst;
+  if (name == "-age") return JobOrder::kOldestFirst;
+  const bool descending = name.starts_with('-');
+  if (descending) name.remove_prefix(1);
+  for (const auto& [column, known] : kColumns) {
+    if (known == name) return JobOrder{.by = column, .descending = descending};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> order_names() {
+  std::vector<std::string> names;
+  for (const auto& [column, name] : kColumns) names.emplace_back(name);
+  return names;
+}
+
+bool TimeSpan::contains(const std::optional<base::Time>& time) const {
+  if (is_none()) return true;
+  return time && (!after || *time >= *after) && (!before || *time < *before);
+}
+
+int64_t gpu_milli_of(const job::JobSpec& spec) {
+  const auto of = [&](job::TaskRole role) { return gpu_milli_of_task(resources_of(spec, role)); };
+  switch (spec.kind) {
+    case job::Kind::kSingle:
+      return of(job::TaskRole::kSingle);
+    case job::Kind::kMpi:
+      return of(job::TaskRole::kWorker) * spec.workers + of(job::TaskRole::kLauncher);
+    case job::Kind::kGrpc:
+      return of(job::TaskRole::kChief) + of(job::TaskRole::kWorker) * spec.workers +
+             of(job::TaskRole::kParameterServer) * spec.parameter_servers +
+             of(job::TaskRole::kEvaluator) * spec.evaluators;
+    case job::Kind::kTorch:
+      return of(job::TaskRole::kMaster) + of(job::TaskRole::kWorker) * spec.workers;
+  }
+  return 0;
+}
+
+ListedJob as_listed(const Job& job) {
+  return {.spec = &job.spec,
+          .id = job.id,
+          .owner = job.owner,
+          .phase = job.phase,
+          .submitted = job.submitted,
+          .started = job.started,
+          .ended = job.ended,
+          .origin = job.origin ? &*job.origin : nullptr};
+}
+
+JobFilter::JobFilter(const JobQuery& query) : query_(query) {
+  for (const std::string& word : base::split(base::lower_case(query.text), ' ')) {
+    if (!word.empty()) words_.push_back(word);
+  }
+}
+
+bool JobFilter::takes_phase(Phase phase) const {
+  return query_.phases.empty() ||
+         std::find(query_.phases.begin(), query_.phases.end(), phase) != query_.phases.end();
+}
+
+bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {
+  const job::JobSpec& spec = *job.spec;
+  if (query_.project && *query_.project != spec.project) return false;
+  if (query_.owner && *query_.owner != job.owner) return false;
+  if (query_.prefix && !spec.name.starts_with(*query_.prefix)) return false;
+  if (!query_.kinds.empty() &&
+      std::find(query_.kinds.begin(), query_.kinds.end(), spec.kind) == query_.kinds.end()) {
     return false;
   }
-  return query.phases.empty() ||
-         std::find(query.phases.begin(), query.phases.end(), job.phase) != query.phases.end();
-}
-
-JobPlace place_of(Order order, const job::Job& job) {
-  if (order == Order::kByName) {
-    return {.submitted = {}, .name = job.spec.name, .project = job.spec.project};
+  if (!query_.submitted.contains(job.submitted) || !query_.started.contains(job.started) ||
+      !query_.ended.contains(job.ended)) {
+    return false;
   }
-  return {.submitted = job.submitted, .name = {}, .project = {}};
+  if (query_.origin) {
+    if (job.origin == nullptr || job.origin->kind != query_.origin->kind) return false;
+    const std::string& of = query_.origin->of;
+    if (!of.empty() && of != job.origin->name && of != job.origin->id) return false;
+  }
+  if (query_.top && job.origin != nullptr &&
+      (job.origin->kind == JobOrigin::Kind::kArray ||
+       job.origin->kind == JobOrigin::Kind::kSweep)) {
+    return false;
+  }
+  return std::all_of(query_.labels.begin(), query_.labels.end(),
+                     [&](const std::string& label) { return has_label(spec, label); }) &&
+         (words_.empty() || has_words(job));
 }
 
-std::string cursor_text(Order order, const JobPlace& place) {
-  const std::string mark = std::string(order_name(order)) + kSeparator;
-  if (order == Order::kByName) return url_base64(mark + place.name + kSeparator + place.project);
-  return url_base64(mark + std::to_string(place.submitted.time_since_epoch().count()));
+bool JobFilter::has_words(const ListedJob& job) const {
+  searched_.assign(job.spec->name).append(1, kSeparator).append(job.id);
+  for (const auto& [name, value] : job.spec->labels) {
+    searched_.append(1, kSeparator).append(name).append(1, '=').append(value);
+  }
+  for (const auto* words : {&job.spec->command, &job.spec->arguments}) {
+    for (const std::string& word : *words) searched_.append(1, kSeparator).append(word);
+  }
+  for (char& each : searched_) {
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
+  }
+  return std::all_of(words_.begin(), words_.end(), [&](const std::string& word) {
+    return searched_.find(word) != std::string::npos;
+  });
 }
 
-std::optional<JobPlace> place_of_cursor(Order order, std::string_view cursor) {
+bool matches(const JobQuery& query, const Job& job) {
+  return JobFilter(query).takes(as_listed(job));
+}
+
+JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now) {
+  JobPlace place{.submitted = job.submitted, .id = std::string(job.id)};
+  const auto take = [&](std::optional<int64_t> number) {
+    place.is_absent = !number;
+    place.number = number.value_or(0);
+  };
+  switch (order.by) {
+    case JobColumn::kSubmitted:
+      break;  // it is there for every order
+    case JobColumn::kStarted:
+      take(number_of(job.started));
+      break;
+    case JobColumn::kEnded:
+      take(number_of(job.ended));
+      break;
+    case JobColumn::kDuration:
+      take(run_time_of(job, now));
+      place.now = now;
+      break;
+    case JobColumn::kName:
+      place.text = job.spec->name;
+      place.project = job.spec->project;
+      break;
+    case JobColumn::kProject:
+      place.text = job.spec->project;
+      break;
+    case JobColumn::kOwner:
+      place.text = job.owner;
+      break;
+    case JobColumn::kKind:
+      place.text = job::to_string(job.spec->kind);
+      break;
+    case JobColumn::kPhase:
+      place.number = static_cast<int>(job.phase);
+      break;
+    case JobColumn::kPriority:
+      place.number = job::priority_of(job.spec->scheduling);
+      break;
+    case JobColumn::kGpus:
+      place.number = gpu_milli_of(*job.spec);
+      break;
+  }
+  return place;
+}
+
+JobPlace place_of(JobOrder order, const Job& job, base::Time now) {
+  return place_of(order, as_listed(job), now);
+}
+
+bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right) {
+  if (left.is_absent != right.is_absent) return right.is_absent;
+  const JobPlace& first = order.descending ? right : left;
+  const JobPlace& second = order.descending ? left : right;
+  if (first.number != second.number) return first.number < second.number;
+  if (first.text != second.text) return first.text < second.text;
+  if (first.project != second.project) return first.project < second.project;
+  if (left.submitted != right.submitted) {
+    const bool oldest_first = order == JobOrder::kOldestFirst;
+    return oldest_first ? left.submitted < right.submitted : left.submitted > right.submitted;
+  }
+  return left.id < right.id;
+}
+
+std::string cursor_text(JobOrder order, const JobPlace& place) {
+  const auto count = [](base::Time time) {
+    return std::to_string(time.time_since_epoch().count());
+  };
+  const std::array<std::string, 8> parts{order_name(order),
+                                         place.is_absent ? "-" : "+",
+                                         std::to_string(place.number),
+                                         place.text,
+                                         place.project,
+                                         count(place.submitted),
+                                         place.id,
+                                         count(place.now)};
+  return url_base64(base::joined(parts, std::string_view(&kSeparator, 1)));
+}
+
+std::optional<JobPlace> place_of_cursor(JobOrder order, std::string_view cursor) {
   const auto text = from_url_base64(cursor);
   if (!text) return std::nullopt;
   const std::vector<std::string> parts = base::split(*text, kSeparator);
-  if (parts.empty() || parts.front() != order_name(order)) return std::nullopt;
-  if (order == Order::kByName) {
-    if (parts.size() != 3) return std::nullopt;
-    return JobPlace{.submitted = {}, .name = parts[1], .project = parts[2]};
-  }
-  if (parts.size() != 2) return std::nullopt;
-  const auto submitted = number_of<int64_t>(parts[1]);
-  if (!submitted) return std::nullopt;
-  return JobPlace{
-      .submitted = base::Time(std::chrono::nanoseconds(*submitted)), .name = {}, .project = {}};
+  if (parts.size() != 8 || parts[0] != order_name(order)) return std::nullopt;
+  const auto number = base::number_of<int64_t>(parts[2]);
+  const auto submitted = base::number_of<int64_t>(parts[5]);
+  const auto now = base::number_of<int64_t>(parts[7]);
+  if (!number || !submitted || !now || (parts[1] != "-" && parts[1] != "+")) return std::nullopt;
+  const auto time = [](int64_t count) { return base::Time(std::chrono::nanoseconds(count)); };
+  return JobPlace{.is_absent = parts[1] == "-",
+                  .number = *number,
+                  .text = parts[3],
+                  .project = parts[4],
+                  .submitted = time(*submitted),
+                  .id = parts[6],
+                  .now = time(*now)};
 }
 
 Parameters job_query_parameters(const JobQuery& query) {
@@ -164,11 +452,26 @@ Parameters job_query_parameters(const JobQuery& query) {
   if (query.project) parameters["project"] = *query.project;
   if (query.owner) parameters["owner"] = *query.owner;
   if (query.prefix) parameters["prefix"] = *query.prefix;
-  for (const job::Phase phase : query.phases) {
-    std::string& phases = parameters["phase"];
-    phases += (phases.empty() ? "" : ",") + std::string(job::to_string(phase));
-  }
+  const auto list = [&](const char* name, const auto& values) {
+    for (const auto& value : values) {
+      std::string& words = parameters[name];
+      words += (words.empty() ? "" : ",") + std::string(job::to_string(value));
+    }
+  };
+  list("phase", query.phases);
+  list("kind", query.kinds);
   for (const std::string& label : query.labels) parameters.add("label", label);
+  if (!query.text.empty()) parameters["text"] = query.text;
+  const auto span = [&](const std::string& name, const TimeSpan& of) {
+    if (of.after) append_rfc3339(parameters[name + "_after"], *of.after);
+    if (of.before) append_rfc3339(parameters[name + "_before"], *of.before);
+  };
+  span("submitted", query.submitted);
+  span("started", query.started);
+  span("ended", query.ended);
+  if (query.origin) parameters["origin"] = origin_text(*query.origin);
+  if (query.top) parameters["top"] = "true";
+  if (query.count) parameters["count"] = "true";
   const JobQuery usual;
   if (query.order != usual.order) parameters["sort"] = order_name(query.order);
   if (query.limit != usual.limit) parameters["limit"] = std::to_string(query.limit);
@@ -191,13 +494,54 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   return wrong_query("the query for jobs is wrong", std::move(faults));
 }
 
-std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next) {
+int64_t& JobCounts::of(Phase phase) {
+  switch (phase) {
+    case Phase::kQueued:
+      return queued;
+    case Phase::kStarting:
+      return starting;
+    case Phase::kRunning:
+      return running;
+    case Phase::kSucceeded:
+      return succeeded;
+    case Phase::kFailed:
+      return failed;
+    case Phase::kStopped:
+      return stopped;
+  }
+  return all;
+}
+
+const record::Table& table_of(const JobCounts*) {
+  using record::field;
+  const record::Notes notes{.told = record::Told::kAlways, .least = 0};
+  static const record::Table table =
+      record::table<JobCounts>(
+          "JobCounts",
+          {field<&JobCounts::all>("all", notes), field<&JobCounts::queued>("queued", notes),
+           field<&JobCounts::starting>("starting", notes),
+           field<&JobCounts::running>("running", notes),
+           field<&JobCounts::succeeded>("succeeded", notes),
+           field<&JobCounts::failed>("failed", notes),
+           field<&JobCounts::stopped>("stopped", notes)},
+          "`all`: the jobs that match the query. The others: the jobs in each phase that match the "
+          "query apart from `phase`.")
+          .as_answer();
+  return table;
+}
+
+std::string job_page_to_json(const std::vector<const Job*>& jobs, const std::string& next,
+                             const std::optional<JobCounts>& counts) {
   std::string text;
   record::JsonWriter json(text);
   json.open('{').key("jobs").open('[');
-  for (const job::Job* job : jobs) record::write(json, *job);
+  for (const Job* job : jobs) record::write(json, *job);
   json.close(']');
   if (!next.empty()) json.key("next").text(next);
+  if (counts) {
+    json.key("counts");
+    record::write(json, *counts);
+  }
   json.close('}');
   return text;
 }
@@ -205,11 +549,12 @@ std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std
 const record::Table& table_of(const JobPage*) {
   static const record::Table table =
       record::table<JobPage>(
-          "JobPage", {record::field<&JobPage::jobs>("jobs", {.need = record::Need::kRequired}),
-                      record::field<&JobPage::next>(
-                          "next", {.help = "The `cursor` of the next page. Absent: this is the "
-                                           "last page."})})
-          .as_answer();
+          "JobPage",
+          {record::field<&JobPage::jobs>("jobs", {.need = record::Need::kRequired}),
+           record::field<&JobPage::next>("next", {.help = "The `cursor` of the next page. Absent: "
+                                                          "this is the last page."}),
+           record::field<&JobPage::counts>("counts", {.help = "If the query has `count=true`."})})
+          .as_answer(record::Unknown::kIgnored);
   return table;
 }
 
@@ -256,13 +601,18 @@ std::string take_log_parameter(LogQuery& query, const std::string& name, const s
     query.grep = value;
     return pattern ? "" : pattern.error().what;
   }
+  if (name == "attempt") {
+    const auto attempt = base::number_of<int>(value);
+    if (attempt && *attempt >= 1) query.attempt = attempt;
+    return query.attempt ? "" : in_quotes(value) + " is not an attempt; give 1 or more";
+  }
   if (name == "tail") {
     query.tail = count_of(value);
     return query.tail ? "" : in_quotes(value) + " is not a number of lines";
   }
   // The project of the job, and the place to continue from; not part of this query.
   if (name == "project" || name == kLastEventIdParameter) return "";
-  return unknown_parameter(name, {"follow", "task", "rank", "grep", "since", "tail"});
+  return unknown_parameter(name, {"follow", "task", "attempt", "rank", "grep", "since", "tail"});
 }
 
 }  // namespace
@@ -271,6 +621,7 @@ Parameters log_query_to_parameters(const LogQuery& query) {
   Parameters parameters;
   if (query.follow) parameters["follow"] = "true";
   if (query.task) parameters["task"] = *query.task;
+  if (query.attempt) parameters["attempt"] = std::to_string(*query.attempt);
   if (query.rank) parameters["rank"] = std::to_string(*query.rank);
   if (!query.grep.empty()) parameters["grep"] = query.grep;
   if (query.since) append_rfc3339(parameters["since"], *query.since);

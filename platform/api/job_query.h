@@ -4,6 +4,7 @@
 // correct even if jobs were added or removed in between.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,52 +23,183 @@ namespace muster::api {
 /// The maximum for one page.
 inline constexpr int kMostJobs = 1000;
 
+/// What a listing is sorted by. Jobs that are equal in it follow newest first.
+enum class JobColumn {
+  kSubmitted,
+  kStarted,
+  kEnded,
+  kDuration,
+  kName,
+  kProject,
+  kOwner,
+  kKind,
+  kPhase,
+  kPriority,
+  kGpus,
+};
+
+/// Jobs without a value in the column (they have not started or ended) are last in both directions.
+struct JobOrder {
+  JobColumn by = JobColumn::kSubmitted;
+  bool descending = false;
+
+  static const JobOrder kOldestFirst;
+  static const JobOrder kNewestFirst;
+  static const JobOrder kByName;  ///< and jobs of one name by project
+
+  auto operator<=>(const JobOrder&) const = default;
+};
+inline constexpr JobOrder JobOrder::kOldestFirst{};
+inline constexpr JobOrder JobOrder::kNewestFirst{.by = JobColumn::kSubmitted, .descending = true};
+inline constexpr JobOrder JobOrder::kByName{.by = JobColumn::kName, .descending = false};
+
+/// "submitted", "-submitted", "name" ...; "age" is "-submitted".
+std::string order_name(JobOrder order);
+std::optional<JobOrder> order_of(std::string_view name);
+/// The names of all columns, ascending.
+std::vector<std::string> order_names();
+
+/// `after` <= time < `before`.
+struct TimeSpan {
+  std::optional<base::Time> after;
+  std::optional<base::Time> before;
+
+  bool is_none() const { return !after && !before; }
+  bool contains(const std::optional<base::Time>& time) const;
+  bool operator==(const TimeSpan&) const = default;
+};
+
+/// The jobs that were made from other objects.
+struct OriginWish {
+  job::JobOrigin::Kind kind = job::JobOrigin::Kind::kRerun;
+  std::string of;  ///< name or id of the object; empty: any
+
+  bool operator==(const OriginWish&) const = default;
+};
+
 struct JobQuery {
-  enum class Order { kOldestFirst, kNewestFirst, kByName };
+  using Order = JobOrder;
 
   std::optional<std::string> project;
   std::vector<job::Phase> phases;  ///< any of these; empty: all
   std::optional<std::string> owner;
   std::optional<std::string> prefix;  ///< of the name
-  /// "NAME" or "NAME=VALUE": the job has all of these labels.
+  /// "NAME", "NAME=VALUE", "!NAME" or "NAME!=VALUE": all of them hold. The last two also hold for a
+  /// job without the label.
   std::vector<std::string> labels;
-  Order order = Order::kOldestFirst;
+  Order order;
   int limit = 500;     ///< 1 to kMostJobs
   std::string cursor;  ///< from the previous page; empty: the first page
+
+  std::vector<job::Kind> kinds;  ///< any of these; empty: all
+  /// Each word is part of the name, the id, a label or the command, in upper or lower case.
+  std::string text;
+  TimeSpan submitted;
+  TimeSpan started;
+  TimeSpan ended;
+  std::optional<OriginWish> origin;
+  bool top = false;    ///< without the members of arrays and sweeps
+  bool count = false;  ///< also count all matching jobs
 
   bool operator==(const JobQuery&) const = default;
 };
 
+/// What a query filters and sorts by: of a job, or of an object that is listed like a job, such as
+/// an array with the spec of its members. Refers to that object.
+struct ListedJob {
+  const job::JobSpec* spec = nullptr;
+  std::string_view id;
+  std::string_view owner;
+  job::Phase phase = job::Phase::kQueued;
+  base::Time submitted;
+  std::optional<base::Time> started;
+  std::optional<base::Time> ended;
+  const job::JobOrigin* origin = nullptr;  ///< nullptr: none
+};
+ListedJob as_listed(const job::Job& job);
+
+/// Thousandths of a GPU that all tasks of a job request. A request for GPU memory counts as 1.
+int64_t gpu_milli_of(const job::JobSpec& spec);
+
+/// The conditions of a query, prepared for many jobs. Not thread-safe.
+class JobFilter {
+ public:
+  /// `query` must outlive the filter.
+  explicit JobFilter(const JobQuery& query);
+
+  bool takes(const ListedJob& job) const {
+    return takes_phase(job.phase) && takes_apart_from_phase(job);
+  }
+  bool takes_phase(job::Phase phase) const;
+  bool takes_apart_from_phase(const ListedJob& job) const;
+
+ private:
+  bool has_words(const ListedJob& job) const;
+
+  const JobQuery& query_;
+  std::vector<std::string> words_;     ///< of query.text, in lower case
+  mutable std::string searched_ = {};  ///< kept for its memory
+};
+
 bool matches(const JobQuery& query, const job::Job& job);
 
-/// The job after which a page begins, in the order of its query.
+/// The place of a job in an order.
 struct JobPlace {
-  base::Time submitted;  ///< if the order is that of submission
-  std::string name;      ///< if the order is by name; unique together with the project
-  std::string project;
+  bool is_absent = false;  ///< it has no value in the column
+  int64_t number = 0;      ///< the value of the column, if that is a number or a time
+  std::string text;        ///< or a text
+  std::string project;     ///< in the order by name
+  base::Time submitted;
+  std::string id;
+  /// The time at which durations are measured, on all pages.
+  base::Time now;
 
   bool operator==(const JobPlace&) const = default;
 };
-JobPlace place_of(JobQuery::Order order, const job::Job& job);
-std::string cursor_text(JobQuery::Order order, const JobPlace& place);
+JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now = {});
+JobPlace place_of(JobOrder order, const job::Job& job, base::Time now = {});
+bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right);
+std::string cursor_text(JobOrder order, const JobPlace& place);
 /// Nothing if the text is not a cursor of this order.
-std::optional<JobPlace> place_of_cursor(JobQuery::Order order, std::string_view cursor);
+std::optional<JobPlace> place_of_cursor(JobOrder order, std::string_view cursor);
 
-/// ?project=&phase=Running,Queued&owner=&prefix=&label=NAME&label=NAME=VALUE&sort=submitted|-submitted|name&limit=&cursor=
+/// ?project=&phase=Running,Queued&owner=&prefix=&label=NAME&label=NAME=VALUE&kind=mpi,torch&text=
+/// &submitted_after=TIME&submitted_before=&started_after=&...&origin=array/train&top=true
+/// &sort=-submitted&limit=&cursor=&count=true
+///
+/// A phase may be `active` (has not ended) or `ended`, in upper or lower case.
 Parameters job_query_parameters(const JobQuery& query);
 /// kInvalid with every fault.
 base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters);
+
+/// How many jobs match a query, on all pages.
+struct JobCounts {
+  int64_t all = 0;
+  // The jobs that match the query apart from its phases.
+  int64_t queued = 0;
+  int64_t starting = 0;
+  int64_t running = 0;
+  int64_t succeeded = 0;
+  int64_t failed = 0;
+  int64_t stopped = 0;
+
+  int64_t& of(job::Phase phase);
+  bool operator==(const JobCounts&) const = default;
+};
+const record::Table& table_of(const JobCounts*);
 
 /// {"jobs": [...], "next": "CURSOR"}; without "next" there are no more pages.
 struct JobPage {
   std::vector<job::Job> jobs;
   std::string next;
+  std::optional<JobCounts> counts;  ///< if the query asks for them
 
   bool operator==(const JobPage&) const = default;
 };
 const record::Table& table_of(const JobPage*);
 /// Written from pointers, so that a listing copies no job.
-std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next);
+std::string job_page_to_json(const std::vector<const job::Job*>& jobs, const std::string& next,
+                             const std::optional<JobCounts>& counts = {});
 base::Result<JobPage> job_page_from_json(std::string_view text);
 
 // A LogQuery as the query of a URL, in both directions.

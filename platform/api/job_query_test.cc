@@ -26,7 +26,15 @@ TEST(JobQuery, ReadsBackUnchanged) {
                  .prefix = "train-",
                  .labels = {"nightly", "team=a=b", "team"},
                  .order = Order::kNewestFirst,
-                 .limit = 7};
+                 .limit = 7,
+                 .kinds = {job::Kind::kMpi, job::Kind::kTorch},
+                 .text = "lr 0.1",
+                 .submitted = {.after = job::time_at(5), .before = job::time_at(9)},
+                 .started = {.before = job::time_at(7)},
+                 .ended = {.after = job::time_at(6)},
+                 .origin = OriginWish{.kind = job::JobOrigin::Kind::kArray, .of = "train"},
+                 .top = true,
+                 .count = true};
   query.cursor = cursor_text(query.order, place_of(query.order, full_job()));
 
   const auto read = job_query_from_parameters(job_query_parameters(query));
@@ -44,7 +52,7 @@ TEST(JobQuery, RequestsTheFirstPageOfAllJobsByDefault) {
 
 TEST(JobQuery, ReportsEveryFaultAtOnce) {
   const auto read = job_query_from_parameters({{"phase", "Running,Done"},
-                                               {"sort", "age"},
+                                               {"sort", "size"},
                                                {"limit", "1001"},
                                                {"cursor", "forged"},
                                                {"label", "nightly"},
@@ -55,12 +63,13 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
   EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
   EXPECT_EQ(read.error().to_string(),
             "the query for jobs is wrong\n"
-            "  label: '=b' is neither NAME nor NAME=VALUE\n"
+            "  label: '=b' is not NAME, NAME=VALUE, !NAME or NAME!=VALUE\n"
             "  limit: '1001' is not a number from 1 to 1000\n"
             "  phase: 'Done' is invalid: expected one of Queued, Starting, Running, Succeeded, "
-            "Failed, Stopped\n"
+            "Failed, Stopped, active, ended\n"
             "  projects: is not a parameter; did you mean 'project'?\n"
-            "  sort: 'age' is invalid: expected one of submitted, -submitted, name\n"
+            "  sort: 'size' is invalid: expected one of submitted, started, ended, duration, name, "
+            "project, owner, kind, phase, priority, gpus; or one of them after '-'\n"
             "  cursor: 'forged' is not the 'next' of a page with the same 'sort'");
 }
 
@@ -91,9 +100,102 @@ TEST(JobQuery, SelectsJobsWithAllLabels) {
   for (const auto& labels : hidden) EXPECT_FALSE(matches({.labels = labels}, job)) << labels[0];
 }
 
+TEST(JobQuery, SelectsJobsWithoutALabel) {
+  job::Job job;
+  job.spec.labels = {{"nightly", ""}, {"team", "a"}};
+
+  const std::vector<std::string> shown[] = {{"!day"}, {"day!=x"}, {"team!=b"}, {"team", "!day"}};
+  for (const auto& labels : shown) EXPECT_TRUE(matches({.labels = labels}, job)) << labels[0];
+  const std::vector<std::string> hidden[] = {{"!team"}, {"team!=a"}, {"nightly!="}, {"!day", "x"}};
+  for (const auto& labels : hidden) EXPECT_FALSE(matches({.labels = labels}, job)) << labels[0];
+}
+
+TEST(JobQuery, TakesGroupsOfPhasesInAnyCase) {
+  const auto phases = [](const char* words) {
+    return job_query_from_parameters({{"phase", words}})->phases;
+  };
+  using job::Phase;
+  EXPECT_EQ(phases("active"),
+            (std::vector<Phase>{Phase::kQueued, Phase::kStarting, Phase::kRunning}));
+  EXPECT_EQ(phases("Ended"),
+            (std::vector<Phase>{Phase::kSucceeded, Phase::kFailed, Phase::kStopped}));
+  EXPECT_EQ(phases("running,FAILED"), (std::vector<Phase>{Phase::kRunning, Phase::kFailed}));
+}
+
+TEST(JobQuery, SearchesNamesLabelsAndCommands) {
+  job::Job job = job_named("Resnet-7", "team", job::Phase::kRunning, "ada");
+  job.id = "j-12ab";
+  job.spec.command = {"python3", "Train.py"};
+  job.spec.arguments = {"--lr", "0.1"};
+  job.spec.labels = {{"team", "vision"}};
+  job.spec.environment = {{"TOKEN", "hidden"}};
+
+  for (const char* text :
+       {"resnet", "NET-7", "12AB", "train.py", "lr", "team=VIS", "  lr  resnet "}) {
+    EXPECT_TRUE(matches({.text = text}, job)) << text;
+  }
+  for (const char* text : {"resnet8", "lr python9", "hidden", "train.py --lr=0.1"}) {
+    EXPECT_FALSE(matches({.text = text}, job)) << text;
+  }
+}
+
+TEST(JobQuery, SelectsByTimeKindAndOrigin) {
+  job::Job job = job_named("train-3", "team", job::Phase::kSucceeded, "ada");
+  job.spec.kind = job::Kind::kMpi;
+  job.submitted = job::time_at(10);
+  job.ended = job::time_at(20);
+  job.origin = {.kind = job::JobOrigin::Kind::kArray, .name = "train", .id = "a1", .member = 3};
+  const auto of = [](job::JobOrigin::Kind kind, const char* name) {
+    return OriginWish{.kind = kind, .of = name};
+  };
+
+  EXPECT_TRUE(matches({.submitted = {.after = job::time_at(10)}}, job));
+  EXPECT_FALSE(matches({.submitted = {.before = job::time_at(10)}}, job));
+  EXPECT_FALSE(matches({.started = {.before = job::time_at(99)}}, job)) << "it never started";
+  EXPECT_TRUE(matches({.ended = {.after = job::time_at(19), .before = job::time_at(21)}}, job));
+  EXPECT_TRUE(matches({.kinds = {job::Kind::kTorch, job::Kind::kMpi}}, job));
+  EXPECT_FALSE(matches({.kinds = {job::Kind::kTorch}}, job));
+  EXPECT_TRUE(matches({.origin = of(job::JobOrigin::Kind::kArray, "")}, job));
+  EXPECT_TRUE(matches({.origin = of(job::JobOrigin::Kind::kArray, "train")}, job));
+  EXPECT_TRUE(matches({.origin = of(job::JobOrigin::Kind::kArray, "a1")}, job));
+  EXPECT_FALSE(matches({.origin = of(job::JobOrigin::Kind::kArray, "tra")}, job));
+  EXPECT_FALSE(matches({.origin = of(job::JobOrigin::Kind::kSweep, "")}, job));
+  EXPECT_FALSE(matches({.top = true}, job));
+  job.origin->kind = job::JobOrigin::Kind::kSchedule;
+  EXPECT_TRUE(matches({.top = true}, job));
+}
+
+TEST(JobOrder, PutsJobsWithoutAValueLastInBothDirections) {
+  job::Job waiting = job_named("w", "p", job::Phase::kQueued, "ada");
+  job::Job early = job_named("e", "p", job::Phase::kRunning, "ada");
+  job::Job late = job_named("l", "p", job::Phase::kRunning, "ada");
+  early.started = job::time_at(1);
+  late.started = job::time_at(2);
+  for (const bool descending : {false, true}) {
+    const Order order{.by = JobColumn::kStarted, .descending = descending};
+    const auto before = [&](const job::Job& left, const job::Job& right) {
+      return comes_before(order, place_of(order, left), place_of(order, right));
+    };
+    EXPECT_EQ(before(early, late), !descending);
+    EXPECT_TRUE(before(late, waiting) && before(early, waiting));
+    EXPECT_FALSE(before(waiting, early));
+  }
+}
+
+TEST(JobOrder, HasANameForEachColumnAndDirection) {
+  for (const std::string& name : order_names()) {
+    EXPECT_EQ(order_name(*order_of(name)), name);
+    EXPECT_EQ(order_name(*order_of("-" + name)), "-" + name);
+  }
+  EXPECT_EQ(order_of("age"), Order::kNewestFirst);
+  EXPECT_FALSE(order_of("--name"));
+}
+
 TEST(JobCursor, ContainsThePlaceOfAJobInEachOrder) {
   const job::Job job = full_job();
-  for (const Order order : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
+  std::vector<Order> orders{Order::kOldestFirst, Order::kNewestFirst, Order::kByName};
+  for (const std::string& name : order_names()) orders.push_back(*order_of("-" + name));
+  for (const Order order : orders) {
     const JobPlace place = place_of(order, job);
     EXPECT_EQ(place_of_cursor(order, cursor_text(order, place)), place);
   }

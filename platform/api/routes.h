@@ -8,6 +8,7 @@
 //   POST   /v1/logout                -> 204; the token that was shown is revoked
 //   GET    /v1/whoami                -> WhoAmI
 //   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
+//   GET    /v1/list                  -> RowPage (job_rows.h); the parameters of GET /v1/jobs
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
@@ -34,7 +35,7 @@
 //   POST   /v1/sweeps/NAME/pause     -> Sweep
 //   POST   /v1/sweeps/NAME/resume    -> Sweep
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
-//   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N
+//   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
 //   GET    /v1/projects              -> {"projects": [project, ...]}
 //   POST   /v1/projects              project -> 201 project
@@ -90,6 +91,7 @@ namespace muster::api {
 inline constexpr std::string_view kInfoPath = "/v1/info";
 inline constexpr std::string_view kJobsPath = "/v1/jobs";
 inline constexpr std::string_view kSweepsPath = "/v1/sweeps";
+inline constexpr std::string_view kListPath = "/v1/list";
 inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
@@ -133,6 +135,7 @@ inline constexpr std::string_view kDryRun = "dry_run";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
+inline constexpr std::string_view kRowEvent = "row";          ///< the same as a JobRow
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
 inline constexpr std::string_view kReadyEvent = "ready";      ///< all existing jobs have been sent
 inline constexpr std::string_view kResetEvent = "reset";      ///< everything sent before is invalid

@@ -6,6 +6,7 @@
 #include "access/identity.h"
 #include "api/fields.h"
 #include "api/job_query.h"
+#include "api/job_rows.h"
 #include "api/schemas.h"
 #include "base/text.h"
 #include "http/head.h"
@@ -25,6 +26,7 @@ void add_job_schemas(record::Schemas& schemas) {
   schemas.add(record::table_for<ServerInfo>());
   schemas.add_list("Jobs", "jobs", record::table_for<Job>());
   schemas.add(record::table_for<JobPage>());
+  schemas.add(record::table_for<RowPage>());
   schemas.add(record::table_for<job::Explanation>());
   schemas.add(record::table_for<job::Forecast>());
   schemas.add(label_changes_table());
@@ -79,7 +81,13 @@ const record::Table& table_of(const ServerInfo*) {
            field<&ServerInfo::config_changed>(
                "config_changed", {.help = "Its configuration file was changed after it was read. "
                                           "False unless the caller is an admin of the server.",
-                                  .told = Told::kAlways})})
+                                  .told = Told::kAlways}),
+           field<&ServerInfo::on_demand>(
+               "on_demand", {.help = "It exits when idle, and the next command starts it again."}),
+           field<&ServerInfo::settings>(
+               "settings",
+               {.help = "The values in force of the settings that environment variables can set, "
+                        "by variable. Absent unless the caller is an admin of the server."})})
           .as_answer(record::Unknown::kIgnored);
   return table;
 }

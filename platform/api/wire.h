@@ -33,6 +33,9 @@ struct ServerInfo {
   std::string engine = {};
   std::string address = {};     ///< HOST:PORT for other machines; empty: only the unix socket
   bool config_changed = false;  ///< its configuration file was changed after it was read
+  bool on_demand = false;       ///< it was started by a command, and exits when idle
+  /// The values that environment variables can set, by variable: {"MUSTER_ENGINE", "process"}.
+  std::map<std::string, std::string> settings = {};
 
   bool operator==(const ServerInfo&) const = default;
 };

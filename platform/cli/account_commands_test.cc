@@ -143,7 +143,10 @@ TEST_F(SharedServer, KeepsItsTrustSettingsAtTheNextLogin) {
 TEST_F(SharedServer, IsForgottenAfterALogout) {
   ASSERT_EQ(log_in(server_->first_token()).code, 0);
 
-  EXPECT_EQ(muster({"logout"}).out, "logged out of " + server_->url() + "\n");
+  EXPECT_EQ(muster({"logout"}).out, "logged out of " + server_->url() +
+                                        "\ncommands go to context 'local' now, a server on this "
+                                        "machine; log in again: muster login " +
+                                        server_->url() + "\n");
 
   EXPECT_EQ(count_of("POST /v1/logout"), 1);
   EXPECT_EQ(muster({"context", "list", "-o", "names"}).out, "local\n");

@@ -128,7 +128,7 @@ TEST(WaitingCommands, AreRead) {
   EXPECT_EQ(parsed<cluster::TopCommand>({"top"}).interval, std::chrono::seconds(1));
   EXPECT_EQ(parsed<cluster::TopCommand>({"top", "--interval", "200ms", "--once"}).interval,
             milliseconds(200));
-  EXPECT_EQ(parsed<jobs::ListCommand>({"list", "--project", "a"}).project, "a");
+  EXPECT_EQ(parsed<jobs::ListCommand>({"list", "--project", "a"}).query.project, "a");
 }
 
 TEST(Server, ReadsItsNodeAndSchedulerOptions) {

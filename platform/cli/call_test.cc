@@ -161,6 +161,78 @@ TEST(Logs, ReadsARankAPatternAndTheRecordFormat) {
   EXPECT_FALSE(parsed<logs::LogsCommand>({"logs", "dist", "--no-fold"}).look.fold);
 }
 
+TEST(Logs, TakesTheTaskWithTheJob) {
+  const auto command =
+      parsed<logs::LogsCommand>({"logs", "dist/worker-1", "-n", "5", "--attempt", "2"});
+
+  EXPECT_EQ(command.name, "dist");
+  EXPECT_EQ(command.query.task, "worker-1");
+  EXPECT_EQ(command.query.tail, 5);
+  EXPECT_EQ(command.query.attempt, 2);
+  EXPECT_EQ(parsed<sessions::ExecCommand>({"exec", "-it", "dist/ps-0", "--", "sh"}).request.task,
+            "ps-0");
+  EXPECT_EQ(parsed<sessions::BashCommand>({"bash", "dist/ps-0"}).task, "ps-0");
+  EXPECT_EQ(parsed<sessions::AttachCommand>({"attach", "dist/ps-0"}).task, "ps-0");
+}
+
+TEST(Logs, RefusesTwoDifferentTasks) {
+  EXPECT_NE(refusal({"logs", "dist/worker-1", "--task", "worker-2"})
+                .find("'worker-2' and 'dist/worker-1' name different tasks"),
+            std::string::npos);
+  EXPECT_NE(refusal({"logs", "dist/"}).find("'dist/' is not JOB or JOB/TASK"), std::string::npos);
+  EXPECT_NE(refusal({"logs", "dist", "--attempt", "0"}).find("--attempt"), std::string::npos);
+}
+
+TEST(List, ReadsItsQuery) {
+  const auto command = parsed<jobs::ListCommand>(
+      {"list",   "--phase", "active", "--phase",   "failed",     "--kind",        "mpi", "--search",
+       "lr 0.1", "--since", "10m",    "--until",   "5m",         "--ended-since", "1h",  "--user",
+       "ben",    "--sort",  "-gpus",  "--columns", "name, GPUS", "--limit",       "7",   "--wide"});
+
+  using job::Phase;
+  EXPECT_EQ(command.query.phases, (std::vector<Phase>{Phase::kQueued, Phase::kStarting,
+                                                      Phase::kRunning, Phase::kFailed}));
+  EXPECT_EQ(command.query.kinds, std::vector{job::Kind::kMpi});
+  EXPECT_EQ(command.query.text, "lr 0.1");
+  EXPECT_EQ(command.query.submitted.after, ada().now - std::chrono::minutes(10));
+  EXPECT_EQ(command.query.submitted.before, ada().now - std::chrono::minutes(5));
+  EXPECT_EQ(command.query.ended.after, ada().now - std::chrono::hours(1));
+  EXPECT_EQ(command.query.owner, "ben");
+  EXPECT_EQ(command.query.order, (api::JobOrder{.by = api::JobColumn::kGpus, .descending = true}));
+  EXPECT_EQ(command.columns, (Words{"name", "gpus"}));
+  EXPECT_EQ(command.limit, 7);
+  EXPECT_TRUE(command.wide);
+}
+
+TEST(List, ShowsTheNewestFiftyInATableAndAllInOtherFormats) {
+  const auto table = parsed<jobs::ListCommand>({"list"});
+  EXPECT_EQ(table.query.order, api::JobOrder::kNewestFirst);
+  EXPECT_EQ(table.limit, 50);
+  EXPECT_EQ(parsed<jobs::ListCommand>({"list", "-o", "json"}).limit, 0);
+  EXPECT_EQ(parsed<jobs::ListCommand>({"list", "-o", "csv"}).output, Output::kCsv);
+}
+
+TEST(List, ReportsInvalidFlags) {
+  EXPECT_NE(refusal({"list", "--phase", "done"}).find("--phase: 'done' is invalid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"list", "--sort", "size"}).find("--sort: 'size' is invalid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"list", "--columns", "name,sze"}).find("--columns: 'sze' is invalid"),
+            std::string::npos);
+  EXPECT_NE(refusal({"list", "--mine", "--user", "x"}).find("cannot be used with --mine"),
+            std::string::npos);
+  EXPECT_NE(refusal({"list", "-w", "-o", "json"}).find("cannot be used with --watch"),
+            std::string::npos);
+}
+
+TEST(Aliases, OfOtherProductsAreAccepted) {
+  EXPECT_EQ(parsed<jobs::ListCommand>({"ps"}).limit, 50);
+  EXPECT_EQ(parsed<jobs::GetCommand>({"describe", "a"}).name, "a");
+  EXPECT_EQ(parsed<jobs::StopCommand>({"cancel", "a"}).names, Words{"a"});
+  EXPECT_TRUE(parsed<jobs::StopCommand>({"kill", "--now", "a"}).now);
+  EXPECT_EQ(parsed<jobs::SubmitCommand>({"apply", "-f", "job.yaml"}).file, "job.yaml");
+}
+
 TEST(Flags, AreAcceptedInEverySpelling) {
   for (const Words& said : {Words{"-n3"}, {"-n", "3"}, {"--workers=3"}, {"--workers", "3"}}) {
     Words words{"submit", "mpi", "dist"};
@@ -169,7 +241,7 @@ TEST(Flags, AreAcceptedInEverySpelling) {
     EXPECT_EQ(parsed<jobs::SubmitCommand>(words).spec.workers, 3) << said.front();
   }
   const auto list = parsed<jobs::ListCommand>({"list", "-lteam=nlp", "-oyaml"});
-  EXPECT_EQ(list.labels, (Words{"team=nlp"}));
+  EXPECT_EQ(list.query.labels, (Words{"team=nlp"}));
   EXPECT_EQ(list.output, Output::kYaml);
   EXPECT_EQ(parsed<logs::LogsCommand>({"logs", "dist", "--grep", "--rank"}).query.grep, "--rank");
 }

@@ -58,9 +58,25 @@ TEST_F(Cli, OnlyJobsWithAllLabelsAreListed) {
   muster({"submit", "single", "a", "--label", "team=vision", "--label", "nightly", "--", "true"});
   muster({"submit", "single", "b", "--label", "team=vision", "--", "true"});
 
-  EXPECT_EQ(muster({"list", "-l", "team=vision", "-o", "names"}).out, "a\nb\n");
+  EXPECT_EQ(muster({"list", "-l", "team=vision", "--sort", "name", "-o", "names"}).out, "a\nb\n");
   EXPECT_EQ(muster({"list", "-l", "team=vision", "--label", "nightly", "-o", "names"}).out, "a\n");
   EXPECT_EQ(muster({"list", "--label", "team=audio", "-o", "names"}).out, "");
+}
+
+TEST_F(Cli, ListPrintsOnePageAndHowToSeeTheRest) {
+  serve({});
+  for (const char* name : {"a", "b", "c"}) muster({"submit", "single", name, "--", "true"});
+
+  const Outcome page =
+      muster({"list", "--limit", "2", "--sort", "name", "--columns", "name,phase"});
+
+  EXPECT_EQ(page.out, "NAME  PHASE\na     Running\nb     Running\n");
+  EXPECT_EQ(page.err,
+            "muster: 2 of 3 rows; all: --limit 0; fewer: --phase, --mine, --since, --search\n");
+  EXPECT_EQ(muster({"list", "--limit", "3", "-o", "names"}).err, "");
+  EXPECT_NE(muster({"list", "--columns", "help"}).out.find("may_start"), std::string::npos);
+  EXPECT_EQ(muster({"list", "--phase", "ended", "-o", "names"}).out, "");
+  EXPECT_EQ(muster({"list", "--watch"}).code, 2) << "standard output is no terminal";
 }
 
 TEST_F(Cli, RunPrintsTheLogsOnStandardOutputAndTheRowOnStandardError) {

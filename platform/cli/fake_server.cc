@@ -13,6 +13,7 @@
 
 #include "api/cluster_wire.h"
 #include "api/job_query.h"
+#include "api/job_rows.h"
 #include "api/routes.h"
 #include "api/terminal.h"
 #include "api/wire.h"
@@ -83,6 +84,7 @@ struct FakeServer::State {
     }
     if (what == "GET /v1/queue") return {.body = api::jobs_to_json(waiting())};
     if (what == "GET /v1/jobs") return list(request);
+    if (what == "GET /v1/list") return list_rows(request);
     if (request.path == api::kWatchEventsPath) return watch_events(request);
     if (request.path == api::kWatchJobsPath) return watch_jobs(request);
     if (what == "POST /v1/jobs") return submit(request);
@@ -135,31 +137,52 @@ struct FakeServer::State {
 
   http::Response list(const http::Request& request) const {
     const auto query = api::job_query_from_parameters(request.query);
-    if (query->project && !cluster.has_project(*query->project)) {
-      return problem_answer(base::ErrorCode::kNotFound,
-                            "there is no project '" + *query->project + "'");
+    if (auto missing = missing_project(*query)) return *std::move(missing);
+    std::string next;
+    const std::vector<const job::Job*> page = page_of(*query, next);
+    return {.body = api::job_page_to_json(page, next)};
+  }
+
+  http::Response list_rows(const http::Request& request) const {
+    const auto query = api::job_query_from_parameters(request.query);
+    if (!query) return problem_answer(query.error().code, query.error().what);
+    if (auto missing = missing_project(*query)) return *std::move(missing);
+    api::RowPage page;
+    for (const job::Job* job : page_of(*query, page.next)) page.rows.push_back(api::row_of(*job));
+    if (query->count) {
+      page.counts.emplace();
+      for (const auto& [name, job] : jobs) page.counts->all += matches(*query, job) ? 1 : 0;
     }
-    std::vector<const job::Job*> page;
-    for (const auto& [name, job] : jobs) {
-      if (matches(*query, job)) page.push_back(&job);
-    }
-    if (query->order == api::JobQuery::Order::kNewestFirst) {
-      std::stable_sort(page.begin(), page.end(),
-                       [](const auto* a, const auto* b) { return a->submitted > b->submitted; });
-    }
-    return {.body = one_page(*query, std::move(page))};
+    return {.body = api::row_page_to_json(page)};
+  }
+
+  std::optional<http::Response> missing_project(const api::JobQuery& query) const {
+    if (!query.project || cluster.has_project(*query.project)) return std::nullopt;
+    return problem_answer(base::ErrorCode::kNotFound,
+                          "there is no project '" + *query.project + "'");
   }
 
   /// The page after the cursor, of the requested size.
-  static std::string one_page(const api::JobQuery& query, std::vector<const job::Job*> all) {
-    const auto begin = std::find_if(all.begin(), all.end(), [&](const job::Job* job) {
-      return api::cursor_text(query.order, api::place_of(query.order, *job)) == query.cursor;
+  std::vector<const job::Job*> page_of(const api::JobQuery& query, std::string& next) const {
+    std::vector<const job::Job*> page;
+    for (const auto& [name, job] : jobs) {
+      if (matches(query, job)) page.push_back(&job);
+    }
+    const auto place = [&](const job::Job* job) { return api::place_of(query.order, *job); };
+    if (query.order != api::JobOrder::kOldestFirst) {
+      std::stable_sort(page.begin(), page.end(), [&](const auto* left, const auto* right) {
+        return comes_before(query.order, place(left), place(right));
+      });
+    }
+    const auto begin = std::find_if(page.begin(), page.end(), [&](const job::Job* job) {
+      return api::cursor_text(query.order, place(job)) == query.cursor;
     });
-    if (begin != all.end()) all.erase(all.begin(), begin + 1);
-    if (std::cmp_less_equal(all.size(), query.limit)) return api::job_page_to_json(all, "");
-    all.resize(static_cast<size_t>(query.limit));
-    return api::job_page_to_json(
-        all, api::cursor_text(query.order, api::place_of(query.order, *all.back())));
+    if (begin != page.end()) page.erase(page.begin(), begin + 1);
+    if (std::cmp_greater(page.size(), query.limit)) {
+      page.resize(static_cast<size_t>(query.limit));
+      next = api::cursor_text(query.order, place(page.back()));
+    }
+    return page;
   }
 
   /// The events of one ended job.

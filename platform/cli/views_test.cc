@@ -6,6 +6,7 @@
 #include "cli/common/format.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
+#include "cli/common/row_view.h"
 #include "cli/common/terminal.h"
 #include "cli/logs/logs.h"
 #include "cli/test_call.h"
@@ -127,7 +128,81 @@ TEST(Moment, RefusesOtherTexts) {
 TEST(JobTable, HasARowForEachJob) {
   EXPECT_EQ(job_table({failed_job()}, kNow),
             "NAME  PROJECT  KIND  PHASE   TASKS    AGE  DURATION  REASON\n"
-            "dist  default  mpi   Failed    0/2  1m30s        1m  worker-0 was killed\n");
+            "dist  default  mpi   Failed      2  1m30s        1m  worker-0 was killed\n");
+}
+
+TEST(RowTable, ShowsTheMembersOfAnArray) {
+  const api::JobRow array{
+      .object = api::JobRow::Object::kArray,
+      .name = "train",
+      .project = "team",
+      .phase = job::Phase::kRunning,
+      .members =
+          api::MemberCounts{.all = 100, .waiting = 52, .running = 8, .succeeded = 38, .failed = 2},
+      .submitted = kNow - seconds(90)};
+
+  EXPECT_EQ("\n" + row_table({array}, usual_columns({array}), kNow), R"(
+NAME   PROJECT  KIND   PHASE     TASKS    AGE  DURATION  PROGRESS  REASON
+train  team     array  Running  40/100  1m30s         -  40%       40% done: 38 succeeded, 2 failed, 8 running, 52 waiting
+)");
+}
+
+TEST(RowTable, FitsIntoAWidthInColumnsOfTheTerminal) {
+  const api::JobRow row{.name = "a", .reason = "\xe7\x81\xab\xe7\x81\xab\xe7\x81\xab needs 8 GPUs"};
+  const std::vector<std::string> columns{"name", "reason"};
+
+  EXPECT_EQ(row_table({row}, columns, kNow, 14),
+            "NAME  REASON\na     \xe7\x81\xab\xe7\x81\xab...\n");
+  EXPECT_EQ(row_table({row}, columns, kNow).find("..."), std::string::npos);
+}
+
+TEST(RowCsv, QuotesCellsAndDisarmsFormulas) {
+  const api::JobRow row{
+      .name = "a", .reason = "=1+1, \"x\"", .labels = {{"team", "b"}}, .submitted = kNow};
+
+  EXPECT_EQ(row_csv({row}, {"name", "labels", "ended", "reason", "submitted"}, kNow),
+            "name,labels,ended,reason,submitted\r\n"
+            "a,team=b,,\"'=1+1, \"\"x\"\"\",2023-11-14T22:13:20Z\r\n");
+}
+
+TEST(JobPage, ShowsLimitsRetriesVariablesSecretsAndTheOrigin) {
+  job::Job job = failed_job();
+  job.spec.scheduling.time_limit = std::chrono::hours(2);
+  job.spec.scheduling.retries = 3;
+  job.retries_used = 1;
+  job.spec.environment = {{"LR", "0.1"}, {"TOKEN", "hidden"}};
+  job.spec.secrets = {{.name = "HF", .variable = "HF_TOKEN"}, {.name = "KEY", .file = "key"}};
+  job.origin = {.kind = job::JobOrigin::Kind::kArray, .name = "train", .member = 7};
+
+  const std::string page = job_page(job, kNow);
+
+  for (const char* part :
+       {"TIME LIMIT   2h\n", "RETRIES      1 of 3 used\n", "ENVIRONMENT  LR, TOKEN\n",
+        "SECRETS      HF (variable HF_TOKEN), KEY (file /generated/secrets/key)\n",
+        "ORIGIN       array train, member 7\n"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << page << "\nlacks: " << part;
+  }
+  EXPECT_EQ(page.find("hidden"), std::string::npos);
+}
+
+TEST(JobPage, ShowsASandboxOnlyWhereTheEngineMakesOne) {
+  EXPECT_NE(job_page(failed_job(), kNow, "process").find("SANDBOX"), std::string::npos);
+  for (const char* engine : {"container", "kubernetes"}) {
+    EXPECT_EQ(job_page(failed_job(), kNow, engine).find("SANDBOX"), std::string::npos) << engine;
+  }
+}
+
+TEST(JobPage, CallsTheWorkersOfASucceededJobEnded) {
+  job::Job job = failed_job();
+  job.tasks[1].exit = job::ExitStatus{.signal = 9, .stopped = true};
+  EXPECT_NE(job_page(job, kNow).find("was stopped (SIGKILL)"), std::string::npos);
+  job.phase = job::Phase::kSucceeded;
+  job.failure.reset();
+
+  const std::string page = job_page(job, kNow);
+
+  EXPECT_EQ(page.find("SIGKILL"), std::string::npos) << page;
+  EXPECT_NE(page.find("ended after the job succeeded"), std::string::npos) << page;
 }
 
 TEST(JobPage, ShowsTheLaunchMethodAndTheContainerSettings) {

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "config/paths.h"
 #include "config/server_keys.h"
 #include "config/yaml.h"
@@ -215,6 +216,30 @@ std::vector<Fault> contradictions(const ServeOptions& options) {
     for (Fault& fault : more) faults.push_back(std::move(fault));
   }
   return faults;
+}
+
+namespace {
+
+/// A database without its password and options.
+std::string shown_store(const std::string& store) {
+  const size_t scheme = store.find("://");
+  if (scheme == std::string::npos) return store;
+  std::string shown = store.substr(0, store.find('?'));
+  const size_t begin = scheme + 3;
+  const size_t at = shown.find('@', begin);
+  const size_t colon = shown.find(':', begin);
+  if (at != std::string::npos && colon < at) shown.erase(colon, at - colon);
+  return shown;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> settings_of_variables(const ServeOptions& options) {
+  return {{"MUSTER_ENGINE", options.engine},
+          {"MUSTER_DECLARE_GPUS", options.declared_gpus},
+          {"MUSTER_LOG_QUOTA", base::format_bytes(options.log_quota)},
+          {"MUSTER_TASK_INTERNET", options.task_internet ? "true" : "false"},
+          {"MUSTER_STORE", shown_store(options.store)}};
 }
 
 ServerSource with_usual_file(ServerSource source) {

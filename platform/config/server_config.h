@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,11 @@ ServerSource with_usual_file(ServerSource source);
 
 /// Reads the file, if there is one, and applies the settings. I/O.
 Result<ServeOptions> read_server_options(const ServerSource& source);
+
+/// The values of the keys that an environment variable MUSTER_* can set, by variable and in one
+/// spelling, so that two servers can be compared. Without the state folder, which chooses the server,
+/// and without passwords. Pure.
+std::map<std::string, std::string> settings_of_variables(const ServeOptions& options);
 
 /// Reads the options again from the same sources. Gets the reason if they cannot be applied.
 using ReadAgain = std::function<Result<ServeOptions>()>;

@@ -274,6 +274,12 @@ std::vector<sweep::SweepSummary> Sweeps::list() const {
   return sweeps;
 }
 
+void Sweeps::each(const Visit& visit) const {
+  for (const auto& [id, entry] : entries_) {
+    visit(entry->record, sweep::summary_of(entry->record, entry->progress()));
+  }
+}
+
 std::vector<sweep::SweepSummary> Sweeps::named(const std::string& name) const {
   std::vector<sweep::SweepSummary> found = list();
   std::erase_if(found, [&](const auto& each) { return each.id != name && each.name != name; });

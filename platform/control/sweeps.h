@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,8 +70,11 @@ class Sweeps {
 
   /// Oldest first.
   std::vector<sweep::SweepSummary> list() const;
-  /// By id or name; kNotFound.
+  /// By id or name.
   std::vector<sweep::SweepSummary> named(const std::string& name) const;
+  using Visit = std::function<void(const sweep::SweepRecord&, const sweep::SweepSummary&)>;
+  /// All sweeps in any order. The record lives as long as the sweep.
+  void each(const Visit& visit) const;
   /// nullopt: no sweep has this id.
   std::optional<sweep::Sweep> with_id(const std::string& id) const;
 

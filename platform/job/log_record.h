@@ -66,6 +66,7 @@ struct LogQuery {
   std::string grep;                 ///< only lines that contain this LogPattern
   std::optional<base::Time> since;  ///< only records printed at or after this time
   std::optional<int> tail;          ///< only so many of the last lines at the time of the request
+  std::optional<int> attempt = {};  ///< only this attempt of the job, from 1
 };
 
 // --- batches

@@ -146,7 +146,8 @@ void LogFollower::advance() {
 bool LogFollower::open_sources(const Job& job) {
   for (int attempt = std::max(1, opened_attempts_ + 1); attempt <= job.attempt; ++attempt) {
     for (const job::Task& task : job.tasks) {
-      const bool shown = !query_.task || *query_.task == task.name;
+      const bool shown = (!query_.task || *query_.task == task.name) &&
+                         (!query_.attempt || *query_.attempt == attempt);
       if (shown && !open_source({job.id, attempt}, task)) return false;
     }
   }

@@ -176,6 +176,8 @@ void App::add_routes() {
                   info.state_folder = options_.state_folder;
                   info.address = options_.address;
                   info.config_changed = options_.config_changed && options_.config_changed();
+                  info.on_demand = options_.idle_exit.has_value();
+                  info.settings = options_.settings;
                 }
                 return json_answer(200, api::info_to_json(info));
               }));

@@ -34,6 +34,17 @@ LogFormat wanted_format(const http::Request& request) {
   return frames ? LogFormat::kFrames : LogFormat::kEvents;
 }
 
+base::Result<void> check_attempt(const job::Job& job, std::optional<int> attempt) {
+  if (!attempt || *attempt <= job.attempt) return {};
+  const std::string had = job.attempt == 0 ? "has not started yet"
+                          : job.attempt == 1
+                              ? "has had one attempt"
+                              : "has had " + std::to_string(job.attempt) + " attempts";
+  return base::Error{.code = base::ErrorCode::kNotFound,
+                     .what = "job '" + job.spec.name + "' has no attempt " +
+                             std::to_string(*attempt) + ": it " + had};
+}
+
 RouteAnswer logs(base::EventLoop& loop, control::Controller& controller, LogShares& shares,
                  const ApiCall& call) {
   const Sight sight(controller, call.who);
@@ -44,6 +55,7 @@ RouteAnswer logs(base::EventLoop& loop, control::Controller& controller, LogShar
                        access::Role::kViewer));
   MUSTER_TRY(job::LogQuery query, api::log_query_from_parameters(call.request.query));
   MUSTER_CHECK(check_task(*job, query.task));
+  MUSTER_CHECK(check_attempt(*job, query.attempt));
   const std::string place = last_event_id(call.request);
   if (!place.empty() && !logs::log_position_of(place)) return wrong_place();
   const LogFormat format = wanted_format(call.request);
@@ -81,6 +93,7 @@ std::string share_key(const std::string& job, const job::LogQuery& query, LogFor
   std::string key = job + (query.follow ? " follow" : " read") +
                     (format == LogFormat::kEvents ? " events" : " frames");
   if (query.since) key += " since " + std::to_string(query.since->time_since_epoch().count());
+  if (query.attempt) key += " attempt " + std::to_string(*query.attempt);
   if (query.rank) key += " rank " + std::to_string(*query.rank);
   if (query.task) key += " task " + std::to_string(query.task->size()) + " " + *query.task;
   return key + " grep " + query.grep;

@@ -21,7 +21,7 @@ namespace muster::server {
 
 /// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
-/// GET /v1/jobs.                                                      job_routes.cc
+/// GET /v1/jobs, /v1/list.                                            list_routes.cc
 void add_job_list_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/metrics.                                           job_routes.cc
 void add_job_metric_routes(Router& router, control::Controller& controller);

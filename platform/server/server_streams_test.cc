@@ -443,6 +443,52 @@ TEST_F(Streams, FilterAListing) {
   EXPECT_EQ(client().list(api::JobQuery{.cursor = "forged"}).error().code, ErrorCode::kInvalid);
 }
 
+TEST_F(Streams, ListRowsInTheOrderOfEachColumn) {
+  add_project("team");
+  end(submit("b"));
+  submit("a", "team");
+  submit("c");
+  submit("d", "team");
+  for (std::string name : api::order_names()) {
+    for (const char* sign : {"", "-"}) {
+      api::JobQuery query{.order = *api::order_of(sign + name), .limit = 500};
+      const auto whole = client().list_rows(query);
+      ASSERT_TRUE(whole) << whole.error().to_string();
+      EXPECT_EQ(whole->rows.size(), 4U);
+      EXPECT_FALSE(whole->counts);
+      std::vector<std::string> paged;
+      query.limit = 1;
+      query.count = true;
+      do {
+        const auto page = client().list_rows(query);
+        ASSERT_TRUE(page) << page.error().to_string();
+        ASSERT_EQ(page->rows.size(), 1U) << sign << name;
+        EXPECT_EQ(page->counts, (api::JobCounts{.all = 4, .running = 3, .succeeded = 1}));
+        paged.push_back(page->rows.front().name);
+        query.cursor = page->next;
+      } while (!query.cursor.empty());
+      std::vector<std::string> names;
+      for (const api::JobRow& row : whole->rows) names.push_back(row.name);
+      EXPECT_EQ(paged, names) << sign << name;
+    }
+  }
+}
+
+TEST_F(Streams, CountJobsOfEachPhaseApartFromTheRequestedPhase) {
+  end(submit("train-1"));
+  submit("train-2");
+  submit("other");
+
+  const auto page = client().list_rows(
+      {.phases = {job::Phase::kSucceeded}, .prefix = "train", .limit = 1, .count = true});
+
+  ASSERT_TRUE(page) << page.error().to_string();
+  ASSERT_EQ(page->rows.size(), 1U);
+  EXPECT_EQ(page->rows[0].name, "train-1");
+  EXPECT_EQ(page->next, "");
+  EXPECT_EQ(page->counts, (api::JobCounts{.all = 1, .running = 1, .succeeded = 1}));
+}
+
 // --- metrics
 
 TEST_F(Streams, MetricsMatchTheController) {

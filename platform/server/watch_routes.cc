@@ -21,6 +21,7 @@
 #include "http/server_sent_events.h"
 #include "job/job.h"
 #include "server/event_stream.h"
+#include "server/listed_objects.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -130,10 +131,16 @@ class EventWatchStream : public EventStream {
 
 class JobWatchStream : public EventStream {
  public:
-  /// `from`: the last id that the client saw; nothing: begins with all jobs. The controller must
-  /// outlive it.
+  /// Start::from: the last id that the client saw; nothing: begins with all jobs. The controller
+  /// must outlive it.
+  struct Start {
+    WatchFilter filter;
+    std::optional<control::FeedPosition> from;
+    bool begins_ready = false;  ///< first a "ready" event with the position, without the jobs
+    bool as_rows = false;       ///< "row" events with rows, instead of "job" events with jobs
+  };
   JobWatchStream(StreamLife life, control::Controller& controller, access::Identity who,
-                 WatchFilter filter, std::optional<control::FeedPosition> from);
+                 Start start);
 
  protected:
   std::optional<http::BodyPiece> next() override;
@@ -149,8 +156,10 @@ class JobWatchStream : public EventStream {
   control::Controller& controller_;
   access::Identity who_;
   WatchFilter filter_;
+  bool as_rows_;
   control::FeedPosition at_;
   bool listing_;
+  bool begins_ready_;
   std::optional<base::Time> listed_;  ///< all jobs submitted up to then were listed
   std::shared_ptr<void> feed_watch_;
 };
@@ -188,21 +197,39 @@ Result<WatchFilter> filter_of(const Sight& sight, const http::Request& request) 
   return filter;
 }
 
+/// Whether a parameter is "true"; its fault is added.
+bool flag_of(const http::Request& request, const std::string& name, bool usual,
+             std::vector<Fault>& faults) {
+  if (!request.query.contains(name)) return usual;
+  const std::string value = parameter(request, name);
+  if (value != "true" && value != "false") {
+    faults.push_back(
+        {.field = name, .what = base::in_quotes(value) + " is neither true nor false"});
+  }
+  return value == "true";
+}
+
 RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiCall& call) {
   const http::Request& request = call.request;
-  std::vector<Fault> faults =
-      unknown_parameters(request, {"project", "name", std::string(api::kLastEventIdParameter)});
+  std::vector<Fault> faults = unknown_parameters(
+      request, {"project", "name", "existing", "rows", std::string(api::kLastEventIdParameter)});
+  JobWatchStream::Start start;
+  start.as_rows = flag_of(request, "rows", false, faults);
+  const bool existing = flag_of(request, "existing", true, faults);
   const std::string id = last_event_id(request);
-  const auto from = control::feed_position_of(id);
-  if (!id.empty() && !from) {
+  start.from = control::feed_position_of(id);
+  if (!id.empty() && !start.from) {
     faults.push_back(
         {.field = "last-event-id", .what = base::in_quotes(id) + " is not the id of an event"});
   }
   if (!faults.empty()) return wrong_query(std::move(faults));
-  MUSTER_TRY(WatchFilter filter, filter_of(Sight(controller, call.who), request));
+  const bool is_new = !start.from;
+  if (is_new && !existing) start.from = controller.feed().now();
+  MUSTER_TRY(start.filter, filter_of(Sight(controller, call.who), request));
+  start.begins_ready = is_new && !existing;
   return event_answer(
       std::make_shared<JobWatchStream>(StreamLife{.loop = loop, .still_valid = call.still_valid},
-                                       controller, call.who, std::move(filter), from));
+                                       controller, call.who, std::move(start)));
 }
 
 /// The start: the last event that the client saw, or a time.
@@ -447,18 +474,22 @@ std::string json_of(const Sight& sight, const Job& job) {
 }  // namespace
 
 JobWatchStream::JobWatchStream(StreamLife life, control::Controller& controller,
-                               access::Identity who, WatchFilter filter,
-                               std::optional<FeedPosition> from)
+                               access::Identity who, Start start)
     : EventStream(std::move(life)),
       controller_(controller),
       who_(std::move(who)),
-      filter_(std::move(filter)),
-      at_(from.value_or(controller.feed().now())),
-      listing_(!from),
+      filter_(std::move(start.filter)),
+      as_rows_(start.as_rows),
+      at_(start.from.value_or(controller.feed().now())),
+      listing_(!start.from),
+      begins_ready_(start.begins_ready),
       feed_watch_(controller.feed().watch([this] { wake(); })) {}
 
 std::optional<http::BodyPiece> JobWatchStream::next() {
   std::string text;
+  if (std::exchange(begins_ready_, false)) {
+    http::append_event(text, api::kReadyEvent, "{}", to_string(at_));
+  }
   while (text.empty()) {
     if (listing_) {
       list_some(text);
@@ -507,7 +538,8 @@ bool JobWatchStream::follow_some(std::string& text) {
 
 void JobWatchStream::append_job(std::string& text, const Sight& sight, const Job& job,
                                 const std::string& id) const {
-  http::append_event(text, api::kJobEvent, json_of(sight, job), id);
+  if (!as_rows_) return http::append_event(text, api::kJobEvent, json_of(sight, job), id);
+  http::append_event(text, api::kRowEvent, record::to_json(row_for(controller_, sight, job)), id);
 }
 
 void JobWatchStream::append_change(std::string& text, const Sight& sight,

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "config/paths.h"
+#include "config/server_config.h"
 #include "service/secret_key.h"
 #include "store/postgres_store.h"
 
@@ -49,6 +50,7 @@ server::AppOptions app_options(const config::ServeOptions& options, const config
   result.version = version;
   result.state_folder = paths.state_folder.string();
   result.config_changed = [stamp = options.config] { return config::has_changed(stamp); };
+  result.settings = config::settings_of_variables(options);
   result.engine = options.engine;
   result.idle_exit = options.idle_exit;
   result.request_rate = options.request_rate;

@@ -15,23 +15,22 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "AwaitedJob",
-           "ChunkIds", "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency",
-           "DependencyCondition", "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation",
-           "Failure", "FieldChange", "Forecast", "Happening", "Health", "Job", "JobEvent", "JobOrigin",
-           "JobOriginKind", "JobPage", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes",
-           "LabelChanges", "Launch", "LaunchBy", "Limit", "LimitReached", "LogRecord", "LoginRequest",
-           "MachineType", "MachineTypes", "Member", "MemberRole", "Members", "MetricPoint", "MetricSeries",
-           "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing", "Phase", "PingResult",
-           "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest",
-           "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin",
-           "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec",
-           "RungValue", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
-           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
-           "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
-           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
-           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds",
+           "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency", "DependencyCondition",
+           "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation", "Failure", "FieldChange",
+           "Forecast", "Happening", "Health", "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind",
+           "JobPage", "JobRow", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges",
+           "Launch", "LaunchBy", "Limit", "LimitReached", "ListedObject", "LogRecord", "LoginRequest",
+           "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberRole", "Members", "MetricPoint",
+           "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
+           "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange",
+           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
+           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
+           "Role", "RoleSpec", "RowPage", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
+           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
+           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
+           "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -99,6 +98,8 @@ Limit = Literal["memory", "processes", "scratch", "file_size"]
 
 PodEndCause = Literal["ended", "evicted", "preempted", "drained", "tainted", "shut_down", "deleted", "node_lost", "not_admitted", "deadline"]
 
+ListedObject = Literal["job", "array", "sweep", "schedule"]
+
 #: Each role includes the one before it: a viewer reads, a member submits jobs, an admin sets
 #: members, secrets and quotas.
 Role = Literal["none", "viewer", "member", "admin"]
@@ -111,20 +112,6 @@ ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 
 #: `requeued`: the job ran, and waits again.
 Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
-
-#: `grid` runs every combination of the values. `random` draws values at random. `asha` draws values
-#: at random and pauses trials with a poor metric early.
-SweepMethod = Literal["grid", "random", "asha"]
-
-SweepGoal = Literal["maximize", "minimize"]
-
-SweepPhase = Literal["Running", "Paused", "Succeeded", "Failed", "Stopped"]
-
-#: `none`: the sweep has not ended. `failures`: more trials than `max_failures` failed. `no-metric`:
-#: the first trials ended without a value of the metric.
-SweepEnd = Literal["none", "completed", "stopped", "failures", "no-metric"]
-
-TrialPhase = Literal["Active", "Paused", "Completed", "Failed", "Stopped"]
 
 
 @dataclass(frozen=True)
@@ -476,6 +463,11 @@ class ServerInfo(Record):
     #: HOST:PORT for other machines. Absent: it serves only a unix socket, or the caller is not an
     #: admin of the server.
     address: Optional[str] = None
+    #: It exits when idle, and the next command starts it again.
+    on_demand: Optional[bool] = None
+    #: The values in force of the settings that environment variables can set, by variable. Absent
+    #: unless the caller is an admin of the server.
+    settings: Optional[Dict[str, Text]] = None
 
 
 @dataclass(frozen=True)
@@ -507,8 +499,6 @@ class Job(Record):
     events: List[Event]
     #: Where it was made from, if not from a spec alone.
     origin: Optional[JobOrigin] = None
-    #: The jobs of `after` in its spec, in that order.
-    awaited: Optional[List[AwaitedJob]] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -545,16 +535,6 @@ class JobOrigin(Record):
     id: Optional[str] = None
     #: Its index in the array, or the number of the trial.
     member: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class AwaitedJob(Record):
-    """A job or array of `after` in the spec."""
-
-    id: str
-    name: str
-    #: It has ended as the dependency requires.
-    met: bool
 
 
 @dataclass(frozen=True)
@@ -700,6 +680,84 @@ class JobPage(Record):
     jobs: List[Job]
     #: The `cursor` of the next page. Absent: this is the last page.
     next: Optional[str] = None
+    #: If the query has `count=true`.
+    counts: Optional[JobCounts] = None
+
+
+@dataclass(frozen=True)
+class JobCounts(Record):
+    """`all`: the jobs that match the query. The others: the jobs in each phase that match the query
+    apart from `phase`.
+    """
+
+    all: int
+    queued: int
+    starting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
+
+
+@dataclass(frozen=True)
+class RowPage(Record):
+    """See the API's document: RowPage."""
+
+    rows: List[JobRow]
+    #: The `cursor` of the next page. Absent: this is the last page.
+    next: Optional[str] = None
+    #: If the query has `count=true`.
+    counts: Optional[JobCounts] = None
+
+
+@dataclass(frozen=True)
+class JobRow(Record):
+    """A job, or an object with many jobs, without its tasks and events."""
+
+    object: ListedObject
+    id: str
+    name: str
+    project: str
+    owner: str
+    kind: Kind
+    phase: Phase
+    #: Why it waits, what it does now, or why it failed.
+    reason: Sentence
+    labels: Dict[str, Text]
+    #: That all its tasks request.
+    gpus: float
+    #: The priority in force.
+    priority: int
+    #: A lost worker and its replacement count once.
+    tasks: int
+    tasks_running: int
+    submitted: datetime.datetime
+    attempt: int
+    restarts: int
+    suspended: bool
+    stop_requested: bool
+    origin: Optional[JobOrigin] = None
+    #: Of an array, a sweep or a schedule.
+    members: Optional[MemberCounts] = None
+    started: Optional[datetime.datetime] = None
+    ended: Optional[datetime.datetime] = None
+    may_start: Optional[datetime.datetime] = None
+    exit_code: Optional[int] = None
+    unreadable: Optional[bool] = None
+    #: Of a job that has not ended.
+    progress: Optional[Progress] = None
+
+
+@dataclass(frozen=True)
+class MemberCounts(Record):
+    """See the API's document: MemberCounts."""
+
+    all: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
 
 
 @dataclass(frozen=True)
@@ -1409,195 +1467,6 @@ class Retried(Record):
     retried: int
 
 
-@dataclass
-class SweepSpec(Record):
-    """A sweep to create: the template of its trials, and the search for the best values."""
-
-    #: The parameters by name. A name is that of an environment variable in any case.
-    parameters: Mapping[str, SweepParameter]
-    #: The metric that the trials report and the sweep compares.
-    metric: str
-    #: The job of every trial. Its name is that of the sweep.
-    job: JobSpec
-    method: SweepMethod = "random"
-    goal: SweepGoal = "maximize"
-    #: The number of trials. 0, only for `grid`: one for each combination.
-    max_trials: int = 0
-    #: How many trials run, or wait for resources, at the same time.
-    max_concurrent: int = 4
-    #: The same seed gives the same values.
-    seed: int = 0
-    #: The metric that counts the work of a trial. Empty: `step`, or `epoch` of a program that
-    #: reports no `step`.
-    step_metric: str = ""
-    #: The steps of the longest trial; 0: no limit.
-    max_steps: int = 0
-    #: Instead of `max_steps`: the running time of the longest trial.
-    max_time_ms: Optional[int] = None
-    #: Method `asha`: one of this many trials goes on beyond a rung.
-    divisor: int = 4
-    #: Method `asha`: the most rungs, with the last.
-    max_rungs: int = 5
-    #: When more trials than this have failed, the sweep is stopped.
-    max_failures: Optional[int] = None
-    #: A running trial that reports no value of the metric for so long is stopped, and counts as
-    #: failed.
-    metric_timeout_ms: Optional[int] = None
-
-
-@dataclass
-class SweepParameter(Record):
-    """The values that a parameter of a sweep may have: a list, or a range."""
-
-    #: A list of values. Empty: a range.
-    values: Sequence[Text] = field(default_factory=list)
-    #: The lower end of a range.
-    low: Optional[float] = None
-    #: The upper end of a range, included.
-    high: Optional[float] = None
-    #: The logarithm of the values is uniform.
-    log: bool = False
-    #: The values are whole numbers.
-    integer: bool = False
-    #: Only `low`, `low` + `step`, and so on.
-    step: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Sweep(Record):
-    """A sweep with its trials."""
-
-    id: str
-    name: str
-    project: str
-    #: The user who created it.
-    owner: str
-    phase: SweepPhase
-    #: Why it ended.
-    end: SweepEnd
-    created: datetime.datetime
-    method: SweepMethod
-    metric: str
-    goal: SweepGoal
-    #: The trials that it has unless it is stopped.
-    trials_total: int
-    trials_started: int
-    #: Trials that run, or wait for resources.
-    trials_active: int
-    #: Trials that are paused at a rung.
-    trials_paused: int
-    trials_completed: int
-    trials_failed: int
-    trials_stopped: int
-    #: Best first.
-    trials: List[Trial]
-    #: The steps, or the milliseconds, until each rung.
-    budgets: List[int]
-    spec: SweepSpec
-    ended: Optional[datetime.datetime] = None
-    #: The number of the best trial.
-    best_trial: Optional[int] = None
-    #: The best value of the metric.
-    best: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Trial(Record):
-    """A trial of a sweep."""
-
-    #: From 1.
-    number: int
-    #: The values of the parameters.
-    values: Dict[str, Text]
-    phase: TrialPhase
-    #: The rung that it runs towards, or is paused at; from 0.
-    rung: int
-    #: Its values at the rungs that it has reached.
-    rungs: List[RungValue]
-    #: The steps that it has reported.
-    steps: int
-    #: The best value that it has reported.
-    best: Optional[float] = None
-    #: The newest value that it has reported.
-    last: Optional[float] = None
-    #: The running time of its earlier attempts.
-    ran_ms: Optional[int] = None
-    #: It ended, and never reported a value of the metric.
-    without_value: Optional[bool] = None
-    #: Why its job was not submitted, or was stopped.
-    fault: Optional[Sentence] = None
-
-
-@dataclass(frozen=True)
-class RungValue(Record):
-    """The value of the metric when a trial reached a rung."""
-
-    #: Absent: the trial had none.
-    value: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class SweepSummary(Record):
-    """A sweep in a listing."""
-
-    id: str
-    name: str
-    project: str
-    #: The user who created it.
-    owner: str
-    phase: SweepPhase
-    #: Why it ended.
-    end: SweepEnd
-    created: datetime.datetime
-    method: SweepMethod
-    metric: str
-    goal: SweepGoal
-    #: The trials that it has unless it is stopped.
-    trials_total: int
-    trials_started: int
-    #: Trials that run, or wait for resources.
-    trials_active: int
-    #: Trials that are paused at a rung.
-    trials_paused: int
-    trials_completed: int
-    trials_failed: int
-    trials_stopped: int
-    ended: Optional[datetime.datetime] = None
-    #: The number of the best trial.
-    best_trial: Optional[int] = None
-    #: The best value of the metric.
-    best: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Sweeps(Record):
-    """See the API's document: Sweeps."""
-
-    #: Oldest first.
-    sweeps: List[SweepSummary]
-
-
-@dataclass(frozen=True)
-class SweepPlan(Record):
-    """What a sweep would run and use."""
-
-    trials_total: int
-    max_concurrent: int
-    #: The GPUs of one trial.
-    gpus: float
-    #: The steps, or the milliseconds, until each rung.
-    budgets: List[int]
-    #: The first trials.
-    first: List[Trial]
-    #: If every trial ran to its end.
-    most_steps: Optional[int] = None
-    #: If one of `divisor` trials goes on beyond each rung.
-    expected_steps: Optional[int] = None
-    #: If every trial ran to its end. Absent: trials have no time limit.
-    most_gpu_hours: Optional[float] = None
-    expected_gpu_hours: Optional[float] = None
-
-
 @dataclass(frozen=True)
 class Tree(Record):
     """Files that a client uploaded for jobs."""
@@ -1687,13 +1556,39 @@ class Operations(abc.ABC):
         _, answer = self._call("GET", "/v1/whoami", {}, {}, None)
         return WhoAmI.from_wire(answer)
 
-    def list_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
+    def list_rows(self, *, project: Optional[str] = None,
+                  phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
-                  sort: Optional[Literal["submitted", "-submitted", "name"]] = None, limit: Optional[int] = None,
-                  cursor: Optional[str] = None) -> JobPage:
+                  kind: Optional[Sequence[Kind]] = None, text: Optional[str] = None,
+                  submitted_after: Optional[str] = None, submitted_before: Optional[str] = None,
+                  started_after: Optional[str] = None, started_before: Optional[str] = None,
+                  ended_after: Optional[str] = None, ended_before: Optional[str] = None, origin: Optional[str] = None,
+                  top: Optional[bool] = None,
+                  sort: Optional[Literal["submitted", "started", "ended", "duration", "name", "project", "owner", "kind", "phase", "priority", "gpus", "-submitted", "-started", "-ended", "-duration", "-name", "-project", "-owner", "-kind", "-phase", "-priority", "-gpus"]] = None,
+                  limit: Optional[int] = None, cursor: Optional[str] = None, count: Optional[bool] = None) -> RowPage:
+        """Lists jobs, arrays, sweeps and schedules as rows, page by page.
+
+        A row has no tasks, events and spec, so a page costs little. The parameters are those of
+        `GET /v1/jobs`.
+        """
+        _, answer = self._call("GET", "/v1/list",
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top, "sort": sort, "limit": limit, "cursor": cursor, "count": count},
+                               {}, None)
+        return RowPage.from_wire(answer)
+
+    def list_jobs(self, *, project: Optional[str] = None,
+                  phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,
+                  owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
+                  kind: Optional[Sequence[Kind]] = None, text: Optional[str] = None,
+                  submitted_after: Optional[str] = None, submitted_before: Optional[str] = None,
+                  started_after: Optional[str] = None, started_before: Optional[str] = None,
+                  ended_after: Optional[str] = None, ended_before: Optional[str] = None, origin: Optional[str] = None,
+                  top: Optional[bool] = None,
+                  sort: Optional[Literal["submitted", "started", "ended", "duration", "name", "project", "owner", "kind", "phase", "priority", "gpus", "-submitted", "-started", "-ended", "-duration", "-name", "-project", "-owner", "-kind", "-phase", "-priority", "-gpus"]] = None,
+                  limit: Optional[int] = None, cursor: Optional[str] = None, count: Optional[bool] = None) -> JobPage:
         """Lists jobs, page by page."""
         _, answer = self._call("GET", "/v1/jobs",
-                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "sort": sort, "limit": limit, "cursor": cursor},
+                               {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top, "sort": sort, "limit": limit, "cursor": cursor, "count": count},
                                {}, None)
         return JobPage.from_wire(answer)
 
@@ -1748,8 +1643,9 @@ class Operations(abc.ABC):
         return Explanation.from_wire(answer)
 
     def stream_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
-                    task: Optional[str] = None, rank: Optional[int] = None, grep: Optional[str] = None,
-                    since: Optional[Union[datetime.datetime, str]] = None, tail: Optional[int] = None,
+                    task: Optional[str] = None, attempt: Optional[int] = None, rank: Optional[int] = None,
+                    grep: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
+                    tail: Optional[int] = None,
                     last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[LogRecord, Job]]]:
         """A job's merged log, line by line.
 
@@ -1763,7 +1659,7 @@ class Operations(abc.ABC):
         own programs.
         """
         return self._events(f"/v1/jobs/{_segment(name)}/logs",
-                            {"project": project, "follow": follow, "task": task, "rank": rank, "grep": grep, "since": since, "tail": tail},
+                            {"project": project, "follow": follow, "task": task, "attempt": attempt, "rank": rank, "grep": grep, "since": since, "tail": tail},
                             {"Last-Event-ID": last_event_id}, {"log": LogRecord.from_wire, "end": Job.from_wire})
 
     def list_artifacts(self, name: str, *, project: Optional[str] = None, checksums: Optional[bool] = None,
@@ -1816,7 +1712,8 @@ class Operations(abc.ABC):
         return Jobs.from_wire(answer)
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, Dict[str, Any], RemovedJob]]]:
+                    existing: Optional[bool] = None, rows: Optional[bool] = None,
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
         First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
@@ -1824,8 +1721,9 @@ class Operations(abc.ABC):
         is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
         are no longer known, a `reset` event announces that all jobs follow again.
         """
-        return self._events("/v1/watch/jobs", {"project": project, "name": name}, {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+        return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
+                            {"Last-Event-ID": last_event_id},
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
@@ -1838,53 +1736,6 @@ class Operations(abc.ABC):
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
-
-    def list_sweeps(self, *, project: Optional[str] = None) -> Sweeps:
-        """The sweeps that the caller sees, without their trials."""
-        _, answer = self._call("GET", "/v1/sweeps", {"project": project}, {}, None)
-        return Sweeps.from_wire(answer)
-
-    def create_sweep(self, body: Union[SweepSpec, Mapping[str, Any]], *,
-                     dry_run: Optional[bool] = None) -> Union[SweepPlan, Sweep]:
-        """Creates a sweep and starts its first trials.
-
-        Its trials are jobs NAME-1, NAME-2 and so on. docs/sweeps.md describes the fields. With
-        `dry_run`, the answer is 200 with the plan, and nothing is stored.
-        """
-        status, answer = self._call("POST", "/v1/sweeps", {"dry_run": dry_run}, {}, body)
-        if status == 200:
-            return SweepPlan.from_wire(answer)
-        return Sweep.from_wire(answer)
-
-    def get_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
-        """A sweep with its trials, best first."""
-        _, answer = self._call("GET", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
-        return Sweep.from_wire(answer)
-
-    def delete_sweep(self, name: str, *, project: Optional[str] = None) -> None:
-        """Deletes an ended sweep.
-
-        Also deletes the jobs of its trials, with their logs and artifacts.
-        """
-        self._call("DELETE", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
-
-    def stop_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
-        """Stops a sweep and all its trials."""
-        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/stop", {"project": project}, {}, None)
-        return Sweep.from_wire(answer)
-
-    def pause_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
-        """Pauses a sweep.
-
-        Running trials run on; no trial starts or is promoted.
-        """
-        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/pause", {"project": project}, {}, None)
-        return Sweep.from_wire(answer)
-
-    def resume_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
-        """Resumes a paused sweep."""
-        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/resume", {"project": project}, {}, None)
-        return Sweep.from_wire(answer)
 
     def list_projects(self) -> Projects:
         """The projects that the caller may see."""

@@ -115,12 +115,13 @@ class Client(Operations):
 
     def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
-                  sort: Optional[Any] = None, page: int = 500) -> Iterator[Job]:
-        """The jobs. Pages are requested when they are needed."""
+                  sort: Optional[Any] = None, page: int = 500, **more: Any) -> Iterator[Job]:
+        """The jobs. Pages are requested when they are needed. `more`: other filters of list_jobs(), such as text, kind,
+        ended_after or origin."""
         cursor: Optional[str] = None
         while True:
             found = self.list_jobs(project=project, phase=phase, owner=owner, prefix=prefix, label=label, sort=sort,
-                                   limit=page, cursor=cursor)
+                                   limit=page, cursor=cursor, **more)
             yield from found.jobs
             if not found.next:
                 return

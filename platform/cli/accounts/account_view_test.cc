@@ -63,6 +63,13 @@ TEST(AuditTable, ShowsEachChangeBeforeAndAfter) {
             "quota.deserved.gpus: 2 -> 4; parent: - -> research\n");
 }
 
+TEST(Login, UsesTheOnlyProjectOfTheUser) {
+  EXPECT_EQ(project_after_login("", {"team-a"}), "team-a");
+  EXPECT_EQ(project_after_login("team-b", {"team-a"}), "team-b") << "chosen before";
+  EXPECT_EQ(project_after_login("", {"team-a", "team-b"}), std::nullopt);
+  EXPECT_EQ(project_after_login("", {}), std::nullopt);
+}
+
 TEST(WhoAmIPage, ShowsTheUserTheServerAndTheExpiry) {
   const api::WhoAmI who{.user = "ada",
                         .projects = {{"team-a", Role::kMember}},

@@ -21,6 +21,10 @@
 
 namespace muster::cli::accounts {
 
+/// The project in use after a login: the earlier one, or the only project of the user. Pure.
+std::optional<std::string> project_after_login(const std::string& in_use,
+                                               const std::vector<std::string>& projects);
+
 struct LoginCommand {
   std::string server;       ///< https://HOST:PORT
   std::string name;         ///< of the context; empty: the host

@@ -151,7 +151,20 @@ Result<std::optional<std::string>> token_to_log_in(const LoginCommand& command,
       .advice = "copy the whole token that 'muster user invite' or 'muster token create' printed"};
 }
 
+std::optional<std::string> project_after_login(const std::string& in_use,
+                                               const std::vector<std::string>& projects) {
+  if (!in_use.empty()) return in_use;
+  if (projects.size() == 1) return projects.front();
+  return std::nullopt;
+}
+
 namespace {
+
+/// The commands after the current context was removed.
+std::string without_context_text(const std::string& server) {
+  return "commands go to context '" + std::string(kLocalContext) +
+         "' now, a server on this machine; log in again: muster login " + server + "\n";
+}
 
 std::string read_server_url(Reading& in) {
   if (in.arguments.names.empty()) {
@@ -333,9 +346,27 @@ Result<Context> open_session(const fs::path& folder, Context context, const std:
   return context;
 }
 
-std::string login_text(const Context& context) {
-  return "logged in to " + context.server + " as " + context.user + " until " +
-         until(context.expires) + "\ncommands go to context '" + context.name + "' by default\n";
+/// The projects of the user of a new session; empty if the server does not answer.
+std::vector<std::string> projects_of(const Context& context) {
+  const auto endpoint = endpoint_of(context);
+  if (!endpoint) return {};
+  const auto who = api::Client(*endpoint, context.token).who_am_i();
+  std::vector<std::string> names;
+  if (!who) return names;
+  for (const auto& [project, role] : who->projects) {
+    if (role > access::Role::kNone) names.push_back(project);
+  }
+  return names;
+}
+
+std::string login_text(const Context& context, const std::vector<std::string>& projects) {
+  std::string text = "logged in to " + context.server + " as " + context.user + " until " +
+                     until(context.expires) + "\ncommands go to context '" + context.name +
+                     "' by default\n";
+  if (!context.project.empty()) return text + "the project in use is " + context.project + "\n";
+  if (projects.size() < 2) return text;
+  return text + "you are a member of " + base::listed(projects) +
+         "; choose the project in use: muster project use NAME\n";
 }
 
 }  // namespace
@@ -354,7 +385,13 @@ Result<int> execute(const LoginCommand& command, const Hooks&) {
   MUSTER_TRY(context, open_session(folder, context, *token));
   // Ends the session that the new one replaces. If this fails, the old session expires by itself.
   if (before != nullptr) static_cast<void>(end_session(*before));
-  MUSTER_CHECK(show(login_text(context)));
+  const std::vector<std::string> projects = projects_of(context);
+  const std::optional<std::string> chosen = project_after_login(context.project, projects);
+  if (chosen && *chosen != context.project) {
+    context.project = *chosen;
+    MUSTER_CHECK(keep(folder, context));
+  }
+  MUSTER_CHECK(show(login_text(context, projects)));
   note_what_goes_before();
   return kExitDone;
 }
@@ -369,9 +406,12 @@ Result<int> execute(const LogoutCommand& command, const Hooks& hooks) {
                                    : "MUSTER_TOKEN is not a session of 'muster login'",
                        .advice = "name the context to log out of: muster logout CONTEXT"};
   }
+  MUSTER_TRY(const Contexts contexts, read_contexts(folder));
   const auto ended = end_session(chosen);
   MUSTER_CHECK(forget_context(folder, chosen.name));
-  MUSTER_CHECK(show("logged out of " + chosen.server + "\n"));
+  const bool was_in_use = contexts.in_use == chosen.name;
+  MUSTER_CHECK(show("logged out of " + chosen.server + "\n" +
+                    (was_in_use ? without_context_text(chosen.server) : "")));
   if (ended) return kExitDone;
   base::Error error = ended.error();
   error.what = "the session was removed here, but could not be ended on the server: " + error.what;
@@ -430,8 +470,11 @@ Result<int> execute(const ContextUseCommand& command, const Hooks&) {
 Result<int> execute(const ContextRemoveCommand& command, const Hooks&) {
   const std::filesystem::path folder = config::config_folder_here();
   return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    MUSTER_TRY(const Contexts contexts, read_contexts(folder));
     MUSTER_CHECK(forget_context(folder, name));
-    return show("removed " + name + "\n");
+    const bool was_in_use = contexts.in_use == name && contexts.find(name) != nullptr;
+    return show("removed " + name + "\n" +
+                (was_in_use ? without_context_text(contexts.find(name)->server) : ""));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "job/project.h"
 
@@ -35,6 +36,22 @@ std::string Reading::name(const std::string& of) {
   if (!arguments.names.empty()) return arguments.names.front();
   reader.fault("NAME", "is missing; name the " + of);
   return "";
+}
+
+Reading::JobTask Reading::job_and_task() {
+  const std::string word = name("job");
+  const size_t slash = word.find('/');
+  JobTask meant{.job = word.substr(0, slash), .task = reader.text("--task")};
+  if (slash == std::string::npos) return meant;
+  const std::string task = word.substr(slash + 1);
+  if (meant.job.empty() || task.empty()) {
+    reader.fault("NAME", base::in_quotes(word) + " is not JOB or JOB/TASK");
+  } else if (!meant.task.empty() && meant.task != task) {
+    reader.fault("--task", base::in_quotes(meant.task) + " and " + base::in_quotes(word) +
+                               " name different tasks");
+  }
+  meant.task = task;
+  return meant;
 }
 
 std::vector<std::string> Reading::names(const std::string& of) {

@@ -35,6 +35,12 @@ struct Reading {
   /// The name that the command requires; reports a fault if it is missing. `of`: "job", "project" ...
   std::string name(const std::string& of);
   std::vector<std::string> names(const std::string& of);
+  /// The JOB or JOB/TASK that the command requires, with the task of --task.
+  struct JobTask {
+    std::string job;
+    std::string task;  ///< empty: not given
+  };
+  JobTask job_and_task();
   std::optional<std::string> optional_name() const;
   /// The absolute path of a flag's value; empty if the flag is not given.
   std::string absolute_path(const std::string& flag) const;

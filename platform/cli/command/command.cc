@@ -65,6 +65,9 @@ Positionals new_name() {
 Positionals one_of(Offer offer) {
   return name_positionals(offer, 1, 1);
 }
+Positionals job_or_task() {
+  return {.name = "JOB[/TASK]", .least = 1, .most = 1, .offer = Offer::kJobs};
+}
 Positionals some_of(Offer offer) {
   return name_positionals(offer, 1, kAnyNumber);
 }
@@ -91,7 +94,9 @@ const Flag* Command::find_flag(std::string_view wanted) const {
 
 const Command* Command::find_command(std::string_view wanted) const {
   const auto found = std::find_if(commands.begin(), commands.end(), [&](const Command& child) {
-    return child.name == wanted || (!child.alias.empty() && child.alias == wanted);
+    return child.name == wanted || (!child.alias.empty() && child.alias == wanted) ||
+           std::find(child.more_aliases.begin(), child.more_aliases.end(), wanted) !=
+               child.more_aliases.end();
   });
   return found == commands.end() ? nullptr : &*found;
 }

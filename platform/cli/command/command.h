@@ -61,7 +61,8 @@ class Call;
 struct Command {
   std::string name;
   std::string alias = {};
-  std::string help = {};  ///< one line
+  std::vector<std::string> more_aliases = {};  ///< accepted, but not in help and completion
+  std::string help = {};                       ///< one line
   /// Reads the command's words (call.h). nullptr: the command only groups others, or belongs to a
   /// dialect, which has its own dispatch.
   Call (*read)(Reading&) = nullptr;
@@ -97,6 +98,8 @@ Flags task_flag(const std::string& help);
 
 Positionals new_name();
 Positionals one_of(Offer offer);
+/// JOB, or JOB/TASK (Reading::job_and_task()).
+Positionals job_or_task();
 Positionals some_of(Offer offer);
 Positionals maybe_one_of(Offer offer);
 Positionals any_of(Offer offer);

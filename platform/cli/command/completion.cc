@@ -38,6 +38,9 @@ std::vector<Step> steps_in(const Command& root) {
     for (const Command& child : command->commands) {
       steps.push_back({at, child.name, below(at, child)});
       if (!child.alias.empty()) steps.push_back({at, child.alias, below(at, child)});
+      for (const std::string& alias : child.more_aliases) {
+        steps.push_back({at, alias, below(at, child)});
+      }
     }
   }
   return steps;

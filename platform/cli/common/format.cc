@@ -306,4 +306,18 @@ std::string progress_line(const job::Progress& progress, base::Time now) {
   return progress_words(progress) + (left.empty() ? "" : ", " + left);
 }
 
+std::string origin_words(const job::JobOrigin& origin) {
+  switch (origin.kind) {
+    case job::JobOrigin::Kind::kRerun:
+      break;
+    case job::JobOrigin::Kind::kArray:
+      return "array " + origin.name + ", member " + std::to_string(origin.member);
+    case job::JobOrigin::Kind::kSweep:
+      return "sweep " + origin.name + ", trial " + std::to_string(origin.member);
+    case job::JobOrigin::Kind::kSchedule:
+      return "schedule " + origin.name;
+  }
+  return "rerun of " + origin.name;
+}
+
 }  // namespace muster::cli

@@ -55,6 +55,9 @@ std::string value_words(double value, MetricUnit unit);
 /// "12.5": one decimal digit.
 std::string one_decimal(double value);
 
+/// "array train, member 17", "rerun of train".
+std::string origin_words(const job::JobOrigin& origin);
+
 /// "epoch 3/10 31%", or "31%".
 std::string progress_words(const job::Progress& progress);
 /// "12m left"; empty if unknown or zero.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/units.h"
 #include "cli/common/format.h"
 #include "cli/common/output.h"
+#include "cli/common/row_view.h"
 #include "job/job.h"
 #include "words/sentence.h"
 
@@ -22,17 +22,6 @@ using base::Time;
 
 std::string words(std::string_view view) {
   return std::string(view);
-}
-
-/// In an elastic job, new workers may have replaced workers that left.
-std::string tasks_running(const job::Job& job) {
-  std::set<int> seats;
-  int running = 0;
-  for (const job::Task& task : job.tasks) {
-    seats.insert(task.seat);
-    if (task.phase == job::TaskPhase::kRunning && !task.left) ++running;
-  }
-  return std::to_string(running) + "/" + std::to_string(seats.size());
 }
 
 std::string exit_of(const job::Job& job) {
@@ -107,6 +96,15 @@ std::string phase_of(const job::Task& task) {
   return job::has_gone(task) ? "Left" : "Leaving";
 }
 
+/// Muster ends the remaining tasks after the deciding task has ended.
+std::string exit_words(const job::Job& job, const job::Task& task) {
+  if (!task.exit) return "-";
+  const bool is_decided = job.phase == job::Phase::kSucceeded &&
+                          job::deciding_task(job).name != task.name && !task.left;
+  return is_decided && task.exit->stopped ? "ended after the job succeeded"
+                                          : job::explain(*task.exit);
+}
+
 std::string task_table(const job::Job& job) {
   // Omits the GPU column if no task has a GPU.
   const bool has_gpus = std::any_of(job.tasks.begin(), job.tasks.end(),
@@ -117,7 +115,7 @@ std::string task_table(const job::Job& job) {
   for (const job::Task& task : job.tasks) {
     std::vector<std::string> row{task.name,      words(job::to_string(task.role)),
                                  task.hostname,  task.node.empty() ? "-" : task.node,
-                                 phase_of(task), task.exit ? job::explain(*task.exit) : "-"};
+                                 phase_of(task), exit_words(job, task)};
     if (has_gpus) row.insert(row.begin() + 4, devices_of(task));
     table.add(std::move(row));
   }
@@ -127,6 +125,43 @@ std::string task_table(const job::Job& job) {
 std::string importance_words(const job::Scheduling& scheduling) {
   return std::to_string(job::priority_of(scheduling)) +
          (job::is_preemptible(scheduling) ? ", preemptible" : ", not preemptible");
+}
+
+std::string time_limit_words(const job::Scheduling& scheduling) {
+  return scheduling.time_limit ? base::format_duration(*scheduling.time_limit) : "";
+}
+
+/// "1 of 3 used".
+std::string retries_words(const job::Job& job) {
+  const int allowed = job.spec.scheduling.retries;
+  if (allowed == 0 && job.retries_used == 0) return "";
+  return std::to_string(job.retries_used) + " of " + std::to_string(allowed) + " used";
+}
+
+/// The names of variables: their values may be long or confidential.
+std::string environment_names(const job::JobSpec& spec) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : spec.environment) names.push_back(name);
+  return base::joined(names);
+}
+
+/// "HF (variable HF_TOKEN), KEY (file /generated/secrets/key)".
+std::string secrets_words(const job::JobSpec& spec) {
+  std::vector<std::string> uses;
+  for (const job::SecretUse& use : spec.secrets) {
+    const std::string place = !use.variable.empty() ? "variable " + use.variable
+                              : !use.file.empty()   ? "file /generated/secrets/" + use.file
+                                                    : "";
+    uses.push_back(place.empty() ? use.name : use.name + " (" + place + ")");
+  }
+  return base::joined(uses);
+}
+
+/// The sandbox, where the engine makes one: pods and containers have their own isolation.
+std::string sandbox_words(const job::JobSpec& spec, std::string_view engine) {
+  const bool has_containers =
+      engine == "container" || engine == "kubernetes" || (engine.empty() && !spec.image.empty());
+  return has_containers ? "" : words(job::to_string(spec.sandbox));
 }
 
 /// The jobs that hold the resources this job waits for, and until when.
@@ -158,32 +193,12 @@ std::string event_section(const std::vector<job::Event>& events) {
 }  // namespace
 
 std::string job_table(const std::vector<job::Job>& jobs, Time now) {
-  // Omits the progress column if no job reports progress.
-  const bool has_progress =
-      std::any_of(jobs.begin(), jobs.end(), [](const job::Job& job) { return !!job.progress; });
-  std::vector<Column> columns{{"NAME"},        {"PROJECT"},   {"KIND"},           {"PHASE"},
-                              {"TASKS", true}, {"AGE", true}, {"DURATION", true}, {"REASON"}};
-  if (has_progress) columns.insert(columns.end() - 1, {"PROGRESS"});
-  Table table(std::move(columns));
-  for (const job::Job& job : jobs) {
-    std::vector<std::string> row{
-        job.spec.name,
-        job.spec.project,
-        job.unreadable ? "-" : words(job::to_string(job.spec.kind)),
-        phase_word(job),
-        job.unreadable ? "-" : tasks_running(job),
-        age(job.submitted, now),
-        run_time(job, now),
-        job.failure ? words::sentence(job.failure->cause) : words::sentence(job.reason)};
-    if (has_progress) {
-      row.insert(row.end() - 1, job.progress ? progress_line(*job.progress, now) : "-");
-    }
-    table.add(std::move(row));
-  }
-  return table.to_string();
+  std::vector<api::JobRow> rows;
+  for (const job::Job& job : jobs) rows.push_back(api::row_of(job));
+  return row_table(rows, usual_columns(rows), now);
 }
 
-std::string job_page(const job::Job& job, Time now) {
+std::string job_page(const job::Job& job, Time now, std::string_view engine) {
   if (job.unreadable) {
     std::string advice;
     for (const std::string& detail : words::details(job.reason)) advice += "  " + detail + "\n";
@@ -212,8 +227,12 @@ std::string job_page(const job::Job& job, Time now) {
       {"LAUNCH", launch_words(job)},
       {"COMMAND", command_of(job.spec)},
       {"FOLDER", job.spec.folder},
-      {"SANDBOX", words(job::to_string(job.spec.sandbox))},
+      {"SANDBOX", sandbox_words(job.spec, engine)},
+      {"ENVIRONMENT", environment_names(job.spec)},
+      {"SECRETS", secrets_words(job.spec)},
       {"LABELS", labels_of(job.spec)},
+      {"ORIGIN", job.origin ? origin_words(*job.origin) : ""},
+      {"TIME LIMIT", time_limit_words(job.spec.scheduling)},
       {"SUBMITTED", moment_and_age(job.submitted, now)},
       {"STARTED", job.started ? moment_and_age(*job.started, now) : ""},
       {"ENDED", job.ended ? moment_and_age(*job.ended, now) : ""},
@@ -221,6 +240,7 @@ std::string job_page(const job::Job& job, Time now) {
       {"DURATION", run_time(job, now)},
       {"PROGRESS", job.progress ? progress_line(*job.progress, now) : ""},
       {"ATTEMPT", job.attempt > 1 ? std::to_string(job.attempt) : ""},
+      {"RETRIES", retries_words(job)},
       {"RESTARTS", job.restarts > 0 ? std::to_string(job.restarts) : ""},
       {"ID", job.id},
   });

@@ -11,12 +11,12 @@
 
 namespace muster::cli {
 
-/// NAME PROJECT KIND PHASE TASKS AGE DURATION REASON; TASKS is "running/all". The column PROGRESS
-/// precedes REASON if a program reports its progress.
+/// The usual columns of `muster list` (row_view.h).
 std::string job_table(const std::vector<job::Job>& jobs, base::Time now);
 
-/// Fields, tasks with their exit codes, the failure, the events.
-std::string job_page(const job::Job& job, base::Time now);
+/// Fields, tasks with their exit codes, the failure, the events. `engine`: of the server; empty: not
+/// known.
+std::string job_page(const job::Job& job, base::Time now, std::string_view engine = {});
 
 /// NAME PHASE EXIT DURATION, title and row.
 std::string job_row(const job::Job& job, base::Time now);

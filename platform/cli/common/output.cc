@@ -104,7 +104,7 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::to_string(std::string_view indent) const {
+std::string Table::to_string(std::string_view indent, size_t width) const {
   std::vector<std::vector<std::string>> lines(1);
   for (const Column& column : columns_) lines.front().push_back(column.title);
   lines.insert(lines.end(), rows_.begin(), rows_.end());
@@ -124,16 +124,83 @@ std::string Table::to_string(std::string_view indent) const {
       append_cell(line, cells[i], widths[i], columns_[i].right);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += (width == 0 ? line : cut_to_width(line, width)) + "\n";
   }
   return text;
 }
 
+namespace {
+
+/// The code point at the beginning of `text`, which is removed. A byte that is not UTF-8 counts as
+/// a character.
+char32_t take_code_point(std::string_view& text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+  char32_t code = length == 1 ? first : first & (0xff >> (length + 1));
+  size_t used = 1;
+  while (used < length && used < text.size()) {
+    const auto next = static_cast<unsigned char>(text[used]);
+    if ((next & 0xc0) != 0x80) break;
+    code = code << 6 | (next & 0x3f);
+    ++used;
+  }
+  text.remove_prefix(used);
+  return code;
+}
+
+/// Unicode's East Asian wide characters, and those that combine with the one before.
+size_t width_of(char32_t code) {
+  struct Range {
+    char32_t first;
+    char32_t last;
+  };
+  constexpr std::array<Range, 7> kCombining{{{0x300, 0x36f},
+                                             {0x483, 0x489},
+                                             {0x591, 0x5bd},
+                                             {0x200b, 0x200f},
+                                             {0x20d0, 0x20ff},
+                                             {0xfe00, 0xfe0f},
+                                             {0xfe20, 0xfe2f}}};
+  constexpr std::array<Range, 12> kWide{{{0x1100, 0x115f},
+                                         {0x2e80, 0x303e},
+                                         {0x3041, 0x33ff},
+                                         {0x3400, 0x4dbf},
+                                         {0x4e00, 0xa4cf},
+                                         {0xa960, 0xa97f},
+                                         {0xac00, 0xd7a3},
+                                         {0xf900, 0xfaff},
+                                         {0xfe30, 0xfe6f},
+                                         {0xff00, 0xff60},
+                                         {0x1f300, 0x1faff},
+                                         {0x20000, 0x3fffd}}};
+  const auto is_in = [code](const Range& range) {
+    return range.first <= code && code <= range.last;
+  };
+  if (std::any_of(kCombining.begin(), kCombining.end(), is_in)) return 0;
+  return std::any_of(kWide.begin(), kWide.end(), is_in) ? 2 : 1;
+}
+
+}  // namespace
+
 size_t display_width(std::string_view text) {
-  // Continuation bytes of UTF-8 are 10xxxxxx.
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
-    return (static_cast<unsigned char>(letter) & 0xc0) != 0x80;
-  }));
+  size_t width = 0;
+  while (!text.empty()) width += width_of(take_code_point(text));
+  return width;
+}
+
+std::string cut_to_width(std::string_view text, size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  constexpr std::string_view kEllipsis = "...";
+  const size_t room = width > kEllipsis.size() ? width - kEllipsis.size() : width;
+  std::string_view rest = text;
+  size_t used = 0;
+  size_t end = 0;
+  while (!rest.empty()) {
+    used += width_of(take_code_point(rest));
+    if (used > room) break;
+    end = text.size() - rest.size();
+  }
+  return std::string(text.substr(0, end)) + std::string(room < width ? kEllipsis : "");
 }
 
 std::string fields(const std::vector<std::pair<std::string, std::string>>& entries) {

@@ -15,7 +15,7 @@
 
 namespace muster::cli {
 
-enum class Output { kTable, kJson, kYaml, kNames };
+enum class Output { kTable, kJson, kYaml, kNames, kCsv };
 
 /// The same names, order and values as YAML. Invalid JSON becomes one YAML string.
 std::string json_to_yaml(std::string_view json);
@@ -36,16 +36,20 @@ class Table {
 
   /// The title line and the rows, each after `indent`, without trailing blanks. Control characters in
   /// cells become blanks, so that each row is one line.
-  std::string to_string(std::string_view indent = "") const;
+  /// `width`: longer lines are cut to this display width, with an ellipsis; 0: no limit.
+  std::string to_string(std::string_view indent = "", size_t width = 0) const;
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// The width of `text` on a terminal: one column for each code point. Wide and combining characters
-/// count as one; names and hosts contain none.
+/// The width of `text` on a terminal: two columns for wide characters (CJK, emoji), none for
+/// combining ones.
 size_t display_width(std::string_view text);
+
+/// The text if it fits into `width` columns; else its beginning with "..." at the end.
+std::string cut_to_width(std::string_view text, size_t width);
 
 /// "KEY  value" lines with aligned values; entries with an empty value are omitted.
 std::string fields(const std::vector<std::pair<std::string, std::string>>& entries);

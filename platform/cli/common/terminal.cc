@@ -353,6 +353,16 @@ bool LiveScreen::wait(milliseconds interval) {
   }
 }
 
+int LiveScreen::keys_fd() const {
+  return has_keys_ ? STDIN_FILENO : -1;
+}
+
+bool LiveScreen::user_quits() {
+  if (interrupts_.take()) return true;
+  pollfd key{.fd = keys_fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&key, 1, 0) > 0 && key_says_leave();
+}
+
 bool LiveScreen::key_says_leave() const {
   char key = '\0';
   const ssize_t count = ::read(STDIN_FILENO, &key, 1);

@@ -156,6 +156,12 @@ class LiveScreen {
   /// Replaces the screen's content. `picture`: lines without control characters.
   base::Result<void> show(std::string_view picture);
 
+  // For a caller that waits for other events, too.
+  int signals_fd() const { return interrupts_.fd(); }
+  int keys_fd() const;  ///< -1: standard input is no terminal
+  /// Whether the user has quit: takes a pending signal or key, and does not wait.
+  bool user_quits();
+
   /// Waits for `interval`. False if the user quits: q, Ctrl-C, SIGTERM, or a closed terminal.
   bool wait(std::chrono::milliseconds interval);
 

@@ -13,31 +13,45 @@
 #include "api/client.h"
 #include "api/server_url.h"
 #include "base/files.h"
+#include "base/subprocess.h"
 #include "base/unique_fd.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/connection/contexts.h"
 #include "cli/connection/server_start.h"
+#include "config/server_keys.h"
 
 namespace muster::cli {
 
 namespace {
+
+std::string restart_advice(const api::ServerInfo& server) {
+  return server.on_demand
+             ? "  restart it: muster server --restart; jobs continue meanwhile\n"
+             : "  restart it as it was started ('muster server --stop' stops it); jobs continue "
+               "meanwhile\n";
+}
 
 void warn_of_other_version(const api::ServerInfo& server, const std::string& version,
                            bool is_shared) {
   std::cerr << "muster: warning: the server is version " << server.version << ", this is "
             << version << "\n";
   if (is_shared) return;
-  std::cerr
-      << "  run 'muster server --stop'; the next command starts a server of this version, and "
-      << "jobs continue meanwhile\n";
+  std::cerr << restart_advice(server);
 }
 
-void warn_of_changed_config() {
-  std::cerr
-      << "muster: warning: the server's configuration file has changed since the server read "
-      << "it\n  run 'muster server --stop'; the next command starts a server that reads it, and "
-      << "jobs continue meanwhile\n";
+void warn_of_ignored_settings(const api::ServerInfo& server,
+                              const std::vector<IgnoredSetting>& ignored) {
+  if (server.config_changed) {
+    std::cerr << "muster: warning: the server's configuration file has changed since the server "
+                 "read it\n";
+  }
+  for (const IgnoredSetting& each : ignored) {
+    std::cerr << "muster: warning: " << each.variable << "=" << each.wanted
+              << " has no effect: the running server has "
+              << (each.present.empty() ? "the default" : each.present) << "\n";
+  }
+  if (server.config_changed || !ignored.empty()) std::cerr << restart_advice(server) << std::flush;
 }
 
 base::Error runs_another_engine(const api::ServerInfo& server, const std::string& wanted,
@@ -54,6 +68,30 @@ base::Error runs_another_engine(const api::ServerInfo& server, const std::string
 }
 
 }  // namespace
+
+std::vector<IgnoredSetting> ignored_settings(const config::Environment& environment,
+                                             const std::map<std::string, std::string>& of_server) {
+  config::ServerSource source{.folder = "/"};
+  for (const config::ServerKey& key : config::server_keys()) {
+    const auto set = environment.find(key.variable);
+    if (set != environment.end() && !set->second.empty() && of_server.contains(key.variable)) {
+      source.settings.push_back({key.name, key.variable, set->second});
+    }
+  }
+  config::ServeOptions options;
+  const std::vector<base::Fault> faults = config::apply_settings(source, options);
+  const auto wanted = config::settings_of_variables(options);
+  std::vector<IgnoredSetting> ignored;
+  for (const config::ServerSetting& setting : source.settings) {
+    const bool is_invalid =
+        std::any_of(faults.begin(), faults.end(),
+                    [&](const base::Fault& fault) { return fault.field == setting.named; });
+    const std::string& present = of_server.at(setting.named);
+    if (!is_invalid && wanted.at(setting.named) == present) continue;
+    ignored.push_back({.variable = setting.named, .wanted = setting.text, .present = present});
+  }
+  return ignored;
+}
 
 Result<Connection> Connection::open(const Context& context, const std::string& version,
                                     std::string project, std::string engine) {
@@ -73,7 +111,11 @@ Result<Connection> Connection::open(const Context& context, const std::string& v
     return runs_another_engine(server, connection.engine_, connection.is_shared());
   }
   if (server.version != version) warn_of_other_version(server, version, connection.is_shared());
-  if (server.config_changed && !connection.is_shared()) warn_of_changed_config();
+  if (!connection.is_shared()) {
+    const auto environment = config::environment_of(base::current_environment());
+    warn_of_ignored_settings(server, ignored_settings(environment, server.settings));
+  }
+  connection.server_ = server;
   return connection;
 }
 

@@ -60,6 +60,9 @@ class Connection {
 
   api::Client& client() { return *client_; }
 
+  /// The server's description when open() connected.
+  const api::ServerInfo& server() const { return server_; }
+
   /// Whether the server is shared: this program does not start it.
   bool is_shared() const { return endpoint_.has_value(); }
 
@@ -85,8 +88,20 @@ class Connection {
   std::string project_;
   std::string engine_;
   std::unique_ptr<api::Client> client_;
+  api::ServerInfo server_;
   int failures_ = 0;  ///< since the last is_well()
 };
+
+/// A variable of this process that the running server does not have.
+struct IgnoredSetting {
+  std::string variable;  ///< MUSTER_DECLARE_GPUS
+  std::string wanted;
+  std::string present;  ///< the server's value; empty: the default
+};
+
+/// The variables whose values differ from those of the server (api::ServerInfo::settings). Pure.
+std::vector<IgnoredSetting> ignored_settings(const config::Environment& environment,
+                                             const std::map<std::string, std::string>& of_server);
 
 /// The address of a context's server, and how its certificate is verified. Reads the context's CA
 /// file. REQUIRES: the context is not local.

@@ -180,11 +180,10 @@ Result<bool> server_answers(const config::Paths& paths) {
   return info.error();
 }
 
-Result<void> ensure_server(const config::Paths& paths, const std::string& engine) {
-  MUSTER_CHECK(config::make_folders(paths));
-  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
-  MUSTER_TRY(const bool answers, server_answers(paths));
-  if (answers) return {};
+namespace {
+
+/// Starts a server while the lock of starts is held.
+Result<void> start_repeatedly(const config::Paths& paths, const std::string& engine) {
   Result<void> started = start(paths, engine);
   for (int again = 0; !started && again < kMoreAttempts; ++again) {
     std::this_thread::sleep_for(kPause);
@@ -194,6 +193,24 @@ Result<void> ensure_server(const config::Paths& paths, const std::string& engine
     started = start(paths, engine);
   }
   return started;
+}
+
+}  // namespace
+
+Result<void> ensure_server(const config::Paths& paths, const std::string& engine) {
+  MUSTER_CHECK(config::make_folders(paths));
+  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
+  MUSTER_TRY(const bool answers, server_answers(paths));
+  if (answers) return {};
+  return start_repeatedly(paths, engine);
+}
+
+Result<void> replace_server(const config::Paths& paths, const std::string& engine,
+                            const std::function<Result<void>()>& stop) {
+  MUSTER_CHECK(config::make_folders(paths));
+  MUSTER_TRY(const UniqueFd lock, base::await_lock(paths.start_lock()));
+  MUSTER_CHECK(stop());
+  return start_repeatedly(paths, engine);
 }
 
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,11 @@ inline constexpr std::chrono::seconds kServerStartBound{30};
 /// Errors: kUnavailable, with the server's message or the last lines of its log; kTimeout; those of
 /// the folders.
 Result<void> ensure_server(const config::Paths& paths, const std::string& engine = {});
+
+/// Calls `stop`, which stops the running server, and starts another one. Other commands that lose
+/// their connection meanwhile wait for the new server; they do not start one with their environment.
+Result<void> replace_server(const config::Paths& paths, const std::string& engine,
+                            const std::function<Result<void>()>& stop);
 
 /// What a server writes to --ready-fd when its socket is open, or if it cannot open it.
 inline constexpr std::string_view kServerIsReady = "r";

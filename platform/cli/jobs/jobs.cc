@@ -1,4 +1,4 @@
-// list, get, stop, delete.
+// get, stop, delete.
 #include "cli/jobs/jobs.h"
 
 #include <unistd.h>
@@ -24,13 +24,6 @@
 namespace muster::cli::jobs {
 
 namespace {
-
-Call read_list(Reading& in) {
-  ListCommand command{
-      .project = {}, .labels = in.reader.texts("--label"), .output = in.list_output()};
-  if (in.reader.has("--project")) command.project = in.reader.text("--project");
-  return command;
-}
 
 Call read_get(Reading& in) {
   return GetCommand{.name = in.name("job"),
@@ -72,27 +65,10 @@ Call read_delete(Reading& in) {
 
 }  // namespace
 
-Command list_command() {
-  return {.name = "list",
-          .alias = "ls",
-          .help = "list jobs",
-          .read = read_list,
-          .flags = Flags{{.name = "--project",
-                          .value = "PROJECT",
-                          .help = "only jobs of this project",
-                          .offer = Offer::kProjects},
-                         {.name = "--label",
-                          .letter = "-l",
-                          .value = "NAME[=VALUE]",
-                          .help = "only jobs with this label; repeated: with all these labels",
-                          .repeats = true}} +
-                   list_output_flag(),
-          .example = "muster list --label team=vision"};
-}
-
 Command get_command() {
   return {
       .name = "get",
+      .alias = "describe",
       .help = "show a job: its tasks, their exit codes, its events",
       .read = read_get,
       .positionals = one_of(Offer::kJobs),
@@ -105,6 +81,7 @@ Command get_command() {
 
 Command stop_command() {
   return {.name = "stop",
+          .more_aliases = {"cancel", "kill"},
           .help = "stop jobs: SIGTERM, then SIGKILL after the grace period",
           .read = read_stop,
           .positionals = some_of(Offer::kJobs),
@@ -152,18 +129,6 @@ std::string use_section(Connection& connection, const job::Job& job) {
 
 }  // namespace
 
-Result<int> execute(const ListCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
-  const api::JobQuery query{.project = command.project, .labels = command.labels};
-  MUSTER_TRY(const std::vector<job::Job> jobs,
-             connection.call([&](api::Client& client) { return client.list_all(query); }));
-  const std::string text = command.output == Output::kNames
-                               ? names_of(jobs)
-                               : job_table(jobs, base::SystemClock().now());
-  MUSTER_CHECK(show(command.output, text, api::jobs_to_json(jobs)));
-  return kExitDone;
-}
-
 Result<int> execute(const GetCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   MUSTER_TRY(const job::Job job,
@@ -175,8 +140,8 @@ Result<int> execute(const GetCommand& command, const Hooks& hooks) {
   }
   const std::string use =
       command.output == Output::kTable ? use_section(connection, job) : std::string();
-  MUSTER_CHECK(
-      show(command.output, job_page(job, base::SystemClock().now()) + use, api::job_to_json(job)));
+  const std::string page = job_page(job, base::SystemClock().now(), connection.server().engine);
+  MUSTER_CHECK(show(command.output, page + use, api::job_to_json(job)));
   return kExitDone;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/job_query.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/command/call.h"
@@ -45,8 +46,14 @@ struct RunCommand {
 Result<void> remove_job(Connection& connection, const std::string& name, bool force);
 
 struct ListCommand {
-  std::optional<std::string> project;  ///< only jobs of this project
-  std::vector<std::string> labels;     ///< "NAME" or "NAME=VALUE": only jobs with all of them
+  api::JobQuery query;               ///< apart from its limit and cursor
+  bool mine = false;                 ///< only the caller's jobs
+  int limit = 0;                     ///< 0: all
+  bool members = false;              ///< also members of arrays and trials of sweeps
+  std::vector<std::string> columns;  ///< empty: the usual ones
+  bool explains_columns = false;     ///< only print the names of columns
+  bool wide = false;                 ///< do not cut lines to the terminal's width
+  bool watch = false;
   Output output = Output::kTable;
 };
 
@@ -128,8 +135,9 @@ Command run_command();
 /// The flags that describe a job of this kind, for commands that submit jobs in another way.
 Flags flags_of_job(std::string_view kind);
 Command submit_command();
-// jobs.cc
+// list.cc
 Command list_command();
+// jobs.cc
 Command get_command();
 Command stop_command();
 Command delete_command();

@@ -225,6 +225,7 @@ Command submit_command() {
        .value = "KEY",
        .help = "submit no second job if this key was used before"}};
   return {.name = "submit",
+          .more_aliases = {"apply"},
           .help = "submit a job: mpi, grpc, torch, single, or from a file",
           .read = read_submit_file,
           .flags = spec::in_groups(file + submit_flags()),

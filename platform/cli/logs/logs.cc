@@ -37,10 +37,14 @@ std::string read_pattern(Reading& in, const std::string& flag) {
 }
 
 Call read_logs(Reading& in) {
+  const Reading::JobTask meant = in.job_and_task();
   LogsCommand command{
-      .name = in.name("job"), .project = in.whose_job(), .query = {}, .look = read_look(in)};
+      .name = meant.job, .project = in.whose_job(), .query = {}, .look = read_look(in)};
   command.query.follow = in.reader.has("--follow");
-  if (in.reader.has("--task")) command.query.task = in.reader.text("--task");
+  if (!meant.task.empty()) command.query.task = meant.task;
+  if (in.reader.has("--attempt")) {
+    command.query.attempt = in.reader.number_between("--attempt", 1, 1);
+  }
   command.query.since = in.reader.moment("--since", in.caller.now);
   if (in.reader.has("--tail")) command.query.tail = in.reader.number_between("--tail", 0, 0);
   if (in.reader.has("--rank")) command.query.rank = in.reader.number_between("--rank", 0, 0);
@@ -73,18 +77,22 @@ Command logs_command() {
       .name = "logs",
       .help = "print the output of a job",
       .read = read_logs,
-      .positionals = one_of(Offer::kJobs),
-      .flags = Flags{{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
-                     {.name = "--task", .value = "TASK", .help = "only this task"},
-                     {.name = "--rank", .value = "N", .help = "only this rank"},
-                     {.name = "--grep",
-                      .value = "PATTERN",
-                      .help = "only lines that match this regular expression"},
-                     {.name = "--since",
-                      .value = "TIME",
-                      .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
-                     {.name = "--tail", .value = "N", .help = "only the last N lines"}} +
-               whose_job_flag() + look_flags() + output_flag({"text", "json"}),
+      .positionals = job_or_task(),
+      .flags =
+          Flags{{.name = "--follow", .letter = "-f", .help = "continue until the job ends"},
+                {.name = "--task", .value = "TASK", .help = "only this task"},
+                {.name = "--attempt",
+                 .value = "N",
+                 .help = "only this attempt of the job, from 1 (default: all attempts)"},
+                {.name = "--rank", .value = "N", .help = "only this rank"},
+                {.name = "--grep",
+                 .value = "PATTERN",
+                 .help = "only lines that match this regular expression"},
+                {.name = "--since",
+                 .value = "TIME",
+                 .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
+                {.name = "--tail", .letter = "-n", .value = "N", .help = "only the last N lines"}} +
+          whose_job_flag() + look_flags() + output_flag({"text", "json"}),
       .example = "muster logs dist -f --rank 1 --grep loss",
       .see_also = "muster metrics, muster events"};
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -78,14 +79,31 @@ config::ServeOptions read_server_flags(const config::ServerSource& source, FlagR
 
 namespace {
 
+/// The new server reads the environment and the file, but no flags.
+void check_restart(Reading& in, const config::ServerSource& source) {
+  if (source.file_was_named) in.reader.fault("--config", "cannot be used with --restart");
+  for (const config::ServerSetting& setting : source.settings) {
+    if (setting.named.starts_with("--")) {
+      in.reader.fault(setting.named,
+                      "cannot be used with --restart: set it in server.yaml or by its variable");
+    }
+  }
+}
+
 Call read_server(Reading& in) {
   ServerCommand command{.source = read_server_source(in.caller, in.reader)};
   command.options = read_server_flags(command.source, in.reader);
   if (in.reader.has("--stop")) command.what = ServerCommand::What::kStop;
   if (in.reader.has("--fingerprint")) command.what = ServerCommand::What::kShowFingerprint;
-  if (in.reader.has("--stop") && in.reader.has("--fingerprint")) {
-    in.reader.fault("--fingerprint", "cannot be used with --stop");
+  if (in.reader.has("--restart")) command.what = ServerCommand::What::kRestart;
+  for (const auto& [flag, other] : {std::pair{"--fingerprint", "--stop"},
+                                    {"--fingerprint", "--restart"},
+                                    {"--restart", "--stop"}}) {
+    if (in.reader.has(flag) && in.reader.has(other)) {
+      in.reader.fault(flag, std::string("cannot be used with ") + other);
+    }
   }
+  if (command.what == ServerCommand::What::kRestart) check_restart(in, command.source);
   return command;
 }
 
@@ -113,6 +131,9 @@ Command server_command() {
                    Flags{{.name = "--fingerprint",
                           .help = "print the fingerprint of the server's certificate, for logins"},
                          {.name = "--stop", .help = "stop the running server; jobs continue"},
+                         {.name = "--restart",
+                          .help = "restart the server that another command has started, so that it "
+                                  "reads server.yaml and the environment again; jobs continue"},
                          {.name = "--ready-fd", .value = "N", .hidden = true}},
           .example = "muster server --listen 0.0.0.0:7443"};
 }
@@ -144,6 +165,57 @@ Result<int> stop_server(const config::ServeOptions& options) {
   return kExitDone;
 }
 
+/// Tasks of another engine could not be managed.
+Result<void> check_engine(api::Client& client, const api::ServerInfo& info,
+                          const std::string& wanted) {
+  if (info.engine.empty() || info.engine == wanted) return {};
+  const api::JobQuery query{.phases = {job::Phase::kStarting, job::Phase::kRunning}, .limit = 1};
+  MUSTER_TRY(const api::JobPage page, client.list(query));
+  if (page.jobs.empty()) return {};
+  return base::Error{.code = base::ErrorCode::kConflict,
+                     .what = "job '" + page.jobs.front().spec.name + "' runs on the engine '" +
+                             info.engine + "', and a server with the engine '" + wanted +
+                             "' could not manage it",
+                     .advice = "restart the server when its jobs have ended"};
+}
+
+Result<void> stop_and_wait(const config::Paths& paths) {
+  api::Client client(paths.socket);
+  MUSTER_TRY(const api::ServerInfo info, client.info());
+  const auto pidfd = base::open_pidfd(info.pid);
+  MUSTER_CHECK(client.shut_down());
+  if (!pidfd || ends_soon(*pidfd)) return {};
+  return base::Error{.code = base::ErrorCode::kTimeout,
+                     .what = "the server answers its open requests before it stops",
+                     .advice = "repeat the command in a moment"};
+}
+
+/// `engine`: of the new server; empty: that of the running one.
+Result<int> restart_server(const config::ServeOptions& options, const std::string& engine) {
+  MUSTER_TRY(const config::Paths paths, config::paths_here(options.state_folder));
+  MUSTER_TRY(const bool answers, server_answers(paths));
+  if (!answers) {
+    MUSTER_CHECK(ensure_server(paths, engine));
+    MUSTER_CHECK(show("no server was running; it has started\n"));
+    return kExitDone;
+  }
+  api::Client client(paths.socket);
+  MUSTER_TRY(const api::ServerInfo info, client.info());
+  if (!info.on_demand) {
+    return base::Error{.code = base::ErrorCode::kConflict,
+                       .what =
+                           "the server was started by 'muster server', not by a command that "
+                           "needed it",
+                       .advice =
+                           "restart it as it was started: with its flags, or by the service "
+                           "manager"};
+  }
+  if (!engine.empty()) MUSTER_CHECK(check_engine(client, info, engine));
+  MUSTER_CHECK(replace_server(paths, engine, [&] { return stop_and_wait(paths); }));
+  MUSTER_CHECK(show("the server has restarted; jobs continue\n"));
+  return kExitDone;
+}
+
 Result<int> show_fingerprint(const config::ServeOptions& options) {
   MUSTER_TRY(const config::Paths paths, config::paths_here(options.state_folder));
   const auto certificate = base::read_file(options.tls_certificate.value_or(paths.certificate()));
@@ -165,6 +237,13 @@ Result<int> execute(const ServerCommand& command, const Hooks& hooks) {
   const config::ServerSource source = config::with_usual_file(command.source);
   MUSTER_TRY(config::ServeOptions options, config::read_server_options(source));
   if (command.what == ServerCommand::What::kStop) return stop_server(options);
+  if (command.what == ServerCommand::What::kRestart) {
+    const bool is_chosen =
+        options.engine != config::ServeOptions().engine ||
+        std::any_of(source.settings.begin(), source.settings.end(),
+                    [](const config::ServerSetting& setting) { return setting.key == "engine"; });
+    return restart_server(options, is_chosen ? options.engine : "");
+  }
   if (command.what == ServerCommand::What::kShowFingerprint) return show_fingerprint(options);
   options.ready_fd = command.options.ready_fd;
   return hooks.serve(options, [source] { return config::read_server_options(source); });

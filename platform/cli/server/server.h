@@ -18,7 +18,7 @@
 namespace muster::cli::server {
 
 struct ServerCommand {
-  enum class What { kServe, kStop, kShowFingerprint };
+  enum class What { kServe, kStop, kRestart, kShowFingerprint };
   What what = What::kServe;
   config::ServeOptions options;  ///< from flags and environment only
   config::ServerSource source;   ///< of the complete options

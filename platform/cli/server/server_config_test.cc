@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "cli/connection/connection.h"
 #include "cli/server/server.h"
 #include "config/server_keys.h"
 #include "config/test_server_config.h"
@@ -35,6 +36,49 @@ std::string text_of_file(const std::filesystem::path& path) {
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << path;
   return text.str();
+}
+
+TEST(SettingsOfVariables, HaveEveryVariableOfAServer) {
+  std::set<std::string> variables;
+  for (const config::ServerKey& key : config::server_keys()) {
+    if (key.variable.starts_with("MUSTER_")) variables.insert(key.variable);
+  }
+  variables.erase("MUSTER_STATE_DIR");  // chooses the server
+
+  std::set<std::string> found;
+  for (const auto& [variable, value] : config::settings_of_variables({})) found.insert(variable);
+
+  EXPECT_EQ(found, variables);
+}
+
+TEST(SettingsOfVariables, ContainNoPassword) {
+  const auto shown = [](const char* store) {
+    return config::settings_of_variables({.store = store}).at("MUSTER_STORE");
+  };
+  EXPECT_EQ(shown("postgres://ada:secret@db:5432/muster?password=secret"),
+            "postgres://ada@db:5432/muster");
+  EXPECT_EQ(shown("postgres://ada@db:5432/muster"), "postgres://ada@db:5432/muster");
+  EXPECT_EQ(shown("/var/lib/muster.db"), "/var/lib/muster.db");
+}
+
+TEST(IgnoredSettings, AreThoseThatDifferFromTheServersInMeaning) {
+  const std::map<std::string, std::string> server = config::settings_of_variables(
+      {.log_quota = int64_t{1} << 30, .engine = "process", .declared_gpus = "4"});
+  const auto ignored = [&](Environment environment) {
+    std::string text;
+    for (const IgnoredSetting& each : ignored_settings(environment, server)) {
+      text += each.variable + "=" + each.wanted + " not " + each.present + "; ";
+    }
+    return text;
+  };
+
+  EXPECT_EQ(ignored({{"MUSTER_DECLARE_GPUS", "4"}, {"MUSTER_LOG_QUOTA", "1024Mi"}, {"HOME", "/"}}),
+            "");
+  EXPECT_EQ(ignored({{"MUSTER_DECLARE_GPUS", "8"}, {"MUSTER_ENGINE", "container"}}),
+            "MUSTER_DECLARE_GPUS=8 not 4; MUSTER_ENGINE=container not process; ");
+  EXPECT_EQ(ignored({{"MUSTER_LOG_QUOTA", "many"}}), "MUSTER_LOG_QUOTA=many not 1Gi; ");
+  EXPECT_TRUE(ignored_settings({{"MUSTER_ENGINE", "slurm"}}, {}).empty())
+      << "an older server does not report its settings";
 }
 
 TEST(ServerConfig, ReadsEveryTypeOfValue) {

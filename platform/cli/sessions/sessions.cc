@@ -22,9 +22,10 @@ namespace muster::cli::sessions {
 namespace {
 
 Call read_exec(Reading& in) {
-  ExecCommand command{.name = in.name("job"), .project = in.whose_job(), .request = {}};
+  const Reading::JobTask meant = in.job_and_task();
+  ExecCommand command{.name = meant.job, .project = in.whose_job(), .request = {}};
   command.request.command = in.arguments.program;
-  command.request.task = in.reader.text("--task");
+  command.request.task = meant.task;
   command.request.terminal = in.reader.has("--terminal");
   if (command.request.command.empty() && in.reader.ok()) {
     in.reader.fault("", "give a program after '--'");
@@ -37,16 +38,16 @@ std::chrono::milliseconds read_wait(Reading& in) {
 }
 
 Call read_bash(Reading& in) {
-  return BashCommand{.name = in.name("job"),
-                     .project = in.whose_job(),
-                     .task = in.reader.text("--task"),
-                     .wait = read_wait(in)};
+  const Reading::JobTask meant = in.job_and_task();
+  return BashCommand{
+      .name = meant.job, .project = in.whose_job(), .task = meant.task, .wait = read_wait(in)};
 }
 
 Call read_attach(Reading& in) {
-  AttachCommand command{.name = in.name("job"),
+  const Reading::JobTask meant = in.job_and_task();
+  AttachCommand command{.name = meant.job,
                         .project = in.whose_job(),
-                        .task = in.reader.text("--task"),
+                        .task = meant.task,
                         .wait = read_wait(in),
                         .no_stdin = in.reader.has("--no-stdin"),
                         .from_start = in.reader.has("--from-start")};
@@ -72,14 +73,16 @@ Command exec_command() {
   return {.name = "exec",
           .help = "run a program in a task of a running job",
           .read = read_exec,
-          .positionals = one_of(Offer::kJobs),
+          .positionals = job_or_task(),
           .takes_program = true,
           .flags = Flags{{.name = "--task",
                           .value = "TASK",
                           .help = "task to use (default: the task that decides the job's result)"},
                          {.name = "--terminal",
                           .letter = "-t",
-                          .help = "allocate a terminal, for interactive programs"}} +
+                          .help = "allocate a terminal, for interactive programs"},
+                         // Input is always sent; hands type -it.
+                         {.name = "--stdin", .letter = "-i", .hidden = true}} +
                    whose_job_flag(),
           .example = "muster exec -t dist --task worker-1 -- bash"};
 }
@@ -88,7 +91,7 @@ Command bash_command() {
   return {.name = "bash",
           .help = "open a shell in a running job",
           .read = read_bash,
-          .positionals = one_of(Offer::kJobs),
+          .positionals = job_or_task(),
           .flags = task_flag("task to use (default: the task that decides the job's result)") +
                    wait_flag() + whose_job_flag(),
           .example = "muster bash lab",
@@ -105,7 +108,7 @@ Command attach_command() {
       .name = "attach",
       .help = "attach to a running job's program: see its output, type input, detach",
       .read = read_attach,
-      .positionals = one_of(Offer::kJobs),
+      .positionals = job_or_task(),
       .flags = task_flag("task to attach to (default: the task that decides the job's result)") +
                own + wait_flag() + whose_job_flag(),
       .example = "muster attach debug",

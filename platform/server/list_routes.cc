@@ -1,0 +1,328 @@
+// GET /v1/jobs and GET /v1/list: one page of the jobs that match a query, as whole documents or as
+// rows. A listing in the order of submission or of names reads the index of jobs and stops after a
+// page; every other order, and a count, examines all jobs.
+//
+// Jobs are copied only if parts must be removed for the caller, or if their progress is added.
+// (Ended jobs have no progress here, because it would have to be read from files; the page of a
+// single job has it.)
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/job_query.h"
+#include "api/job_rows.h"
+#include "base/clock.h"
+#include "control/sweeps.h"
+#include "job/validate.h"
+#include "server/listed_objects.h"
+#include "server/router.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using api::JobCounts;
+using api::JobOrder;
+using api::JobPlace;
+using api::JobQuery;
+using base::Result;
+using control::Controller;
+using job::Job;
+
+constexpr size_t kMostBytes = 4 << 20;  // of a page, approximately
+
+/// Called for each of 100,000 jobs.
+bool sees(const Sight& sight, const Job& job) {
+  return sight.sees_all() || sight.sees(job);
+}
+
+/// A job or another object of the page.
+struct Entry {
+  JobPlace place;
+  const Job* job = nullptr;
+  std::optional<api::JobRow> row = {};  ///< of another object
+};
+
+/// The jobs and objects that a query finds for a caller.
+class Listing {
+ public:
+  Listing(const Controller& controller, const Sight& sight, const JobQuery& query)
+      : controller_(controller), sight_(sight), query_(query), filter_(query) {
+    if (!query.cursor.empty()) from_ = place_of_cursor(query.order, query.cursor);
+    now_ = from_ && query.order.by == api::JobColumn::kDuration ? from_->now
+                                                                : base::SystemClock().now();
+  }
+
+  /// The entries of the page, in order, and one more if there is a next page.
+  std::vector<Entry> find(size_t most, bool with_objects) {
+    if (query_.count) {
+      examine_all(most);
+    } else if (query_.order == JobOrder::kByName) {
+      by_name(most);
+    } else if (query_.order.by == api::JobColumn::kSubmitted) {
+      by_time(most);
+    } else {
+      examine_all(most);
+    }
+    if (with_objects) add_objects();
+    std::sort(entries_.begin(), entries_.end(), [this](const Entry& left, const Entry& right) {
+      return comes_before(query_.order, left.place, right.place);
+    });
+    if (entries_.size() > most) entries_.resize(most);
+    return std::move(entries_);
+  }
+
+  std::optional<JobCounts> counts() const {
+    return query_.count ? std::optional(counts_) : std::nullopt;
+  }
+
+ private:
+  bool is_after_cursor(const JobPlace& place) const {
+    return !from_ || comes_before(query_.order, *from_, place);
+  }
+
+  void add(const Job& job) {
+    Entry entry{.place = place_of(query_.order, job, now_), .job = &job};
+    if (is_after_cursor(entry.place)) entries_.push_back(std::move(entry));
+  }
+
+  void by_time(size_t most) {
+    std::optional<base::Time> after;
+    if (from_) after = from_->submitted;
+    controller_.jobs().each_job(query_.order.descending, after, [&](const Job& job) {
+      if (filter_.takes(api::as_listed(job)) && sees(sight_, job)) add(job);
+      return entries_.size() < most;
+    });
+  }
+
+  /// Names with the same prefix are adjacent, so no other names are examined.
+  void by_name(size_t most) {
+    const std::string prefix = query_.prefix.value_or("");
+    const JobPlace from = from_.value_or(JobPlace{.text = prefix});
+    controller_.jobs().each_job_from(from.text, from.project, [&](const Job& job) {
+      if (!job.spec.name.starts_with(prefix)) return false;
+      if (filter_.takes(api::as_listed(job)) && sees(sight_, job)) add(job);
+      return entries_.size() < most;
+    });
+  }
+
+  /// Keeps the first `most` entries after the cursor: a heap with the last of them on top.
+  void examine_all(size_t most) {
+    const auto earlier = [this](const Entry& left, const Entry& right) {
+      return comes_before(query_.order, left.place, right.place);
+    };
+    controller_.jobs().each_job(query_.order.descending, std::nullopt, [&](const Job& job) {
+      if (!is_counted(api::as_listed(job), [&] { return sees(sight_, job); })) return true;
+      // Newest first and oldest first, later jobs are after all kept ones.
+      if (query_.order.by == api::JobColumn::kSubmitted && entries_.size() >= most) return true;
+      Entry entry{.place = place_of(query_.order, job, now_), .job = &job};
+      if (!is_after_cursor(entry.place)) return true;
+      if (entries_.size() == most) {
+        if (!earlier(entry, entries_.front())) return true;
+        std::pop_heap(entries_.begin(), entries_.end(), earlier);
+        entries_.pop_back();
+      }
+      entries_.push_back(std::move(entry));
+      std::push_heap(entries_.begin(), entries_.end(), earlier);
+      return true;
+    });
+  }
+
+  /// Whether the query finds it; counts it.
+  template <class Seen>
+  bool is_counted(const api::ListedJob& job, const Seen& seen) {
+    if (!filter_.takes_apart_from_phase(job)) return false;
+    const bool takes_phase = filter_.takes_phase(job.phase);
+    if (!takes_phase && !query_.count) return false;
+    if (!seen()) return false;
+    ++counts_.of(job.phase);
+    if (takes_phase) ++counts_.all;
+    return takes_phase;
+  }
+
+  void add_objects() {
+    each_listed_object(controller_, sight_, [&](const ListedObject& object) {
+      if (!is_counted(object.listed, [] { return true; })) return;
+      Entry entry{.place = place_of(query_.order, object.listed, now_)};
+      if (!is_after_cursor(entry.place)) return;
+      entry.row = object.row();
+      entries_.push_back(std::move(entry));
+    });
+  }
+
+  const Controller& controller_;
+  const Sight& sight_;
+  const JobQuery& query_;
+  api::JobFilter filter_;
+  std::optional<JobPlace> from_;
+  base::Time now_;
+  std::vector<Entry> entries_;
+  JobCounts counts_;
+};
+
+Result<JobQuery> query_of(const Sight& sight, const ApiCall& call) {
+  MUSTER_TRY(JobQuery query, api::job_query_from_parameters(call.request.query));
+  if (query.project) MUSTER_CHECK(sight.project(*query.project, access::Role::kViewer));
+  return query;
+}
+
+/// A page is kept in memory until the client has read it, so a page of large jobs has fewer of
+/// them, but at least one. Returns whether jobs were left off.
+bool leave_off_what_is_too_much(std::vector<Entry>& entries) {
+  size_t size = 0;
+  size_t count = 0;
+  while (count < entries.size() &&
+         (count == 0 || size + job::text_size(entries[count].job->spec) <= kMostBytes)) {
+    size += job::text_size(entries[count++].job->spec);
+  }
+  const bool too_much = count < entries.size();
+  entries.resize(count);
+  return too_much;
+}
+
+std::string next_of(const JobQuery& query, const std::vector<Entry>& entries, bool has_next) {
+  return has_next ? cursor_text(query.order, entries.back().place) : "";
+}
+
+RouteAnswer list_jobs(const Controller& controller, const ApiCall& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const JobQuery query, query_of(sight, call));
+  const auto limit = static_cast<size_t>(query.limit);
+  Listing listing(controller, sight, query);
+  std::vector<Entry> entries = listing.find(limit + 1, false);
+  bool has_next = entries.size() > limit;
+  if (has_next) entries.pop_back();
+  has_next = leave_off_what_is_too_much(entries) || has_next;
+
+  std::deque<Job> copies;  // elements keep their addresses
+  std::vector<const Job*> jobs;
+  for (const Entry& entry : entries) {
+    std::optional<job::Progress> progress;
+    if (!job::is_final(entry.job->phase)) progress = controller.progress_of(*entry.job);
+    if (sight.sees_all() && !progress) {
+      jobs.push_back(entry.job);
+      continue;
+    }
+    copies.push_back(sight.redacted(*entry.job));
+    copies.back().progress = std::move(progress);
+    jobs.push_back(&copies.back());
+  }
+  return json_answer(
+      200, api::job_page_to_json(jobs, next_of(query, entries, has_next), listing.counts()));
+}
+
+RouteAnswer list_rows(const Controller& controller, const ApiCall& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const JobQuery query, query_of(sight, call));
+  const auto limit = static_cast<size_t>(query.limit);
+  Listing listing(controller, sight, query);
+  std::vector<Entry> entries = listing.find(limit + 1, true);
+  const bool has_next = entries.size() > limit;
+  if (has_next) entries.pop_back();
+  api::RowPage page{.next = next_of(query, entries, has_next), .counts = listing.counts()};
+  for (Entry& entry : entries) {
+    page.rows.push_back(entry.job == nullptr ? *std::move(entry.row)
+                                             : row_for(controller, sight, *entry.job));
+  }
+  return json_answer(200, api::row_page_to_json(page));
+}
+
+}  // namespace
+
+api::JobRow row_for(const Controller& controller, const Sight& sight, const Job& job) {
+  // Only the fields that can name other projects are redacted.
+  Job shown;
+  shown.spec.project = job.spec.project;
+  shown.phase = job.phase;
+  shown.reason = job.reason;
+  shown.failure = job.failure;
+  shown = sight.redacted(std::move(shown));
+  api::JobRow row = api::row_of(job);
+  row.reason = api::row_of(shown).reason;
+  if (!job::is_final(job.phase)) row.progress = controller.progress_of(job);
+  return row;
+}
+
+namespace {
+
+job::Phase phase_of(const sweep::SweepSummary& sweep) {
+  switch (sweep.phase) {
+    case sweep::SweepPhase::kSucceeded:
+      return job::Phase::kSucceeded;
+    case sweep::SweepPhase::kFailed:
+      return job::Phase::kFailed;
+    case sweep::SweepPhase::kStopped:
+      return job::Phase::kStopped;
+    case sweep::SweepPhase::kRunning:
+    case sweep::SweepPhase::kPaused:
+      break;
+  }
+  return job::Phase::kRunning;
+}
+
+std::string reason_of(const sweep::SweepSummary& sweep) {
+  const std::string of = sweep.metric + " of " + std::to_string(sweep.trials) + " trials";
+  if (sweep.end == sweep::SweepEnd::kNoMetric) return "no trial reported " + sweep.metric;
+  if (sweep.end == sweep::SweepEnd::kFailures) return "too many trials failed";
+  const std::string start = sweep.phase == sweep::SweepPhase::kPaused ? "paused; " : "";
+  if (!sweep.best_trial) return start + "no value of " + of + " yet";
+  return start + "best " + of + ": " + sweep::trial_name(sweep.name, *sweep.best_trial);
+}
+
+api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep) {
+  const job::JobSpec& spec = record.spec.job;
+  api::JobRow row{.object = api::JobRow::Object::kSweep,
+                  .id = sweep.id,
+                  .name = sweep.name,
+                  .project = sweep.project,
+                  .owner = sweep.owner,
+                  .kind = spec.kind,
+                  .phase = phase_of(sweep)};
+  row.reason = reason_of(sweep);
+  row.gpu_milli = api::gpu_milli_of(spec);
+  row.priority = job::priority_of(spec.scheduling);
+  row.members = api::MemberCounts{.all = sweep.trials,
+                                  .waiting = sweep.trials - sweep.started + sweep.paused,
+                                  .running = sweep.active,
+                                  .succeeded = sweep.completed,
+                                  .failed = sweep.failed,
+                                  .stopped = sweep.stopped};
+  row.labels = spec.labels;
+  row.submitted = sweep.created;
+  row.started = sweep.created;
+  row.ended = sweep.ended;
+  return row;
+}
+
+}  // namespace
+
+void each_listed_object(const Controller& controller, const Sight& sight,
+                        const std::function<void(const ListedObject&)>& visit) {
+  controller.sweeps().each(
+      [&](const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
+        if (!sight.sees_project(summary.project)) return;
+        visit({.listed = {.spec = &record.spec.job,
+                          .id = record.id,
+                          .owner = record.owner,
+                          .phase = phase_of(summary),
+                          .submitted = record.created,
+                          .started = record.created,
+                          .ended = summary.ended},
+               .row = [&record, summary] { return row_of(record, summary); }});
+      });
+}
+
+void add_job_list_route(Router& router, Controller& controller) {
+  router.add("GET", "/v1/jobs", Permission::kSignedIn,
+             at_once([&controller](const ApiCall& call) { return list_jobs(controller, call); }));
+  router.add("GET", "/v1/list", Permission::kSignedIn,
+             at_once([&controller](const ApiCall& call) { return list_rows(controller, call); }));
+}
+
+}  // namespace muster::server

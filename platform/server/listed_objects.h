@@ -1,0 +1,28 @@
+// Objects that are listed like jobs: arrays, sweeps and schedules, each as one row.
+//
+// On the EventLoop's thread.
+#pragma once
+
+#include <functional>
+
+#include "api/job_query.h"
+#include "api/job_rows.h"
+#include "control/controller.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+struct ListedObject {
+  api::ListedJob listed;  ///< what the query filters and sorts by
+  /// Called if the object is on the page. Contains only what the caller may see.
+  std::function<api::JobRow()> row;
+};
+
+/// Calls `visit` for each object that the caller sees, in any order.
+void each_listed_object(const control::Controller& controller, const Sight& sight,
+                        const std::function<void(const ListedObject&)>& visit);
+
+/// The row of a job, as the caller may see it, with the progress of its program.
+api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job);
+
+}  // namespace muster::server
