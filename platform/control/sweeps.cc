@@ -341,6 +341,12 @@ void Sweeps::look() {
   look_later();
 }
 
+/// Whether the trial's program has ended at the rung that the trial runs towards, or for good.
+bool Sweeps::is_over(const Entry& entry, int number, const Job& job) {
+  const Trial& trial = entry.search.state().trials[static_cast<size_t>(number - 1)];
+  return job::is_final(job.phase) || ended_at_rung(job) == trial.rung;
+}
+
 void Sweeps::look_at(Entry& entry) {
   std::vector<int> active;
   for (const Trial& trial : entry.search.state().trials) {
@@ -355,8 +361,7 @@ void Sweeps::look_at(Entry& entry) {
       entry.unsaved = true;
       continue;
     }
-    const Trial& trial = entry.search.state().trials[static_cast<size_t>(number - 1)];
-    const bool over = job::is_final(job->phase) || ended_at_rung(*job) == trial.rung;
+    const bool over = is_over(entry, number, *job);
     if (over || job->phase == Phase::kRunning) ask(entry, number, *job, over);
   }
   advance(entry);
@@ -366,20 +371,23 @@ void Sweeps::ask(Entry& entry, int number, const Job& job, bool over) {
   entry.jobs.at(number).asking = true;
   parts_.controller.read_metrics(
       job.id, {.metrics = sweep::observed_metrics(entry.record.spec)},
-      [this, alive = std::weak_ptr<bool>(alive_), id = entry.record.id, number,
-       over](const Result<std::vector<job::MetricSeries>>& series) {
+      [this, alive = std::weak_ptr<bool>(alive_), id = entry.record.id, number, over,
+       attempt = job.attempt](const Result<std::vector<job::MetricSeries>>& series) {
         if (alive.expired()) return;
         const auto found = entries_.find(id);
         if (found == entries_.end()) return;
         found->second->jobs.at(number).asking = false;
-        measured(*found->second, number, series ? *series : std::vector<job::MetricSeries>(), over);
+        const Job* const now = job_of(*found->second, number);
+        if (now == nullptr || now->attempt != attempt) return look_soon();
+        // It may have been promoted meanwhile.
+        measured(*found->second, number, series ? *series : std::vector<job::MetricSeries>(),
+                 over && is_over(*found->second, number, *now));
       });
 }
 
 void Sweeps::measured(Entry& entry, int number, const std::vector<job::MetricSeries>& series,
                       bool over) {
   const Job* const job = job_of(entry, number);
-  if (job == nullptr) return look_soon();
   const SweepSpec& spec = entry.record.spec;
   const Trial& trial = entry.search.state().trials[static_cast<size_t>(number - 1)];
   const base::Time now = parts_.clock.now();
@@ -492,6 +500,8 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
   }
   const Job* const job = job_of(entry, trial.number);
   if (job == nullptr || !job->suspended || rung_of(*job) >= trial.rung) return;
+  // While its tasks are being ended, the rung in the spec is that of the program that still runs.
+  if (job->phase != Phase::kQueued) return;
   JobEntry* const held = parts_.jobs.entry_with_id(job->id);
   sweep::set_rung(spec, trial.rung, held->job.spec);
   held->job.spec.annotations.erase(kEndedAtRung);

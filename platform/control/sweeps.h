@@ -95,6 +95,7 @@ class Sweeps {
   const job::Job* job_of(const Entry& entry, int trial) const;
   void look_soon();
   void look_later();
+  static bool is_over(const Entry& entry, int number, const job::Job& job);
   void look_at(Entry& entry);
   void ask(Entry& entry, int trial, const job::Job& job, bool over);
   void measured(Entry& entry, int trial, const std::vector<job::MetricSeries>& series, bool over);

@@ -177,6 +177,23 @@ TEST_F(SweepControl, ContinuesATrialThatEndedAtTheBudgetOfARungThatItHadPassed) 
   EXPECT_EQ(variable(gang_of(4), "MUSTER_SWEEP_STEPS"), "4");
 }
 
+TEST_F(SweepControl, PromotesATrialOnlyAfterItsTasksHaveEnded) {
+  create(sweep_of_x(8));
+  engine_.stops_obey = false;
+  report(1, {{"step", 1}, {"accuracy", 0.9}});
+  engine_.stops_obey = true;
+  for (const int number : {2, 3, 4}) report(number, {{"step", 1}, {"accuracy", 0.1}});
+  EXPECT_EQ(trial(1).rung, 1);
+  EXPECT_EQ(job_of(1)->attempt, 1);
+  // The program ends by itself, at the budget of its first rung.
+  end("lr-1");
+  look();
+  EXPECT_EQ(trial(1).rungs.size(), 1U);
+  EXPECT_EQ(job_of(1)->attempt, 2);
+  EXPECT_EQ(job_of(1)->phase, Phase::kRunning);
+  EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_STEPS"), "4");
+}
+
 TEST_F(SweepControl, StopsASweepWhoseMetricNeverComes) {
   SweepSpec spec = sweep_of_x(16);
   create(spec);
