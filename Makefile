@@ -21,7 +21,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-horovod bench-logs bench-containers bench-slurm bench-tenants bench-sweeps format lint install clean
+        bench-collective bench-api bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -215,6 +215,12 @@ bench-containers: deps-bench build images ## tasks in containers, against podman
 bench-slurm: deps-bench build deps-slurm ## jobs on Slurm against srun and sbatch by hand, and the load on its controller (as root)
 	@cmake --build --preset release --target bench_programs
 	@python3 bench/slurm.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: start, calls, logs, jobs, --rounds N, --no-kube-proxy. SCALE_FLAGS: --nodes, --gangs, --pods N.
+bench-kubernetes: build deps-kubernetes image-node ## pods against the MPI operator and an Indexed Job; requests; 1,000 simulated nodes (as root)
+	@cmake --build --preset release --target bench_fake_nodes
+	@python3 bench/kubernetes.py $(BENCH_FLAGS)
+	@python3 bench/kubernetes_scale.py $(SCALE_FLAGS)
 
 # BENCH_FLAGS: --quick, --only SECTION, --rounds N, --plot FILE.
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch; parameter server against gRPC and the ring

@@ -259,6 +259,12 @@ Result<std::vector<engine::ContainerHostOptions>> container_hosts(const ServeOpt
   return hosts;
 }
 
+engine::kubernetes::PodQueue pod_queue_of(const std::string& word) {
+  using engine::kubernetes::PodQueue;
+  if (word == "kueue") return PodQueue::kKueue;
+  return word == "default" ? PodQueue::kDefault : PodQueue::kMuster;
+}
+
 engine::slurm::SlurmEngineOptions slurm_options(const ServeOptions& options) {
   return {.programs = shim_path().parent_path(),
           .programs_on_nodes = options.slurm_programs,
@@ -289,6 +295,8 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   how.pods.cluster_domain = options.kubernetes_cluster_domain;
   how.pods.node_image = options.kubernetes_node_image;
   how.pods.storage_claim = options.kubernetes_storage_claim;
+  how.pods.queue = pod_queue_of(options.kubernetes_queue);
+  how.pods.local_queue = options.kubernetes_local_queue;
   how.pods.priority_class = options.kubernetes_priority_class;
   how.pods.runtime_class = options.kubernetes_runtime_class;
   how.pods.image_pull_secrets = options.kubernetes_pull_secrets;
@@ -307,6 +315,15 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   if (options.kubernetes_connect != "forward") {
     how.callback_hosts = options.kubernetes_callback.hosts;
     how.callback_port = options.kubernetes_callback.port;
+  }
+  const bool lacks_queue = how.pods.queue == engine::kubernetes::PodQueue::kKueue &&
+                           options.kubernetes_local_queue.empty();
+  if (lacks_queue) {
+    return base::Error{.code = base::ErrorCode::kInvalid,
+                       .what = "kubernetes.queue is kueue, and no LocalQueue is named",
+                       .advice =
+                           "set kubernetes.local_queue to a LocalQueue of the namespace, as in "
+                           "training or {project}"};
   }
   if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,

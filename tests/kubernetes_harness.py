@@ -67,16 +67,29 @@ class KubernetesMuster(Muster):
         listed = self.cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=muster.dev/job%3D{identity}")
         return {pod["metadata"]["labels"]["muster.dev/task"]: pod for pod in listed["items"]}
 
+    def pods_of(self, job):
+        """The uids of all pods of a job, by name."""
+        identity = self.job(job)["id"]
+        listed = self.cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=muster.dev/job%3D{identity}")
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in listed["items"]}
+
     def await_phase(self, name, *phases):
         """Waits until the job is in one of these phases and returns it."""
         def there():
             job = self.job(name)
             return job if job["phase"] in phases else None
-        return self.cluster.until(there, f"{name} is {' or '.join(phases)}")
+        return self._until(there, name, f"{name} is {' or '.join(phases)}")
+
+    def _until(self, condition, name, what):
+        try:
+            return self.cluster.until(condition, what)
+        except AssertionError as error:
+            said = self.run("explain", name, code=None)
+            raise AssertionError(f"{error}\n{said.stdout}{said.stderr}") from error
 
     def await_words(self, name, words):
         """Waits until `muster explain` prints these words."""
-        return self.cluster.until(lambda: words in self.run("explain", name).stdout, f"{name} waits: {words}")
+        return self._until(lambda: words in self.run("explain", name).stdout, name, f"{name} waits: {words}")
 
 
 class KubernetesTest(MusterTest):
@@ -99,6 +112,12 @@ class KubernetesTest(MusterTest):
 
     def new_muster(self, **options):
         muster = KubernetesMuster(self.cluster, self.settings(), self.MORE, **options)
+        self.addCleanup(muster.close)
+        return muster
+
+    def new_muster_in(self, namespace, **settings):
+        """A further server, with other settings below `kubernetes:`."""
+        muster = KubernetesMuster(self.cluster, self.settings() | {"namespace": namespace} | settings, self.MORE)
         self.addCleanup(muster.close)
         return muster
 

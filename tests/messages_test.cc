@@ -284,6 +284,33 @@ void add_slurm(MessageTable& table) {
   table.fact(job::ClusterDecides{.cluster = "Slurm", .tasks = 3});
 }
 
+void add_kubernetes(MessageTable& table) {
+  table.section("Jobs on Kubernetes");
+  for (const auto stage : up_to(job::KubernetesWaits::Stage::kAway)) {
+    table.fact(job::KubernetesWaits{.stage = stage,
+                                    .pod = "muster-1-worker-0",
+                                    .task = "worker-0",
+                                    .others = 2,
+                                    .node = "n1",
+                                    .image = "tf:2",
+                                    .word = "Unschedulable",
+                                    .text = "0/2 nodes are available"});
+  }
+  table.fact(job::KubernetesWaits{.stage = job::KubernetesWaits::Stage::kUnschedulable,
+                                  .task = "main",
+                                  .word = "SchedulingGated",
+                                  .text = "insufficient unused quota for cpu"});
+  for (const auto cause : up_to(job::PodEnd::Cause::kDeadline)) {
+    ExitStatus status{.lost = true};
+    status.pod = job::PodEnd{.cause = cause,
+                             .pod = "muster-1-worker-0",
+                             .node = "n1",
+                             .word = "Evicted",
+                             .text = "the node was low on memory"};
+    table.line(explain(status));
+  }
+}
+
 void add_faults_of_programs(MessageTable& table, const JobSpec& mpi, const JobSpec& single) {
   table.faults(mpi, [](JobSpec& spec) { spec.name = "Dist_1"; });
   table.faults(mpi, [](JobSpec& spec) { spec.project = "Lab 1"; });
@@ -412,6 +439,7 @@ std::string all_messages() {
   add_failures(table);
   add_exits(table);
   add_slurm(table);
+  add_kubernetes(table);
   const JobSpec mpi = job::valid_mpi_spec(2);
   JobSpec single = job::valid_mpi_spec(0);
   single.kind = job::Kind::kSingle;

@@ -158,6 +158,8 @@ struct ServeOptions {
   std::string kubernetes_pool_label = "muster.dev/pool";
   std::string kubernetes_storage_claim;  ///< for the storage of projects; empty: none
   std::string kubernetes_cluster_domain = "cluster.local";
+  std::string kubernetes_queue = "muster";  ///< or "default", "kueue": what decides when jobs run
+  std::string kubernetes_local_queue;       ///< of Kueue
   std::string kubernetes_priority_class;
   std::string kubernetes_runtime_class;
   std::vector<std::string> kubernetes_pull_secrets;

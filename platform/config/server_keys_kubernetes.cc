@@ -43,6 +43,34 @@ void read_connect(const KeyValue& value, std::string& target) {
   target = std::move(text);
 }
 
+void read_queue(const KeyValue& value, std::string& target) {
+  std::string text;
+  read_filled_text(value, text);
+  if (text.empty()) return;
+  if (text != "muster" && text != "default" && text != "kueue") {
+    return add_fault(value, "'" + text + "' is neither muster, default nor kueue");
+  }
+  target = std::move(text);
+}
+
+/// The name of a LocalQueue, or a pattern with {project}.
+void read_local_queue(const KeyValue& value, std::string& target) {
+  constexpr std::string_view kProject = "{project}";
+  std::string text;
+  read_filled_text(value, text);
+  if (text.empty()) return;
+  std::string name = text;
+  if (const size_t at = name.find(kProject); at != std::string::npos) {
+    name.replace(at, kProject.size(), "p");
+  }
+  if (!job::is_object_name(name)) {
+    return add_fault(value, "'" + text +
+                                "' is not the name of a LocalQueue; use lower-case letters, "
+                                "digits, '-' and '.', or {project}");
+  }
+  target = std::move(text);
+}
+
 /// UID or UID:GID.
 void read_numeric_user(const KeyValue& value, std::string& target) {
   std::string text;
@@ -186,6 +214,28 @@ ServerKeys pods() {
   };
 }
 
+/// What decides when jobs run.
+ServerKeys queueing() {
+  return {
+      key({.name = "kubernetes.queue",
+           .flag = "--kubernetes-queue",
+           .type = "queue",
+           .fallback = "muster",
+           .help =
+               "what decides when and where jobs run: muster (Muster's scheduler), default (the "
+               "cluster's scheduler) or kueue",
+           .choices = {"muster", "default", "kueue"}},
+          &ServeOptions::kubernetes_queue, read_queue),
+      key({.name = "kubernetes.local_queue",
+           .flag = "--kubernetes-local-queue",
+           .type = "name",
+           .fallback = "none",
+           .help =
+               "LocalQueue of Kueue for all jobs; {project} in it stands for the job's project"},
+          &ServeOptions::kubernetes_local_queue, read_local_queue),
+  };
+}
+
 /// How nodes are read.
 ServerKeys clusters_nodes() {
   return {
@@ -252,7 +302,7 @@ ServerKeys permissions() {
 
 ServerKeys kubernetes_server_keys() {
   ServerKeys keys;
-  for (ServerKeys part : {reaching(), pods(), clusters_nodes(), permissions()}) {
+  for (ServerKeys part : {reaching(), pods(), queueing(), clusters_nodes(), permissions()}) {
     for (ServerKey& each : part) {
       each.engine = "kubernetes";
       keys.push_back(std::move(each));

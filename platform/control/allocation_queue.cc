@@ -29,6 +29,18 @@ GangId next_gang(const Job& job) {
   return {job.id, job.attempt + 1};
 }
 
+/// A queued job may still name the nodes of its last attempt.
+Job without_nodes(Job job) {
+  for (job::Task& task : job.tasks) task.node.clear();
+  return job;
+}
+
+std::vector<const job::Task*> all_tasks(const Job& job) {
+  std::vector<const job::Task*> all;
+  for (const job::Task& task : job.tasks) all.push_back(&task);
+  return all;
+}
+
 std::string refusal_text(const Error& error) {
   std::string text = error.what;
   for (const base::Fault& fault : error.faults) {
@@ -48,7 +60,8 @@ std::vector<std::string> printed_lines(const AllocationRevoked& taken) {
 
 AllocationQueue::AllocationQueue(base::EventLoop& loop, engine::Engine& engine, JobTable& jobs,
                                  Journal& journal, const NodeTable& nodes, SchedulerBook& book,
-                                 Attempts& attempts, std::function<void()> wake)
+                                 Attempts& attempts, const LaunchPlanner& planner,
+                                 std::function<void()> wake)
     : loop_(loop),
       engine_(engine),
       jobs_(jobs),
@@ -56,6 +69,7 @@ AllocationQueue::AllocationQueue(base::EventLoop& loop, engine::Engine& engine, 
       nodes_(nodes),
       book_(book),
       attempts_(attempts),
+      planner_(planner),
       wake_(std::move(wake)) {
   engine_.set_allocation_listener(
       [this](const GangId& gang, const engine::AllocationNews& news) { take_news(gang, news); });
@@ -193,8 +207,15 @@ void AllocationQueue::request(JobEntry& entry) {
   const bool waits =
       job.phase == Phase::kQueued && !job.suspended && attempts_.of(entry) == nullptr;
   if (!waits || request.is_pending || request.not_before) return;
+  engine::AllocationRequest wish = allocation_request(job, nodes_.cordoned());
+  if (engine_.runs_pods()) {
+    const Job unplaced = without_nodes(job);
+    auto images = planner_.images_of(unplaced, all_tasks(unplaced));
+    if (!images) return refused(entry, images.error());
+    wish.images = *std::move(images);
+  }
   request.is_pending = true;
-  engine_.request_allocation(next_gang(job), allocation_request(job, nodes_.cordoned()));
+  engine_.request_allocation(next_gang(job), std::move(wish));
   // After the request: an allocation that the cluster took back and grants again belongs to the
   // next attempt by now.
   if (job.attempt > 0) engine_.release_allocation(present_gang(job));

@@ -20,6 +20,7 @@
 #include "base/event_loop.h"
 #include "control/attempts.h"
 #include "control/journal.h"
+#include "control/launch_planner.h"
 #include "control/placement.h"
 #include "control/scheduler_book.h"
 #include "engine/engine.h"
@@ -32,7 +33,7 @@ class AllocationQueue : public Placement {
   /// loop.
   AllocationQueue(base::EventLoop& loop, engine::Engine& engine, JobTable& jobs, Journal& journal,
                   const NodeTable& nodes, SchedulerBook& book, Attempts& attempts,
-                  std::function<void()> wake);
+                  const LaunchPlanner& planner, std::function<void()> wake);
   ~AllocationQueue() override;
 
   Result<void> check(const job::Job& job, uint64_t sequence) const override;
@@ -90,6 +91,7 @@ class AllocationQueue : public Placement {
   const NodeTable& nodes_;
   SchedulerBook& book_;
   Attempts& attempts_;
+  const LaunchPlanner& planner_;
   std::function<void()> wake_;
   base::EventLoop::Interest plan_timer_;
   std::map<uint64_t, Request> requests_;  ///< by the job's sequence

@@ -114,7 +114,7 @@ std::unique_ptr<StartGate> Controller::make_placement() {
   std::unique_ptr<Placement> placement;
   if (parts_.engine.has_cluster_queue()) {
     placement = std::make_unique<AllocationQueue>(parts_.loop, parts_.engine, jobs_, journal_,
-                                                  node_table_, book_, attempts_, wake);
+                                                  node_table_, book_, attempts_, planner_, wake);
   } else {
     placement = std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
                                                  attempts_, metrics_, wake);

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "engine/image_request.h"
 #include "job/job.h"
 #include "job/spec.h"
 
@@ -47,6 +48,8 @@ struct AllocationRequest {
   std::chrono::milliseconds grace{0};                   ///< between SIGTERM and SIGKILL
   std::chrono::milliseconds start_timeout{0};           ///< counted from AllocationGranted
   job::SlurmSpec slurm;
+  /// Of all tasks, without nodes: for an engine that runs pods, else empty.
+  std::vector<ImageRequest> images = {};
 
   bool operator==(const AllocationRequest&) const = default;
 };

@@ -373,7 +373,9 @@ TEST_P(Conformance, ATaskSeesTheDevicesThatItWasGivenAndWhatReachesItBySshSeesTh
   ASSERT_TRUE(bench_->start(gang_, plan.then));
   bench_->wait_for_end("launcher");
 
-  EXPECT_EQ(log_of("launcher"), "worker 1,3 of 2\nlauncher  of 0\n")
+  // The task has GPUs 1 and 3 of its node.
+  const std::string seen = GetParam().counts_own_gpus ? "0,1" : "1,3";
+  EXPECT_EQ(log_of("launcher"), "worker " + seen + " of 2\nlauncher  of 0\n")
       << log_of("launcher", job::LogStream::kError);
   bench_->engine().stop(gang_, {"worker-0"}, StopMode::kNow);
   bench_->wait_for_end("worker-0");

@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "engine/allocation.h"
+#include "engine/image_request.h"
 #include "engine/log_frame.h"
 #include "engine/metric_log.h"
 #include "job/exit_status.h"
@@ -97,20 +98,6 @@ struct TaskReport {
   GangId gang;
   std::string task;
   TaskNews what;
-};
-
-/// The image for a task.
-struct ImageRequest {
-  std::string task;
-  std::string node;
-  std::string image;
-  std::string user;  ///< JobSpec::user; empty: the image's user
-  job::PullPolicy pull = job::PullPolicy::kIfMissing;
-  std::string registry;  ///< to log in to; empty: the registry in the image's name
-  std::string username;  ///< empty: no login
-  std::string password;
-  /// The job, of which the task is one: for an engine that runs pods, else null.
-  std::shared_ptr<const job::Job> job = {};
 };
 
 /// The task in which the rank census found a rank of an MPI program.

@@ -25,7 +25,8 @@ std::string kubernetes_sentence(const job::KubernetesWaits& fact) {
       text = who + " is being created";
       break;
     case Stage::kUnschedulable:
-      text = who + " waits for a node";
+      text = who + (fact.word == "SchedulingGated" ? " waits to be admitted by the cluster's queue"
+                                                   : " waits for a node");
       break;
     case Stage::kImage:
       text = who + on + " waits for image " + fact.image;

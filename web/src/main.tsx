@@ -23,6 +23,9 @@ const kViews: Record<string, () => Promise<View>> = {
   submit: async () => (await import('./pages/submit')).Submit,
   compare: async () => (await import('./pages/compare')).Compare,
   logs: async () => (await import('./pages/log_search')).LogSearch,
+  sweeps: async () => (await import('./pages/sweeps')).Sweeps,
+  arrays: async () => (await import('./pages/sweeps')).Arrays,
+  schedules: async () => (await import('./pages/sweeps')).Schedules,
   tokens: async () => (await import('./pages/tokens')).Tokens,
 };
 

@@ -101,10 +101,15 @@ Pod read_pod_template(const Node& node, const PodContext& context);
 
 // The parts of a pod, which a TrainJob overrides one by one.
 
+/// Of a pod.
+using Labels = std::map<std::string, std::string>;
+
 /// Adds the variables of an `env` list; one of the same name replaces the earlier one. `labels`: of the
 /// pod, for fieldRef.
-void read_environment(const Node& list, const PodContext& context,
-                      const std::map<std::string, std::string>& labels, Pod& pod);
+void read_environment(const Node& list, const PodContext& context, const Labels& labels, Pod& pod);
+/// The same for an `envFrom` list.
+void read_environment_from(const Node& list, const PodContext& context, const Labels& labels,
+                           Pod& pod);
 
 /// Sets the claims of a `resources` map.
 void read_resources(const Node& node, const PodContext& context, Pod& pod);

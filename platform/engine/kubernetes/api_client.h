@@ -61,6 +61,10 @@ inline constexpr Resource kJobs{.group = "batch", .plural = "jobs"};
 inline constexpr Resource kNetworkPolicies{.group = "networking.k8s.io",
                                            .plural = "networkpolicies"};
 
+/// Of Kueue.
+inline constexpr Resource kWorkloads{
+    .group = "kueue.x-k8s.io", .version = "v1beta1", .plural = "workloads"};
+
 /// An object. `space`: its namespace; empty for objects outside of namespaces.
 struct ObjectName {
   Resource resource;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/kubernetes/json_text.h"
 #include "engine/kubernetes/pod.h"
 
@@ -17,9 +18,22 @@ bool is_forbidden(const base::Error& error) {
 }
 
 /// A task whose name is not legal in a label has it in an annotation.
-std::string pod_task_of(const Json& pod) {
+std::string task_label_of(const Json& pod) {
   std::string task = text_of(pod, "metadata", "labels", kTaskKey);
   return task.empty() ? text_of(pod, "metadata", "annotations", kTaskKey) : task;
+}
+
+std::string why_not_admitted(const Json& workload) {
+  constexpr size_t kLongestReason = 500;
+  const Json& conditions = member_of(workload, "status", "conditions");
+  if (!conditions.is_array()) return "";
+  for (const Json& condition : conditions) {
+    const bool is_pending =
+        text_of(condition, "type") == "QuotaReserved" && text_of(condition, "status") == "False";
+    if (!is_pending) continue;
+    return base::shortened(base::as_utf8(text_of(condition, "message")), kLongestReason);
+  }
+  return "";
 }
 
 }  // namespace
@@ -36,6 +50,7 @@ void ClusterView::begin() {
   watch_pods("");
   watch_nodes_of_cluster();
   watch_warnings();
+  if (hooks_.on_workload) watch_workloads();
 }
 
 void ClusterView::watch_pods(const std::string& space) {
@@ -105,6 +120,22 @@ void ClusterView::watch_warnings() {
                                       std::move(handlers));
 }
 
+void ClusterView::watch_workloads() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& workload) {
+    // Kueue names the workload of a group of pods after the group.
+    hooks_.on_workload(text_of(workload, "metadata", "name"), why_not_admitted(workload));
+  };
+  handlers.on_gone = [](const ObjectKey&, const Json*) {};
+  handlers.on_outdated = [](const base::Error& error) {
+    base::log_warning("the workloads of Kueue cannot be watched: " + error.what);
+  };
+  workloads_ = std::make_unique<Watch>(
+      client_,
+      Selection{.resource = kWorkloads, .space = options_.space, .labels = "", .fields = ""},
+      std::move(handlers));
+}
+
 void ClusterView::take_pod(const Json& pod) {
   const bool is_ours = text_of(pod, "metadata", "labels", kOwnerKey) == options_.owner &&
                        text_of(pod, "metadata", "namespace") == options_.space;
@@ -114,7 +145,7 @@ void ClusterView::take_pod(const Json& pod) {
   }
   OwnPod& own = own_[text_of(pod, "metadata", "uid")];
   own = {.gang = text_of(pod, "metadata", "labels", kGangKey),
-         .task = pod_task_of(pod),
+         .task = task_label_of(pod),
          .facts = read_pod(pod)};
   const OwnPod copy = own;
   hooks_.on_pod(copy);

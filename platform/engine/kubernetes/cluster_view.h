@@ -35,6 +35,8 @@ class ClusterView {
     std::function<void(const OwnPod&)> on_pod;
     std::function<void(const OwnPod&)> on_pod_gone;
     std::function<void(const PodEvent&)> on_warning;
+    /// Why Kueue does not admit a group of pods; empty: it has admitted it. Optional.
+    std::function<void(const std::string& group, const std::string& why)> on_workload = {};
     /// All pods that exist have been reported.
     std::function<void()> on_synced;
     /// The API server answers again, or not any more.
@@ -60,6 +62,7 @@ class ClusterView {
   void watch_pods(const std::string& space);
   void watch_nodes_of_cluster();
   void watch_warnings();
+  void watch_workloads();
   void take_pod(const Json& pod);
   void pod_gone(const ObjectKey& key, const Json* last);
   void nodes_changed();
@@ -73,6 +76,7 @@ class ClusterView {
   std::unique_ptr<Watch> pods_;
   std::unique_ptr<Watch> nodes_;
   std::unique_ptr<Watch> warnings_;
+  std::unique_ptr<Watch> workloads_;
   bool has_nodes_ = false;
   bool is_synced_ = false;
   bool sees_all_pods_ = true;

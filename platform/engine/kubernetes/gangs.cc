@@ -13,7 +13,12 @@ using Json = nlohmann::json;
 namespace {
 
 std::string pod_record_text(const lent::HeldGang& gang) {
-  Json object{{"owner_uid", static_cast<const PodGang&>(gang).uid}};
+  const auto& pods = static_cast<const PodGang&>(gang);
+  Json object{{"owner_uid", pods.uid}};
+  for (const AllocatedPlace& place : pods.places) {
+    object["places"].push_back(
+        {{"task", place.task}, {"node", place.node}, {"devices", place.devices}});
+  }
   lent::add_to(object, gang.record);
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -21,6 +26,7 @@ std::string pod_record_text(const lent::HeldGang& gang) {
 struct PodRecord {
   lent::GangRecord common;
   std::string uid;
+  std::vector<AllocatedPlace> places;
 };
 
 base::Result<PodRecord> decode_pod_record(const std::string& text) {
@@ -30,7 +36,13 @@ base::Result<PodRecord> decode_pod_record(const std::string& text) {
     const Json read = Json::parse(text);
     auto common = lent::gang_record_of(read);
     if (!common) return unreadable;
-    return PodRecord{.common = *std::move(common), .uid = read.at("owner_uid")};
+    PodRecord record{.common = *std::move(common), .uid = read.at("owner_uid"), .places = {}};
+    for (const Json& place : read.value("places", Json::array())) {
+      record.places.push_back({.task = place.at("task"),
+                               .node = place.at("node"),
+                               .devices = place.at("devices").get<std::vector<int>>()});
+    }
+    return record;
   } catch (const Json::exception&) {
     return unreadable;
   }
@@ -67,7 +79,9 @@ void PodGangTable::load() {
       base::log_error("'" + found.path.string() + "': " + record.error().what);
       continue;
     }
-    keep(found.gang, std::move(record->common))->uid = record->uid;
+    const PodGangPointer gang = keep(found.gang, std::move(record->common));
+    gang->uid = record->uid;
+    gang->places = std::move(record->places);
   }
 }
 

@@ -44,9 +44,12 @@ struct HeldPod {
 };
 
 struct PodGang : lent::HeldGang {
-  PodJob job;                 ///< only the id after a restart, until the caller prepares pods again
-  std::string uid;            ///< of the owner object; empty: not created yet
-  bool is_releasing = false;  ///< its objects are being deleted
+  PodJob job;       ///< only the id after a restart, until the caller prepares pods again
+  std::string uid;  ///< of the owner object; empty: not created yet
+  /// Reported with the allocation, if the cluster has chosen the nodes.
+  std::vector<AllocatedPlace> places;
+  std::string queue_text;                          ///< why Kueue does not admit it
+  bool is_releasing = false;                       ///< its objects are being deleted
   std::map<std::string, HeldPod> pods;             ///< by task
   std::vector<Call> calls;                         ///< of objects other than pods
   base::EventLoop::Interest retry;                 ///< of the owner's creation, or of the release

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <list>
 #include <set>
 #include <utility>
 
@@ -15,7 +14,10 @@
 #include "engine/kubernetes/gangs.h"
 #include "engine/kubernetes/losses.h"
 #include "engine/kubernetes/objects.h"
+#include "engine/kubernetes/pod_allocations.h"
 #include "engine/kubernetes/pod_lines.h"
+#include "engine/kubernetes/pod_requests.h"
+#include "engine/kubernetes/pod_starts.h"
 #include "engine/kubernetes/preparations.h"
 #include "engine/lent/lent_tasks.h"
 #include "engine/node/brief.h"
@@ -31,15 +33,17 @@ using base::ErrorCode;
 using kubernetes::HeldPod;
 using kubernetes::KubernetesOptions;
 using kubernetes::OwnPod;
+using kubernetes::pod_job_of;
+using kubernetes::pod_task_of;
 using kubernetes::PodGangPointer;
 using kubernetes::PodJob;
+using kubernetes::PodQueue;
 using kubernetes::PodTask;
+using kubernetes::Preparations;
 using launch::TaskPlan;
 using lent::TaskPointer;
 
 namespace {
-
-constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
 lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent::LentOptions lent;
@@ -66,131 +70,14 @@ KubernetesOptions completed(KubernetesOptions options, const kubernetes::AccessF
   options.nodes.space = options.pods.space;
   options.nodes.tolerations = options.pods.tolerations;
   options.nodes.gpu_resources = options.pods.gpu_resources;
+  options.pods.pool_label = options.nodes.pool_label;
   return options;
-}
-
-/// A job's part of the requests for its pods.
-PodJob pod_job_of(const GangId& gang, const std::vector<ImageRequest>& images) {
-  const job::Job& job = *images.front().job;
-  PodJob shared{.gang = gang,
-                .name = job.spec.name,
-                .project = job.spec.project,
-                .owner = job.owner,
-                .container = job.spec.container,
-                .options = job.spec.kubernetes,
-                .volumes = job.spec.volumes,
-                .logins = {},
-                .grace = job.spec.grace};
-  for (const ImageRequest& image : images) {
-    if (image.username.empty()) continue;
-    kubernetes::PodLogin login{.registry = image.registry,
-                               .image = image.image,
-                               .username = image.username,
-                               .password = image.password};
-    const bool is_known =
-        std::find(shared.logins.begin(), shared.logins.end(), login) != shared.logins.end();
-    if (!is_known) shared.logins.push_back(std::move(login));
-  }
-  return shared;
-}
-
-PodTask pod_task_of(const ImageRequest& image, const std::string& gpu_model) {
-  const job::Job& job = *image.job;
-  PodTask pod{.task = image.task,
-              .hostname = image.task,
-              .node = image.node,
-              .image = image.image,
-              .user = image.user,
-              .resources = {},
-              .gpus = 0,
-              .gpu_model = gpu_model,
-              .folders = {}};
-  for (const job::Task& task : job.tasks) {
-    if (task.name != image.task) continue;
-    pod.hostname = task.hostname;
-    pod.resources = job::resources_of(job.spec, task.role);
-    pod.gpus = pod.resources.gpus;
-  }
-  if (job.spec.kind == job::Kind::kMpi) pod.folders = {"/etc/mpi"};
-  return pod;
-}
-
-/// For a start without prepare().
-PodJob pod_job_of(const GangId& gang, const TaskPlan& plan) {
-  return {.gang = gang,
-          .name = gang.job_id,
-          .project = plan.project,
-          .owner = plan.owner,
-          .container = plan.container,
-          .options = {},
-          .volumes = plan.volumes,
-          .logins = {},
-          .grace = plan.grace};
-}
-
-PodTask pod_task_of(const TaskPlan& plan, const std::string& gpu_model) {
-  PodTask pod{.task = plan.task,
-              .hostname = plan.hostname,
-              .node = plan.node,
-              .image = plan.image,
-              .user = std::to_string(plan.account.uid) + ":" + std::to_string(plan.account.gid),
-              .resources = plan.resources,
-              .gpus = plan.resources.gpus,
-              .gpu_model = gpu_model,
-              .folders = {}};
-  std::set<std::string> folders;
-  for (const auto& [file, place] : plan.also_at) {
-    folders.insert(fs::path(place).parent_path().string());
-  }
-  pod.folders.assign(folders.begin(), folders.end());
-  return pod;
-}
-
-/// The cluster's device plugin shows a pod only its own GPUs, numbered from 0.
-void renumber_gpus(TaskPlan& plan) {
-  if (plan.devices.empty()) return;
-  plan.gpus.clear();
-  for (size_t i = 0; i < plan.devices.size(); ++i) {
-    plan.devices[i] = static_cast<int>(i);
-    plan.gpus.push_back(std::to_string(i));
-  }
-  plan.environment[kVisibleGpus] = base::joined(plan.gpus, ",");
-}
-
-/// Files that appear in a volume of the user, which takes precedence.
-void drop_covered_files(TaskPlan& plan, const job::KubernetesSpec& options) {
-  std::vector<std::string> places;
-  for (const job::Volume& volume : plan.volumes) places.push_back(volume.target);
-  for (const std::string& text : options.claims) {
-    if (const auto claim = job::claim_of(text)) places.push_back(claim->path);
-  }
-  std::erase_if(plan.also_at, [&](const auto& file) {
-    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
-      return file.second.starts_with(place.ends_with('/') ? place : place + "/");
-    });
-  });
-}
-
-std::vector<std::string> task_names_in(const std::vector<TaskPlan>& plans) {
-  std::vector<std::string> names;
-  for (const TaskPlan& plan : plans) names.push_back(plan.task);
-  return names;
 }
 
 }  // namespace
 
 /// The parts of the engine, each after those that it uses.
 struct KubernetesEngine::Impl {
-  /// A start whose pods do not all run yet.
-  struct PendingStart {
-    GangId gang;
-    std::vector<TaskPlan> plans;
-    Done done;
-    std::shared_ptr<void> preparation;
-    bool waits_for_pods = true;
-    bool waits_for_trees = false;
-  };
-
   Impl(base::EventLoop& its_loop, KubernetesOptions its_options,
        std::unique_ptr<kubernetes::Access> access)
       : loop(its_loop),
@@ -208,12 +95,11 @@ struct KubernetesEngine::Impl {
 
   // Pods.
   std::shared_ptr<void> prepare(const PodJob& job, std::vector<PodTask> pods,
-                                kubernetes::Preparations::Progress progress,
-                                kubernetes::Preparations::Done done);
+                                Preparations::Progress progress, Preparations::Done done,
+                                Preparations::Since since = Preparations::Since::kBegin);
   std::shared_ptr<void> prepare_later(const PodGangPointer& leaving, const PodJob& job,
-                                      std::vector<PodTask> pods,
-                                      kubernetes::Preparations::Progress progress,
-                                      kubernetes::Preparations::Done done);
+                                      std::vector<PodTask> pods, Preparations::Progress progress,
+                                      Preparations::Done done, Preparations::Since since);
   void give_up(const PodGangPointer& gang, const std::vector<std::string>& names);
   std::string gpu_model_on(const std::string& node) const;
   std::vector<launch::ImageFacts> facts_of(const GangId& gang,
@@ -223,16 +109,9 @@ struct KubernetesEngine::Impl {
   void pod_changed(const OwnPod& own);
   void pod_gone(const OwnPod& own);
   void warned(const kubernetes::PodEvent& event);
+  std::function<void(const std::string&, const std::string&)> on_workload();
+  kubernetes::PodLosses::Preempted on_preempted();
   void synced();
-
-  // Starts.
-  void start(const GangId& gang, std::vector<TaskPlan> plans, Done done);
-  void unpack_trees(const std::shared_ptr<PendingStart>& start);
-  void fail(const std::shared_ptr<PendingStart>& start, Error error);
-  void start_if_ready(const std::shared_ptr<PendingStart>& start);
-  bool is_pending(const GangId& gang, const std::string& task) const;
-  void stop_pending(const GangId& gang, const std::vector<std::string>& names);
-  std::vector<std::pair<std::string, std::string>> hosts_of(const kubernetes::PodGang& gang) const;
 
   base::EventLoop& loop;
   const KubernetesOptions options;
@@ -250,12 +129,20 @@ struct KubernetesEngine::Impl {
       {.on_pod = [this](const OwnPod& own) { pod_changed(own); },
        .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
        .on_warning = [this](const kubernetes::PodEvent& event) { warned(event); },
+       .on_workload = on_workload(),
        .on_synced = [this] { synced(); },
        .on_reach = [this] { preparations.look_at_all(); }}};
   kubernetes::PodLines lines{
       loop, client, options.pods.space, options.pods.owner, options.pods.port, tasks};
-  kubernetes::PodLosses losses{loop, gangs, tasks};
-  kubernetes::Preparations preparations{
+  kubernetes::PodAllocations allocations{
+      gangs, tasks.reports,
+      [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Progress progress,
+             Preparations::Done done) {
+        return prepare(job, std::move(pods), std::move(progress), std::move(done),
+                       Preparations::Since::kNode);
+      }};
+  kubernetes::PodLosses losses{loop, gangs, tasks, on_preempted()};
+  Preparations preparations{
       loop,
       options.pod_timeout,
       {.outage = [this] { return view.outage(); },
@@ -268,7 +155,17 @@ struct KubernetesEngine::Impl {
       gangs,
       {.brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
-  std::list<std::shared_ptr<PendingStart>> pending;
+  kubernetes::PodStarts starts{
+      tasks,
+      gangs,
+      objects,
+      {.prepare =
+           [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Done done) {
+             return prepare(job, std::move(pods), nullptr, std::move(done));
+           },
+       .give_up = [this](const PodGangPointer& gang,
+                         const std::vector<std::string>& names) { give_up(gang, names); },
+       .gpu_model_on = [this](const std::string& node) { return gpu_model_on(node); }}};
   std::set<std::string> unknown;  ///< names of gangs whose pods no record explains
 };
 
@@ -318,7 +215,9 @@ void KubernetesEngine::Impl::begin() {
   gangs.load();
   for (const PodGangPointer& gang : gangs.all()) {
     // The server that waited for these pods is gone, and its caller begins another attempt.
-    if (gang->record.given_back || !gang->has_started_tasks()) objects.release(gang);
+    // A gang that waits in a queue of the cluster keeps its place: it is requested again.
+    const bool is_useless = !gang->has_started_tasks() && !options.has_queue();
+    if (gang->record.given_back || is_useless) objects.release(gang);
   }
   view.begin();
 }
@@ -373,12 +272,13 @@ std::string KubernetesEngine::Impl::gpu_model_on(const std::string& node) const 
 }
 
 std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::vector<PodTask> pods,
-                                                      kubernetes::Preparations::Progress progress,
-                                                      kubernetes::Preparations::Done done) {
+                                                      Preparations::Progress progress,
+                                                      Preparations::Done done,
+                                                      Preparations::Since since) {
   begin();
   PodGangPointer gang = gangs.find(job.gang);
   if (gang != nullptr && gang->is_releasing) {
-    return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done));
+    return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done), since);
   }
   const bool is_new = gang == nullptr;
   if (is_new) gang = gangs.add(job.gang, random.bytes<std::tuple_size_v<rsh::Key>>());
@@ -405,20 +305,20 @@ std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::ve
     gangs.save(gang);
     objects.create(gang);
   }
-  return preparations.add(gang, std::move(names), std::move(progress), std::move(done));
+  return preparations.add(gang, std::move(names), std::move(progress), std::move(done), since);
 }
 
 /// Objects of the same names are being deleted.
 std::shared_ptr<void> KubernetesEngine::Impl::prepare_later(
     const PodGangPointer& leaving, const PodJob& job, std::vector<PodTask> pods,
-    kubernetes::Preparations::Progress progress, kubernetes::Preparations::Done done) {
+    Preparations::Progress progress, Preparations::Done done, Preparations::Since since) {
   const auto handle = std::make_shared<std::shared_ptr<void>>();
   leaving->when_released.push_back([this, weak = std::weak_ptr(handle), job, pods = std::move(pods),
-                                    progress = std::move(progress),
-                                    done = std::move(done)]() mutable {
+                                    progress = std::move(progress), done = std::move(done),
+                                    since]() mutable {
     const auto still = weak.lock();
     if (!still) return;
-    *still = prepare(job, std::move(pods), std::move(progress), std::move(done));
+    *still = prepare(job, std::move(pods), std::move(progress), std::move(done), since);
   });
   return handle;
 }
@@ -511,6 +411,24 @@ void KubernetesEngine::Impl::warned(const kubernetes::PodEvent& event) {
   }
 }
 
+std::function<void(const std::string&, const std::string&)> KubernetesEngine::Impl::on_workload() {
+  if (options.pods.queue != PodQueue::kKueue) return nullptr;
+  return [this](const std::string& group, const std::string& why) {
+    const PodGangPointer gang = gangs.find_by_name(group);
+    if (gang == nullptr || gang->queue_text == why) return;
+    gang->queue_text = why;
+    preparations.look(gang);
+  };
+}
+
+/// A gang that waits in a queue of the cluster goes back there if it is preempted.
+kubernetes::PodLosses::Preempted KubernetesEngine::Impl::on_preempted() {
+  if (!options.has_queue()) return nullptr;
+  return [this](const PodGangPointer& gang, const job::ExitStatus& end) {
+    allocations.revoke(gang, end);
+  };
+}
+
 /// Pods that should be there and are not were deleted while no server watched; pods without a record
 /// are leftovers of a server that died.
 void KubernetesEngine::Impl::synced() {
@@ -529,134 +447,6 @@ void KubernetesEngine::Impl::synced() {
     const auto held = gang->tasks;
     for (const auto& [name, task] : held) losses.examine(gang, name);
   }
-}
-
-// --- starts
-
-void KubernetesEngine::Impl::start(const GangId& gang, std::vector<TaskPlan> plans, Done done) {
-  begin();
-  if (plans.empty()) {
-    return tasks.reports.post([done = std::move(done)] { done({}); });
-  }
-  const PodGangPointer held = gangs.find(gang);
-  std::vector<PodTask> pods;
-  for (const TaskPlan& plan : plans) {
-    const TaskPointer task = held == nullptr ? nullptr : held->task(plan.task);
-    const bool was_started = task != nullptr && held->seat_of(*task).started;
-    std::error_code ignored;
-    if (was_started || fs::exists(tasks.gangs.folder_of(gang, plan.task).path, ignored)) {
-      Error error = start_error(
-          plan.task, {.code = ErrorCode::kConflict,
-                      .what = "task " + plan.task + " of this attempt was started before"});
-      return tasks.reports.post(
-          [done = std::move(done), error = std::move(error)] { done(error); });
-    }
-    pods.push_back(pod_task_of(plan, gpu_model_on(plan.node)));
-  }
-  PodJob job = held == nullptr || held->is_releasing || held->job.name.empty()
-                   ? pod_job_of(gang, plans.front())
-                   : held->job;
-  job.project = plans.front().project;
-  job.volumes = plans.front().volumes;
-  auto start = std::make_shared<PendingStart>();
-  start->gang = gang;
-  start->plans = std::move(plans);
-  start->done = std::move(done);
-  pending.push_back(start);
-  unpack_trees(start);
-  start->preparation =
-      prepare(job, std::move(pods), nullptr, [this, weak = std::weak_ptr(start)](Result<void> how) {
-        const auto still = weak.lock();
-        if (!still) return;
-        if (!how) return fail(still, std::move(how).error());
-        still->waits_for_pods = false;
-        start_if_ready(still);
-      });
-}
-
-/// Meanwhile the pods start.
-void KubernetesEngine::Impl::unpack_trees(const std::shared_ptr<PendingStart>& start) {
-  const TaskPlan& any = start->plans.front();
-  if (tasks.trees.are_here(start->gang.job_id, any.volumes)) return;
-  start->waits_for_trees = true;
-  tasks.trees.unpack(start->gang.job_id, any.project, any.volumes,
-                     [this, weak = std::weak_ptr(start)](Result<void> unpacked) {
-                       const auto still = weak.lock();
-                       if (!still) return;
-                       if (!unpacked) return fail(still, std::move(unpacked).error());
-                       still->waits_for_trees = false;
-                       start_if_ready(still);
-                     });
-}
-
-void KubernetesEngine::Impl::fail(const std::shared_ptr<PendingStart>& start, Error error) {
-  pending.remove(start);
-  const Done done = std::exchange(start->done, nullptr);
-  if (done == nullptr) return;
-  start->preparation.reset();  // gives up pods that do not run yet
-  const PodGangPointer gang = gangs.find(start->gang);
-  if (gang && !start->waits_for_pods) give_up(gang, task_names_in(start->plans));
-  done(start_error(start->plans.front().task, std::move(error)));
-}
-
-void KubernetesEngine::Impl::start_if_ready(const std::shared_ptr<PendingStart>& start) {
-  if (start->waits_for_pods || start->waits_for_trees || start->done == nullptr) return;
-  const PodGangPointer gang = gangs.find(start->gang);
-  if (gang == nullptr || gang->is_releasing) {
-    return fail(start, {.code = ErrorCode::kUnavailable, .what = "its pods are gone"});
-  }
-  pending.remove(start);
-  const Done done = std::exchange(start->done, nullptr);
-  gang->record.given = true;
-  for (TaskPlan& plan : start->plans) {
-    renumber_gpus(plan);
-    drop_covered_files(plan, gang->job.options);
-    plan.hosts = hosts_of(*gang);
-  }
-  tasks.start(start->gang, std::move(start->plans),
-              [this, done, weak = std::weak_ptr(gang)](const Result<void>& started) {
-                const PodGangPointer still = weak.lock();
-                const bool is_useless = !started && still && !still->has_started_tasks();
-                if (is_useless) objects.release(still);
-                done(started);
-              });
-}
-
-/// Whether the pods of a start that includes the task do not all run yet.
-bool KubernetesEngine::Impl::is_pending(const GangId& gang, const std::string& task) const {
-  return std::any_of(pending.begin(), pending.end(), [&](const auto& start) {
-    const std::vector<std::string> its = task_names_in(start->plans);
-    return start->gang == gang && std::find(its.begin(), its.end(), task) != its.end();
-  });
-}
-
-/// All tasks of a start come up or none.
-void KubernetesEngine::Impl::stop_pending(const GangId& gang,
-                                          const std::vector<std::string>& names) {
-  const auto starts = pending;
-  for (const auto& start : starts) {
-    if (start->gang != gang) continue;
-    const std::vector<std::string> its = task_names_in(start->plans);
-    const bool is_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return std::find(its.begin(), its.end(), name) != its.end();
-    });
-    if (!is_one) continue;
-    pending.remove(start);
-    tasks.reports.post([this, start] {
-      fail(start,
-           {.code = ErrorCode::kUnavailable, .what = "was stopped while it was being started"});
-    });
-  }
-}
-
-std::vector<std::pair<std::string, std::string>> KubernetesEngine::Impl::hosts_of(
-    const kubernetes::PodGang& gang) const {
-  std::vector<std::pair<std::string, std::string>> hosts;
-  for (const auto& [task, pod] : gang.pods) {
-    if (!pod.facts || pod.facts->address.empty() || pod.facts->hostname.empty()) continue;
-    hosts.emplace_back(pod.facts->hostname, pod.facts->address);
-  }
-  return hosts;
 }
 
 // --- the interface
@@ -686,6 +476,25 @@ std::shared_ptr<void> KubernetesEngine::prepare(const GangId& gang,
         if (!how) return done(std::move(how).error());
         done(impl_->facts_of(gang, images));
       });
+}
+
+bool KubernetesEngine::has_cluster_queue() const {
+  return impl_->options.has_queue();
+}
+
+void KubernetesEngine::set_allocation_listener(AllocationListener listener) {
+  impl_->tasks.reports.listen_to_allocations(std::move(listener));
+}
+
+void KubernetesEngine::request_allocation(const GangId& gang, AllocationRequest request) {
+  impl_->begin();
+  impl_->allocations.request(gang, request);
+}
+
+void KubernetesEngine::release_allocation(const GangId& gang) {
+  impl_->begin();
+  impl_->allocations.forget(gang);
+  if (const PodGangPointer held = impl_->gangs.find(gang)) impl_->objects.release(held);
 }
 
 /// On the network of the cluster, which resolves the host names of pods.
@@ -719,7 +528,8 @@ std::string KubernetesEngine::generated_folder(const GangId&, std::string_view,
 }
 
 void KubernetesEngine::start(const GangId& gang, std::vector<TaskPlan> plans, Done done) {
-  impl_->start(gang, std::move(plans), std::move(done));
+  impl_->begin();
+  impl_->starts.start(gang, std::move(plans), std::move(done));
 }
 
 /// Host names are given with the addresses of their pods.
@@ -728,8 +538,8 @@ void KubernetesEngine::change_files(const GangId& gang, std::vector<launch::File
   std::optional<Error> error;
   const PodGangPointer held = impl_->gangs.find(gang);
   std::erase_if(changes, [&](launch::FileChange& change) {
-    if (held && !change.hosts.empty()) change.hosts = impl_->hosts_of(*held);
-    const bool is_pending = impl_->is_pending(gang, change.task);
+    if (held && !change.hosts.empty()) change.hosts = kubernetes::hosts_of(*held);
+    const bool is_pending = impl_->starts.is_pending(gang, change.task);
     if (is_pending) error = change_error(change.task, not_started_yet());
     return is_pending;
   });
@@ -742,7 +552,7 @@ void KubernetesEngine::change_files(const GangId& gang, std::vector<launch::File
 /// A muster-node that cannot be reached gets no order: its pod is deleted.
 void KubernetesEngine::stop(const GangId& gang, const std::vector<std::string>& names,
                             StopMode mode) {
-  impl_->stop_pending(gang, names);
+  impl_->starts.stop(gang, names);
   impl_->tasks.stop(gang, names, mode);
   const PodGangPointer held = impl_->gangs.find(gang);
   if (held == nullptr || mode != StopMode::kNow) return;

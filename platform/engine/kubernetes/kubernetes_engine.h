@@ -10,6 +10,7 @@
 //   pod_lines.h     connections to muster-nodes
 //   preparations.h  waiting for pods
 //   losses.h        tasks whose pods ended
+//   pod_allocations.h  gangs that wait in a queue of the cluster
 //   lent/           the tasks, once their muster-nodes are connected
 //
 // On the loop's thread.
@@ -40,6 +41,10 @@ class KubernetesEngine : public Engine {
   std::shared_ptr<void> prepare(const GangId& gang, std::vector<ImageRequest> images,
                                 std::function<void(const job::Fact&)> progress,
                                 Prepared done) override;
+  bool has_cluster_queue() const override;
+  void set_allocation_listener(AllocationListener listener) override;
+  void request_allocation(const GangId& gang, AllocationRequest request) override;
+  void release_allocation(const GangId& gang) override;
   launch::Reach reach(const std::vector<std::string>& nodes) const override;
   ProgramsInTasks programs_in_tasks() const override;
   std::string mpi_of(const GangId& gang, const std::string& task) const override;

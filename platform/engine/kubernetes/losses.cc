@@ -51,7 +51,13 @@ void PodLosses::examine(const PodGangPointer& gang, const std::string& task) {
 }
 
 void PodLosses::lose(const PodGangPointer& gang, const TaskPointer& task, const HeldPod& pod) {
-  tasks_.tasks.lose(gang, task, end_of_pod(*pod.facts, pod.is_gone));
+  const job::ExitStatus end = end_of_pod(*pod.facts, pod.is_gone);
+  const bool is_preempted = end.pod && end.pod->cause == job::PodEnd::Cause::kPreempted;
+  if (preempted_ == nullptr || !is_preempted) return tasks_.tasks.lose(gang, task, end);
+  // The gang waits again as a whole.
+  preempted_(gang, end);
+  const auto tasks = gang->tasks;
+  for (const auto& [name, each] : tasks) tasks_.tasks.lose(gang, each, end);
 }
 
 void PodLosses::look_soon() {

@@ -17,8 +17,12 @@ namespace muster::engine::kubernetes {
 
 class PodLosses {
  public:
-  PodLosses(base::EventLoop& loop, PodGangTable& gangs, lent::LentTasks& tasks)
-      : loop_(loop), gangs_(gangs), tasks_(tasks) {}
+  /// Called before the tasks of a gang are lost to another gang.
+  using Preempted = std::function<void(const PodGangPointer&, const job::ExitStatus&)>;
+
+  /// `preempted`: empty if a lost task is all that the caller needs to learn.
+  PodLosses(base::EventLoop& loop, PodGangTable& gangs, lent::LentTasks& tasks, Preempted preempted)
+      : loop_(loop), gangs_(gangs), tasks_(tasks), preempted_(std::move(preempted)) {}
 
   /// The pod of a started task has changed, or its muster-node is disconnected.
   void examine(const PodGangPointer& gang, const std::string& task);
@@ -34,6 +38,7 @@ class PodLosses {
   base::EventLoop& loop_;
   PodGangTable& gangs_;
   lent::LentTasks& tasks_;
+  Preempted preempted_;
   uint64_t looks_ = 0;
   base::EventLoop::Interest timer_;
 };

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/kubernetes/json_text.h"
 
@@ -27,6 +28,12 @@ bool is_quota(const Error& error) {
 
 bool exists_already(const Error& error) {
   return has_reason(error, "AlreadyExists");
+}
+
+bool has_pods_without_node(const PodGang& gang) {
+  return std::any_of(gang.pods.begin(), gang.pods.end(), [](const auto& named) {
+    return !named.second.facts || named.second.facts->node.empty();
+  });
 }
 
 }  // namespace
@@ -216,12 +223,38 @@ void GangObjects::released(const PodGangPointer& gang, const Result<void>& remov
   gang->retry = loop_.after(is_first ? std::chrono::milliseconds(0) : kLaterAgain, [this, weak] {
     const auto still = weak.lock();
     if (!still) return;
-    still->calls.push_back(
-        client_.remove({kSecrets, site_.space, gang_name(site_.owner, still->gang)},
-                       {.propagation = "Background"}, [this, weak](const Result<void>& how) {
-                         if (const auto later = weak.lock()) released(later, how);
-                       }));
+    const bool is_queued = site_.queue == PodQueue::kKueue && has_pods_without_node(*still);
+    is_queued ? finish_workload(still) : delete_owner(still);
   });
+}
+
+void GangObjects::delete_owner(const PodGangPointer& gang) {
+  gang->calls.push_back(client_.remove({kSecrets, site_.space, gang_name(site_.owner, gang->gang)},
+                                       {.propagation = "Background"},
+                                       [this, weak = std::weak_ptr(gang)](const Result<void>& how) {
+                                         if (const auto later = weak.lock()) released(later, how);
+                                       }));
+}
+
+/// Kueue holds the pods of a group by finalisers until all have ended, and a pod that never had a
+/// node never ends. Kueue lets go of them when their workload is finished.
+void GangObjects::finish_workload(const PodGangPointer& gang) {
+  const Json condition{{"type", "Finished"},
+                       {"status", "True"},
+                       {"reason", "Stopped"},
+                       {"message", "Muster does not need it any more"},
+                       {"lastTransitionTime", base::to_rfc3339(base::SystemClock().now(), 0)}};
+  gang->calls.push_back(client_.patch(
+      {kWorkloads, site_.space, gang_name(site_.owner, gang->gang)}, PatchType::kMerge,
+      {{"status", {{"conditions", Json::array({condition})}}}},
+      [this, weak = std::weak_ptr(gang)](const Result<Json>& patched) {
+        const auto still = weak.lock();
+        if (!still) return;
+        const bool is_failure = !patched && patched.error().code != ErrorCode::kNotFound;
+        if (is_failure) base::log_warning(patched.error().what);
+        delete_owner(still);
+      },
+      "status"));
 }
 
 void GangObjects::remove_pod(const PodGangPointer& gang, const std::string& task,

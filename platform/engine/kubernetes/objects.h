@@ -51,6 +51,8 @@ class GangObjects {
   void create_pod(const PodGangPointer& gang, const std::string& task);
   void pod_created(const PodGangPointer& gang, const std::string& task, base::Result<Json> created);
   void create_later(const PodGangPointer& gang, std::chrono::milliseconds pause);
+  void finish_workload(const PodGangPointer& gang);
+  void delete_owner(const PodGangPointer& gang);
   void released(const PodGangPointer& gang, const base::Result<void>& removed);
 
   base::EventLoop& loop_;

@@ -43,6 +43,8 @@ struct KubernetesOptions {
   std::chrono::milliseconds sample_interval{10000};
 
   bool are_called() const { return !callback_hosts.empty(); }
+  /// Whether the cluster decides when and where gangs run.
+  bool has_queue() const { return pods.queue != PodQueue::kMuster; }
 };
 
 }  // namespace muster::engine::kubernetes

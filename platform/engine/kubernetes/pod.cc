@@ -11,7 +11,8 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "engine/folder/mounts.h"
+#include "engine/kubernetes/pod_place.h"
+#include "engine/kubernetes/pod_volumes.h"
 #include "engine/node/pod.h"
 #include "job/kubernetes.h"
 
@@ -30,16 +31,12 @@ namespace {
 constexpr std::array kRootCapabilities{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
                                        "KILL",  "SETGID",       "SETUID", "SYS_CHROOT"};
 
-/// Writable even if the root of the image is not.
-constexpr std::array kScratchFolders{"/tmp", "/run", "/var/tmp"};
-
-constexpr std::array<std::string_view, 5> kReservedPlaces{node::kPodFolder, node::kPodGenerated,
-                                                          "/proc", "/sys", "/dev"};
-
 // Places in the init container, whose image has its programs in /muster.
 constexpr const char* kNodeProgram = "/muster/muster-node";
 constexpr const char* kInstallFolder = "/pod";  ///< the volume that the task sees as /muster
 constexpr const char* kSecretFolder = "/brief";
+
+constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 
 /// muster-node removes its files and ends within this time after the task's grace period.
 constexpr int64_t kLeaveSeconds = 30;
@@ -98,16 +95,6 @@ Json owned(Json metadata, const PodJob& job, const PodSite& site, const std::str
   return metadata;
 }
 
-std::string plain_target(const std::string& path) {
-  std::string text = path;
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
-
-bool lies_within(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 const char* pull_word(job::PullPolicy policy) {
   switch (policy) {
     case job::PullPolicy::kAlways:
@@ -120,113 +107,7 @@ const char* pull_word(job::PullPolicy policy) {
   return "IfNotPresent";
 }
 
-// --- volumes
-
-/// Collects the volumes of a pod and their mounts.
-class Mounts {
- public:
-  void add(const std::string& name, Json volume, Json mount) {
-    volume["name"] = name;
-    mount["name"] = name;
-    volumes_.push_back(std::move(volume));
-    add_mount(std::move(mount));
-  }
-  /// Of a volume that is there already.
-  void add_mount(Json mount) {
-    taken_.insert(mount["mountPath"].get<std::string>());
-    mounts_.push_back(std::move(mount));
-  }
-  void add_scratch(const std::string& name, const std::string& path) {
-    if (covers(path)) return;
-    add(name, {{"emptyDir", Json::object()}}, {{"mountPath", path}});
-  }
-  bool covers(const std::string& path) const { return taken_.count(path) > 0; }
-
-  Json volumes() const { return volumes_; }
-  Json mounts() const { return mounts_; }
-
- private:
-  Json volumes_ = Json::array();
-  Json mounts_ = Json::array();
-  std::set<std::string> taken_;
-};
-
-void add_own_places(Mounts& mounts) {
-  mounts.add_scratch("muster", node::kPodFolder);
-  mounts.add_scratch("muster-generated", node::kPodGenerated);
-}
-
-void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts& mounts) {
-  const Volume& volume = job.volumes[index];
-  const std::string name = "volume-" + std::to_string(index);
-  Json mount{{"mountPath", plain_target(volume.target)}};
-  if (volume.read_only) mount["readOnly"] = true;
-  switch (volume.kind) {
-    case Volume::Kind::kHostPath:
-      // Without a type, the node would make a folder that is missing.
-      return mounts.add(name, {{"hostPath", {{"path", volume.source}, {"type", "Directory"}}}},
-                        mount);
-    case Volume::Kind::kTree:
-    case Volume::Kind::kArtifacts:
-      mount.erase("readOnly");  // muster-node fills it
-      return mounts.add(name, {{"emptyDir", Json::object()}}, mount);
-    case Volume::Kind::kStorage:
-      mount["subPath"] = job.project + "/" + volume.source;
-      return mounts.add(name, {{"persistentVolumeClaim", {{"claimName", site.storage_claim}}}},
-                        mount);
-  }
-}
-
-/// A claim is one volume of the pod, however often it is mounted.
-void add_claims(const PodJob& job, Mounts& mounts) {
-  std::map<std::string, std::string> names;
-  for (const std::string& text : job.options.claims) {
-    const auto claim = job::claim_of(text);
-    if (!claim) continue;  // check_kubernetes() has refused it
-    Json mount{{"mountPath", claim->path}};
-    if (!claim->folder.empty()) mount["subPath"] = claim->folder;
-    if (claim->read_only) mount["readOnly"] = true;
-    const auto [known, is_new] =
-        names.try_emplace(claim->claim, "claim-" + std::to_string(names.size()));
-    if (is_new) {
-      mounts.add(known->second, {{"persistentVolumeClaim", {{"claimName", claim->claim}}}}, mount);
-    } else {
-      mount["name"] = known->second;
-      mounts.add_mount(std::move(mount));
-    }
-  }
-}
-
-Mounts mounts_of(const PodJob& job, const PodTask& task, const PodSite& site) {
-  Mounts mounts;
-  add_own_places(mounts);
-  for (size_t i = 0; i < job.volumes.size(); ++i) add_job_volume(job, site, i, mounts);
-  add_claims(job, mounts);
-  Json memory{{"medium", "Memory"}};
-  if (job.container.shm_bytes > 0) memory["sizeLimit"] = std::to_string(job.container.shm_bytes);
-  mounts.add("shm", {{"emptyDir", memory}}, {{"mountPath", "/dev/shm"}});
-  int number = 0;
-  for (const std::string& folder : task.folders) {
-    mounts.add_scratch("folder-" + std::to_string(number++), folder);
-  }
-  number = 0;
-  for (const char* const folder : kScratchFolders) {
-    if (!job.container.writable_root) {
-      mounts.add_scratch("scratch-" + std::to_string(number), folder);
-    }
-    ++number;
-  }
-  return mounts;
-}
-
 // --- resources
-
-std::string gpu_resource(const std::string& model, const PodSite& site) {
-  const auto own = site.gpu_resources.find(model);
-  if (own != site.gpu_resources.end()) return own->second;
-  const auto any = site.gpu_resources.find("");
-  return any == site.gpu_resources.end() ? "nvidia.com/gpu" : any->second;
-}
 
 /// Requests and limits are equal: a task gets what it claims, and never more.
 Json resources_of(const PodJob& job, const PodTask& task, const PodSite& site) {
@@ -290,48 +171,6 @@ Json pod_security(const PodJob& job, const PodAccount& account) {
   return security;
 }
 
-// --- where it runs
-
-Json tolerations_of(const PodJob& job, const PodSite& site) {
-  Json all = Json::array();
-  for (const auto& texts : {site.tolerations, job.options.tolerations}) {
-    for (const std::string& text : texts) {
-      const auto toleration = job::toleration_of(text);
-      if (!toleration) continue;
-      Json one = Json::object();
-      if (!toleration->key.empty()) one["key"] = toleration->key;
-      one["operator"] = toleration->value ? "Equal" : "Exists";
-      if (toleration->value) one["value"] = *toleration->value;
-      if (!toleration->effect.empty()) one["effect"] = toleration->effect;
-      all.push_back(std::move(one));
-    }
-  }
-  return all;
-}
-
-/// By affinity, not by nodeName: the cluster's scheduler then checks the node's resources and taints
-/// and says what is missing, where the kubelet would fail the pod for good.
-Json affinity_to(const std::string& node) {
-  const Json field{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
-  const Json term{{"matchFields", Json::array({field})}};
-  return {{"nodeAffinity",
-           {{"requiredDuringSchedulingIgnoredDuringExecution",
-             {{"nodeSelectorTerms", Json::array({term})}}}}}};
-}
-
-void add_place(const PodJob& job, const PodTask& task, const PodSite& site, Json& spec) {
-  if (!task.node.empty()) spec["affinity"] = affinity_to(task.node);
-  if (!job.options.node_selector.empty()) spec["nodeSelector"] = job.options.node_selector;
-  if (Json all = tolerations_of(job, site); !all.empty()) spec["tolerations"] = std::move(all);
-  const auto set = [&](const char* field, const std::string& own, const std::string& usual) {
-    const std::string& name = own.empty() ? usual : own;
-    if (!name.empty()) spec[field] = name;
-  };
-  set("priorityClassName", job.options.priority_class, site.priority_class);
-  set("runtimeClassName", job.options.runtime_class, site.runtime_class);
-  set("serviceAccountName", job.options.service_account, "");
-}
-
 std::string registry_secret(const PodJob& job, const PodSite& site) {
   return gang_name(site.owner, job.gang) + "-registry";
 }
@@ -367,7 +206,7 @@ Json variables_of_pod(const PodTask& task, int64_t grace) {
 }
 
 Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
-                    const PodAccount& account, const Mounts& mounts, int64_t grace) {
+                    const PodAccount& account, const Json& mounts, int64_t grace) {
   return {{"name", kTaskContainer},
           {"image", task.image},
           {"imagePullPolicy", pull_word(job.container.pull)},
@@ -377,7 +216,7 @@ Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
           {"resources", resources_of(job, task, site)},
           {"securityContext", container_security(job, account)},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
-          {"volumeMounts", mounts.mounts()}};
+          {"volumeMounts", mounts}};
 }
 
 Json install_container(const PodSite& site, const Json& resources) {
@@ -412,32 +251,6 @@ void check_user(const std::string& user, const std::string& field, const PodSite
                     .what = "'" + user +
                             "' is not a number, and Kubernetes knows no names of "
                             "users: give UID[:GID], as in 1000:1000"});
-}
-
-void check_volume(const Volume& volume, size_t index, const PodSite& site,
-                  std::vector<base::Fault>& faults) {
-  const std::string field = "volumes[" + std::to_string(index) + "]";
-  const std::string target = plain_target(volume.target);
-  for (const std::string_view place : kReservedPlaces) {
-    if (!lies_within(target, place)) continue;
-    faults.push_back({.field = field, .what = std::string(place) + " is reserved in pods"});
-  }
-  if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
-    faults.push_back(
-        {.field = field, .what = "'" + volume.source + "' is not the name of a storage"});
-  }
-  if (volume.kind == Volume::Kind::kStorage && site.storage_claim.empty()) {
-    faults.push_back({.field = field,
-                      .what = "is storage of the project, and this server has no volume claim for "
-                              "it (kubernetes.storage_claim)"});
-  }
-}
-
-/// A plan may come without a spec that was checked.
-Result<void> check_volumes(const PodJob& job, const PodSite& site) {
-  std::vector<base::Fault> faults;
-  for (size_t i = 0; i < job.volumes.size(); ++i) check_volume(job.volumes[i], i, site, faults);
-  return refuse_if_any(std::move(faults), job.name);
 }
 
 void check_share(const job::Resources& resources, const std::string& field,
@@ -480,6 +293,16 @@ Result<PodAccount> pod_account(const std::string& user, const PodSite& site) {
       .advice = "give UID[:GID], as in --user 1000:1000"};
 }
 
+std::string local_queue_of(const std::string& project, const PodSite& site) {
+  constexpr std::string_view kProject = "{project}";
+  constexpr size_t kLongestName = 63;
+  std::string name = site.local_queue;
+  if (const size_t at = name.find(kProject); at != std::string::npos) {
+    name.replace(at, kProject.size(), label_of(project, kLongestName));
+  }
+  return name;
+}
+
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
   std::vector<base::Fault> faults;
   check_user(spec.user, "user", site, faults);
@@ -489,17 +312,24 @@ Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
                               "Kubernetes"});
   }
   if (spec.sandbox == job::Sandbox::kNone) {
-    faults.push_back({.field = "sandbox", .what = "cannot be none: a pod always isolates its task"});
+    faults.push_back(
+        {.field = "sandbox", .what = "cannot be none: a pod always isolates its task"});
   }
   if (spec.launch == job::LaunchBy::kSrun) {
     faults.push_back({.field = "launch", .what = "is srun, which only Slurm has"});
   }
   check_share(spec.resources, "resources", faults);
+  for (const auto& [key, value] : spec.kubernetes.labels) {
+    if (site.queue != PodQueue::kKueue || !key.starts_with(kKueuePrefix)) continue;
+    faults.push_back({.field = "kubernetes.labels." + key,
+                      .what = "is set by Muster: kubernetes.local_queue of the server names the "
+                              "queue"});
+  }
   for (const job::NamedRole& named : job::roles_of(spec)) {
     check_share(named.role.resources, std::string(named.field) + ".resources", faults);
     check_user(named.role.user, std::string(named.field) + ".user", site, faults);
   }
-  for (size_t i = 0; i < spec.volumes.size(); ++i) check_volume(spec.volumes[i], i, site, faults);
+  check_volumes(spec.volumes, site, faults);
   return refuse_if_any(std::move(faults), spec.name);
 }
 
@@ -557,9 +387,13 @@ Json network_policy_object(const PodJob& job, const PodSite& site, const std::st
 Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
                         const std::string& uid) {
   MUSTER_TRY(const PodAccount account, pod_account(task.user, site));
-  MUSTER_CHECK(check_volumes(job, site));
+  std::vector<base::Fault> faults;  // a plan may come without a spec that was checked
+  check_volumes(job.volumes, site, faults);
+  MUSTER_CHECK(refuse_if_any(std::move(faults), job.name));
   const std::string gang = gang_name(site.owner, job.gang);
-  const Mounts mounts = mounts_of(job, task, site);
+  Json volumes;
+  Json mounts;
+  make_volumes(job, task, site, volumes, mounts);
   const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
   const Json container = task_container(job, task, site, account, mounts, grace);
   Json metadata = owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)),
@@ -567,7 +401,12 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   add_fact(metadata, kTaskKey, task.task);
   for (const auto& [key, value] : job.options.labels) metadata["labels"][key] = value;
   for (const auto& [key, value] : job.options.annotations) metadata["annotations"][key] = value;
-  Json volumes = mounts.volumes();
+  if (site.queue == PodQueue::kKueue) {
+    metadata["labels"][kKueueQueue] = local_queue_of(job.project, site);
+    metadata["labels"][kKueueGroup] = gang;
+    metadata["annotations"][kKueueCount] = std::to_string(job.pods);
+    metadata["annotations"][kKueueRetriable] = "false";
+  }
   // The init container runs as the task's account, and it alone mounts this.
   constexpr int kAllRead = 0444;
   volumes.push_back(

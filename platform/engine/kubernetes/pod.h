@@ -44,6 +44,13 @@ inline constexpr const char* kBriefFile = "brief";
 inline constexpr const char* kTaskContainer = "task";
 inline constexpr const char* kInstallContainer = "muster";
 
+/// What decides when the pods of a gang run, and where.
+enum class PodQueue {
+  kMuster,   ///< Muster's scheduler: pods are created for their nodes, when it is their turn
+  kDefault,  ///< the cluster's scheduler: pods are created at once, and wait for nodes
+  kKueue,    ///< Kueue: the same, and they wait until it admits all of them
+};
+
 /// The options of the server for all pods.
 struct PodSite {
   std::string owner;  ///< separates this server's objects from those of others in the namespace
@@ -62,6 +69,25 @@ struct PodSite {
   std::string runtime_class;
   std::vector<std::string> image_pull_secrets;
   std::vector<std::string> tolerations;
+  PodQueue queue = PodQueue::kMuster;
+  std::string local_queue;  ///< of Kueue; may contain "{project}"
+  std::string pool_label;   ///< as NodeOptions::pool_label; for pods without a node
+};
+
+/// Kueue's labels and annotations of a group of pods.
+inline constexpr const char* kKueueQueue = "kueue.x-k8s.io/queue-name";
+inline constexpr const char* kKueueGroup = "kueue.x-k8s.io/pod-group-name";
+inline constexpr const char* kKueueCount = "kueue.x-k8s.io/pod-group-total-count";
+/// "false": no pod takes the place of one that has ended.
+inline constexpr const char* kKueueRetriable = "kueue.x-k8s.io/retriable-in-group";
+
+/// The nodes among which the cluster chooses. Empty lists: any.
+struct PodChoice {
+  std::vector<std::string> pools;
+  std::vector<std::string> gpu_models;
+  std::vector<std::string> avoided_nodes;
+
+  bool operator==(const PodChoice&) const = default;
 };
 
 /// A login to the registry of an image.
@@ -85,6 +111,8 @@ struct PodJob {
   std::vector<job::Volume> volumes;
   std::vector<PodLogin> logins;
   std::chrono::milliseconds grace{0};
+  size_t pods = 0;        ///< how many pods the gang has
+  PodChoice choice = {};  ///< for pods without a node
 
   bool operator==(const PodJob&) const = default;
 };
@@ -117,6 +145,9 @@ std::string gang_name(const std::string& owner, const GangId& gang);
 std::string pod_name(const std::string& owner, const GangId& gang, std::string_view task);
 /// The selector of all objects of this server.
 std::string owner_selector(const std::string& owner);
+
+/// The LocalQueue of Kueue for jobs of a project.
+std::string local_queue_of(const std::string& project, const PodSite& site);
 
 /// All reasons why no pod could be made of a job, before it is accepted. kInvalid, kRefused.
 base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);

@@ -61,7 +61,8 @@ void read_conditions(const Json& pod, PodFacts& facts) {
     if (type == "PodScheduled" && !holds) {
       facts.unscheduled = text_of(condition, "reason");
       facts.unscheduled_text = pod_sentence(text_of(condition, "message"));
-    } else if (type == "DisruptionTarget" && holds) {
+    } else if ((type == "DisruptionTarget" || type == "TerminationTarget") && holds) {
+      // Kueue writes TerminationTarget before it deletes a pod.
       facts.disruption = text_of(condition, "reason");
       facts.disruption_text = pod_sentence(text_of(condition, "message"));
     }
@@ -156,6 +157,8 @@ std::optional<Error> container_fault(const PodFacts& pod, const std::string& tas
 
 PodEnd::Cause cause_of_disruption(std::string_view word) {
   if (word == "PreemptionByScheduler") return PodEnd::Cause::kPreempted;
+  // Of Kueue: "WorkloadEvictedDueToPreempted".
+  if (word.starts_with("WorkloadEvicted")) return PodEnd::Cause::kPreempted;
   if (word == "DeletionByTaintManager") return PodEnd::Cause::kTainted;
   if (word == "EvictionByEvictionAPI") return PodEnd::Cause::kDrained;
   if (word == "DeletionByPodGC") return PodEnd::Cause::kNodeLost;

@@ -52,6 +52,9 @@ struct PodFacts {
   bool operator==(const PodFacts&) const = default;
 };
 
+/// PodFacts::unscheduled of a pod that is held back before the scheduler sees it, as Kueue does.
+inline constexpr const char* kGated = "SchedulingGated";
+
 PodFacts read_pod(const nlohmann::json& pod);
 
 /// The latest event of a pod that waits.

@@ -154,6 +154,17 @@ TEST(PodFacts, SurviveObjectsOfAnotherForm) {
   }
 }
 
+TEST(PodEnds, AWorkloadThatKueueEvictsIsPreempted) {
+  Json pod = disrupted("WorkloadEvictedDueToPreempted", "Preempted to accommodate a workload");
+  pod["status"]["conditions"][0]["type"] = "TerminationTarget";
+
+  const job::ExitStatus end = end_of_pod(read_pod(pod), false);
+
+  EXPECT_TRUE(end.lost);
+  ASSERT_TRUE(end.pod);
+  EXPECT_EQ(end.pod->cause, job::PodEnd::Cause::kPreempted);
+}
+
 }  // namespace
 
 }  // namespace muster::engine::kubernetes

@@ -273,6 +273,64 @@ TEST(CheckPods, AcceptsAPlainJob) {
   EXPECT_TRUE(check_pods(spec, site_for_tests()));
 }
 
+// --- queues of the cluster
+
+TEST(QueuedPods, AreOneGroupInTheLocalQueueOfTheirProject) {
+  PodSite site = site_for_tests();
+  site.queue = PodQueue::kKueue;
+  site.local_queue = "team-{project}";
+  PodJob job = job_for_tests();
+  job.pods = 3;
+  job.options.labels[kKueueGroup] = "another";
+
+  const Json metadata = pod_of(job, task_for_tests(), site).at("metadata");
+
+  EXPECT_EQ(metadata.at("labels").at(kKueueQueue), "team-vision");
+  EXPECT_EQ(metadata.at("labels").at(kKueueGroup), gang_name(site.owner, job.gang));
+  EXPECT_EQ(metadata.at("annotations").at(kKueueCount), "3");
+  EXPECT_FALSE(
+      pod_of(job_for_tests(), task_for_tests()).at("metadata").at("labels").contains(kKueueQueue));
+}
+
+TEST(QueuedPods, GoToNodesOfTheRequestedPoolsAndModels) {
+  PodSite site = site_for_tests();
+  site.pool_label = "muster.dev/pool";
+  PodTask task = task_for_tests();
+  task.node.clear();
+  PodJob job = job_for_tests();
+  EXPECT_FALSE(pod_of(job, task, site).at("spec").contains("affinity"));
+
+  task.gpus = 1;
+  job.choice = {.pools = {"fast", "default"}, .gpu_models = {"A100"}, .avoided_nodes = {"n7"}};
+  const Json terms = pod_of(job, task, site)
+                         .at("spec")
+                         .at("affinity")
+                         .at("nodeAffinity")
+                         .at("requiredDuringSchedulingIgnoredDuringExecution")
+                         .at("nodeSelectorTerms");
+
+  const Json model{{"key", "nvidia.com/gpu.product"}, {"operator", "In"}, {"values", {"A100"}}};
+  const Json labelled{
+      {"key", "muster.dev/pool"}, {"operator", "In"}, {"values", {"fast", "default"}}};
+  const Json unlabelled{{"key", "muster.dev/pool"}, {"operator", "DoesNotExist"}};
+  const Json field{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"n7"}}};
+  ASSERT_EQ(terms.size(), 2U);
+  EXPECT_EQ(terms[0].at("matchExpressions"), Json::array({model, labelled}));
+  EXPECT_EQ(terms[1].at("matchExpressions"), Json::array({model, unlabelled}));
+  EXPECT_EQ(terms[0].at("matchFields"), Json::array({field}));
+}
+
+TEST(QueuedPods, LabelsOfKueueAreNotTheJobsToSet) {
+  PodSite site = site_for_tests();
+  job::JobSpec spec;
+  spec.command = {"true"};
+  spec.kubernetes.labels[kKueueQueue] = "other";
+  EXPECT_TRUE(check_pods(spec, site));
+
+  site.queue = PodQueue::kKueue;
+  EXPECT_FALSE(check_pods(spec, site));
+}
+
 }  // namespace
 
 }  // namespace muster::engine::kubernetes

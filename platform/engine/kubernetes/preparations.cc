@@ -59,8 +59,20 @@ std::optional<Waits> wait_of_task(const PodGang& gang, const std::string& task) 
   const auto found = gang.pods.find(task);
   if (found == gang.pods.end()) return to_be_created(task, std::nullopt);
   const HeldPod& pod = found->second;
-  if (pod.facts) return wait_of(*pod.facts, task, pod.event);
+  if (pod.facts) {
+    Waits waits = wait_of(*pod.facts, task, pod.event);
+    const bool is_queued = waits.word == kGated && !gang.queue_text.empty();
+    if (is_queued) waits.text = gang.queue_text;
+    return waits;
+  }
   return to_be_created(task, gang.refusal ? gang.refusal : pod.refusal);
+}
+
+/// How many pods of the gang have a node.
+size_t nodes_of(const PodGang& gang) {
+  return static_cast<size_t>(std::count_if(
+      gang.pods.begin(), gang.pods.end(),
+      [](const auto& named) { return named.second.facts && !named.second.facts->node.empty(); }));
 }
 
 }  // namespace
@@ -71,16 +83,14 @@ bool is_ready(const PodGang& gang, const std::string& task) {
 }
 
 std::shared_ptr<void> Preparations::add(const PodGangPointer& gang, std::vector<std::string> tasks,
-                                        Progress progress, Done done) {
+                                        Progress progress, Done done, Since since) {
   auto preparation = std::make_shared<Preparation>();
   preparation->gang = gang;
   preparation->tasks = std::move(tasks);
   preparation->progress = std::move(progress);
   preparation->done = std::move(done);
   const std::weak_ptr<Preparation> weak = preparation;
-  preparation->deadline = loop_.after(timeout_, [this, weak] {
-    if (const auto still = weak.lock()) timed_out(still);
-  });
+  if (since == Since::kBegin) begin_timeout(preparation);
   all_.push_back(preparation);
   loop_.post([this, weak, alive = std::weak_ptr(alive_)] {
     const auto still = weak.lock();
@@ -90,6 +100,12 @@ std::shared_ptr<void> Preparations::add(const PodGangPointer& gang, std::vector<
             const auto still = weak.lock();
             if (alive.lock() && still) cancel(still);
           }};
+}
+
+void Preparations::begin_timeout(const Pointer& preparation) {
+  preparation->deadline = loop_.after(timeout_, [this, weak = std::weak_ptr(preparation)] {
+    if (const auto still = weak.lock()) timed_out(still);
+  });
 }
 
 std::vector<Preparations::Pointer> Preparations::of(const PodGangPointer& gang) const {
@@ -143,6 +159,8 @@ std::optional<Result<void>> Preparations::outcome(const Preparation& preparation
 void Preparations::look_at(const Pointer& preparation) {
   if (preparation->done == nullptr) return;
   if (auto how = outcome(*preparation)) return settle(preparation, *std::move(how));
+  const bool is_due = !preparation->deadline && nodes_of(*preparation->gang) > 0;
+  if (is_due) begin_timeout(preparation);
   std::optional<Waits> first;
   int others = -1;
   for (const std::string& task : preparation->tasks) {
@@ -181,7 +199,9 @@ void Preparations::timed_out(const Pointer& preparation) {
   if (preparation->done == nullptr) return;
   const std::string reason =
       preparation->told ? words::sentence(job::Reason(*preparation->told)) : "no pod was reported";
-  settle(preparation, Error{.code = ErrorCode::kUnavailable,
+  const PodGang& gang = *preparation->gang;
+  const bool has_nodes = nodes_of(gang) == gang.pods.size();
+  settle(preparation, Error{.code = has_nodes ? ErrorCode::kUnavailable : ErrorCode::kTimeout,
                             .what = "its pods did not start within " +
                                     base::format_duration(timeout_) + ": " + reason,
                             .advice = "kubernetes.pod_timeout in the server's configuration sets "

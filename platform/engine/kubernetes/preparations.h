@@ -34,10 +34,17 @@ class Preparations {
   Preparations(base::EventLoop& loop, std::chrono::milliseconds timeout, Hooks hooks)
       : loop_(loop), timeout_(timeout), hooks_(std::move(hooks)) {}
 
-  /// Calls `done` once, later. Dropping the result before that cancels the preparation.
+  /// From when the timeout counts.
+  enum class Since {
+    kBegin,  ///< of the preparation
+    kNode,   ///< when the first pod has a node: until then, the pods wait in a queue of the cluster
+  };
+
+  /// Calls `done` once, later. Dropping the result before that cancels the preparation. Errors after
+  /// the timeout: kTimeout if a pod has no node, else kUnavailable.
   [[nodiscard]] std::shared_ptr<void> add(const PodGangPointer& gang,
                                           std::vector<std::string> tasks, Progress progress,
-                                          Done done);
+                                          Done done, Since since = Since::kBegin);
   /// Something has changed for the pods of the gang.
   void look(const PodGangPointer& gang);
   void look_at_all();
@@ -51,6 +58,7 @@ class Preparations {
   std::optional<base::Result<void>> outcome(const Preparation& preparation) const;
   void look_at(const Pointer& preparation);
   void settle(const Pointer& preparation, base::Result<void> how);
+  void begin_timeout(const Pointer& preparation);
   void timed_out(const Pointer& preparation);
   void cancel(const Pointer& preparation);
   std::vector<Pointer> of(const PodGangPointer& gang) const;

@@ -43,20 +43,18 @@ export async function run_live(): Promise<never> {
       const answer = await send('GET', '/v1/watch/events', {query: {last_event_id: last_id || undefined}});
       const date = Date.parse(answer.headers.get('date') ?? '');
       if (date) clock_offset.value = date - Date.now();
+      tries = 0;
+      live.value = 'live';
+      lost_since.value = 0;
+      if (was_live) {
+        reconnections.value++;
+        tell(null);
+      }
+      was_live = true;
       for await (const event of read_events(answer)) {
         if (event.id) last_id = event.id;
-        if (event.event === 'ready') {
-          tries = 0;
-          live.value = 'live';
-          lost_since.value = 0;
-          if (was_live) {
-            reconnections.value++;
-            tell(null);
-          }
-          was_live = true;
-        } else if (event.event === 'event') {
-          tell(JSON.parse(event.data) as JobEvent);
-        }
+        if (event.event === 'event') tell(JSON.parse(event.data) as JobEvent);
+        else if (event.event === 'reset') tell(null);
       }
     } catch (fault) {
       // An id from before a restart may be unknown to the new server.

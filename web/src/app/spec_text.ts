@@ -102,7 +102,7 @@ export function from_file(value: unknown, faults: TextFault[], path = ''): unkno
 /** Quoted unless YAML reads the plain text as the same text. */
 function scalar(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
-  if (/^[A-Za-z_./][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=-]+)*$/.test(value) && !/^(true|false|yes|no|on|off|null|y|n|\.inf|\.nan)$/i.test(value)) return value;
+  if (/^(--?)?[A-Za-z_./][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=-]+)*$/.test(value) && value !== '---' && value !== '...' && !/^\.\d/.test(value) && !/^(true|false|yes|no|on|off|null|y|n|\.inf|\.nan)$/i.test(value)) return value;
   if (/^\d+(Ti|Gi|Mi|Ki|ms|s|m|h|d)$/.test(value)) return value;
   return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

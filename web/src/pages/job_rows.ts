@@ -1,7 +1,7 @@
 // The rows of the list of jobs: pages of the server's answer, of which only those near the view are
 // kept. A row is a small part of a job, so that a long list costs little memory.
 import type {Job, Progress} from '../api/types';
-import {get, type Query} from '../api/client';
+import {Failure, get, type Query} from '../api/client';
 import {job_gpus, text_of} from '../app/format';
 
 export interface Origin { kind: string; name: string; id?: string; index?: number }
@@ -70,8 +70,17 @@ type Fetch = (query: Query, signal: AbortSignal) => Promise<{rows: JobRow[]; nex
 interface Answer { rows: JobRow[]; next?: string; counts?: Counts }
 
 export const fetch_rows: Fetch = async (query, signal) => {
-  const page = await get<Answer>('/v1/list', query, signal);
-  return {rows: page.rows, next: page.next ?? '', counts: page.counts};
+  try {
+    const page = await get<Answer>('/v1/list', query, signal);
+    return {rows: page.rows, next: page.next ?? '', counts: page.counts};
+  } catch (fault) {
+    // A server without /v1/list gives whole jobs, and knows fewer filters.
+    if (!(fault instanceof Failure) || fault.status !== 404) throw fault;
+  }
+  const {project, phase, owner, label, limit, cursor, prefix} = query;
+  const sort = ['submitted', '-submitted', 'name'].includes(String(query['sort'])) ? query['sort'] : '-submitted';
+  const page = await get<{jobs: Job[]; next?: string}>('/v1/jobs', {project, phase, owner, label, limit, cursor, prefix: prefix ?? query['text'], sort}, signal);
+  return {rows: page.jobs.map(row_of), next: page.next ?? '', counts: undefined};
 };
 
 export class JobRows {
@@ -125,48 +134,36 @@ export class JobRows {
     let begin = 0;
     let cursor = '';
     let at = 0;
-    for (;;) {
-      const part = this.parts[at];
-      if (part) {
-        part.cursor = cursor;
-        const visible = begin < last && begin + Math.max(part.count, 1) > first;
-        if (visible && (refresh || !part.rows)) {
-          const answer = await this.fetch({...this.query, limit: Math.max(kPart, Math.min(part.count, 1000)), cursor, count: at === 0}, signal);
-          if (signal.aborted) return;
-          this.take(part, answer, at);
-        }
-        begin += part.count;
-        cursor = part.next;
-        at++;
-        if (!part.next) {
-          this.parts.length = at;
-          this.complete = true;
-          break;
-        }
-        if (begin > last) break;
-      } else {
-        if (begin > last && at > 0) break;
-        const fresh: Part = {cursor, next: '', count: 0, rows: null};
-        // Far below what is known: larger steps.
-        const far = last - begin > 4 * kPart;
-        const answer = await this.fetch({...this.query, limit: far ? 1000 : kPart, cursor, count: at === 0}, signal);
+    while (begin <= last || at === 0) {
+      let part = this.parts[at];
+      const count = part?.count ?? 0;
+      // Far below what is known: larger steps.
+      const limit = part ? Math.max(kPart, Math.min(count, 1000)) : last - begin > 4 * kPart ? 1000 : kPart;
+      const visible = begin < last && begin + Math.max(count, 1) > first;
+      if (part) part.cursor = cursor;
+      if (!part || (visible && (refresh || !part.rows))) {
+        const answer = await this.fetch({...this.query, limit, cursor, count: at === 0}, signal);
         if (signal.aborted) return;
-        this.parts.push(fresh);
-        this.take(fresh, answer, at);
+        if (!part) {
+          part = {cursor, next: '', count: 0, rows: null};
+          this.parts.push(part);
+        }
+        part.rows = answer.rows;
+        part.count = answer.rows.length;
+        part.next = answer.next;
+        if (answer.counts) {
+          this.counts = answer.counts;
+          this.total = answer.counts.all;
+        }
       }
+      begin += part.count;
+      cursor = part.next;
+      at++;
+      if (!part.next) this.parts.length = at;
+      this.complete = !part.next || (this.complete && at < this.parts.length);
+      if (!part.next) break;
     }
     this.forget(first, last);
-  }
-
-  private take(part: Part, answer: {rows: JobRow[]; next: string; counts: Counts | undefined}, at: number): void {
-    part.rows = answer.rows;
-    part.count = answer.rows.length;
-    part.next = answer.next;
-    if (answer.counts) {
-      this.counts = answer.counts;
-      this.total = answer.counts.all;
-    }
-    this.complete = !answer.next && at === this.parts.length - 1;
   }
 
   private forget(first: number, last: number): void {

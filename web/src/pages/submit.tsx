@@ -38,6 +38,7 @@ export function Submit(_: {parts: string[]}) {
   const loaded = useData(async (abort) => ({schemas: await spec_schema(), projects: (await get<Projects>('/v1/projects', {}, abort)).projects}), [], {match: () => false, every: 60000});
   const from = query_value('from');
   const project = query_value('project');
+  const purpose = query_value('purpose');
   const load_fault = useSignal<unknown>(null);
   useEffect(() => {
     if (!from) {
@@ -47,6 +48,7 @@ export function Submit(_: {parts: string[]}) {
     if (drafted_from.value === from) return;
     get<Job>(job_path(from)).then((job) => {
       draft.value = structuredClone(job.spec) as unknown as Tree;
+      if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
       yaml.value = null;
       drafted_from.value = from;
     }, (fault) => { load_fault.value = fault; });
@@ -97,7 +99,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     const timer = setTimeout(() => { void (async () => {
       if (!value['name'] && !(value['command'] as unknown[])?.length) { forecast.value = null; faults.value = []; refusal.value = null; return; }
       try {
-        const answer = await send('POST', '/v1/jobs', {query: {dry_run: true}, body: with_defaults(value), signal: abort.signal});
+        const answer = await send('POST', '/v1/jobs', {query: {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})}, body: with_defaults(value), signal: abort.signal});
         forecast.value = await answer.json() as Forecast;
         faults.value = [];
         refusal.value = null;

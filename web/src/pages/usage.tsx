@@ -18,7 +18,7 @@ export function usage_of(rows: JobRow[], begin: number, end: number): UsageRow[]
     if (until <= from) continue;
     const user = users.get(row.owner) ?? {user: row.owner, jobs: 0, gpu_hours: 0, failed: 0};
     user.jobs++;
-    user.gpu_hours += row.gpus * (until - from) / 3600e3;
+    user.gpu_hours += (row.gpus ?? 0) * (until - from) / 3600e3;
     if (row.phase === 'Failed') user.failed++;
     users.set(row.owner, user);
   }

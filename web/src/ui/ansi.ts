@@ -29,8 +29,10 @@ const kHidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u20
 const kTower = /(\p{M}{4})\p{M}+/gu;
 
 export function visible_text(text: string): string {
-  return text.replace(kHidden, (found) => {
+  return text.replace(kHidden, (found, at: number) => {
     const code = found.codePointAt(0)!;
+    // Joiners belong to emoji and to several scripts.
+    if ((code === 0x200c || code === 0x200d) && at > 0 && text.charCodeAt(at - 1) > 0x5ff) return found;
     if (code < 0x20) return String.fromCharCode(0x2400 + code);
     if (code === 0x7f) return '\u2421';
     return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;

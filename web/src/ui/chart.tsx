@@ -61,7 +61,7 @@ export function Chart({title, curves, time, height = 200, format = number_text, 
   useEffect(() => { if (curves.length) plot.current?.setData(joined(curves)); }, [curves]);
   const last = curves.map((curve) => ({label: curve.label, value: curve.y.filter((v) => v !== null).at(-1), min: low(curve.y), max: high(curve.y), points: curve.x.length, end: curve.x.at(-1)}));
   return <figure class="chart">
-    <figcaption><h3>{title}</h3></figcaption>
+    <figcaption><strong>{title}</strong></figcaption>
     <div ref={ref} class="plot" role="img" aria-label={`Curves of ${title}; the table below has the values`} />
     <details><summary>As a table</summary>
       <div class="scroll"><table class="grid"><caption class="hidden-text">{title}</caption><thead><tr><th>Curve</th><th class="num">Last</th><th class="num">Min</th><th class="num">Max</th><th class="num">Points</th><th>At</th></tr></thead>

@@ -44,7 +44,7 @@ export function Scroll({label, children}: {label: string; children: ComponentChi
     check();
     return () => observer.disconnect();
   }, []);
-  return <div class="scroll" ref={ref} {...(scrolls.value ? {tabIndex: 0, role: 'region', 'aria-label': label} : {})}>{children}</div>;
+  return <div class="scroll" ref={ref} {...(scrolls.value ? {tabIndex: 0, role: 'group', 'aria-label': label} : {})}>{children}</div>;
 }
 
 export function Link({to, children, ...rest}: {to: string; children: ComponentChildren; [name: string]: unknown}) {

@@ -12,6 +12,12 @@ set is refused, because one of the two would have no effect.
   "node_image" (include "muster.image" (list .Values.nodeImage .))
   "connect" "call"
   "callback" (printf "%s.%s.svc:7445" (include "muster.nodesService" .) .Release.Namespace) -}}
+{{- if ne .Values.jobs.queue "muster" -}}
+{{- $_ := set $kubernetes "queue" .Values.jobs.queue -}}
+{{- end -}}
+{{- if .Values.jobs.localQueue -}}
+{{- $_ := set $kubernetes "local_queue" .Values.jobs.localQueue -}}
+{{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- if include "muster.tlsSecret" . -}}
 {{- $_ := set $own "tls" (dict "certificate" "/etc/muster-tls/tls.crt" "key" "/etc/muster-tls/tls.key") -}}

@@ -48,6 +48,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
     {job.suspended && !ended && <button onClick={() => { action.value = 'resume'; }}>Resume</button>}
     <button onClick={() => { void again(); }}>Rerun</button>
     <Link class="button" to={to(['submit'], {from: job.id})}>Rerun with changes</Link>
+    {job.spec.scheduling?.purpose === 'build' && <Link class="button" to={to(['submit'], {from: job.id, purpose: 'train'})}>Convert to training</Link>}
     {ended && <button class="danger" onClick={() => { action.value = 'delete'; }}>Delete</button>}
   </>}>
     <div class="row">
@@ -98,7 +99,7 @@ function Summary({job}: {job: Job}) {
         <dt>Kind</dt><dd>{job.spec.kind ?? 'single'}{(job.spec.workers ?? 0) > 0 && `, ${job.spec.workers} workers`}</dd>
         <dt>GPUs</dt><dd>{amount_text(job_gpus(job.spec))}</dd>
         {job.spec.image && <><dt>Image</dt><dd class="mono">{job.spec.image}</dd></>}
-        <dt>Command</dt><dd class="mono"><bdi>{visible_text([...job.spec.command, ...job.spec.arguments ?? []].map(text_of).join(' '))}</bdi></dd>
+        <dt>Command</dt><dd><div class="mono tall" tabIndex={0} role="group" aria-label="Command"><bdi>{visible_text([...job.spec.command, ...job.spec.arguments ?? []].map(text_of).join(' '))}</bdi></div></dd>
         {job.launch && <><dt>Launch</dt><dd>{String((job.launch as {by?: string}).by ?? '')}{(job.launch as {mpi?: string}).mpi ? `, ${(job.launch as {mpi?: string}).mpi}` : ''}</dd></>}
         {job.exit_code !== undefined && <><dt>Exit code</dt><dd>{job.exit_code}</dd></>}
         {Object.keys(job.spec.labels ?? {}).length > 0 && <><dt>Labels</dt><dd class="row">{Object.entries(job.spec.labels ?? {}).map(([name, value]) => <Link class="chip" key={name} to={to(['jobs'], {label: value ? `${name}=${value}` : name})}><bdi>{visible_text(value ? `${name}=${value}` : name)}</bdi></Link>)}</dd></>}

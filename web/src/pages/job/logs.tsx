@@ -5,7 +5,7 @@ import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
 import {job_path, with_query} from '../../api/client';
 import type {Job} from '../../api/types';
 import {clock_text, count_text, day_text, millis, utc} from '../../app/format';
-import {href, query_value, set_query, to, place} from '../../app/router';
+import {navigate, query_value, set_query, to, place} from '../../app/router';
 import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
@@ -14,13 +14,14 @@ import {Icon} from '../../ui/icons';
 import {ErrorNote, useSize} from '../../ui/parts';
 import {DelayedInput} from '../delayed_input';
 import {LogSource, type LogLine} from './log_source';
+import {WindowPane} from './window_pane';
 
 const kRow = 18;
 
 export function Logs({job}: {job: Job}) {
   const beside = query_value('beside');
   const times = query_value('times') !== 'no';
-  const follow = useSignal(!query_value('at'));
+  const follow = useSignal(!query_value('at') && !query_value('line'));
   const tasks = job.tasks.map((task) => task.name);
   const task = query_value('task');
   const slots = job.spec.slots_per_worker ?? 1;
@@ -51,9 +52,17 @@ export function Logs({job}: {job: Job}) {
         <a class="button" download href={with_query(job_path(job.id, 'log-file'), {task: task.startsWith('rank:') ? '' : task})}><Icon name="download" />Download</a>
       </div>
     </header>
-    {beside ? <div class="panes"><LogPane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} /><LogPane job={job} which={beside} follow={follow} times={times} label={beside} /></div> :
-      <LogPane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />}
+    {beside ? <div class="panes"><Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} /><Pane job={job} which={beside} follow={follow} times={times} label={beside} /></div> :
+      <Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />}
   </div>;
+}
+
+/** One task is shown by the numbers of its lines, over its whole length; several are merged as they come. */
+function Pane({job, which, follow, times, label}: {job: Job; which: string; follow: {value: boolean}; times: boolean; label: string}) {
+  const only = job.tasks.length === 1 ? job.tasks[0]!.name : '';
+  const task = which && !which.startsWith('rank:') ? which : which ? '' : only;
+  if (task && !query_value('at')) return <WindowPane key={`${job.id} ${task}`} job={job} task={task} follow={follow} times={times} />;
+  return <LogPane job={job} which={which} follow={follow} times={times} label={label} />;
 }
 
 function LogPane({job, which, follow, times, label}: {job: Job; which: string; follow: {value: boolean}; times: boolean; label: string}) {
@@ -116,6 +125,7 @@ function LogPane({job, which, follow, times, label}: {job: Job; which: string; f
     delete query['at'];
     return to(['jobs', job.id, 'logs'], {...query, at: line.time});
   };
+  useShortcuts([{keys: 'y', what: 'Link to the first visible line', run: () => { const line = source.current?.lines[Math.ceil(top.value / kRow)]; if (line) navigate(link_of(line)); }}], [key]);
   return <div>
     <ErrorNote error={mine?.fault} />
     {grep && mark && <div class="row small muted" role="status" style={{padding: '4px 12px'}}>{count_text(lines.length)} lines match in the whole log{mine?.ended ? '' : ' so far'}; the time of a line opens it with what was printed around it</div>}
@@ -131,7 +141,7 @@ function LogPane({job, which, follow, times, label}: {job: Job; which: string; f
     }}>
       <div class="lines" style={{height: `${lines.length * kRow}px`}}>
         {shown.map((line, i) => <div key={line.number} class={`line ${line.stream === 'notice' ? 'notice' : line.stream === 'error' ? 'err' : ''} ${at && line.time === at ? 'target' : ''}`} style={{top: `${(first + i) * kRow}px`}}>
-          {times && <a class="at tnum" href={href(link_of(line))} title={`${day_text(millis(line.time), in_utc)} ${line.time}: link to this line`}>{clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}</a>}
+          {times && <span class="at tnum" onClick={() => navigate(link_of(line))} title={`${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to this line`}>{clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}</span>}
           {several && <span class={`who w${colour_of(line)}`}>{line.rank !== undefined ? `rank ${line.rank}` : line.task}</span>}
           <AnsiText text={line.text} dark={dark} mark={mark} />
         </div>)}

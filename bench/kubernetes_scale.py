@@ -1,0 +1,196 @@
+"""Muster's server on a large Kubernetes cluster: 1,000 nodes, and 500 gangs of 20 pods each.
+
+The API server, etcd, the controllers and the scheduler are real; the nodes and their kubelets are simulated by kwok, so
+no pod runs anything. Muster waits for the muster-node of each pod before it starts a gang. Here one process,
+bench/kubernetes/fake_nodes.cc, plays all of them: for each pod that kwok reports as running it connects to the server
+(kubernetes.connect: call) and speaks the real protocol, with the key that it reads from the Secret of the gang. So the
+server does the same work as with real pods, except for logs and metrics, which there are none of.
+
+Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory
+of the server before and after; requests of the server to the API server, in all, a minute and a pod (audit log), its
+lists without a page limit; time until all pods are gone after the jobs were stopped. Aim: at most 10 requests a pod, no
+unpaged list.
+
+Requires root. --nodes, --gangs and --pods make it smaller.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from measure import BUILD, MUSTER, print_table, verdict
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from kubernetes_cluster import Cluster  # noqa: E402
+from kubernetes_operators import add_simulated_nodes, start_kwok  # noqa: E402
+
+SPACE = "default"
+PORT = 7445
+AIM_CALLS = 10
+FAKE_NODES = BUILD / "bench" / "kubernetes" / "fake_nodes"
+
+
+class Server:
+    def __init__(self, cluster, folder):
+        home = Path(folder) / "home"
+        settings = home / ".config" / "muster"
+        settings.mkdir(parents=True)
+        (settings / "server.yaml").write_text(
+            f"kubernetes:\n  namespace: {SPACE}\n  connect: call\n  callback: '{cluster.address}:{PORT}'\n"
+            "  pod_timeout: 1h\n  tolerations: ['kwok.x-k8s.io/node']\n")
+        self.environment = os.environ | cluster.environment | {
+            "MUSTER_ENGINE": "kubernetes", "MUSTER_STATE_DIR": f"{folder}/state", "HOME": str(home)}
+        self.muster("list")
+
+    def muster(self, *words):
+        ran = subprocess.run([MUSTER, *map(str, words)], env=self.environment, stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            raise SystemExit(f"muster {' '.join(map(str, words))}: {ran.stderr}")
+        return ran.stdout
+
+    def megabytes(self):
+        pid = json.loads(self.muster("version", "-o", "json"))["server"]["pid"]
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+class FakeNodes:
+    """Connects a fake muster-node for each pod that runs. Polls the pods of the namespace, page by page."""
+
+    def __init__(self, cluster, total):
+        self._cluster = cluster
+        self._total = total
+        self._briefs = {}
+        self._seen = set()
+        self._ends = False
+        self.created = self.running = self.started = None
+        self._process = subprocess.Popen([FAKE_NODES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._poll, self._count)]
+        for thread in self._threads:
+            thread.start()
+
+    def pods(self):
+        token = ""
+        while True:
+            page = self._cluster.api.get(f"/api/v1/namespaces/{SPACE}/pods?limit=1000{token}")
+            yield from page["items"]
+            if not (following := page["metadata"].get("continue")):
+                return
+            token = f"&continue={following}"
+
+    def _brief(self, gang):
+        if gang not in self._briefs:
+            import base64
+            secret = self._cluster.api.get(f"/api/v1/namespaces/{SPACE}/secrets/{gang}")
+            self._briefs[gang] = base64.b64decode(secret["data"]["brief"]).decode()
+        return self._briefs[gang]
+
+    def _poll(self):
+        while not self._ends:
+            count = 0
+            for pod in self.pods():
+                count += 1
+                uid = pod["metadata"]["uid"]
+                if pod["status"]["phase"] != "Running" or uid in self._seen:
+                    continue
+                self._seen.add(uid)
+                variables = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+                self._process.stdin.write(json.dumps({
+                    "brief": self._brief(pod["metadata"]["labels"]["muster.dev/gang"]), "uid": uid,
+                    "index": int(variables["MUSTER_POD_INDEX"]), "node": pod["spec"]["nodeName"]}) + "\n")
+                self._process.stdin.flush()
+            if count >= self._total and not self.created:
+                self.created = time.monotonic()
+            if len(self._seen) >= self._total and not self.running:
+                self.running = time.monotonic()
+            time.sleep(1)
+
+    def _count(self):
+        for number, _ in enumerate(self._process.stdout, 1):
+            if number == self._total:
+                self.started = time.monotonic()
+
+    def close(self):
+        self._ends = True
+        self._threads[0].join()
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def requests_of_server(cluster):
+    """Requests by verb and resource, and the lists without a limit."""
+    found, unpaged = {}, []
+    for line in open(cluster.folder / "log" / "audit.log"):
+        if '"userAgent":"muster' not in line or not line.endswith("\n"):
+            continue
+        entry = json.loads(line)
+        what = entry.get("objectRef", {})
+        is_begin = entry["verb"] == "watch" and entry["stage"] == "ResponseStarted"
+        if entry["stage"] != "ResponseComplete" and not is_begin:
+            continue
+        key = f"{entry['verb']} {what.get('resource', '')}"
+        if entry["verb"] != "watch" or is_begin:
+            found[key] = found.get(key, 0) + 1
+        if entry["verb"] == "list" and "limit=" not in entry["requestURI"]:
+            unpaged.append(entry["requestURI"])
+    return found, unpaged
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--gangs", type=int, default=500)
+    parser.add_argument("--pods", type=int, default=20, help="of each gang")
+    arguments = parser.parse_args()
+    total = arguments.gangs * arguments.pods
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(nodes=0, grace_seconds=100000, audit=True))
+        start_kwok(cluster)
+        add_simulated_nodes(cluster, arguments.nodes, {"nvidia.com/gpu": "8"})
+        server = Server(cluster, stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
+        stack.callback(server.muster, "server", "--stop")
+        before = server.megabytes()
+        nodes = FakeNodes(cluster, total)
+        stack.callback(nodes.close)
+        begin = time.monotonic()
+        for number in range(arguments.gangs):
+            server.muster("submit", "torch", f"gang-{number}", "--image", "localhost/any:1", "--workers",
+                          arguments.pods - 1, "--gpus", "0", "--cpus", "1", "--", "true")
+        submitted = time.monotonic()
+        cluster.until(lambda: nodes.started, "all tasks have started", bound=3600)
+        memory = server.megabytes()
+        requests, unpaged = requests_of_server(cluster)
+        minutes = (nodes.started - begin) / 60
+        stopping = time.monotonic()
+        for number in range(arguments.gangs):
+            server.muster("stop", f"gang-{number}")
+        cluster.until(lambda: not next(nodes.pods(), None), "all pods are gone", bound=3600)
+        gone = time.monotonic() - stopping
+        whole, unpaged = requests_of_server(cluster)
+        print("requests:", json.dumps(whole, sort_keys=True), file=sys.stderr)
+        calls = sum(whole.values())
+        print_table([
+            [f"{arguments.nodes} nodes, {arguments.gangs} gangs of {arguments.pods} pods: submitted",
+             f"{submitted - begin:.1f}", "", "", "s", ""],
+            ["all pods created", f"{nodes.created - begin:.1f}", "", "", "s", ""],
+            ["all pods run", f"{nodes.running - begin:.1f}", "", "", "s", ""],
+            ["all tasks started", f"{nodes.started - begin:.1f}", "", "", "s", ""],
+            ["all pods gone after the stop", f"{gone:.1f}", "", "", "s", ""],
+            ["memory of the server before", f"{before:.0f}", "", "", "MB", ""],
+            ["memory of the server, all running", f"{memory:.0f}", "", "", "MB", ""],
+            ["requests a minute until all have started", f"{sum(requests.values()) / minutes:.0f}", "", "", "", ""],
+            ["requests a pod over its life", f"{calls / total:.2f}", "", "", "",
+             f"at most {AIM_CALLS}  {verdict(calls / total <= AIM_CALLS)}"],
+            ["lists without a page limit", str(len(unpaged)), "", "", "", f"0  {verdict(not unpaged)}"]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+// The volumes of a pod: what the job brings or names, and the writable places that its task needs.
+//
+// Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/kubernetes/pod.h"
+
+namespace muster::engine::kubernetes {
+
+/// Sets the `volumes` of the pod, and the `volumeMounts` of the task's container.
+void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site,
+                  nlohmann::json& volumes, nlohmann::json& mounts);
+
+/// Adds a fault for each volume that no pod can have.
+void check_volumes(const std::vector<job::Volume>& volumes, const PodSite& site,
+                   std::vector<base::Fault>& faults);
+
+}  // namespace muster::engine::kubernetes

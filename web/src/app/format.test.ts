@@ -1,0 +1,31 @@
+import {expect, test} from 'vitest';
+import {amount_text, bytes_text, clock_text, count_text, job_gpus, span_text, text_of, time_text} from './format';
+
+test.each([[0, '0s'], [59999, '59s'], [61000, '1m 01s'], [3600000 * 5 + 120000, '5h 02m'], [86400000 * 3 + 3600000 * 4, '3d 4h']])('%d ms', (ms, text) => expect(span_text(ms)).toBe(text));
+test.each([[0, '0 B'], [1023, '1023 B'], [1536, '1.5 KiB'], [85899345920, '80 GiB']])('%d bytes', (bytes, text) => expect(bytes_text(bytes)).toBe(text));
+
+test('times in UTC name their zone', () => {
+  const time = Date.parse('2026-01-31T12:00:05.5Z');
+  expect(time_text(time, true)).toBe('2026-01-31 12:00:05Z');
+  expect(clock_text(time, true, false)).toBe('12:00');
+});
+
+test('numbers', () => {
+  expect(count_text(1234567)).toBe('1\u202f234\u202f567');
+  expect(amount_text(0.1 + 0.2)).toBe('0.3');
+  expect(amount_text(null)).toBe('∞');
+});
+
+test('the GPUs of all tasks', () => {
+  const spec = {name: 'x', command: [], folder: '/'};
+  expect(job_gpus({...spec, resources: {gpus: 3}})).toBe(3);
+  expect(job_gpus({...spec, kind: 'mpi', workers: 4, resources: {gpus: 2}})).toBe(8);
+  expect(job_gpus({...spec, kind: 'torch', workers: 3, resources: {gpus: 1}})).toBe(4);
+  expect(job_gpus({...spec, resources: {gpu_share: 0.5}})).toBe(0.5);
+});
+
+test('a text that is not UTF-8', () => {
+  expect(text_of({base64: 'aGk='})).toBe('hi');
+  expect(text_of({base64: '!'})).toBe('\ufffd');
+  expect(text_of(undefined)).toBe('');
+});

@@ -1,0 +1,120 @@
+// The log of one task by the numbers of its lines: of a log of any length only the blocks that are seen
+// are fetched and kept.
+import {Failure, get, job_path} from '../../api/client';
+import type {LogRecord} from '../../api/types';
+import {line_of, type LogLine} from './log_source';
+
+interface Answer { lines: number; first: number; bytes: number; complete: boolean; records: (LogRecord & {line: number; hit?: boolean; unfinished?: boolean})[]; next?: number }
+
+const kBlock = 500;
+const kKept = 24;
+
+export class WindowSource {
+  total = 0;
+  first = 0;
+  complete = false;
+  started = false;
+  fault: unknown = null;
+  private blocks = new Map<number, LogLine[]>();
+  private asked = new Set<number>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly abort = new AbortController();
+
+  constructor(private readonly query: {id: string; task: string; attempt: string}, private readonly grows: () => boolean, private readonly changed: () => void) {
+    void this.poll();
+  }
+
+  stop(): void {
+    this.abort.abort();
+    clearTimeout(this.timer);
+  }
+
+  get length(): number { return this.total - this.first; }
+
+  /** The line at a position, counted from the first line that is still there. */
+  at(index: number): LogLine | undefined {
+    const number = this.first + index;
+    return this.blocks.get(Math.floor(number / kBlock))?.[number % kBlock];
+  }
+
+  /** Fetches what is missing of a range of positions. */
+  want(begin: number, end: number): void {
+    const from = Math.floor((this.first + Math.max(0, begin)) / kBlock);
+    const until = Math.floor((this.first + Math.max(0, Math.min(end, this.length) - 1)) / kBlock);
+    for (let block = from; block <= until; block++) {
+      if (!this.blocks.has(block) && !this.asked.has(block)) void this.fetch_block(block);
+    }
+    if (this.blocks.size > kKept) {
+      for (const block of [...this.blocks.keys()].sort((a, b) => Math.abs(b - from) - Math.abs(a - from)).slice(0, this.blocks.size - kKept)) this.blocks.delete(block);
+    }
+  }
+
+  private async fetch_block(block: number): Promise<void> {
+    this.asked.add(block);
+    try {
+      this.take(await this.ask({line: block * kBlock, lines: kBlock}));
+    } catch (fault) {
+      this.failed(fault);
+    } finally {
+      this.asked.delete(block);
+    }
+  }
+
+  private async ask(range: {line?: number; lines: number}): Promise<Answer> {
+    return await get<Answer>(job_path(this.query.id, 'log-window'), {task: this.query.task, attempt: this.query.attempt, ...range}, this.abort.signal);
+  }
+
+  private take(answer: Answer): void {
+    this.total = answer.lines;
+    this.first = answer.first;
+    this.complete = answer.complete;
+    this.started = true;
+    this.fault = null;
+    for (const record of answer.records) {
+      const block = Math.floor(record.line / kBlock);
+      let lines = this.blocks.get(block);
+      if (!lines) {
+        lines = new Array<LogLine>(kBlock);
+        this.blocks.set(block, lines);
+      }
+      lines[record.line % kBlock] = line_of(record, record.line);
+    }
+    this.changed();
+  }
+
+  private failed(fault: unknown): void {
+    if ((fault as Error).name === 'AbortError' || this.abort.signal.aborted) return;
+    if (fault instanceof Failure && fault.unreachable) return;
+    this.fault = fault;
+    this.started = true;
+    this.changed();
+  }
+
+  private async poll(): Promise<void> {
+    const before = this.total;
+    try {
+      // The last lines, which grow; the whole block if many lines were added.
+      const last = await this.ask({lines: this.started ? 100 : kBlock});
+      if (this.abort.signal.aborted) return;
+      // Lines between the former end and these would be holes of a block that is kept.
+      const begin = last.records[0]?.line ?? last.lines;
+      if (this.started && begin > before) for (let block = Math.floor(before / kBlock); block <= Math.floor(begin / kBlock); block++) this.blocks.delete(block);
+      this.take(last);
+      // A block of which only the end is here is fetched whole when it is seen.
+      const block = Math.floor(begin / kBlock);
+      const lines = this.blocks.get(block);
+      if (lines && begin > Math.max(block * kBlock, this.first) && !lines[Math.max(block * kBlock, this.first) % kBlock]) await this.fetch_block(block);
+    } catch (fault) { this.failed(fault); }
+    if (this.abort.signal.aborted || (this.fault && this.started)) return;
+    const pause = !this.complete ? 50 : this.grows() && !document.hidden ? 1000 : 5000;
+    this.timer = setTimeout(() => { void this.poll(); }, pause);
+  }
+}
+
+export interface SearchHits { lines: (LogLine & {hit: boolean})[]; next: number | undefined; complete: boolean }
+
+/** The hits of a pattern in the whole log of a task, with the lines around them. */
+export async function search_log(id: string, task: string, attempt: string, pattern: string, from: number, signal: AbortSignal): Promise<SearchHits> {
+  const answer = await get<Answer>(job_path(id, 'log-search'), {task, attempt, q: pattern, regex: true, line: from, hits: 200, context: 2}, signal);
+  return {lines: answer.records.map((record) => ({...line_of(record, record.line), hit: record.hit === true})), next: answer.next, complete: answer.complete};
+}
