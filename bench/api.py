@@ -1,9 +1,11 @@
 """The server with many clients: submits, listings, watchers, memory, and the time to recover from kill -9.
 
-    bench/api.py [--only submits|listing|memory|watchers|kill] [--rounds N]
+    bench/api.py [--only submits|arrays|listing|memory|watchers|kill] [--rounds N]
 
 submits   16 clients on kept-alive connections, each waiting for its answer: an answered job is on disk. The
           jobs wait for a GPU, so that only submitting is measured.
+arrays    an array of 10,000 members with a line each, which wait for a GPU: the time until all are committed, the
+          time of a listing with it, and the server's memory for a member that waits.
 listing   100,000 jobs in the store; pages of the list, filtered and sorted, and single jobs by name.
 memory    100,000 ended jobs, 1,000 running jobs, 200 open streams: the server's resident memory.
 watchers  1,000 connections follow the log of one job while it prints 10 MB/s for some seconds. Each must
@@ -15,10 +17,12 @@ Prints one row for each figure. A row with an aim ends in `ok` or `short`.
 """
 
 import argparse
+import http.client
 import json
 import os
 import pathlib
 import signal
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -28,6 +32,7 @@ from measure import BUILD, MUSTER, print_table, row, verdict
 
 LOAD = BUILD / "bench" / "api" / "bench_api"
 JOBS = 100_000
+MEMBERS = 10_000
 RUNNING = 1_000
 STREAMS = 200
 WATCHERS = 1_000
@@ -36,6 +41,8 @@ LOG_SECONDS = 2
 AIM_SUBMITS = 5000
 AIM_SUBMIT_P99_MS = 20
 AIM_LIST_P99_MS = 50
+AIM_ARRAY_S = 2
+AIM_MEMBER_KIB = 2
 AIM_MEMORY_MIB = 1024
 AIM_ADOPT_S = 2
 
@@ -141,6 +148,57 @@ def submits(rounds):
             row("  one submit, p50", [figure["p50_ms"] for figure in figures], "ms", 2)]
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+    def answer(self, method, path, body=None):
+        """The document of the answer, and the time in seconds."""
+        text = None if body is None else json.dumps(body)
+        began = time.monotonic()
+        self.request(method, path, text, {"content-type": "application/json"} if text else {})
+        answer = self.getresponse()
+        document = answer.read()
+        took = time.monotonic() - began
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {document.decode()}")
+        return json.loads(document), took
+
+
+def arrays(rounds):
+    """The server's state folder is new in each round, so that memory is compared with an empty server's."""
+    submit, listing, member = [], [], []
+    for _ in range(rounds):
+        with OwnServer("--declare-gpus", "1") as server:
+            server.start()
+            connection = UnixConnection(server.socket)
+            connection.answer("GET", "/v1/list?top=true&limit=50")
+            empty = server.rss_mib()
+            lines = [json.dumps({"lr": index / MEMBERS, "seed": index}) for index in range(MEMBERS)]
+            made, took = connection.answer("POST", "/v1/jobs", {
+                "name": "train", "kind": "single", "project": "default", "command": ["sleep", "100000"], "folder": "/",
+                "resources": {"gpus": 1}, "array": {"lines": lines}})
+            submit.append(took)
+            times = sorted(connection.answer("GET", "/v1/list?top=true&limit=50")[1] * 1000 for _ in range(200))
+            listing.append(times[197])
+            found, _ = connection.answer("GET", "/v1/arrays/train")
+            if found["counts"]["queued"] < MEMBERS - 1 or made["id"] != found["id"]:
+                raise SystemExit(f"not all members wait: {found['counts']}")
+            member.append((server.rss_mib() - empty) * 1024 / MEMBERS)
+            connection.answer("POST", "/v1/arrays/train/stop?now=true", {})
+    one = row(f"array of {MEMBERS:,}: submit to all committed", submit, "s", 3)
+    two = row("  list with it, p99", listing, "ms", 2)
+    three = row("  memory for a waiting member", member, "KiB", 2)
+    return [aimed(one, f"at most {AIM_ARRAY_S}", float(one[1]) <= AIM_ARRAY_S),
+            aimed(two, f"at most {AIM_LIST_P99_MS}", float(two[1]) <= AIM_LIST_P99_MS),
+            aimed(three, f"at most {AIM_MEMBER_KIB}", float(three[1]) <= AIM_MEMBER_KIB)]
+
+
 def filled(*flags):
     server = OwnServer(*flags)
     subprocess.run([LOAD, "fill", pathlib.Path(server.folder.name) / "muster.db", str(JOBS)], check=True)
@@ -224,7 +282,7 @@ def kill(rounds):
 
 
 def main():
-    parts = {"submits": submits, "listing": listing, "memory": memory, "watchers": watchers, "kill": kill}
+    parts = {"submits": submits, "arrays": arrays, "listing": listing, "memory": memory, "watchers": watchers, "kill": kill}
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=parts)
     parser.add_argument("--rounds", type=int, default=3)

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/account_wire.h"
+#include "api/array_wire.h"
 #include "api/cluster_wire.h"
 #include "api/file_wire.h"
 #include "api/job_query.h"
@@ -72,6 +73,30 @@ class Client {
   /// The same as rows, together with arrays, sweeps and schedules.
   Result<RowPage> list_rows(const JobQuery& query);
   Result<job::Job> get(const std::string& name);
+
+  // Arrays: many jobs from one spec.                                   client_arrays.cc
+
+  /// As submit(), for a spec with an array.
+  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key);
+  /// Oldest first.
+  Result<std::vector<job::Array>> arrays(const std::optional<std::string>& project);
+  Result<job::Array> array(const std::string& name);
+  /// As stop(), suspend(), resume() and remove(), for all members.
+  Result<job::Array> stop_array(const std::string& name, bool now);
+  Result<job::Array> suspend_array(const std::string& name);
+  Result<job::Array> resume_array(const std::string& name);
+  Result<void> remove_array(const std::string& name);
+  /// The members that failed or were stopped run again. kConflict: there are none.
+  struct ArrayLogHandlers {
+    /// The record's task is "train[17]", or "train[17]/worker-1". False: stop.
+    std::function<bool(const job::LogRecord&)> on_record;
+    std::function<void(const job::Array&)> on_array;  ///< with query.follow: the counts changed
+  };
+  /// The logs of all members: one after another, or with query.follow merged until all have ended.
+  /// kUnavailable: the connection broke; the stream cannot be continued.
+  Result<job::Array> array_logs(const std::string& name, const job::LogQuery& query,
+                                const ArrayLogHandlers& handlers, const http::Wake& wake = {});
+  Result<job::Array> rerun_failed(const std::string& name, const RerunRequest& changes);
 
   /// The waiting jobs, in the order in which they would be served now.
   Result<std::vector<job::Job>> queue();
@@ -266,6 +291,9 @@ class Client {
   Result<std::unique_ptr<http::WebSocketClient>> open_socket(const std::string& name,
                                                              std::string_view action,
                                                              Parameters parameters);
+  http::Request array_request(std::string method, const std::string& name,
+                              std::string_view action = {}, std::string body = {}) const;
+  Result<job::Array> array_call(http::Request request);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
   http::Request sweep_request(std::string method, const std::string& name,

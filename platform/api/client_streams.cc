@@ -154,6 +154,41 @@ Result<Job> Client::logs(const std::string& name, const job::LogQuery& query,
   return stream_cut_off("the logs of '" + name + "'");
 }
 
+Result<job::Array> Client::array_logs(const std::string& name, const job::LogQuery& query,
+                                      const ArrayLogHandlers& handlers, const http::Wake& wake) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = authorized(array_request("GET", name, kLogsAction));
+  request.query.merge(log_query_to_parameters(query));
+  http::EventDecoder decoder;
+  std::optional<Result<job::Array>> ended;
+  std::optional<Error> error;
+  bool left = false;
+  const auto take = [&](std::string_view event, std::string_view data) {
+    if (event == kEndEvent) {
+      ended = array_from_json(data);
+      return false;
+    }
+    if (event == kArrayEvent && handlers.on_array) {
+      const auto array = array_from_json(data);
+      if (array) handlers.on_array(*array);
+    }
+    if (event != kLogEvent) return true;
+    const auto record = log_record_from_json(data);
+    if (!record) error = record.error();
+    if (record) left = !handlers.on_record(*record);
+    return !error && !left;
+  };
+  MUSTER_TRY(const http::Response response,
+             http_.stream(
+                 request, [&](std::string_view piece) { return decoder.put(piece, take); },
+                 noting(wake, left)));
+  if (response.status >= 400) return problem(request, response);
+  if (error) return *error;
+  if (ended) return *std::move(ended);
+  if (left) return array(name);
+  return stream_cut_off("the logs of '" + name + "'");
+}
+
 Result<std::optional<Job>> Client::watch_events(
     const EventQuery& query, std::string& place,
     const std::function<bool(const JobEvent&)>& on_event, const http::Wake& wake) {

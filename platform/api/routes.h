@@ -34,6 +34,15 @@
 //   POST   /v1/sweeps/NAME/stop      -> Sweep
 //   POST   /v1/sweeps/NAME/pause     -> Sweep
 //   POST   /v1/sweeps/NAME/resume    -> Sweep
+//   GET    /v1/arrays                -> {"arrays": [...]} (array_wire.h); ?project=P
+//   POST   /v1/jobs                  spec with an array -> 202 array
+//   GET    /v1/arrays/NAME           -> array
+//   DELETE /v1/arrays/NAME           -> 204
+//   POST   /v1/arrays/NAME/stop      -> array; ?now=true
+//   POST   /v1/arrays/NAME/suspend   -> array
+//   POST   /v1/arrays/NAME/resume    -> array
+//   POST   /v1/arrays/NAME/rerun     RerunRequest -> array: its failed members run again
+//   GET    /v1/arrays/NAME/logs      -> text/event-stream; as the logs of a job
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -91,6 +100,7 @@ namespace muster::api {
 inline constexpr std::string_view kInfoPath = "/v1/info";
 inline constexpr std::string_view kJobsPath = "/v1/jobs";
 inline constexpr std::string_view kSweepsPath = "/v1/sweeps";
+inline constexpr std::string_view kArraysPath = "/v1/arrays";
 inline constexpr std::string_view kListPath = "/v1/list";
 inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
@@ -117,6 +127,7 @@ inline constexpr std::string_view kStopAction = "stop";
 inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kPauseAction = "pause";
+inline constexpr std::string_view kRerunAction = "rerun";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
 inline constexpr std::string_view kExecAction = "exec";
@@ -135,6 +146,7 @@ inline constexpr std::string_view kDryRun = "dry_run";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state
+inline constexpr std::string_view kArrayEvent = "array";      ///< an array in its present state
 inline constexpr std::string_view kRowEvent = "row";          ///< the same as a JobRow
 inline constexpr std::string_view kRemovedEvent = "removed";  ///< RemovedJob
 inline constexpr std::string_view kReadyEvent = "ready";      ///< all existing jobs have been sent

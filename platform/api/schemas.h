@@ -9,6 +9,7 @@
 namespace muster::api {
 
 void add_account_schemas(record::Schemas& schemas);
+void add_array_schemas(record::Schemas& schemas);
 void add_artifact_schemas(record::Schemas& schemas);
 void add_job_schemas(record::Schemas& schemas);
 void add_notification_schemas(record::Schemas& schemas);

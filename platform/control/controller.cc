@@ -32,6 +32,13 @@ Error has_ended(const std::string& name, std::string advice) {
           .advice = std::move(advice)};
 }
 
+Error belongs_to_sweep(const job::JobSpec& spec) {
+  return {.code = ErrorCode::kConflict,
+          .what = "the name " + name_in_quotes(spec.name) + " belongs to a sweep in project '" +
+                  spec.project + "'",
+          .advice = "choose another name; muster sweep list shows all sweeps"};
+}
+
 /// The action in the audit log.
 std::string action_of(engine::Helper helper) {
   switch (helper) {
@@ -90,6 +97,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
               .wake = [this] { wake(); }}),
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
+      arrays_(make_arrays()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
       sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
@@ -101,6 +109,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
+  jobs_.add_maker(*arrays_);
   parts_.engine.listen([this](const engine::TaskReport& task) { report(task); });
   nodes_.read();
 }
@@ -123,12 +132,28 @@ std::unique_ptr<StartGate> Controller::make_placement() {
                                      attempts_, wake);
 }
 
+std::unique_ptr<Arrays> Controller::make_arrays() {
+  return std::make_unique<Arrays>(ArrayServices{
+      .loop = parts_.loop,
+      .clock = parts_.clock,
+      .engine = parts_.engine,
+      .jobs = jobs_,
+      .journal = journal_,
+      .make = [this](MadeJob made, auto done) { make_job(std::move(made), std::move(done)); },
+      .stop = [this](JobEntry& member, bool now) { end_by_request(member, now); },
+      .suspend = [this](JobEntry& member) { hold_back(member); },
+      .resume = [this](JobEntry& member) { release(member); },
+      .forget = [this](const std::string& id) { retention_.forget(id); },
+      .wake = [this] { wake(); }});
+}
+
 /// Plans in a later turn of the loop, once for all changes of this turn.
 void Controller::wake() {
   if (std::exchange(is_woken_, true)) return;
   parts_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
     is_woken_ = false;
+    arrays_->advance();
     placement_->plan();
   });
 }
@@ -152,6 +177,7 @@ Result<void> Controller::recover() {
                           std::move(stored.secrets));
   }
   const std::vector<store::Object> objects = std::move(stored.objects);
+  arrays_->load(objects);
   recover_jobs(std::move(stored));
   for (const auto& [sequence, entry] : jobs_.entries()) {
     const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
@@ -166,6 +192,7 @@ Result<void> Controller::recover() {
       placement_->restore(*entry);
     }
   }
+  arrays_->recovered();
   sweeps_->load(objects);
   retention_.apply_rules();
   wake();
@@ -207,12 +234,8 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
-  if (!manner.origin && sweeps_->takes(spec.project, spec.name)) {
-    return done(Error{.code = ErrorCode::kConflict,
-                      .what = "the name " + name_in_quotes(spec.name) +
-                              " belongs to a sweep in project '" + spec.project + "'",
-                      .advice = "choose another name; muster sweep list shows all sweeps"});
-  }
+  const bool is_trial = manner.origin && manner.origin->kind == job::JobOrigin::Kind::kSweep;
+  if (!is_trial && sweeps_->takes(spec.project, spec.name)) return done(belongs_to_sweep(spec));
   // A job that it names may not be committed yet.
   if (!spec.after.empty()) {
     [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
@@ -240,11 +263,61 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
               if (!added) return done(added.error());
               JobEntry& entry = **added;
               ++metrics_.submitted[entry.job.spec.project];
-              placement_->enter(entry);
-              if (!entry.job.suspended) placement_->enqueue(entry, {});
-              wake();
+              enter_queue(entry);
               done(entry.job);
             });
+}
+
+/// A new job in the table waits for the scheduler.
+void Controller::enter_queue(JobEntry& entry) {
+  placement_->enter(entry);
+  if (!entry.job.suspended) placement_->enqueue(entry, {});
+  wake();
+}
+
+void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done) {
+  Job job{.id = base::random_name(parts_.random, kIdLength),
+          .origin = std::move(made.origin),
+          .spec = std::move(made.spec),
+          .owner = std::move(made.owner),
+          .reason = placement_->first_reason(),
+          .suspended = made.is_suspended,
+          .submitted = jobs_.stamp()};
+  job.tasks = job::tasks_of(job.spec);
+  // A job that it waits for may have been deleted since the object was submitted.
+  if (auto awaited = resolve_dependencies(job.spec, jobs_)) {
+    job.awaited = *std::move(awaited);
+  } else {
+    for (const job::Dependency& each : job.spec.after) job.awaited.push_back({.name = each.job});
+  }
+  if (job.suspended) job.reason = suspended_reason(job);
+  jobs_.note(job, Notice{Notice::What::kSubmitted});
+  jobs_.add(std::move(job), "", {}, [this, done = std::move(done)](Result<JobEntry*> added) {
+    if (added) {
+      ++metrics_.submitted[(*added)->job.spec.project];
+      enter_queue(**added);
+    }
+    done(added);
+  });
+}
+
+Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
+                                            const std::string& idempotency_key,
+                                            const access::Actor& by) {
+  if (!idempotency_key.empty()) {
+    if (auto known = arrays_->with_key(idempotency_key)) return *std::move(known);
+  }
+  MUSTER_CHECK(
+      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
+  if (sweeps_->takes(spec.project, spec.name)) return belongs_to_sweep(spec);
+  MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+  const Job first{.id = "first",
+                  .spec = job::member_spec(spec, indexes, 0),
+                  .submitted = parts_.clock.now(),
+                  .tasks = job::tasks_of(spec)};
+  MUSTER_CHECK(resolve_dependencies(first.spec, jobs_));
+  MUSTER_CHECK(placement_->check(first, jobs_.next_sequence()));
+  return arrays_->create(spec, base::random_name(parts_.random, kIdLength), idempotency_key, by);
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
@@ -262,16 +335,23 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
 Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
-  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(spec, jobs_));
-  const Job job{.id = "forecast",
-                .spec = spec,
-                .awaited = std::move(awaited),
-                .submitted = parts_.clock.now(),
-                .tasks = job::tasks_of(spec)};
+  Job job{.id = "forecast",
+          .spec = spec,
+          .submitted = parts_.clock.now(),
+          .tasks = job::tasks_of(spec)};
+  int members = 0;
+  if (!spec.array.is_none()) {
+    MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+    job.spec = job::member_spec(spec, indexes, 0);
+    members = static_cast<int>(indexes.size());
+  }
+  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, jobs_));
   MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
   MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
   MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));
-  return placement_->forecast(job, jobs_.next_sequence(), *project, before);
+  job::Forecast answer = placement_->forecast(job, jobs_.next_sequence(), *project, before);
+  answer.members = members;
+  return answer;
 }
 
 // --- requests of callers
@@ -290,20 +370,23 @@ Result<Job> Controller::stop(const std::string& name, bool now, const access::Ac
   if (unreadable_.has_tasks(*found)) return stop_unreadable(*found, now, by);
   MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
   if (job::is_final(entry->job.phase)) return entry->job;
-  return act(*entry, by, "job.stop", [&] {
-    Job& job = entry->job;
-    if (!job.stop_requested) {
-      job.stop_requested = true;
-      job.reason = Notice{Notice::What::kBeingStopped};
-      jobs_.note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
-      jobs_.change(*entry);
-    }
-    if (Attempt* const attempt = attempts_.of(*entry)) {
-      attempt->stop(now);
-    } else {
-      attempts_.finish(*entry, Phase::kStopped);
-    }
-  });
+  return act(*entry, by, "job.stop", [&] { end_by_request(*entry, now); });
+}
+
+/// REQUIRES: the job has not ended.
+void Controller::end_by_request(JobEntry& entry, bool now) {
+  Job& job = entry.job;
+  if (!job.stop_requested) {
+    job.stop_requested = true;
+    job.reason = Notice{Notice::What::kBeingStopped};
+    jobs_.note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
+    jobs_.change(entry);
+  }
+  if (Attempt* const attempt = attempts_.of(entry)) {
+    attempt->stop(now);
+  } else {
+    attempts_.finish(entry, Phase::kStopped);
+  }
 }
 
 Result<Job> Controller::stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by) {
@@ -321,18 +404,23 @@ Result<Job> Controller::suspend(const std::string& name, const access::Actor& by
   if (job::is_final(job.phase))
     return has_ended(job.spec.name, "muster list shows what runs and waits");
   if (job.suspended || job.stop_requested) return job;
-  return act(*entry, by, "job.suspend", [&] {
-    job.suspended = true;
-    if (Attempt* const attempt = attempts_.of(*entry)) {
-      attempt->evict_whole(job::SuspendedByUser{});
-    } else {
-      jobs_.note(job, Notice{Notice::What::kWasSuspended});
-      placement_->requeue(*entry, {});
-      job.reason = suspended_reason(job);
-      job.may_start.reset();
-    }
-    jobs_.change(*entry);
-  });
+  return act(*entry, by, "job.suspend", [&] { hold_back(*entry); });
+}
+
+/// REQUIRES: the job has not ended. A suspended job, and one that is being stopped, stays as it is.
+void Controller::hold_back(JobEntry& entry) {
+  Job& job = entry.job;
+  if (job.suspended || job.stop_requested) return;
+  job.suspended = true;
+  if (Attempt* const attempt = attempts_.of(entry)) {
+    attempt->evict_whole(job::SuspendedByUser{});
+  } else {
+    jobs_.note(job, Notice{Notice::What::kWasSuspended});
+    placement_->requeue(entry, {});
+    job.reason = suspended_reason(job);
+    job.may_start.reset();
+  }
+  jobs_.change(entry);
 }
 
 Result<Job> Controller::resume(const std::string& name, const access::Actor& by) {
@@ -340,16 +428,21 @@ Result<Job> Controller::resume(const std::string& name, const access::Actor& by)
   Job& job = entry->job;
   if (job::is_final(job.phase)) return has_ended(job.spec.name, "submit it again");
   if (!job.suspended) return job;
-  return act(*entry, by, "job.resume", [&] {
-    job.suspended = false;
-    jobs_.note(job, Notice{Notice::What::kResumed});
-    jobs_.change(*entry);
-    // A job whose tasks are still being ended is queued once they are gone.
-    if (attempts_.of(*entry) != nullptr) return;
-    job.reason = placement_->first_reason();
-    placement_->requeue(*entry, {});
-    wake();
-  });
+  return act(*entry, by, "job.resume", [&] { release(*entry); });
+}
+
+/// A job that is not suspended stays as it is.
+void Controller::release(JobEntry& entry) {
+  Job& job = entry.job;
+  if (!job.suspended) return;
+  job.suspended = false;
+  jobs_.note(job, Notice{Notice::What::kResumed});
+  jobs_.change(entry);
+  // A job whose tasks are still being ended is queued once they are gone.
+  if (attempts_.of(entry) != nullptr) return;
+  job.reason = placement_->first_reason();
+  placement_->requeue(entry, {});
+  wake();
 }
 
 Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& changes,

@@ -1,6 +1,7 @@
 // The loop of the orchestrator: store -> schedule -> launch -> engine -> store. The controller
 // connects the parts that own the data, and carries out the requests of callers:
 //
+//   Arrays           the arrays, which make jobs
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   StartGate        the jobs that wait for other jobs, for a time or for a singleton
 //   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
@@ -30,6 +31,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "control/accounts.h"
+#include "control/arrays.h"
 #include "control/attempts.h"
 #include "control/job_table.h"
 #include "control/journal.h"
@@ -117,7 +119,14 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {}, const SubmitManner& manner = {});
 
-  /// The result that submit() would have with this spec now. Stores and starts nothing.
+  /// Commits a new array of `by`. Errors and the key as for submit().
+  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,
+                                  const access::Actor& by = {});
+  Arrays& arrays() { return *arrays_; }
+  const Arrays& arrays() const { return *arrays_; }
+
+  /// The result that submit() would have with this spec now. Stores and starts nothing. Of an
+  /// array, that of its first member.
   Result<job::Forecast> forecast(const job::JobSpec& spec) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
@@ -188,6 +197,12 @@ class Controller {
 
  private:
   std::unique_ptr<StartGate> make_placement();
+  std::unique_ptr<Arrays> make_arrays();
+  void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
+  void enter_queue(JobEntry& entry);
+  void end_by_request(JobEntry& entry, bool now);
+  void hold_back(JobEntry& entry);
+  void release(JobEntry& entry);
   void wake();
   void report(const engine::TaskReport& report);
   void recover_jobs(store::Contents stored);
@@ -213,6 +228,7 @@ class Controller {
   NodeService nodes_;
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
+  std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
   std::unique_ptr<Sweeps> sweeps_;

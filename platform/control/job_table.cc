@@ -109,6 +109,13 @@ std::set<std::pair<std::string, std::string>> JobTable::trees_in_use() const {
   return trees;
 }
 
+bool JobTable::is_taken(const job::JobSpec& spec) const {
+  const JobName name = name_of(spec);
+  return index_.has_name(name) ||
+         std::any_of(makers_.begin(), makers_.end(),
+                     [&](const JobMaker* maker) { return maker->holds(name); });
+}
+
 Result<JobEntry*> JobTable::entry_of(const std::string& name) const {
   // An id first: a job whose name is the id of another job must not hide that job.
   if (JobEntry* entry = entry_with_id(name)) return entry;
@@ -179,6 +186,7 @@ JobEntry* JobTable::restore(Job job) {
 /// REQUIRES: the entry is in `entries_`, or is about to be.
 void JobTable::enter(JobEntry& entry) {
   index_.add(entry);
+  for (JobMaker* const maker : makers_) maker->job_changed(entry.job);
   if (job::is_final(entry.job.phase)) return;
   ++not_ended_;
   if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
@@ -190,10 +198,14 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
   for (JobEntry* const entry : entries) {
     journal_.forget(entry->job);
     batch.removed_jobs.push_back(entry->job.id);
+    for (JobMaker* const maker : makers_) maker->job_leaves(entry->job, batch);
   }
   if (const auto removed = journal_.flush(std::move(batch)); !removed) {
     // The jobs stay, and their changes are still to be committed.
-    for (const JobEntry* const entry : entries) journal_.change(entry->job);
+    for (const JobEntry* const entry : entries) {
+      journal_.change(entry->job);
+      for (JobMaker* const maker : makers_) maker->job_changed(entry->job);
+    }
     return removed.error();
   }
   for (JobEntry* const entry : entries) {
@@ -215,6 +227,7 @@ void JobTable::change(JobEntry& entry) {
     waiting_.erase(entry.sequence);
   }
   journal_.change(entry.job);
+  for (JobMaker* const maker : makers_) maker->job_changed(entry.job);
   announce(entry.job);
 }
 

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "control/change_feed.h"
+#include "control/job_maker.h"
 #include "control/journal.h"
 #include "job/job.h"
 
@@ -91,8 +92,8 @@ class JobTable {
                      const std::function<bool(const job::Job&)>& visit) const {
     index_.each_by_name({name, project}, visit);
   }
-  /// Whether the project has a job of this name.
-  bool is_taken(const job::JobSpec& spec) const { return index_.has_name(name_of(spec)); }
+  /// Whether the project has a job of this name, or an object holds the name.
+  bool is_taken(const job::JobSpec& spec) const;
   /// {project, id} of every uploaded file tree that a job uses.
   std::set<std::pair<std::string, std::string>> trees_in_use() const;
   /// Whether every job has ended.
@@ -110,6 +111,9 @@ class JobTable {
   Result<JobEntry*> entry_of(const std::string& name) const;
   /// The same; kConflict for a job whose record cannot be read.
   Result<JobEntry*> readable_entry_of(const std::string& name) const;
+
+  /// To be called before anything else. `maker` must outlive the table's last change.
+  void add_maker(JobMaker& maker) { makers_.push_back(&maker); }
 
   // Changes.
 
@@ -155,6 +159,7 @@ class JobTable {
   JobIndex index_;
   std::map<JobName, std::unique_ptr<JobEntry>> uncommitted_;
   std::set<std::string> uncommitted_keys_;
+  std::vector<JobMaker*> makers_;
   std::set<uint64_t> waiting_;
   uint64_t next_sequence_ = 1;
   size_t not_ended_ = 0;

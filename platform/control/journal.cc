@@ -29,6 +29,16 @@ void Journal::change(const job::Job& job) {
   flush_soon();
 }
 
+void Journal::put(store::Object object) {
+  objects_[{.kind = object.kind, .id = object.id}] = std::move(object);
+  flush_soon();
+}
+
+void Journal::drop(const store::ObjectKey& key) {
+  objects_[key].reset();
+  flush_soon();
+}
+
 void Journal::then(std::function<void()> action) {
   then_.push_back(std::move(action));
   flush_soon();
@@ -72,15 +82,24 @@ Result<void> Journal::flush(store::Batch more) {
   }
   more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
 
+  for (const auto& [key, object] : objects_) {
+    if (object) {
+      more.objects.push_back(*object);
+    } else {
+      more.removed_objects.push_back(key);
+    }
+  }
+
   const auto committed = commit(more);
   std::vector<std::function<void()>> allowed;
   if (committed) {
     changed_.clear();
     known_changed_.clear();
+    objects_.clear();
     allowed = std::exchange(once_committed_, {});
   } else {
     base::log_error(committed.error().to_string());
-    const bool owes = !changed_.empty() || !once_committed_.empty();
+    const bool owes = !changed_.empty() || !objects_.empty() || !once_committed_.empty();
     if (owes) retry_ = loop_.after(kCommitRetryPause, [this] { flush_soon(); });
   }
   for (const NewOne& one : new_ones) one.then(committed);

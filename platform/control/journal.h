@@ -1,4 +1,4 @@
-// Collects changes and commits them together: the disk is synced once for all changes in one turn
+// Collects changes of jobs and objects and commits them together: the disk is synced once for all changes in one turn
 // of the loop.
 //
 // On the EventLoop's thread; loop, store and metrics must outlive it. A job that is handed in must
@@ -6,7 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -32,6 +34,9 @@ class Journal {
   void add(const job::Job& job, std::string idempotency_key, Then then,
            std::vector<access::AuditRecord> audit = {});
   void change(const job::Job& job);
+  /// An object in its new state; of several calls for one object, the last one counts.
+  void put(store::Object object);
+  void drop(const store::ObjectKey& key);   ///< removes an object
   void then(std::function<void()> action);  ///< is called after the commit, even if it fails
 
   /// Calls `action` once the changes until now are on disk: if the commit fails, after the next
@@ -62,6 +67,7 @@ class Journal {
   std::vector<NewOne> new_ones_;
   std::vector<const job::Job*> changed_;  ///< in the order in which they changed
   std::unordered_set<const job::Job*> known_changed_;
+  std::map<store::ObjectKey, std::optional<store::Object>> objects_;  ///< nothing: is removed
   std::vector<std::function<void()>> then_;
   std::vector<std::function<void()>> once_committed_;
   base::EventLoop::Interest retry_;

@@ -46,6 +46,7 @@ struct ExpectedEviction {
 
 /// The answer to submit --dry-run. Nothing was stored.
 struct Forecast {
+  int members = 0;  ///< of the array, of which this is the first member; 0: it is no array
   bool starts_now = false;
   std::vector<Placing> placing;  ///< where it would start now
   std::vector<ExpectedEviction> evictions;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "job/array.h"
 #include "record/field.h"
 
 namespace muster::job {
@@ -53,6 +54,17 @@ Json dependency_in_short(const Input& text) {
     return nullptr;
   }
   return {{"job", dependency->job}, {"condition", to_string(dependency->condition)}};
+}
+
+Json array_in_short(const Input& text) {
+  const auto array = array_of(text.value.text());
+  if (!array) {
+    text.note(array.error().what);
+    return nullptr;
+  }
+  Json written{{"indexes", array->indexes}};
+  if (array->max_running > 0) written["max_running"] = std::to_string(array->max_running);
+  return written;
 }
 
 Json volume_in_short(const Input& text) {
@@ -272,7 +284,8 @@ std::vector<record::Row> rows_of_places_and_times() {
                                        .flag = {.name = "--after", .by_hand = true},
                                        .shorthand = dependency_in_short}),
       field<&JobSpec::array>("array", {.help = "Many jobs from this spec.",
-                                       .flag = {.name = "--array", .by_hand = true}}),
+                                       .flag = {.name = "--array", .by_hand = true},
+                                       .shorthand = array_in_short}),
       field<&JobSpec::environment>("environment", {.told = Told::kAlways,
                                                    .schema = kVariableNames,
                                                    .flag = {.name = "--env", .by_hand = true}}),
@@ -471,8 +484,8 @@ const Table& table_of(const ArraySpec*) {
            "lines", {.help = "One text for each index, in their order: MUSTER_ARRAY_LINE of the "
                              "member. If it is a JSON object, its fields are variables as well."}),
        field<&ArraySpec::max_running>(
-           "max_running", {.help = "The most members that run at the same time; 0: no limit.",
-                           .least = 0}),
+           "max_running",
+           {.help = "The most members that run at the same time; 0: no limit.", .least = 0}),
        field<&ArraySpec::max_failures>(
            "max_failures",
            {.help = "When more members than this have failed, the array is stopped.", .least = 0})},

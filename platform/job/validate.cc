@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "job/array.h"
 #include "job/checker.h"
 #include "job/container.h"
 #include "job/job.h"
@@ -71,6 +72,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_volumes(spec, check);
   check_labels(spec, check);
   check_places_and_times(spec, check);
+  check_array(spec, check);
   return check.take();
 }
 

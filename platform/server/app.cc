@@ -182,6 +182,7 @@ void App::add_routes() {
                 return json_answer(200, api::info_to_json(info));
               }));
   add_job_routes(router_, parts_.controller);
+  add_array_routes(router_, parts_.loop, parts_.controller);
   add_job_list_route(router_, parts_.controller);
   add_job_metric_routes(router_, parts_.controller);
   add_log_routes(router_, parts_.loop, parts_.controller);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_wire.h"
 #include "api/job_query.h"
 #include "api/routes.h"
 #include "api/wire.h"
@@ -30,6 +31,11 @@ using http::Response;
 /// The job in the path, if the caller has `needed` in its project.
 Result<const job::Job*> job_of(const Sight& sight, const ApiCall& call, Role needed) {
   return sight.job(call.path.at("name"), parameter(call.request, "project"), needed);
+}
+
+Result<control::Arrays::JoblessMember> jobless_of(const Sight& sight, const ApiCall& call,
+                                                  Role needed) {
+  return sight.jobless(call.path.at("name"), parameter(call.request, "project"), needed);
 }
 
 Response job_answer(int status, const Sight& sight, job::Job job) {
@@ -65,6 +71,13 @@ RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
                .advice = "submit the job with another key"};
 }
 
+RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::JobSpec& spec,
+                         const std::string& key, const ApiCall& call) {
+  auto array = controller.submit_array(spec, key, call.actor());
+  if (!array) return sight.redacted(array.error());
+  return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
+}
+
 /// Answers when the job is committed, together with other changes of that time.
 void submit(Controller& controller, const ApiCall& call, const Respond& respond) {
   const auto spec = api::spec_from_json(call.request.body);
@@ -81,6 +94,9 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   }
   const auto key = idempotency_key_of(call);
   if (!key) return respond(problem(key.error()));
+  if (!spec->array.is_none()) {
+    return respond(answered(submit_array(controller, sight, *spec, *key, call)));
+  }
   controller.submit(
       *spec, *key,
       [&controller, who = call.who, respond](const Result<job::Job>& job) {
@@ -93,8 +109,13 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
 
 RouteAnswer get_job(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
-  MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
-  return job_answer(200, sight, *job);
+  const auto job = job_of(sight, call, Role::kViewer);
+  if (job) return job_answer(200, sight, **job);
+  // A member of an array that has no job is shown as the job that it would be, or was.
+  if (auto member = jobless_of(sight, call, Role::kViewer)) {
+    return job_answer(200, sight, std::move(member->job));
+  }
+  return job.error();
 }
 
 RouteAnswer remove_job(Controller& controller, const ApiCall& call) {
@@ -113,6 +134,22 @@ RouteHandler changing_job(Controller& controller, JobChange change) {
     MUSTER_TRY(job::Job changed, change(job->id, call));
     return job_answer(200, sight, std::move(changed));
   });
+}
+
+/// Also stops a member of an array that has no job yet.
+RouteAnswer stop_job(Controller& controller, const ApiCall& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const bool now, says_true(call.request, "now"));
+  const auto job = job_of(sight, call, Role::kMember);
+  if (job) {
+    MUSTER_TRY(job::Job stopped, controller.stop((*job)->id, now, call.actor()));
+    return job_answer(200, sight, std::move(stopped));
+  }
+  const auto member = jobless_of(sight, call, Role::kMember);
+  if (!member) return job.error();
+  MUSTER_CHECK(controller.arrays().stop_jobless(*member, call.actor()));
+  MUSTER_TRY(control::Arrays::JoblessMember stopped, jobless_of(sight, call, Role::kMember));
+  return job_answer(200, sight, std::move(stopped.job));
 }
 
 /// Labels are for people and programs; the scheduler ignores them.
@@ -147,7 +184,15 @@ int position_of(Controller& controller, const Sight& sight, const std::string& i
 
 RouteAnswer explain(Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
-  MUSTER_TRY(const job::Job* const job, job_of(sight, call, Role::kViewer));
+  const auto found = job_of(sight, call, Role::kViewer);
+  if (!found) {
+    const auto member = jobless_of(sight, call, Role::kViewer);
+    if (!member) return found.error();
+    return json_answer(200, api::explanation_to_json({.name = member->job.spec.name,
+                                                      .phase = member->job.phase,
+                                                      .reason = member->job.reason}));
+  }
+  const job::Job* const job = *found;
   MUSTER_TRY(job::Explanation explanation, controller.explain(job->id));
   if (!sight.sees_all() && explanation.position > 0) {
     explanation.position = position_of(controller, sight, job->id);
@@ -175,10 +220,7 @@ void add_job_routes(Router& router, Controller& controller) {
         return set_labels(controller, id, call);
       }));
   add("POST", "/v1/jobs/{name}/stop",
-      changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
-        const auto now = says_true(call.request, "now");
-        return now ? controller.stop(id, *now, call.actor()) : Result<job::Job>(now.error());
-      }));
+      at_once([&controller](const ApiCall& call) { return stop_job(controller, call); }));
   add("POST", "/v1/jobs/{name}/suspend",
       changing_job(controller, [&controller](const std::string& id, const ApiCall& call) {
         return controller.suspend(id, call.actor());

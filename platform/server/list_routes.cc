@@ -300,6 +300,43 @@ api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& 
   return row;
 }
 
+api::JobRow row_of_array(const job::Array& array) {
+  const job::MemberCounts& counts = array.counts;
+  const int running = counts.starting + counts.running;
+  std::string reason;
+  if (array.too_many_failures) {
+    reason = "more members failed than max_failures allows";
+  } else if (array.suspended && !array.ended) {
+    reason = "is suspended";
+  } else if (counts.failed > 0) {
+    reason =
+        std::to_string(counts.failed) + (counts.failed == 1 ? " member" : " members") + " failed";
+  }
+  return {.object = api::JobRow::Object::kArray,
+          .id = array.id,
+          .name = array.spec.name,
+          .project = array.spec.project,
+          .owner = array.owner,
+          .kind = array.spec.kind,
+          .phase = array.phase,
+          .reason = std::move(reason),
+          .gpu_milli = api::gpu_milli_of(array.spec),
+          .priority = job::priority_of(array.spec.scheduling),
+          .tasks = counts.all(),
+          .tasks_running = running,
+          .members = api::MemberCounts{.all = counts.all(),
+                                       .waiting = counts.queued,
+                                       .running = running,
+                                       .succeeded = counts.succeeded,
+                                       .failed = counts.failed,
+                                       .stopped = counts.stopped},
+          .labels = array.spec.labels,
+          .submitted = array.submitted,
+          .ended = array.ended,
+          .suspended = array.suspended,
+          .stop_requested = array.stop_requested};
+}
+
 }  // namespace
 
 void each_listed_object(const Controller& controller, const Sight& sight,
@@ -316,6 +353,16 @@ void each_listed_object(const Controller& controller, const Sight& sight,
                           .ended = summary.ended},
                .row = [&record, summary] { return row_of(record, summary); }});
       });
+  for (const job::Array& array : controller.arrays().list(std::nullopt)) {
+    if (!sight.sees(array)) continue;
+    visit({.listed = {.spec = &array.spec,
+                      .id = array.id,
+                      .owner = array.owner,
+                      .phase = array.phase,
+                      .submitted = array.submitted,
+                      .ended = array.ended},
+           .row = [&array] { return row_of_array(array); }});
+  }
 }
 
 void add_job_list_route(Router& router, Controller& controller) {

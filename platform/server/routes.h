@@ -37,6 +37,8 @@ void add_copy_route(Router& router, control::Controller& controller);
 void add_forward_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/artifacts and artifact.                            artifact_routes.cc
 void add_artifact_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/arrays and below.                                              array_routes.cc
+void add_array_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/watch/jobs, /v1/watch/events.                                  watch_routes.cc
 void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/sweeps and below.                                              sweep_routes.cc

@@ -70,6 +70,60 @@ bool Sight::sees(const job::JobRef& ref) const {
 
 // --- what a name stands for
 
+/// A job that stands for the array: rights depend on its project and its time.
+namespace {
+Job stand_in(const job::Array& array) {
+  Job job;
+  job.spec.project = array.spec.project;
+  job.submitted = array.submitted;
+  return job;
+}
+}  // namespace
+
+bool Sight::sees(const job::Array& array) const {
+  return sees(stand_in(array));
+}
+
+Result<job::Array> Sight::array(const std::string& name, const std::string& project,
+                                Role needed) const {
+  std::vector<job::Array> arrays = controller_.arrays().named(name);
+  std::erase_if(arrays, [&](const job::Array& array) {
+    return !sees(array) || (!project.empty() && array.spec.project != project);
+  });
+  if (arrays.empty()) {
+    std::vector<std::string> names;
+    for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
+      if (sees(array)) names.push_back(array.spec.name);
+    }
+    return control::unknown_name("array", name, names, "list jobs and arrays: muster list");
+  }
+  if (arrays.size() > 1) {
+    std::string projects;
+    for (const job::Array& array : arrays) {
+      projects += (projects.empty() ? "" : ", ") + array.spec.project;
+    }
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "several projects have an array '" + name + "': " + projects,
+                 .advice = "choose one: --project NAME, or ?project=NAME"};
+  }
+  const Role role = role_over(stand_in(arrays.front()));
+  if (role < needed) return lacks_role(arrays.front().spec.project, role, needed);
+  return std::move(arrays.front());
+}
+
+Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
+                                                      const std::string& project,
+                                                      Role needed) const {
+  auto members = controller_.arrays().jobless(name);
+  std::erase_if(members, [&](const control::Arrays::JoblessMember& member) {
+    return !sees(member.job) || (!project.empty() && member.job.spec.project != project);
+  });
+  if (members.size() != 1) return no_such_job(name);
+  const Role role = role_over(members.front().job);
+  if (role < needed) return lacks_role(members.front().job.spec.project, role, needed);
+  return std::move(members.front());
+}
+
 /// The jobs that the caller sees and may mean: the one with this id, or those with this name.
 std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
   const auto is_meant = [&](const Job& job) {
@@ -79,15 +133,20 @@ std::vector<const Job*> Sight::meant_by(const std::string& name, const std::stri
       by_id != nullptr && is_meant(*by_id)) {
     return {by_id};
   }
-  std::vector<const Job*> jobs = controller_.jobs().named(name);
-  std::erase_if(jobs, [&](const Job* job) { return !is_meant(*job); });
+  // "train[17]" is the job train-17, if that is the member 17 of an array or a sweep.
+  const auto member = name.ends_with(']') ? job::member_of(name) : std::nullopt;
+  std::vector<const Job*> jobs =
+      controller_.jobs().named(member ? job::member_name(member->array, member->index) : name);
+  std::erase_if(jobs, [&](const Job* job) {
+    return !is_meant(*job) || (member && (!job->origin || job->origin->name != member->array));
+  });
   return jobs;
 }
 
 Result<const Job*> Sight::job(const std::string& name, const std::string& project,
                               Role needed) const {
   const std::vector<const Job*> jobs = meant_by(name, project);
-  if (jobs.empty()) return no_such_job(name);
+  if (jobs.empty()) return no_such_job_or_yet(name, project);
   if (jobs.size() > 1) {
     std::string projects;
     for (const Job* job : jobs) projects += (projects.empty() ? "" : ", ") + job->spec.project;
@@ -99,6 +158,33 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
   const Role role = role_over(*jobs.front());
   if (role < needed) return lacks_role(home, role, needed);
   return jobs.front();
+}
+
+/// Names the array, if it is one, or the state of the member that has no job.
+Error Sight::no_such_job_or_yet(const std::string& name, const std::string& project) const {
+  if (const auto member = jobless(name, project, Role::kViewer)) {
+    const Job& job = member->job;
+    const std::string title = job::member_title(job.origin->name, job.origin->member);
+    if (!job::is_final(job.phase)) {
+      return {.code = ErrorCode::kConflict,
+              .what = title + " has not started: it waits in array '" + job.origin->name + "'",
+              .advice = "muster get " + job.origin->name + " shows how far the array is"};
+    }
+    std::string end(job::to_string(job.phase));
+    if (job.exit_code) end += ", exit code " + std::to_string(*job.exit_code);
+    return {.code = ErrorCode::kConflict,
+            .what = title + " has ended (" + end + "), and " +
+                    (member->had_job ? "its job and its log are no longer kept"
+                                     : "it never started: it has no log"),
+            .advice = {}};
+  }
+  Error error = no_such_job(name);
+  if (const auto found = array(name, project, Role::kViewer)) {
+    error.what = "'" + name + "' is an array";
+    error.advice =
+        "name a member, such as " + job::member_title(name, 0) + ", or use /v1/arrays/" + name;
+  }
+  return error;
 }
 
 Error Sight::no_such_job(const std::string& name) const {
@@ -162,6 +248,16 @@ Job Sight::redacted(Job job) const {
 Job Sight::shown(Job job) const {
   job.progress = controller_.progress_of(job);
   return redacted(std::move(job));
+}
+
+job::Array Sight::shown(job::Array array) const {
+  for (job::MemberEnd& end : array.failed) {
+    const Job* const job = controller_.jobs().with_id(end.job);
+    if (job == nullptr) continue;
+    end.reason = job->failure ? words::sentence(job->failure->cause)
+                              : words::sentence(redacted(job->reason.what));
+  }
+  return array;
 }
 
 job::Explanation Sight::redacted(job::Explanation explanation) const {

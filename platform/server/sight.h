@@ -35,6 +35,15 @@ class Sight {
   /// the caller sees the job but has a smaller role. `project` is the value of ?project=, or empty.
   base::Result<const job::Job*> job(const std::string& name, const std::string& project,
                                     access::Role needed) const;
+  /// The same for an array.
+  base::Result<job::Array> array(const std::string& name, const std::string& project,
+                                 access::Role needed) const;
+  /// The same for a member of an array that has no job: it has not started yet, or its job is no
+  /// longer kept. kNotFound for any other name.
+  base::Result<control::Arrays::JoblessMember> jobless(const std::string& name,
+                                                       const std::string& project,
+                                                       access::Role needed) const;
+  bool sees(const job::Array& array) const;
   /// kRefused for a job without a sandbox, unless the caller is an admin of the server: such a job
   /// can do everything that the server's account can, including reading the server's database.
   base::Result<void> may_run_in(job::Sandbox sandbox) const;
@@ -45,6 +54,8 @@ class Sight {
   job::Job redacted(job::Job job) const;
   /// The same, with the progress of its program.
   job::Job shown(job::Job job) const;
+  /// The same of an array, with the reasons of its failed members.
+  job::Array shown(job::Array array) const;
   job::Explanation redacted(job::Explanation explanation) const;
   job::Forecast redacted(job::Forecast forecast) const;
   job::Node redacted(job::Node node) const;
@@ -58,6 +69,7 @@ class Sight {
   bool sees(const job::JobRef& job) const;
   words::Sight as_words() const;
   std::vector<const job::Job*> meant_by(const std::string& name, const std::string& project) const;
+  base::Error no_such_job_or_yet(const std::string& name, const std::string& project) const;
   base::Error no_such_job(const std::string& name) const;
   base::Error no_such_project(const std::string& name) const;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "access/identity.h"
+#include "api/array_wire.h"
 #include "api/fields.h"
 #include "api/query_parameters.h"
 #include "api/routes.h"
@@ -150,6 +151,8 @@ class JobWatchStream : public EventStream {
   bool follow_some(std::string& text);
   void append_job(std::string& text, const Sight& sight, const job::Job& job,
                   const std::string& id) const;
+  void append_array(std::string& text, const Sight& sight, const job::Array& array,
+                    const std::string& id) const;
   void append_change(std::string& text, const Sight& sight,
                      const control::ChangeFeed::Change& change) const;
 
@@ -512,6 +515,9 @@ void JobWatchStream::list_some(std::string& text) {
     return all;
   });
   if (!all) return;
+  for (const job::Array& array : controller_.arrays().list(filter_.project)) {
+    append_array(text, sight, array, "");
+  }
   listing_ = false;
   http::append_event(text, api::kReadyEvent, "{}", to_string(at_));
 }
@@ -557,7 +563,17 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
   }
   // A job that was removed meanwhile is reported by a later change.
   const Job* const job = controller_.jobs().with_id(change.job);
-  if (job != nullptr && filter_.takes(sight, *job)) append_job(text, sight, *job, id);
+  if (job != nullptr) {
+    if (filter_.takes(sight, *job)) append_job(text, sight, *job, id);
+  } else if (const auto array = controller_.arrays().with_id(change.job)) {
+    append_array(text, sight, *array, id);
+  }
+}
+
+void JobWatchStream::append_array(std::string& text, const Sight& sight, const job::Array& array,
+                                  const std::string& id) const {
+  if (!filter_.takes(array.spec.project, array.spec.name) || !sight.sees(array)) return;
+  http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(array)), id);
 }
 
 }  // namespace muster::server

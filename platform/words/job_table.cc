@@ -203,6 +203,9 @@ const Table& table_of(const ExpectedEviction*) {
 const Table& table_of(const Forecast*) {
   static const Table table = [] {
     std::vector<record::Row> rows = {
+        field<&Forecast::members>(
+            "members", {.help = "The number of members of the array. The forecast is that of its "
+                                "first member."}),
         field<&Forecast::starts_now>("starts_now", {.need = Need::kRequired}),
         field<&Forecast::placing>("placing",
                                   {.help = "Where it would start now.", .told = Told::kAlways}),

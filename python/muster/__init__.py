@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from ._generated import __all__ as _shapes
     from ._wire import UNSET, Text
     from .client import Client
-    from .errors import (Conflict, Exhausted, Fault, Internal, Invalid, JobFailed, MusterError, NotFound, Refused,
-                         TimedOut, Unavailable)
+    from .errors import (ArrayFailed, Conflict, Exhausted, Fault, Internal, Invalid, JobFailed, MusterError, NotFound,
+                         Refused, TimedOut, Unavailable)
 
-    __all__ = ["Client", "Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed", "MusterError",
-               "NotFound", "Refused", "Text", "TimedOut", "UNSET", "Unavailable", "__version__", "errors", *_shapes]
+    __all__ = ["ArrayFailed", "Client", "Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed",
+               "MusterError", "NotFound", "Refused", "Text", "TimedOut", "UNSET", "Unavailable", "__version__", "errors", *_shapes]
 
 #: The modules of the client's names that are not schemas of the API.
 _HOMES = {"Client": ".client", "UNSET": "._wire", "Text": "._wire",
-          **{name: ".errors" for name in ("Conflict", "Exhausted", "Fault", "Internal", "Invalid", "JobFailed",
-                                          "MusterError", "NotFound", "Refused", "TimedOut", "Unavailable")}}
+          **{name: ".errors" for name in ("ArrayFailed", "Conflict", "Exhausted", "Fault", "Internal", "Invalid",
+                                          "JobFailed", "MusterError", "NotFound", "Refused", "TimedOut", "Unavailable")}}
 
 
 def _shapes_of_the_api() -> List[str]:

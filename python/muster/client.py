@@ -7,18 +7,19 @@ import datetime
 import json
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
+                    cast)
 from urllib.parse import quote
 
 from . import _contexts
 from ._events import EventDecoder, RawEvent
-from ._generated import (Forecast, Job, JobEvent, JobSpec, LogRecord, Operations, Phase, RemovedJob, StreamEvent, Sweep,
-                         SweepParameter)
+from ._generated import (Array, Forecast, Job, JobEvent, JobSpec, LogRecord, Operations, Phase, RemovedJob, StreamEvent,
+                         Sweep, SweepParameter)
 from ._log_lines import LogLines
 from ._tables import Table
 from ._transport import Answer, Request, Transport
 from ._wire import query_pairs, query_text, to_wire
-from .errors import Exhausted, JobFailed, NotFound, TimedOut, Unavailable
+from .errors import ArrayFailed, Exhausted, JobFailed, NotFound, TimedOut, Unavailable
 
 if TYPE_CHECKING:
     from ._generated import MetricSeries
@@ -29,6 +30,7 @@ __all__ = ["Client", "FINAL"]
 FINAL: Tuple[Phase, ...] = ("Succeeded", "Failed", "Stopped")
 
 JobName = Union[str, Job]
+ArrayName = Union[str, Array]
 
 
 class Client(Operations):
@@ -75,11 +77,20 @@ class Client(Operations):
 
     def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Job:
         """Submits a job exactly once, even if the request is repeated. With a key of your own, this holds over restarts
-        of your program, too."""
+        of your program, too.
+
+        A spec with an `array` gives an Array; submit_array() has this type."""
         key = idempotency_key or uuid.uuid4().hex
-        job = self.submit_job(self._placed(spec), idempotency_key=key)
-        assert isinstance(job, Job)
-        return job
+        made = self.submit_job(self._placed(spec), idempotency_key=key)
+        assert isinstance(made, (Job, Array))
+        return cast(Job, made)
+
+    def submit_array(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Array:
+        """Submits a spec with an `array`, exactly once as submit() does. Its members become jobs one after another."""
+        made: object = self.submit(spec, idempotency_key=idempotency_key)
+        if not isinstance(made, Array):
+            raise TypeError("the spec has no array")
+        return made
 
     def forecast(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Forecast:
         """What would happen to this job if it were submitted now. Nothing is stored."""
@@ -143,6 +154,34 @@ class Client(Operations):
         if check and ended.phase != "Succeeded":
             raise _failed(ended)
         return ended
+
+    def wait_array(self, array: ArrayName, *, timeout: Optional[float] = None, check: bool = True,
+                   project: Optional[str] = None) -> Array:
+        """Waits until all members of the array have ended and returns it. Raises ArrayFailed if a member did not
+        succeed, unless `check` is false, and TimedOut after `timeout` seconds (the array continues)."""
+        name, project = _array_named(array, project)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        ended = self.get_array(name, project=project)
+        while ended.ended is None:
+            # The lines of the logs are left out: only the end of the stream matters.
+            query = {"project": project, "follow": True, "tail": 0}
+            for event in self._raw_events(f"/v1/arrays/{quote(ended.id, safe='')}/logs", query, {}, deadline=deadline):
+                if event.kind == "end":
+                    ended = Array.from_wire(json.loads(event.data))
+                    break
+            else:
+                ended = self.get_array(ended.id)
+        if check and ended.phase != "Succeeded":
+            raise ArrayFailed(ended)
+        return ended
+
+    def members(self, array: ArrayName, *, project: Optional[str] = None) -> List[Job]:
+        """The members of the array that have become jobs, in the order of their indexes."""
+        name, project = _array_named(array, project)
+        found = self.get_array(name, project=project)
+        jobs = [job for job in self.iter_jobs(project=found.spec.project, prefix=found.spec.name + "-")
+                if job.origin is not None and job.origin.id == found.id]
+        return sorted(jobs, key=lambda job: job.origin.member if job.origin and job.origin.member else 0)
 
     def watch_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None) -> Iterator[Union[Job, RemovedJob]]:
         """The existing jobs, then each job as it changes or is removed, without end. Continues after a break, also over
@@ -316,6 +355,10 @@ def _parameter(values: Any) -> Union[SweepParameter, Mapping[str, Any]]:
         whole = isinstance(low, int) and isinstance(high, int)
         return {"low": float(low), "high": float(high), "integer": whole}
     return {"values": [str(value) for value in values]}
+
+
+def _array_named(array: ArrayName, project: Optional[str]) -> Tuple[str, Optional[str]]:
+    return (array.id, array.spec.project) if isinstance(array, Array) else (array, project)
 
 
 def _named(job: JobName, project: Optional[str]) -> Tuple[str, Optional[str]]:

@@ -100,6 +100,18 @@ class JobFailed(MusterError):
         self.job = job
 
 
+class ArrayFailed(MusterError):
+    """Not all members of an array succeeded that a caller waited for; `array` is its final state."""
+
+    code = "array_failed"
+
+    def __init__(self, array: Any) -> None:
+        counts = array.counts
+        super().__init__(f"array '{array.spec.name}' {array.phase.lower()}: {counts.succeeded} members succeeded, "
+                         f"{counts.failed} failed, {counts.stopped} were stopped", "")
+        self.array = array
+
+
 _BY_CODE: Dict[str, Type[MusterError]] = {
     each.code: each for each in (Invalid, NotFound, Conflict, Refused, Exhausted, Unavailable, TimedOut, Internal)}
 _BY_STATUS = {401: Refused, 403: Refused, 404: NotFound, 408: TimedOut, 409: Conflict, 410: NotFound,

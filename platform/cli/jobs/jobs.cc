@@ -10,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_wire.h"
 #include "api/wire.h"
 #include "cli/command/command.h"
+#include "cli/common/array_view.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
 #include "cli/common/typed_input.h"
 #include "cli/connection/connection.h"
+#include "cli/jobs/arrays.h"
 #include "cli/metrics/metrics.h"
 #include "job/project.h"
 #include "job/spec_table.h"
@@ -129,10 +132,31 @@ std::string use_section(Connection& connection, const job::Job& job) {
 
 }  // namespace
 
+namespace {
+
+Result<int> show_array(const job::Array& array, const GetCommand& command) {
+  if (command.spec) {
+    const std::string spec = record::to_json(array.spec, record::Form::kHuman);
+    MUSTER_CHECK(show(command.output, json_to_yaml(spec), spec));
+  } else {
+    MUSTER_CHECK(show(command.output, array_page(array, base::SystemClock().now()),
+                      api::array_to_json(array)));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
 Result<int> execute(const GetCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  MUSTER_TRY(const job::Job job,
-             connection.call([&](api::Client& client) { return client.get(command.name); }));
+  auto found = connection.call([&](api::Client& client) { return client.get(command.name); });
+  if (!found) {
+    MUSTER_TRY(const std::optional<job::Array> array,
+               as_array(connection, found.error(),
+                        [&](api::Client& client) { return client.array(command.name); }));
+    if (array) return show_array(*array, command);
+  }
+  MUSTER_TRY(const job::Job job, std::move(found));
   if (command.spec) {
     const std::string spec = record::to_json(job.spec, record::Form::kHuman);
     MUSTER_CHECK(show(command.output, json_to_yaml(spec), spec));

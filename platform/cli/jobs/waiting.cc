@@ -5,14 +5,17 @@
 #include <optional>
 #include <utility>
 
+#include "api/array_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
+#include "cli/common/array_view.h"
 #include "cli/common/format.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
+#include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "job/fact_json.h"
 #include "words/sentence.h"
@@ -160,23 +163,24 @@ class EventFollower {
 };
 
 using Act = Result<job::Job> (api::Client::*)(const std::string&);
+using ArrayAct = Result<job::Array> (api::Client::*)(const std::string&);
 
 /// Suspends or resumes each job, and prints the result.
 template <class Command>
-Result<int> act_on_jobs(const Command& command, Act act, const std::string& word,
-                        const Hooks& hooks) {
+Result<int> act_on_jobs(const Command& command, Act act, ArrayAct array_act,
+                        const std::string& word, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  std::vector<job::Job> changed;
-  std::string text;
-  const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
-    MUSTER_TRY(const job::Job job,
-               connection.call([&](api::Client& client) { return (client.*act)(name); }));
-    text += word + " " + job.spec.name + "\n";
-    changed.push_back(job);
-    return {};
-  });
-  MUSTER_CHECK(show(command.output, text, api::jobs_to_json(changed)));
-  return code;
+  const auto line = [&](const std::string& name) { return word + " " + name + "\n"; };
+  return change_each(
+      connection, command.names, command.output,
+      {.of_job = [&](api::Client& client, const std::string& name) { return (client.*act)(name); },
+       .of_array = [&](api::Client& client,
+                       const std::string& name) { return (client.*array_act)(name); },
+       .job_line = [&](const job::Job& job) { return line(job.spec.name); },
+       .array_line =
+           [&](const job::Array& array) {
+             return word + " " + array.spec.name + ": " + array_counts(array) + "\n";
+           }});
 }
 
 }  // namespace
@@ -192,10 +196,38 @@ Result<int> execute(const QueueCommand& command, const Hooks& hooks) {
   return kExitDone;
 }
 
+namespace {
+
+/// The array, and why its first waiting member waits.
+Result<int> explain_array(Connection& connection, const job::Array& array, Output output) {
+  std::string page = array_page(array, base::SystemClock().now());
+  const api::JobQuery query{.project = array.spec.project,
+                            .phases = {job::Phase::kQueued},
+                            .prefix = array.spec.name + "-",
+                            .limit = 1};
+  const auto waiting = connection.call([&](api::Client& client) { return client.list(query); });
+  if (waiting && !waiting->jobs.empty() && !array.ended) {
+    const std::string& id = waiting->jobs.front().id;
+    const auto why = connection.call([&](api::Client& client) { return client.explain(id); });
+    if (why) page += "\nFIRST WAITING MEMBER\n" + explanation_page(*why, base::SystemClock().now());
+  }
+  MUSTER_CHECK(show(output, page, api::array_to_json(array)));
+  return kExitDone;
+}
+
+}  // namespace
+
 Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  MUSTER_TRY(const job::Explanation explanation,
-             connection.call([&](api::Client& client) { return client.explain(command.name); }));
+  auto explained =
+      connection.call([&](api::Client& client) { return client.explain(command.name); });
+  if (!explained) {
+    MUSTER_TRY(const std::optional<job::Array> array,
+               as_array(connection, explained.error(),
+                        [&](api::Client& client) { return client.array(command.name); }));
+    if (array) return explain_array(connection, *array, command.output);
+  }
+  MUSTER_TRY(const job::Explanation explanation, std::move(explained));
   MUSTER_CHECK(show(command.output, explanation_page(explanation, base::SystemClock().now()),
                     api::explanation_to_json(explanation)));
   return kExitDone;
@@ -211,11 +243,12 @@ Result<int> execute(const EventsCommand& command, const Hooks& hooks) {
 }
 
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks) {
-  return act_on_jobs(command, &api::Client::suspend, "suspended", hooks);
+  return act_on_jobs(command, &api::Client::suspend, &api::Client::suspend_array, "suspended",
+                     hooks);
 }
 
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks) {
-  return act_on_jobs(command, &api::Client::resume, "resumed", hooks);
+  return act_on_jobs(command, &api::Client::resume, &api::Client::resume_array, "resumed", hooks);
 }
 
 namespace {

@@ -101,7 +101,13 @@ Result<int> execute(const LogsCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   Interrupts interrupts;
   const FollowRequest request{.name = command.name, .query = command.query, .look = command.look};
-  MUSTER_TRY(const FollowEnd end, follow(connection, interrupts, request));
+  auto followed = follow(connection, interrupts, request);
+  if (!followed && followed.error().code == base::ErrorCode::kNotFound) {
+    auto code = follow_array(connection, interrupts, request);
+    if (code) return *code == kExitFailed ? kExitDone : *code;
+    if (code.error().code != base::ErrorCode::kNotFound) return std::move(code).error();
+  }
+  MUSTER_TRY(const FollowEnd end, std::move(followed));
   if (end.how == FollowEnd::How::kEnded && !command.query.follow) return kExitDone;
   const int code = report_end(end, command.name, OnInterrupt::kDetach);
   // The request was to show the logs, so the exit code does not depend on the job's result, which

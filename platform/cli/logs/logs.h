@@ -173,6 +173,12 @@ struct FollowEnd {
 Result<FollowEnd> follow(Connection& connection, Interrupts& interrupts,
                          const FollowRequest& request);
 
+/// The same for the logs of all members of an array, with lines about its progress on standard
+/// error. Returns the exit code: 1 if the array was followed and a member did not succeed.
+/// kNotFound: there is no such array. array_logs.cc
+Result<int> follow_array(Connection& connection, Interrupts& interrupts,
+                         const FollowRequest& request);
+
 /// Prints the result on standard error, and returns the exit code. `meaning`: as in the request.
 int report_end(const FollowEnd& end, const std::string& name, OnInterrupt meaning);
 

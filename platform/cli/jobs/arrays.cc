@@ -1,0 +1,211 @@
+#include "cli/jobs/arrays.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "api/array_wire.h"
+#include "api/wire.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/common/array_view.h"
+
+namespace muster::cli::jobs {
+
+using base::Error;
+using base::ErrorCode;
+
+Result<std::optional<job::Array>> as_array(
+    Connection& connection, const Error& of_job,
+    const std::function<Result<job::Array>(api::Client&)>& call) {
+  using Found = std::optional<job::Array>;
+  if (of_job.code != ErrorCode::kNotFound) return Found();
+  auto array = connection.call(call);
+  if (array) return Found(*std::move(array));
+  if (array.error().code == ErrorCode::kNotFound) return Found();
+  return std::move(array).error();
+}
+
+Flags array_flags() {
+  return {{.name = "--array",
+           .value = "INDEXES[%N]",
+           .help = "submit an array: one job for each index, as in 0-99 or 1,3,5-9; %N: at most N "
+                   "of them run at the same time"},
+          {.name = "--each-line",
+           .value = "FILE",
+           .help = "submit an array: one job for each line of the file, in MUSTER_ARRAY_LINE",
+           .offer = Offer::kFiles},
+          {.name = "--each-json",
+           .value = "FILE",
+           .help = "submit an array: one job for each element of a JSON array, or for each line "
+                   "with a JSON value; a field lr is in MUSTER_ITEM_LR",
+           .offer = Offer::kFiles},
+          {.name = "--max-running",
+           .value = "N",
+           .help = "of an array: at most N jobs run at the same time"},
+          {.name = "--max-failures",
+           .value = "N",
+           .help = "of an array: stop it when more than N jobs have failed"}};
+}
+
+ArrayFlags read_array_flags(FlagReader& reader) {
+  ArrayFlags flags;
+  if (reader.has("--array")) {
+    const auto array = job::array_of(reader.text("--array"));
+    if (array) {
+      flags.indexes = *array;
+    } else {
+      reader.fault("--array", array.error().what);
+    }
+  }
+  flags.lines_file = reader.text("--each-line");
+  flags.json_file = reader.text("--each-json");
+  if (!flags.lines_file.empty() && !flags.json_file.empty()) {
+    reader.fault("--each-json", "cannot be used with --each-line");
+  }
+  if (reader.has("--max-running")) {
+    flags.max_running = reader.number_between("--max-running", 0, 1'000'000);
+  }
+  if (reader.has("--max-failures")) {
+    flags.max_failures = reader.number_between("--max-failures", 0, 1'000'000);
+  }
+  return flags;
+}
+
+namespace {
+
+constexpr size_t kMostFileBytes = 64 << 20;
+
+Result<std::string> read_items(const std::string& file) {
+  auto text = base::read_file(file == "-" ? "/dev/stdin" : file, kMostFileBytes);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kInvalid;  // kNotFound would mean that a job is missing
+  return error;
+}
+
+std::vector<std::string> lines_in(const std::string& text) {
+  std::vector<std::string> lines = base::split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  for (std::string& line : lines) {
+    if (line.ends_with('\r')) line.pop_back();
+  }
+  return lines;
+}
+
+std::string item_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> json_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  const auto whole = nlohmann::json::parse(text, nullptr, false);
+  if (whole.is_array()) {
+    for (const auto& value : whole) lines.push_back(item_text(value));
+    return lines;
+  }
+  size_t number = 0;
+  for (const std::string& line : lines_in(text)) {
+    ++number;
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    const auto value = nlohmann::json::parse(line, nullptr, false);
+    if (value.is_discarded()) {
+      return Error{.code = ErrorCode::kInvalid,
+                   .what = "line " + std::to_string(number) + " is not a JSON value",
+                   .advice = "give a file with one JSON array, or with one JSON value a line"};
+    }
+    lines.push_back(item_text(value));
+  }
+  return lines;
+}
+
+Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec) {
+  if (!flags.is_set()) return {};
+  job::ArraySpec& array = spec.array;
+  if (flags.indexes) {
+    array.indexes = flags.indexes->indexes;
+    if (flags.indexes->max_running > 0) array.max_running = flags.indexes->max_running;
+  }
+  const std::string& file = flags.lines_file.empty() ? flags.json_file : flags.lines_file;
+  if (!file.empty()) {
+    MUSTER_TRY(const std::string text, read_items(file));
+    if (flags.json_file.empty()) {
+      array.lines = lines_in(text);
+    } else {
+      auto lines = json_lines(text);
+      if (!lines) {
+        Error error = std::move(lines).error();
+        error.what = "'" + file + "': " + error.what;
+        return error;
+      }
+      array.lines = *std::move(lines);
+    }
+    if (array.lines.empty()) {
+      return Error{.code = ErrorCode::kInvalid, .what = "'" + file + "' is empty"};
+    }
+    if (!flags.indexes) array.indexes.clear();
+  }
+  if (flags.max_running) array.max_running = *flags.max_running;
+  if (flags.max_failures) array.max_failures = flags.max_failures;
+  job::Checker check;
+  job::check_array(spec, check);
+  std::vector<base::Fault> faults = check.take();
+  if (faults.empty()) return {};
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the array of job '" + spec.name + "' is invalid",
+               .faults = std::move(faults)};
+}
+
+Result<void> remove_array(Connection& connection, const std::string& name, bool force) {
+  if (force) {
+    MUSTER_TRY(const job::Array stopped,
+               connection.call([&](api::Client& client) { return client.stop_array(name, true); }));
+    if (!stopped.ended) {
+      // Only the end of the logs matters here, not their content.
+      const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
+      MUSTER_CHECK(connection.call([&](api::Client& client) {
+        return client.array_logs(name, query,
+                                 {.on_record = [](const job::LogRecord&) { return true; }});
+      }));
+    }
+  }
+  return connection.call([&](api::Client& client) { return client.remove_array(name); });
+}
+
+Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
+                        Output output, const NamedChange& change) {
+  std::vector<job::Job> jobs;
+  std::vector<std::string> arrays;
+  std::string text;
+  const int code = for_each_name(names, [&](const std::string& name) -> Result<void> {
+    auto job = connection.call([&](api::Client& client) { return change.of_job(client, name); });
+    if (job) {
+      text += change.job_line(*job);
+      jobs.push_back(*std::move(job));
+      return {};
+    }
+    MUSTER_TRY(const std::optional<job::Array> array,
+               as_array(connection, job.error(),
+                        [&](api::Client& client) { return change.of_array(client, name); }));
+    if (!array) return std::move(job).error();
+    text += change.array_line(*array);
+    arrays.push_back(api::array_to_json(*array));
+    return {};
+  });
+  const std::string document =
+      arrays.empty() ? api::jobs_to_json(jobs)
+      : arrays.size() == 1 && jobs.empty()
+          ? arrays.front()
+          : "[" + api::jobs_to_json(jobs) + "," + base::joined(arrays, ",") + "]";
+  MUSTER_CHECK(show(output, text, document));
+  return code;
+}
+
+std::string array_stop_text(const job::Array& array) {
+  return (array.ended ? array.spec.name + " has ended: " : "stopping " + array.spec.name + ": ") +
+         array_counts(array) + "\n";
+}
+
+}  // namespace muster::cli::jobs

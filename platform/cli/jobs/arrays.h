@@ -1,0 +1,71 @@
+// Arrays in the commands on jobs: a NAME that is no job may be an array, and the flags that make an
+// array of a job.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command/arguments.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
+#include "cli/connection/connection.h"
+#include "job/array.h"
+#include "job/job.h"
+#include "job/spec.h"
+
+namespace muster::cli::jobs {
+
+using base::Result;
+
+/// The result of `call` for an array, if `of_job`, the error of the same command for a job, says
+/// that there is no job of this name. Nothing: there is no array of this name, either, or `of_job`
+/// is another error.
+Result<std::optional<job::Array>> as_array(
+    Connection& connection, const base::Error& of_job,
+    const std::function<Result<job::Array>(api::Client&)>& call);
+
+/// --array, --each-line, --each-json, --max-running and --max-failures. The files are read when the
+/// job is submitted.
+struct ArrayFlags {
+  std::optional<job::ArraySpec> indexes;  ///< of --array
+  std::string lines_file;                 ///< of --each-line
+  std::string json_file;                  ///< of --each-json
+  std::optional<int> max_running;
+  std::optional<int> max_failures;
+
+  bool is_set() const {
+    return indexes || !lines_file.empty() || !json_file.empty() || max_running || max_failures;
+  }
+};
+
+Flags array_flags();
+ArrayFlags read_array_flags(FlagReader& reader);
+
+/// Sets the array of a spec. Reads the files. kInvalid: with all faults of the array.
+Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec);
+
+/// Removes an ended array, or with `force` a stopped one.
+Result<void> remove_array(Connection& connection, const std::string& name, bool force);
+
+/// Does the same for several NAMEs, each a job or an array, and prints the result: `of_job` and
+/// `of_array` act and return a line. Returns the exit code.
+struct NamedChange {
+  std::function<Result<job::Job>(api::Client& client, const std::string& name)> of_job;
+  std::function<Result<job::Array>(api::Client& client, const std::string& name)> of_array;
+  std::function<std::string(const job::Job& job)> job_line;
+  std::function<std::string(const job::Array& array)> array_line;
+};
+Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
+                        Output output, const NamedChange& change);
+
+/// "stopping train: 5 of 10 done ...".
+std::string array_stop_text(const job::Array& array);
+
+/// The lines of --each-json: the elements of a JSON array, or the values of lines. A text loses its
+/// quotes. Pure.
+Result<std::vector<std::string>> json_lines(const std::string& text);
+
+}  // namespace muster::cli::jobs

@@ -1,0 +1,153 @@
+// The arrays of a server: many jobs from one spec (job/array.h).
+//
+// A waiting member costs a few bytes until it becomes a job. Of each array, a window of members
+// waits as jobs for the scheduler; when some of these start, the next members follow. In the store,
+// an array is two objects: "array" with its spec and its lines, which never changes, and
+// "array-state" with what callers asked for and the results of members whose jobs are gone.
+// Everything else follows from the jobs: so a server that is killed at any moment neither loses nor
+// doubles a member.
+//
+// On the EventLoop's thread. Everything that the constructor refers to must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "access/audit.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "control/job_maker.h"
+#include "control/job_table.h"
+#include "control/journal.h"
+#include "engine/engine.h"
+#include "job/array.h"
+
+namespace muster::control {
+
+using job::ArrayRecord;
+using job::ArrayState;
+
+/// The parts of the controller that carry out decisions about members. None of the functions
+/// commits.
+struct ArrayServices {
+  base::EventLoop& loop;
+  const base::Clock& clock;
+  engine::Engine& engine;
+  JobTable& jobs;
+  Journal& journal;
+  MakeJob make;
+  std::function<void(JobEntry& member, bool now)> stop;
+  std::function<void(JobEntry& member)> suspend;
+  std::function<void(JobEntry& member)> resume;
+  std::function<void(const std::string& job)> forget;  ///< the job was removed
+  std::function<void()> wake;
+};
+
+class Arrays : public JobMaker {
+ public:
+  /// How many members of an array wait as jobs.
+  static constexpr int kWindow = 64;
+
+  explicit Arrays(ArrayServices services);
+  ~Arrays() override;
+
+  // Questions. A name may be an id. The arrays that are being removed are left out.
+
+  /// Without `project`: in every project.
+  std::vector<job::Array> list(const std::optional<std::string>& project) const;
+  std::optional<job::Array> with_id(const std::string& id) const;
+  /// The arrays with this id or name, at most one in each project.
+  std::vector<job::Array> named(const std::string& name) const;
+  std::optional<job::Array> with_key(const std::string& idempotency_key) const;
+
+  /// A member of an array that has no job.
+  struct JoblessMember {
+    std::string array;  ///< its id
+    int index = 0;
+    job::Job job;  ///< as it would be; Queued, or ended with its result
+    bool had_job = false;
+  };
+  /// `name`: "train[17]" or "train-17". The members of this name, at most one in each project.
+  std::vector<JoblessMember> jobless(const std::string& name) const;
+
+  /// The jobs of members from `first` on, in the order of the indexes; at most `most`. Members that
+  /// have no job are left out. `first`: a position, counted from 0.
+  struct MemberJob {
+    size_t position = 0;
+    int index = 0;
+    std::string job;  ///< its id
+  };
+  std::vector<MemberJob> jobs_of(const std::string& id, size_t first, size_t most) const;
+
+  /// The id of the array to which the job belongs; nothing: it is no member.
+  static std::optional<std::string> array_of(const job::Job& job);
+
+  // Requests. Each is committed when it returns; the audit log records it in the same commit.
+
+  /// kConflict: the array or one of its members has a name that is in use. The rest of the spec is
+  /// checked already.
+  Result<job::Array> create(const job::JobSpec& spec, const std::string& id,
+                            const std::string& idempotency_key, const access::Actor& by);
+  Result<job::Array> stop(const std::string& id, bool now, const access::Actor& by);
+  Result<job::Array> suspend(const std::string& id, const access::Actor& by);
+  Result<job::Array> resume(const std::string& id, const access::Actor& by);
+  struct Limits {
+    std::optional<int> max_running;
+    std::optional<int> max_failures;
+  };
+  /// Members that failed or were stopped run again; the jobs and the logs of their former runs are
+  /// removed when they do. kConflict: there are no such members.
+  Result<job::Array> rerun_failed(const std::string& id, const Limits& limits,
+                                  const access::Actor& by);
+  /// kConflict: not all members have ended.
+  Result<void> remove(const std::string& id, const access::Actor& by);
+  /// Ends a member that has no job.
+  Result<void> stop_jobless(const JoblessMember& member, const access::Actor& by);
+
+  // From the controller.
+
+  void load(const std::vector<store::Object>& objects);
+  /// To be called once the jobs are loaded.
+  void recovered();
+
+  bool holds(const std::pair<std::string, std::string>& name) const override;
+  void job_changed(const job::Job& job) override;
+  void job_leaves(const job::Job& job, store::Batch& batch) override;
+  void advance() override;
+
+ private:
+  struct Held;
+
+  Held* held_with_id(const std::string& id) const;
+  Result<Held*> usable(const std::string& id) const;
+  Held& hold(ArrayRecord record, ArrayState state);
+  job::Array shown(const Held& held) const;
+  void make_members(Held& held);
+  void make_member(Held& held, size_t position);
+  void member_made(const std::string& id, size_t position, const Result<JobEntry*>& made);
+  bool clear_former_job(Held& held, size_t position);
+  void stop_members(Held& held, bool now, base::Time time);
+  void remove_some(const std::string& id);
+  void keep(const Held& held);
+  JobEntry* job_of(const Held& held, size_t position) const;
+  Result<void> commit(const Held& held, const access::Actor& by, const std::string& action,
+                      std::vector<access::FieldChange> changes);
+
+  ArrayServices services_;
+  std::map<std::string, std::unique_ptr<Held>> arrays_;           ///< by id
+  std::map<std::pair<std::string, std::string>, Held*> by_name_;  ///< by name and project
+  std::map<std::string, std::string> by_key_;                     ///< key -> id
+  std::set<std::string> active_;  ///< ids of the arrays that advance() looks at
+  base::EventLoop::Interest retry_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::control

@@ -1,0 +1,328 @@
+// Arrays in the controller: their members, their limits, stops, and a server that is killed.
+#include "control/arrays.h"
+
+#include <gtest/gtest.h>
+
+#include "control/test_parts.h"
+
+namespace muster::control {
+namespace {
+
+using base::ErrorCode;
+using job::MemberCounts;
+using job::Phase;
+
+class ArraysTest : public Scheduling {
+ protected:
+  job::JobSpec array(const std::string& name, const std::string& indexes, int gpus = 1) {
+    job::JobSpec spec = single(name, "default", gpus);
+    spec.array.indexes = indexes;
+    return spec;
+  }
+  job::Array submit_array(const job::JobSpec& spec, const std::string& key = "") {
+    const auto made = controller_->submit_array(spec, key, {.user = "ada"});
+    EXPECT_TRUE(made) << made.error().to_string();
+    settle();
+    return made ? *made : job::Array();
+  }
+  job::Array seen(const std::string& name) {
+    const auto found = controller_->arrays().named(name);
+    EXPECT_EQ(found.size(), 1U) << name;
+    return found.empty() ? job::Array() : found.front();
+  }
+  MemberCounts counts(const std::string& name) { return seen(name).counts; }
+  std::string id(const std::string& name) { return seen(name).id; }
+
+  /// Another server after the first was killed.
+  void come_back() {
+    LastingEngine before(loop_);
+    before.take_over(engine_);
+    live_again();
+    ASSERT_TRUE(controller_->recover());
+    settle();
+  }
+  std::vector<std::string> running() {
+    std::vector<std::string> names;
+    for (const auto& [gang, task] : engine_.running) {
+      names.push_back(controller_->jobs().with_id(gang.job_id)->spec.name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  /// Ends the running members until none runs.
+  int end_all(job::ExitStatus status = {}) {
+    int ended = 0;
+    while (!engine_.running.empty()) {
+      end(controller_->jobs().with_id(engine_.running.begin()->first.job_id)->spec.name, status);
+      ++ended;
+    }
+    return ended;
+  }
+};
+
+TEST_F(ArraysTest, RunsEveryMemberOnce) {
+  submit_array(array("train", "0-9"));
+
+  EXPECT_EQ(counts("train"), (MemberCounts{.queued = 8, .running = 2}));
+  EXPECT_EQ(running(), (std::vector<std::string>{"train-0", "train-1"}));
+  EXPECT_EQ(job("train-1").spec.environment.at("MUSTER_ARRAY_INDEX"), "1");
+  EXPECT_EQ(job("train-1").origin->name, "train");
+  EXPECT_EQ(end_all(), 10);
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 10});
+  EXPECT_EQ(seen("train").phase, Phase::kSucceeded);
+  EXPECT_EQ(seen("train").percent, 100);
+  EXPECT_TRUE(seen("train").ended);
+}
+
+TEST_F(ArraysTest, MakesAWindowOfMembersOnly) {
+  submit_array(array("train", "0-9999"));
+
+  EXPECT_EQ(counts("train"), (MemberCounts{.queued = 9998, .running = 2}));
+  EXPECT_LE(controller_->jobs().list().size(), 2U + Arrays::kWindow);
+  end("train-0");
+  EXPECT_LE(controller_->jobs().list().size(), 3U + Arrays::kWindow);
+  EXPECT_EQ(counts("train"), (MemberCounts{.queued = 9997, .running = 2, .succeeded = 1}));
+}
+
+TEST_F(ArraysTest, RunsAtMostMaxRunningMembers) {
+  engine_.offered.front().gpus = 8;
+  make();
+  job::JobSpec spec = array("train", "0-9");
+  spec.array.max_running = 3;
+  submit_array(spec);
+
+  for (int ended = 0; ended < 10; ++ended) {
+    EXPECT_EQ(engine_.running.size(), std::min(3, 10 - ended)) << ended;
+    end(running().front());
+  }
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 10});
+}
+
+TEST_F(ArraysTest, StopsAfterTooManyFailures) {
+  job::JobSpec spec = array("train", "0-99");
+  spec.array.max_failures = 1;
+  submit_array(spec);
+
+  end("train-0", {.code = 3});
+  EXPECT_FALSE(seen("train").stop_requested);
+  end("train-1", {.code = 4});
+
+  EXPECT_TRUE(seen("train").too_many_failures);
+  EXPECT_EQ(counts("train").failed, 2);
+  EXPECT_EQ(counts("train").queued, 0);
+  end_all({.signal = 15, .stopped = true});
+  EXPECT_EQ(counts("train"), (MemberCounts{.failed = 2, .stopped = 98}));
+  EXPECT_EQ(seen("train").phase, Phase::kFailed);
+  ASSERT_EQ(seen("train").failed.size(), 2U);
+  EXPECT_EQ(seen("train").failed[1].index, 1);
+  EXPECT_EQ(seen("train").failed[1].exit_code, 4);
+  come_back();
+  EXPECT_EQ(counts("train"), (MemberCounts{.failed = 2, .stopped = 98}));
+}
+
+TEST_F(ArraysTest, TakesTheNamesOfAllItsMembers) {
+  submit_array(array("train", "0-999"));
+
+  for (const char* name : {"train", "train-0", "train-999"}) {
+    const auto taken = controller_->submit(single(name, "default", 1), "");
+    ASSERT_FALSE(taken) << name;
+    EXPECT_EQ(taken.error().code, ErrorCode::kConflict);
+  }
+  EXPECT_TRUE(controller_->submit(single("train-1000", "default", 1), ""));
+  EXPECT_EQ(controller_->submit_array(array("train-7", "0-3"), "").error().code,
+            ErrorCode::kConflict);
+  EXPECT_EQ(controller_->submit_array(array("train", "5000"), "").error().code,
+            ErrorCode::kConflict);
+  submit(single("other-3", "default", 1));
+  const auto clash = controller_->submit_array(array("other", "0-9"), "");
+  ASSERT_FALSE(clash);
+  EXPECT_EQ(clash.error().what,
+            "job 'other-3' exists already, and a member of array 'other' would have its name");
+}
+
+TEST_F(ArraysTest, TheSameKeyIsTheSameArray) {
+  const job::Array first = submit_array(array("train", "0-9"), "k");
+  EXPECT_EQ(submit_array(array("train", "0-9"), "k").id, first.id);
+  come_back();
+  EXPECT_EQ(submit_array(array("train", "0-9"), "k").id, first.id);
+  EXPECT_EQ(controller_->arrays().list(std::nullopt).size(), 1U);
+}
+
+TEST_F(ArraysTest, IsStoppedWhileHalfOfItRuns) {
+  constexpr int kMembers = 10'000;
+  engine_.offered.clear();
+  for (int i = 0; i < 50; ++i) {
+    engine_.offered.push_back(
+        {.name = "n" + std::to_string(i), .task_slots = 200, .gpus = 100, .gpu_model = "V100"});
+  }
+  make();
+  submit_array(array("train", "0-" + std::to_string(kMembers - 1)));
+  for (int i = 0; i < 1'000 && static_cast<int>(engine_.running.size()) < kMembers / 2; ++i) {
+    settle();
+  }
+  EXPECT_EQ(counts("train").running, kMembers / 2);
+
+  const auto stopped = controller_->arrays().stop(id("train"), false, {.user = "ada"});
+
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->counts.queued, 0);
+  EXPECT_EQ(stopped->counts.stopped, kMembers / 2);
+  settle();
+  for (const auto& [gang, task] : std::set(engine_.running)) {
+    engine_.end_for_good(gang, task, {.signal = 15, .stopped = true});
+  }
+  settle();
+  EXPECT_EQ(counts("train"), MemberCounts{.stopped = kMembers});
+}
+
+TEST_F(ArraysTest, EndsAMemberWithoutAJob) {
+  submit_array(array("train", "0-999"));
+  const auto members = controller_->arrays().jobless("train[900]");
+  ASSERT_EQ(members.size(), 1U);
+  EXPECT_EQ(members.front().job.phase, Phase::kQueued);
+  EXPECT_EQ(members.front().job.spec.name, "train-900");
+
+  ASSERT_TRUE(controller_->arrays().stop_jobless(members.front(), {.user = "ada"}));
+
+  EXPECT_EQ(counts("train").stopped, 1);
+  EXPECT_EQ(seen("train").failed.front().index, 900);
+  come_back();
+  EXPECT_EQ(counts("train").stopped, 1);
+  EXPECT_EQ(controller_->arrays().jobless("train-900").front().job.phase, Phase::kStopped);
+  end_all();
+  EXPECT_EQ(counts("train"), (MemberCounts{.succeeded = 999, .stopped = 1}));
+}
+
+TEST_F(ArraysTest, SuspendsAndResumesAllMembers) {
+  submit_array(array("train", "0-99"));
+
+  ASSERT_TRUE(controller_->arrays().suspend(id("train"), {.user = "ada"}));
+  settle();
+  for (const auto& [gang, task] : std::set(engine_.running)) {
+    engine_.end_for_good(gang, task, {.signal = 15, .stopped = true});
+  }
+  settle();
+  EXPECT_TRUE(engine_.running.empty());
+  EXPECT_EQ(counts("train"), MemberCounts{.queued = 100});
+
+  ASSERT_TRUE(controller_->arrays().resume(id("train"), {.user = "ada"}));
+  settle();
+  EXPECT_EQ(end_all(), 100);
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 100});
+}
+
+TEST_F(ArraysTest, AHeldArrayStartsWithResume) {
+  job::JobSpec spec = array("train", "0-3");
+  spec.held = true;
+  submit_array(spec);
+  EXPECT_TRUE(engine_.running.empty());
+
+  ASSERT_TRUE(controller_->arrays().resume(id("train"), {}));
+  settle();
+  EXPECT_EQ(end_all(), 4);
+}
+
+TEST_F(ArraysTest, RunsFailedMembersAgain) {
+  submit_array(array("train", "0-4"));
+  end("train-0", {.code = 1});
+  end("train-1");
+  end("train-2", {.code = 1});
+  end_all();
+  EXPECT_EQ(counts("train"), (MemberCounts{.succeeded = 3, .failed = 2}));
+  const std::string former = job("train-0").id;
+
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {.user = "ada"}));
+  come_back();
+
+  EXPECT_EQ(running(), (std::vector<std::string>{"train-0", "train-2"}));
+  EXPECT_NE(job("train-0").id, former);
+  EXPECT_EQ(controller_->jobs().with_id(former), nullptr);
+  end_all();
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 5});
+  EXPECT_EQ(controller_->arrays().rerun_failed(id("train"), {}, {}).error().code,
+            ErrorCode::kConflict);
+}
+
+TEST_F(ArraysTest, RunsMembersAgainAfterTooManyFailures) {
+  job::JobSpec spec = array("train", "0-9");
+  spec.array.max_failures = 0;
+  submit_array(spec);
+  end("train-0", {.code = 1});
+  end_all({.signal = 15, .stopped = true});
+  EXPECT_EQ(counts("train"), (MemberCounts{.failed = 1, .stopped = 9}));
+
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {.max_failures = 5}, {}));
+  settle();
+
+  EXPECT_EQ(end_all(), 10);
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 10});
+  EXPECT_EQ(seen("train").spec.array.max_failures, 5);
+}
+
+TEST_F(ArraysTest, CountsTheResultOfAMemberBeyondRetention) {
+  submit_array(array("train", "0-3"));
+  end("train-0", {.code = 3});
+  end_all();
+
+  ASSERT_TRUE(controller_->remove("train-0"));
+  ASSERT_TRUE(controller_->remove("train-1"));
+
+  EXPECT_EQ(counts("train"), (MemberCounts{.succeeded = 3, .failed = 1}));
+  come_back();
+  EXPECT_EQ(counts("train"), (MemberCounts{.succeeded = 3, .failed = 1}));
+  EXPECT_EQ(seen("train").failed.front().exit_code, 3);
+  const auto gone = controller_->arrays().jobless("train[0]");
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_TRUE(gone.front().had_job);
+  EXPECT_EQ(gone.front().job.exit_code, 3);
+}
+
+TEST_F(ArraysTest, IsRemovedWithAllItsJobs) {
+  submit_array(array("train", "0-199", 0));
+  EXPECT_EQ(controller_->arrays().remove(id("train"), {}).error().code, ErrorCode::kConflict);
+  end_all();
+
+  ASSERT_TRUE(controller_->arrays().remove(id("train"), {.user = "ada"}));
+  EXPECT_TRUE(controller_->arrays().named("train").empty());
+  come_back();  // in the middle of it
+
+  EXPECT_TRUE(controller_->jobs().list().empty());
+  EXPECT_TRUE(store_.load()->objects.empty());
+  submit_array(array("train", "0-3"));
+}
+
+TEST_F(ArraysTest, AServerKilledAtAnyCommitNeitherLosesNorDoublesAMember) {
+  for (int commit = 1; commit < 40; ++commit) {
+    for (const bool after : {false, true}) {
+      SCOPED_TRACE(std::to_string(commit) + (after ? " after" : " before"));
+      store_ = MortalStore();
+      engine_.running.clear();
+      engine_.plans.clear();
+      engine_.ends.clear();
+      live_again();
+      (after ? store_.dies_after : store_.dies_before) = commit;
+      int starts = 0;
+      const auto live = [&] {
+        job::JobSpec spec = array("train", "0-9");
+        spec.array.max_running = 2;
+        if (controller_->arrays().named("train").empty()) submit_array(spec, "k");
+        starts += end_all();
+      };
+      try {
+        live();
+      } catch (const Crash&) {
+        store_.dies_before = store_.dies_after = 0;
+        live_again();
+        ASSERT_TRUE(controller_->recover());
+        settle();
+        live();
+      }
+      EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 10});
+      EXPECT_EQ(controller_->jobs().list().size(), 10U);
+      EXPECT_EQ(engine_.ends.size(), 10U);  // each member ran once
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,133 @@
+"""Arrays of jobs with a real server: every command on the whole and on one member, limits, and kill -9."""
+
+import json
+
+from muster_harness import MusterTest, main
+
+
+class Arrays(MusterTest):
+    def call(self, *words, code=0):
+        done = self.muster.run(*words, code=code)
+        self.errors = done.stderr
+        return done.stdout
+
+    def array(self, name):
+        return json.loads(self.call("get", name, "--output", "json"))
+
+    def submit(self, name, *words, code=0):
+        return self.call("submit", "single", name, "--cpus", "0", *words, code=code)
+
+    def finish(self, name):
+        """Waits for the end of the array and returns it."""
+        self.call("logs", name, "-f")
+        return self.array(name)
+
+    def test_members_get_their_index(self):
+        self.submit("train", "--array", "2-8:3", "--", "sh", "-c",
+                    "echo $MUSTER_ARRAY_INDEX of $MUSTER_ARRAY_COUNT, $MUSTER_ARRAY_MIN to $MUSTER_ARRAY_MAX")
+        self.assertEqual(self.finish("train")["counts"]["succeeded"], 3)
+        lines = self.call("logs", "train").splitlines()
+        self.assertIn("[train[2]] 2 of 3, 2 to 8", lines)
+        self.assertEqual(len(lines), 3)
+        self.assertIn("5 of 3, 2 to 8", self.call("logs", "train[5]"))
+        self.assertEqual(self.call("logs", "train-5"), self.call("logs", "train[5]"))
+        self.assertIn("Succeeded", self.call("get", "train[8]"))
+
+    def test_members_get_their_line(self):
+        (self.muster.work / "names").write_text("ada\ngrace hopper\n")
+        self.submit("lines", "--each-line", "names", "--", "sh", "-c", 'echo "$MUSTER_ARRAY_INDEX:$MUSTER_ARRAY_LINE"')
+        self.finish("lines")
+        self.assertIn("[lines[1]] 1:grace hopper", self.call("logs", "lines"))
+
+    def test_members_get_the_fields_of_their_json(self):
+        (self.muster.work / "runs.json").write_text('[{"lr": 0.1, "model": "a b"}, {"lr": 0.01}]')
+        self.submit("json", "--each-json", "runs.json", "--", "sh", "-c", 'echo "$MUSTER_ITEM_LR/$MUSTER_ITEM_MODEL"')
+        self.finish("json")
+        self.assertIn("[json[0]] 0.1/a b", self.call("logs", "json"))
+        self.assertIn("[json[1]] 0.01/", self.call("logs", "json"))
+
+    def test_a_job_file_has_an_array(self):
+        (self.muster.work / "job.yaml").write_text("name: filed\ncommand: exit $MUSTER_ARRAY_INDEX\narray: 0-1%1\n")
+        self.call("submit", "-f", "job.yaml")
+        array = self.finish("filed")
+        self.assertEqual((array["phase"], array["counts"]["failed"]), ("Failed", 1))
+        page = self.call("get", "filed")
+        self.assertRegex(page, r"filed\[1\] +Failed +1 ")
+        self.assertIn("at most 1 run", page)
+
+    def test_follow_exits_with_1_if_a_member_fails(self):
+        out = self.submit("mixed", "--array", "0-3", "--follow", "--", "sh", "-c",
+                          "echo here; exit $((MUSTER_ARRAY_INDEX == 2))", code=1)
+        self.assertEqual(out.count("here"), 4)
+        self.assertIn("4 of 4 done (100%): 3 succeeded, 1 failed", self.errors)
+        self.assertEqual(self.submit("fine", "--array", "0-3", "--follow", "--", "true"), "")
+
+    def test_failed_members_run_again(self):
+        self.submit("flaky", "--array", "0-5", "--", "sh", "-c",
+                    f"test -e {self.muster.work}/repaired || exit $((MUSTER_ARRAY_INDEX % 2))")
+        self.assertEqual(self.finish("flaky")["counts"]["failed"], 3)
+        (self.muster.work / "repaired").touch()
+        self.call("rerun", "--failed", "flaky")
+        self.assertEqual(self.finish("flaky")["counts"]["succeeded"], 6)
+        self.call("rerun", "--failed", "flaky", code=4)
+        self.assertIn("no member of array 'flaky' has failed", self.errors)
+
+    def test_max_failures_stops_the_array(self):
+        self.submit("bad", "--array", "0-99%2", "--max-failures", "2", "--", "false")
+        array = self.finish("bad")
+        self.assertTrue(array["too_many_failures"])
+        self.assertEqual(array["phase"], "Failed")
+        self.assertLess(array["counts"]["failed"], 7)
+        self.assertEqual(array["counts"]["failed"] + array["counts"]["stopped"], 100)
+
+    def test_is_stopped_and_deleted(self):
+        self.submit("long", "--array", "0-999%2", "--", "sleep", "1000")
+        self.call("stop", "long[900]")
+        self.assertEqual(self.array("long")["counts"]["stopped"], 1)
+        self.call("delete", "long", code=4)
+        self.assertIn("waits in array 'long'", self.call("logs", "long[800]", code=4) + self.errors)
+        self.call("stop", "--now", "long")
+        array = self.finish("long")
+        self.assertEqual((array["phase"], array["counts"]["stopped"]), ("Stopped", 1000))
+        self.call("delete", "long")
+        self.call("get", "long", code=3)
+        self.submit("long", "--array", "0-1", "--", "true")
+
+    def test_names_of_members_are_taken(self):
+        self.submit("train", "--array", "0-9", "--", "true")
+        self.submit("train-3", "--", "true", code=4)
+        self.submit("train", "--", "true", code=4)
+        self.submit("train-10", "--", "true")
+
+    def test_refuses_what_members_cannot_have(self):
+        self.submit("a", "--array", "5-1", "--", "true", code=2)
+        self.assertIn("--array", self.errors)
+        self.submit("a", "--array", "0-9", "--set", "environment.MUSTER_ARRAY_INDEX=3", "--", "true", code=2)
+        self.assertIn("differs between the members of an array", self.errors)
+
+    def test_dry_run_has_the_number_of_members(self):
+        forecast = json.loads(self.submit("a", "--array", "0-41", "--dry-run", "--output", "json", "--", "true"))
+        self.assertEqual(forecast["members"], 42)
+        self.call("get", "a", code=3)
+
+    def test_is_suspended_and_resumed(self):
+        self.submit("held", "--array", "0-3", "--held", "--", "true")
+        self.assertEqual(self.array("held")["counts"]["queued"], 4)
+        self.call("resume", "held")
+        self.assertEqual(self.finish("held")["counts"]["succeeded"], 4)
+
+    def test_a_killed_server_loses_and_doubles_no_member(self):
+        count = 60
+        self.submit("train", "--array", f"0-{count - 1}%8", "--", "sh", "-c",
+                    f"echo $MUSTER_ARRAY_INDEX >> {self.muster.work}/ran; sleep 0.1")
+        for _ in range(3):
+            self.muster.kill_server()
+            self.array("train")  # starts the next server
+        array = self.finish("train")
+        self.assertEqual(array["counts"]["succeeded"], count)
+        ran = (self.muster.work / "ran").read_text().split()
+        self.assertEqual(sorted(map(int, ran)), list(range(count)))
+
+
+if __name__ == "__main__":
+    main()
