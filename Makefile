@@ -18,10 +18,10 @@ export MUSTER_BUILD := $(CURDIR)/build/release
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz build programs \
+.PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
-        test-kubernetes test-slurm test-tensorflow test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps format lint install clean
+        test-kubernetes test-slurm test-tensorflow test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
+        bench-collective bench-api bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-web web format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -150,6 +150,17 @@ test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow
 test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
+deps-web:
+	@scripts/deps.sh --web
+
+# web/dist is kept in the tree, so that a build of the server needs neither Node nor a network.
+web: build ## build the web page into web/dist, with the types of the API's document
+	@scripts/web.sh build
+	@cmake --build --preset release --target muster
+
+test-web: build deps-web ## compare web/dist with its sources, and test the page in Chromium
+	@scripts/web.sh test
+
 test-docs: build ## type every command of three pages of docs/ and compare the output
 	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
@@ -205,6 +216,11 @@ bench-api: build ## submits, listings, watchers and memory of a busy server, and
 
 bench-logs: build ## delay and speed of logs, and the time of list and get
 	@python3 bench/logs.py
+
+# BENCH_FLAGS: --only weight|jobs|log|viewer.
+bench-web: build deps-web ## weight, first paint, memory and frames of the web page with 100,000 jobs
+	@cmake --build --preset release --target bench_api
+	@scripts/web.sh bench $(BENCH_FLAGS)
 
 # BENCH_FLAGS: names of its parts: launch, gang, allreduce.
 bench-containers: deps-bench build images ## tasks in containers, against podman run and mpirun by hand (as root)

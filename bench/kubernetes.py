@@ -99,10 +99,10 @@ class Server:
         start = time.monotonic()
         with subprocess.Popen([MUSTER, *map(str, words)], env=self.environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            return speed_of(process.stdout, start)
+            return speed_of(process.stdout, start, "muster")
 
 
-def speed_of(stream, start):
+def speed_of(stream, start, who):
     """MB/s of the program's bytes, counted from the first one that arrives."""
     received = 0
     while more := os.read(stream.fileno(), 1 << 20):
@@ -110,7 +110,7 @@ def speed_of(stream, start):
             start = time.monotonic()
         received += len(more)
     if received < LOG_BYTES:
-        print(f"only {received} of {LOG_BYTES} bytes arrived", file=sys.stderr)
+        print(f"{who}: only {received} of {LOG_BYTES} bytes arrived", file=sys.stderr)
     return LOG_BYTES / (time.monotonic() - start) / 1e6
 
 
@@ -269,7 +269,7 @@ def measure_logs(cluster, server, rounds):
                     "name": "main", "image": IMAGES["busybox"], "imagePullPolicy": "IfNotPresent",
                     "command": ["sh", "-c", LINES]}]}})
         with follow(cluster, f"app={name}") as process:
-            speed = speed_of(process.stdout, time.monotonic())
+            speed = speed_of(process.stdout, time.monotonic(), "kubectl")
         cluster.api.delete(f"/api/v1/namespaces/{SPACE}/pods/{name}")
         no_pods(cluster)
         return speed

@@ -217,6 +217,7 @@ Result<muster::cli::ForeignJobs> read_foreign(
                                    {.defaults = wish.defaults,
                                     .name = wish.name,
                                     .settings = wish.settings,
+                                    .flags = wish.flags,
                                     .random = random,
                                     .on_kubernetes = wish.on_kubernetes}));
   muster::cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};

@@ -8,6 +8,7 @@
 #   scripts/deps.sh --fuzz  also apt-packages-fuzz.txt: to build the fuzzers
 #   scripts/deps.sh --torch also apt-packages-torch.txt: to build training with libtorch
 #   scripts/deps.sh --bench also apt-packages-torch.txt and -bench.txt: to run the benchmarks
+#   scripts/deps.sh --web   also apt-packages-web.txt: to test and measure the web page
 #   scripts/deps.sh --containers
 #                           also apt-packages-containers.txt: to test container engines
 #   scripts/deps.sh --slurm also apt-packages-slurm.txt: to test and measure on Slurm
@@ -216,11 +217,12 @@ main() {
     --torch) files+=("$root/apt-packages-torch.txt") ;;
     --bench) files+=("$root/apt-packages-bench.txt" "$root/apt-packages-torch.txt") ;;
     --containers) files+=("$root/apt-packages-containers.txt") ;;
+    --web) files+=("$root/apt-packages-web.txt") ;;
     --slurm) files+=("$root/apt-packages-slurm.txt") ;;
     --kubernetes) files+=("$root/apt-packages-kubernetes.txt") ;;
     *) fail "unknown argument: $1" \
       "usage: scripts/deps.sh [--programs] [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" \
-      "                       [--kubernetes]" ;;
+      "                       [--kubernetes] [--web]" ;;
   esac
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"

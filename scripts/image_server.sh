@@ -62,6 +62,10 @@ add_records() {
 
 add_settings() {
   add /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt 644
+  # The time zones of schedules: the database of the package, without its copies of the same zones.
+  mkdir -p "$tree/usr/share/zoneinfo"
+  cp -RL /usr/share/zoneinfo/. "$tree/usr/share/zoneinfo/"
+  rm -rf "$tree/usr/share/zoneinfo/right" "$tree/usr/share/zoneinfo/posix"
   add "$root/LICENSE" /usr/share/doc/muster/LICENSE 644
   printf '%s\n' 'root:x:0:0:root:/:/sbin/nologin' "muster:x:$account:$account:Muster server:/tmp:/sbin/nologin" \
     >"$tree/etc/passwd"
@@ -75,6 +79,7 @@ add_settings() {
 
 [[ -x $program ]] || fail "$program is missing" "make image-server compiles it"
 [[ -e /etc/ssl/certs/ca-certificates.crt ]] || fail "the package ca-certificates is missing"
+[[ -e /usr/share/zoneinfo/Europe/Zurich ]] || fail "the package tzdata is missing"
 work=$(mktemp -d "${TMPDIR:-/tmp}/muster-image-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 readonly tree=$work/tree
@@ -84,6 +89,7 @@ strip --strip-unneeded "$tree/usr/bin/muster"
 package_of "$(ldconfig -p | sed -nE 's,^\s*libpq\.so\.5 .*=> (/\S+)$,\1,p' | head -n 1)" >/dev/null ||
   fail "libpq.so.5 does not come from a package of Debian"
 add_libraries
+echo tzdata >>"$work/packages"
 add_records
 add_settings
 mkdir -p "$(dirname "$out")"

@@ -117,6 +117,23 @@ class After(MusterTest):
         self.assertEqual(job["phase"], "Succeeded")
         self.assertEqual(len(job["awaited"]), 3)
 
+    def test_the_documents_of_a_file_wait_for_each_other(self):
+        log = self.muster.work / "order"
+        documents = [f"name: {name}\ncommand: [sh, -c, \"echo {name} >> {log}\"]\nafter: [{after}]\n"
+                     for name, after in (("third", "second, first"), ("second", "first"), ("first", ""))]
+        file = self.muster.script("jobs.yaml", "---\n".join(documents))
+        self.muster.run("submit", "-f", file)
+
+        self.assertEqual(self.muster.ended("third")["phase"], "Succeeded")
+        self.assertEqual(log.read_text().split(), ["first", "second", "third"])
+
+        circle = self.muster.script("circle.yaml", "---\n".join(
+            f"name: {name}\ncommand: [\"true\"]\nafter: [{after}]\n"
+            for name, after in (("a", "b"), ("b", "c"), ("c", "a"))))
+        refused = self.muster.run("submit", "-f", circle, code=2).stderr
+        self.assertIn("jobs wait for each other in a circle: a waits for b waits for c waits for a", refused)
+        self.assertEqual(len(self.muster.jobs()), 3)
+
 
 if __name__ == "__main__":
     main()

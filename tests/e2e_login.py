@@ -136,7 +136,7 @@ class Projects(SharedServerTest):
                       ("get", "hers", "--project", "team-a")):
             ran = ben.run(*words, code=3)
             self.assertNotIn("of-ada", ran.stdout + ran.stderr)
-        self.assertEqual(self.admin("list", "-o", "names").stdout.split(), ["hers", "his"])
+        self.assertEqual(self.admin("list", "-o", "names").stdout.split(), ["his", "hers"])
 
     def test_a_name_in_two_projects_is_ambiguous(self):
         ada, ben = self.two_teams()

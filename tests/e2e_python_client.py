@@ -93,6 +93,19 @@ class PythonClient(MusterTest):
         with self.assertRaises(muster.Conflict):
             self.client.submit(self.spec("once", "true"))
 
+    def test_a_job_is_repeated_with_changes_and_the_next_number(self):
+        first = self.client.submit(self.spec("train", "exit $CODE", environment={"CODE": "3"}))
+        again = self.client.rerun(first, environment={"CODE": "0"})
+        third = self.client.rerun(again, name="other")
+        self.assertEqual([job.spec.name for job in (again, third)], ["train-2", "other"])
+        self.assertEqual((again.origin.kind, again.origin.name, again.origin.id), ("rerun", "train", first.id))
+        self.assertEqual(self.client.wait(again, timeout=BOUND).phase, "Succeeded")
+        self.assertEqual(self.client.rerun(again).spec.name, "train-3")
+        self.assertEqual(self.client.submit(self.spec("train", "true"), name_suffix=True).spec.name, "train-4")
+        self.assertEqual(self.client.submit(self.spec("x", "true"), name_template="run-{n}").spec.name, "run-1")
+        for job in self.client.jobs():
+            self.client.wait(job, timeout=BOUND, check=False)
+
     def test_every_fault_of_a_spec_is_in_the_error(self):
         with self.assertRaises(muster.Invalid) as caught:
             self.client.submit({"name": "No Name", "command": [], "folder": "relative"})

@@ -50,7 +50,7 @@ def left_in(cluster, namespace="default"):
 
 
 def main():
-    with Cluster(images=["busybox", "debian"]) as cluster, tempfile.TemporaryDirectory(prefix="mk-") as name:
+    with Cluster(images=["busybox", "debian"], gpus=4) as cluster, tempfile.TemporaryDirectory(prefix="mk-") as name:
         folder = Path(name)
         cluster.import_image(node_image(folder))
         make_storage(cluster, folder / "storage")

@@ -69,6 +69,25 @@ TEST(Neighbours, OnlyAnAdminOfTheServerRunsAJobWithoutASandbox) {
   EXPECT_EQ(team.ask(exec).status, 101);
 }
 
+TEST(Neighbours, AJobOfAnotherProjectCannotBeTheOriginOfARerun) {
+  Team team;
+  const job::JobSpec spec = single_job("copy", "green", 0);
+  const auto rerun = [&](const std::string& of, const std::string& caller) {
+    return team.ask({.method = "POST",
+                     .path = "/v1/jobs",
+                     .query = {{"rerun_of", of}, {"name_suffix", "true"}},
+                     .body = api::spec_to_json(spec),
+                     .token = team.token_of(caller)});
+  };
+
+  const http::Response unseen = rerun("obsidian", "stranger");
+  const http::Response missing = rerun("nowhere", "stranger");
+
+  EXPECT_EQ(unseen.status, 404) << unseen.body;
+  EXPECT_EQ(missing.status, 404) << missing.body;
+  EXPECT_EQ(rerun("obsidian", "server admin").status, 201);
+}
+
 TEST(Neighbours, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
   Team team;
   const access::Actor rudi{.user = "rudi"};

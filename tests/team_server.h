@@ -35,6 +35,19 @@ inline const std::vector<std::string> kVelvetWords{
     "jasper",      "beryl",    "amber",       "MOONSTONE", "opal",   "sardonyx",
     "chrysoprase", "azurite",  "porphyry",    "tourmaline"};
 
+/// A loopback port on which nobody listens.
+class FakeDoor : public LoopbackDoor {
+ public:
+  base::Result<LoopbackAddress> open() override { return *(address_ = kAddress); }
+  void close() override { address_.reset(); }
+  std::optional<LoopbackAddress> address() const override { return address_; }
+
+  inline static const LoopbackAddress kAddress{.name = "ui-k3x9a2.localhost", .port = 41873};
+
+ private:
+  std::optional<LoopbackAddress> address_;
+};
+
 class TeamServer {
  public:
   struct Ask {
@@ -45,6 +58,7 @@ class TeamServer {
     std::string token;  ///< empty: none
     std::map<std::string, std::string> headers;
     bool over_unix_socket = false;
+    std::string from = "10.0.0.7";
   };
 
   TeamServer() {
@@ -67,8 +81,11 @@ class TeamServer {
                                                    .random = random_,
                                                    .owner = "ada",
                                                    .trees = trees_,
-                                                   .notifications = notifications_},
-                                 AppOptions{.version = "1.2.3", .state_folder = "/porphyry/state"},
+                                                   .notifications = notifications_,
+                                                   .door = &door_},
+                                 AppOptions{.version = "1.2.3",
+                                            .state_folder = "/porphyry/state",
+                                            .address = "muster.example.org:7443"},
                                  [this] { left = true; });
     handler_ = app_->handler();
   }
@@ -95,7 +112,7 @@ class TeamServer {
                           .query = ask.query,
                           .headers = {{"x-request-id", "r1"}},
                           .body = ask.body,
-                          .peer = {.address = "10.0.0.7"}};
+                          .peer = {.address = ask.from}};
     for (const auto& [name, value] : ask.headers) request.headers[name] = value;
     if (ask.over_unix_socket) request.peer = {.user = 0, .address = "local"};
     if (!ask.token.empty()) request.headers["authorization"] = "Bearer " + ask.token;
@@ -170,6 +187,7 @@ class TeamServer {
   notify::Notifications& notifications() { return notifications_; }
   const notify::Notifications& notifications() const { return notifications_; }
   base::FakeClock& clock() { return clock_; }
+  FakeDoor& door() { return door_; }
   const App& app() const { return *app_; }
 
   bool left = false;
@@ -184,6 +202,7 @@ class TeamServer {
   workspace::TreeStore trees_{folder_.path() / "trees"};
   base::FakeClock clock_;
   base::FakeRandom random_;
+  FakeDoor door_;
   access::SecretBox box_{access::SecretBox::Key{}};
   control::Accounts accounts_{
       {.loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_}};

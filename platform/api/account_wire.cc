@@ -59,6 +59,9 @@ struct MemberRole {
 struct SecretValue {
   std::string value;
 };
+struct PageLogin {
+  std::string code;
+};
 
 const Table& table_of(const Member*) {
   static const Table table =
@@ -159,6 +162,31 @@ const Table& table_of(const NewToken*) {
   return table;
 }
 
+const Table& table_of(const PageCode*) {
+  static const Table table =
+      record::table<PageCode>(
+          "PageCode",
+          {field<&PageCode::code>("code", {.help = "Valid once, for a minute.",
+                                           .need = Need::kRequired,
+                                           .pattern = kTokenText}),
+           field<&PageCode::url>(
+               "url", {.help = "The address of the page, with the code behind `#`: browsers do not "
+                               "send that part, so it is in no log.",
+                       .need = Need::kRequired}),
+           field<&PageCode::expires>("expires", {.need = Need::kRequired})})
+          .as_answer();
+  return table;
+}
+
+const Table& table_of(const PageLogin*) {
+  static const Table table = record::table<PageLogin>(
+      "PageLogin",
+      {field<&PageLogin::code>("code", {.help = "A code of `muster ui`, an invitation, or a token.",
+                                        .need = Need::kRequired,
+                                        .pattern = kTokenText})});
+  return table;
+}
+
 const Table& table_of(const NewUser*) {
   static const Table table =
       record::table<NewUser>("NewUser",
@@ -177,11 +205,26 @@ void add_account_schemas(record::Schemas& schemas) {
   schemas.add(record::table_for<TokenRequest>());
   schemas.add(login_request_table());
   schemas.add(record::table_for<NewUser>());
+  schemas.add(record::table_for<PageCode>());
+  schemas.add(record::table_for<PageLogin>());
   schemas.add_list("Members", "members", record::table_for<Member>());
   schemas.add(record::table_for<MemberRole>());
   schemas.add_list("Secrets", "secrets", record::table_for<Secret>(), "By name.");
   schemas.add(record::table_for<SecretValue>());
   schemas.add_list("AuditPage", "records", record::table_for<AuditRecord>(), "Newest first.");
+}
+
+// --- the web page
+
+std::string page_code_to_json(const PageCode& code) {
+  return record::to_json(code);
+}
+Result<PageCode> page_code_from_json(std::string_view text) {
+  return record::from_json<PageCode>(text, "answer");
+}
+Result<std::string> page_login_from_json(std::string_view text) {
+  MUSTER_TRY(const PageLogin login, record::from_json<PageLogin>(text, "login"));
+  return login.code;
 }
 
 // --- users

@@ -89,6 +89,20 @@ const record::Table& table_of(const NewToken*);
 std::string new_token_to_json(const NewToken& token);
 Result<NewToken> new_token_from_json(std::string_view text);
 
+/// POST /v1/ui/codes: a code for the web page.
+struct PageCode {
+  std::string code;
+  std::string url;  ///< of the page, with the code behind '#', which browsers do not send
+  base::Time expires;
+
+  bool operator==(const PageCode&) const = default;
+};
+const record::Table& table_of(const PageCode*);
+std::string page_code_to_json(const PageCode& code);
+Result<PageCode> page_code_from_json(std::string_view text);
+/// {"code"}
+Result<std::string> page_login_from_json(std::string_view text);
+
 /// POST /v1/users: the user, and an invitation to log in with.
 struct NewUser {
   access::User user;

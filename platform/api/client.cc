@@ -74,15 +74,31 @@ Result<ServerInfo> Client::info() {
   return info_from_json(response.body);
 }
 
-Result<Job> Client::submit(const job::JobSpec& spec, const std::string& idempotency_key) {
+namespace {
+
+http::Request submission(const job::JobSpec& spec, const Client::SubmitOptions& options) {
   http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
+  const auto set = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) request.query[std::string(name)] = value;
+  };
+  set(kNameTemplate, options.name_template);
+  set(kNameSuffix, options.name_suffix ? "true" : "");
+  set(kRerunOf, options.rerun_of);
+  return request;
+}
+
+}  // namespace
+
+Result<Job> Client::submit(const job::JobSpec& spec, const std::string& idempotency_key,
+                           const SubmitOptions& options) {
+  http::Request request = submission(spec, options);
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
   MUSTER_TRY(const http::Response response, call(request));
   return job_from_json(response.body);
 }
 
-Result<job::Forecast> Client::forecast(const job::JobSpec& spec) {
-  http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
+Result<job::Forecast> Client::forecast(const job::JobSpec& spec, const SubmitOptions& options) {
+  http::Request request = submission(spec, options);
   request.query[std::string(kDryRun)] = "true";
   MUSTER_TRY(const http::Response response, call(request));
   return forecast_from_json(response.body);

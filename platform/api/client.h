@@ -23,6 +23,7 @@
 #include "api/job_query.h"
 #include "api/job_rows.h"
 #include "api/notification_wire.h"
+#include "api/schedule_wire.h"
 #include "api/terminal.h"
 #include "api/wire.h"
 #include "base/result.h"
@@ -58,12 +59,23 @@ class Client {
 
   Result<ServerInfo> info();
 
+  /// How a job is submitted, beside its spec.
+  struct SubmitOptions {
+    std::string name_template = {};  ///< "train-{n}": replaces the name; the server chooses n
+    bool name_suffix = false;        ///< a taken name becomes NAME-2, NAME-3 ...
+    std::string rerun_of = {};       ///< id of the job that it repeats
+  };
   /// `idempotency_key`: new for each submission. If it is sent again with the same key, the first
   /// answer is returned and no second job is created.
-  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key);
+  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key,
+                          const SubmitOptions& options);
+  Result<job::Job> submit(const job::JobSpec& spec, const std::string& idempotency_key) {
+    return submit(spec, idempotency_key, {});
+  }
 
   /// What submit() would do with this spec now. Nothing is stored.
-  Result<job::Forecast> forecast(const job::JobSpec& spec);
+  Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitOptions& options);
+  Result<job::Forecast> forecast(const job::JobSpec& spec) { return forecast(spec, {}); }
 
   /// All jobs, page by page.
   Result<std::vector<job::Job>> list();
@@ -182,13 +194,17 @@ class Client {
     std::function<bool()> on_ready;  ///< all existing jobs have been passed on
     std::function<bool()> on_reset;  ///< all earlier jobs are invalid: all jobs follow again
   };
-  /// Passes on all jobs (of query.project), then each change. `place` as above; if it is empty, all
+  struct WatchQuery {
+    std::optional<std::string> project;
+    std::optional<std::string> name;  ///< only jobs of this name
+  };
+  /// Passes on all jobs of the query, then each change. `place` as above; if it is empty, all
   /// jobs are passed on again, and jobs that are not among them were removed.
-  Result<void> watch_jobs(const JobQuery& query, std::string& place, const WatchHandlers& handlers,
-                          const http::Wake& wake = {});
+  Result<void> watch_jobs(const WatchQuery& query, std::string& place,
+                          const WatchHandlers& handlers, const http::Wake& wake = {});
 
-  /// Calls `on_change` for each change of a job (of the project) from now on, until it returns false
-  /// or `wake` ends the call. `place` as above.
+  /// Calls `on_change` when the watch has begun, and for each change of a job (of the project) after
+  /// that, until it returns false or `wake` ends the call. `place` as above.
   Result<void> watch_changes(const std::optional<std::string>& project, std::string& place,
                              const std::function<bool()>& on_change, const http::Wake& wake = {});
 
@@ -246,6 +262,10 @@ class Client {
   /// Revokes this client's token.
   Result<void> log_out();
   Result<WhoAmI> who_am_i();
+  /// A code for the web page; opens the page's loopback port if the server has no TLS.
+  Result<PageCode> page_code();
+  /// Closes that port.
+  Result<void> close_page();
 
   Result<std::vector<access::User>> users();
   Result<access::User> user(const std::string& name);
@@ -268,6 +288,17 @@ class Client {
   Result<access::Secret> set_secret(const std::string& project, const std::string& name,
                                     std::string_view value);
   Result<void> remove_secret(const std::string& project, const std::string& name);
+
+  // Schedules (schedule_wire.h).                                       client_schedules.cc
+
+  Result<job::Schedule> create_schedule(const job::ScheduleSpec& spec);
+  /// `project`: empty: all projects that the caller sees.
+  Result<std::vector<job::Schedule>> schedules(const std::string& project);
+  Result<job::Schedule> schedule(const std::string& name);
+  Result<job::Schedule> pause_schedule(const std::string& name);
+  Result<job::Schedule> resume_schedule(const std::string& name);
+  Result<job::Job> run_schedule(const std::string& name);
+  Result<void> remove_schedule(const std::string& name);
 
   // Notifications (notification_wire.h).                                client_notifications.cc
 
@@ -302,6 +333,8 @@ class Client {
   base::Error problem(const http::Request& request, const http::Response& response) const;
   Result<http::Response> call(const http::Request& request);
   Result<job::Job> act_on_job(const std::string& name, std::string_view action);
+  Result<http::Response> call_schedule(std::string method, const std::string& name,
+                                       std::string_view action);
   Result<job::Node> act_on_node(const std::string& name, std::string_view action);
 
   http::BlockingClient http_;

@@ -43,6 +43,17 @@ Result<WhoAmI> Client::who_am_i() {
   return whoami_from_json(response.body);
 }
 
+Result<PageCode> Client::page_code() {
+  MUSTER_TRY(const http::Response response,
+             call(request_for("POST", std::string(kPageCodesPath))));
+  return page_code_from_json(response.body);
+}
+
+Result<void> Client::close_page() {
+  MUSTER_CHECK(call(request_for("DELETE", std::string(kPagePortPath))));
+  return {};
+}
+
 Result<std::vector<access::User>> Client::users() {
   MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kUsersPath))));
   return users_from_json(response.body);

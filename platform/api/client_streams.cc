@@ -232,10 +232,11 @@ Result<std::optional<Job>> Client::watch_events(
   return stream_cut_off("the events");
 }
 
-Result<void> Client::watch_jobs(const JobQuery& query, std::string& place,
+Result<void> Client::watch_jobs(const WatchQuery& query, std::string& place,
                                 const WatchHandlers& handlers, const http::Wake& wake) {
   http::Request request = authorized(request_for("GET", std::string(kWatchJobsPath)));
   if (query.project) request.query["project"] = *query.project;
+  if (query.name) request.query["name"] = *query.name;
   set_place(request, place);
 
   http::EventDecoder decoder;
@@ -273,8 +274,8 @@ Result<void> Client::watch_changes(const std::optional<std::string>& project, st
 
   http::EventDecoder decoder;
   bool left = false;
-  const auto take = [&](std::string_view event, std::string_view) {
-    if (event != kReadyEvent) left = !on_change();
+  const auto take = [&](std::string_view, std::string_view) {
+    left = !on_change();
     place = decoder.last_id();
     return !left;
   };

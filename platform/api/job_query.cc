@@ -116,6 +116,7 @@ std::string origin_text(const OriginWish& wish) {
 std::string take_origin(const std::string& text, std::optional<OriginWish>& into) {
   const size_t slash = text.find('/');
   const std::string word = text.substr(0, slash);
+  if (text.ends_with('/')) return in_quotes(text) + " names no object after '/'";
   for (const auto& [kind, name] : kOrigins) {
     if (name != word) continue;
     into = OriginWish{.kind = kind, .of = slash == std::string::npos ? "" : text.substr(slash + 1)};

@@ -10,6 +10,7 @@
 //   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
 //   GET    /v1/list                  -> RowPage (job_rows.h); the parameters of GET /v1/jobs
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
+//                                    ?name_template=train-{n}&name_suffix=true&rerun_of=ID
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored
 //   GET    /v1/jobs/NAME             -> job
 //   DELETE /v1/jobs/NAME             -> 204
@@ -19,6 +20,9 @@
 //   POST   /v1/jobs/NAME/resume      -> job
 //   GET    /v1/jobs/NAME/explain     -> Explanation
 //   GET    /v1/jobs/NAME/logs        -> text/event-stream; ?follow=true&task=T&rank=N&grep=P&...
+//   GET    /v1/jobs/NAME/log-window  -> LogWindow (log_window.h); ?task=T&line=N&lines=M
+//   GET    /v1/jobs/NAME/log-search  -> LogWindow with the hits; ?q=TEXT&task=T&...
+//   GET    /v1/jobs/NAME/log-file    -> the log as text/plain; ?task=T
 //   GET    /v1/jobs/NAME/exec        -> WebSocket (terminal.h); ?task=T&command=…
 //   GET    /v1/jobs/NAME/attach      -> WebSocket (terminal.h); ?task=T
 //   GET    /v1/jobs/NAME/copy        -> WebSocket (terminal.h); ?task=T&path=P&into=true
@@ -43,6 +47,13 @@
 //   POST   /v1/arrays/NAME/resume    -> array
 //   POST   /v1/arrays/NAME/rerun     RerunRequest -> array: its failed members run again
 //   GET    /v1/arrays/NAME/logs      -> text/event-stream; as the logs of a job
+//   GET    /v1/schedules             -> {"schedules": [...]} (schedule_wire.h); ?project=P
+//   POST   /v1/schedules             ScheduleSpec -> 201 Schedule
+//   GET    /v1/schedules/NAME        -> Schedule
+//   DELETE /v1/schedules/NAME        -> 204
+//   POST   /v1/schedules/NAME/pause  -> Schedule
+//   POST   /v1/schedules/NAME/resume -> Schedule
+//   POST   /v1/schedules/NAME/run    -> 201 job
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
@@ -79,6 +90,9 @@
 //   POST   /v1/tokens                TokenRequest -> 201 NewToken
 //   DELETE /v1/tokens/ID             -> 204
 //   GET    /v1/audit                 -> {"records": [...]}; parameters in account_wire.h
+//   POST   /v1/ui/codes              -> 201 PageCode: for `muster ui`
+//   POST   /v1/ui/session            {"code"} -> WhoAmI and a cookie; for the web page
+//   DELETE /v1/ui/port               -> 204; closes the loopback port of the web page
 //   GET    /v1/nodes                 -> {"nodes": [node, ...]}
 //   GET    /v1/nodes/NAME            -> node
 //   POST   /v1/nodes/NAME/cordon     -> node
@@ -102,6 +116,7 @@ inline constexpr std::string_view kJobsPath = "/v1/jobs";
 inline constexpr std::string_view kSweepsPath = "/v1/sweeps";
 inline constexpr std::string_view kArraysPath = "/v1/arrays";
 inline constexpr std::string_view kListPath = "/v1/list";
+inline constexpr std::string_view kSchedulesPath = "/v1/schedules";
 inline constexpr std::string_view kQueuePath = "/v1/queue";
 inline constexpr std::string_view kProjectsPath = "/v1/projects";
 inline constexpr std::string_view kNodesPath = "/v1/nodes";
@@ -113,6 +128,9 @@ inline constexpr std::string_view kAuditPath = "/v1/audit";
 inline constexpr std::string_view kLoginPath = "/v1/login";
 inline constexpr std::string_view kLogoutPath = "/v1/logout";
 inline constexpr std::string_view kWhoAmIPath = "/v1/whoami";
+inline constexpr std::string_view kPageCodesPath = "/v1/ui/codes";
+inline constexpr std::string_view kPageSessionPath = "/v1/ui/session";
+inline constexpr std::string_view kPagePortPath = "/v1/ui/port";
 inline constexpr std::string_view kWatchJobsPath = "/v1/watch/jobs";
 inline constexpr std::string_view kWatchEventsPath = "/v1/watch/events";
 inline constexpr std::string_view kMetricsPath = "/metrics";
@@ -128,6 +146,8 @@ inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kPauseAction = "pause";
 inline constexpr std::string_view kRerunAction = "rerun";
+inline constexpr std::string_view kPauseAction = "pause";
+inline constexpr std::string_view kRunAction = "run";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
 inline constexpr std::string_view kExecAction = "exec";
@@ -143,6 +163,9 @@ inline constexpr std::string_view kUncordonAction = "uncordon";
 inline constexpr std::string_view kDrainAction = "drain";
 
 inline constexpr std::string_view kDryRun = "dry_run";
+inline constexpr std::string_view kNameTemplate = "name_template";
+inline constexpr std::string_view kNameSuffix = "name_suffix";
+inline constexpr std::string_view kRerunOf = "rerun_of";
 inline constexpr std::string_view kIdempotencyKey = "idempotency-key";
 inline constexpr std::string_view kLogEvent = "log";
 inline constexpr std::string_view kJobEvent = "job";          ///< a job in its present state

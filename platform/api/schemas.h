@@ -13,6 +13,7 @@ void add_array_schemas(record::Schemas& schemas);
 void add_artifact_schemas(record::Schemas& schemas);
 void add_job_schemas(record::Schemas& schemas);
 void add_notification_schemas(record::Schemas& schemas);
+void add_schedule_schemas(record::Schemas& schemas);
 void add_machine_schemas(record::Schemas& schemas);
 void add_node_schemas(record::Schemas& schemas);
 void add_project_schemas(record::Schemas& schemas);

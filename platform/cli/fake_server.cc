@@ -203,10 +203,13 @@ struct FakeServer::State {
 
   /// All jobs, and then their changes.
   http::Response watch_jobs(const http::Request& request) {
-    const auto query = api::job_query_from_parameters(request.query);
+    const auto wanted = [&](const char* parameter, const std::string& value) {
+      const auto found = request.query.find(parameter);
+      return found == request.query.end() || found->second == value;
+    };
     auto told = std::make_shared<Tape>(Tape{.stays_open = true});
     const auto tell = [&](const job::Job& job) {
-      if (matches(*query, job)) {
+      if (wanted("project", job.spec.project) && wanted("name", job.spec.name)) {
         told->pieces.push_back(event(api::kJobEvent, api::job_to_json(job)));
       }
     };
@@ -252,20 +255,38 @@ struct FakeServer::State {
     return list;
   }
 
+  /// The first free name of a template, or of NAME, NAME-2 ...
+  std::string free_name(const http::Request& request, const std::string& name) const {
+    const auto pattern = request.query.find(std::string(api::kNameTemplate));
+    const bool numbers = request.query.contains(std::string(api::kNameSuffix));
+    if (pattern == request.query.end() && (!numbers || !jobs.contains(name))) return name;
+    const std::string stem = pattern == request.query.end()
+                                 ? name + "-"
+                                 : pattern->second.substr(0, pattern->second.find('{'));
+    int number = jobs.contains(stem.substr(0, stem.size() - 1)) ? 2 : 1;
+    while (jobs.contains(stem + std::to_string(number))) ++number;
+    return stem + std::to_string(number);
+  }
+
   http::Response submit(const http::Request& request) {
-    const auto spec = api::spec_from_json(request.body);
+    auto spec = api::spec_from_json(request.body);
     if (!spec) return problem_answer(base::ErrorCode::kInvalid, spec.error().what);
     if (!cluster.has_project(spec->project)) {
       return problem_answer(base::ErrorCode::kNotFound,
                             "there is no project '" + spec->project + "'");
     }
     if (request.query.contains(std::string(api::kDryRun))) return forecast(*spec);
+    spec->name = free_name(request, spec->name);
     if (spec->name == script.rival) jobs[spec->name].spec = *spec;
     if (script.unique_names && jobs.contains(spec->name)) {
       return problem_answer(base::ErrorCode::kConflict, "job '" + spec->name + "' exists already");
     }
     job::Job job{.id = "id-" + spec->name, .spec = *spec, .phase = job::Phase::kRunning};
     job.suspended = spec->held;
+    const auto repeated = request.query.find(std::string(api::kRerunOf));
+    if (repeated != request.query.end()) {
+      job.origin = job::JobOrigin{.name = name_of(repeated->second), .id = repeated->second};
+    }
     job.tasks = job::tasks_of(*spec);
     jobs[spec->name] = job;
     return {.status = 201, .body = api::job_to_json(job)};

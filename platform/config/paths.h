@@ -30,6 +30,8 @@ struct Paths {
   /// Locked by the server that uses the folder.
   std::filesystem::path server_lock() const { return state_folder / "server.lock"; }
   std::filesystem::path database() const { return state_folder / "muster.db"; }
+  /// The port of the web page, while it is open.
+  std::filesystem::path page_port() const { return state_folder / "page-port"; }
   std::filesystem::path secret_key() const { return state_folder / "secret.key"; }
   /// The self-signed certificate that a server makes if none is configured.
   std::filesystem::path certificate() const { return state_folder / "tls" / "cert.pem"; }

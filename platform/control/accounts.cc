@@ -477,4 +477,27 @@ void Accounts::project_is_gone(const std::string& project) {
   for (auto& [name, user] : users_) user.projects.erase(project);
 }
 
+Result<void> may_submit(const Accounts& accounts, const std::string& name,
+                        const std::string& server_owner, const job::JobSpec& spec,
+                        const std::vector<std::string>& line) {
+  const auto refused = [&](const std::string& why) {
+    return Error{.code = ErrorCode::kRefused, .what = "user " + name_in_quotes(name) + " " + why};
+  };
+  const auto user = accounts.user(name);
+  if (!user) {
+    if (name == server_owner || name.empty()) return {};
+    return refused("no longer exists");
+  }
+  if (user->disabled) return refused("is disabled");
+  const access::Identity who{
+      .user = name, .server_role = user->server_role, .projects = user->projects};
+  if (who.in_project(line) < access::Role::kMember) {
+    return refused("may no longer submit jobs in project " + name_in_quotes(spec.project));
+  }
+  if (spec.sandbox == job::Sandbox::kNone && who.over_server() < access::Role::kAdmin) {
+    return refused("may no longer submit jobs without a sandbox");
+  }
+  return {};
+}
+
 }  // namespace muster::control

@@ -167,4 +167,12 @@ class Accounts {
   base::EventLoop::Interest expiry_timer_;
 };
 
+/// Whether `user` may submit a job now that it ordered earlier. `line`: the project of the job and
+/// those above it. `server_owner`: the account of the server, which has no user.
+///
+/// Errors: kRefused: the user is gone or disabled, or has lost the role that the job needs.
+Result<void> may_submit(const Accounts& accounts, const std::string& user,
+                        const std::string& server_owner, const job::JobSpec& spec,
+                        const std::vector<std::string>& line);
+
 }  // namespace muster::control

@@ -75,17 +75,20 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
                  .pace = {},
                  .cluster = parts.engine.has_cluster_queue() ? parts.engine.cluster_name() : ""}),
       placement_(make_placement()),
-      projects_({.loop = parts.loop,
-                 .clock = parts.clock,
-                 .journal = journal_,
-                 .jobs = jobs_,
-                 .nodes = node_table_,
-                 .book = book_,
-                 .placement = *placement_,
-                 .accounts = parts.accounts,
-                 .weighs_past_use = options.decay > 0,
-                 .deleted = site_.project_gone,
-                 .wake = [this] { wake(); }}),
+      projects_(
+          {.loop = parts.loop,
+           .clock = parts.clock,
+           .journal = journal_,
+           .jobs = jobs_,
+           .nodes = node_table_,
+           .book = book_,
+           .placement = *placement_,
+           .accounts = parts.accounts,
+           .weighs_past_use = options.decay > 0,
+           .deleted = site_.project_gone,
+           .wake = [this] { wake(); },
+           .count_schedules =
+               [this](const std::string& project) { return schedules_.list(project).size(); }}),
       nodes_({.engine = parts.engine,
               .clock = parts.clock,
               .journal = journal_,
@@ -98,6 +101,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       unreadable_(parts.engine, jobs_, book_),
       retention_(parts.loop, parts.clock, parts.engine, jobs_),
       arrays_(make_arrays()),
+      schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
       sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
@@ -110,6 +114,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
   jobs_.add_maker(*arrays_);
+  jobs_.add_maker(schedules_);
   parts_.engine.listen([this](const engine::TaskReport& task) { report(task); });
   nodes_.read();
 }
@@ -128,8 +133,8 @@ std::unique_ptr<StartGate> Controller::make_placement() {
     placement = std::make_unique<SchedulerQueue>(parts_.loop, jobs_, journal_, node_table_, book_,
                                                  attempts_, metrics_, wake);
   }
-  return std::make_unique<StartGate>(std::move(placement), parts_.loop, jobs_, parts_.clock,
-                                     attempts_, wake);
+  return std::make_unique<StartGate>(std::move(placement), parts_.loop, jobs_, other_jobs(),
+                                     parts_.clock, attempts_, wake);
 }
 
 std::unique_ptr<Arrays> Controller::make_arrays() {
@@ -147,6 +152,71 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
       .wake = [this] { wake(); }});
 }
 
+Schedules Controller::make_schedules() {
+  return Schedules(
+      {.loop = parts_.loop,
+       .clock = parts_.clock,
+       .jobs = jobs_,
+       .journal = journal_,
+       .make = [this](MadeJob made, auto done) { make_job(std::move(made), std::move(done)); },
+       .check = [this](const job::JobSpec& spec,
+                       const std::string& owner) { return check_made(spec, owner); },
+       .stop = [this](JobEntry& job) { end_by_request(job, false); },
+       .new_id = [this] { return base::random_name(parts_.random, kIdLength); },
+       .wake = [this] { wake(); }});
+}
+
+OtherJobs Controller::other_jobs() const {
+  return {.jobs = jobs_,
+          .find_in_arrays = [this](const std::string& name,
+                                   const std::string& project) -> std::optional<job::AwaitedJob> {
+            for (const job::Array& array : arrays_->named(name)) {
+              if (array.spec.project == project) {
+                return job::AwaitedJob{.id = array.id, .name = array.spec.name};
+              }
+            }
+            for (const Arrays::JoblessMember& member : arrays_->jobless(name)) {
+              if (member.job.spec.project == project) {
+                return job::AwaitedJob{.id = member.array + "/" + std::to_string(member.index),
+                                       .name = member.job.spec.name};
+              }
+            }
+            return std::nullopt;
+          },
+          .phase_in_arrays = [this](const std::string& id) -> std::optional<job::Phase> {
+            const size_t slash = id.find('/');
+            const auto array = arrays_->with_id(id.substr(0, slash));
+            if (!array) return std::nullopt;
+            if (slash == std::string::npos) return array->phase;
+            const int index = base::number_of<int>(id.substr(slash + 1)).value_or(-1);
+            const std::string name = job::member_name(array->spec.name, index);
+            for (const Job* const job : jobs_.named(name)) {
+              if (job->spec.project == array->spec.project) return job->phase;
+            }
+            for (const Arrays::JoblessMember& member : arrays_->jobless(name)) {
+              if (member.array == array->id) return member.job.phase;
+            }
+            return std::nullopt;
+          }};
+}
+
+/// Whether the server would accept this job of the owner now, under a free name.
+Result<void> Controller::check_made(const job::JobSpec& spec, const std::string& owner) const {
+  MUSTER_CHECK(
+      check_content(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
+  if (parts_.accounts != nullptr) {
+    MUSTER_CHECK(may_submit(*parts_.accounts, owner, site_.user, spec,
+                            projects_.table().line_of(spec.project)));
+  }
+  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(spec, other_jobs()));
+  const Job job{.id = "made",
+                .spec = spec,
+                .awaited = std::move(awaited),
+                .submitted = parts_.clock.now(),
+                .tasks = job::tasks_of(spec)};
+  return placement_->check(job, jobs_.next_sequence());
+}
+
 /// Plans in a later turn of the loop, once for all changes of this turn.
 void Controller::wake() {
   if (std::exchange(is_woken_, true)) return;
@@ -154,6 +224,7 @@ void Controller::wake() {
     if (alive.expired()) return;
     is_woken_ = false;
     arrays_->advance();
+    schedules_.advance();
     placement_->plan();
   });
 }
@@ -178,6 +249,7 @@ Result<void> Controller::recover() {
   }
   const std::vector<store::Object> objects = std::move(stored.objects);
   arrays_->load(objects);
+  schedules_.load(objects);
   recover_jobs(std::move(stored));
   for (const auto& [sequence, entry] : jobs_.entries()) {
     const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
@@ -221,9 +293,27 @@ void Controller::recover_jobs(store::Contents stored) {
 
 // --- submission
 
-void Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
+Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
+                                            const SubmitManner& manner) const {
+  job::JobSpec named = spec;
+  const std::string& pattern = manner.name_template;
+  if (!pattern.empty()) {
+    if (!job::is_name_template(pattern)) {
+      return Error{
+          .code = ErrorCode::kInvalid,
+          .what = "the name template " + name_in_quotes(pattern) + " is invalid",
+          .advice = "a template is a name with {n} once in place of its number, as in train-{n}"};
+    }
+    named.name = jobs_.next_name(spec.project, pattern);
+  } else if (manner.name_suffix && jobs_.is_taken(spec)) {
+    named.name = jobs_.next_name(spec.project, spec.name + "-" + std::string(job::kNumberPlace));
+  }
+  return named;
+}
+
+void Controller::submit(const job::JobSpec& given, const std::string& idempotency_key,
                         Submitted done, const access::Actor& by, const SubmitManner& manner) {
-  jobs_.settle(spec, idempotency_key);
+  jobs_.settle(given, idempotency_key);
   if (!idempotency_key.empty()) {
     const auto known = parts_.store.find_by_key(idempotency_key);
     if (!known) return done(known.error());
@@ -231,6 +321,9 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
       if (const Job* const job = jobs_.with_id(**known)) return done(*job);
     }
   }
+  const auto named = named_spec(given, manner);
+  if (!named) return done(named.error());
+  const job::JobSpec& spec = *named;
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
@@ -240,7 +333,7 @@ void Controller::submit(const job::JobSpec& spec, const std::string& idempotency
   if (!spec.after.empty()) {
     [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
   }
-  auto awaited = resolve_dependencies(spec, jobs_);
+  auto awaited = resolve_dependencies(spec, other_jobs());
   if (!awaited) return done(awaited.error());
   Job job{.id = base::random_name(parts_.random, kIdLength),
           .spec = spec,
@@ -284,12 +377,7 @@ void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> d
           .suspended = made.is_suspended,
           .submitted = jobs_.stamp()};
   job.tasks = job::tasks_of(job.spec);
-  // A job that it waits for may have been deleted since the object was submitted.
-  if (auto awaited = resolve_dependencies(job.spec, jobs_)) {
-    job.awaited = *std::move(awaited);
-  } else {
-    for (const job::Dependency& each : job.spec.after) job.awaited.push_back({.name = each.job});
-  }
+  job.awaited = dependencies_of_made(job.spec, *job.origin, other_jobs());
   if (job.suspended) job.reason = suspended_reason(job);
   jobs_.note(job, Notice{Notice::What::kSubmitted});
   jobs_.add(std::move(job), "", {}, [this, done = std::move(done)](Result<JobEntry*> added) {
@@ -315,9 +403,16 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
                   .spec = job::member_spec(spec, indexes, 0),
                   .submitted = parts_.clock.now(),
                   .tasks = job::tasks_of(spec)};
-  MUSTER_CHECK(resolve_dependencies(first.spec, jobs_));
+  MUSTER_CHECK(resolve_dependencies(first.spec, other_jobs()));
   MUSTER_CHECK(placement_->check(first, jobs_.next_sequence()));
-  return arrays_->create(spec, base::random_name(parts_.random, kIdLength), idempotency_key, by);
+  // By id: when the last members are made, other jobs may have these names.
+  job::JobSpec resolved = spec;
+  for (job::Dependency& dependency : resolved.after) {
+    if (dependency.by_member) continue;
+    if (const auto other = other_jobs().find(dependency, spec.project)) dependency.job = other->id;
+  }
+  return arrays_->create(resolved, base::random_name(parts_.random, kIdLength), idempotency_key,
+                         by);
 }
 
 Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
@@ -332,7 +427,9 @@ Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idem
   return *std::move(answer);
 }
 
-Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
+Result<job::Forecast> Controller::forecast(const job::JobSpec& given,
+                                           const SubmitManner& manner) const {
+  MUSTER_TRY(const job::JobSpec spec, named_spec(given, manner));
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
   Job job{.id = "forecast",
@@ -345,7 +442,7 @@ Result<job::Forecast> Controller::forecast(const job::JobSpec& spec) const {
     job.spec = job::member_spec(spec, indexes, 0);
     members = static_cast<int>(indexes.size());
   }
-  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, jobs_));
+  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, other_jobs()));
   MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
   MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
   MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));
@@ -560,6 +657,11 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
   return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
                                              query);
+}
+
+Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,
+                                                               const std::string& task) {
+  return parts_.engine.open_log({id, attempt}, task);
 }
 
 void Controller::read_metrics(const std::string& name, const job::MetricQuery& query,

@@ -2,6 +2,7 @@
 // connects the parts that own the data, and carries out the requests of callers:
 //
 //   Arrays           the arrays, which make jobs
+//   Schedules        the schedules, which make jobs at their times
 //   JobTable         the jobs, their changes and their watchers; Journal commits the changes
 //   StartGate        the jobs that wait for other jobs, for a time or for a singleton
 //   Placement        when and where other waiting jobs start: SchedulerQueue or AllocationQueue
@@ -42,6 +43,7 @@
 #include "control/project_service.h"
 #include "control/retention.h"
 #include "control/scheduler_book.h"
+#include "control/schedules.h"
 #include "control/start_gate.h"
 #include "control/submission.h"
 #include "control/unreadable_jobs.h"
@@ -124,10 +126,12 @@ class Controller {
                                   const access::Actor& by = {});
   Arrays& arrays() { return *arrays_; }
   const Arrays& arrays() const { return *arrays_; }
+  Schedules& schedules() { return schedules_; }
+  const Schedules& schedules() const { return schedules_; }
 
   /// The result that submit() would have with this spec now. Stores and starts nothing. Of an
   /// array, that of its first member.
-  Result<job::Forecast> forecast(const job::JobSpec& spec) const;
+  Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitManner& manner = {}) const;
 
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
@@ -171,6 +175,9 @@ class Controller {
   void set_resize_pace(const ResizePace& pace) { attempts_.set_pace(pace); }
   void set_retention(const RetentionRules& rules) { retention_.set_rules(rules); }
 
+  /// The log of one task of an attempt, from its beginning. kNotFound: there is none.
+  Result<std::unique_ptr<engine::LogCursor>> open_log(const std::string& id, int attempt,
+                                                      const std::string& task);
   /// The merged log of a job that exists now.
   std::unique_ptr<logs::LogFollower> follow_logs(const std::string& name,
                                                  const job::LogQuery& query);
@@ -196,8 +203,13 @@ class Controller {
   Result<void> ready() { return parts_.store.ping(); }
 
  private:
+  /// The spec with the name that the job gets.
+  Result<job::JobSpec> named_spec(const job::JobSpec& spec, const SubmitManner& manner) const;
   std::unique_ptr<StartGate> make_placement();
   std::unique_ptr<Arrays> make_arrays();
+  Schedules make_schedules();
+  OtherJobs other_jobs() const;
+  Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);
   void end_by_request(JobEntry& entry, bool now);
@@ -229,6 +241,7 @@ class Controller {
   UnreadableJobs unreadable_;
   RetentionKeeper retention_;
   std::unique_ptr<Arrays> arrays_;
+  Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
   std::unique_ptr<Sweeps> sweeps_;

@@ -102,6 +102,51 @@ TEST_F(Control, ASingleJobRunsAndSucceeds) {
   EXPECT_TRUE(controller_->idle());
 }
 
+TEST_F(Control, ATakenNameGetsTheNextNumberIfAsked) {
+  const auto name_of_next = [&](const SubmitManner& manner) {
+    const auto job = controller_->submit(one_task_job("train"), "", {}, manner);
+    return job ? job->spec.name : job.error().what;
+  };
+
+  EXPECT_EQ(name_of_next({.name_suffix = true}), "train");
+  EXPECT_EQ(name_of_next({}), "job 'train' exists already");
+  EXPECT_EQ(name_of_next({.name_suffix = true}), "train-2");
+  EXPECT_EQ(name_of_next({.name_template = "train-{n}"}), "train-3");
+  EXPECT_EQ(name_of_next({.name_template = "run-{n}-b"}), "run-1-b");
+  EXPECT_EQ(name_of_next({.name_template = "run-{n}-b"}), "run-2-b");
+  EXPECT_EQ(name_of_next({.name_template = "Train"}), "the name template 'Train' is invalid");
+}
+
+TEST_F(Control, JobsOfOneTurnOfTheLoopGetDifferentNumbers) {
+  std::vector<std::string> names;
+  const auto note = [&](const Result<job::Job>& job) {
+    names.push_back(job ? job->spec.name : job.error().what);
+  };
+  for (int i = 0; i < 3; ++i) {
+    controller_->submit(one_task_job("train"), "", note, {}, {.name_suffix = true});
+  }
+  controller_->submit(one_task_job("train"), "", note, {}, {.name_template = "train-{n}"});
+  settle();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"train", "train-2", "train-3", "train-4"}));
+}
+
+TEST_F(Control, AnIdempotencyKeyGivesTheFirstJobWhateverItsNumber) {
+  const SubmitManner manner{.name_template = "train-{n}"};
+  const auto first = controller_->submit(one_task_job("train"), "key", {}, manner);
+  const auto again = controller_->submit(one_task_job("train"), "key", {}, manner);
+  ASSERT_TRUE(first && again);
+  EXPECT_EQ(first->spec.name, "train-1");
+  EXPECT_EQ(again->id, first->id);
+}
+
+TEST_F(Control, AJobKeepsItsOrigin) {
+  const job::JobOrigin origin{.name = "train", .id = "abc"};
+  const auto job = controller_->submit(one_task_job("train-2"), "", {}, {.origin = origin});
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->origin, origin);
+}
+
 TEST_F(Control, TheLauncherWaitsUntilEveryWorkerHasAnswered) {
   submit(mpi_job());
   engine_.answer(gang("dist"), "worker-1");

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "control/unknown_name.h"
+#include "job/validate.h"
 #include "words/sentence.h"
 
 namespace muster::control {
@@ -94,6 +96,34 @@ std::vector<const Job*> JobTable::list() const {
   jobs.reserve(entries_.size());
   for (const auto& [sequence, entry] : entries_) jobs.push_back(&entry->job);
   return jobs;
+}
+
+std::string JobTable::next_name(const std::string& project, const std::string& pattern) const {
+  const size_t place = pattern.find(job::kNumberPlace);
+  const std::string before = pattern.substr(0, place);
+  const std::string behind = pattern.substr(place + job::kNumberPlace.size());
+  uint64_t highest = 0;
+  const auto count = [&](const JobName& used) {
+    const auto& [name, of_project] = used;
+    const bool fits = of_project == project && name.size() > before.size() + behind.size() &&
+                      name.starts_with(before) && name.ends_with(behind);
+    if (!fits) return;
+    const std::string_view number =
+        std::string_view(name).substr(before.size(), name.size() - before.size() - behind.size());
+    highest = std::max(highest, base::number_of<uint64_t>(number).value_or(0));
+  };
+  each_job_from(before, "", [&](const Job& job) {
+    count(name_of(job.spec));
+    return job.spec.name.starts_with(before);
+  });
+  for (const auto& [name, entry] : uncommitted_) count(name);
+  const auto is_used = [&](const std::string& name) {
+    return index_.has_name({name, project}) || uncommitted_.contains({name, project});
+  };
+  const bool has_stem = before.size() > 1 && before.ends_with('-');
+  if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + behind))
+    highest = 1;
+  return before + std::to_string(highest + 1) + behind;
 }
 
 std::set<std::pair<std::string, std::string>> JobTable::trees_in_use() const {

@@ -94,6 +94,10 @@ class JobTable {
   }
   /// Whether the project has a job of this name, or an object holds the name.
   bool is_taken(const job::JobSpec& spec) const;
+  /// `pattern` with the next number in place of its "{n}": one more than the highest of the names in
+  /// use. The name without a number counts as 1: "train-{n}" becomes "train-2" if only "train"
+  /// exists. Numbers of deleted jobs below the highest are not used again.
+  std::string next_name(const std::string& project, const std::string& pattern) const;
   /// {project, id} of every uploaded file tree that a job uses.
   std::set<std::pair<std::string, std::string>> trees_in_use() const;
   /// Whether every job has ended.

@@ -87,6 +87,10 @@ Result<void> ProjectService::remove(const std::string& name, const access::Actor
     return conflict("it has " + base::count_text(jobs, "job") + " that have not ended",
                     "stop them first: muster list --project " + name);
   }
+  if (const size_t count = parts_.count_schedules ? parts_.count_schedules(name) : 0; count > 0) {
+    return conflict("it has " + base::count_text(static_cast<int64_t>(count), "schedule"),
+                    "delete them first: muster schedule list --project " + name);
+  }
   const Project* const none = nullptr;
   store::Batch batch{.removed_projects = {name},
                      .audit = audit_records(parts_.clock.now(), by, "project.delete", name, name,

@@ -38,6 +38,8 @@ class ProjectService {
     /// get its files.
     std::function<void(const std::string& project)> deleted;
     std::function<void()> wake;  ///< the scheduler should plan again soon
+    /// The number of schedules of the project. Not set: there are none.
+    std::function<size_t(const std::string& project)> count_schedules;
   };
   explicit ProjectService(Dependencies parts);
 
@@ -49,8 +51,8 @@ class ProjectService {
   /// Replaces the project of this name. A quota below the present use is no error: the project is
   /// over its quota then.
   Result<job::ProjectStatus> set(job::Project project, const access::Actor& by = {});
-  /// kConflict for the default project, a project with jobs that have not ended, and a project with
-  /// projects below it.
+  /// kConflict for the default project, a project with jobs that have not ended or with schedules,
+  /// and a project with projects below it.
   Result<void> remove(const std::string& name, const access::Actor& by = {});
 
   /// kNotFound with the nearest name.

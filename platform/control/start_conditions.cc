@@ -70,31 +70,37 @@ StartDecision decide_start(const StartConditions& conditions, base::Time now) {
   return decision;
 }
 
+std::optional<job::AwaitedJob> OtherJobs::find(const job::Dependency& dependency,
+                                               const std::string& project) const {
+  const std::string& name = dependency.job;
+  const job::Job* const by_id = jobs.with_id(name);
+  if (by_id != nullptr && by_id->spec.project == project) {
+    return job::AwaitedJob{.id = by_id->id, .name = by_id->spec.name};
+  }
+  for (const job::Job* const job : jobs.named(name)) {
+    if (job->spec.project == project) return job::AwaitedJob{.id = job->id, .name = job->spec.name};
+  }
+  return find_in_arrays ? find_in_arrays(name, project) : std::nullopt;
+}
+
+std::optional<job::Phase> OtherJobs::phase_of(const std::string& id) const {
+  if (const job::Job* const job = jobs.with_id(id)) return job->phase;
+  return phase_in_arrays ? phase_in_arrays(id) : std::nullopt;
+}
+
 base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
-                                                                const JobTable& jobs) {
+                                                                const OtherJobs& others) {
   std::vector<job::AwaitedJob> resolved;
   std::vector<base::Fault> faults;
-  const auto find = [&](const std::string& name) -> const job::Job* {
-    const job::Job* const by_id = jobs.with_id(name);
-    if (by_id != nullptr && by_id->spec.project == spec.project) return by_id;
-    for (const job::Job* const job : jobs.named(name)) {
-      if (job->spec.project == spec.project) return job;
-    }
-    return nullptr;
-  };
   for (size_t i = 0; i < spec.after.size(); ++i) {
     const job::Dependency& dependency = spec.after[i];
     const std::string field = "after[" + std::to_string(i) + "]";
-    if (dependency.by_member) {
-      faults.push_back({.field = field + ".by_member", .what = "is for arrays only"});
-      continue;
-    }
-    if (const job::Job* const other = find(dependency.job)) {
-      resolved.push_back({.id = other->id, .name = other->spec.name});
+    if (auto other = others.find(dependency, spec.project)) {
+      resolved.push_back(*std::move(other));
       continue;
     }
     std::vector<std::string> names;
-    for (const auto& [sequence, entry] : jobs.entries()) {
+    for (const auto& [sequence, entry] : others.jobs.entries()) {
       if (entry->job.spec.project == spec.project) names.push_back(entry->job.spec.name);
     }
     const std::string near = base::nearest(dependency.job, names);
@@ -110,6 +116,27 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
       .what = "job " + name_in_quotes(spec.name) + " cannot wait for these jobs",
       .advice = "muster list --project " + spec.project + " shows the jobs there are",
       .faults = std::move(faults)};
+}
+
+std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
+                                                  const job::JobOrigin& origin,
+                                                  const OtherJobs& others) {
+  std::vector<job::AwaitedJob> resolved;
+  for (size_t i = 0; i < spec.after.size(); ++i) {
+    const std::string& name = spec.after[i].job;
+    if (auto other = others.find(spec.after[i], spec.project)) {
+      resolved.push_back(*std::move(other));
+      continue;
+    }
+    resolved.push_back({.id = name, .name = name, .is_met = true});
+    others.jobs.each_job(true, std::nullopt, [&](const job::Job& earlier) {
+      const bool is_alike = earlier.origin && earlier.origin->id == origin.id &&
+                            earlier.awaited.size() == spec.after.size();
+      if (is_alike) resolved.back() = earlier.awaited[i];
+      return !is_alike;
+    });
+  }
+  return resolved;
 }
 
 }  // namespace muster::control

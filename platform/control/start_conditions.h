@@ -5,6 +5,7 @@
 // Pure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,11 +46,33 @@ struct StartDecision {
 /// A dependency that cannot be met any more decides, whatever the other conditions are.
 StartDecision decide_start(const StartConditions& conditions, base::Time now);
 
-/// The jobs of spec.after, which are named or given by id.
+/// The jobs, arrays and members of arrays for which a job can wait.
+struct OtherJobs {
+  const JobTable& jobs;
+  /// The id and the name of an array of this project, or of one of its members that has no job yet
+  /// ("train-17"). Not set: there are no arrays.
+  std::function<std::optional<job::AwaitedJob>(const std::string& name, const std::string& project)>
+      find_in_arrays;
+  /// The phase of an array or a member with an id from find_in_arrays(); nothing: there is none.
+  std::function<std::optional<job::Phase>(const std::string& id)> phase_in_arrays;
+
+  std::optional<job::AwaitedJob> find(const job::Dependency& dependency,
+                                      const std::string& project) const;
+  std::optional<job::Phase> phase_of(const std::string& id) const;
+};
+
+/// The jobs and arrays of spec.after, which are named or given by id.
 ///
 /// Errors: kNotFound with a fault for each that the project of the job does not have. Jobs of other
 /// projects are as unknown as jobs that do not exist.
 base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSpec& spec,
-                                                                const JobTable& jobs);
+                                                                const OtherJobs& others);
+
+/// The same for a job that an object makes. A job that it waits for may have been deleted since the
+/// object was created: then the result of an earlier job of the object counts, or else the dependency
+/// is met.
+std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
+                                                  const job::JobOrigin& origin,
+                                                  const OtherJobs& others);
 
 }  // namespace muster::control

@@ -28,10 +28,12 @@ bool has_start_conditions(const Job& job) {
 }  // namespace
 
 StartGate::StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, JobTable& jobs,
-                     const base::Clock& clock, Attempts& attempts, std::function<void()> wake)
+                     OtherJobs others, const base::Clock& clock, Attempts& attempts,
+                     std::function<void()> wake)
     : behind_(std::move(behind)),
       loop_(loop),
       jobs_(jobs),
+      others_(std::move(others)),
       clock_(clock),
       attempts_(attempts),
       wake_(std::move(wake)) {}
@@ -54,12 +56,11 @@ StartConditions StartGate::conditions_of(const Job& job, uint64_t sequence) cons
                              .singleton = job.spec.scheduling.singleton};
   for (size_t i = 0; i < job.awaited.size() && i < job.spec.after.size(); ++i) {
     const job::AwaitedJob& awaited = job.awaited[i];
-    const Job* const other = jobs_.with_id(awaited.id);
     conditions.after.push_back(
         {.end = {.job = {.id = awaited.id, .name = awaited.name, .project = job.spec.project},
                  .condition = job.spec.after[i].condition},
          .is_met = awaited.is_met,
-         .phase = other == nullptr ? std::nullopt : std::optional(other->phase)});
+         .phase = others_.phase_of(awaited.id)});
   }
   if (conditions.singleton.empty()) return conditions;
   const auto found = singletons_.find(singleton_key(job));
@@ -123,6 +124,7 @@ void StartGate::restore(JobEntry& entry) {
 
 void StartGate::decide(JobEntry& entry) {
   undecided_.erase(entry.sequence);
+  note_met(entry);
   StartDecision decision = decide_start(conditions_of(entry.job, entry.sequence), clock_.now());
   switch (decision.what) {
     case StartDecision::What::kMayStart:
@@ -138,9 +140,26 @@ void StartGate::decide(JobEntry& entry) {
   attempts_.finish(entry, Phase::kFailed);
 }
 
+/// Stores which dependencies are met: the other job or array may be deleted afterwards.
+void StartGate::note_met(JobEntry& entry) {
+  Job& job = entry.job;
+  for (size_t i = 0; i < job.awaited.size(); ++i) {
+    job::AwaitedJob& awaited = job.awaited[i];
+    const auto phase = awaited.is_met ? std::nullopt : others_.phase_of(awaited.id);
+    if (!phase || !meets(job.spec.after[i].condition, *phase)) continue;
+    awaited.is_met = true;
+    jobs_.change(entry);
+  }
+}
+
 void StartGate::hold(JobEntry& entry, StartDecision decision) {
   entry.is_held_back = true;
   held_[entry.sequence] = decision.constraint;
+  const auto is_array = [&](const job::AwaitedJob& other) {
+    return !other.is_met && jobs_.with_id(other.id) == nullptr;
+  };
+  const auto& awaited = entry.job.awaited;
+  if (std::any_of(awaited.begin(), awaited.end(), is_array)) behind_arrays_.insert(entry.sequence);
   if (decision.may_start && begins_.emplace(*decision.may_start, entry.sequence).second) wake_();
   Job& job = entry.job;
   if (job.reason == decision.reason && job.may_start == decision.may_start) return;
@@ -167,6 +186,7 @@ void StartGate::forget(JobEntry& entry) {
   if (!entry.is_held_back) return;
   entry.is_held_back = false;
   held_.erase(entry.sequence);
+  behind_arrays_.erase(entry.sequence);
   undecided_.erase(entry.sequence);
   if (const auto& begin = entry.job.spec.scheduling.begin) begins_.erase({*begin, entry.sequence});
 }
@@ -190,12 +210,7 @@ void StartGate::ended(JobEntry& entry) {
     if (waiting == jobs_.entries().end()) continue;
     JobEntry& dependent = *waiting->second;
     if (job::is_final(dependent.job.phase)) continue;
-    for (size_t i = 0; i < dependent.job.awaited.size(); ++i) {
-      job::AwaitedJob& awaited = dependent.job.awaited[i];
-      if (awaited.id != job.id || awaited.is_met) continue;
-      awaited.is_met = meets(dependent.job.spec.after[i].condition, job.phase);
-      if (awaited.is_met) jobs_.change(dependent);
-    }
+    note_met(dependent);
     undecided_.insert(sequence);
   }
 }
@@ -210,6 +225,7 @@ void StartGate::decide_due() {
     undecided_.insert(begins_.begin()->second);
     begins_.erase(begins_.begin());
   }
+  undecided_.insert(behind_arrays_.begin(), behind_arrays_.end());
   while (!undecided_.empty()) {
     const uint64_t sequence = *undecided_.begin();
     undecided_.erase(undecided_.begin());

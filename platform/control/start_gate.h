@@ -33,7 +33,8 @@ class StartGate : public Placement {
  public:
   /// `wake` has plan() called in a later turn of the loop.
   StartGate(std::unique_ptr<Placement> behind, base::EventLoop& loop, JobTable& jobs,
-            const base::Clock& clock, Attempts& attempts, std::function<void()> wake);
+            OtherJobs others, const base::Clock& clock, Attempts& attempts,
+            std::function<void()> wake);
 
   /// Enters a job that has not ended. Of stored jobs, all are entered before any is restored.
   void enter(const JobEntry& entry);
@@ -69,6 +70,7 @@ class StartGate : public Placement {
 
   StartConditions conditions_of(const job::Job& job, uint64_t sequence) const;
   void decide(JobEntry& entry);
+  void note_met(JobEntry& entry);
   void hold(JobEntry& entry, StartDecision decision);
   void pass(JobEntry& entry);
   void forget(JobEntry& entry);
@@ -78,12 +80,15 @@ class StartGate : public Placement {
   std::unique_ptr<Placement> behind_;
   base::EventLoop& loop_;
   JobTable& jobs_;
+  const OtherJobs others_;
   const base::Clock& clock_;
   Attempts& attempts_;
   std::function<void()> wake_;
   std::map<uint64_t, std::string> held_;  ///< sequence of a job that is held back -> constraint
   std::set<uint64_t> undecided_;          ///< held jobs whose conditions may have changed
   std::set<std::pair<base::Time, uint64_t>> begins_;  ///< of held jobs
+  /// Held jobs that wait for arrays: every plan decides about them.
+  std::set<uint64_t> behind_arrays_;
   /// The id of a job -> the sequences of the jobs that wait for its end.
   std::unordered_map<std::string, std::vector<uint64_t>> dependents_;
   std::map<SingletonKey, std::set<uint64_t>> singletons_;  ///< the jobs that have not ended

@@ -24,7 +24,8 @@ namespace {
 Error name_taken(const std::string& name) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + name_in_quotes(name) + " exists already",
-          .advice = "choose another name, or delete that job: muster delete " + name};
+          .advice = "choose another name, add --name-suffix for the next free one (" + name +
+                    "-2), or delete that job: muster delete " + name};
 }
 
 /// One task of each role of the job.
@@ -100,9 +101,10 @@ Result<void> check_trees(const job::JobSpec& spec, const SiteFacts& site) {
     if (volume.kind != job::Volume::Kind::kTree || volume.source.empty()) continue;
     if (site.has_tree && site.has_tree(spec.project, volume.source)) continue;
     return Error{.code = ErrorCode::kNotFound,
-                 .what = "the files for " + volume.target + " were not uploaded to project " +
-                         name_in_quotes(spec.project) + ": there is no tree " + volume.source,
-                 .advice = "upload them again"};
+                 .what = "the files for " + volume.target + " are not on the server: project " +
+                         name_in_quotes(spec.project) + " has no tree " + volume.source +
+                         "; it was never uploaded, or is no longer kept",
+                 .advice = "upload them again, as with --workspace FOLDER"};
   }
   return {};
 }
@@ -248,9 +250,9 @@ base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
   return error;
 }
 
-Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
-                              const Projects& projects, const engine::Engine& engine,
-                              const SiteFacts& site, const Accounts* accounts) {
+Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const Projects& projects,
+                           const engine::Engine& engine, const SiteFacts& site,
+                           const Accounts* accounts) {
   if (auto faults = job::validate(spec); !faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
                  .what = "the specification of the job is invalid",
@@ -270,7 +272,13 @@ Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
   MUSTER_CHECK(check_srun(spec, site.images, engine));
   MUSTER_CHECK(check_neighbours(spec, jobs, site.gaps));
   MUSTER_CHECK(check_secrets(spec, accounts));
-  MUSTER_CHECK(check_trees(spec, site));
+  return check_trees(spec, site);
+}
+
+Result<void> check_submission(const job::JobSpec& spec, const JobTable& jobs,
+                              const Projects& projects, const engine::Engine& engine,
+                              const SiteFacts& site, const Accounts* accounts) {
+  MUSTER_CHECK(check_content(spec, jobs, projects, engine, site, accounts));
   if (jobs.is_taken(spec)) return name_taken(spec.name);
   return {};
 }

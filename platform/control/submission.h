@@ -99,4 +99,9 @@ base::Result<void> check_submission(const job::JobSpec& spec, const JobTable& jo
                                     const Projects& projects, const engine::Engine& engine,
                                     const SiteFacts& site, const Accounts* accounts);
 
+/// The same without the check of the name.
+base::Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs,
+                                 const Projects& projects, const engine::Engine& engine,
+                                 const SiteFacts& site, const Accounts* accounts);
+
 }  // namespace muster::control

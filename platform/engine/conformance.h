@@ -85,8 +85,8 @@ struct Ground {
   bool has_storage = true;
   /// Tasks on one machine share the copies of trees and the artifacts of their job.
   bool shares_volumes = true;
-  /// A task counts its GPUs from 0, whichever of the node's GPUs it has.
-  bool counts_own_gpus = false;
+  /// Which GPUs of its node a task has is for the cluster to choose, and so are their names.
+  bool names_own_gpus = false;
   /// The engine knows the files of the machines, and which of them it must hide.
   bool hides_files = true;
 

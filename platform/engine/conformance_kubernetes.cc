@@ -122,6 +122,7 @@ launch::ImageFacts facts_in_pod() {
 TaskPlan placed_in_pod(TaskPlan plan, const fs::path& scratch) {
   if (plan.image.empty()) plan.image = required_in_cluster("MUSTER_TEST_IMAGE");
   plan.reach = launch::Reach::kNames;
+  plan.resources.gpus = static_cast<int>(plan.devices.size());
   plan.volumes.push_back({.kind = job::Volume::Kind::kHostPath,
                           .source = scratch.string(),
                           .target = scratch.string()});
@@ -141,7 +142,7 @@ Ground kubernetes_ground(std::string name, bool are_called) {
     for (const job::Task& task : job.tasks) site.image_facts[task.name] = facts_in_pod();
   };
   made.clear = clear_kubernetes;
-  made.is_container = made.counts_own_gpus = true;
+  made.is_container = made.names_own_gpus = true;
   made.has_fake_gpus = made.has_folders = false;
   made.keeps_volumes = made.keeps_trees = false;
   made.shares_volumes = made.hides_files = false;

@@ -76,7 +76,7 @@ Response plain_problem(int status, const std::string& detail) {
 }
 
 std::string_view reason_phrase(int status) {
-  static constexpr std::array<std::pair<int, std::string_view>, 31> kPhrases{{
+  static constexpr std::array<std::pair<int, std::string_view>, 33> kPhrases{{
       {200, "OK"},
       {201, "Created"},
       {202, "Accepted"},
@@ -89,6 +89,7 @@ std::string_view reason_phrase(int status) {
       {404, "Not Found"},
       {405, "Method Not Allowed"},
       {406, "Not Acceptable"},
+      {406, "Not Acceptable"},
       {408, "Request Timeout"},
       {409, "Conflict"},
       {410, "Gone"},
@@ -98,6 +99,7 @@ std::string_view reason_phrase(int status) {
       {414, "URI Too Long"},
       {415, "Unsupported Media Type"},
       {416, "Range Not Satisfiable"},
+      {421, "Misdirected Request"},
       {422, "Unprocessable Content"},
       {426, "Upgrade Required"},
       {429, "Too Many Requests"},

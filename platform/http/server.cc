@@ -100,9 +100,37 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
     MUSTER_TRY(tls_listener, listen_on(where));
     tls = std::move(context);
     tls_door = std::make_unique<Door>(loop, tls_listener.get(), [this](base::UniqueFd socket) {
-      welcome_from_afar(std::move(socket));
+      std::string peer = address_of_peer(socket.get());
+      welcome_from_afar(std::move(socket), std::move(peer));
     });
     return listening_at(tls_listener.get());
+  }
+
+  Result<int> listen_on_loopback(int port) {
+    loopback_door.reset();
+    loopback_listener.reset();
+    MUSTER_TRY(loopback_listener, listen_on(HostAndPort{.host = "127.0.0.1", .port = port}));
+    loopback_door =
+        std::make_unique<Door>(loop, loopback_listener.get(), [this](base::UniqueFd socket) {
+          welcome_from_afar(std::move(socket), std::string(kLoopbackPeer));
+        });
+    MUSTER_TRY(const std::string address, listening_at(loopback_listener.get()));
+    MUSTER_TRY(const HostAndPort chosen, parse_host_and_port(address));
+    return chosen.port;
+  }
+
+  void close_loopback() {
+    loopback_door.reset();
+    loopback_listener.reset();
+    const auto open_ones = connections;
+    for (const auto& connection : open_ones) {
+      if (connection->peer().address == kLoopbackPeer) connection->drop();
+    }
+  }
+
+  size_t loopback_connections() const {
+    const auto found = of_address.find(std::string(kLoopbackPeer));
+    return found == of_address.end() ? 0 : found->second;
   }
 
   void welcome_from_here(base::UniqueFd socket) {
@@ -117,15 +145,18 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   }
 
   /// Before the handshake no answer can be sent, and a handshake is not worth its cost here.
-  void welcome_from_afar(base::UniqueFd socket) {
-    Peer peer{.user = std::nullopt, .address = address_of_peer(socket.get())};
+  void welcome_from_afar(base::UniqueFd socket, std::string address) {
+    const bool is_plain = address == kLoopbackPeer;
+    Peer peer{.user = std::nullopt, .address = std::move(address)};
     if (from_afar >= limits.connections) return;
     const auto already = of_address.find(peer.address);
     if (already != of_address.end() && already->second >= limits.connections_of_address) return;
     ++of_address[peer.address];
     ++from_afar;
     send_at_once(socket.get());
-    open(tls_stream(loop, std::move(socket), tls), std::move(peer));
+    open(
+        is_plain ? plain_stream(loop, std::move(socket)) : tls_stream(loop, std::move(socket), tls),
+        std::move(peer));
   }
 
   void open(std::unique_ptr<ByteStream> stream, Peer peer) {
@@ -150,8 +181,10 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   void stop_listening() {
     unix_door.reset();
     tls_door.reset();
+    loopback_door.reset();
     unix_listener.close();
     tls_listener.reset();
+    loopback_listener.reset();
   }
 
   void finish(std::function<void()> done) {
@@ -181,11 +214,13 @@ struct Server::Impl : std::enable_shared_from_this<Impl> {
   TlsContext tls;
   Listener unix_listener;
   base::UniqueFd tls_listener;
+  base::UniqueFd loopback_listener;
   std::unique_ptr<Door> unix_door;
   std::unique_ptr<Door> tls_door;
+  std::unique_ptr<Door> loopback_door;
   std::unordered_set<std::shared_ptr<ServerConnection>> connections;
   std::function<void()> finished;                      ///< to be called when no connection is left
-  std::unordered_map<std::string, size_t> of_address;  ///< open connections over TLS
+  std::unordered_map<std::string, size_t> of_address;  ///< open connections over TCP
   size_t from_afar = 0;                                ///< all of them
 };
 
@@ -207,6 +242,18 @@ Result<std::string> Server::listen(const std::string& address, const TlsIdentity
 Result<void> Server::set_identity(const TlsIdentity& identity) {
   MUSTER_TRY(impl_->tls, server_context(identity));
   return {};
+}
+
+Result<int> Server::listen_on_loopback(int port) {
+  return impl_->listen_on_loopback(port);
+}
+
+void Server::close_loopback() {
+  impl_->close_loopback();
+}
+
+size_t Server::loopback_connections() const {
+  return impl_->loopback_connections();
 }
 
 void Server::set_limits(const Limits& limits) {

@@ -1,11 +1,12 @@
-// An HTTP/1.1 server on a unix socket, and on TLS over TCP: keep-alive, limits on size and time,
-// streamed bodies, WebSockets.
+// An HTTP/1.1 server on a unix socket, on TLS over TCP, and for browsers of this machine on plain
+// TCP over the loopback interface: keep-alive, limits on size and time, streamed bodies, WebSockets.
 //
 // Runs on one EventLoop, which must outlive it. Handlers are called on the loop's thread and answer
 // now or later, on that thread. The server's methods are called there too, or while the loop does
 // not run. If a handler throws or drops its Respond, the client gets 500. On the unix socket, the
 // kernel's credentials of each peer are checked: only this user and root are accepted. Over TLS
-// every client is accepted; the gate and the handler authenticate it.
+// every client is accepted, and on the loopback port every program of this machine; the gate and the
+// handler authenticate it.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/event_loop.h"
 #include "base/result.h"
@@ -27,6 +30,9 @@ using Handler = std::function<void(Request, Respond)>;
 /// Called before the body of a request is read, unless it arrived together with the head. An answer
 /// refuses the request and closes the connection.
 using Gate = std::function<std::optional<Response>(const Request& head)>;
+
+/// Peer::address of a client of the loopback port, which may be any user of this machine.
+inline constexpr std::string_view kLoopbackPeer = "loopback";
 
 struct Limits {
   size_t header_bytes = 64 << 10;
@@ -56,6 +62,14 @@ class Server {
   /// with the port that was chosen for 0. May be called in addition to the other listen().
   /// kInvalid: the address or the identity is invalid; kConflict: the port is taken.
   base::Result<std::string> listen(const std::string& address, const TlsIdentity& identity);
+
+  /// Listens for plain HTTP on 127.0.0.1. Returns the port, which the kernel chooses for 0. May be
+  /// called in addition to the other listen(). kConflict: the port is taken.
+  base::Result<int> listen_on_loopback(int port);
+  /// Closes the loopback port and drops its connections. Not to be called by a handler.
+  void close_loopback();
+  /// The number of open connections of the loopback port.
+  size_t loopback_connections() const;
   /// Replaces the identity for new connections. kInvalid: the identity is invalid; the old one
   /// stays.
   base::Result<void> set_identity(const TlsIdentity& identity);

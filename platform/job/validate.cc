@@ -162,6 +162,13 @@ bool is_shown(std::string_view text) {
   return base::is_utf8(text);
 }
 
+bool is_name_template(std::string_view text) {
+  const size_t place = text.find(kNumberPlace);
+  if (place == std::string_view::npos) return false;
+  std::string name(text);
+  return is_job_name(name.replace(place, kNumberPlace.size(), "1"));
+}
+
 bool is_label_name(std::string_view text) {
   return is_key(text) && text.find('=') == std::string_view::npos;
 }

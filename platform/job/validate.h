@@ -30,6 +30,11 @@ std::vector<Fault> validate(const JobSpec& spec);
 /// enough to carry "-worker-999" and stay a host name.
 bool is_job_name(std::string_view text);
 
+/// Where a name template has its number: "train-{n}".
+inline constexpr std::string_view kNumberPlace = "{n}";
+/// Whether `text` contains kNumberPlace once, and is a job's name with a number there.
+bool is_name_template(std::string_view text);
+
 /// A label name is text of 1 to 128 bytes without '=' and control characters.
 bool is_label_name(std::string_view text);
 /// Text of at most 256 bytes without control characters; empty: the label is a tag.

@@ -141,6 +141,10 @@ TEST(ValidateLabels, KeepsAnyBytesInAnnotationsUpToALimit) {
 }
 
 TEST(Labels, OfARequestFollowTheRulesOfASpec) {
+  EXPECT_TRUE(is_name_template("train-{n}"));
+  EXPECT_FALSE(is_name_template("train"));
+  EXPECT_FALSE(is_name_template("{n}-{n}"));
+  EXPECT_FALSE(is_name_template("Train-{n}"));
   EXPECT_TRUE(is_label_name("nightly"));
   EXPECT_FALSE(is_label_name("a=b"));
   EXPECT_FALSE(is_label_name(""));

@@ -13,13 +13,12 @@
 #include "access/audit.h"
 #include "api/account_wire.h"
 #include "control/unknown_name.h"
+#include "server/page.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
 
 namespace muster::server {
-
-namespace {
 
 using access::Identity;
 using access::Role;
@@ -29,6 +28,8 @@ using base::ErrorCode;
 using base::Result;
 using control::Accounts;
 using control::Controller;
+
+namespace {
 
 constexpr std::chrono::seconds kInvitationLifetime = std::chrono::days(7);
 
@@ -65,8 +66,9 @@ std::optional<base::Time> expiry_of(const Accounts& accounts, const Identity& wh
   return token ? token->expires : std::nullopt;
 }
 
-RouteAnswer whoami(const Accounts& accounts, const Controller& controller, const ApiCall& call) {
-  const Identity& who = call.who;
+}  // namespace
+
+http::Response whoami(const Accounts& accounts, const Controller& controller, const Identity& who) {
   return json_answer(200, api::whoami_to_json({.user = who.user,
                                                .server_role = who.over_server(),
                                                .projects = roles_of(Sight(controller, who), who),
@@ -75,6 +77,8 @@ RouteAnswer whoami(const Accounts& accounts, const Controller& controller, const
                                                .expires = expiry_of(accounts, who),
                                                .address = who.address}));
 }
+
+namespace {
 
 /// The requested lifetime; a token created by a program's token lives no longer than that token.
 std::optional<std::chrono::seconds> bounded_lifetime(const Accounts& accounts,
@@ -108,7 +112,9 @@ RouteAnswer log_out(Accounts& accounts, const ApiCall& call) {
                  .advice = "the permissions of the socket's file protect it"};
   }
   MUSTER_CHECK(accounts.revoke(call.who.token, call.actor()));
-  return nothing_more();
+  http::Response answer = nothing_more();
+  if (cookie_of(call.request)) answer.headers["set-cookie"] = cookie_removed(call.request);
+  return answer;
 }
 
 // --- users
@@ -278,7 +284,9 @@ void add_account_routes(Router& router, Accounts& accounts, Controller& controll
   router.add("POST", "/v1/logout", Permission::kSignedIn,
              at_once([&accounts](const ApiCall& call) { return log_out(accounts, call); }));
   router.add("GET", "/v1/whoami", Permission::kSignedIn,
-             at_once([&](const ApiCall& call) { return whoami(accounts, controller, call); }));
+             at_once([&](const ApiCall& call) -> RouteAnswer {
+               return whoami(accounts, controller, call.who);
+             }));
   add_user_routes(router, accounts, controller);
   router.add("GET", "/v1/tokens", Permission::kSignedIn,
              at_once([&accounts](const ApiCall& call) { return list_tokens(accounts, call); }));

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -60,6 +63,13 @@ Response takes_no_body() {
       kContentTooLarge);
 }
 
+/// Of the body: long enough for a code.
+bool is_short(const http::Request& head) {
+  constexpr size_t kMostDigits = 3;
+  const std::string length = header(head, "content-length");
+  return !length.empty() && length.size() <= kMostDigits;
+}
+
 RouteAnswer may_shut_down(const ApiCall& call) {
   if (call.request.peer.user) return Response{.status = 202};
   return base::Error{.code = ErrorCode::kRefused,
@@ -94,6 +104,7 @@ std::optional<Response> App::refusal_of_body(const http::Request& head) {
   if (head.peer.user) return std::nullopt;
   const auto found = router_.find(head.method, head.path);
   std::optional<Response> refusal = takes_no_body();
+  if (found.route == api::kPageSessionPath && is_short(head)) return std::nullopt;
   if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
   if (!refusal) return std::nullopt;
   const ApiCall call{.request = head, .id = request_id(head, parts_.random)};
@@ -113,9 +124,24 @@ void App::set_options(const AppOptions& options) {
   authenticator_.set_options(limits_of(options_));
 }
 
+/// The answers that need no caller and no route: the files of the page, and the refusal of a foreign
+/// host.
+std::optional<Response> App::answer_without_caller(const http::Request& request) const {
+  if (request.peer.user) return std::nullopt;
+  if (is_from_loopback(request)) {
+    const auto address = parts_.door == nullptr ? std::nullopt : parts_.door->address();
+    if (auto refusal = refusal_of_host(request, address)) return refusal;
+  }
+  if (is_page_path(request.path)) return page_answer(request);
+  return std::nullopt;
+}
+
 void App::take(http::Request request, Respond respond) {
   ApiCall call{.request = std::move(request)};
   call.id = request_id(call.request, parts_.random);
+  if (auto answer = answer_without_caller(call.request)) {
+    return answering(call, "/ui", std::move(respond))(*std::move(answer));
+  }
   const auto found = router_.find(call.request.method, call.request.path);
   auto who = authenticator_.identify(
       call.request, found.handler == nullptr && found.permission != Permission::kAnybody
@@ -144,27 +170,57 @@ bool is_probe(std::string_view route) {
 
 }  // namespace
 
+namespace {
+
+/// RFC 9110, 5.6.7: "Sat, 31 Jan 2026 12:34:56 GMT". The page compares it with the browser's clock.
+std::string http_date(base::Time time) {
+  constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::array<const char*, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t seconds =
+      std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                kDays[static_cast<size_t>(utc.tm_wday)], utc.tm_mday,
+                kMonths[static_cast<size_t>(utc.tm_mon)], utc.tm_year + 1900, utc.tm_hour,
+                utc.tm_min, utc.tm_sec);
+  return text.data();
+}
+
+}  // namespace
+
 /// `respond`, which also sets the request's id, writes a line to the log, and counts the request.
 Respond App::answering(const ApiCall& call, std::string route, Respond respond) {
   const bool logged = options_.log_requests || (!call.request.peer.user && !is_probe(route));
-  return [this, logged, respond = std::move(respond), route = std::move(route), id = call.id,
-          method = call.request.method, path = call.request.path, user = call.who.user,
-          address = call.request.peer.address, since = parts_.clock.now()](Response response) {
-    response.headers["x-request-id"] = id;
-    const int status = response.websocket ? 101 : response.status;
-    requests_.add(method, route, status);
-    if (logged) {
-      const std::chrono::duration<double, std::milli> took = parts_.clock.now() - since;
-      base::log_info("request", {{"method", method},
-                                 {"path", path},
-                                 {"status", status},
-                                 {"ms", took.count()},
-                                 {"user", user},
-                                 {"request", id},
-                                 {"address", address}});
-    }
-    respond(std::move(response));
-  };
+  // Of a browser, which must neither guess a type nor keep what the next user should not see.
+  const bool is_remote = !call.request.peer.user;
+  const bool has_cookie = cookie_of(call.request).has_value();
+  return
+      [this, logged, is_remote, has_cookie, respond = std::move(respond), route = std::move(route),
+       id = call.id, method = call.request.method, path = call.request.path, user = call.who.user,
+       address = call.request.peer.address, since = parts_.clock.now()](Response response) {
+        response.headers["x-request-id"] = id;
+        if (is_remote) {
+          response.headers["x-content-type-options"] = "nosniff";
+          response.headers["date"] = http_date(parts_.clock.now());
+        }
+        if (has_cookie) response.headers.emplace("cache-control", "no-store");
+        const int status = response.websocket ? 101 : response.status;
+        requests_.add(method, route, status);
+        if (logged) {
+          const std::chrono::duration<double, std::milli> took = parts_.clock.now() - since;
+          base::log_info("request", {{"method", method},
+                                     {"path", path},
+                                     {"status", status},
+                                     {"ms", took.count()},
+                                     {"user", user},
+                                     {"request", id},
+                                     {"address", address}});
+        }
+        respond(std::move(response));
+      };
 }
 
 void App::add_routes() {
@@ -186,6 +242,7 @@ void App::add_routes() {
   add_job_list_route(router_, parts_.controller);
   add_job_metric_routes(router_, parts_.controller);
   add_log_routes(router_, parts_.loop, parts_.controller);
+  add_log_window_routes(router_, parts_.loop, parts_.controller);
   add_attach_route(router_, parts_.controller);
   add_exec_route(router_, parts_.controller);
   add_copy_route(router_, parts_.controller);
@@ -196,12 +253,22 @@ void App::add_routes() {
   add_project_routes(router_, parts_.controller);
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_notification_routes(router_, parts_.notifications, parts_.controller);
+  add_schedule_routes(router_, parts_.controller);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
   add_tree_routes(router_, parts_.controller, parts_.trees, background_);
   add_account_routes(router_, parts_.accounts, parts_.controller, parts_.clock,
                      options_.session_lifetime);
   add_audit_routes(router_, parts_.accounts, parts_.controller);
+  add_page_routes(router_, {.codes = codes_,
+                            .authenticator = authenticator_,
+                            .accounts = parts_.accounts,
+                            .controller = parts_.controller,
+                            .clock = parts_.clock,
+                            .random = parts_.random,
+                            .door = parts_.door,
+                            .address = options_.address,
+                            .session_lifetime = options_.session_lifetime});
   add_status_routes(router_, parts_.controller, requests_, options_.version);
   router_.add("POST", "/v1/shutdown", Permission::kServerAdmin,
               at_once([this](const ApiCall& call) -> RouteAnswer {
@@ -218,7 +285,8 @@ void App::touch() {
 }
 
 void App::look_whether_idle() {
-  if (!parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
+  const bool has_page = parts_.door != nullptr && parts_.door->address();
+  if (has_page || !parts_.controller.idle() || (parts_.told && !parts_.told())) return touch();
   if (std::exchange(leaving_, true)) return;
   base::log_info("the server exits because no job runs and no requests come");
   leave_();
@@ -302,16 +370,28 @@ base::Result<Identity, Response> Authenticator::identify(const http::Request& re
 
 base::Result<Identity, Response> Authenticator::by_token(const http::Request& request) {
   const std::string& address = request.peer.address;
-  const base::Time now = parts_.clock.now();
-  const auto token = token_of(request);
-  if (!token) return no_token();
-  auto who = parts_.accounts.identify(*token, address);
+  // Other users of the machine reach the loopback port, so it has the page's sessions alone.
+  const auto token = is_from_loopback(request) ? std::nullopt : token_of(request);
+  const auto cookie = token ? std::nullopt : cookie_of(request);
+  if (!token && !cookie) return no_token();
+  if (cookie) {
+    if (const auto foreign = foreign_origin(request)) return problem(*foreign);
+  }
+  auto who = parts_.accounts.identify(token ? *token : *cookie, address);
   if (who) return *std::move(who);
+  Response refusal = wrong_code(address, who.error());
+  // The browser would send it again and again, and lock out its address.
+  if (cookie) refusal.headers["set-cookie"] = cookie_removed(request);
+  return refusal;
+}
+
+Response Authenticator::wrong_code(const std::string& address, const base::Error& error) {
+  const base::Time now = parts_.clock.now();
   if (const auto wait = failed_logins_.wait(address, now)) {
     return too_often("too many wrong tokens came from this address", *wait);
   }
   failed_logins_.failed(address, now);
-  return wrong_token(who.error());
+  return wrong_token(error);
 }
 
 std::optional<Response> Authenticator::refusal_of_body(const http::Request& head) {

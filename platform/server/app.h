@@ -22,6 +22,7 @@
 #include "http/server.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
+#include "server/page.h"
 #include "server/router.h"
 #include "server/status_routes.h"
 #include "workspace/tree_store.h"
@@ -31,7 +32,8 @@ namespace muster::server {
 /// Identifies the caller of a request and limits how often it may ask.
 ///
 /// Over the unix socket the kernel names the caller: the owner of the server. Over TLS a request
-/// shows a token (RFC 6750: `authorization: Bearer TOKEN`). An address that showed too many wrong
+/// shows a token (RFC 6750: `authorization: Bearer TOKEN`), or comes from the web page with a cookie
+/// (page.h). An address that showed too many wrong
 /// tokens must wait (429) before it learns whether another one is wrong. A valid token is accepted
 /// all the same: 256 random bits cannot be guessed, but a whole team may share an address with one
 /// broken script. A request without a token is not a guess.
@@ -62,6 +64,9 @@ class Authenticator {
   /// The answer to `head` if its body is not to be read; nothing: the caller has a valid token.
   /// identify() then counts the request.
   std::optional<http::Response> refusal_of_body(const http::Request& head);
+
+  /// Counts a wrong code or token that `address` sent in a body. The answer: 401 or 429.
+  http::Response wrong_code(const std::string& address, const base::Error& error);
 
   /// Whether a request with the same token would have the same caller now, with the same rights.
   /// Does not count as a use of the token.
@@ -112,6 +117,8 @@ class App {
     notify::Notifications& notifications;
     /// Whether all notifications were delivered; empty: always.
     std::function<bool()> told = {};
+    /// Where the page of a server without TLS is served; nullptr: nowhere.
+    LoopbackDoor* door = nullptr;
   };
 
   /// Calls `leave`, once, when the server should exit.
@@ -127,6 +134,7 @@ class App {
  private:
   void add_routes();
   void take(http::Request request, http::Respond respond);
+  std::optional<http::Response> answer_without_caller(const http::Request& request) const;
   std::optional<http::Response> refusal_of_body(const http::Request& head);
   http::Respond answering(const ApiCall& call, std::string route, http::Respond respond);
   void touch();
@@ -138,6 +146,7 @@ class App {
   Router router_;
   base::Background background_;  ///< for work that blocks
   RequestCounts requests_;
+  PageCodes codes_;
   Authenticator authenticator_;
   bool leaving_ = false;
   base::EventLoop::Interest idle_timer_;

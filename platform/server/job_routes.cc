@@ -56,8 +56,22 @@ Result<std::string> idempotency_key_of(const ApiCall& call) {
   return key.empty() ? key : call.who.user + "\n" + key;
 }
 
-RouteAnswer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec) {
-  const auto forecast = controller.forecast(spec);
+/// The manner in the parameters of a request. A job that is repeated must be visible to the caller.
+Result<control::SubmitManner> manner_of(const ApiCall& call, const Sight& sight) {
+  control::SubmitManner manner{.name_template =
+                                   parameter(call.request, std::string(api::kNameTemplate))};
+  MUSTER_TRY(manner.name_suffix, says_true(call.request, api::kNameSuffix));
+  const std::string repeated = parameter(call.request, std::string(api::kRerunOf));
+  if (repeated.empty()) return manner;
+  MUSTER_TRY(const job::Job* const job, sight.job(repeated, "", Role::kViewer));
+  manner.origin =
+      job::JobOrigin{.kind = job::JobOrigin::Kind::kRerun, .name = job->spec.name, .id = job->id};
+  return manner;
+}
+
+RouteAnswer forecast(const Controller& controller, const Sight& sight, const job::JobSpec& spec,
+                     const control::SubmitManner& manner) {
+  const auto forecast = controller.forecast(spec, manner);
   if (!forecast) return sight.redacted(forecast.error());
   return json_answer(200, api::forecast_to_json(sight.redacted(*forecast)));
 }
@@ -89,8 +103,10 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   if (!may_run) return respond(problem(may_run.error()));
   const auto dry_run = says_true(call.request, api::kDryRun);
   if (!dry_run) return respond(problem(dry_run.error()));
+  const auto manner = manner_of(call, sight);
+  if (!manner) return respond(problem(manner.error()));
   if (*dry_run) {
-    return respond(answered(forecast(controller, sight, *spec)));
+    return respond(answered(forecast(controller, sight, *spec, *manner)));
   }
   const auto key = idempotency_key_of(call);
   if (!key) return respond(problem(key.error()));
@@ -102,7 +118,7 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
       [&controller, who = call.who, respond](const Result<job::Job>& job) {
         respond(answered(submitted(Sight(controller, who), job)));
       },
-      call.actor());
+      call.actor(), *manner);
 }
 
 // --- one job

@@ -16,6 +16,7 @@
 #include "api/job_query.h"
 #include "api/job_rows.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "control/sweeps.h"
 #include "job/validate.h"
 #include "server/listed_objects.h"
@@ -300,7 +301,9 @@ api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& 
   return row;
 }
 
-api::JobRow row_of_array(const job::Array& array) {
+}  // namespace
+
+api::JobRow row_for(const job::Array& array) {
   const job::MemberCounts& counts = array.counts;
   const int running = counts.starting + counts.running;
   std::string reason;
@@ -337,6 +340,38 @@ api::JobRow row_of_array(const job::Array& array) {
           .stop_requested = array.stop_requested};
 }
 
+namespace {
+
+/// A schedule waits for its next run.
+api::JobRow row_of_schedule(const job::Schedule& schedule) {
+  const job::JobSpec& spec = schedule.spec.job;
+  api::JobRow row{.object = api::JobRow::Object::kSchedule,
+                  .id = schedule.id,
+                  .name = schedule.spec.name,
+                  .project = schedule.spec.project,
+                  .owner = schedule.owner,
+                  .kind = spec.kind,
+                  .gpu_milli = api::gpu_milli_of(spec),
+                  .priority = job::priority_of(spec.scheduling),
+                  .labels = spec.labels,
+                  .submitted = schedule.created,
+                  .suspended = schedule.paused};
+  const std::string times = schedule.spec.cron + ", " + schedule.spec.timezone;
+  if (!schedule.problem.empty()) {
+    row.reason = "schedule (" + times + ") cannot run: " + schedule.problem;
+  } else if (schedule.paused) {
+    row.reason = "schedule (" + times + ") is paused; muster schedule resume " +
+                 schedule.spec.name + " continues it";
+  } else {
+    row.reason = "schedule (" + times + ")";
+    if (!schedule.upcoming.empty()) {
+      row.may_start = schedule.upcoming.front();
+      row.reason += ": next run at " + base::to_rfc3339(schedule.upcoming.front(), 0);
+    }
+  }
+  return row;
+}
+
 }  // namespace
 
 void each_listed_object(const Controller& controller, const Sight& sight,
@@ -361,7 +396,15 @@ void each_listed_object(const Controller& controller, const Sight& sight,
                       .phase = array.phase,
                       .submitted = array.submitted,
                       .ended = array.ended},
-           .row = [&array] { return row_of_array(array); }});
+           .row = [&array] { return row_for(array); }});
+  }
+  for (const job::Schedule& schedule : controller.schedules().list(std::nullopt)) {
+    if (!sight.sees_project(schedule.spec.project)) continue;
+    visit({.listed = {.spec = &schedule.spec.job,
+                      .id = schedule.id,
+                      .owner = schedule.owner,
+                      .submitted = schedule.created},
+           .row = [&schedule] { return row_of_schedule(schedule); }});
   }
 }
 

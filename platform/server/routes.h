@@ -9,15 +9,19 @@
 
 #include "base/clock.h"
 #include "base/event_loop.h"
+#include "base/random.h"
 #include "control/accounts.h"
 #include "control/controller.h"
 #include "job/machine_type.h"
 #include "notify/notifications.h"
+#include "server/page.h"
 #include "server/router.h"
 #include "server/status_routes.h"
 #include "workspace/tree_store.h"
 
 namespace muster::server {
+
+class Authenticator;
 
 /// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
@@ -27,6 +31,8 @@ void add_job_list_route(Router& router, control::Controller& controller);
 void add_job_metric_routes(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/logs.                                              log_routes.cc
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/jobs/{name}/log-window, log-search and log-file.               log_window_routes.cc
+void add_log_window_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/jobs/{name}/attach.                                            program_routes.cc
 void add_attach_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/exec.                                              program_routes.cc
@@ -54,18 +60,36 @@ void add_node_routes(Router& router, control::Controller& controller);
 void add_account_routes(Router& router, control::Accounts& accounts,
                         control::Controller& controller, const base::Clock& clock,
                         const std::chrono::seconds& session_lifetime);
+/// The answer of /v1/whoami.                                          account_routes.cc
+http::Response whoami(const control::Accounts& accounts, const control::Controller& controller,
+                      const access::Identity& who);
 /// /v1/projects/{name}/members and secrets.                           account_routes.cc
 void add_member_routes(Router& router, control::Accounts& accounts,
                        control::Controller& controller);
 /// /v1/projects/{name}/notifications and dead-letters.                notification_routes.cc
 void add_notification_routes(Router& router, notify::Notifications& notifications,
                              control::Controller& controller);
+/// /v1/schedules and below.                                           schedule_routes.cc
+void add_schedule_routes(Router& router, control::Controller& controller);
 /// /v1/projects/{name}/chunks and trees.                              tree_routes.cc
 /// `trees` is used on the background's thread.
 void add_tree_routes(Router& router, control::Controller& controller, workspace::TreeStore& trees,
                      base::Background& background);
 /// /v1/audit.                                                         account_routes.cc
 void add_audit_routes(Router& router, control::Accounts& accounts, control::Controller& controller);
+/// /v1/ui/codes, session and port.                                   page_routes.cc
+struct PageRouteParts {
+  PageCodes& codes;
+  Authenticator& authenticator;
+  control::Accounts& accounts;
+  const control::Controller& controller;
+  const base::Clock& clock;
+  base::RandomSource& random;
+  LoopbackDoor* door = nullptr;
+  const std::string& address;  ///< HOST:PORT of a server on TLS; empty: there is none
+  const std::chrono::seconds& session_lifetime;
+};
+void add_page_routes(Router& router, const PageRouteParts& parts);
 /// /healthz, /readyz, /metrics, /openapi.json.                        status_routes.cc
 /// /metrics reports `requests`.
 void add_status_routes(Router& router, control::Controller& controller,

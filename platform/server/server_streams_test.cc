@@ -178,8 +178,9 @@ TEST_F(Streams, HideOtherProjectsFromAMember) {
   end(b);
   EXPECT_EQ(watch(client(), place, 1), (Names{"b Succeeded"}));
 
-  api::JobQuery other{.project = "theirs"};
-  EXPECT_EQ(client().watch_jobs(other, place, {}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(client().watch_jobs({.project = "theirs"}, place, {}).error().code,
+            ErrorCode::kNotFound);
+  const api::JobQuery other{.project = "theirs"};
   EXPECT_EQ(client().list(other).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(client().list()->size(), 1U);
 }

@@ -63,7 +63,8 @@ Leader::Leader(Dependencies parts, const control::SiteFacts& site,
             .owner = site.user,
             .trees = parts.trees,
             .notifications = notifications_,
-            .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); }},
+            .told = [this] { return notifications_.waiting() == 0 && hook_.is_idle(); },
+            .door = parts.door},
            options, std::move(parts.leave)) {
   accounts_.check_accounts_by(site.account_faults);
   set_options(notify);
@@ -85,8 +86,9 @@ base::Result<void> Leader::take_up() {
 /// is unreadable, its files are unknown, and none are deleted.
 void Leader::collect_trees() {
   if (controller_.has_unreadable_jobs()) return;
-  auto collect = [this, used = controller_.jobs().trees_in_use(),
-                  before = clock_.now() - kUnusedTreesAreKept] {
+  auto used = controller_.jobs().trees_in_use();
+  used.merge(controller_.schedules().trees_in_use());
+  auto collect = [this, used = std::move(used), before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);
     if (!freed) base::log_warning(freed.error().to_string());
   };

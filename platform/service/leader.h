@@ -45,6 +45,7 @@ class Leader {
     std::function<void()> lost;  ///< called when another server has taken the lead
     std::function<void()>
         leave;  ///< called when the server is to stop: on request, or after an idle time
+    server::LoopbackDoor* door = nullptr;  ///< nullptr: the web page has no loopback port
   };
 
   Leader(Dependencies parts, const control::SiteFacts& site, const schedule::Options& scheduling,

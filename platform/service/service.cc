@@ -20,6 +20,7 @@
 #include "server/app.h"
 #include "service/leader.h"
 #include "service/lifecycle.h"
+#include "service/page_port.h"
 #include "service/secret_key.h"
 #include "service/settings.h"
 
@@ -186,6 +187,8 @@ class Service {
       base::log_info("serves on https://" + listening + ", fingerprint sha256 " +
                      http::readable_fingerprint(fingerprint));
     }
+    page_port_ = std::make_unique<PagePort>(loop_, random_, *server_, paths_.page_port());
+    page_port_->open_again();
     // Last, because commands take it as the sign that the server is ready.
     MUSTER_CHECK(server_->listen(paths_.socket));
     base::log_info("serves on " + paths_.socket.string());
@@ -285,7 +288,8 @@ class Service {
                                                             .box = *box_,
                                                             .trees = *trees_,
                                                             .lost = [this] { lost_the_lead(); },
-                                                            .leave = [this] { leave(); }},
+                                                            .leave = [this] { leave(); },
+                                                            .door = page_port_.get()},
                                        site, scheduling, own_app_options(), notifying);
     leader_->set_retention(retention_rules(options_));
     MUSTER_CHECK(leader_->take_up());
@@ -417,6 +421,7 @@ class Service {
   FrontDoor door_;
   std::unique_ptr<workspace::TreeStore> trees_;
   std::unique_ptr<Leader> leader_;
+  std::unique_ptr<PagePort> page_port_;
   std::unique_ptr<http::Server> server_;  ///< destroyed before the leader whose routes it calls
   std::optional<std::string> known_leader_;
   std::string waits_for_;  ///< the last reason to wait that was logged

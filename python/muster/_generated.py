@@ -1593,10 +1593,12 @@ class Operations(abc.ABC):
         return JobPage.from_wire(answer)
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
-                   idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
+                   name_suffix: Optional[bool] = None, name_template: Optional[str] = None,
+                   rerun_of: Optional[str] = None, idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
         """Submits a job, or returns a forecast."""
-        status, answer = self._call("POST", "/v1/jobs", {"dry_run": dry_run}, {"Idempotency-Key": idempotency_key},
-                                    body)
+        status, answer = self._call("POST", "/v1/jobs",
+                                    {"dry_run": dry_run, "name_suffix": name_suffix, "name_template": name_template, "rerun_of": rerun_of},
+                                    {"Idempotency-Key": idempotency_key}, body)
         if status == 201:
             return Job.from_wire(answer)
         return Forecast.from_wire(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import re
 import time
 import uuid
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union,
@@ -75,13 +76,17 @@ class Client(Operations):
 
     # --- jobs
 
-    def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None) -> Job:
+    def submit(self, spec: Union[JobSpec, Mapping[str, Any]], *, idempotency_key: Optional[str] = None,
+               name_suffix: bool = False, name_template: Optional[str] = None, rerun_of: Optional[str] = None) -> Job:
         """Submits a job exactly once, even if the request is repeated. With a key of your own, this holds over restarts
-        of your program, too.
+        of your program, too. With `name_suffix`, a taken name becomes NAME-2, NAME-3 and so on. A `name_template` such
+        as "train-{n}" replaces the name, and the server chooses the number. `rerun_of`: the id of the job that it
+        repeats.
 
         A spec with an `array` gives an Array; submit_array() has this type."""
         key = idempotency_key or uuid.uuid4().hex
-        made = self.submit_job(self._placed(spec), idempotency_key=key)
+        made = self.submit_job(self._placed(spec), idempotency_key=key, name_suffix=name_suffix or None,
+                               name_template=name_template, rerun_of=rerun_of)
         assert isinstance(made, (Job, Array))
         return cast(Job, made)
 
@@ -91,6 +96,21 @@ class Client(Operations):
         if not isinstance(made, Array):
             raise TypeError("the spec has no array")
         return made
+
+    def rerun(self, job: JobName, *, name: Optional[str] = None, idempotency_key: Optional[str] = None,
+              project: Optional[str] = None, **changes: Any) -> Job:
+        """Submits a job again. `changes` are fields of its JobSpec. Without `name`, the new job is called NAME-2,
+        NAME-3 and so on."""
+        old_name, project = _named(job, project)
+        old = self.get_job(old_name, project=project)
+        stem = old.spec.name
+        if old.origin is not None and old.origin.kind == "rerun":
+            stem = re.sub(r"-\d+$", "", stem)
+        if name:
+            changes["name"] = name
+        spec = dataclasses.replace(old.spec, **changes)
+        return self.submit(spec, idempotency_key=idempotency_key, rerun_of=old.id,
+                           name_template=None if name else stem + "-{n}")
 
     def forecast(self, spec: Union[JobSpec, Mapping[str, Any]]) -> Forecast:
         """What would happen to this job if it were submitted now. Nothing is stored."""

@@ -185,7 +185,7 @@ test('a job is submitted from the form, and its log, colours and search are show
   const file = page.getByLabel('Job file (YAML)');
   assert.match(await file.inputValue(), /name: from-page/);
   await file.fill((await file.inputValue()) + 'labels:\n  origin: page\n');
-  assert.equal(await page.getByLabel('Labels', {exact: true}).inputValue(), 'origin=page');
+  assert.equal(await page.getByRole('textbox', {name: 'Labels', exact: true}).inputValue(), 'origin=page');
   await page.getByRole('button', {name: 'Submit', exact: true}).click();
   await page.getByRole('heading', {name: 'from-page'}).waitFor();
   await page.getByRole('link', {name: 'Logs', exact: true}).click();
@@ -208,6 +208,7 @@ test('a shell runs in a task', async () => {
   await page.locator('.xterm-rows', {hasText: /[#$]/}).waitFor();
   await page.keyboard.type('echo $((6 * 7))-from-the-task; printf "\\033[38;2;10;200;30mgreen\\033[0m\\n"\n');
   await page.locator('.xterm-rows', {hasText: '42-from-the-task'}).waitFor();
+  if (process.env.MUSTER_UI_IMAGES) await page.screenshot({path: path.join(process.env.MUSTER_UI_IMAGES, 'web-shell-light.png')});
   await page.keyboard.type('exit 5\n');
   await page.getByText('The program ended with code 5.').waitFor();
   assert.deepEqual(page.faults, []);

@@ -1,4 +1,4 @@
-// The commands on accounts: login, logout, whoami, context, user, members of projects, token, secret,
+// The commands on accounts: ui, login, logout, whoami, context, user, members of projects, token, secret,
 // audit.
 #pragma once
 
@@ -36,6 +36,12 @@ struct LoginCommand {
 
 struct LogoutCommand {
   std::optional<std::string> context;  ///< nothing: the current one
+};
+
+struct PageCommand {
+  bool opens = true;    ///< in a browser
+  bool closes = false;  ///< the loopback port
+  Output output = Output::kTable;
 };
 
 struct WhoAmICommand {
@@ -141,6 +147,7 @@ struct AuditCommand {
 
 Result<int> execute(const LoginCommand& command, const Hooks& hooks);
 Result<int> execute(const LogoutCommand& command, const Hooks& hooks);
+Result<int> execute(const PageCommand& command, const Hooks& hooks);
 Result<int> execute(const WhoAmICommand& command, const Hooks& hooks);
 Result<int> execute(const ContextShowCommand& command, const Hooks& hooks);
 Result<int> execute(const ContextListCommand& command, const Hooks& hooks);
@@ -173,6 +180,8 @@ void note_what_goes_before();
 Command login_command();
 Command logout_command();
 Command whoami_command();
+// page.cc
+Command ui_command();
 // contexts_command.cc
 Command context_command();
 // users.cc

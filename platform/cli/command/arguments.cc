@@ -167,12 +167,14 @@ class Parser {
 };
 
 void check_program(const Command& command, Arguments& result) {
-  if (!result.has_program || command.takes_program) return;
-  if (!has_kinds_of_programs(command)) {
+  if (!result.has_program) return;
+  if (has_kinds_of_programs(command)) {
+    // Without a kind, a program only replaces the command of a job file.
+    if (result.has("--file") || !result.faults.empty()) return;
+    result.faults.push_back({.field = "", .what = missing_kind("NAME", result)});
+  } else if (!command.takes_program) {
     result.faults.push_back(
         {.field = "", .what = "'" + command.name + "' runs no program; leave out '--'"});
-  } else if (result.faults.empty()) {
-    result.faults.push_back({.field = "", .what = missing_kind("NAME", result)});
   }
 }
 

@@ -62,6 +62,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitNotFound = 3;
 inline constexpr int kExitRefused = 4;
 inline constexpr int kExitUnreachable = 5;
+inline constexpr int kExitTimeout = 124;      ///< of `wait`, as timeout(1) has it
 inline constexpr int kExitInterrupted = 130;  ///< 128 + SIGINT
 inline constexpr int kExitBrokenPipe = 141;   ///< 128 + SIGPIPE, as if the signal had ended us
 

@@ -17,8 +17,8 @@ namespace {
 using api::JobRow;
 using base::Time;
 
-/// The reader of a cell.
-struct Sight {
+/// How a cell is written.
+struct CellForm {
   Time now;
   bool is_for_programs = false;  ///< full times instead of ages
 };
@@ -27,14 +27,14 @@ struct ColumnOfRows {
   RowColumn column;
   std::string_view title;
   bool right = false;
-  std::string (*cell)(const JobRow&, const Sight&) = nullptr;
+  std::string (*cell)(const JobRow&, const CellForm&) = nullptr;
 };
 
 int64_t done_of(const api::MemberCounts& members) {
   return members.succeeded + members.failed + members.stopped;
 }
 
-std::string kind_cell(const JobRow& row, const Sight&) {
+std::string kind_cell(const JobRow& row, const CellForm&) {
   switch (row.object) {
     case JobRow::Object::kArray:
       return "array";
@@ -48,12 +48,12 @@ std::string kind_cell(const JobRow& row, const Sight&) {
   return row.unreadable ? "-" : std::string(job::to_string(row.kind));
 }
 
-std::string phase_cell(const JobRow& row, const Sight&) {
+std::string phase_cell(const JobRow& row, const CellForm&) {
   return row.unreadable ? "Unreadable" : std::string(job::to_string(row.phase));
 }
 
 /// "2/3" running; of an ended job all of them: "3". Of an array: "37/100" done.
-std::string tasks_cell(const JobRow& row, const Sight&) {
+std::string tasks_cell(const JobRow& row, const CellForm&) {
   if (row.unreadable) return "-";
   if (row.members)
     return std::to_string(done_of(*row.members)) + "/" + std::to_string(row.members->all);
@@ -61,23 +61,23 @@ std::string tasks_cell(const JobRow& row, const Sight&) {
   return std::to_string(row.tasks_running) + "/" + std::to_string(row.tasks);
 }
 
-std::string duration_cell(const JobRow& row, const Sight& sight) {
+std::string duration_cell(const JobRow& row, const CellForm& form) {
   if (!row.started) return "-";
-  return age(*row.started, row.ended.value_or(sight.now));
+  return age(*row.started, row.ended.value_or(form.now));
 }
 
-std::string progress_cell(const JobRow& row, const Sight& sight) {
+std::string progress_cell(const JobRow& row, const CellForm& form) {
   if (row.members && row.members->all > 0) {
     return std::to_string(100 * done_of(*row.members) / row.members->all) + "%";
   }
-  return row.progress ? progress_line(*row.progress, sight.now) : "-";
+  return row.progress ? progress_line(*row.progress, form.now) : "-";
 }
 
-std::string reason_cell(const JobRow& row, const Sight&) {
+std::string reason_cell(const JobRow& row, const CellForm&) {
   return row.reason.empty() && row.members ? members_words(*row.members) : row.reason;
 }
 
-std::string labels_cell(const JobRow& row, const Sight&) {
+std::string labels_cell(const JobRow& row, const CellForm&) {
   std::string text;
   for (const auto& [name, value] : row.labels) {
     text += (text.empty() ? "" : ",") + name + (value.empty() ? "" : "=" + value);
@@ -89,7 +89,7 @@ std::string time_cell(const std::optional<Time>& time) {
   return time ? base::to_rfc3339(*time, 0) : "-";
 }
 
-std::string origin_cell(const JobRow& row, const Sight&) {
+std::string origin_cell(const JobRow& row, const CellForm&) {
   return row.origin ? origin_words(*row.origin) : "-";
 }
 
@@ -98,15 +98,15 @@ const std::vector<ColumnOfRows>& all_columns() {
       {{"name", "name of the job, array, sweep or schedule"},
        "NAME",
        false,
-       [](const JobRow& row, const Sight&) { return row.name; }},
+       [](const JobRow& row, const CellForm&) { return row.name; }},
       {{"project", "its project"},
        "PROJECT",
        false,
-       [](const JobRow& row, const Sight&) { return row.project; }},
+       [](const JobRow& row, const CellForm&) { return row.project; }},
       {{"user", "the user who submitted it"},
        "USER",
        false,
-       [](const JobRow& row, const Sight&) { return row.owner; }},
+       [](const JobRow& row, const CellForm&) { return row.owner; }},
       {{"kind", "single, mpi, grpc, torch; or array, sweep, schedule"}, "KIND", false, kind_cell},
       {{"phase", "Queued, Starting, Running, Succeeded, Failed, Stopped"},
        "PHASE",
@@ -119,31 +119,31 @@ const std::vector<ColumnOfRows>& all_columns() {
       {{"gpus", "GPUs that all tasks request"},
        "GPUS",
        true,
-       [](const JobRow& row, const Sight&) { return base::format_milli(row.gpu_milli); }},
+       [](const JobRow& row, const CellForm&) { return base::format_milli(row.gpu_milli); }},
       {{"priority", "the priority in force"},
        "PRIORITY",
        true,
-       [](const JobRow& row, const Sight&) { return std::to_string(row.priority); }},
+       [](const JobRow& row, const CellForm&) { return std::to_string(row.priority); }},
       {{"age", "time since it was submitted"},
        "AGE",
        true,
-       [](const JobRow& row, const Sight& sight) { return age(row.submitted, sight.now); }},
+       [](const JobRow& row, const CellForm& form) { return age(row.submitted, form.now); }},
       {{"duration", "how long it has run"}, "DURATION", true, duration_cell},
       {{"progress", "as reported by its program"}, "PROGRESS", false, progress_cell},
       {{"exit", "the exit code of the deciding task"},
        "EXIT",
        true,
-       [](const JobRow& row, const Sight&) {
+       [](const JobRow& row, const CellForm&) {
          return row.exit_code ? std::to_string(*row.exit_code) : "-";
        }},
       {{"attempt", "how often it was started"},
        "ATTEMPT",
        true,
-       [](const JobRow& row, const Sight&) { return std::to_string(row.attempt); }},
+       [](const JobRow& row, const CellForm&) { return std::to_string(row.attempt); }},
       {{"restarts", "attempts that were abandoned for another"},
        "RESTARTS",
        true,
-       [](const JobRow& row, const Sight&) { return std::to_string(row.restarts); }},
+       [](const JobRow& row, const CellForm&) { return std::to_string(row.restarts); }},
       {{"labels", "its labels"}, "LABELS", false, labels_cell},
       {{"origin", "the job, array, sweep or schedule it was made from"},
        "ORIGIN",
@@ -152,23 +152,26 @@ const std::vector<ColumnOfRows>& all_columns() {
       {{"submitted", "time"},
        "SUBMITTED",
        false,
-       [](const JobRow& row, const Sight&) { return time_cell(row.submitted); }},
+       [](const JobRow& row, const CellForm&) { return time_cell(row.submitted); }},
       {{"started", "time"},
        "STARTED",
        false,
-       [](const JobRow& row, const Sight&) { return time_cell(row.started); }},
+       [](const JobRow& row, const CellForm&) { return time_cell(row.started); }},
       {{"ended", "time"},
        "ENDED",
        false,
-       [](const JobRow& row, const Sight&) { return time_cell(row.ended); }},
+       [](const JobRow& row, const CellForm&) { return time_cell(row.ended); }},
       {{"may_start", "when a waiting job is expected to start"},
        "MAY START",
        false,
-       [](const JobRow& row, const Sight& sight) -> std::string {
-         if (!row.may_start || sight.is_for_programs) return time_cell(row.may_start);
-         return *row.may_start <= sight.now ? "now" : "in " + age(sight.now, *row.may_start);
+       [](const JobRow& row, const CellForm& form) -> std::string {
+         if (!row.may_start || form.is_for_programs) return time_cell(row.may_start);
+         return *row.may_start <= form.now ? "now" : "in " + age(form.now, *row.may_start);
        }},
-      {{"id", "never reused"}, "ID", false, [](const JobRow& row, const Sight&) { return row.id; }},
+      {{"id", "never reused"},
+       "ID",
+       false,
+       [](const JobRow& row, const CellForm&) { return row.id; }},
       {{"reason", "why it waits, what it does, or why it failed"}, "REASON", false, reason_cell}};
   return columns;
 }

@@ -278,7 +278,10 @@ class Watcher {
               return true;
             }};
     const http::Wake wake{.fd = wake_fd_.get(), .on_wake = [this] { return heed(); }};
-    return connection_.client().watch_jobs({.project = watch_.project}, place, handlers, wake);
+    // The server filters by one name; of several jobs all jobs of the project are read.
+    api::Client::WatchQuery query{.project = watch_.project};
+    if (watch_.names.size() == 1) query.name = *watch_.names.begin();
+    return connection_.client().watch_jobs(query, place, handlers, wake);
   }
 
   bool tell(const std::string& name, const job::Job* job) {

@@ -141,7 +141,9 @@ struct ForeignWish {
   job::JobSpec defaults;
   std::string name;                   ///< of --name
   std::vector<std::string> settings;  ///< of --set
-  bool on_kubernetes = false;         ///< for a server whose engine is kubernetes
+  /// Applies flags before the settings; returns the fields that they set. Not set: no flags.
+  std::function<std::set<std::string>(job::JobSpec&)> flags = {};
+  bool on_kubernetes = false;  ///< for a server whose engine is kubernetes
 };
 
 struct Hooks {

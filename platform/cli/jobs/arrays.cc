@@ -158,18 +158,20 @@ Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec) {
                .faults = std::move(faults)};
 }
 
+Result<job::Array> wait_for_array(Connection& connection, const std::string& name) {
+  // Only the end of the logs matters here, not their content.
+  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
+  return connection.call([&](api::Client& client) {
+    return client.array_logs(
+        name, query, {.on_record = [](const job::LogRecord&) { return true; }, .on_array = {}});
+  });
+}
+
 Result<void> remove_array(Connection& connection, const std::string& name, bool force) {
   if (force) {
     MUSTER_TRY(const job::Array stopped,
                connection.call([&](api::Client& client) { return client.stop_array(name, true); }));
-    if (!stopped.ended) {
-      // Only the end of the logs matters here, not their content.
-      const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-      MUSTER_CHECK(connection.call([&](api::Client& client) {
-        return client.array_logs(name, query,
-                                 {.on_record = [](const job::LogRecord&) { return true; }});
-      }));
-    }
+    if (!stopped.ended) MUSTER_CHECK(wait_for_array(connection, name));
   }
   return connection.call([&](api::Client& client) { return client.remove_array(name); });
 }

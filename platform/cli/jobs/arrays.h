@@ -47,6 +47,9 @@ ArrayFlags read_array_flags(FlagReader& reader);
 /// Sets the array of a spec. Reads the files. kInvalid: with all faults of the array.
 Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec);
 
+/// Waits until all members have ended.
+Result<job::Array> wait_for_array(Connection& connection, const std::string& name);
+
 /// Removes an ended array, or with `force` a stopped one.
 Result<void> remove_array(Connection& connection, const std::string& name, bool force);
 

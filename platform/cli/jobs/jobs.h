@@ -1,6 +1,8 @@
-// The commands on jobs: run, submit, list, get, stop, delete, suspend, resume, explain, events, queue.
+// The commands on jobs: run, submit, rerun, diff, list, get, stop, wait, delete, suspend, resume,
+// explain, events, queue.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +13,13 @@
 #include "cli/command/call.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
+#include "cli/jobs/arrays.h"
 #include "cli/logs/log_printer.h"
 #include "cli/spec/send_workspace.h"
+#include "cli/spec/spec_flags.h"
 #include "job/forecast.h"
 #include "job/job.h"
+#include "job/schedule.h"
 #include "job/spec.h"
 
 namespace muster::cli::jobs {
@@ -23,14 +28,42 @@ struct SubmitCommand {
   std::optional<std::string> file;                  ///< job file; "-": standard input
   std::vector<std::string> settings;                ///< from --set; override the file
   std::string name;                                 ///< of --name; overrides the file
+  std::string only;                                 ///< of --only: one document of the file
+  std::optional<spec::FlagOverrides> flags;         ///< override the file
   job::JobSpec spec;                                ///< valid, unless `file` is set
+  std::string name_template;                        ///< "train-{n}": replaces the name of `spec`
+  bool name_suffix = false;                         ///< a taken name gets a number
   std::optional<spec::WorkspaceOptions> workspace;  ///< sent before the job
+  ArrayFlags array;
   std::string idempotency_key;
   bool follow = false;
   bool dry_run = false;     ///< only forecast
   bool shows_spec = false;  ///< only print the spec of `file`
   std::string engine;       ///< the engine that the server must have; empty: any
   logs::LogLook look;
+  Output output = Output::kTable;
+};
+
+struct RerunCommand {
+  std::string name;
+  std::string project = {};         ///< where the name is looked up; empty: in all projects
+  std::string new_name;             ///< of --name; empty: NAME-2, NAME-3 ...
+  bool failed = false;              ///< of an array: its failed members run again
+  std::optional<int> max_running;   ///< of an array, with `failed`
+  std::optional<int> max_failures;  ///< the same
+  spec::FlagOverrides flags;
+  std::vector<std::string> settings;
+  std::optional<spec::WorkspaceOptions> workspace;  ///< instead of the job's
+  std::string idempotency_key;
+  bool follow = false;
+  bool dry_run = false;
+  logs::LogLook look;
+  Output output = Output::kTable;
+};
+
+struct DiffCommand {
+  std::vector<std::string> sides;  ///< one or two: names of jobs, or files
+  std::string project = {};
   Output output = Output::kTable;
 };
 
@@ -70,6 +103,22 @@ struct StopCommand {
   std::vector<std::string> names;
   std::string project = {};
   bool now = false;
+  bool wait = false;  ///< until they have ended
+  Output output = Output::kTable;
+};
+
+/// What a command waits for. A job that has ended without it can no longer reach it.
+struct JobGoal {
+  enum class Kind { kEnded, kStarted, kPhase };
+  Kind kind = Kind::kEnded;
+  job::Phase phase = job::Phase::kQueued;  ///< of kPhase
+};
+
+struct WaitCommand {
+  std::vector<std::string> names;
+  std::string project = {};
+  JobGoal goal;
+  std::optional<std::chrono::milliseconds> timeout;
   Output output = Output::kTable;
 };
 
@@ -83,10 +132,13 @@ struct DeleteCommand {
   struct Ended {
     std::string project;  ///< empty: the server's default
     std::optional<base::Time> before;
+    std::vector<std::string> labels = {};  ///< "NAME" or "NAME=VALUE": all of these
+    std::vector<job::Phase> phases = {};   ///< any of these; empty: all
   };
   std::optional<Ended> ended;
   bool dry_run = false;  ///< only print the jobs
   bool yes = false;      ///< do not ask
+  Output output = Output::kTable;
 };
 
 struct SuspendCommand {
@@ -118,29 +170,69 @@ struct QueueCommand {
   Output output = Output::kTable;
 };
 
+struct CreateScheduleCommand {
+  std::string name;
+  std::string cron;
+  std::string timezone;
+  job::ScheduleSpec::Overlap overlap = job::ScheduleSpec::Overlap::kForbid;
+  job::ScheduleSpec::CatchUp catch_up = job::ScheduleSpec::CatchUp::kOne;
+  std::optional<std::string> file;  ///< job file; not set: the job comes from the flags
+  std::vector<std::string> settings;
+  spec::FlagOverrides flags;
+  std::optional<spec::WorkspaceOptions> workspace;
+  Output output = Output::kTable;
+};
+
+struct ListSchedulesCommand {
+  std::string project;  ///< empty: all
+  Output output = Output::kTable;
+};
+
+enum class ScheduleAction { kGet, kHistory, kPause, kResume, kRun, kDelete };
+
+struct ScheduleCommand {
+  ScheduleAction action = ScheduleAction::kGet;
+  std::string name;
+  std::string project = {};
+  Output output = Output::kTable;
+};
+
 Result<int> execute(const SubmitCommand& command, const Hooks& hooks);
 Result<int> execute(const RunCommand& command, const Hooks& hooks);
+Result<int> execute(const RerunCommand& command, const Hooks& hooks);
+Result<int> execute(const DiffCommand& command, const Hooks& hooks);
 Result<int> execute(const ListCommand& command, const Hooks& hooks);
 Result<int> execute(const GetCommand& command, const Hooks& hooks);
 Result<int> execute(const StopCommand& command, const Hooks& hooks);
+Result<int> execute(const WaitCommand& command, const Hooks& hooks);
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const SuspendCommand& command, const Hooks& hooks);
 Result<int> execute(const ResumeCommand& command, const Hooks& hooks);
 Result<int> execute(const ExplainCommand& command, const Hooks& hooks);
 Result<int> execute(const EventsCommand& command, const Hooks& hooks);
 Result<int> execute(const QueueCommand& command, const Hooks& hooks);
+Result<int> execute(const CreateScheduleCommand& command, const Hooks& hooks);
+Result<int> execute(const ListSchedulesCommand& command, const Hooks& hooks);
+Result<int> execute(const ScheduleCommand& command, const Hooks& hooks);
 
 // submit.cc
 Command run_command();
 /// The flags that describe a job of this kind, for commands that submit jobs in another way.
 Flags flags_of_job(std::string_view kind);
 Command submit_command();
+// rerun.cc
+Command rerun_command();
+Command diff_command();
 // list.cc
 Command list_command();
 // jobs.cc
 Command get_command();
+// ending.cc
 Command stop_command();
+Command wait_command();
 Command delete_command();
+// schedules.cc
+Command schedule_command();
 // waiting.cc
 Command suspend_command();
 Command resume_command();

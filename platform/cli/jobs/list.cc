@@ -173,13 +173,13 @@ namespace {
 using api::JobRow;
 
 /// The first rows, at most `limit`; 0: all. `more`: whether there are others.
-struct Rows {
+struct FoundRows {
   std::vector<JobRow> rows;
   bool more = false;
 };
 
-Result<Rows> read_rows(api::Client& client, api::JobQuery query, int limit) {
-  Rows found;
+Result<FoundRows> read_rows(api::Client& client, api::JobQuery query, int limit) {
+  FoundRows found;
   while (true) {
     const int missing = limit == 0 ? api::kMostJobs : limit - static_cast<int>(found.rows.size());
     query.limit = std::min(missing, api::kMostJobs);
@@ -313,7 +313,7 @@ class LiveList {
   LiveScreen screen_;
   base::UniqueFd timer_;
   base::UniqueFd wake_;
-  Rows rows_;
+  FoundRows rows_;
   bool is_changed_ = true;
   bool left_ = false;
   std::optional<base::Error> error_;
@@ -322,7 +322,7 @@ class LiveList {
 
 Result<int> show_rows(const ListCommand& command, Connection& connection,
                       const api::JobQuery& query) {
-  MUSTER_TRY(const Rows found, connection.call([&](api::Client& client) {
+  MUSTER_TRY(const FoundRows found, connection.call([&](api::Client& client) {
     return read_rows(client, query, command.limit);
   }));
   const base::Time now = base::SystemClock().now();

@@ -1,6 +1,12 @@
 // submit and run: submit a job, and follow it if requested.
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "api/array_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "cli/command/command.h"
@@ -8,12 +14,14 @@
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
+#include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/submit_file.h"
 #include "cli/logs/logs.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_flags.h"
 #include "job/spec_table.h"
+#include "job/validate.h"
 #include "record/field.h"
 
 namespace muster::cli::jobs {
@@ -29,10 +37,12 @@ std::string read_engine_choice(Reading& in) {
 }
 
 SubmitCommand with_manner(Reading& in, SubmitCommand command) {
+  command.array = read_array_flags(in.reader);
   command.idempotency_key = in.idempotency_key();
   command.follow = in.reader.has("--follow");
   command.dry_run = in.reader.has("--dry-run");
   command.engine = read_engine_choice(in);
+  command.name_suffix = in.reader.has("--name-suffix");
   command.look = logs::read_look(in);
   command.output = in.output();
   if (command.follow && command.dry_run) {
@@ -49,7 +59,14 @@ Call read_submit_kind(Reading& in) {
   SubmitCommand command;
   if (in.reader.has("--file"))
     in.reader.fault("--file", "contains the kind and the name; omit them");
-  command.spec = spec::read_submit_spec(kind, in.arguments, in.caller, in.reader);
+  Arguments arguments = in.arguments;
+  if (!arguments.names.empty() && job::is_name_template(arguments.names.front())) {
+    Submission example;
+    set_name(arguments.names.front(), example);
+    command.name_template = example.options.name_template;
+    arguments.names.front() = example.spec.name;
+  }
+  command.spec = spec::read_submit_spec(kind, arguments, in.caller, in.reader);
   command.workspace = spec::read_workspace_flags(in.reader);
   return with_manner(in, std::move(command));
 }
@@ -59,6 +76,9 @@ Call read_submit_file(Reading& in) {
   command.file = in.reader.text("--file");
   command.settings = in.reader.texts("--set");
   command.name = in.reader.text("--name");
+  command.only = in.reader.text("--only");
+  command.flags = spec::read_overrides(in.arguments, in.caller, in.reader);
+  command.workspace = spec::read_workspace_flags(in.reader);
   command.shows_spec = in.reader.has("--spec");
   if (command.shows_spec && (in.reader.has("--follow") || in.reader.has("--dry-run"))) {
     in.reader.fault("--spec", "cannot be used with --follow and --dry-run");
@@ -90,30 +110,14 @@ namespace {
 /// The flags that describe a job of any kind.
 Flags job_flags(std::string_view kind) {
   const Flags shared = {
-      {.name = "--env",
-       .letter = "-e",
-       .value = "NAME[=VALUE]",
-       .help = "set an environment variable of the job, or copy it from this shell",
-       .offer = Offer::kVariables,
-       .repeats = true},
-      {.name = "--secret",
-       .value = "NAME[=VARIABLE]",
-       .help = "give the job a secret of the project as a variable",
-       .repeats = true},
-      {.name = "--secret-file",
-       .value = "NAME[=PATH]",
-       .help = "give the job a secret as a file in /generated/secrets",
-       .repeats = true},
       {.name = "--set",
        .value = "KEY=VALUE",
        .help =
            "set any key of a job file, as in scheduling.priority=60; overrides every other flag",
        .repeats = true},
-      {.name = "--idempotency-key",
-       .value = "KEY",
-       .help = "submit no second job if this key was used before"},
   };
-  return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() + shared;
+  return spec::field_flags(kind) + spec::importance_flags() + spec::content_flags() +
+         spec::variable_flags() + shared;
 }
 
 /// The flags of commands that may start the server.
@@ -127,13 +131,24 @@ Flags engine_flag() {
            .offer = Offer::kChoices}};
 }
 
+}  // namespace
+
 Flags submit_flags() {
-  return engine_flag() +
-         Flags{{.name = "--follow", .help = "print the logs until the job ends"},
-               {.name = "--dry-run",
-                .help = "show where the job would start or why it would wait; submit nothing"}} +
+  return array_flags() + engine_flag() +
+         Flags{
+             {.name = "--follow", .help = "print the logs until the job ends"},
+             {.name = "--dry-run",
+              .help = "show where the job would start or why it would wait, and which values come "
+                      "from the command line; submit nothing"},
+             {.name = "--name-suffix",
+              .help = "if the name is taken, use the next free one: as in NAME-2"},
+             {.name = "--idempotency-key",
+              .value = "KEY",
+              .help = "submit no second job if this key was used before"}} +
          logs::look_flags() + output_flag();
 }
+
+namespace {
 
 Command submit_mpi() {
   const Flags shape = {
@@ -215,20 +230,24 @@ Command submit_command() {
            "job file (YAML), also one of Kubernetes: MPIJob, PyTorchJob, TFJob, TrainJob, Job; - "
            "reads standard input",
        .offer = Offer::kFiles},
-      {.name = "--name", .value = "NAME", .help = "name of the job; overrides the file"},
+      {.name = "--name",
+       .value = "NAME",
+       .help = "name of the job; overrides the file. In train-{n}, {n} becomes the next number"},
+      {.name = "--only",
+       .value = "NAME",
+       .help = "of a file with several jobs, submit only this job"},
       {.name = "--set",
        .value = "KEY=VALUE",
-       .help = "set any key of a job file, as in workers=4; overrides the file",
+       .help =
+           "set any key of a job file, as in workers=4; overrides the file and every other flag",
        .repeats = true},
-      {.name = "--spec", .help = "print the file as a job file of Muster; submit nothing"},
-      {.name = "--idempotency-key",
-       .value = "KEY",
-       .help = "submit no second job if this key was used before"}};
+      {.name = "--spec", .help = "print the file as a job file of Muster; submit nothing"}};
   return {.name = "submit",
           .more_aliases = {"apply"},
-          .help = "submit a job: mpi, grpc, torch, single, or from a file",
+          .help = "submit a job: mpi, grpc, torch, single, or from a file that flags override",
           .read = read_submit_file,
-          .flags = spec::in_groups(file + submit_flags()),
+          .takes_program = true,
+          .flags = spec::in_groups(file + spec::override_flags() + submit_flags()),
           .commands = {submit_mpi(), submit_grpc(), submit_torch(), submit_single()},
           .example = "muster submit -f job.yaml --follow",
           .see_also = "muster get --spec, which prints a job as such a file"};
@@ -240,13 +259,18 @@ Command run_command() {
                         .value = "N",
                         .help = "number of processes; mpirun starts more than one"},
                        {.name = "--name", .value = "NAME", .help = "name of the job"}};
-  return {.name = "run",
-          .help = "run a command as a job in the foreground; Ctrl-C stops the job",
-          .read = read_run,
-          .takes_program = true,
-          .flags = spec::in_groups(shape + engine_flag() + job_flags("run") + logs::look_flags()),
-          .example = "muster run -n 4 -- python3 train.py",
-          .see_also = "muster submit, for jobs that go on without this terminal"};
+  return {
+      .name = "run",
+      .help = "run a command as a job in the foreground; Ctrl-C stops the job",
+      .read = read_run,
+      .takes_program = true,
+      .flags = spec::in_groups(shape + engine_flag() + job_flags("run") +
+                               Flags{{.name = "--idempotency-key",
+                                      .value = "KEY",
+                                      .help = "submit no second job if this key was used before"}} +
+                               logs::look_flags()),
+      .example = "muster run -n 4 -- python3 train.py",
+      .see_also = "muster submit, for jobs that go on without this terminal"};
 }
 
 namespace {
@@ -263,32 +287,30 @@ base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
   return error;
 }
 
-Result<job::Job> submit_job(Connection& connection, const job::JobSpec& spec,
-                            const std::string& key, const Hooks& hooks) {
-  auto job = connection.call([&](api::Client& client) { return client.submit(spec, key); });
-  if (job) return job;
-  return with_origin_of_project(std::move(job).error(), spec, hooks);
+Result<job::Job> submit_job(Connection& connection, const Submission& job, const std::string& key,
+                            const Hooks& hooks) {
+  auto submitted = connection.call(
+      [&](api::Client& client) { return client.submit(job.spec, key, job.options); });
+  if (submitted) return submitted;
+  return with_origin_of_project(std::move(submitted).error(), job.spec, hooks);
 }
 
-/// Sends the files of the job's workspace, if any.
-Result<void> send_files(const std::optional<spec::WorkspaceOptions>& options, job::JobSpec& spec,
-                        const Hooks& hooks) {
-  if (!options) return {};
-  MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_TRY(const spec::SentWorkspace sent,
-             spec::send_workspace(connection, spec.project, *options));
-  spec::work_in(sent.tree, spec);
-  if (!sent.commit.empty()) spec.annotations["muster/commit"] = sent.commit;
-  return {};
-}
-
-Result<int> submit_and_follow(const job::JobSpec& spec, const std::string& key, logs::LogLook look,
+Result<int> submit_and_follow(Submission submission, const std::string& key, logs::LogLook look,
                               logs::OnInterrupt meaning, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_CHECK(send_files(connection, submission));
   // Constructed before the job is submitted, so that no Ctrl-C is lost between submitting and
   // following.
   Interrupts interrupts;
-  MUSTER_TRY(const job::Job job, submit_job(connection, spec, key, hooks));
+  if (!submission.spec.array.is_none()) {
+    auto array = connection.call(
+        [&](api::Client& client) { return client.submit_array(submission.spec, key); });
+    if (!array) return with_origin_of_project(std::move(array).error(), submission.spec, hooks);
+    connection.set_project(array->spec.project);
+    return logs::follow_array(connection, interrupts,
+                              {.name = array->id, .query = {.follow = true}, .look = look});
+  }
+  MUSTER_TRY(const job::Job job, submit_job(connection, submission, key, hooks));
   connection.set_project(job.spec.project);
   const logs::FollowRequest request{
       .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
@@ -302,30 +324,39 @@ std::string as_one(const std::vector<std::string>& documents) {
 }
 
 /// Prints the forecasts. If a job can never run, the server refuses the request with an error.
-Result<int> show_forecasts(const std::vector<ForeignJob>& jobs, Output output, const Hooks& hooks) {
+Result<int> show_forecasts(const std::vector<Submission>& jobs, const SubmitRun& run,
+                           const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
   std::vector<std::string> pages;
   std::vector<std::string> documents;
-  for (const ForeignJob& job : jobs) {
-    auto forecast = connection.call([&](api::Client& client) { return client.forecast(job.spec); });
+  for (const Submission& job : jobs) {
+    auto forecast = connection.call(
+        [&](api::Client& client) { return client.forecast(job.spec, job.options); });
     if (!forecast) return with_origin_of_project(std::move(forecast).error(), job.spec, hooks);
-    pages.push_back(forecast_page(job.spec, *forecast, base::SystemClock().now()));
+    const std::string title = jobs.size() == 1 ? "" : "JOB " + job.spec.name + "\n";
+    const std::string changes = changes_table(job.changes, run.origin);
+    pages.push_back(title + forecast_page(job.spec, *forecast, base::SystemClock().now()) +
+                    (changes.empty() ? "" : "\nCHANGED\n" + changes));
     documents.push_back(api::forecast_to_json(*forecast));
   }
-  MUSTER_CHECK(show(output, base::joined(pages, "\n"), as_one(documents)));
+  MUSTER_CHECK(show(run.output, base::joined(pages, "\n"), as_one(documents)));
   return kExitDone;
 }
 
 /// Prints jobs as job files of Muster.
-Result<int> show_specs(const std::vector<ForeignJob>& jobs, Output output) {
+Result<int> show_specs(const std::vector<Submission>& jobs, Output output) {
   std::vector<std::string> pages;
   std::vector<std::string> documents;
-  for (const ForeignJob& job : jobs) {
+  for (const Submission& job : jobs) {
     documents.push_back(record::to_json(job.spec, record::Form::kHuman));
     pages.push_back(json_to_yaml(documents.back()));
     for (const auto& [target, files] : job.files) {
       std::cerr << "muster: note: the files for " << target
                 << " are not part of the job file; they are sent when the job is submitted\n";
+    }
+    if (job.workspace) {
+      std::cerr << "muster: note: the workspace '" << job.workspace->source.where
+                << "' is sent when the job is submitted, and is not part of this page\n";
     }
   }
   MUSTER_CHECK(show(output, base::joined(pages, "---\n"), as_one(documents)));
@@ -349,10 +380,30 @@ std::string next_step(const job::Job& job) {
 
 namespace {
 
-Result<std::vector<ForeignJob>> jobs_of(const SubmitCommand& command, const Hooks& hooks) {
-  if (!command.file) return std::vector<ForeignJob>{{.spec = command.spec, .files = {}}};
-  return read_job_file({.file = *command.file, .name = command.name, .settings = command.settings},
-                       hooks);
+Result<std::vector<Submission>> jobs_of(const SubmitCommand& command, const Hooks& hooks) {
+  std::vector<Submission> jobs;
+  if (command.file) {
+    MUSTER_TRY(jobs, read_job_file({.file = *command.file,
+                                    .name = command.name,
+                                    .only = command.only,
+                                    .settings = command.settings,
+                                    .flags = command.flags},
+                                   hooks));
+  } else {
+    jobs.push_back({.spec = command.spec, .options = {.name_template = command.name_template}});
+  }
+  if (command.array.is_set() && jobs.size() > 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "--array and the like are for one job, and the file has " +
+                         std::to_string(jobs.size()),
+                 .advice = "choose one with --only, or write `array` into the file"};
+  }
+  for (Submission& job : jobs) {
+    MUSTER_CHECK(apply_array_flags(command.array, job.spec));
+    job.options.name_suffix = command.name_suffix;
+    if (command.workspace) job.workspace = command.workspace;
+  }
+  return jobs;
 }
 
 Error too_many_to_follow(size_t count) {
@@ -361,53 +412,89 @@ Error too_many_to_follow(size_t count) {
           .advice = "leave it out, and follow each: muster logs -f NAME"};
 }
 
-Result<void> show_submitted(const std::vector<job::Job>& jobs, Output output) {
+/// "submitted train-2, a rerun of train".
+std::string submitted_text(const job::Job& job) {
+  const bool is_rerun = job.origin && job.origin->kind == job::JobOrigin::Kind::kRerun;
+  return "submitted " + job.spec.name + (is_rerun ? ", a rerun of " + job.origin->name : "") + "\n";
+}
+
+Result<void> show_submitted(const std::vector<Submitted>& all, Output output) {
   std::string text;
   std::vector<std::string> documents;
-  for (const job::Job& job : jobs) {
-    text += "submitted " + job.spec.name + "\n";
-    documents.push_back(api::job_to_json(job));
+  for (const auto& [job, array] : all) {
+    text += array ? "submitted " + job.spec.name + ": " + std::to_string(array->counts.all()) +
+                        " members\n"
+                  : submitted_text(job);
+    documents.push_back(array ? api::array_to_json(*array) : api::job_to_json(job));
   }
   MUSTER_CHECK(show(output, text, as_one(documents)));
   if (output != Output::kTable) return {};
-  for (const job::Job& job : jobs) {
+  for (const auto& [job, array] : all) {
     std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
   }
   return {};
 }
 
+/// "flag; the file has 2".
+std::string changed_from(const spec::ChangedValue& change, const std::string& origin) {
+  const std::string by = change.by_setting ? "--set" : "flag";
+  if (!change.value.left) return by;
+  const std::string value = value_words(change.value.left);
+  return by + "; " + (change.was_given ? origin + " has " : "the default is ") +
+         (value.empty() ? "none" : value);
+}
+
 }  // namespace
 
-Result<int> execute(const SubmitCommand& command, const Hooks& given) {
-  const Hooks hooks = with_engine(given, command.engine);
-  MUSTER_TRY(std::vector<ForeignJob> all, jobs_of(command, hooks));
-  if (command.shows_spec) return show_specs(all, command.output);
-  if (command.dry_run) return show_forecasts(all, command.output, hooks);
-  if (command.follow && all.size() > 1) return too_many_to_follow(all.size());
-  job::JobSpec& first = all.front().spec;
-  MUSTER_CHECK(send_files(command.workspace, first, hooks));
-  if (command.follow) {
-    if (!all.front().files.empty()) {
-      MUSTER_TRY(Connection connection, connect(hooks));
-      MUSTER_CHECK(send_volumes(connection, all.front()));
-    }
-    return submit_and_follow(first, command.idempotency_key, command.look,
+std::string value_words(const std::optional<std::string>& json) {
+  if (!json) return "";
+  const auto value = nlohmann::json::parse(*json, nullptr, false);
+  return value.is_string() ? value.get<std::string>() : *json;
+}
+
+std::string changes_table(const std::vector<spec::ChangedValue>& changes,
+                          const std::string& origin) {
+  if (changes.empty()) return "";
+  Table table({{"KEY"}, {"VALUE"}, {"FROM"}});
+  for (const spec::ChangedValue& change : changes) {
+    const std::string value = change.value.right ? value_words(change.value.right) : "removed";
+    table.add({change.value.path, value, changed_from(change, origin)});
+  }
+  return table.to_string("  ");
+}
+
+Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const Hooks& hooks) {
+  if (run.dry_run) return show_forecasts(jobs, run, hooks);
+  if (run.follow && jobs.size() > 1) return too_many_to_follow(jobs.size());
+  if (run.follow) {
+    return submit_and_follow(std::move(jobs.front()), run.idempotency_key, run.look,
                              logs::OnInterrupt::kDetach, hooks);
   }
   MUSTER_TRY(Connection connection, connect(hooks));
-  const job::JobSpec known = first;
-  auto submitted = submit_all(connection, std::move(all), command.idempotency_key);
+  const job::JobSpec known = jobs.front().spec;
+  auto submitted = submit_all(connection, std::move(jobs), run.idempotency_key);
   if (!submitted) return with_origin_of_project(std::move(submitted).error(), known, hooks);
-  MUSTER_CHECK(show_submitted(*submitted, command.output));
+  MUSTER_CHECK(show_submitted(*submitted, run.output));
   return kExitDone;
+}
+
+Result<int> execute(const SubmitCommand& command, const Hooks& given) {
+  const Hooks hooks = with_engine(given, command.engine);
+  MUSTER_TRY(std::vector<Submission> all, jobs_of(command, hooks));
+  if (command.shows_spec) return show_specs(all, command.output);
+  return carry_out(std::move(all),
+                   {.idempotency_key = command.idempotency_key,
+                    .follow = command.follow,
+                    .dry_run = command.dry_run,
+                    .look = command.look,
+                    .output = command.output},
+                   hooks);
 }
 
 Result<int> execute(const RunCommand& command, const Hooks& given) {
   const Hooks hooks = with_engine(given, command.engine);
-  job::JobSpec spec = command.spec;
-  MUSTER_CHECK(send_files(command.workspace, spec, hooks));
-  return submit_and_follow(spec, command.idempotency_key, command.look, logs::OnInterrupt::kStop,
-                           hooks);
+  return submit_and_follow({.spec = command.spec, .workspace = command.workspace},
+                           command.idempotency_key, command.look, logs::OnInterrupt::kStop, hooks);
 }
 
 }  // namespace muster::cli::jobs

@@ -4,15 +4,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <functional>
 #include <iostream>
+#include <set>
 #include <utility>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
+#include "cli/spec/submit_order.h"
 #include "config/yaml.h"
+#include "job/validate.h"
+#include "record/input.h"
 #include "workspace/sources.h"
 
 namespace muster::cli::jobs {
@@ -23,6 +31,8 @@ using base::Fault;
 using config::YamlValue;
 
 namespace {
+
+constexpr const char* kCommitAnnotation = "muster/commit";
 
 Result<std::string> read_standard_input() {
   std::string text;
@@ -66,24 +76,82 @@ void print_warnings(const std::vector<Fault>& warnings, const std::string& sourc
   }
 }
 
+std::string name_in(const YamlValue& document) {
+  for (const config::YamlEntry& entry : document.map) {
+    if (entry.key == "name") return entry.value.scalar;
+  }
+  return "";
+}
+
+Error no_such_document(const std::string& only, const std::vector<std::string>& names,
+                       const std::string& source) {
+  return {.code = ErrorCode::kInvalid,
+          .what = "'" + source + "' has no job '" + only + "'" + record::did_you_mean(only, names),
+          .advice = names.empty() ? "" : "its jobs are " + base::joined(names, ", ")};
+}
+
+/// Keeps the documents that --only chooses.
+Result<void> choose(std::vector<YamlValue>& documents, const std::string& only,
+                    const std::string& source) {
+  if (only.empty()) return {};
+  std::vector<std::string> names;
+  for (const YamlValue& document : documents) names.push_back(name_in(document));
+  std::erase_if(documents, [&](const YamlValue& document) { return name_in(document) != only; });
+  if (documents.empty()) return no_such_document(only, names, source);
+  return {};
+}
+
+/// "train-1", which stands for "train-{n}" until the server chooses the number; any other name is
+/// unchanged.
+std::string example_of(const std::string& name) {
+  std::string example = name;
+  if (job::is_name_template(name)) {
+    example.replace(name.find(job::kNumberPlace), job::kNumberPlace.size(), "1");
+  }
+  return example;
+}
+
+/// What the job file's key means: a path is relative to the file.
+spec::WorkspaceOptions options_of(const spec::WorkspaceKey& key, const std::string& file) {
+  std::string where = key.from;
+  const bool is_url = where.substr(0, where.find('/')).find(':') != std::string::npos;
+  if (!is_url && file != "-") {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    where = (folder / where).lexically_normal().string();
+  }
+  return {.source = {.where = where, .ref = key.ref}, .ignore = key.ignore};
+}
+
+/// Of the example of a template, which the file's own name only seems to change.
+bool is_about_name(const spec::ChangedValue& change) {
+  return change.value.path == "name";
+}
+
 /// The jobs of several documents of Muster.
-Result<std::vector<ForeignJob>> read_own(const std::vector<YamlValue>& documents,
+Result<std::vector<Submission>> read_own(const std::vector<YamlValue>& documents,
                                          const std::string& source, const job::JobSpec& defaults,
-                                         const FileWish& wish) {
-  std::vector<ForeignJob> jobs;
+                                         const FileWish& wish,
+                                         const spec::FileOverrides& overrides) {
+  std::vector<Submission> jobs;
   std::vector<Fault> faults;
   if (documents.size() > 1 && !wish.name.empty()) {
     faults.push_back({.field = "--name", .what = "is for one job, and the file has several"});
   }
   for (const YamlValue& document : documents) {
-    auto spec = spec::parse_spec_document(document, source, defaults,
-                                          {.name = wish.name, .settings = wish.settings});
-    if (spec) {
-      jobs.push_back({.spec = *std::move(spec), .files = {}});
+    const std::string name = wish.name.empty() ? name_in(document) : wish.name;
+    spec::FileOverrides own = overrides;
+    if (!wish.name.empty() || example_of(name) != name) own.name = example_of(name);
+    auto read = spec::read_spec_document(document, source, defaults, own);
+    if (read) {
+      Submission job{.spec = std::move(read->spec), .changes = std::move(read->changes)};
+      if (wish.name.empty()) std::erase_if(job.changes, is_about_name);
+      set_name(name, job);
+      if (read->workspace) job.workspace = options_of(*read->workspace, wish.file);
+      jobs.push_back(std::move(job));
     } else if (documents.size() == 1) {
-      return std::move(spec).error();
+      return std::move(read).error();
     } else {
-      for (const Fault& fault : spec.error().faults) faults.push_back(fault);
+      for (const Fault& fault : read.error().faults) faults.push_back(fault);
     }
   }
   if (faults.empty()) return jobs;
@@ -94,9 +162,57 @@ Result<std::vector<ForeignJob>> read_own(const std::vector<YamlValue>& documents
       .faults = std::move(faults)};
 }
 
+/// The jobs of documents of which some are objects of Kubernetes.
+Result<std::vector<Submission>> read_objects(const std::vector<YamlValue>& documents,
+                                             const std::string& source, const FileWish& wish,
+                                             const ForeignWish& foreign, const Hooks& hooks) {
+  MUSTER_TRY(ForeignJobs read, hooks.read_foreign(documents, source, foreign));
+  std::vector<Submission> jobs;
+  std::vector<std::string> names;
+  for (ForeignJob& job : read.jobs) {
+    names.push_back(job.spec.name);
+    if (!wish.only.empty() && job.spec.name != wish.only) continue;
+    jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
+  }
+  if (jobs.empty()) return no_such_document(wish.only, names, source);
+  print_warnings(read.warnings, source);
+  if (!foreign.flags && foreign.settings.empty()) return jobs;
+  // The same file without what the command line changes.
+  ForeignWish plain = foreign;
+  plain.flags = nullptr;
+  plain.settings.clear();
+  const auto before = hooks.read_foreign(documents, source, plain);
+  for (Submission& job : jobs) {
+    if (!before) break;
+    const auto same =
+        std::find_if(before->jobs.begin(), before->jobs.end(),
+                     [&](const ForeignJob& old) { return old.spec.name == job.spec.name; });
+    if (same == before->jobs.end()) continue;
+    job::JobSpec flagged = same->spec;
+    if (foreign.flags) foreign.flags(flagged);
+    job.changes = spec::changed_values(same->spec, flagged, job.spec);
+  }
+  return jobs;
+}
+
+/// Applies the flags to a spec. Their faults were reported when the command line was read.
+std::function<std::set<std::string>(job::JobSpec&)> applied(
+    const std::optional<spec::FlagOverrides>& flags) {
+  if (!flags) return nullptr;
+  return [&flags](job::JobSpec& spec) {
+    FlagReader reader(flags->arguments);
+    return spec::override_spec(*flags, reader, spec);
+  };
+}
+
 }  // namespace
 
-Result<std::vector<ForeignJob>> read_job_file(const FileWish& wish, const Hooks& hooks) {
+void set_name(const std::string& name, Submission& job) {
+  job.spec.name = example_of(name);
+  if (job::is_name_template(name)) job.options.name_template = name;
+}
+
+Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks& hooks) {
   MUSTER_TRY(const std::string text, read_text(wish.file));
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
   const std::string source = wish.file == "-" ? "standard input" : wish.file;
@@ -109,20 +225,24 @@ Result<std::vector<ForeignJob>> read_job_file(const FileWish& wish, const Hooks&
   }
   // An empty file has its own error.
   if (documents->empty()) documents->push_back(YamlValue{.line = 1});
+  const auto flags = applied(wish.flags);
   if (!hooks.read_foreign || std::none_of(documents->begin(), documents->end(), is_foreign)) {
-    return read_own(*documents, source, defaults, wish);
+    MUSTER_CHECK(choose(*documents, wish.only, source));
+    return read_own(*documents, source, defaults, wish,
+                    {.settings = wish.settings, .flags = flags});
   }
-  MUSTER_TRY(ForeignJobs jobs,
-             hooks.read_foreign(*documents, source,
-                                {.defaults = defaults,
-                                 .name = wish.name,
-                                 .settings = wish.settings,
-                                 .on_kubernetes = is_for_kubernetes(hooks, caller)}));
-  print_warnings(jobs.warnings, source);
-  return std::move(jobs.jobs);
+  return read_objects(*documents, source, wish,
+                      {.defaults = defaults,
+                       .name = wish.name,
+                       .settings = wish.settings,
+                       .flags = flags,
+                       .on_kubernetes = is_for_kubernetes(hooks, caller)},
+                      hooks);
 }
 
-Result<void> send_volumes(Connection& connection, ForeignJob& job) {
+namespace {
+
+Result<void> send_volumes(Connection& connection, Submission& job) {
   for (const auto& [target, files] : job.files) {
     const auto volume =
         std::find_if(job.spec.volumes.begin(), job.spec.volumes.end(),
@@ -145,7 +265,16 @@ Result<void> send_volumes(Connection& connection, ForeignJob& job) {
   return {};
 }
 
-namespace {
+Result<void> send_workspace_of(Connection& connection, Submission& job) {
+  if (!job.workspace) return {};
+  MUSTER_TRY(const spec::SentWorkspace sent,
+             spec::send_workspace(connection, job.spec.project, *job.workspace));
+  spec::work_in(sent.tree, job.spec);
+  job.spec.annotations.erase(kCommitAnnotation);
+  if (!sent.commit.empty()) job.spec.annotations[kCommitAnnotation] = sent.commit;
+  job.workspace.reset();
+  return {};
+}
 
 /// Names the job, of which there are several.
 Error about_job(Error error, const job::JobSpec& spec, size_t count) {
@@ -156,41 +285,103 @@ Error about_job(Error error, const job::JobSpec& spec, size_t count) {
   return error;
 }
 
-void take_back(Connection& connection, const std::vector<job::Job>& jobs) {
-  for (const job::Job& job : jobs) {
+void take_back(Connection& connection, const std::vector<Submitted>& all) {
+  for (const auto& [job, array] : all) {
     connection.set_project(job.spec.project);
-    if (const auto removed = remove_job(connection, job.spec.name, true); !removed) {
+    const auto removed =
+        array ? remove_array(connection, job.id, true) : remove_job(connection, job.id, true);
+    if (!removed) {
       std::cerr << "muster: warning: job '" << job.spec.name
                 << "' could not be taken back: " << removed.error().what << "\n";
     }
   }
 }
 
+/// Jobs that wait for `spec` wait for the job that has `name` now.
+void rename_dependencies(const job::JobSpec& spec, const std::string& name,
+                         std::vector<Submission>& jobs) {
+  if (spec.name == name) return;
+  for (Submission& other : jobs) {
+    if (other.spec.project != spec.project) continue;
+    for (job::Dependency& dependency : other.spec.after) {
+      if (dependency.job == spec.name) dependency.job = name;
+    }
+  }
+}
+
+/// Whether the job waits for another job of the list, which the server does not know yet.
+bool waits_for_another(const job::JobSpec& spec, const std::vector<Submission>& jobs) {
+  return std::any_of(spec.after.begin(), spec.after.end(), [&](const job::Dependency& dependency) {
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const Submission& other) { return other.spec.name == dependency.job; });
+  });
+}
+
 }  // namespace
 
-Result<std::vector<job::Job>> submit_all(Connection& connection, std::vector<ForeignJob> jobs,
-                                         const std::string& key) {
+Result<void> send_files(Connection& connection, Submission& job) {
+  MUSTER_CHECK(send_workspace_of(connection, job));
+  return send_volumes(connection, job);
+}
+
+Submitted submitted_array(job::Array array) {
+  Submitted submitted;
+  submitted.job.id = array.id;
+  submitted.job.spec = array.spec;
+  submitted.job.suspended = array.suspended;
+  submitted.array = std::move(array);
+  return submitted;
+}
+
+namespace {
+
+Result<Submitted> submit_one(Connection& connection, const Submission& job,
+                             const std::string& key) {
+  if (!job.spec.array.is_none()) {
+    MUSTER_TRY(job::Array array, connection.call([&](api::Client& client) {
+      return client.submit_array(job.spec, key);
+    }));
+    return submitted_array(std::move(array));
+  }
+  MUSTER_TRY(job::Job submitted, connection.call([&](api::Client& client) {
+    return client.submit(job.spec, key, job.options);
+  }));
+  return Submitted{.job = std::move(submitted), .array = {}};
+}
+
+}  // namespace
+
+Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
+                                          const std::string& key) {
   const size_t count = jobs.size();
+  std::vector<const job::JobSpec*> specs;
+  for (const Submission& job : jobs) specs.push_back(&job.spec);
+  MUSTER_TRY(const std::vector<size_t> order, spec::submit_order(specs));
   if (count > 1) {
-    for (const ForeignJob& job : jobs) {
-      const auto checked =
-          connection.call([&](api::Client& client) { return client.forecast(job.spec); });
+    for (const Submission& job : jobs) {
+      if (waits_for_another(job.spec, jobs)) continue;
+      const auto checked = connection.call(
+          [&](api::Client& client) { return client.forecast(job.spec, job.options); });
       if (!checked) return about_job(checked.error(), job.spec, count);
     }
   }
-  for (ForeignJob& job : jobs) MUSTER_CHECK(send_volumes(connection, job));
-  std::vector<job::Job> submitted;
-  for (const ForeignJob& job : jobs) {
-    const std::string own_key = count == 1 ? key : key + "-" + std::to_string(submitted.size());
-    auto answer =
-        connection.call([&](api::Client& client) { return client.submit(job.spec, own_key); });
+  for (Submission& job : jobs) MUSTER_CHECK(send_files(connection, job));
+  std::vector<Submitted> submitted;
+  std::vector<Submitted> in_order(count);
+  for (const size_t index : order) {
+    const Submission& job = jobs[index];
+    const std::string own_key = count == 1 ? key : key + "-" + std::to_string(index);
+    auto answer = submit_one(connection, job, own_key);
     if (!answer) {
       take_back(connection, submitted);
       return about_job(std::move(answer).error(), job.spec, count);
     }
-    submitted.push_back(*std::move(answer));
+    submitted.push_back(*answer);
+    in_order[index] = *std::move(answer);
+    // The server may have given it another name.
+    rename_dependencies(job.spec, submitted.back().job.spec.name, jobs);
   }
-  return submitted;
+  return in_order;
 }
 
 }  // namespace muster::cli::jobs

@@ -7,32 +7,86 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/client.h"
 #include "base/result.h"
+#include "cli/command/command.h"
+#include "cli/common/output.h"
 #include "cli/connection/connection.h"
+#include "cli/logs/log_printer.h"
+#include "cli/spec/send_workspace.h"
+#include "cli/spec/spec_file.h"
+#include "cli/spec/spec_flags.h"
+#include "job/array.h"
 #include "job/job.h"
 #include "job/spec.h"
 
 namespace muster::cli::jobs {
 
+/// A job as it will be submitted, and what is sent before it.
+struct Submission {
+  job::JobSpec spec;
+  /// The files of its volumes, by their target: path -> content.
+  std::map<std::string, std::map<std::string, std::string>> files = {};
+  std::optional<spec::WorkspaceOptions> workspace = {};
+  api::Client::SubmitOptions options = {};
+  std::vector<spec::ChangedValue> changes = {};  ///< by the command line
+};
+
 struct FileWish {
-  std::string file;                   ///< "-": standard input
-  std::string name;                   ///< of --name; overrides the file
-  std::vector<std::string> settings;  ///< of --set; override the file
+  std::string file;                               ///< "-": standard input
+  std::string name = {};                          ///< of --name; overrides the file
+  std::string only = {};                          ///< of --only: only this document; empty: all
+  std::vector<std::string> settings = {};         ///< of --set; override the file and the flags
+  std::optional<spec::FlagOverrides> flags = {};  ///< override the file
 };
 
 /// The jobs of the file, in its order; at least one.
 ///
 /// Errors: kInvalid, with all faults of all documents.
-Result<std::vector<ForeignJob>> read_job_file(const FileWish& wish, const Hooks& hooks);
+Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks& hooks);
 
-/// Sends the files that the volumes of a job contain.
-Result<void> send_volumes(Connection& connection, ForeignJob& job);
+/// Gives the job a name from a template, such as "train-{n}"; any other name becomes its name.
+void set_name(const std::string& name, Submission& job);
+
+/// Sends the workspace, and the files that the volumes of a job contain.
+Result<void> send_files(Connection& connection, Submission& job);
+
+/// A submitted job, or an array.
+struct Submitted {
+  job::Job job;  ///< of an array its name, its project and its id
+  std::optional<job::Array> array;
+};
+Submitted submitted_array(job::Array array);
 
 /// Submits all of them or none. `key`: for requests that may be sent twice.
-Result<std::vector<job::Job>> submit_all(Connection& connection, std::vector<ForeignJob> jobs,
-                                         const std::string& key);
+Result<std::vector<Submitted>> submit_all(Connection& connection, std::vector<Submission> jobs,
+                                          const std::string& key);
+
+/// What a command does with its submissions.
+struct SubmitRun {
+  std::string idempotency_key;
+  bool follow = false;   ///< print the logs; of one job
+  bool dry_run = false;  ///< only forecast
+  logs::LogLook look = {};
+  Output output = Output::kTable;
+  std::string origin = "the file";  ///< what the changes refer to, in `--dry-run`
+};
+
+/// Submits or forecasts the jobs, prints them, and follows the job if that is wished. Returns the exit
+/// code. submit.cc
+Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const Hooks& hooks);
+
+/// The flags of every command that submits, with and without a file.
+Flags submit_flags();
+
+/// The values that the command line changed: "workers  4  (flag; the file has 2)". Pure.
+std::string changes_table(const std::vector<spec::ChangedValue>& changes,
+                          const std::string& origin);
+/// A value in JSON, as people read it: a text without quotes.
+std::string value_words(const std::optional<std::string>& json);
 
 }  // namespace muster::cli::jobs

@@ -17,6 +17,7 @@
 #include "cli/common/terminal.h"
 #include "job/spec.h"
 #include "job/spec_table.h"
+#include "record/field.h"
 #include "workspace/manifest.h"
 #include "workspace/path_text.h"
 #include "workspace/scan.h"
@@ -262,6 +263,19 @@ constexpr const char* kNoValue = "true";
 
 }  // namespace
 
+const record::Table& table_of(const WorkspaceKey*) {
+  using record::field;
+  static const record::Table table = record::table<WorkspaceKey>(
+      "WorkspaceKey",
+      {field<&WorkspaceKey::from>("from",
+                                  {.help = "A folder, an archive, or the URL of a repository.",
+                                   .need = record::Need::kRequired}),
+       field<&WorkspaceKey::ref>("ref", {.help = "Branch, tag or commit of the repository."}),
+       field<&WorkspaceKey::ignore>("ignore", {.help = "Patterns of files that are not sent."})},
+      "The files of a job.");
+  return table;
+}
+
 void add_label(const std::string& text, job::JobSpec& spec) {
   const size_t equals = text.find('=');
   spec.labels[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
@@ -270,17 +284,26 @@ void add_label(const std::string& text, job::JobSpec& spec) {
 void read_content_flags(FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--artifacts")) {
     const std::string folder = reader.text("--artifacts");
+    std::erase_if(spec.volumes,
+                  [](const Volume& volume) { return volume.kind == Volume::Kind::kArtifacts; });
     spec.volumes.push_back({.kind = Volume::Kind::kArtifacts,
                             .target = folder == kNoValue ? kArtifactsFolder : folder});
   }
   for (const std::string& text : reader.texts("--label")) add_label(text, spec);
+  std::vector<Volume> added;
   for (const std::string& text : reader.texts("--volume")) {
     if (const auto volume = job::parse_volume(text)) {
-      spec.volumes.push_back(*volume);
+      added.push_back(*volume);
     } else {
       reader.fault("--volume", "'" + text + "' " + job::kVolumeForms);
     }
   }
+  // Two flags with the same target are a fault, which validation reports.
+  std::erase_if(spec.volumes, [&](const Volume& old) {
+    return std::any_of(added.begin(), added.end(),
+                       [&](const Volume& volume) { return volume.target == old.target; });
+  });
+  spec.volumes.insert(spec.volumes.end(), added.begin(), added.end());
 }
 
 std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader) {
@@ -299,6 +322,9 @@ std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader) {
 }
 
 void work_in(const std::string& tree, job::JobSpec& spec) {
+  std::erase_if(spec.volumes, [](const Volume& volume) {
+    return volume.kind == Volume::Kind::kTree && volume.target == kWorkspaceFolder;
+  });
   spec.volumes.push_back({.kind = Volume::Kind::kTree, .source = tree, .target = kWorkspaceFolder});
   spec.folder = kWorkspaceFolder;
   job::forget_inherited_folder(spec);

@@ -13,6 +13,7 @@
 #include "cli/command/arguments.h"
 #include "cli/connection/connection.h"
 #include "job/spec.h"
+#include "record/table.h"
 #include "workspace/sources.h"
 
 namespace muster::cli::spec {
@@ -45,13 +46,25 @@ Result<SentWorkspace> send_workspace(Connection& connection, const std::string& 
 /// Where tasks find the files of --workspace.
 inline constexpr const char* kWorkspaceFolder = "/workspace";
 
-/// --volume, --artifacts, --label. Paths of volumes may still be relative.
+/// --volume, --artifacts, --label; a volume of the spec with the same target is replaced. Paths of
+/// volumes may still be relative.
 void read_content_flags(FlagReader& reader, job::JobSpec& spec);
+
+/// The key `workspace` of a job file: a text, or a map. It is a key of the command line, which sends
+/// the files, and no field of a JobSpec.
+struct WorkspaceKey {
+  std::string from;
+  std::string ref;
+  std::vector<std::string> ignore;
+
+  bool operator==(const WorkspaceKey&) const = default;
+};
+const record::Table& table_of(const WorkspaceKey*);
 
 /// --workspace and its flags; nothing if it is not given.
 std::optional<WorkspaceOptions> read_workspace_flags(FlagReader& reader);
 
-/// Makes the tree the working folder of every task.
+/// Makes the tree the working folder of every task, in place of an earlier one.
 void work_in(const std::string& tree, job::JobSpec& spec);
 
 /// Reads "NAME=VALUE" or "NAME" as labels.

@@ -23,23 +23,37 @@ class SpecFile {
  public:
   explicit SpecFile(const job::JobSpec& defaults) : spec_(defaults) {}
 
-  Result<job::JobSpec> read(const config::YamlValue& root, const std::string& source,
-                            const FileOverrides& overrides) {
+  Result<SpecRead> read(const config::YamlValue& root, const std::string& source,
+                        const FileOverrides& overrides) {
     nlohmann::json document = config::human_document(root, lines_, faults_);
     const record::Path top;
     const std::string folder = spec_.folder;
-    if (document.is_object() && !overrides.name.empty()) document["name"] = overrides.name;
+    take_workspace(document);
+    take_name(document, overrides.name);
     const auto tree = record::ValueTree::of(document);
     record::read(record::Input{tree.root(), top, faults_, record::Form::kHuman}, spec_);
     locate_faults(root.line);
+    const job::JobSpec of_file = spec_;
+    if (overrides.flags) set_ = overrides.flags(spec_);
+    note_set(of_file);
+    const job::JobSpec flagged = spec_;
     set(overrides.settings);
+    if (workspace_ && has("folder")) {
+      fault("folder", "cannot be used with workspace, which is the tasks' working folder",
+            lines_.has("folder") ? lines_.of("folder") : 0);
+    }
+    note_changes(of_file, flagged);
     resolve_paths(folder, spec_);
     if (document.is_object()) {
       note_inherited();
       report_missing();
       report_invalid();
     }
-    if (faults_.empty()) return spec_;
+    if (faults_.empty()) {
+      return SpecRead{.spec = std::move(spec_),
+                      .workspace = std::move(workspace_),
+                      .changes = std::move(changes_)};
+    }
     sort_faults();
     return Error{.code = ErrorCode::kInvalid,
                  .what = "'" + source + "' has " + std::to_string(faults_.size()) +
@@ -60,9 +74,48 @@ class SpecFile {
     }
   }
 
+  void take_workspace(nlohmann::json& document) {
+    if (!document.is_object() || !document.contains("workspace")) return;
+    nlohmann::json value = std::move(document["workspace"]);
+    document.erase("workspace");
+    if (value.is_string()) value = {{"from", value}};
+    const auto tree = record::ValueTree::of(value);
+    const record::Path top;
+    const record::Path path(top, "workspace");
+    workspace_.emplace();
+    record::read(record::Input{tree.root(), path, faults_, record::Form::kHuman}, *workspace_);
+  }
+
+  /// --name replaces the name of the file.
+  void take_name(nlohmann::json& document, const std::string& name) {
+    if (!document.is_object() || name.empty()) return;
+    nlohmann::json& of_file = document["name"];
+    if (of_file.is_string() && of_file != name) {
+      changes_.push_back(
+          {.value = {
+               .path = "name", .left = of_file.dump(), .right = nlohmann::json(name).dump()}});
+    }
+    of_file = name;
+  }
+
+  /// The fields that flags have set.
+  void note_set(const job::JobSpec& of_file) {
+    for (const record::Difference& difference : record::differences(of_file, spec_)) {
+      set_.insert(difference.path);
+      set_.insert(difference.path.substr(0, difference.path.find_first_of("[.")));
+    }
+  }
+
+  void note_changes(const job::JobSpec& of_file, const job::JobSpec& flagged) {
+    for (ChangedValue& change : changed_values(of_file, flagged, spec_)) {
+      change.was_given = lines_.has(change.value.path);
+      changes_.push_back(std::move(change));
+    }
+  }
+
   void set(const std::vector<std::string>& settings) {
     SettingsRead read = apply_settings(settings, spec_);
-    set_ = std::move(read.keys);
+    set_.merge(read.keys);
     for (Fault& fault : read.faults) faults_.push_back(std::move(fault));
   }
 
@@ -76,7 +129,8 @@ class SpecFile {
   }
 
   void report_missing() {
-    if (!has("command") && !has("image")) {
+    const bool is_set = !spec_.command.empty() || !spec_.image.empty();
+    if (!has("command") && !has("image") && !is_set) {
       fault("command", "is missing; give a command, such as [python3, train.py]", 1);
     }
     if (spec_.kind == job::Kind::kMpi && !has("workers")) {
@@ -117,7 +171,9 @@ class SpecFile {
 
   job::JobSpec spec_;
   config::FieldLines lines_;
-  std::set<std::string> set_;
+  std::optional<WorkspaceKey> workspace_;
+  std::vector<ChangedValue> changes_;
+  std::set<std::string> set_;  ///< fields that flags or settings have set
   std::vector<Fault> faults_;
 };
 
@@ -137,7 +193,27 @@ Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& s
 Result<job::JobSpec> parse_spec_document(const config::YamlValue& document,
                                          const std::string& source, const job::JobSpec& defaults,
                                          const FileOverrides& overrides) {
+  MUSTER_TRY(SpecRead read, read_spec_document(document, source, defaults, overrides));
+  return std::move(read.spec);
+}
+
+Result<SpecRead> read_spec_document(const config::YamlValue& document, const std::string& source,
+                                    const job::JobSpec& defaults, const FileOverrides& overrides) {
   return SpecFile(defaults).read(document, source, overrides);
+}
+
+std::vector<ChangedValue> changed_values(const job::JobSpec& before, const job::JobSpec& flagged,
+                                         const job::JobSpec& after) {
+  std::set<std::string> by_setting;
+  for (const record::Difference& difference : record::differences(flagged, after)) {
+    by_setting.insert(difference.path);
+  }
+  std::vector<ChangedValue> changes;
+  for (record::Difference& difference : record::differences(before, after)) {
+    const bool is_by_setting = by_setting.contains(difference.path);
+    changes.push_back({.value = std::move(difference), .by_setting = is_by_setting});
+  }
+  return changes;
 }
 
 using Json = nlohmann::json;
@@ -180,6 +256,8 @@ SettingsRead apply_settings(const std::vector<std::string>& settings, job::JobSp
           "job file");
     } else if (key == "kind") {
       fault("cannot be set with --set; the command or the job file determines the kind");
+    } else if (key == "workspace") {
+      fault("cannot be set with --set; give --workspace");
     } else if (!read.keys.insert(key).second) {
       fault("is set twice");
     } else {

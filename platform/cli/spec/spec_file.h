@@ -12,6 +12,7 @@
 //   start_timeout: 30s
 //   grace: 10s
 //   project: default
+//   workspace: .                 # files that are sent; relative to the file. Or {from, ref, ignore}
 //
 // Every key is a row of the table of fields (job/spec_table.cc). --set KEY=VALUE sets any of them
 // from the command line: a key is the path of a field ("scheduling.priority", "environment.LR"), a
@@ -22,6 +23,8 @@
 // Pure.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,17 +32,39 @@
 
 #include "base/error.h"
 #include "base/result.h"
+#include "cli/spec/send_workspace.h"
 #include "config/yaml.h"
 #include "job/spec.h"
+#include "record/difference.h"
 
 namespace muster::cli::spec {
 
 using base::Result;
 
-/// Settings of the command line that override the file.
+/// Values of the command line that override the file: flags, and then settings.
 struct FileOverrides {
   std::string name = {};                   ///< of --name; empty: the file's
   std::vector<std::string> settings = {};  ///< of --set
+  /// Applies flags and returns the fields that they set. Not set: there are no flags.
+  std::function<std::set<std::string>(job::JobSpec&)> flags = {};
+};
+
+/// A value that the command line changed. `value.left` is that of the file or of the other job.
+struct ChangedValue {
+  record::Difference value;
+  bool by_setting = false;  ///< by --set; false: by a flag
+  bool was_given = true;    ///< false: `value.left` is the default
+};
+
+/// The values in which `after` differs from `before`. `flagged`: after the flags, before --set.
+std::vector<ChangedValue> changed_values(const job::JobSpec& before, const job::JobSpec& flagged,
+                                         const job::JobSpec& after);
+
+/// A document of a job file, as the command line changed it.
+struct SpecRead {
+  job::JobSpec spec;
+  std::optional<WorkspaceKey> workspace;
+  std::vector<ChangedValue> changes;
 };
 
 /// Reads a spec. Missing keys are as in `defaults`; the environment is added to that of `defaults`.
@@ -55,6 +80,11 @@ Result<job::JobSpec> parse_spec_file(std::string_view text, const std::string& s
 Result<job::JobSpec> parse_spec_document(const config::YamlValue& document,
                                          const std::string& source, const job::JobSpec& defaults,
                                          const FileOverrides& overrides = {});
+
+/// The same, with the keys that are no fields of a spec.
+Result<SpecRead> read_spec_document(const config::YamlValue& document, const std::string& source,
+                                    const job::JobSpec& defaults,
+                                    const FileOverrides& overrides = {});
 
 struct SettingsRead {
   std::vector<base::Fault> faults;  ///< by key: unknown keys, invalid values, keys set twice

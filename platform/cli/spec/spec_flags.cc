@@ -91,9 +91,10 @@ void read_environment(const Caller& caller, FlagReader& reader, job::JobSpec& sp
   }
 }
 
-/// NAME[=PLACE]; the place is NAME by default.
+/// NAME[=PLACE]; the place is NAME by default. A secret of the spec with the same place is replaced.
 void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
   const auto read = [&](const std::string& flag, std::string job::SecretUse::* place) {
+    std::vector<job::SecretUse> added;
     for (const std::string& text : reader.texts(flag)) {
       const size_t equals = text.find('=');
       job::SecretUse use{.name = text.substr(0, equals)};
@@ -101,21 +102,29 @@ void read_secret_flags(FlagReader& reader, job::JobSpec& spec) {
       if (use.*place == "") {
         reader.fault(flag, "'" + text + "' has an empty target; give NAME or NAME=TARGET");
       } else {
-        spec.secrets.push_back(std::move(use));
+        added.push_back(std::move(use));
       }
     }
+    std::erase_if(spec.secrets, [&](const job::SecretUse& old) {
+      return std::any_of(added.begin(), added.end(),
+                         [&](const job::SecretUse& use) { return use.*place == old.*place; });
+    });
+    spec.secrets.insert(spec.secrets.end(), added.begin(), added.end());
   };
   read("--secret", &job::SecretUse::variable);
   read("--secret-file", &job::SecretUse::file);
 }
 
-/// --after and --begin.
+/// --after, --after-member and --begin.
 void read_start_conditions(const Caller& caller, FlagReader& reader, job::JobSpec& spec) {
-  for (const std::string& text : reader.texts("--after")) {
-    if (auto dependency = job::parse_dependency(text)) {
-      spec.after.push_back(*std::move(dependency));
-    } else {
-      reader.fault("--after", "'" + text + "' " + job::kDependencyForms);
+  for (const std::string flag : {"--after", "--after-member"}) {
+    for (const std::string& text : reader.texts(flag)) {
+      if (auto dependency = job::parse_dependency(text)) {
+        dependency->by_member = flag == "--after-member";
+        spec.after.push_back(*std::move(dependency));
+      } else {
+        reader.fault(flag, "'" + text + "' " + job::kDependencyForms);
+      }
     }
   }
   if (!reader.has("--begin")) return;
@@ -238,6 +247,66 @@ job::JobSpec default_spec(const Caller& caller) {
   return spec;
 }
 
+std::optional<FlagOverrides> read_overrides(const Arguments& arguments, const Caller& caller,
+                                            FlagReader& reader) {
+  const Flags flags = override_flags();
+  const bool has_flags = std::any_of(flags.begin(), flags.end(),
+                                     [&](const Flag& flag) { return arguments.has(flag.name); });
+  if (!has_flags && !arguments.has_program) return std::nullopt;
+  FlagOverrides overrides{.arguments = arguments, .caller = caller};
+  job::JobSpec example = default_spec(caller);
+  override_spec(overrides, reader, example);
+  return overrides;
+}
+
+std::set<std::string> override_spec(const FlagOverrides& overrides, FlagReader& reader,
+                                    job::JobSpec& spec) {
+  const Arguments& arguments = overrides.arguments;
+  std::set<std::string> fields;
+  if (arguments.has_program) {
+    spec.command = arguments.program;
+    spec.arguments.clear();
+    fields.insert("command");
+  }
+  const bool leader_is_alike = spec.leader.resources == spec.resources &&
+                               (spec.kind == job::Kind::kGrpc || spec.kind == job::Kind::kTorch);
+  read_plain_flags(reader, spec);
+  if (leader_is_alike) spec.leader.resources = spec.resources;
+  std::vector<job::RetryRule> rules = std::exchange(spec.scheduling.retry_rules, {});
+  read_scheduling_flags(reader, spec.scheduling);
+  spec.scheduling.retry_rules.insert(spec.scheduling.retry_rules.end(), rules.begin(), rules.end());
+  if (reader.has("--after") || reader.has("--after-member")) spec.after.clear();
+  read_start_conditions(overrides.caller, reader, spec);
+  read_environment(overrides.caller, reader, spec);
+  for (const std::string& text : reader.texts("--env")) {
+    fields.insert("environment." + text.substr(0, text.find('=')));
+  }
+  if (reader.has("--folder")) fields.insert("folder");
+  read_secret_flags(reader, spec);
+  read_content_flags(reader, spec);
+  if (reader.has("--workers") || reader.has("--max-workers")) {
+    read_workers(reader, spec);
+    fields.insert("workers");
+  }
+  read_parameter_servers(reader, spec);
+  if (reader.has("--evaluators") || reader.has("--evaluator-command")) read_evaluator(reader, spec);
+  return fields;
+}
+
+Flags override_flags() {
+  const Flags shape = {
+      {.name = "--workers", .letter = "-n", .value = "N", .help = "number of workers"},
+      {.name = "--parameter-server-command",
+       .value = "TEXT",
+       .help = "command of the parameter servers, run by sh -c"},
+      {.name = "--evaluators", .value = "N", .help = "number of evaluators: 0 or 1"},
+      {.name = "--evaluator-command",
+       .value = "TEXT",
+       .help = "command of the evaluator, run by sh -c; implies one evaluator"}};
+  return shape + worker_flags() + field_flags("") + importance_flags() + content_flags() +
+         variable_flags();
+}
+
 job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const Caller& caller,
                               FlagReader& reader) {
   job::JobSpec spec = read_common(arguments, caller, reader);
@@ -282,7 +351,7 @@ job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
 namespace {
 
 bool is_of_kind(const record::Flag& flag, std::string_view kind) {
-  if (flag.kinds == nullptr) return true;
+  if (flag.kinds == nullptr || kind.empty()) return true;
   const std::vector<std::string> kinds = base::split(flag.kinds, ' ');
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
@@ -320,11 +389,12 @@ const std::vector<FlagGroup>& flag_groups() {
        {"--image", "--image-pull-policy", "--registry-server", "--registry-username",
         "--registry-secret", "--user", "--launch", "--keep-entrypoint", "--sandbox",
         "--writable-root", "--allow-new-privileges", "--cap-add"}},
-      {"scheduling",
-       {"--priority", "--interactive", "--preemptible", "--no-preemptible", "--min-workers",
-        "--max-workers", "--resize", "--node-pool", "--packing", "--topology", "--prefer-topology",
-        "--start-timeout", "--time-limit", "--grace", "--retries", "--on-exit", "--on-log",
-        "--hold", "--after", "--begin", "--singleton", "--keep-for"}},
+      {"scheduling", {"--priority",    "--interactive", "--preemptible",     "--no-preemptible",
+                      "--min-workers", "--max-workers", "--resize",          "--node-pool",
+                      "--packing",     "--topology",    "--prefer-topology", "--start-timeout",
+                      "--time-limit",  "--grace",       "--retries",         "--on-exit",
+                      "--on-log",      "--hold",        "--after",           "--after-member",
+                      "--begin",       "--singleton",   "--keep-for"}},
       {"files",
        {"--folder", "--workspace", "--workspace-ref", "--ignore", "--volume", "--artifacts"}},
       {"Slurm",
@@ -403,10 +473,31 @@ Flags importance_flags() {
        .help = "wait until this job has succeeded (ok, the default), ended (any), or failed",
        .offer = Offer::kJobs,
        .repeats = true},
+      {.name = "--after-member",
+       .value = "ARRAY[:ok|any|failed]",
+       .help = "of an array: each member waits for the member of this array with its index",
+       .repeats = true},
       {.name = "--begin",
        .value = "TIME",
        .help = "wait until this time: 03:00, tomorrow 03:00, +2h, 2026-11-29T03:00:00+01:00"},
   };
+}
+
+Flags variable_flags() {
+  return {{.name = "--env",
+           .letter = "-e",
+           .value = "NAME[=VALUE]",
+           .help = "set an environment variable of the job, or copy it from this shell",
+           .offer = Offer::kVariables,
+           .repeats = true},
+          {.name = "--secret",
+           .value = "NAME[=VARIABLE]",
+           .help = "give the job a secret of the project as a variable",
+           .repeats = true},
+          {.name = "--secret-file",
+           .value = "NAME[=PATH]",
+           .help = "give the job a secret as a file in /generated/secrets",
+           .repeats = true}};
 }
 
 Flags content_flags() {
@@ -448,6 +539,7 @@ void read_priority(FlagReader& reader, job::Scheduling& scheduling) {
   const std::string text = reader.text("--priority");
   if (const auto purpose = job::purpose_of(text)) {
     scheduling.purpose = *purpose;
+    scheduling.priority.reset();
   } else if (const auto number = base::number_of<int>(text)) {
     scheduling.priority = number;
   } else {

@@ -3,6 +3,8 @@
 // Pure.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +31,29 @@ job::JobSpec read_submit_spec(job::Kind kind, const Arguments& arguments, const 
 job::JobSpec read_run_spec(const Arguments& arguments, const Caller& caller,
                            const std::string& name, FlagReader& reader);
 
-/// The flags of single fields of a job of this kind ("mpi" ...; "run" for `muster run`), from the table
-/// of fields.
+/// What a command line changes in the spec of a file or of another job: flags, and the program after
+/// "--".
+struct FlagOverrides {
+  Arguments arguments;
+  Caller caller;
+};
+
+/// The overrides of a command line; nothing if it has none. Reports the faults of flags.
+std::optional<FlagOverrides> read_overrides(const Arguments& arguments, const Caller& caller,
+                                            FlagReader& reader);
+
+/// Applies them. A flag replaces the value of its field; variables, labels, secrets and volumes are added,
+/// and replace those of the same name or place; retry rules precede the spec's own. Faults are
+/// reported under the names of the flags. Returns the fields that were set explicitly, even if their
+/// values did not change.
+std::set<std::string> override_spec(const FlagOverrides& overrides, FlagReader& reader,
+                                    job::JobSpec& spec);
+
+/// The flags that override_spec() reads: those of all kinds.
+Flags override_flags();
+
+/// The flags of single fields of a job of this kind ("mpi" ...; "run" for `muster run`; empty: any
+/// kind), from the table of fields.
 Flags field_flags(std::string_view kind);
 /// Sets the headings of the help: resources, image, scheduling, files, Slurm, output. Keeps the order
 /// within a heading.
@@ -40,6 +63,8 @@ Flags importance_flags();
 Flags worker_flags();
 /// The flags on files, volumes and labels.
 Flags content_flags();
+/// The flags on environment variables and secrets.
+Flags variable_flags();
 
 /// Reads flags that set several fields: --priority, --interactive, --preemptible, --no-preemptible,
 /// --on-exit, --on-log.

@@ -505,7 +505,10 @@ bool may_follow(const std::string& path, const std::vector<base::Fault>& known) 
 }  // namespace
 
 void finish_draft(const Wish& wish, Draft& draft, Findings& findings) {
-  const auto read = cli::spec::apply_settings(wish.settings, draft.spec);
+  const std::set<std::string> flagged =
+      wish.flags ? wish.flags(draft.spec) : std::set<std::string>{};
+  auto read = cli::spec::apply_settings(wish.settings, draft.spec);
+  read.keys.insert(flagged.begin(), flagged.end());
   for (const base::Fault& fault : read.faults) findings.faults.push_back(fault);
   if (read.keys.contains("folder")) job::forget_inherited_folder(draft.spec);
   const std::vector<base::Fault> known = findings.faults;

@@ -25,8 +25,10 @@ struct Wish {
   job::JobSpec defaults;              ///< the caller's folder, variables and project
   std::string name;                   ///< overrides the file's; empty: the file's
   std::vector<std::string> settings;  ///< of --set
-  base::RandomSource& random;         ///< for generateName
-  bool on_kubernetes = false;         ///< the job is for a server that runs jobs on Kubernetes
+  /// Applies flags before the settings; returns the fields that they set. Not set: no flags.
+  std::function<std::set<std::string>(job::JobSpec&)> flags = {};
+  base::RandomSource& random;  ///< for generateName
+  bool on_kubernetes = false;  ///< the job is for a server that runs jobs on Kubernetes
 };
 
 /// The metadata of a job.

@@ -61,7 +61,7 @@ const kColumns: Column[] = [
   {key: 'kind', name: 'Kind', width: 64, min: 1100, sort: 'kind', cell: (job) => job.kind},
   {key: 'gpus', name: 'GPUs', width: 66, num: true, min: 600, sort: 'gpus', cell: (job) => job.gpus ? amount_text(job.gpus) : <span class="muted">0</span>},
   {key: 'progress', name: 'Progress', width: 110, min: 1200, cell: (job) => <Done job={job} />},
-  {key: 'submitted', name: 'Age', width: 96, num: true, sort: 'submitted', cell: (job) => <Age at={job.submitted} />},
+  {key: 'submitted', name: 'Age', width: 96, min: 430, num: true, sort: 'submitted', cell: (job) => <Age at={job.submitted} />},
   {key: 'duration', name: 'Ran', width: 84, num: true, min: 700, sort: 'duration', cell: (job) => { const ms = run_span(job, now.value); return Number.isNaN(ms) ? <span class="muted">–</span> : span_text(ms); }},
   {key: 'ended', name: 'Ended', width: 130, num: true, min: 1400, sort: 'ended', cell: (job) => <Time at={job.ended} />},
 ];

@@ -2,7 +2,7 @@
 import {signal, useSignal} from '@preact/signals';
 import type {ComponentChildren, RefObject} from 'preact';
 import {useEffect, useId, useRef} from 'preact/hooks';
-import {Failure} from '../api/client';
+import {Failure, logged_out} from '../api/client';
 import {href} from '../app/router';
 import {clock_text, day_text, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh} from '../app/live';
@@ -138,7 +138,8 @@ export function Dialog({title, onClose, children, wide, closable = true}: {title
     };
   }, []);
   return <dialog ref={ref} class={wide ? 'wide' : ''} aria-labelledby={id}
-                 onCancel={(event) => { event.preventDefault(); if (closable) onClose(); }}>
+                 onCancel={(event) => { event.preventDefault(); if (closable) onClose(); }}
+                 onClose={(event) => { const dialog = event.currentTarget; if (!closable && dialog.isConnected && logged_out.value) dialog.showModal(); }}>
     <div class="box">
       <div class="row"><h2 id={id} class="grow">{title}</h2>
         {closable && <button class="quiet" aria-label="Close" onClick={onClose}><Icon name="close" /></button>}</div>

@@ -1,0 +1,261 @@
+// submit -f with overrides, rerun, diff, wait, stop --wait and delete of many, against a fake server.
+#include <fstream>
+
+#include "cli/cli_fixture.h"
+#include "cli/jobs/jobs.h"
+#include "cli/test_call.h"
+
+namespace muster::cli {
+
+namespace {
+
+job::Job ended_job(const std::string& name, job::Phase phase, int code = 0) {
+  job::Job job{.id = "id-" + name,
+               .spec = {.name = name, .command = {"ls"}, .folder = "/"},
+               .phase = phase,
+               .ended = base::FakeClock().now()};
+  job.exit_code = code;
+  return job;
+}
+
+job::Job live_job(const std::string& name, job::Phase phase) {
+  return {
+      .id = "id-" + name, .spec = {.name = name, .command = {"ls"}, .folder = "/"}, .phase = phase};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+class ChangedJobs : public Cli {
+ protected:
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+
+  /// A field of the submitted job, as `get --spec` prints it.
+  static std::string spec_of(const std::string& name) {
+    return muster({"get", name, "--spec", "--output", "json"}).out;
+  }
+};
+
+// --- submit -f
+
+TEST_F(ChangedJobs, FlagsOverrideTheFileAndSettingsOverrideFlags) {
+  serve({});
+  const std::string job = file("job.yaml",
+                               "name: train\nkind: mpi\nworkers: 2\ncommand: [ls]\n"
+                               "environment: {LR: 1, SEED: 4}\nsecrets: [HF]\n");
+
+  const Outcome ran = muster({"submit", "-f", job, "-n", "4", "-e", "LR=2", "--secret", "OTHER=HF",
+                              "--set", "environment.LR=3", "--", "./train", "--fast"});
+
+  EXPECT_EQ(ran.out, "submitted train\n") << ran.err;
+  const std::string spec = spec_of("train");
+  EXPECT_TRUE(has(spec, R"("workers":4)")) << spec;
+  EXPECT_TRUE(has(spec, R"("LR":"3")")) << spec;
+  EXPECT_TRUE(has(spec, R"("SEED":"4")")) << spec;
+  EXPECT_TRUE(has(spec, R"(["./train","--fast"])")) << spec;
+  EXPECT_TRUE(has(spec, R"("OTHER")")) << spec;
+  EXPECT_FALSE(has(spec, R"({"name":"HF")")) << spec;
+}
+
+TEST_F(ChangedJobs, ADryRunShowsWhichValuesTheCommandLineChanged) {
+  serve({});
+  const std::string job = file("job.yaml", "name: train\nkind: mpi\nworkers: 2\ncommand: [ls]\n");
+
+  const Outcome ran = muster({"submit", "-f", job, "--dry-run", "--workers", "4", "--retries", "3",
+                              "--set", "grace=90s", "--name", "other"});
+
+  EXPECT_TRUE(has(ran.out, "name                other  flag; the file has train")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "workers             4      flag; the file has 2")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "scheduling.retries  3      flag; the default is 0")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "--set; the default is")) << ran.out;
+}
+
+TEST_F(ChangedJobs, AFlagMaySupplyWhatTheFileLacks) {
+  serve({});
+  const std::string job = file("job.yaml", "kind: mpi\ncommand: [ls]\n");
+
+  EXPECT_EQ(muster({"submit", "-f", job, "--name", "a", "--workers", "2"}).out, "submitted a\n");
+  const Outcome without = muster({"submit", "-f", job});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_TRUE(has(without.err, "workers: is missing")) << without.err;
+  EXPECT_TRUE(has(without.err, "name: is missing")) << without.err;
+}
+
+TEST_F(ChangedJobs, InvalidFlagsAreReportedBeforeTheFileIsRead) {
+  EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--gpus", "many"}), "--gpus 'many'"));
+  EXPECT_TRUE(has(refusal({"submit", "-f", "x.yaml", "--ignore", "a"}), "needs --workspace"));
+}
+
+TEST_F(ChangedJobs, OfSeveralJobsOneCanBeChosen) {
+  serve({});
+  const std::string jobs =
+      file("jobs.yaml", "name: a\ncommand: [ls]\n---\nname: b\ncommand: [ls]\n");
+
+  EXPECT_EQ(muster({"submit", "-f", jobs, "--gpus", "1"}).out, "submitted a\nsubmitted b\n");
+  EXPECT_TRUE(has(spec_of("b"), R"("gpus":1)"));
+  EXPECT_EQ(muster({"submit", "-f", jobs, "--only", "b", "--name", "c"}).out, "submitted c\n");
+  const Outcome wrong = muster({"submit", "-f", jobs, "--only", "bb"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has(wrong.err, "has no job 'bb'; did you mean 'b'?")) << wrong.err;
+}
+
+TEST_F(ChangedJobs, AWorkspaceWithAFolderIsRefused) {
+  serve({});
+  const std::string job =
+      file("job.yaml", "name: a\ncommand: [ls]\nworkspace: {form: .}\nfolder: /x\n");
+
+  const Outcome ran = muster({"submit", "-f", job});
+
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "workspace.form: unknown key; did you mean 'from'?")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "folder: cannot be used with workspace")) << ran.err;
+}
+
+// --- names
+
+TEST_F(ChangedJobs, ATakenNameGetsTheNextNumber) {
+  serve({.unique_names = true});
+  const std::string job = file("job.yaml", "name: run-{n}\ncommand: [ls]\n");
+
+  EXPECT_EQ(muster({"submit", "single", "a", "--", "ls"}).out, "submitted a\n");
+  EXPECT_EQ(muster({"submit", "single", "a", "--", "ls"}).code, 4);
+  EXPECT_EQ(muster({"submit", "single", "a", "--name-suffix", "--", "ls"}).out, "submitted a-2\n");
+  EXPECT_EQ(muster({"submit", "single", "a-{n}", "--", "ls"}).out, "submitted a-3\n");
+  EXPECT_EQ(muster({"submit", "-f", job}).out, "submitted run-1\n");
+  EXPECT_EQ(muster({"submit", "-f", job}).out, "submitted run-2\n");
+  EXPECT_EQ(muster({"submit", "-f", job, "--name", "b", "--name-suffix"}).out, "submitted b\n");
+}
+
+// --- rerun and diff
+
+TEST_F(ChangedJobs, ARerunHasTheSameSpecExceptForOverrides) {
+  serve({.unique_names = true});
+  muster({"submit", "single", "train", "-e", "LR=1", "--gpus", "1", "--", "./train"});
+
+  EXPECT_EQ(muster({"rerun", "train"}).out, "submitted train-2, a rerun of train\n");
+  EXPECT_EQ(muster({"diff", "train", "train-2"}).code, 0);
+  EXPECT_EQ(muster({"rerun", "train-2", "-e", "LR=2", "--set", "resources.gpus=0"}).out,
+            "submitted train-3, a rerun of train-2\n");
+  const Outcome differs = muster({"diff", "train-3"});
+  EXPECT_EQ(differs.code, 1);
+  EXPECT_EQ(differs.out,
+            "--- train-2\n+++ train-3\n- resources.gpus: 1\n+ resources.gpus: 0\n"
+            "- environment.LR: 1\n+ environment.LR: 2\n");
+  EXPECT_EQ(muster({"rerun", "train", "--name", "other", "--", "./other"}).out,
+            "submitted other, a rerun of train\n");
+  EXPECT_EQ(muster({"diff", "train", "other"}).out,
+            "--- train\n+++ other\n- command: [\"./train\"]\n+ command: [\"./other\"]\n");
+}
+
+TEST_F(ChangedJobs, ADryRunOfARerunNamesTheOldJob) {
+  serve({});
+  muster({"submit", "single", "train", "--", "./train"});
+
+  const Outcome ran = muster({"rerun", "train", "--retries", "2", "--dry-run"});
+
+  EXPECT_TRUE(has(ran.out, "scheduling.retries  2      flag; train has 0")) << ran.out;
+  EXPECT_EQ(count_of("POST /v1/jobs"), 2);
+}
+
+TEST_F(ChangedJobs, TheFaultsOfARerunAreReportedAtOnce) {
+  serve({});
+  muster({"submit", "single", "train", "--", "./train"});
+
+  const Outcome ran = muster({"rerun", "train", "--set", "wrokers=2", "--set", "grace=soon"});
+
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "did you mean 'workers'?")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "'soon' is not a time")) << ran.err;
+}
+
+TEST_F(ChangedJobs, AJobIsComparedWithAFile) {
+  serve({});
+  const std::string job = file("job.yaml", "name: train\ncommand: [./train]\nlabels: {team: a}\n");
+  muster({"submit", "-f", job});
+
+  EXPECT_EQ(muster({"diff", "train", job}).code, 0);
+  file("job.yaml", "name: train\ncommand: [./train]\nlabels: {team: b}\n");
+  EXPECT_EQ(
+      muster({"diff", job, "train", "--output", "json"}).out,
+      R"({"left":")" + job +
+          R"(","right":"train","differences":[{"field":"labels.team","left":"b","right":"a"}]})"
+          "\n");
+  const Outcome single = muster({"diff", "train"});
+  EXPECT_EQ(single.code, 2);
+  EXPECT_TRUE(has(single.err, "job 'train' is not a rerun")) << single.err;
+}
+
+// --- wait
+
+TEST_F(ChangedJobs, WaitExitsWithTheFirstCodeThatIsNotZero) {
+  serve({.jobs = {ended_job("a", job::Phase::kSucceeded), ended_job("b", job::Phase::kFailed, 7),
+                  ended_job("c", job::Phase::kFailed, 9)}});
+
+  EXPECT_EQ(muster({"wait", "a"}).code, 0);
+  const Outcome ran = muster({"wait", "a", "c", "b"});
+  EXPECT_EQ(ran.code, 9);
+  EXPECT_EQ(ran.out, "a: Succeeded\nc: Failed, exit code 9\nb: Failed, exit code 7\n");
+  EXPECT_EQ(muster({"wait", "a", "nobody"}).code, 3);
+}
+
+TEST_F(ChangedJobs, WaitFollowsTheFeedUntilTheGoalIsReached) {
+  serve({.jobs = {live_job("a", job::Phase::kQueued)}, .settles_when_watched = true});
+
+  const Outcome ran = muster({"wait", "a", "--for", "started", "--timeout", "60s"});
+
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "a: Running\n");
+  EXPECT_EQ(count_of("GET /v1/watch/jobs of default"), 1);
+}
+
+TEST_F(ChangedJobs, WaitForAStartEndsWithTheCodeOfAFailedJob) {
+  serve({.jobs = {ended_job("a", job::Phase::kFailed, 5), ended_job("b", job::Phase::kStopped)}});
+
+  EXPECT_EQ(muster({"wait", "a", "--for", "started"}).code, 5);
+  EXPECT_EQ(muster({"wait", "b", "--for", "phase=Running"}).code, 1);
+  EXPECT_EQ(muster({"wait", "b", "--for", "phase=Stopped"}).code, 0);
+  EXPECT_TRUE(has(refusal({"wait", "a", "--for", "phase=Done"}), "'Done'"));
+}
+
+TEST_F(ChangedJobs, WaitEndsWhenItsTimeIsUp) {
+  serve({.jobs = {live_job("a", job::Phase::kRunning)}});
+
+  const Outcome ran = muster({"wait", "a", "--timeout", "1ms"});
+
+  EXPECT_EQ(ran.code, 124);
+  EXPECT_EQ(ran.err, "muster: job 'a' has not ended after 1ms; it continues\n");
+}
+
+TEST_F(ChangedJobs, StopCanWaitForTheEnd) {
+  serve({.runs_on = true, .settles_when_watched = true});
+  muster({"submit", "single", "a", "--", "ls"});
+
+  EXPECT_EQ(muster({"stop", "a", "--wait"}).out, "a has ended: Stopped\n");
+}
+
+// --- delete
+
+TEST_F(ChangedJobs, DeleteSelectsByLabelAndPhase) {
+  job::Job labelled = ended_job("a", job::Phase::kFailed);
+  labelled.spec.labels["team"] = "vision";
+  serve({.jobs = {labelled, ended_job("b", job::Phase::kFailed),
+                  ended_job("c", job::Phase::kSucceeded), live_job("d", job::Phase::kRunning)}});
+
+  EXPECT_EQ(muster({"delete", "--label", "team=vision", "--yes"}).out, "deleted a\n");
+  const Outcome dry = muster({"delete", "--all-ended", "--dry-run", "--output", "json"});
+  EXPECT_TRUE(has(dry.out, R"("name":"b")") && has(dry.out, R"("name":"c")")) << dry.out;
+  EXPECT_FALSE(has(dry.out, R"("name":"d")")) << dry.out;
+  EXPECT_EQ(muster({"delete", "--phase", "Failed", "--yes"}).out, "deleted b\n");
+  EXPECT_TRUE(
+      has(muster({"delete", "--all-ended", "--yes", "--output", "json"}).out, R"("name":"c")"));
+  EXPECT_TRUE(has(refusal({"delete", "--phase", "Running"}), "'Running'"));
+  EXPECT_TRUE(has(refusal({"delete", "a", "--label", "x"}), "cannot be used with"));
+}
+
+}  // namespace muster::cli

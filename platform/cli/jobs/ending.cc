@@ -1,0 +1,629 @@
+// stop, wait, delete: how jobs end, and what is left of them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/array_wire.h"
+#include "api/wire.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/command/command.h"
+#include "cli/common/array_view.h"
+#include "cli/common/job_view.h"
+#include "cli/common/output.h"
+#include "cli/common/terminal.h"
+#include "cli/common/typed_input.h"
+#include "cli/connection/connection.h"
+#include "cli/jobs/arrays.h"
+#include "cli/jobs/jobs.h"
+#include "job/fact_parts.h"
+#include "job/project.h"
+#include "record/input.h"
+#include "workspace/path_text.h"
+
+namespace muster::cli::jobs {
+
+using base::Error;
+using base::ErrorCode;
+
+// --- the commands
+
+namespace {
+
+constexpr const char* kPhasePrefix = "phase=";
+
+std::vector<std::string> final_phase_words() {
+  std::vector<std::string> words;
+  for (const job::Phase phase : {job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped})
+    words.emplace_back(job::to_string(phase));
+  return words;
+}
+
+Call read_stop(Reading& in) {
+  return StopCommand{.names = in.names("job"),
+                     .project = in.whose_job(),
+                     .now = in.reader.has("--now"),
+                     .wait = in.reader.has("--wait"),
+                     .output = in.output()};
+}
+
+JobGoal read_goal(FlagReader& reader) {
+  const std::string text = reader.text("--for", "ended");
+  if (text == "ended") return {.kind = JobGoal::Kind::kEnded};
+  if (text == "started") return {.kind = JobGoal::Kind::kStarted};
+  if (text.starts_with(kPhasePrefix)) {
+    const std::string name = text.substr(std::string_view(kPhasePrefix).size());
+    if (const auto phase = job::phase_of(name)) {
+      return {.kind = JobGoal::Kind::kPhase, .phase = *phase};
+    }
+    std::vector<std::string> phases{"Queued", "Starting", "Running"};
+    for (std::string& word : final_phase_words()) phases.push_back(std::move(word));
+    reader.fault("--for", record::not_a_choice(name, phases));
+    return {};
+  }
+  reader.fault("--for", record::not_a_choice(text, {"started", "ended", "phase=PHASE"}));
+  return {};
+}
+
+Call read_wait(Reading& in) {
+  WaitCommand command{.names = in.names("job"),
+                      .project = in.whose_job(),
+                      .goal = read_goal(in.reader),
+                      .output = in.output()};
+  if (in.reader.has("--timeout")) {
+    command.timeout = in.reader.duration("--timeout", std::chrono::milliseconds(0));
+  }
+  return command;
+}
+
+/// The phases of --phase, which must be those of ended jobs.
+std::vector<job::Phase> read_ended_phases(FlagReader& reader) {
+  std::vector<job::Phase> phases;
+  for (const std::string& text : reader.texts("--phase")) {
+    for (const std::string& word : base::split(text, ',')) {
+      const auto phase = job::phase_of(word);
+      if (phase && job::is_final(*phase)) {
+        phases.push_back(*phase);
+      } else {
+        reader.fault("--phase", record::not_a_choice(word, final_phase_words()));
+      }
+    }
+  }
+  return phases;
+}
+
+bool selects_jobs(const FlagReader& reader) {
+  return reader.has("--all-ended") || reader.has("--ended-before") || reader.has("--label") ||
+         reader.has("--phase");
+}
+
+Call read_delete(Reading& in) {
+  DeleteCommand command{.names = in.arguments.names,
+                        .project = in.whose_job(),
+                        .ignore_missing = in.reader.has("--ignore-missing"),
+                        .force = in.reader.has("--force"),
+                        .dry_run = in.reader.has("--dry-run"),
+                        .yes = in.reader.has("--yes"),
+                        .output = in.output()};
+  if (selects_jobs(in.reader)) {
+    command.ended.emplace(DeleteCommand::Ended{
+        .project = command.project.empty() ? in.caller.project : command.project,
+        .before = in.reader.moment("--ended-before", in.caller.now),
+        .labels = in.reader.texts("--label"),
+        .phases = read_ended_phases(in.reader)});
+  }
+  constexpr const char* kSelections = "--all-ended, --ended-before, --label and --phase";
+  if (command.ended && !command.names.empty()) {
+    in.reader.fault("NAME", std::string("cannot be used with ") + kSelections);
+  } else if (!command.ended && command.names.empty()) {
+    in.reader.fault("NAME", "is missing; name the jobs, or give --ended-before 7d");
+  }
+  if (command.ended && command.force) {
+    in.reader.fault("--force",
+                    std::string("cannot be used with ") + kSelections + ", whose jobs have ended");
+  }
+  return command;
+}
+
+}  // namespace
+
+Command stop_command() {
+  return {.name = "stop",
+          .more_aliases = {"cancel", "kill"},
+          .help = "stop jobs: SIGTERM, then SIGKILL after the grace period",
+          .read = read_stop,
+          .positionals = some_of(Offer::kJobs),
+          .flags = Flags{{.name = "--now", .help = "send SIGKILL at once"},
+                         {.name = "--wait", .letter = "-w", .help = "wait until they have ended"}} +
+                   whose_job_flag() + output_flag(),
+          .example = "muster stop dist --wait",
+          .see_also = "muster wait, muster delete"};
+}
+
+Command wait_command() {
+  std::vector<std::string> goals{"ended", "started"};
+  for (const char* phase : {"Queued", "Starting", "Running"})
+    goals.push_back(kPhasePrefix + std::string(phase));
+  for (const std::string& phase : final_phase_words()) goals.push_back(kPhasePrefix + phase);
+  return {
+      .name = "wait",
+      .help = "wait for jobs, and exit with their exit code",
+      .read = read_wait,
+      .positionals = some_of(Offer::kJobs),
+      .flags = Flags{{.name = "--for",
+                      .value = "WHAT",
+                      .help = "ended, started, or phase=PHASE (default: ended)",
+                      .choices = goals,
+                      .offer = Offer::kChoices},
+                     {.name = "--timeout",
+                      .value = "TIME",
+                      .help = "exit with code 124 after this time, as in 30m; the jobs continue"}} +
+               whose_job_flag() + output_flag(),
+      .example = "muster wait prepare train --timeout 2h",
+      .see_also = "muster stop --wait, muster logs -f"};
+}
+
+Command delete_command() {
+  return {
+      .name = "delete",
+      .alias = "rm",
+      .help = "delete ended jobs with their logs and artifacts",
+      .read = read_delete,
+      .positionals = any_of(Offer::kJobs),
+      .flags =
+          Flags{{.name = "--ignore-missing", .help = "do not fail if a job does not exist"},
+                {.name = "--force", .help = "kill running jobs before deleting them"},
+                {.name = "--all-ended", .help = "delete all ended jobs of the project"},
+                {.name = "--ended-before",
+                 .value = "TIME",
+                 .help = "delete jobs of the project that ended before this time: 7d (ago), "
+                         "or 2026-01-31T12:00:00Z"},
+                {.name = "--label",
+                 .letter = "-l",
+                 .value = "NAME[=VALUE]",
+                 .help = "delete ended jobs of the project with this label; repeated: with all "
+                         "these labels",
+                 .repeats = true},
+                {.name = "--phase",
+                 .value = "PHASE",
+                 .help = "delete jobs of the project that ended so: Succeeded, Failed or Stopped; "
+                         "repeated: any of these",
+                 .choices = final_phase_words(),
+                 .offer = Offer::kChoices,
+                 .repeats = true},
+                {.name = "--dry-run", .help = "print the jobs, delete nothing"},
+                {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
+          whose_job_flag() + output_flag(),
+      .example = "muster delete --phase Failed --ended-before 7d"};
+}
+
+// --- waiting
+//
+// The server's feed of changes is read for each project: nothing is polled. A job is known by its
+// id, so that a new job of the same name is not mistaken for it.
+
+namespace {
+
+enum class Standing { kWaiting, kReached, kMissed };
+
+Standing standing_of(const job::Job& job, const JobGoal& goal) {
+  const bool ended = job::is_final(job.phase);
+  switch (goal.kind) {
+    case JobGoal::Kind::kEnded:
+      return ended ? Standing::kReached : Standing::kWaiting;
+    case JobGoal::Kind::kStarted:
+      if (job.phase == job::Phase::kRunning || job.phase == job::Phase::kSucceeded) {
+        return Standing::kReached;
+      }
+      return ended ? Standing::kMissed : Standing::kWaiting;
+    case JobGoal::Kind::kPhase:
+      if (job.phase == goal.phase) return Standing::kReached;
+      return ended ? Standing::kMissed : Standing::kWaiting;
+  }
+  return Standing::kWaiting;
+}
+
+/// The exit code for a job that is no longer waited for.
+int code_of_wait(const job::Job& job, const JobGoal& goal) {
+  if (standing_of(job, goal) == Standing::kReached) {
+    return goal.kind == JobGoal::Kind::kEnded ? exit_code_of(job) : kExitDone;
+  }
+  const int code = exit_code_of(job);
+  return code == kExitDone ? kExitFailed : code;
+}
+
+/// "train: Failed, exit code 3".
+std::string line_of_wait(const job::Job& job) {
+  std::string line = job.spec.name + ": " + std::string(job::to_string(job.phase));
+  if (job::is_final(job.phase) && job.exit_code.value_or(0) != 0) {
+    line += ", exit code " + std::to_string(*job.exit_code);
+  }
+  return line + "\n";
+}
+
+/// Waits until each of several jobs has reached a goal, or can no longer reach it.
+class JobWait {
+ public:
+  enum class End { kDone, kTimeout, kInterrupted };
+  using OnDone = std::function<void(const job::Job& job)>;
+
+  /// `jobs`: in the order of the command line.
+  JobWait(Connection& connection, std::vector<job::Job> jobs, JobGoal goal, OnDone on_done)
+      : connection_(connection),
+        jobs_(std::move(jobs)),
+        goal_(goal),
+        on_done_(std::move(on_done)) {}
+
+  Result<End> run(std::optional<std::chrono::milliseconds> timeout) {
+    const auto deadline =
+        timeout ? std::optional(std::chrono::steady_clock::now() + *timeout) : std::nullopt;
+    Interrupts interrupts;
+    for (const job::Job& job : jobs_) take(job.spec.name, &job);
+    std::set<std::string> projects;
+    for (const job::Job& job : jobs_) projects.insert(job.spec.project);
+    for (const std::string& project : projects) {
+      JobWatch watch{.project = project, .names = waiting_in(project)};
+      if (watch.names.empty()) continue;
+      watch.on_job = [this, &project](const std::string& name, const job::Job* job) {
+        take(name, job);
+        return !waiting_in(project).empty();
+      };
+      watch.interrupts = &interrupts;
+      if (deadline) {
+        watch.bound = std::max(std::chrono::milliseconds(1),
+                               std::chrono::duration_cast<std::chrono::milliseconds>(
+                                   *deadline - std::chrono::steady_clock::now()));
+      }
+      MUSTER_TRY(const WatchEnd end, watch_jobs(connection_, watch));
+      if (end == WatchEnd::kInterrupted) return End::kInterrupted;
+      if (end == WatchEnd::kBoundReached) return End::kTimeout;
+    }
+    return End::kDone;
+  }
+
+  const std::vector<job::Job>& jobs() const { return jobs_; }
+  /// Ids of the jobs that were deleted while the command waited.
+  const std::set<std::string>& deleted() const { return deleted_; }
+
+  std::set<std::string> waiting() const {
+    std::set<std::string> names;
+    for (const job::Job& job : jobs_) {
+      if (!done_.contains(job.id)) names.insert(job.spec.name);
+    }
+    return names;
+  }
+
+  /// The first exit code that is not 0, in the order of the jobs.
+  int code() const {
+    for (const job::Job& job : jobs_) {
+      const int code = deleted_.contains(job.id) ? kExitNotFound : code_of_wait(job, goal_);
+      if (code != kExitDone) return code;
+    }
+    return kExitDone;
+  }
+
+ private:
+  std::set<std::string> waiting_in(const std::string& project) const {
+    std::set<std::string> names;
+    for (const job::Job& job : jobs_) {
+      if (job.spec.project == project && !done_.contains(job.id)) names.insert(job.spec.name);
+    }
+    return names;
+  }
+
+  /// The newest state of a job; nullptr: it does not exist any more.
+  void take(const std::string& name, const job::Job* news) {
+    for (job::Job& job : jobs_) {
+      if (job.spec.name != name || done_.contains(job.id)) continue;
+      if (news != nullptr && news->spec.project != job.spec.project) continue;
+      if (news == nullptr || news->id != job.id) {
+        done_.insert(job.id);
+        deleted_.insert(job.id);
+        std::cerr << "muster: job '" << job.spec.name << "' was deleted" << std::endl;
+        continue;
+      }
+      if (news != &job) job = *news;
+      if (standing_of(job, goal_) == Standing::kWaiting) continue;
+      done_.insert(job.id);
+      on_done_(job);
+    }
+  }
+
+  Connection& connection_;
+  std::vector<job::Job> jobs_;
+  JobGoal goal_;
+  OnDone on_done_;
+  std::set<std::string> done_;  ///< ids
+  std::set<std::string> deleted_;
+};
+
+/// The jobs of these names or ids. Errors: the first that does not exist.
+Result<std::vector<job::Job>> jobs_named(Connection& connection,
+                                         const std::vector<std::string>& names) {
+  std::vector<job::Job> jobs;
+  for (const std::string& name : names) {
+    MUSTER_TRY(job::Job job,
+               connection.call([&](api::Client& client) { return client.get(name); }));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+void print_safely(const std::string& text) {
+  std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(text) : text) << std::flush;
+}
+
+std::string goal_words(const JobGoal& goal) {
+  if (goal.kind == JobGoal::Kind::kEnded) return "has not ended";
+  if (goal.kind == JobGoal::Kind::kStarted) return "has not started";
+  return "is not " + std::string(job::to_string(goal.phase));
+}
+
+}  // namespace
+
+namespace {
+
+/// Waits for an array that is named alone: until all members have ended.
+Result<int> wait_for_array_alone(Connection& connection, const job::Array& array,
+                                 const WaitCommand& command) {
+  if (command.goal.kind != JobGoal::Kind::kEnded || command.timeout) {
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "'" + array.spec.name + "' is an array: --for and --timeout are for jobs",
+        .advice = "leave them out, or name a member: " + job::member_title(array.spec.name, 0)};
+  }
+  MUSTER_TRY(const job::Array ended, wait_for_array(connection, array.id));
+  MUSTER_CHECK(show(command.output, ended.spec.name + ": " + array_counts(ended) + "\n",
+                    api::array_to_json(ended)));
+  return ended.phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+Result<int> execute(const WaitCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  auto named = jobs_named(connection, command.names);
+  if (!named && command.names.size() == 1) {
+    MUSTER_TRY(const std::optional<job::Array> array,
+               as_array(connection, named.error(),
+                        [&](api::Client& client) { return client.array(command.names.front()); }));
+    if (array) return wait_for_array_alone(connection, *array, command);
+  }
+  MUSTER_TRY(std::vector<job::Job> jobs, std::move(named));
+  JobWait wait(connection, std::move(jobs), command.goal, [&](const job::Job& job) {
+    if (command.output == Output::kTable) (void)show(line_of_wait(job));
+    print_safely(failure_text(job));
+  });
+  MUSTER_TRY(const JobWait::End end, wait.run(command.timeout));
+  if (command.output != Output::kTable) {
+    MUSTER_CHECK(show(command.output, "", api::jobs_to_json(wait.jobs())));
+  }
+  if (end == JobWait::End::kInterrupted) {
+    std::cerr << "muster: interrupted; the jobs continue" << std::endl;
+    return kExitInterrupted;
+  }
+  if (end == JobWait::End::kTimeout) {
+    for (const std::string& name : wait.waiting()) {
+      std::cerr << "muster: job '" << name << "' " << goal_words(command.goal) << " after "
+                << base::format_duration(*command.timeout) << "; it continues" << std::endl;
+    }
+    return kExitTimeout;
+  }
+  return wait.code();
+}
+
+// --- stop
+
+namespace {
+
+std::string stop_text(const job::Job& job) {
+  if (!job::is_final(job.phase)) return "stopping " + job.spec.name + "\n";
+  return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
+}
+
+}  // namespace
+
+Result<int> execute(const StopCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  const NamedChange stop{
+      .of_job = [&](api::Client& client,
+                    const std::string& name) { return client.stop(name, command.now); },
+      .of_array = [&](api::Client& client,
+                      const std::string& name) { return client.stop_array(name, command.now); },
+      .job_line = stop_text,
+      .array_line = array_stop_text};
+  if (!command.wait) return change_each(connection, command.names, command.output, stop);
+  std::vector<job::Job> stopped;
+  const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    auto job = connection.call([&](api::Client& client) { return stop.of_job(client, name); });
+    if (job) {
+      stopped.push_back(*std::move(job));
+      return {};
+    }
+    MUSTER_TRY(const std::optional<job::Array> array,
+               as_array(connection, job.error(),
+                        [&](api::Client& client) { return stop.of_array(client, name); }));
+    if (!array) return std::move(job).error();
+    MUSTER_TRY(const job::Array ended, wait_for_array(connection, array->id));
+    return command.output == Output::kTable ? show(array_stop_text(ended)) : Result<void>();
+  });
+  JobWait wait(connection, std::move(stopped), {}, [&](const job::Job& job) {
+    if (command.output == Output::kTable) (void)show(stop_text(job));
+  });
+  MUSTER_TRY(const JobWait::End end, wait.run(std::nullopt));
+  if (command.output != Output::kTable) {
+    MUSTER_CHECK(show(command.output, "", api::jobs_to_json(wait.jobs())));
+  }
+  if (end != JobWait::End::kInterrupted) return code;
+  std::cerr << "muster: interrupted; the jobs are still being stopped" << std::endl;
+  return kExitInterrupted;
+}
+
+// --- delete
+
+namespace {
+
+Result<void> wait_for_end(Connection& connection, const std::string& name) {
+  // Only the end of the logs matters here, not their content.
+  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
+  const auto ended = connection.call([&](api::Client& client) {
+    return client.logs(name, query, [](const job::LogRecord&) { return true; });
+  });
+  if (!ended) return ended.error();
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+Result<void> remove_plain_job(Connection& connection, const std::string& name, bool force) {
+  if (force) {
+    const auto stopped =
+        connection.call([&](api::Client& client) { return client.stop(name, true); });
+    if (!stopped) return stopped.error();
+    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
+  }
+  auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
+  if (removed || removed.error().code != ErrorCode::kConflict) return removed;
+  // `muster stop` returns before the program has ended. The grace period is the longest wait here.
+  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (!job || !job->stop_requested) return removed;
+  MUSTER_CHECK(wait_for_end(connection, name));
+  return connection.call([&](api::Client& client) { return client.remove(name); });
+}
+
+}  // namespace
+
+Result<void> remove_job(Connection& connection, const std::string& name, bool force) {
+  auto removed = remove_plain_job(connection, name, force);
+  if (removed || removed.error().code != ErrorCode::kNotFound) return removed;
+  auto array = remove_array(connection, name, force);
+  if (!array && array.error().code == ErrorCode::kNotFound) return removed;
+  return array;
+}
+
+namespace {
+
+Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand& command) {
+  std::vector<job::Job> jobs;
+  for (const std::string& name : command.names) {
+    auto job = connection.call([&](api::Client& client) { return client.get(name); });
+    const bool missing = !job && job.error().code == ErrorCode::kNotFound;
+    if (missing && command.ignore_missing) continue;
+    if (!job) return std::move(job).error();
+    jobs.push_back(*std::move(job));
+  }
+  return jobs;
+}
+
+/// The ended jobs, in the order in which they ended.
+Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
+  api::JobQuery query{
+      .project = wanted.project.empty() ? std::string(job::kDefaultProject) : wanted.project,
+      .phases = wanted.phases,
+      .labels = wanted.labels};
+  if (query.phases.empty()) {
+    query.phases = {job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped};
+  }
+  MUSTER_TRY(std::vector<job::Job> jobs,
+             connection.call([&](api::Client& client) { return client.list_all(query); }));
+  std::erase_if(jobs, [&](const job::Job& job) {
+    if (!job::is_final(job.phase) || !job.ended) return true;
+    return wanted.before && *job.ended >= *wanted.before;
+  });
+  std::sort(jobs.begin(), jobs.end(),
+            [](const job::Job& one, const job::Job& other) { return *one.ended < *other.ended; });
+  return jobs;
+}
+
+/// Whether the user confirms the deletion. A script must pass --yes, because it cannot be asked.
+Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& command) {
+  if (command.yes || jobs.empty()) return true;
+  if (::isatty(STDIN_FILENO) != 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "this command deletes " +
+                         workspace::count_text(jobs.size(), "job", "jobs") +
+                         " and needs a confirmation, but standard input is not a terminal",
+                 .advice = "confirm with --yes; list the jobs with --dry-run"};
+  }
+  const std::string table = job_table(jobs, base::SystemClock().now());
+  if (command.output == Output::kTable) {
+    MUSTER_CHECK(show(table));
+  } else {
+    print_safely(table);
+  }
+  Interrupts interrupts;
+  const std::string question = "delete " + workspace::count_text(jobs.size(), "job", "jobs") +
+                               " with all logs and artifacts? [y/N] ";
+  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
+  return answer && (*answer == "y" || *answer == "Y" || *answer == "yes");
+}
+
+/// Deletes the jobs, which are known by their ids, and prints them.
+Result<int> delete_jobs(Connection& connection, const std::vector<job::Job>& jobs,
+                        const DeleteCommand& command) {
+  std::vector<std::string> ids;
+  std::map<std::string, const job::Job*> by_id;
+  for (const job::Job& job : jobs) {
+    ids.push_back(job.id);
+    by_id[job.id] = &job;
+  }
+  std::vector<job::Job> deleted;
+  const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
+    auto removed = remove_job(connection, id, command.force);
+    // Another user or a retention rule may have removed the job first.
+    if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
+    deleted.push_back(*by_id[id]);
+    if (command.output != Output::kTable) return {};
+    return show("deleted " + by_id[id]->spec.name + "\n");
+  });
+  if (command.output == Output::kTable) return code;
+  MUSTER_CHECK(show(command.output, "", api::jobs_to_json(deleted)));
+  return code;
+}
+
+Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
+  MUSTER_TRY(const std::vector<job::Job> jobs, ended(connection, *command.ended));
+  MUSTER_TRY(const bool meant, is_meant(jobs, command));
+  if (!meant) {
+    std::cerr << "muster: nothing was deleted" << std::endl;
+    return kExitFailed;
+  }
+  if (jobs.empty()) std::cerr << "muster: no job to delete" << std::endl;
+  return delete_jobs(connection, jobs, command);
+}
+
+Result<int> only_say(Connection& connection, const DeleteCommand& command) {
+  MUSTER_TRY(const std::vector<job::Job> jobs,
+             command.ended ? ended(connection, *command.ended) : named(connection, command));
+  MUSTER_CHECK(
+      show(command.output, job_table(jobs, base::SystemClock().now()), api::jobs_to_json(jobs)));
+  return kExitDone;
+}
+
+}  // namespace
+
+Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  if (command.dry_run) return only_say(connection, command);
+  if (command.ended) return delete_ended(connection, command);
+  if (command.output != Output::kTable) {
+    MUSTER_TRY(const std::vector<job::Job> jobs, named(connection, command));
+    return delete_jobs(connection, jobs, command);
+  }
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return remove_job(connection, name, command.force);
+  });
+}
+
+}  // namespace muster::cli::jobs

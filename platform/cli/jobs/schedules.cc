@@ -1,0 +1,362 @@
+// schedule create, list, get, history, pause, resume, run, delete: jobs that run again and again.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/schedule_wire.h"
+#include "api/wire.h"
+#include "base/text.h"
+#include "cli/command/command.h"
+#include "cli/common/format.h"
+#include "cli/common/job_view.h"
+#include "cli/common/output.h"
+#include "cli/connection/connection.h"
+#include "cli/jobs/jobs.h"
+#include "cli/jobs/submit_file.h"
+#include "cli/spec/spec_flags.h"
+#include "cron/cron.h"
+#include "job/validate.h"
+#include "record/words.h"
+
+namespace muster::cli::jobs {
+
+using base::Error;
+using base::ErrorCode;
+using job::Schedule;
+using job::ScheduledRun;
+
+// --- the commands
+
+namespace {
+
+Call read_create_schedule(Reading& in) {
+  CreateScheduleCommand command{.name = in.name("schedule"),
+                                .cron = in.reader.text("--cron"),
+                                .timezone = in.reader.text("--timezone", "UTC"),
+                                .settings = in.reader.texts("--set"),
+                                .flags = {.arguments = in.arguments, .caller = in.caller},
+                                .output = in.output()};
+  if (in.reader.has("--file")) command.file = in.reader.text("--file");
+  if (in.reader.has("--overlap")) {
+    const auto overlap = record::meant_by<job::ScheduleSpec::Overlap>(
+        in.reader.choice("--overlap", {"forbid", "allow", "replace"}));
+    if (overlap) command.overlap = *overlap;
+  }
+  if (in.reader.has("--catch-up")) {
+    const auto catch_up = record::meant_by<job::ScheduleSpec::CatchUp>(
+        in.reader.choice("--catch-up", {"one", "none"}));
+    if (catch_up) command.catch_up = *catch_up;
+  }
+  if (!in.reader.has("--cron")) {
+    in.reader.fault("--cron", "is missing; give the times, as in '0 3 * * *' or @daily");
+  }
+  if (!command.file && in.arguments.program.empty() && !in.reader.has("--image")) {
+    in.reader.fault("", "no job; give a job file with -f, or a command after '--'");
+  }
+  (void)spec::read_overrides(in.arguments, in.caller, in.reader);
+  command.workspace = spec::read_workspace_flags(in.reader);
+  return command;
+}
+
+Call read_list_schedules(Reading& in) {
+  return ListSchedulesCommand{.project = in.reader.text("--project"), .output = in.list_output()};
+}
+
+template <ScheduleAction action>
+Call read_schedule(Reading& in) {
+  return ScheduleCommand{.action = action,
+                         .name = in.name("schedule"),
+                         .project = in.whose_job(),
+                         .output = in.output()};
+}
+
+Positionals schedule_name() {
+  return {.name = "NAME", .least = 1, .most = 1};
+}
+
+Flags whose_schedule_flag() {
+  return {{.name = "--project",
+           .value = "PROJECT",
+           .help = "the schedule's project, where several have one of this name",
+           .offer = Offer::kProjects}};
+}
+
+template <ScheduleAction action>
+Command schedule_action(const char* name, const char* help, const char* example) {
+  return {.name = name,
+          .help = help,
+          .read = read_schedule<action>,
+          .positionals = schedule_name(),
+          .flags = whose_schedule_flag() + output_flag(),
+          .example = example};
+}
+
+Command create_schedule() {
+  const Flags own = {
+      {.name = "--cron",
+       .value = "TIMES",
+       .help =
+           "minute, hour, day of the month, month, day of the week, as in '0 3 * * mon-fri'; or "
+           "@hourly, @daily, @weekly, @monthly, @yearly"},
+      {.name = "--timezone",
+       .value = "ZONE",
+       .help = "time zone of these times, such as Europe/Zurich (default: UTC)"},
+      {.name = "--overlap",
+       .value = "HOW",
+       .help = "while an earlier run has not ended: skip the run (forbid, the default), run both "
+               "(allow), or stop the earlier run first (replace)",
+       .choices = {"forbid", "allow", "replace"},
+       .offer = Offer::kChoices},
+      {.name = "--catch-up",
+       .value = "HOW",
+       .help = "after a downtime: start the last missed run (one, the default), or none",
+       .choices = {"one", "none"},
+       .offer = Offer::kChoices},
+      {.name = "--file",
+       .letter = "-f",
+       .value = "FILE",
+       .help = "job file of the runs; - reads standard input",
+       .offer = Offer::kFiles},
+      {.name = "--set",
+       .value = "KEY=VALUE",
+       .help = "set any key of the job file; overrides every other flag",
+       .repeats = true}};
+  return {.name = "create",
+          .help = "submit a job again and again, at the times of a cron expression",
+          .read = read_create_schedule,
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = spec::in_groups(own + spec::override_flags() + output_flag()),
+          .example =
+              "muster schedule create nightly --cron '0 3 * * *' --timezone Europe/Zurich -f "
+              "job.yaml",
+          .see_also = "muster submit --begin, which waits for one time"};
+}
+
+}  // namespace
+
+Command schedule_command() {
+  const Command list = {.name = "list",
+                        .help = "list the schedules",
+                        .read = read_list_schedules,
+                        .flags = Flags{{.name = "--project",
+                                        .value = "PROJECT",
+                                        .help = "only this project",
+                                        .offer = Offer::kProjects}} +
+                                 list_output_flag(),
+                        .example = "muster schedule list"};
+  return {.name = "schedule",
+          .help = "run jobs again and again, at the times of a cron expression",
+          .commands = {create_schedule(), list,
+                       schedule_action<ScheduleAction::kGet>(
+                           "get", "show a schedule with its next and last runs",
+                           "muster schedule get nightly"),
+                       schedule_action<ScheduleAction::kHistory>("history",
+                                                                 "list the last runs of a schedule",
+                                                                 "muster schedule history nightly"),
+                       schedule_action<ScheduleAction::kPause>("pause", "start no further runs",
+                                                               "muster schedule pause nightly"),
+                       schedule_action<ScheduleAction::kResume>(
+                           "resume", "continue a paused schedule, without the runs that it missed",
+                           "muster schedule resume nightly"),
+                       schedule_action<ScheduleAction::kRun>("run", "submit a run now",
+                                                             "muster schedule run nightly"),
+                       schedule_action<ScheduleAction::kDelete>(
+                           "delete", "delete a schedule; the jobs of its runs stay",
+                           "muster schedule delete nightly")},
+          .example = "muster schedule create nightly --cron '0 3 * * *' -f job.yaml"};
+}
+
+// --- what they print
+
+namespace {
+
+/// "2026-11-29 03:00 +01:00" in the zone of the schedule, or UTC if this machine does not have it.
+std::string time_words(const Schedule& schedule, base::Time time) {
+  auto zone = cron::load_zone(schedule.spec.timezone);
+  if (!zone) zone = cron::load_zone("UTC");
+  const cron::LocalTime at = zone->local(time);
+  const auto two = [](int number) {
+    const std::string digits = std::to_string(number);
+    return digits.size() == 1 ? "0" + digits : digits;
+  };
+  return std::to_string(at.year) + "-" + two(at.month) + "-" + two(at.day) + " " + two(at.hour) +
+         ":" + two(at.minute) + " " + at.offset;
+}
+
+std::string state_words(const Schedule& schedule) {
+  if (!schedule.problem.empty()) return "does not run: " + schedule.problem;
+  return schedule.paused ? "paused" : "active";
+}
+
+std::string outcome_words(const ScheduledRun& run) {
+  switch (run.outcome) {
+    case ScheduledRun::Outcome::kStarted:
+      return run.phase ? std::string(job::to_string(*run.phase)) : "not ended";
+    case ScheduledRun::Outcome::kSkipped:
+      return "skipped: an earlier run had not ended";
+    case ScheduledRun::Outcome::kMissed:
+      return "missed: the server was down";
+    case ScheduledRun::Outcome::kRefused:
+      break;
+  }
+  return "refused: " + run.error;
+}
+
+std::string next_words(const Schedule& schedule) {
+  return schedule.upcoming.empty() ? "-" : time_words(schedule, schedule.upcoming.front());
+}
+
+std::string schedule_table(const std::vector<Schedule>& schedules) {
+  Table table({{"NAME"}, {"PROJECT"}, {"CRON"}, {"TIMEZONE"}, {"STATE"}, {"NEXT"}, {"LAST"}});
+  for (const Schedule& schedule : schedules) {
+    table.add({schedule.spec.name, schedule.spec.project, schedule.spec.cron,
+               schedule.spec.timezone, state_words(schedule), next_words(schedule),
+               schedule.history.empty() ? "-" : outcome_words(schedule.history.front())});
+  }
+  return table.to_string();
+}
+
+std::string history_table(const Schedule& schedule, size_t most) {
+  Table table({{"TIME"}, {"JOB"}, {"OUTCOME"}, {"EXIT", true}});
+  for (size_t i = 0; i < std::min(most, schedule.history.size()); ++i) {
+    const ScheduledRun& run = schedule.history[i];
+    table.add({time_words(schedule, run.time) + (run.by_request ? ", by request" : ""),
+               run.job.empty() ? "-" : run.job, outcome_words(run),
+               run.exit_code ? std::to_string(*run.exit_code) : ""});
+  }
+  return table.to_string();
+}
+
+std::string schedule_page(const Schedule& schedule) {
+  constexpr size_t kShownRuns = 10;
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"NAME", schedule.spec.name},
+      {"ID", schedule.id},
+      {"PROJECT", schedule.spec.project},
+      {"OWNER", schedule.owner},
+      {"STATE", state_words(schedule)},
+      {"CRON", schedule.spec.cron},
+      {"TIMEZONE", schedule.spec.timezone},
+      {"OVERLAP", std::string(record::word_for(schedule.spec.overlap))},
+      {"CATCH-UP", std::string(record::word_for(schedule.spec.catch_up))},
+      {"COMMAND", base::joined(schedule.spec.job.command, " ")},
+      {"CREATED", moment_words(schedule.created)}};
+  for (const base::Time& time : schedule.upcoming) {
+    rows.emplace_back(rows.back().first == "CREATED" ? "NEXT" : " ", time_words(schedule, time));
+  }
+  std::string page = fields(rows);
+  if (!schedule.history.empty()) page += "\n" + history_table(schedule, kShownRuns);
+  return page;
+}
+
+Result<job::ScheduleSpec> spec_of_schedule(const CreateScheduleCommand& command,
+                                           Connection& connection, const Hooks& hooks) {
+  Submission run;
+  if (command.file) {
+    MUSTER_TRY(std::vector<Submission> jobs, read_job_file({.file = *command.file,
+                                                            .name = command.name,
+                                                            .settings = command.settings,
+                                                            .flags = command.flags},
+                                                           hooks));
+    if (jobs.size() != 1) {
+      return Error{.code = ErrorCode::kInvalid,
+                   .what = "'" + *command.file + "' has " + std::to_string(jobs.size()) +
+                           " jobs; a schedule has one"};
+    }
+    run = std::move(jobs.front());
+    if (command.workspace) run.workspace = command.workspace;
+  } else {
+    run.spec = spec::default_spec(command.flags.caller);
+    run.spec.name = command.name;
+    FlagReader reader(command.flags.arguments);
+    (void)spec::override_spec(command.flags, reader, run.spec);
+    spec::SettingsRead read = spec::apply_settings(command.settings, run.spec);
+    spec::resolve_paths(command.flags.caller.folder, run.spec);
+    std::vector<base::Fault> faults = std::move(read.faults);
+    if (faults.empty()) faults = job::validate(run.spec);
+    if (!faults.empty()) {
+      return Error{.code = ErrorCode::kInvalid,
+                   .what = "the job of the schedule is not valid",
+                   .faults = std::move(faults)};
+    }
+    run.workspace = command.workspace;
+  }
+  MUSTER_CHECK(send_files(connection, run));
+  return job::ScheduleSpec{.name = command.name,
+                           .project = run.spec.project,
+                           .cron = command.cron,
+                           .timezone = command.timezone,
+                           .overlap = command.overlap,
+                           .catch_up = command.catch_up,
+                           .job = std::move(run.spec)};
+}
+
+}  // namespace
+
+Result<int> execute(const CreateScheduleCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const job::ScheduleSpec spec, spec_of_schedule(command, connection, hooks));
+  MUSTER_TRY(const Schedule schedule,
+             connection.call([&](api::Client& client) { return client.create_schedule(spec); }));
+  MUSTER_CHECK(show(command.output, schedule_page(schedule), api::schedule_to_json(schedule)));
+  return kExitDone;
+}
+
+Result<int> execute(const ListSchedulesCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const std::vector<Schedule> schedules, connection.call([&](api::Client& client) {
+    return client.schedules(command.project);
+  }));
+  if (command.output == Output::kNames) {
+    std::string names;
+    for (const Schedule& schedule : schedules) names += schedule.spec.name + "\n";
+    MUSTER_CHECK(show(names));
+    return kExitDone;
+  }
+  const std::string text = schedules.empty() ? "no schedules\n" : schedule_table(schedules);
+  MUSTER_CHECK(show(command.output, text, api::schedules_to_json(schedules)));
+  return kExitDone;
+}
+
+Result<int> execute(const ScheduleCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  const auto call = [&](auto member) {
+    return connection.call([&](api::Client& client) { return (client.*member)(command.name); });
+  };
+  std::optional<Result<Schedule>> answer;
+  switch (command.action) {
+    case ScheduleAction::kRun: {
+      MUSTER_TRY(const job::Job job, call(&api::Client::run_schedule));
+      MUSTER_CHECK(
+          show(command.output, job_table({job}, base::SystemClock().now()), api::job_to_json(job)));
+      return kExitDone;
+    }
+    case ScheduleAction::kDelete:
+      MUSTER_CHECK(call(&api::Client::remove_schedule));
+      MUSTER_CHECK(show("deleted " + command.name + "\n"));
+      return kExitDone;
+    case ScheduleAction::kPause:
+      answer = call(&api::Client::pause_schedule);
+      break;
+    case ScheduleAction::kResume:
+      answer = call(&api::Client::resume_schedule);
+      break;
+    case ScheduleAction::kGet:
+    case ScheduleAction::kHistory:
+      answer = call(&api::Client::schedule);
+      break;
+  }
+  if (!*answer) return answer->error();
+  const Schedule& schedule = **answer;
+  const bool is_history = command.action == ScheduleAction::kHistory;
+  const std::string text = !is_history ? schedule_page(schedule)
+                           : schedule.history.empty()
+                               ? "no runs yet\n"
+                               : history_table(schedule, Schedule::kKeptRuns);
+  MUSTER_CHECK(show(command.output, text, api::schedule_to_json(schedule)));
+  return kExitDone;
+}
+
+}  // namespace muster::cli::jobs

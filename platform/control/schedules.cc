@@ -1,0 +1,519 @@
+#include "control/schedules.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/log.h"
+#include "control/audit_changes.h"
+#include "control/unknown_name.h"
+#include "store/records.h"
+
+namespace muster::control {
+
+using base::Error;
+using base::ErrorCode;
+using job::ScheduledRun;
+using job::ScheduleSpec;
+
+namespace {
+
+constexpr const char* kScheduleKind = "schedule";
+
+// A run that starts later than this was missed: the server was down, or the machine slept.
+constexpr std::chrono::minutes kOnTime{1};
+
+// The pause before a run is tried again whose job could not be committed.
+constexpr std::chrono::seconds kRunRetryPause{1};
+
+store::Object object_of(const job::Schedule& schedule) {
+  return {.kind = kScheduleKind,
+          .id = schedule.id,
+          .project = schedule.spec.project,
+          .name = schedule.spec.name,
+          .document = store::to_document(schedule)};
+}
+
+}  // namespace
+
+// --- decisions
+
+DueRun decide_run(const cron::Cron& cron, const cron::Zone& zone, const ScheduleSpec& spec,
+                  base::Time decided_until, base::Time now, bool has_unfinished_run) {
+  const auto due = cron::last_run(cron, zone, decided_until, now);
+  if (!due) return {};
+  DueRun decision{.what = DueRun::What::kRun, .time = *due};
+  if (now - *due > kOnTime && spec.catch_up == ScheduleSpec::CatchUp::kNone) {
+    decision.what = DueRun::What::kMissed;
+  } else if (has_unfinished_run && spec.overlap == ScheduleSpec::Overlap::kForbid) {
+    decision.what = DueRun::What::kSkip;
+  } else if (has_unfinished_run && spec.overlap == ScheduleSpec::Overlap::kReplace) {
+    decision.what = DueRun::What::kReplace;
+  }
+  return decision;
+}
+
+std::string run_name(const std::string& schedule, const cron::Zone& zone, base::Time time,
+                     bool by_request) {
+  const cron::LocalTime at = zone.local(time);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "-%04d%02d%02d-%02d%02d", at.year, at.month, at.day,
+                at.hour, at.minute);
+  std::string name = schedule + text.data();
+  if (by_request) {
+    std::snprintf(text.data(), text.size(), "%02d", at.second);
+    name += text.data();
+  }
+  if (at.is_second_pass) name += "-2";
+  return name;
+}
+
+struct Schedules::Held {
+  job::Schedule schedule;
+  std::optional<cron::Cron> cron;
+  std::optional<cron::Zone> zone;
+  std::string problem;               ///< why one of these is missing
+  std::optional<base::Time> next;    ///< as in next_
+  std::set<std::string> unfinished;  ///< ids of the jobs of runs that have not ended
+  bool is_starting = false;          ///< the job of a run is being committed
+};
+
+namespace {
+
+/// The expression and the zone, or every fault of them.
+Result<std::pair<cron::Cron, cron::Zone>> times_of(const ScheduleSpec& spec) {
+  auto cron = cron::parse_cron(spec.cron);
+  auto zone = cron::load_zone(spec.timezone);
+  if (cron && zone) return std::pair(*std::move(cron), *std::move(zone));
+  Error error{.code = ErrorCode::kInvalid, .what = "the schedule has no valid times"};
+  if (!cron) {
+    error.advice = cron.error().advice;
+    for (const base::Fault& fault : cron.error().faults) {
+      error.faults.push_back(
+          {.field = "cron", .what = (fault.field.empty() ? "" : fault.field + ": ") + fault.what});
+    }
+  }
+  if (!zone) {
+    if (cron) error.advice = zone.error().advice;
+    error.faults.push_back({.field = "timezone", .what = zone.error().what});
+  }
+  return error;
+}
+
+/// By the name of its job: the id is not stored in the commit that adds the job.
+ScheduledRun* run_of(job::Schedule& schedule, const std::string& job) {
+  const auto found = std::find_if(schedule.history.begin(), schedule.history.end(),
+                                  [&](const ScheduledRun& run) { return run.job == job; });
+  return found == schedule.history.end() ? nullptr : &*found;
+}
+
+bool is_of_schedule(const job::Job& job) {
+  return job.origin && job.origin->kind == job::JobOrigin::Kind::kSchedule;
+}
+
+}  // namespace
+
+// --- questions
+
+job::Schedule Schedules::shown(const Held& held) const {
+  constexpr size_t kShown = 5;
+  job::Schedule schedule = held.schedule;
+  schedule.problem = held.problem;
+  if (schedule.paused || !held.cron) return schedule;
+  base::Time after = std::max(services_.clock.now(), schedule.decided_until);
+  while (schedule.upcoming.size() < kShown) {
+    const auto next = cron::next_run(*held.cron, *held.zone, after);
+    if (!next) break;
+    schedule.upcoming.push_back(*next);
+    after = *next;
+  }
+  return schedule;
+}
+
+std::vector<job::Schedule> Schedules::list(const std::optional<std::string>& project) const {
+  std::vector<job::Schedule> all;
+  for (const auto& [name, id] : by_name_) {
+    if (!project || name.first == *project) all.push_back(shown(*schedules_.at(id)));
+  }
+  return all;
+}
+
+std::vector<job::Schedule> Schedules::named(const std::string& name) const {
+  if (const auto found = schedules_.find(name); found != schedules_.end()) {
+    return {shown(*found->second)};
+  }
+  std::vector<job::Schedule> all;
+  for (const auto& [known, id] : by_name_) {
+    if (known.second == name) all.push_back(shown(*schedules_.at(id)));
+  }
+  return all;
+}
+
+std::set<std::pair<std::string, std::string>> Schedules::trees_in_use() const {
+  std::set<std::pair<std::string, std::string>> trees;
+  for (const auto& [id, held] : schedules_) {
+    const ScheduleSpec& spec = held->schedule.spec;
+    for (const job::Volume& volume : spec.job.volumes) {
+      if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
+        trees.emplace(spec.project, volume.source);
+      }
+    }
+  }
+  return trees;
+}
+
+// --- requests
+
+Result<Schedules::Held*> Schedules::usable(const std::string& id) const {
+  const auto found = schedules_.find(id);
+  if (found != schedules_.end()) return found->second.get();
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "there is no schedule " + name_in_quotes(id),
+               .advice = "muster schedule list shows the schedules there are"};
+}
+
+Result<void> Schedules::commit(const Held& held, const access::Actor& by, const std::string& action,
+                               std::vector<access::FieldChange> changes) {
+  const ScheduleSpec& spec = held.schedule.spec;
+  return services_.journal.flush(
+      {.objects = {object_of(held.schedule)},
+       .audit = audit_records(services_.clock.now(), by, action, spec.name, spec.project,
+                              std::move(changes))});
+}
+
+Result<job::Schedule> Schedules::create(ScheduleSpec spec, const access::Actor& by) {
+  spec.job.project = spec.project;
+  Error error{.code = ErrorCode::kInvalid, .what = "the schedule is not valid"};
+  error.faults = job::validate_schedule(spec);
+  const auto times = times_of(spec);
+  if (!times) {
+    error.advice = times.error().advice;
+    error.faults.insert(error.faults.begin(), times.error().faults.begin(),
+                        times.error().faults.end());
+  }
+  if (!error.faults.empty()) return error;
+  if (by_name_.contains({spec.project, spec.name})) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "schedule " + name_in_quotes(spec.name) + " exists already",
+                 .advice = "choose another name, or delete that schedule: muster schedule delete " +
+                           spec.name};
+  }
+  const base::Time now = services_.clock.now();
+  job::JobSpec first = spec.job;
+  first.name = run_name(spec.name, times->second, now, true);
+  MUSTER_CHECK(services_.check(first, by.user));
+  job::Schedule schedule{.id = services_.new_id(),
+                         .spec = std::move(spec),
+                         .owner = by.user,
+                         .created = now,
+                         .decided_until = now};
+  schedule.spec.job.name = schedule.spec.name;
+  Held& held = hold(std::move(schedule));
+  const ScheduleSpec& kept = held.schedule.spec;
+  const auto committed = commit(
+      held, by, "schedule.create",
+      {{.field = "cron", .after = kept.cron}, {.field = "timezone", .after = kept.timezone}});
+  if (!committed) {
+    if (held.next) next_.erase({*held.next, held.schedule.id});
+    by_name_.erase({kept.project, kept.name});
+    schedules_.erase(std::string(held.schedule.id));
+    return committed.error();
+  }
+  services_.wake();
+  return shown(held);
+}
+
+Result<job::Schedule> Schedules::pause(const std::string& id, const access::Actor& by) {
+  MUSTER_TRY(Held* const held, usable(id));
+  if (held->schedule.paused) return shown(*held);
+  held->schedule.paused = true;
+  const auto committed = commit(*held, by, "schedule.pause",
+                                {{.field = "paused", .before = "false", .after = "true"}});
+  if (!committed) {
+    held->schedule.paused = false;
+    return committed.error();
+  }
+  plan_next(*held);
+  return shown(*held);
+}
+
+Result<job::Schedule> Schedules::resume(const std::string& id, const access::Actor& by) {
+  MUSTER_TRY(Held* const held, usable(id));
+  if (!held->schedule.paused) return shown(*held);
+  const job::Schedule before = held->schedule;
+  held->schedule.paused = false;
+  held->schedule.decided_until = std::max(before.decided_until, services_.clock.now());
+  const auto committed = commit(*held, by, "schedule.resume",
+                                {{.field = "paused", .before = "true", .after = "false"}});
+  if (!committed) {
+    held->schedule = before;
+    return committed.error();
+  }
+  plan_next(*held);
+  services_.wake();
+  return shown(*held);
+}
+
+Result<job::Job> Schedules::run(const std::string& id, const access::Actor& by) {
+  MUSTER_TRY(Held* const held, usable(id));
+  if (held->is_starting) MUSTER_CHECK(services_.journal.flush());
+  const ScheduleSpec& spec = held->schedule.spec;
+  if (!held->zone) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "schedule " + name_in_quotes(spec.name) + " cannot run: " + held->problem};
+  }
+  if (!held->unfinished.empty() && spec.overlap == ScheduleSpec::Overlap::kForbid) {
+    const job::Job* const earlier = services_.jobs.with_id(*held->unfinished.begin());
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "an earlier run of schedule " + name_in_quotes(spec.name) +
+                         " has not ended: " + (earlier == nullptr ? "" : earlier->spec.name),
+                 .advice =
+                     "wait for its end, or stop it; schedules with --overlap allow or replace "
+                     "do not wait"};
+  }
+  const base::Time now = services_.clock.now();
+  std::optional<Result<job::Job>> answer;
+  start(*held, {.time = now, .by_request = true}, spec.overlap == ScheduleSpec::Overlap::kReplace,
+        [&answer](Result<JobEntry*> made) {
+          if (made) {
+            answer.emplace((*made)->job);
+          } else {
+            answer.emplace(made.error());
+          }
+        });
+  if (!answer) {
+    // `start` refers to `answer`, which the flush sets.
+    [[maybe_unused]] const auto reported_by_callback = services_.journal.flush(
+        {.audit = audit_records(now, by, "schedule.run", spec.name, spec.project,
+                                {{.field = "job", .after = held->schedule.history.front().job}})});
+  }
+  return *std::move(answer);
+}
+
+Result<void> Schedules::remove(const std::string& id, const access::Actor& by) {
+  MUSTER_TRY(Held* const held, usable(id));
+  const ScheduleSpec& spec = held->schedule.spec;
+  MUSTER_CHECK(services_.journal.flush(
+      {.removed_objects = {{kScheduleKind, held->schedule.id}},
+       .audit = audit_records(services_.clock.now(), by, "schedule.delete", spec.name, spec.project,
+                              {{.field = "cron", .before = spec.cron}})}));
+  if (held->next) next_.erase({*held->next, held->schedule.id});
+  by_name_.erase({spec.project, spec.name});
+  schedules_.erase(std::string(held->schedule.id));
+  return {};
+}
+
+// --- from the controller
+
+Schedules::Held& Schedules::hold(job::Schedule schedule) {
+  auto held = std::make_shared<Held>();
+  held->schedule = std::move(schedule);
+  const ScheduleSpec& spec = held->schedule.spec;
+  if (auto times = times_of(spec)) {
+    held->cron = times->first;
+    held->zone = times->second;
+  } else {
+    held->problem = times.error().faults.front().what;
+  }
+  by_name_[{spec.project, spec.name}] = held->schedule.id;
+  Held& kept = *(schedules_[held->schedule.id] = std::move(held));
+  plan_next(kept);
+  return kept;
+}
+
+void Schedules::load(const std::vector<store::Object>& objects) {
+  for (const store::Object& object : objects) {
+    if (object.kind != kScheduleKind) continue;
+    auto schedule = store::from_document<job::Schedule>(object.document);
+    if (!schedule) {
+      base::log_error("schedule " + name_in_quotes(object.name) + " of project " +
+                      name_in_quotes(object.project) +
+                      " cannot be read, and does not run: " + schedule.error().to_string());
+      continue;
+    }
+    const Held& held = hold(*std::move(schedule));
+    if (!held.problem.empty()) {
+      base::log_error("schedule " + name_in_quotes(object.name) + " of project " +
+                      name_in_quotes(object.project) + " does not run: " + held.problem);
+    }
+  }
+}
+
+/// The names of jobs of runs, past and future.
+bool Schedules::holds(const std::pair<std::string, std::string>& name) const {
+  const auto& [job, project] = name;
+  // "-YYYYMMDD-HHMM", perhaps with seconds and "-2"
+  const auto is_time = [](std::string_view text) {
+    if (text.ends_with("-2")) text.remove_suffix(2);
+    if (text.size() != 14 && text.size() != 16) return false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool is_dash = i == 0 || i == 9;
+      if (is_dash ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
+    }
+    return true;
+  };
+  for (const size_t length : {14, 16, 18}) {
+    if (job.size() <= length || !is_time(std::string_view(job).substr(job.size() - length)))
+      continue;
+    if (by_name_.contains({project, job.substr(0, job.size() - length)})) return true;
+  }
+  return false;
+}
+
+void Schedules::job_changed(const job::Job& job) {
+  if (!is_of_schedule(job)) return;
+  const auto found = schedules_.find(job.origin->id);
+  if (found == schedules_.end()) return;
+  Held& held = *found->second;
+  const bool has_ended = job::is_final(job.phase);
+  if (has_ended) {
+    held.unfinished.erase(job.id);
+  } else {
+    held.unfinished.insert(job.id);
+  }
+  ScheduledRun* const run = run_of(held.schedule, job.spec.name);
+  if (run == nullptr) return;
+  run->job_id = job.id;
+  if (has_ended) {
+    run->phase = job.phase;
+    run->exit_code = job.exit_code;
+  }
+}
+
+/// The end of the run is stored, for its job is not any more.
+void Schedules::job_leaves(const job::Job& job, store::Batch& batch) {
+  job_changed(job);
+  if (!is_of_schedule(job)) return;
+  const auto found = schedules_.find(job.origin->id);
+  if (found == schedules_.end()) return;
+  const store::Object object = object_of(found->second->schedule);
+  std::erase_if(batch.objects, [&](const store::Object& other) {
+    return other.kind == object.kind && other.id == object.id;
+  });
+  batch.objects.push_back(object);
+}
+
+void Schedules::plan_next(Held& held) {
+  const std::string& id = held.schedule.id;
+  if (held.next) next_.erase({*held.next, id});
+  held.next.reset();
+  if (held.schedule.paused || !held.cron) return;
+  held.next = cron::next_run(*held.cron, *held.zone, held.schedule.decided_until);
+  if (held.next) next_.emplace(*held.next, id);
+}
+
+void Schedules::advance() {
+  const base::Time now = services_.clock.now();
+  while (!next_.empty() && next_.begin()->first <= now) {
+    const std::string id = next_.begin()->second;
+    Held& held = *schedules_.at(id);
+    next_.erase(next_.begin());
+    held.next.reset();
+    // Its next run is planned after the commit.
+    if (!held.is_starting) decide(held);
+  }
+  timer_.reset();
+  if (next_.empty()) return;
+  // The clock may be set meanwhile.
+  const std::chrono::nanoseconds wait = next_.begin()->first - now;
+  timer_ = services_.loop.after(std::min<std::chrono::nanoseconds>(wait, std::chrono::minutes(1)),
+                                services_.wake);
+}
+
+/// Adds a run to the history, and hands the schedule to the journal.
+void Schedules::note(Held& held, ScheduledRun run) {
+  std::vector<ScheduledRun>& history = held.schedule.history;
+  if (!run.by_request) held.schedule.decided_until = run.time;
+  history.insert(history.begin(), std::move(run));
+  if (history.size() > job::Schedule::kKeptRuns) history.pop_back();
+  services_.journal.put(object_of(held.schedule));
+}
+
+void Schedules::decide(Held& held) {
+  const DueRun due =
+      decide_run(*held.cron, *held.zone, held.schedule.spec, held.schedule.decided_until,
+                 services_.clock.now(), !held.unfinished.empty());
+  using What = DueRun::What;
+  switch (due.what) {
+    case What::kNothing:
+      break;
+    case What::kSkip:
+      note(held, {.time = due.time, .outcome = ScheduledRun::Outcome::kSkipped});
+      break;
+    case What::kMissed:
+      note(held, {.time = due.time, .outcome = ScheduledRun::Outcome::kMissed});
+      break;
+    case What::kRun:
+    case What::kReplace:
+      return start(held, {.time = due.time}, due.what == What::kReplace,
+                   [](const Result<JobEntry*>&) {});
+  }
+  plan_next(held);
+}
+
+/// Submits the job of a run. The history has the run, even if the server does not accept its job.
+void Schedules::start(Held& held, ScheduledRun run, bool replaces,
+                      std::function<void(Result<JobEntry*>)> done) {
+  const job::Schedule before = held.schedule;
+  job::JobSpec spec = held.schedule.spec.job;
+  spec.name = run_name(before.spec.name, *held.zone, run.time, run.by_request);
+  run.job = spec.name;
+  Result<void> accepted = services_.check(spec, before.owner);
+  for (const job::Job* const other : services_.jobs.named(spec.name)) {
+    if (other->spec.project != spec.project) continue;
+    accepted = Error{.code = ErrorCode::kConflict,
+                     .what = "job " + name_in_quotes(spec.name) + " exists already",
+                     .advice = "try again in a second"};
+  }
+  if (!accepted) {
+    // A caller gets the error instead.
+    if (!run.by_request) {
+      run.job.clear();
+      run.outcome = ScheduledRun::Outcome::kRefused;
+      run.error = accepted.error().to_string();
+      note(held, std::move(run));
+      plan_next(held);
+    }
+    return done(accepted.error());
+  }
+  if (replaces) {
+    const std::set<std::string> earlier = held.unfinished;
+    for (const std::string& id : earlier) {
+      spec.after.push_back({.job = id, .condition = job::Dependency::Condition::kAny});
+      if (JobEntry* const entry = services_.jobs.entry_with_id(id)) services_.stop(*entry);
+    }
+  }
+  const bool by_request = run.by_request;
+  std::string job = run.job;
+  held.is_starting = true;
+  note(held, std::move(run));
+  services_.make(
+      {.spec = std::move(spec),
+       .origin = {.kind = job::JobOrigin::Kind::kSchedule,
+                  .name = before.spec.name,
+                  .id = before.id},
+       .owner = before.owner},
+      [this, id = before.id, job = std::move(job), by_request, decided_until = before.decided_until,
+       done = std::move(done)](const Result<JobEntry*>& made) {
+        const auto found = schedules_.find(id);
+        if (found == schedules_.end()) return done(made);
+        Held& kept = *found->second;
+        kept.is_starting = false;
+        if (!made) {
+          // Nothing is stored: the run is tried again.
+          std::erase_if(kept.schedule.history,
+                        [&](const ScheduledRun& other) { return other.job == job; });
+          if (!by_request) kept.schedule.decided_until = decided_until;
+          services_.journal.put(object_of(kept.schedule));
+        }
+        plan_next(kept);
+        if (made || by_request) {
+          services_.wake();
+        } else {
+          timer_ = services_.loop.after(kRunRetryPause, services_.wake);
+        }
+        done(made);
+      });
+}
+
+}  // namespace muster::control

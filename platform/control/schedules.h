@@ -1,0 +1,129 @@
+// The schedules of a server (job/schedule.h): submits the job of each run when its time comes.
+//
+// A schedule is stored with the time until which its runs are decided. A run's job and the new time
+// are one commit, so a server that is killed at any moment neither misses nor doubles a run. The job
+// of a planned run is named by the time of the run: "nightly-20261129-0300".
+//
+// On the EventLoop's thread. Everything that the constructor refers to must outlive it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "access/audit.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "control/job_maker.h"
+#include "control/job_table.h"
+#include "control/journal.h"
+#include "cron/cron.h"
+#include "job/schedule.h"
+
+namespace muster::control {
+
+/// What is due at `now`, after the runs until `decided_until`.
+struct DueRun {
+  enum class What {
+    kNothing,
+    kRun,
+    kReplace,  ///< stops the earlier runs, and starts after them
+    kSkip,     ///< an earlier run has not ended
+    kMissed,   ///< too late, and catch_up is kNone
+  };
+  What what = What::kNothing;
+  base::Time time;  ///< of the run; the runs before it are decided, too
+
+  bool operator==(const DueRun&) const = default;
+};
+
+/// Of several due runs the last one counts. A run is on time within a minute.
+///
+/// Pure.
+DueRun decide_run(const cron::Cron& cron, const cron::Zone& zone, const job::ScheduleSpec& spec,
+                  base::Time decided_until, base::Time now, bool has_unfinished_run);
+
+/// "nightly-20261129-0300": the local time; "-2" behind it in the second pass of a repeated hour.
+/// By request with seconds. Pure.
+std::string run_name(const std::string& schedule, const cron::Zone& zone, base::Time time,
+                     bool by_request);
+
+/// The parts of the controller that a schedule uses. None of the functions commits.
+struct ScheduleServices {
+  base::EventLoop& loop;
+  const base::Clock& clock;
+  JobTable& jobs;
+  Journal& journal;
+  MakeJob make;
+  /// Whether the server would accept this job of the owner now; the name is not checked.
+  std::function<Result<void>(const job::JobSpec& spec, const std::string& owner)> check;
+  std::function<void(JobEntry& job)> stop;
+  std::function<std::string()> new_id;
+  std::function<void()> wake;
+};
+
+class Schedules : public JobMaker {
+ public:
+  explicit Schedules(ScheduleServices services) : services_(std::move(services)) {}
+
+  // Questions. A name may be an id.
+
+  /// By project and name. Without `project`: in every project.
+  std::vector<job::Schedule> list(const std::optional<std::string>& project) const;
+  /// The schedules with this id or name, at most one in each project.
+  std::vector<job::Schedule> named(const std::string& name) const;
+  /// {project, id} of every uploaded file tree that future runs use.
+  std::set<std::pair<std::string, std::string>> trees_in_use() const;
+
+  // Requests. Each is committed when it returns, with its record in the audit log.
+
+  /// Errors: kInvalid with every fault; kConflict: the project has a schedule of this name; and why
+  /// its job would not be accepted now.
+  Result<job::Schedule> create(job::ScheduleSpec spec, const access::Actor& by);
+  Result<job::Schedule> pause(const std::string& id, const access::Actor& by);
+  /// Runs whose time passed while it was paused are left out.
+  Result<job::Schedule> resume(const std::string& id, const access::Actor& by);
+  /// A run now, as the job of the schedule's owner. kConflict: an earlier run has not ended, and
+  /// overlap is kForbid.
+  Result<job::Job> run(const std::string& id, const access::Actor& by);
+  /// Jobs of its runs stay.
+  Result<void> remove(const std::string& id, const access::Actor& by);
+
+  // From the controller.
+
+  void load(const std::vector<store::Object>& objects);
+
+  bool holds(const std::pair<std::string, std::string>& name) const override;
+  void job_changed(const job::Job& job) override;
+  void job_leaves(const job::Job& job, store::Batch& batch) override;
+  void advance() override;
+
+ private:
+  struct Held;
+  using Name = std::pair<std::string, std::string>;  ///< project and name
+
+  Result<Held*> usable(const std::string& id) const;
+  Held& hold(job::Schedule schedule);
+  job::Schedule shown(const Held& held) const;
+  void plan_next(Held& held);
+  void decide(Held& held);
+  void note(Held& held, job::ScheduledRun run);
+  void start(Held& held, job::ScheduledRun run, bool replaces,
+             std::function<void(Result<JobEntry*>)> done);
+  Result<void> commit(const Held& held, const access::Actor& by, const std::string& action,
+                      std::vector<access::FieldChange> changes);
+
+  ScheduleServices services_;
+  std::map<std::string, std::shared_ptr<Held>> schedules_;  ///< by id
+  std::map<Name, std::string> by_name_;                     ///< to id
+  std::set<std::pair<base::Time, std::string>> next_;       ///< time of the next run, id
+  base::EventLoop::Interest timer_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,229 @@
+// GET /v1/jobs/{name}/log-window, log-search and log-file: parts of a log for the web page, which shows
+// a log of gigabytes and fetches what is seen.
+//
+// The indexes of the logs that were asked for last are kept. They are used on a thread of their own,
+// because the first request for a long log takes seconds; so a request holds its index, not the map.
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <utility>
+
+#include "api/log_window.h"
+#include "base/event_loop.h"
+#include "logs/log_follower.h"
+#include "logs/log_index.h"
+#include "server/router.h"
+#include "server/routes.h"
+#include "server/sight.h"
+
+namespace muster::server {
+
+namespace {
+
+using base::Result;
+using logs::LogIndex;
+
+struct LogOfTask {
+  std::string job;  ///< its id
+  int attempt = 0;
+  std::string task;
+  std::string host;
+
+  bool operator==(const LogOfTask&) const = default;
+};
+
+class LogWindows {
+ public:
+  LogWindows(base::EventLoop& loop, control::Controller& controller)
+      : controller_(controller), background_(loop) {}
+
+  /// Calls `work` with the index and a cursor at the beginning, on the other thread, and then `done`
+  /// with its result. kNotFound: there is no such log.
+  template <class Answer>
+  Result<void> ask(const LogOfTask& log,
+                   std::function<Result<Answer>(LogIndex&, engine::LogCursor&)> work,
+                   std::function<void(Result<Answer>)> done) {
+    MUSTER_TRY(auto cursor, controller_.open_log(log.job, log.attempt, log.task));
+    MUSTER_TRY(const std::shared_ptr<LogIndex> index, index_of(log));
+    const auto answer = std::make_shared<std::optional<Result<Answer>>>();
+    const auto shared = std::shared_ptr<engine::LogCursor>(std::move(cursor));
+    background_.run([index, shared, answer, work] { answer->emplace(work(*index, *shared)); },
+                    [answer, done] { done(std::move(**answer)); });
+    return {};
+  }
+
+ private:
+  static constexpr size_t kMostIndexes = 32;
+
+  Result<std::shared_ptr<LogIndex>> index_of(const LogOfTask& log) {
+    const auto found = std::find_if(indexes_.begin(), indexes_.end(),
+                                    [&](const auto& entry) { return entry.first == log; });
+    if (found != indexes_.end()) {
+      indexes_.splice(indexes_.begin(), indexes_, found);
+      return indexes_.front().second;
+    }
+    MUSTER_TRY(auto cursor, controller_.open_log(log.job, log.attempt, log.task));
+    indexes_.emplace_front(log, std::make_shared<LogIndex>(std::move(cursor)));
+    if (indexes_.size() > kMostIndexes) indexes_.pop_back();
+    return indexes_.front().second;
+  }
+
+  control::Controller& controller_;
+  std::list<std::pair<LogOfTask, std::shared_ptr<LogIndex>>> indexes_;  ///< the last used first
+  base::Background background_;
+};
+
+Result<LogOfTask> log_at(const control::Controller& controller, const ApiCall& call,
+                         const api::LogPlace& place) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(const job::Job* const job,
+             sight.job(call.path.at("name"), place.project, access::Role::kViewer));
+  const std::optional<std::string> wanted =
+      place.task.empty() ? std::nullopt : std::optional(place.task);
+  MUSTER_CHECK(check_task(*job, wanted));
+  const auto task = std::find_if(job->tasks.begin(), job->tasks.end(), [&](const job::Task& each) {
+    return !wanted || each.name == *wanted;
+  });
+  if (task == job->tasks.end()) {
+    return base::Error{.code = base::ErrorCode::kNotFound,
+                       .what = "job '" + job->spec.name + "' has no task yet"};
+  }
+  return LogOfTask{.job = job->id,
+                   .attempt = place.attempt.value_or(job->attempt),
+                   .task = task->name,
+                   .host = task->hostname};
+}
+
+api::LogAnswer answer_of(const LogOfTask& log, const logs::LogExtent& extent,
+                         std::vector<logs::NumberedLine> lines) {
+  api::LogAnswer answer{.task = log.task,
+                        .attempt = log.attempt,
+                        .bytes = extent.bytes,
+                        .lines = extent.lines,
+                        .first = extent.first,
+                        .complete = extent.complete};
+  answer.records.reserve(lines.size());
+  for (logs::NumberedLine& line : lines) {
+    line.record.task = log.task;
+    line.record.attempt = log.attempt;
+    line.record.host = log.host;
+    answer.records.push_back({.record = std::move(line.record),
+                              .number = line.number,
+                              .bytes = line.bytes,
+                              .unfinished = line.unfinished,
+                              .hit = line.hit});
+  }
+  return answer;
+}
+
+Result<void> show_window(control::Controller& controller, LogWindows& windows, const ApiCall& call,
+                         const http::Respond& respond) {
+  MUSTER_TRY(const api::LogWindowRequest request,
+             api::log_window_from_parameters(call.request.query));
+  MUSTER_TRY(const LogOfTask log, log_at(controller, call, request.place));
+  return windows.ask<logs::LogWindow>(
+      log,
+      [query = logs::LogWindowQuery{.line = request.line, .lines = request.lines}](
+          LogIndex& index, engine::LogCursor& cursor) { return index.window(cursor, query); },
+      [log, respond](Result<logs::LogWindow> window) {
+        if (!window) return respond(problem(window.error()));
+        respond(json_answer(200, api::log_answer_to_json(
+                                     answer_of(log, window->extent, std::move(window->lines)))));
+      });
+}
+
+Result<void> search(control::Controller& controller, LogWindows& windows, const ApiCall& call,
+                    const http::Respond& respond) {
+  MUSTER_TRY(const api::LogSearchRequest request,
+             api::log_search_from_parameters(call.request.query));
+  MUSTER_TRY(const LogOfTask log, log_at(controller, call, request.place));
+  MUSTER_TRY(auto matches, request.matcher());
+  logs::LogSearchQuery query{.matches = std::move(matches),
+                             .line = request.line,
+                             .hits = request.hits,
+                             .context = request.context};
+  return windows.ask<logs::LogSearchResult>(
+      log,
+      [query = std::move(query)](LogIndex& index, engine::LogCursor& cursor) {
+        return index.search(cursor, query);
+      },
+      [log, respond](Result<logs::LogSearchResult> found) {
+        if (!found) return respond(problem(found.error()));
+        api::LogAnswer answer = answer_of(log, found->extent, std::move(found->lines));
+        answer.next = found->next;
+        respond(json_answer(200, api::log_answer_to_json(answer)));
+      });
+}
+
+/// The lines of a job as text, each behind the name of its task if there are several.
+class LogText : public http::BodyStream {
+ public:
+  LogText(std::unique_ptr<logs::LogFollower> follower, bool names_tasks)
+      : follower_(std::move(follower)), names_tasks_(names_tasks) {}
+
+  void pull(Deliver deliver) override {
+    if (ended_) return deliver(std::nullopt);
+    follower_->pull([this, deliver = std::move(deliver)](const job::LogBatch& batch, bool end) {
+      ended_ = end;
+      std::string text = text_of(batch);
+      if (!text.empty()) return deliver(std::move(text));
+      if (end) return deliver(std::nullopt);
+      pull(deliver);
+    });
+  }
+
+ private:
+  std::string text_of(const job::LogBatch& batch) const {
+    if (!names_tasks_) return batch.bytes();
+    std::string text;
+    for (const job::LogRecord& record : job::records_of(batch)) {
+      text += record.task + " | " + record.text + "\n";
+    }
+    return text;
+  }
+
+  std::unique_ptr<logs::LogFollower> follower_;
+  bool names_tasks_;
+  bool ended_ = false;
+};
+
+RouteAnswer log_file(control::Controller& controller, const ApiCall& call) {
+  const Sight sight(controller, call.who);
+  MUSTER_TRY(
+      const job::Job* const job,
+      sight.job(call.path.at("name"), parameter(call.request, "project"), access::Role::kViewer));
+  job::LogQuery query;
+  std::string name = job->spec.name;
+  if (const std::string task = parameter(call.request, "task"); !task.empty()) {
+    query.task = task;
+    name += "-" + task;
+  }
+  MUSTER_CHECK(check_task(*job, query.task));
+  http::Response answer{.content_type = "text/plain; charset=utf-8"};
+  // Names of jobs and tasks have no characters that a header quotes.
+  answer.headers["content-disposition"] = "attachment; filename=\"" + name + ".log\"";
+  answer.headers["x-content-type-options"] = "nosniff";
+  answer.stream = std::make_shared<LogText>(controller.follow_logs(job->id, query),
+                                            !query.task && job->tasks.size() > 1);
+  return answer;
+}
+
+}  // namespace
+
+void add_log_window_routes(Router& router, base::EventLoop& loop, control::Controller& controller) {
+  const auto windows = std::make_shared<LogWindows>(loop, controller);
+  const auto add = [&](const char* path, auto answer) {
+    router.add("GET", path, Permission::kSignedIn,
+               [&controller, windows, answer](const ApiCall& call, const http::Respond& respond) {
+                 const Result<void> asked = answer(controller, *windows, call, respond);
+                 if (!asked) respond(problem(asked.error()));
+               });
+  };
+  add("/v1/jobs/{name}/log-window", show_window);
+  add("/v1/jobs/{name}/log-search", search);
+  router.add("GET", "/v1/jobs/{name}/log-file", Permission::kSignedIn,
+             at_once([&controller](const ApiCall& call) { return log_file(controller, call); }));
+}
+
+}  // namespace muster::server

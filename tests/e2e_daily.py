@@ -1,0 +1,243 @@
+"""A day's work with jobs: change a job and submit it again, number its name, compare, wait, and clean up."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+from muster_harness import MusterTest, main
+
+JOB = """\
+name: train
+command: [sh, -c, "echo rate $LR; exit $CODE"]
+environment: {LR: 1, CODE: 0}
+"""
+
+
+class DailyTest(MusterTest):
+
+    def write(self, name, text):
+        path = self.muster.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def names(self):
+        return [job["spec"]["name"] for job in self.muster.jobs()]
+
+    def phase(self, name):
+        return self.muster.job(name)["phase"]
+
+
+class Changing(DailyTest):
+
+    def test_flags_and_settings_override_the_file(self):
+        self.write("job.yaml", JOB)
+        preview = self.muster.run("submit", "-f", "job.yaml", "-e", "LR=2", "--set", "environment.CODE=3", "--dry-run")
+        self.assertRegex(preview.stdout, r"environment\.LR +2 +flag; the file has 1\n")
+        self.assertRegex(preview.stdout, r"environment\.CODE +3 +--set; the file has 0\n")
+        self.assertEqual(self.names(), [])
+
+        self.muster.run("submit", "-f", "job.yaml", "-e", "LR=2", "--set", "environment.CODE=3", "--follow", code=3)
+
+        self.assertIn("rate 2", self.muster.logs("train"))
+
+    def test_the_program_behind_two_dashes_replaces_the_command(self):
+        self.write("job.yaml", JOB)
+        self.muster.run("submit", "-f", "job.yaml", "--follow", "--", "sh", "-c", "echo another; exit 4", code=4)
+        self.assertEqual(self.muster.logs("train").count("another"), 1)
+
+    def test_a_job_file_names_its_workspace(self):
+        self.write("project/src/train.sh", "echo trained from $PWD\n")
+        self.write("project/src/secret.pem", "key\n")
+        self.write("project/src/.gitignore", "*.log\n")
+        self.write("project/src/old.log", "old\n")
+        self.write("project/job.yaml", "name: train\ncommand: sh train.sh && ls -A\n"
+                                       "workspace: {from: src, ignore: ['*.pem']}\n")
+
+        ran = self.muster.run("submit", "-f", "project/job.yaml", "--follow")
+
+        lines = self.muster.logs("train").splitlines()
+        self.assertIn("muster: workspace: 2 files", ran.stderr)
+        self.assertEqual([line.split("] ")[-1] for line in lines],
+                         ["trained from /workspace", ".gitignore", "train.sh"])
+        self.write("other/train.sh", "echo other\n")
+        self.muster.run("submit", "-f", "project/job.yaml", "--name", "b", "--workspace", "other", "--follow")
+        self.assertIn("other", self.muster.logs("b"))
+
+    def test_several_jobs_are_submitted_all_or_none(self):
+        self.write("jobs.yaml", "name: a\ncommand: [echo, one]\nworkspace: code\n---\nname: b\ncommand: ['true']\n")
+        self.write("code/x", "x\n")
+        self.muster.run("submit", "-f", "jobs.yaml", "--gpus", "1", code=4)
+        self.assertEqual(self.names(), [])
+
+        self.muster.run("submit", "-f", "jobs.yaml", "--only", "b", "--name", "c")
+        self.assertEqual(self.names(), ["c"])
+        self.muster.run("submit", "-f", "jobs.yaml", "--label", "team=vision")
+        self.assertEqual(self.muster.job("a")["spec"]["labels"], {"team": "vision"})
+        self.muster.run("wait", "a", "b", "c")
+
+
+class Repeating(DailyTest):
+
+    def test_a_rerun_repeats_a_job_and_is_compared_with_it(self):
+        self.write("code/train.sh", "echo rate $LR\n")
+        self.muster.run("submit", "single", "train", "--workspace", "code", "-e", "LR=1", "--follow", "--",
+                        "sh", "train.sh")
+        (self.muster.work / "code" / "train.sh").unlink()
+
+        again = self.muster.run("rerun", "train")
+        self.assertEqual(again.stdout, "submitted train-2, a rerun of train\n")
+        self.muster.run("wait", "train-2")
+        self.assertIn("rate 1", self.muster.logs("train-2"))
+        self.assertEqual(self.muster.run("diff", "train", "train-2").stdout, "")
+        origin = self.muster.job("train-2")["origin"]
+        self.assertEqual(origin, {"kind": "rerun", "name": "train", "id": self.muster.job("train")["id"]})
+        self.assertRegex(self.muster.run("get", "train-2").stdout, r"ORIGIN +rerun of train\n")
+
+        self.muster.run("rerun", "train-2", "-e", "LR=2", "--retries", 1, "--follow")
+        self.assertIn("rate 2", self.muster.logs("train-3"))
+        self.assertEqual(self.muster.run("diff", "train-3", code=1).stdout,
+                         "--- train-2\n+++ train-3\n- scheduling.retries: 0\n+ scheduling.retries: 1\n"
+                         "- environment.LR: 1\n+ environment.LR: 2\n")
+
+    def test_a_rerun_uses_the_secrets_of_the_project_by_name(self):
+        self.muster.run("secret", "set", "HF", input="first")
+        self.muster.run("submit", "single", "a", "--secret", "HF", "--follow", "--", "sh", "-c", "echo ${#HF}")
+        self.muster.run("secret", "set", "HF", input="a longer value")
+
+        self.muster.run("rerun", "a", "--follow")
+
+        self.assertIn("14", self.muster.logs("a-2"))
+        self.muster.run("secret", "delete", "HF")
+        self.assertIn("there is no secret 'HF'", self.muster.run("rerun", "a", code=3).stderr)
+
+    def test_a_job_is_compared_with_a_file(self):
+        self.write("job.yaml", JOB)
+        self.muster.run("submit", "-f", "job.yaml", "--follow")
+        self.muster.run("diff", "train", "job.yaml")
+
+        self.write("job.yaml", JOB.replace("LR: 1", "LR: 5"))
+
+        shown = json.loads(self.muster.run("diff", "train", "job.yaml", "-o", "json", code=1).stdout)
+        self.assertEqual(shown, {"left": "train", "right": "job.yaml", "differences": [
+            {"field": "environment.LR", "left": "1", "right": "5"}]})
+
+    def test_reruns_submitted_at_the_same_time_get_different_names(self):
+        self.muster.run("run", "--name", "a", "--", "true")
+        with ThreadPoolExecutor(4) as pool:
+            ran = list(pool.map(lambda _: self.muster.run("rerun", "a").stdout.split()[1], range(4)))
+        self.assertEqual(sorted(ran), ["a-2,", "a-3,", "a-4,", "a-5,"])
+        self.muster.run("wait", "a-2", "a-3", "a-4", "a-5")
+
+    def test_a_taken_name_is_refused_and_the_refusal_names_the_flag(self):
+        self.write("job.yaml", JOB)
+        self.muster.run("submit", "-f", "job.yaml", "--follow")
+        before = self.muster.job("train")
+
+        refused = self.muster.run("submit", "-f", "job.yaml", code=4)
+        self.assertIn("--name-suffix", refused.stderr)
+        self.assertEqual(self.muster.run("submit", "-f", "job.yaml", "--name-suffix").stdout, "submitted train-2\n")
+        self.assertEqual(self.muster.run("submit", "-f", "job.yaml", "--name", "train-{n}").stdout,
+                         "submitted train-3\n")
+        self.muster.run("wait", "train-2", "train-3")
+        self.assertEqual(self.muster.job("train"), before)
+
+
+class Waiting(DailyTest):
+
+    def test_wait_exits_with_the_code_of_the_job(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "good", "--", "true")
+        self.muster.run("submit", "single", "bad", "--", "sh", "-c", f"{gate.wait}; exit 7")
+        waiting = self.muster.stream("wait", "good", "bad")
+        waiting.until("good: Succeeded")
+        gate.open()
+        self.assertEqual(waiting.finish(), 7)
+        self.assertIn("bad: Failed, exit code 7", waiting.text)
+        self.assertIn("job 'bad' failed", waiting.errors)
+
+    def test_wait_for_a_start_does_not_wait_for_the_end(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "job", "--hold", "--", "sh", "-c", gate.wait)
+        waiting = self.muster.stream("wait", "job", "--for", "started")
+        self.muster.run("resume", "job")
+        self.assertEqual(waiting.finish(), 0)
+        self.assertEqual(self.phase("job"), "Running")
+        gate.open()
+
+    def test_wait_for_a_start_ends_when_the_job_can_no_longer_start(self):
+        self.muster.run("submit", "single", "job", "--hold", "--", "true")
+        waiting = self.muster.stream("wait", "job", "--for", "started")
+        self.muster.run("stop", "job")
+        self.assertEqual(waiting.finish(), 1)
+
+    def test_the_time_of_wait_is_limited_and_the_job_goes_on(self):
+        self.muster.run("submit", "single", "job", "--hold", "--", "true")
+        self.assertIn("has not ended after 50ms", self.muster.run("wait", "job", "--timeout", "50ms", code=124).stderr)
+        self.assertEqual(self.phase("job"), "Queued")
+
+    def test_interrupting_wait_leaves_the_job_alone(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "done", "--", "true")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", gate.wait)
+        waiting = self.muster.stream("wait", "done", "job")
+        waiting.until("done: Succeeded")
+        waiting.interrupt()
+        self.assertEqual(waiting.finish(), 130)
+        self.assertEqual(self.phase("job"), "Running")
+        gate.open()
+
+    def test_wait_survives_the_death_of_the_server(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "done", "--", "true")
+        self.muster.run("submit", "single", "job", "--", "sh", "-c", f"{gate.wait}; exit 3")
+        waiting = self.muster.stream("wait", "done", "job")
+        waiting.until("done: Succeeded")
+        self.muster.kill_server()
+        gate.open()
+        self.assertEqual(waiting.finish(), 3)
+
+    def test_a_job_that_is_deleted_while_it_is_waited_for_is_not_found(self):
+        self.muster.run("submit", "single", "done", "--", "true")
+        self.muster.run("submit", "single", "job", "--hold", "--", "true")
+        waiting = self.muster.stream("wait", "done", "job")
+        waiting.until("done: Succeeded")
+        self.muster.run("delete", "job", "--force")
+        self.assertIn(waiting.finish(), (1, 3))  # it was seen to be stopped, or only to be gone
+
+    def test_stop_waits_for_the_end_if_asked(self):
+        self.muster.run("submit", "single", "job", "--", "sleep", "infinity")
+        self.muster.run("wait", "job", "--for", "started")
+        self.assertEqual(self.muster.run("stop", "job", "--wait").stdout, "job has ended: Stopped\n")
+        self.muster.run("delete", "job")
+        self.assertEqual(self.names(), [])
+
+    def test_stop_followed_by_delete_needs_no_wait(self):
+        self.muster.run("submit", "single", "job", "--", "sleep", "infinity")
+        self.muster.run("wait", "job", "--for", "started")
+        self.muster.run("stop", "job")
+        self.assertEqual(self.muster.run("delete", "job").stdout, "deleted job\n")
+
+
+class Deleting(DailyTest):
+
+    def test_jobs_are_deleted_by_label_phase_and_age(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "runs", "-l", "team=vision", "--", "sh", "-c", gate.wait)
+        self.muster.run("submit", "single", "good", "-l", "team=vision", "--", "true")
+        self.muster.run("submit", "single", "bad", "--", "false")
+        self.muster.run("wait", "good")
+        self.muster.run("wait", "bad", code=1)
+
+        shown = self.muster.run("delete", "-l", "team=vision", "--dry-run", "-o", "json").stdout
+        self.assertEqual([job["spec"]["name"] for job in json.loads(shown)["jobs"]], ["good"])
+        self.assertIn("confirm with --yes", self.muster.run("delete", "--phase", "Failed", code=2).stderr)
+        self.assertEqual(self.muster.run("delete", "--phase", "Failed", "--yes").stdout, "deleted bad\n")
+        self.muster.run("delete", "-l", "team=vision", "--ended-before", "1h", "--yes")
+        self.assertEqual(sorted(self.names()), ["good", "runs"])
+        gone = json.loads(self.muster.run("delete", "-l", "team=vision", "--yes", "-o", "json").stdout)["jobs"]
+        self.assertEqual([job["spec"]["name"] for job in gone], ["good"])
+        gate.open()
+
+
+if __name__ == "__main__":
+    main()

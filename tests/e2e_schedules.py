@@ -1,0 +1,137 @@
+"""Schedules: jobs that run again and again."""
+
+import contextlib
+import datetime
+import json
+import re
+import sqlite3
+import zlib
+
+from muster_harness import MusterTest, main
+
+
+class Schedules(MusterTest):
+
+    def create(self, name, *flags, cron="0 3 1 1 *", command=("true",), code=0):
+        return self.muster.run("schedule", "create", name, "--cron", cron, *flags, "--", *command, code=code)
+
+    def schedule(self, name):
+        return json.loads(self.muster.run("schedule", "get", name, "-o", "json").stdout)
+
+    def history(self, name):
+        return self.schedule(name)["history"]
+
+    def let_it_be_late(self, name, hours):
+        """The killed server had decided about no run of the last hours."""
+        self.muster.kill_server()
+        with contextlib.closing(sqlite3.connect(self.muster.state / "muster.db")) as database, database:
+            identity, project, text = database.execute(
+                "SELECT id, project, document FROM object WHERE kind = 'schedule' AND name = ?", (name,)).fetchone()
+            text = text.decode() if isinstance(text, bytes) else text
+            document = json.loads(text)
+            past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=hours)
+            document["decided_until"] = past.strftime("%Y-%m-%dT%H:%M:%S.000000000Z")
+            text = json.dumps(document)
+            checksum = 0
+            for column in ("schedule", identity, project, name, text):
+                data = column.encode()
+                checksum = zlib.crc32(len(data).to_bytes(8, "little") + data, checksum)
+            database.execute("UPDATE object SET document = ?, checksum = ? WHERE kind = 'schedule' AND id = ?",
+                             (text, checksum, identity))
+
+    def test_a_run_by_request_is_a_job_of_the_schedule(self):
+        created = self.create("nightly", "--timezone", "Europe/Zurich", "--env", "LR=0.1",
+                              command=("sh", "-c", "echo lr $LR")).stdout
+        self.assertRegex(created, r"NEXT +\d{4}-01-01 03:00 \+01:00")
+
+        run = json.loads(self.muster.run("schedule", "run", "nightly", "-o", "json").stdout)
+
+        name = run["spec"]["name"]
+        self.assertRegex(name, r"^nightly-\d{8}-\d{6}$")
+        self.assertEqual((run["origin"]["kind"], run["origin"]["name"]), ("schedule", "nightly"))
+        self.assertEqual(self.muster.ended(name)["phase"], "Succeeded")
+        self.assertIn("lr 0.1", self.muster.logs(name))
+        self.assertEqual([(each["job"], each["phase"], each["exit_code"]) for each in self.history("nightly")],
+                         [(name, "Succeeded", 0)])
+        self.muster.run("delete", name)
+        self.assertEqual(self.history("nightly")[0]["phase"], "Succeeded")
+        self.assertIn("by request", self.muster.run("schedule", "history", "nightly").stdout)
+
+    def test_the_last_missed_run_starts_once_after_a_downtime(self):
+        self.create("hourly", cron="@hourly")
+        self.create("lost", "--catch-up", "none", cron="@hourly")
+        # Times within the first minute of an hour would be on time.
+        self.let_it_be_late("hourly", 5)
+        self.let_it_be_late("lost", 5)
+
+        history = self.history("hourly")
+        self.assertEqual([each["outcome"] for each in history], ["started"])
+        time = datetime.datetime.fromisoformat(history[0]["time"][:19])
+        self.assertEqual(history[0]["job"], time.strftime("hourly-%Y%m%d-%H00"))
+        self.assertEqual(self.muster.ended(history[0]["job"])["phase"], "Succeeded")
+        if datetime.datetime.now().minute > 1:
+            self.assertEqual([each["outcome"] for each in self.history("lost")], ["missed"])
+        for _ in range(3):
+            self.muster.kill_server()
+            self.assertEqual(len(self.history("hourly")), 1)
+
+    def test_runs_that_overlap(self):
+        gate = self.muster.gate()
+        wait = ("sh", "-c", f"read x < {gate.path}")
+        for how in ("forbid", "allow", "replace"):
+            self.create(how, "--overlap", how, cron="@hourly", command=wait)
+            self.muster.run("schedule", "run", how)
+        refused = self.muster.run("schedule", "run", "forbid", code=4).stderr
+        self.assertIn("an earlier run of schedule 'forbid' has not ended", refused)
+        for how in ("forbid", "allow", "replace"):
+            self.let_it_be_late(how, 2)
+
+        self.assertEqual([each["outcome"] for each in self.history("forbid")], ["skipped", "started"])
+        self.assertEqual([each["outcome"] for each in self.history("allow")], ["started", "started"])
+        later, earlier = self.history("replace")
+        self.assertEqual(self.muster.ended(earlier["job"])["phase"], "Stopped")
+        self.assertEqual([each["met"] for each in self.muster.job(later["job"])["awaited"]], [True])
+
+    def test_a_paused_schedule_misses_its_runs(self):
+        self.create("nightly", cron="@hourly")
+        self.assertIn("paused", self.muster.run("schedule", "pause", "nightly").stdout)
+        self.assertEqual(self.schedule("nightly")["upcoming"], [])
+        self.let_it_be_late("nightly", 5)
+        self.assertEqual(self.history("nightly"), [])
+        self.muster.run("schedule", "resume", "nightly")
+        self.assertEqual(len(self.schedule("nightly")["upcoming"]), 5)
+        self.assertEqual(self.history("nightly"), [])
+
+    def test_a_refused_run_is_in_the_history(self):
+        self.muster.run("secret", "set", "KEY", input="x")
+        self.create("nightly", "--secret", "KEY", cron="@hourly")
+        self.muster.run("secret", "delete", "KEY")
+        self.let_it_be_late("nightly", 2)
+
+        run = self.history("nightly")[0]
+        self.assertEqual(run["outcome"], "refused")
+        self.assertIn("lacks secrets that the job uses", run["error"])
+
+    def test_a_job_file_and_wrong_words(self):
+        file = self.muster.script("job.yaml", "name: train\ncommand: [\"true\"]\nresources: {cpus: 1}\n")
+        self.muster.run("schedule", "create", "weekly", "--cron", "@weekly", "-f", file, "--set", "resources.cpus=2")
+        self.assertEqual(self.schedule("weekly")["spec"]["job"]["resources"]["cpu_milli"], 2000)
+        self.assertIn("exists already", self.create("weekly", code=4).stderr)
+
+        wrong = self.create("bad", "--timezone", "Mars/Olympus", cron="61 3 * *  foo", code=2).stderr
+        for words in ("minute: '61' is not valid", "day of the week: 'foo' is not valid",
+                      "no time zone 'Mars/Olympus'"):
+            self.assertIn(words, wrong)
+        self.assertIn("never matches", self.create("bad", cron="0 0 30 2 *", code=2).stderr)
+        self.assertIn("did you mean 'weekly'?", self.muster.run("schedule", "get", "weekyl", code=3).stderr)
+        self.muster.run("schedule", "delete", "weekly")
+        self.assertIn("no schedules", self.muster.run("schedule", "list").stdout)
+
+    def test_the_names_of_runs_are_taken(self):
+        self.create("nightly")
+        taken = self.muster.run("submit", "single", "nightly-20301129-0300", "--", "true", code=4).stderr
+        self.assertTrue(re.search("nightly-20301129-0300", taken), taken)
+
+
+if __name__ == "__main__":
+    main()
