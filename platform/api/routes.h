@@ -146,7 +146,6 @@ inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
 inline constexpr std::string_view kPauseAction = "pause";
 inline constexpr std::string_view kRerunAction = "rerun";
-inline constexpr std::string_view kPauseAction = "pause";
 inline constexpr std::string_view kRunAction = "run";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";
