@@ -59,7 +59,8 @@ struct Arrays::Held {
     int16_t code = 0;
   };
 
-  ArrayRecord record;
+  ArrayRecord record;              ///< without lines
+  std::vector<std::string> lines;  ///< one for each member, or empty
   ArrayState state;
   std::vector<int> indexes;
   std::vector<Member> members;
@@ -69,6 +70,10 @@ struct Arrays::Held {
   size_t next = 0;                 ///< all members before it have jobs, or have ended
   std::optional<base::Time> last;  ///< end of a member until now
 
+  job::JobSpec spec_of(size_t position) const {
+    return job::member_spec(record.spec, indexes, position,
+                            lines.empty() ? nullptr : &lines[position]);
+  }
   bool has_ended() const { return counts.ended() == counts.all(); }
   int max_running() const { return state.max_running.value_or(record.spec.array.max_running); }
   std::optional<int> max_failures() const {
@@ -192,9 +197,11 @@ Arrays::Held& Arrays::hold(ArrayRecord record, ArrayState state) {
   auto held = std::make_unique<Held>();
   held->record = std::move(record);
   held->state = std::move(state);
-  held->indexes = job::indexes_of(held->record.spec.array).ok()
-                      ? *job::indexes_of(held->record.spec.array)
-                      : std::vector<int>();
+  job::ArraySpec& spec = held->record.spec.array;
+  if (auto indexes = job::indexes_of(spec)) held->indexes = *std::move(indexes);
+  held->lines = std::exchange(spec.lines, {});
+  if (spec.indexes.empty()) spec.indexes = "0-" + std::to_string(held->lines.size() - 1);
+  held->lines.resize(held->lines.empty() ? 0 : held->indexes.size());
   held->members.resize(held->indexes.size());
   held->counts.queued = static_cast<int>(held->members.size());
   held->last = held->state.last;
@@ -267,10 +274,6 @@ job::Array Arrays::shown(const Held& held) const {
                    .too_many_failures = held.state.too_many_failures,
                    .suspended = held.state.suspended};
   array.spec = held.record.spec;
-  array.spec.array.lines.clear();
-  if (array.spec.array.indexes.empty()) {
-    array.spec.array.indexes = "0-" + std::to_string(held.indexes.back());
-  }
   array.spec.array.max_running = held.max_running();
   array.spec.array.max_failures = held.max_failures();
   if (held.has_ended()) array.ended = held.last ? held.last : held.record.submitted;
@@ -341,7 +344,7 @@ std::vector<Arrays::JoblessMember> Arrays::jobless(const std::string& name) cons
                                      .name = held.record.spec.name,
                                      .id = held.record.id,
                                      .member = member->index},
-            .spec = job::member_spec(held.record.spec, held.indexes, *position),
+            .spec = held.spec_of(*position),
             .owner = held.record.owner,
             .phase = state.phase,
             .submitted = held.record.submitted};
@@ -494,7 +497,7 @@ bool Arrays::clear_former_job(Held& held, size_t position) {
 
 void Arrays::make_member(Held& held, size_t position) {
   held.set(position, Held::Where::kMade, Phase::kQueued);
-  services_.make({.spec = job::member_spec(held.record.spec, held.indexes, position),
+  services_.make({.spec = held.spec_of(position),
                   .origin = {.kind = job::JobOrigin::Kind::kArray,
                              .name = held.record.spec.name,
                              .id = held.record.id,

@@ -217,6 +217,12 @@ void set_line(const std::string& line, std::map<std::string, std::string>& envir
 }  // namespace
 
 JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t position) {
+  const std::vector<std::string>& lines = spec.array.lines;
+  return member_spec(spec, indexes, position, position < lines.size() ? &lines[position] : nullptr);
+}
+
+JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t position,
+                    const std::string* line) {
   JobSpec member = spec;
   member.name = member_name(spec.name, indexes[position]);
   member.array = {};
@@ -230,7 +236,7 @@ JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t
   member.environment["MUSTER_ARRAY_COUNT"] = std::to_string(indexes.size());
   member.environment["MUSTER_ARRAY_MIN"] = std::to_string(indexes.front());
   member.environment["MUSTER_ARRAY_MAX"] = std::to_string(indexes.back());
-  if (position < spec.array.lines.size()) set_line(spec.array.lines[position], member.environment);
+  if (line != nullptr) set_line(*line, member.environment);
   return member;
 }
 

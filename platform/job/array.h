@@ -60,6 +60,9 @@ std::optional<MemberName> member_of(std::string_view name);
 /// The spec of the member at `position` of `indexes`, which are those of spec.array. A dependency
 /// by member names the other member: "prepare-17".
 JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t position);
+/// The same for a spec without lines, whose copy is cheap. `line`: of the member; nullptr: none.
+JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t position,
+                    const std::string* line);
 
 /// The number of members in each phase.
 struct MemberCounts {

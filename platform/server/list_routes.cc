@@ -249,9 +249,7 @@ api::JobRow row_for(const Controller& controller, const Sight& sight, const Job&
   return row;
 }
 
-namespace {
-
-api::JobRow row_of_array(const job::Array& array) {
+api::JobRow row_for(const job::Array& array) {
   const job::MemberCounts& counts = array.counts;
   const int running = counts.starting + counts.running;
   std::string reason;
@@ -287,8 +285,6 @@ api::JobRow row_of_array(const job::Array& array) {
           .suspended = array.suspended,
           .stop_requested = array.stop_requested};
 }
-
-}  // namespace
 
 namespace {
 
@@ -334,7 +330,7 @@ void each_listed_object(const Controller& controller, const Sight& sight,
                       .phase = array.phase,
                       .submitted = array.submitted,
                       .ended = array.ended},
-           .row = [&array] { return row_of_array(array); }});
+           .row = [&array] { return row_for(array); }});
   }
   for (const job::Schedule& schedule : controller.schedules().list(std::nullopt)) {
     if (!sight.sees_project(schedule.spec.project)) continue;

@@ -22,6 +22,8 @@ struct ListedObject {
 void each_listed_object(const control::Controller& controller, const Sight& sight,
                         const std::function<void(const ListedObject&)>& visit);
 
+/// The row of an array. REQUIRES: the caller sees the array.
+api::JobRow row_for(const job::Array& array);
 /// The row of a job, as the caller may see it, with the progress of its program.
 api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job);
 

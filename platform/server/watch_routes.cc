@@ -573,6 +573,9 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
 void JobWatchStream::append_array(std::string& text, const Sight& sight, const job::Array& array,
                                   const std::string& id) const {
   if (!filter_.takes(array.spec.project, array.spec.name) || !sight.sees(array)) return;
+  if (as_rows_) {
+    return http::append_event(text, api::kRowEvent, record::to_json(row_for(array)), id);
+  }
   http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(array)), id);
 }
 

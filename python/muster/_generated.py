@@ -15,22 +15,24 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds",
-           "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency", "DependencyCondition",
-           "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation", "Failure", "FieldChange",
-           "Forecast", "Happening", "Health", "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind",
-           "JobPage", "JobRow", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges",
-           "Launch", "LaunchBy", "Limit", "LimitReached", "ListedObject", "LogRecord", "LoginRequest",
-           "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberRole", "Members", "MetricPoint",
+__all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact", "ArtifactKind", "ArtifactList",
+           "AuditPage", "AuditRecord", "AwaitedJob", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds",
+           "DeadLetters", "Dependency", "DependencyCondition", "Device", "Event", "ExitStatus",
+           "ExpectedEviction", "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health",
+           "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind", "JobPage", "JobRow", "JobSpec",
+           "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch", "LaunchBy", "Limit",
+           "LimitReached", "ListedObject", "LogRecord", "LogWindow", "LoginRequest", "MachineType",
+           "MachineTypes", "Member", "MemberCounts", "MemberEnd", "MemberRole", "Members", "MetricPoint",
            "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
-           "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange",
-           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
-           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
-           "Role", "RoleSpec", "RowPage", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
-           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
-           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
-           "Volume", "VolumeKind", "WhoAmI"]
+           "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress",
+           "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose",
+           "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest", "Resize", "Resources",
+           "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage", "Sandbox", "Schedule",
+           "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec", "ScheduledRun", "ScheduledRunOutcome",
+           "Schedules", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share",
+           "ShareChange", "Slurm", "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions",
+           "Success", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree",
+           "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -113,6 +115,16 @@ ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 #: `requeued`: the job ran, and waits again.
 Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
+#: While an earlier run has not ended, a run is skipped (`forbid`), runs beside it (`allow`), or
+#: stops it and starts after its end (`replace`).
+ScheduleOverlap = Literal["forbid", "allow", "replace"]
+
+#: Of the runs whose time passed while the server was down, the last runs late (`one`), or none does
+#: (`none`).
+ScheduleCatchUp = Literal["one", "none"]
+
+ScheduledRunOutcome = Literal["started", "skipped", "missed", "refused"]
+
 
 @dataclass(frozen=True)
 class Health(Record):
@@ -142,6 +154,25 @@ class LogRecord(Record):
     base64: Optional[str] = None
     #: A long line was split here; the next record of its source continues it.
     continues: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class LogWindow(Record):
+    """Lines of the log of one task."""
+
+    task: str
+    attempt: int
+    #: The size of the log on disk.
+    bytes: int
+    #: How many lines the log has.
+    lines: int
+    #: The first line that is still there: the front of a log that exceeded its quota was cut.
+    first: int
+    #: False: the server has read only a part of the log. Ask again.
+    complete: bool
+    records: List[LogLine]
+    #: Of a search: the line from which to continue. Absent: the end was reached.
+    next: Optional[int] = None
 
 
 @dataclass
@@ -499,6 +530,8 @@ class Job(Record):
     events: List[Event]
     #: Where it was made from, if not from a spec alone.
     origin: Optional[JobOrigin] = None
+    #: The jobs of `after` in its spec, in that order.
+    awaited: Optional[List[AwaitedJob]] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -535,6 +568,16 @@ class JobOrigin(Record):
     id: Optional[str] = None
     #: Its index in the array, or the number of the trial.
     member: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AwaitedJob(Record):
+    """A job or array of `after` in the spec."""
+
+    id: str
+    name: str
+    #: It has ended as the dependency requires.
+    met: bool
 
 
 @dataclass(frozen=True)
@@ -802,6 +845,8 @@ class Forecast(Record):
     before: Project
     #: The project with the job.
     after: Project
+    #: The number of members of the array. The forecast is that of its first member.
+    members: Optional[int] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -1252,6 +1297,26 @@ class NewToken(Record):
 
 
 @dataclass(frozen=True)
+class PageCode(Record):
+    """See the API's document: PageCode."""
+
+    #: Valid once, for a minute.
+    code: str
+    #: The address of the page, with the code behind `#`: browsers do not send that part, so it is
+    #: in no log.
+    url: str
+    expires: datetime.datetime
+
+
+@dataclass
+class PageLogin:
+    """See the API's document: PageLogin."""
+
+    #: A code of `muster ui`, an invitation, or a token.
+    code: str
+
+
+@dataclass(frozen=True)
 class Member(Record):
     """See the API's document: Member."""
 
@@ -1484,6 +1549,138 @@ class ChunkIds(Record):
     chunks: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Array(Record):
+    """Many jobs from one spec."""
+
+    #: Never reused.
+    id: str
+    #: The spec of all members. Its lines are left out.
+    spec: JobSpec
+    #: The user who submitted it.
+    owner: str
+    submitted: datetime.datetime
+    #: `Queued` until a member starts, `Running` until all have ended, then `Succeeded` if all
+    #: succeeded, `Failed` if at least one failed, else `Stopped`.
+    phase: Phase
+    counts: ArrayCounts
+    #: The share of the members that have ended.
+    percent: int
+    #: When the last member ended.
+    ended: Optional[datetime.datetime] = None
+    stop_requested: Optional[bool] = None
+    #: It was stopped because more members failed than `max_failures` allows.
+    too_many_failures: Optional[bool] = None
+    suspended: Optional[bool] = None
+    #: The first members that failed or were stopped alone, in the order of their indexes.
+    failed: Optional[List[MemberEnd]] = None
+
+
+@dataclass(frozen=True)
+class ArrayCounts(Record):
+    """The number of members in each phase."""
+
+    queued: int
+    starting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
+
+
+@dataclass(frozen=True)
+class MemberEnd(Record):
+    """A member of an array that failed or was stopped."""
+
+    index: int
+    phase: Phase
+    #: The id of its job. Absent: the job is no longer kept.
+    job: Optional[str] = None
+    exit_code: Optional[int] = None
+    #: A sentence for people.
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Arrays(Record):
+    """See the API's document: Arrays."""
+
+    arrays: List[Array]
+
+
+@dataclass
+class RerunRequest:
+    """What changes when failed members of an array run again. Everything else of a member's spec
+    stays.
+    """
+
+    #: From now on, the most members that run at the same time; 0: no limit.
+    max_running: Optional[int] = None
+    #: From now on, the number of failed members that stops the array when it is exceeded.
+    max_failures: Optional[int] = None
+
+
+@dataclass
+class ScheduleSpec(Record):
+    """A job that is submitted again and again."""
+
+    #: A DNS label of at most 32 characters.
+    name: str
+    #: `0 3 * * *`: minute, hour, day of the month, month, day of the week; or `@daily`.
+    cron: str
+    #: The spec of each run. Its name is that of the schedule with the time of the run.
+    job: JobSpec
+    project: str = "default"
+    #: A name of the IANA database.
+    timezone: str = "UTC"
+    overlap: ScheduleOverlap = "forbid"
+    catch_up: ScheduleCatchUp = "one"
+
+
+@dataclass(frozen=True)
+class Schedule(Record):
+    """A schedule and its last runs."""
+
+    id: str
+    spec: ScheduleSpec
+    #: Who created it, and for whom its jobs run.
+    owner: str
+    paused: bool
+    created: datetime.datetime
+    #: Its last runs, newest first.
+    history: List[ScheduledRun]
+    #: The times of its next runs; none while it is paused.
+    upcoming: List[datetime.datetime]
+    #: Why it cannot run.
+    problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ScheduledRun(Record):
+    """A run of a schedule, or the time of a run that was left out."""
+
+    #: For which it was planned, or at which it was requested.
+    time: datetime.datetime
+    outcome: ScheduledRunOutcome
+    by_request: Optional[bool] = None
+    #: The name of its job.
+    job: Optional[str] = None
+    job_id: Optional[str] = None
+    #: Once the job has ended.
+    phase: Optional[Phase] = None
+    exit_code: Optional[int] = None
+    #: Why its job was refused.
+    error: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Schedules(Record):
+    """See the API's document: Schedules."""
+
+    #: By project and name.
+    schedules: List[Schedule]
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -1534,6 +1731,32 @@ class Operations(abc.ABC):
         Over the unix socket only.
         """
         self._call("POST", "/v1/shutdown", {}, {}, None)
+
+    def create_page_code(self) -> PageCode:
+        """Creates a code for the web page.
+
+        For `muster ui`. A server without TLS opens a port for the page on its loopback interface,
+        if the port is not open yet.
+        """
+        _, answer = self._call("POST", "/v1/ui/codes", {}, {}, None)
+        return PageCode.from_wire(answer)
+
+    def open_page_session(self, body: Union[PageLogin, Mapping[str, Any]]) -> WhoAmI:
+        """Exchanges a code, an invitation or a token for a cookie.
+
+        For the web page: the request needs the header `x-muster-request` and the page's own
+        `origin`. The cookie holds a session token. An invitation is used up; any other token
+        remains valid.
+        """
+        _, answer = self._call("POST", "/v1/ui/session", {}, {}, body)
+        return WhoAmI.from_wire(answer)
+
+    def close_page_port(self) -> None:
+        """Closes the loopback port of the web page.
+
+        Over the unix socket only.
+        """
+        self._call("DELETE", "/v1/ui/port", {}, {}, None)
 
     def log_in(self, body: Union[LoginRequest, Mapping[str, Any]]) -> NewToken:
         """Exchanges an invitation, or any token, for a session.
@@ -1594,14 +1817,17 @@ class Operations(abc.ABC):
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
                    name_suffix: Optional[bool] = None, name_template: Optional[str] = None,
-                   rerun_of: Optional[str] = None, idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
+                   rerun_of: Optional[str] = None,
+                   idempotency_key: Optional[str] = None) -> Union[Job, Forecast, Array]:
         """Submits a job, or returns a forecast."""
         status, answer = self._call("POST", "/v1/jobs",
                                     {"dry_run": dry_run, "name_suffix": name_suffix, "name_template": name_template, "rerun_of": rerun_of},
                                     {"Idempotency-Key": idempotency_key}, body)
         if status == 201:
             return Job.from_wire(answer)
-        return Forecast.from_wire(answer)
+        if status == 200:
+            return Forecast.from_wire(answer)
+        return Array.from_wire(answer)
 
     def get_job(self, name: str, *, project: Optional[str] = None) -> Job:
         """One job."""
@@ -1708,6 +1934,102 @@ class Operations(abc.ABC):
                                {}, None)
         return Metrics.from_wire(answer)
 
+    def get_log_window(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None,
+                       attempt: Optional[int] = None, line: Optional[int] = None,
+                       lines: Optional[int] = None) -> LogWindow:
+        """Lines of a task's log by their numbers.
+
+        For a page that shows a long log and fetches what is seen. Lines are numbered by their
+        newlines. The first request for a long log takes some seconds; if `complete` is false,
+        repeat it. A line longer than 4096 bytes is shortened.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-window",
+                               {"project": project, "task": task, "attempt": attempt, "line": line, "lines": lines},
+                               {}, None)
+        return LogWindow.from_wire(answer)
+
+    def search_log(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None,
+                   attempt: Optional[int] = None, q: Optional[str] = None, regex: Optional[bool] = None,
+                   ignore_case: Optional[bool] = None, rank: Optional[int] = None,
+                   stream: Optional[Literal["output", "error", "notice"]] = None, line: Optional[int] = None,
+                   hits: Optional[int] = None, context: Optional[int] = None) -> LogWindow:
+        """Searches a task's log.
+
+        The hits, with `hit`, and the lines around them. If `next` is present, continue there.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-search",
+                               {"project": project, "task": task, "attempt": attempt, "q": q, "regex": regex, "ignore_case": ignore_case, "rank": rank, "stream": stream, "line": line, "hits": hits, "context": context},
+                               {}, None)
+        return LogWindow.from_wire(answer)
+
+    def download_log(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None) -> str:
+        """A job's log as a text file.
+
+        Without `task`, the lines of all tasks, each behind the name of its task.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-file", {"project": project, "task": task}, {},
+                               None)
+        result: str = answer
+        return result
+
+    def list_arrays(self, *, project: Optional[str] = None) -> Arrays:
+        """Lists arrays, oldest first."""
+        _, answer = self._call("GET", "/v1/arrays", {"project": project}, {}, None)
+        return Arrays.from_wire(answer)
+
+    def get_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """One array: its members by phase, and the first that failed."""
+        _, answer = self._call("GET", f"/v1/arrays/{_segment(name)}", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def delete_array(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes an ended array with the jobs and the logs of all its members."""
+        self._call("DELETE", f"/v1/arrays/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_array(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Array:
+        """Asks all members of an array to end.
+
+        Members that have not started are stopped at once. An ended array is returned unchanged.
+        """
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/stop", {"project": project, "now": now}, {},
+                               None)
+        return Array.from_wire(answer)
+
+    def suspend_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """Suspends all members of an array."""
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/suspend", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def resume_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """Resumes the suspended members of an array."""
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def rerun_array(self, name: str, body: Union[RerunRequest, Mapping[str, Any]], *,
+                    project: Optional[str] = None) -> Array:
+        """Runs the members again that failed or were stopped.
+
+        The jobs and the logs of their former runs are removed when they start.
+        """
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/rerun", {"project": project}, {}, body)
+        return Array.from_wire(answer)
+
+    def stream_array_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
+                          task: Optional[str] = None, attempt: Optional[int] = None, rank: Optional[int] = None,
+                          grep: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
+                          tail: Optional[int] = None) -> Iterator[StreamEvent[Union[LogRecord, Array]]]:
+        """The output of all members of an array.
+
+        A `log` event for each record, whose `task` is `train[17]`, or `train[17]/worker-1` if the
+        jobs have several tasks. Without `follow`, the members come one after another; with it, they
+        are merged until all have ended, and an `array` event follows each change of the counts.
+        Last comes an `end` event with the array. The stream cannot be continued after a lost
+        connection.
+        """
+        return self._events(f"/v1/arrays/{_segment(name)}/logs",
+                            {"project": project, "follow": follow, "task": task, "attempt": attempt, "rank": rank, "grep": grep, "since": since, "tail": tail},
+                            {}, {"log": LogRecord.from_wire, "array": Array.from_wire, "end": Array.from_wire})
+
     def list_queue(self) -> Jobs:
         """The waiting jobs, in the order in which they would be served."""
         _, answer = self._call("GET", "/v1/queue", {}, {}, None)
@@ -1715,17 +2037,18 @@ class Operations(abc.ABC):
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     existing: Optional[bool] = None, rows: Optional[bool] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Dict[str, Any], RemovedJob]]]:
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
-        First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
-        changes. If a job changed several times while the client did not read, only its last state
-        is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
-        are no longer known, a `reset` event announces that all jobs follow again.
+        First a `job` event for each existing job and an `array` event for each array, then `ready`,
+        then `job`, `array` and `removed` events for changes. If a job changed several times while
+        the client did not read, only its last state is sent. After a lost connection, continue with
+        `Last-Event-ID`; if the changes since then are no longer known, a `reset` event announces
+        that all jobs follow again.
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
                             {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "row": JobRow.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
@@ -1738,6 +2061,52 @@ class Operations(abc.ABC):
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
+
+    def list_schedules(self, *, project: Optional[str] = None) -> Schedules:
+        """The schedules that the caller sees."""
+        _, answer = self._call("GET", "/v1/schedules", {"project": project}, {}, None)
+        return Schedules.from_wire(answer)
+
+    def create_schedule(self, body: Union[ScheduleSpec, Mapping[str, Any]]) -> Schedule:
+        """Creates a schedule.
+
+        docs/schedules.md describes the times. 409 if the project has a schedule of this name.
+        """
+        _, answer = self._call("POST", "/v1/schedules", {}, {}, body)
+        return Schedule.from_wire(answer)
+
+    def get_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """A schedule with its last runs."""
+        _, answer = self._call("GET", f"/v1/schedules/{_segment(name)}", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def delete_schedule(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes a schedule.
+
+        The jobs of its runs stay.
+        """
+        self._call("DELETE", f"/v1/schedules/{_segment(name)}", {"project": project}, {}, None)
+
+    def pause_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """Pauses a schedule."""
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/pause", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def resume_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """Resumes a paused schedule.
+
+        Runs whose time passed while it was paused are left out.
+        """
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def run_schedule(self, name: str, *, project: Optional[str] = None) -> Job:
+        """Submits a run of a schedule now.
+
+        409 if an earlier run has not ended and `overlap` is `forbid`.
+        """
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/run", {"project": project}, {}, None)
+        return Job.from_wire(answer)
 
     def list_projects(self) -> Projects:
         """The projects that the caller may see."""

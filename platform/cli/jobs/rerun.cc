@@ -63,7 +63,9 @@ bool changes_nothing(const spec::FlagOverrides& overrides) {
   FlagReader reader(overrides.arguments);
   job::JobSpec spec;
   const job::JobSpec before = spec;
-  return spec::override_spec(overrides, reader, spec).empty() && spec == before;
+  const bool sets_nothing = spec::override_spec(overrides, reader, spec).empty();
+  spec.project = before.project;  // --project selects the array
+  return sets_nothing && spec == before;
 }
 
 Call read_rerun(Reading& in) {
