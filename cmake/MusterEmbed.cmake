@@ -7,7 +7,7 @@ include_guard()
 # The build runs this same file as a script to write the source.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${FILE} text)
-  file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr std::string_view kText = R\"muster_embed(${text})muster_embed\";\n  return kText;\n}\n\n}  // namespace ${NAMESPACE}\n")
+  file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr char kText[] = R\"muster_embed(${text})muster_embed\";\n  return {kText, sizeof(kText) - 1};\n}\n\n}  // namespace ${NAMESPACE}\n")
   return()
 endif()
 

@@ -6,6 +6,41 @@ export type Amounts = {
   memory_bytes: number;
 };
 
+export type Array = {
+  id: string;
+  spec: JobSpec;
+  owner: string;
+  submitted: Time;
+  ended?: Time;
+  phase: Phase;
+  counts: ArrayCounts;
+  percent: number;
+  stop_requested?: boolean;
+  too_many_failures?: boolean;
+  suspended?: boolean;
+  failed?: MemberEnd[];
+};
+
+export type ArrayCounts = {
+  queued: number;
+  starting: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  stopped: number;
+};
+
+export type ArraySpec = {
+  indexes?: string | null;
+  lines?: Text[] | null;
+  max_running?: number | null;
+  max_failures?: number | null;
+};
+
+export type Arrays = {
+  arrays: Array[];
+};
+
 export type Artifact = {
   path: Text;
   kind: ArtifactKind;
@@ -38,6 +73,12 @@ export type AuditRecord = {
   changes: FieldChange[];
 };
 
+export type AwaitedJob = {
+  id: string;
+  name: string;
+  met: boolean;
+};
+
 export type ChunkIds = {
   chunks: string[];
 };
@@ -68,6 +109,14 @@ export type DeadLetterIds = {
 export type DeadLetters = {
   deliveries: DeadLetter[];
 };
+
+export type Dependency = {
+  job: string;
+  condition?: DependencyCondition | null;
+  by_member?: boolean | null;
+};
+
+export type DependencyCondition = 'ok' | 'any' | 'failed';
 
 export type Device = {
   index: number;
@@ -136,6 +185,7 @@ export type FieldChange = {
 };
 
 export type Forecast = {
+  members?: number;
   starts_now: boolean;
   placing: Placing[];
   evictions: Sentence[];
@@ -157,6 +207,8 @@ export type Health = {
 
 export type Job = {
   id: string;
+  origin?: JobOrigin;
+  awaited?: AwaitedJob[];
   owner: string;
   spec: JobSpec;
   phase: Phase;
@@ -185,6 +237,16 @@ export type Job = {
   events: Event[];
 };
 
+export type JobCounts = {
+  all: number;
+  queued: number;
+  starting: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  stopped: number;
+};
+
 export type JobEvent = {
   time: Time;
   job: string;
@@ -194,9 +256,48 @@ export type JobEvent = {
   fact?: Record<string, unknown>;
 };
 
+export type JobOrigin = {
+  kind: JobOriginKind;
+  name: string;
+  id?: string;
+  member?: number;
+};
+
+export type JobOriginKind = 'rerun' | 'array' | 'sweep' | 'schedule';
+
 export type JobPage = {
   jobs: Job[];
   next?: string;
+  counts?: JobCounts;
+};
+
+export type JobRow = {
+  object: ListedObject;
+  id: string;
+  name: string;
+  project: string;
+  owner: string;
+  kind: Kind;
+  phase: Phase;
+  reason: Sentence;
+  labels: Record<string, Text>;
+  origin?: JobOrigin;
+  gpus: number;
+  priority: number;
+  tasks: number;
+  tasks_running: number;
+  members?: MemberCounts;
+  submitted: Time;
+  started?: Time;
+  ended?: Time;
+  may_start?: Time;
+  exit_code?: number;
+  attempt: number;
+  restarts: number;
+  suspended: boolean;
+  stop_requested: boolean;
+  unreadable?: boolean;
+  progress?: Progress;
 };
 
 export type JobSpec = {
@@ -234,6 +335,8 @@ export type JobSpec = {
   labels?: Record<string, string> | null;
   annotations?: Record<string, Text> | null;
   scheduling?: Scheduling | null;
+  after?: Dependency[] | null;
+  array?: ArraySpec | null;
   environment?: Record<string, Text> | null;
   secrets?: SecretUse[] | null;
   folder: Text;
@@ -286,6 +389,10 @@ export type LimitReached = {
   peak: number;
 };
 
+export type ListedObject = 'job' | 'array' | 'sweep' | 'schedule';
+
+export type LogLine = unknown;
+
 export type LogRecord = {
   time: Time;
   task: string;
@@ -296,6 +403,17 @@ export type LogRecord = {
   text?: string;
   base64?: string;
   continues?: boolean;
+};
+
+export type LogWindow = {
+  task: string;
+  attempt: number;
+  bytes: number;
+  lines: number;
+  first: number;
+  complete: boolean;
+  next?: number;
+  records: LogLine[];
 };
 
 export type LoginRequest = {
@@ -323,6 +441,23 @@ export type MachineTypes = {
 export type Member = {
   user: string;
   role: Role;
+};
+
+export type MemberCounts = {
+  all: number;
+  waiting: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  stopped: number;
+};
+
+export type MemberEnd = {
+  index: number;
+  job?: string;
+  phase: Phase;
+  exit_code?: number;
+  reason?: string;
 };
 
 export type MemberRole = {
@@ -380,6 +515,16 @@ export type Nodes = {
 export type Nothing = Record<string, unknown>;
 
 export type Packing = 'auto' | 'pack' | 'spread';
+
+export type PageCode = {
+  code: string;
+  url: string;
+  expires: Time;
+};
+
+export type PageLogin = {
+  code: string;
+};
 
 export type Phase = 'Queued' | 'Starting' | 'Running' | 'Succeeded' | 'Failed' | 'Stopped';
 
@@ -510,6 +655,11 @@ export type RemovedJob = {
   project: string;
 };
 
+export type RerunRequest = {
+  max_running?: number | null;
+  max_failures?: number | null;
+};
+
 export type Resize = 'auto' | 'live' | 'restart';
 
 export type Resources = {
@@ -545,7 +695,55 @@ export type RoleSpec = {
   environment?: Record<string, Text> | null;
 };
 
+export type RowPage = {
+  rows: JobRow[];
+  next?: string;
+  counts?: JobCounts;
+};
+
 export type Sandbox = 'bubblewrap' | 'none';
+
+export type Schedule = {
+  id: string;
+  spec: ScheduleSpec;
+  owner: string;
+  paused: boolean;
+  created: Time;
+  history: ScheduledRun[];
+  upcoming: Time[];
+  problem?: string;
+};
+
+export type ScheduleCatchUp = 'one' | 'none';
+
+export type ScheduleOverlap = 'forbid' | 'allow' | 'replace';
+
+export type ScheduleSpec = {
+  name: string;
+  project?: string | null;
+  cron: string;
+  timezone?: string | null;
+  overlap?: ScheduleOverlap | null;
+  catch_up?: ScheduleCatchUp | null;
+  job: JobSpec;
+};
+
+export type ScheduledRun = {
+  time: Time;
+  by_request?: boolean;
+  outcome: ScheduledRunOutcome;
+  job?: string;
+  job_id?: string;
+  phase?: Phase;
+  exit_code?: number;
+  error?: string;
+};
+
+export type ScheduledRunOutcome = 'started' | 'skipped' | 'missed' | 'refused';
+
+export type Schedules = {
+  schedules: Schedule[];
+};
 
 export type Scheduling = {
   purpose?: Purpose | null;
@@ -561,6 +759,8 @@ export type Scheduling = {
   time_limit_ms?: number | null;
   retries?: number | null;
   retry_rules?: RetryRule[] | null;
+  begin?: Time | null;
+  singleton?: string | null;
 };
 
 export type Secret = {
@@ -598,6 +798,8 @@ export type ServerInfo = {
   engine?: string;
   address?: string;
   config_changed: boolean;
+  on_demand?: boolean;
+  settings?: Record<string, Text>;
 };
 
 export type Share = {

@@ -1,7 +1,7 @@
 // The rows of the list of jobs: pages of the server's answer, of which only those near the view are
 // kept. A row is a small part of a job, so that a long list costs little memory.
 import type {Job, Progress} from '../api/types';
-import {Failure, get, type Query} from '../api/client';
+import {get, type Query} from '../api/client';
 import {job_gpus, text_of} from '../app/format';
 
 export interface Origin { kind: string; name: string; id?: string; index?: number }
@@ -70,17 +70,8 @@ type Fetch = (query: Query, signal: AbortSignal) => Promise<{rows: JobRow[]; nex
 interface Answer { rows: JobRow[]; next?: string; counts?: Counts }
 
 export const fetch_rows: Fetch = async (query, signal) => {
-  try {
-    const page = await get<Answer>('/v1/list', query, signal);
-    return {rows: page.rows, next: page.next ?? '', counts: page.counts};
-  } catch (fault) {
-    // A server without /v1/list gives whole jobs, and knows fewer filters.
-    if (!(fault instanceof Failure) || fault.status !== 404) throw fault;
-  }
-  const {project, phase, owner, label, limit, cursor, prefix} = query;
-  const sort = ['submitted', '-submitted', 'name'].includes(String(query['sort'])) ? query['sort'] : '-submitted';
-  const page = await get<{jobs: Job[]; next?: string}>('/v1/jobs', {project, phase, owner, label, limit, cursor, prefix: prefix ?? query['text'], sort}, signal);
-  return {rows: page.jobs.map(row_of), next: page.next ?? '', counts: undefined};
+  const page = await get<Answer>('/v1/list', query, signal);
+  return {rows: page.rows, next: page.next ?? '', counts: page.counts};
 };
 
 export class JobRows {
