@@ -185,7 +185,7 @@ test('a job is submitted from the form, and its log, colours and search are show
   const file = page.getByLabel('Job file (YAML)');
   assert.match(await file.inputValue(), /name: from-page/);
   await file.fill((await file.inputValue()) + 'labels:\n  origin: page\n');
-  assert.equal(await page.getByRole('textbox', {name: 'Labels', exact: true}).inputValue(), 'origin=page');
+  await page.waitForFunction(() => [...document.querySelectorAll('.submit form textarea')].some((area) => area.value === 'origin=page'));
   await page.getByRole('button', {name: 'Submit', exact: true}).click();
   await page.getByRole('heading', {name: 'from-page'}).waitFor();
   await page.getByRole('link', {name: 'Logs', exact: true}).click();
