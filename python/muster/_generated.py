@@ -27,12 +27,14 @@ __all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact",
            "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress",
            "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose",
            "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest", "Resize", "Resources",
-           "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage", "Sandbox", "Schedule",
-           "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec", "ScheduledRun", "ScheduledRunOutcome",
-           "Schedules", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share",
-           "ShareChange", "Slurm", "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions",
-           "Success", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree",
-           "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+           "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage", "RungValue", "Sandbox",
+           "Schedule", "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec", "ScheduledRun",
+           "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
+           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
+           "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
+           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
+           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -124,6 +126,20 @@ ScheduleOverlap = Literal["forbid", "allow", "replace"]
 ScheduleCatchUp = Literal["one", "none"]
 
 ScheduledRunOutcome = Literal["started", "skipped", "missed", "refused"]
+
+#: `grid` runs every combination of the values. `random` draws values at random. `asha` draws values
+#: at random and pauses trials with a poor metric early.
+SweepMethod = Literal["grid", "random", "asha"]
+
+SweepGoal = Literal["maximize", "minimize"]
+
+SweepPhase = Literal["Running", "Paused", "Succeeded", "Failed", "Stopped"]
+
+#: `none`: the sweep has not ended. `failures`: more trials than `max_failures` failed. `no-metric`:
+#: the first trials ended without a value of the metric.
+SweepEnd = Literal["none", "completed", "stopped", "failures", "no-metric"]
+
+TrialPhase = Literal["Active", "Paused", "Completed", "Failed", "Stopped"]
 
 
 @dataclass(frozen=True)
@@ -1681,6 +1697,195 @@ class Schedules(Record):
     schedules: List[Schedule]
 
 
+@dataclass
+class SweepSpec(Record):
+    """A sweep to create: the template of its trials, and the search for the best values."""
+
+    #: The parameters by name. A name is that of an environment variable in any case.
+    parameters: Mapping[str, SweepParameter]
+    #: The metric that the trials report and the sweep compares.
+    metric: str
+    #: The job of every trial. Its name is that of the sweep.
+    job: JobSpec
+    method: SweepMethod = "random"
+    goal: SweepGoal = "maximize"
+    #: The number of trials. 0, only for `grid`: one for each combination.
+    max_trials: int = 0
+    #: How many trials run, or wait for resources, at the same time.
+    max_concurrent: int = 4
+    #: The same seed gives the same values.
+    seed: int = 0
+    #: The metric that counts the work of a trial. Empty: `step`, or `epoch` of a program that
+    #: reports no `step`.
+    step_metric: str = ""
+    #: The steps of the longest trial; 0: no limit.
+    max_steps: int = 0
+    #: Instead of `max_steps`: the running time of the longest trial.
+    max_time_ms: Optional[int] = None
+    #: Method `asha`: one of this many trials goes on beyond a rung.
+    divisor: int = 4
+    #: Method `asha`: the most rungs, with the last.
+    max_rungs: int = 5
+    #: When more trials than this have failed, the sweep is stopped.
+    max_failures: Optional[int] = None
+    #: A running trial that reports no value of the metric for so long is stopped, and counts as
+    #: failed.
+    metric_timeout_ms: Optional[int] = None
+
+
+@dataclass
+class SweepParameter(Record):
+    """The values that a parameter of a sweep may have: a list, or a range."""
+
+    #: A list of values. Empty: a range.
+    values: Sequence[Text] = field(default_factory=list)
+    #: The lower end of a range.
+    low: Optional[float] = None
+    #: The upper end of a range, included.
+    high: Optional[float] = None
+    #: The logarithm of the values is uniform.
+    log: bool = False
+    #: The values are whole numbers.
+    integer: bool = False
+    #: Only `low`, `low` + `step`, and so on.
+    step: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweep(Record):
+    """A sweep with its trials."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    #: Best first.
+    trials: List[Trial]
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    spec: SweepSpec
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Trial(Record):
+    """A trial of a sweep."""
+
+    #: From 1.
+    number: int
+    #: The values of the parameters.
+    values: Dict[str, Text]
+    phase: TrialPhase
+    #: The rung that it runs towards, or is paused at; from 0.
+    rung: int
+    #: Its values at the rungs that it has reached.
+    rungs: List[RungValue]
+    #: The steps that it has reported.
+    steps: int
+    #: The best value that it has reported.
+    best: Optional[float] = None
+    #: The newest value that it has reported.
+    last: Optional[float] = None
+    #: The running time of its earlier attempts.
+    ran_ms: Optional[int] = None
+    #: It ended, and never reported a value of the metric.
+    without_value: Optional[bool] = None
+    #: Why its job was not submitted, or was stopped.
+    fault: Optional[Sentence] = None
+
+
+@dataclass(frozen=True)
+class RungValue(Record):
+    """The value of the metric when a trial reached a rung."""
+
+    #: Absent: the trial had none.
+    value: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class SweepSummary(Record):
+    """A sweep in a listing."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweeps(Record):
+    """See the API's document: Sweeps."""
+
+    #: Oldest first.
+    sweeps: List[SweepSummary]
+
+
+@dataclass(frozen=True)
+class SweepPlan(Record):
+    """What a sweep would run and use."""
+
+    trials_total: int
+    max_concurrent: int
+    #: The GPUs of one trial.
+    gpus: float
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    #: The first trials.
+    first: List[Trial]
+    #: If every trial ran to its end.
+    most_steps: Optional[int] = None
+    #: If one of `divisor` trials goes on beyond each rung.
+    expected_steps: Optional[int] = None
+    #: If every trial ran to its end. Absent: trials have no time limit.
+    most_gpu_hours: Optional[float] = None
+    expected_gpu_hours: Optional[float] = None
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -2107,6 +2312,53 @@ class Operations(abc.ABC):
         """
         _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/run", {"project": project}, {}, None)
         return Job.from_wire(answer)
+
+    def list_sweeps(self, *, project: Optional[str] = None) -> Sweeps:
+        """The sweeps that the caller sees, without their trials."""
+        _, answer = self._call("GET", "/v1/sweeps", {"project": project}, {}, None)
+        return Sweeps.from_wire(answer)
+
+    def create_sweep(self, body: Union[SweepSpec, Mapping[str, Any]], *,
+                     dry_run: Optional[bool] = None) -> Union[SweepPlan, Sweep]:
+        """Creates a sweep and starts its first trials.
+
+        Its trials are jobs NAME-1, NAME-2 and so on. docs/sweeps.md describes the fields. With
+        `dry_run`, the answer is 200 with the plan, and nothing is stored.
+        """
+        status, answer = self._call("POST", "/v1/sweeps", {"dry_run": dry_run}, {}, body)
+        if status == 200:
+            return SweepPlan.from_wire(answer)
+        return Sweep.from_wire(answer)
+
+    def get_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """A sweep with its trials, best first."""
+        _, answer = self._call("GET", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def delete_sweep(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes an ended sweep.
+
+        Also deletes the jobs of its trials, with their logs and artifacts.
+        """
+        self._call("DELETE", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Stops a sweep and all its trials."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/stop", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def pause_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Pauses a sweep.
+
+        Running trials run on; no trial starts or is promoted.
+        """
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/pause", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def resume_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Resumes a paused sweep."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
 
     def list_projects(self) -> Projects:
         """The projects that the caller may see."""
