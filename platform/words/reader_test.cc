@@ -271,17 +271,39 @@ std::vector<Row> slurm_rows() {
   };
 }
 
+std::vector<Row> dependency_rows() {
+  const std::string another = "another job";
+  return {
+      {job::WaitsForJobs{
+           .jobs = {{.job = kMine}, {.job = kMine, .condition = job::Dependency::Condition::kAny}}},
+       "starts when 'dist' has succeeded and 'dist' has ended", kSame,
+       "starts when " + another + " has succeeded and " + another + " has ended", kSame,
+       "starts when " + another + " has succeeded and " + another + " has ended"},
+      {job::WaitsUntil{.begin = base::Time(std::chrono::seconds(1'800'000'000))},
+       "does not start before 2027-01-15T08:00:00Z"},
+      {job::WaitsForSingleton{.job = kMine, .singleton = "nightly"},
+       "starts when 'dist' has ended; both have singleton 'nightly'", kSame,
+       "starts when " + another + " has ended; both have singleton 'nightly'", kSame,
+       "starts when " + another + " has ended; both have singleton 'nightly'"},
+      {job::Failed{job::DependencyUnmet{.awaited = {.job = kMine}, .phase = job::Phase::kFailed}},
+       "did not start: 'dist' had to succeed, but it failed", kSame,
+       "did not start: " + another + " had to succeed, but it failed", kSame,
+       "did not start: " + another + " had to succeed, but it failed"},
+  };
+}
+
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (auto& some : {eviction_rows(), waiting_rows(), life_rows(), slurm_rows()}) {
+  for (auto& some :
+       {eviction_rows(), waiting_rows(), life_rows(), slurm_rows(), dependency_rows()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;
 }
 
 // Add a row above for each new fact, then increase this number.
-static_assert(std::variant_size_v<Fact> == 36);
-static_assert(std::variant_size_v<job::FailureCause> == 7);
+static_assert(std::variant_size_v<Fact> == 39);
+static_assert(std::variant_size_v<job::FailureCause> == 8);
 static_assert(std::variant_size_v<job::Eviction> == 8);
 
 TEST(Facts, EachHaveARow) {
