@@ -4,7 +4,8 @@
 # file's bytes. If the file changes, it is compiled again.
 include_guard()
 
-# The build runs this same file as a script to write the source.
+# The build runs this same file as a script to write the source. The length comes from sizeof, because
+# the compiler refuses to count more than 262,144 characters.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${FILE} text)
   file(WRITE ${OUTPUT} "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\nstd::string_view ${FUNCTION}() {\n  static constexpr char kText[] = R\"muster_embed(${text})muster_embed\";\n  return {kText, sizeof(kText) - 1};\n}\n\n}  // namespace ${NAMESPACE}\n")

@@ -10,6 +10,7 @@
 #                                                                         compiles it: 5 minutes of one core, in 1 GB of memory
 #   scripts/python_env.sh horovod-suite  build/horovod-suite, pytest and other imports of Horovod's own tests
 #   scripts/python_env.sh node        build/node, Node for the web page where the system has none
+#   scripts/python_env.sh optuna      build/optuna, for examples/optuna
 #   scripts/python_env.sh chainer     build/chainer, ChainerMN on mpi4py, for a test that runs it as an MPI job
 set -euo pipefail
 
@@ -32,6 +33,7 @@ case ${1:-} in
     ;;
   node) venv=build/node lock=python/requirements-node.lock ;;
   wheel) venv=build/wheel-tools lock=python/requirements-build.lock ;;
+  optuna) venv=build/optuna lock=python/requirements-optuna.lock ;;
   horovod-suite) venv=build/horovod-suite lock=python/requirements-horovod-suite.lock ;;
   horovod)
     venv=build/horovod lock=python/requirements-horovod.lock
@@ -52,7 +54,7 @@ case ${1:-} in
     ;;
   *)
     say "unknown environment: $1"
-    say "usage: scripts/python_env.sh [chainer|horovod|horovod-suite|node|tensorflow|torch|wheel]"
+    say "usage: scripts/python_env.sh [chainer|horovod|horovod-suite|node|optuna|tensorflow|torch|wheel]"
     exit 2
     ;;
 esac

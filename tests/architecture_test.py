@@ -23,10 +23,10 @@ ARROWS = {
     "service": {"config", "server", "control", "schedule", "engine", "store", "notify", "api", "http", "access", "workspace", "base"},
     # A dialect uses parts of muster's command line: connection, flags, tables.
     "dialects": {"cli", "config", "api", "http", "words", "job", "record", "access", "workspace", "base"},
-    "cli": {"config", "api", "http", "simulate", "words", "cron", "job", "record", "access", "workspace", "base"},
+    "cli": {"config", "api", "http", "simulate", "sweep", "words", "cron", "job", "record", "access", "workspace", "base"},
     "config": {"job", "record", "base"},
-    "server": {"control", "logs", "notify", "page", "api", "http", "words", "job", "access", "workspace", "base"},
-    "control": {"logs", "schedule", "launch", "engine", "store", "words", "cron", "job", "access", "base"},
+    "server": {"control", "logs", "notify", "page", "sweep", "api", "http", "words", "job", "access", "workspace", "base"},
+    "control": {"logs", "schedule", "sweep", "launch", "engine", "store", "words", "cron", "job", "access", "base"},
     "logs": {"engine", "job", "base"},
     "engine": {"launch", "http", "words", "job", "record", "workspace", "base"},
     "store": {"words", "job", "record", "access", "base"},
@@ -34,9 +34,10 @@ ARROWS = {
     "schedule": {"job", "base"},
     "simulate": {"schedule", "words", "job", "base"},
     "launch": {"job", "base"},
-    "api": {"http", "words", "job", "record", "access", "base"},
+    "api": {"http", "sweep", "words", "job", "record", "access", "base"},
     "page": {"base"},
     "words": {"job", "record", "base"},
+    "sweep": {"job", "record", "base"},
     "http": {"base"},
     "access": {"record", "base"},
     "workspace": {"base"},
@@ -62,6 +63,7 @@ ROOMS = {
         "logs": COMMON,
         "jobs": COMMON | {"logs", "metrics", "spec"},
         "metrics": COMMON,
+        "sweeps": COMMON | {"jobs", "metrics", "spec"},
         "projects": COMMON,
         "cluster": COMMON | {"projects"},
         "accounts": COMMON,
@@ -120,7 +122,7 @@ FENCES = (
 HTTP_ONLY = ("boost/beast", "boost/asio")
 
 # Pure layers: their tests are tables of values.
-PURE = {"access", "record", "job", "schedule", "simulate", "launch", "words"}
+PURE = {"access", "record", "job", "schedule", "simulate", "launch", "sweep", "words"}
 IMPURE_HEADERS = {
     "thread", "mutex", "future", "condition_variable", "fstream", "iostream", "unistd.h", "fcntl.h",
     "poll.h", "pthread.h", "spawn.h", "dirent.h", "netdb.h", "sys/socket.h", "sys/stat.h",

@@ -15,7 +15,7 @@ class Arrays(MusterTest):
         return json.loads(self.call("get", name, "--output", "json"))
 
     def submit(self, name, *words, code=0):
-        return self.call("submit", "single", name, "--cpus", "0", *words, code=code)
+        return self.call("submit", "single", name, *words, code=code)
 
     def finish(self, name):
         """Waits for the end of the array and returns it."""
@@ -111,7 +111,7 @@ class Arrays(MusterTest):
         self.call("get", "a", code=3)
 
     def test_is_suspended_and_resumed(self):
-        self.submit("held", "--array", "0-3", "--held", "--", "true")
+        self.submit("held", "--array", "0-3", "--hold", "--", "true")
         self.assertEqual(self.array("held")["counts"]["queued"], 4)
         self.call("resume", "held")
         self.assertEqual(self.finish("held")["counts"]["succeeded"], 4)

@@ -7,6 +7,7 @@
 #include "api/cluster_wire.h"
 #include "api/file_wire.h"
 #include "api/notification_wire.h"
+#include "api/sweep_wire.h"
 #include "api/wire.h"
 
 namespace muster::server {
@@ -83,6 +84,35 @@ std::vector<Row> job_rows() {
       {"GET /v1/watch/events", get("/v1/watch/events"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/watch/events", get("/v1/watch/events", {{"project", "velvet"}}), 404, 200, 200, 200,
        200, 200},
+  };
+}
+
+std::vector<Row> sweep_rows() {
+  const sweep::SweepSpec spec = velvet_sweep("obsidian-sweep");
+  const std::string sweep = "/v1/sweeps/amethyst";
+  const TeamServer::Ask create = send("POST", "/v1/sweeps", api::sweep_spec_to_json(spec));
+  TeamServer::Ask plan = create;
+  plan.query = {{"dry_run", "true"}};
+  const auto acts = [&](const std::string& action) {
+    return Row{"POST /v1/sweeps/{name}/" + action,
+               send("POST", sweep + "/" + action),
+               404,
+               403,
+               200,
+               200,
+               403,
+               200};
+  };
+  return {
+      {"GET /v1/sweeps", get("/v1/sweeps"), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/sweeps", get("/v1/sweeps", {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
+      {"POST /v1/sweeps", create, 404, 403, 201, 201, 403, 201},
+      {"POST /v1/sweeps", plan, 404, 403, 200, 200, 403, 200},
+      {"GET /v1/sweeps/{name}", get(sweep), 404, 200, 200, 200, 200, 200},
+      acts("stop"),
+      acts("pause"),
+      acts("resume"),
+      {"DELETE /v1/sweeps/{name}", send("DELETE", sweep), 404, 403, 409, 409, 403, 409},
   };
 }
 
@@ -281,8 +311,8 @@ std::vector<Row> rows() {
   const Team team;
   std::vector<Row> all = job_rows();
   for (const auto& more :
-       {artifact_rows(), attach_rows(), copy_rows(), exec_rows(), forward_rows(), project_rows(),
-        notification_rows(team), tree_rows(), account_rows(team), server_rows()}) {
+       {artifact_rows(), sweep_rows(), attach_rows(), copy_rows(), exec_rows(), forward_rows(),
+        project_rows(), notification_rows(team), tree_rows(), account_rows(team), server_rows()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

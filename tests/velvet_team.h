@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "control/sweeps.h"
 #include "team_server.h"
 #include "workspace/manifest.h"
 
@@ -23,6 +24,13 @@ inline job::JobSpec velvet_spec(const std::string& name, int gpus) {
   return spec;
 }
 
+inline sweep::SweepSpec velvet_sweep(const std::string& name) {
+  return {.job = velvet_spec(name, 1),
+          .parameters = {{"opal", {.values = {"sardonyx", "chalcedony"}}}},
+          .method = sweep::Method::kGrid,
+          .metric = "azurite"};
+}
+
 /// Velvet runs one job, has one that waits and one that has ended; green has lost room to it.
 class Team : public TeamServer {
  public:
@@ -34,6 +42,7 @@ class Team : public TeamServer {
     add_users();
     add_jobs();
     EXPECT_TRUE(accounts().set_secret("velvet", "MOONSTONE", "chrysoprase", {.user = "jasper"}));
+    add_sweep();
     add_subscription();
     EXPECT_TRUE(base::write_new_file(artifacts_ / "tourmaline", "azurite"));
     engine().artifacts = artifacts_.path();
@@ -91,6 +100,14 @@ class Team : public TeamServer {
     submit(single_job("green-small", "green", 1), "sam");
     submit(velvet_spec("garnet", 0), "hyacinth");
     end("garnet");
+  }
+
+  /// Paused, so that it has no jobs.
+  void add_sweep() {
+    control::Sweeps& sweeps = controller().sweeps();
+    const auto made = sweeps.create(velvet_sweep("amethyst"), {.user = "hyacinth"});
+    ASSERT_TRUE(made) << made.error().to_string();
+    EXPECT_TRUE(sweeps.set_paused(made->summary.id, true, {}));
   }
 
   void issue_tokens() {

@@ -37,6 +37,13 @@
 #include "job/node.h"
 #include "job/project.h"
 
+namespace muster::sweep {
+struct Sweep;
+struct SweepPlan;
+struct SweepSpec;
+struct SweepSummary;
+}  // namespace muster::sweep
+
 namespace muster::api {
 
 class Client {
@@ -218,6 +225,18 @@ class Client {
                              const std::vector<std::string>& manifest_chunks);
   Result<job::MachineTypes> machine_types();
 
+  // Sweeps (sweep_wire.h).                                              client_sweeps.cc
+
+  Result<sweep::Sweep> create_sweep(const sweep::SweepSpec& spec);
+  /// What create_sweep() would run. Nothing is stored.
+  Result<sweep::SweepPlan> plan_sweep(const sweep::SweepSpec& spec);
+  Result<std::vector<sweep::SweepSummary>> sweeps();
+  Result<sweep::Sweep> sweep(const std::string& name);
+  /// `action`: "stop", "pause" or "resume".
+  Result<sweep::Sweep> change_sweep(const std::string& name, std::string_view action);
+  /// kConflict: the sweep has not ended.
+  Result<void> remove_sweep(const std::string& name);
+
   Result<std::vector<job::ProjectStatus>> projects();
   Result<job::ProjectStatus> project(const std::string& name);
   Result<job::ProjectStatus> create_project(const std::string& name, const ProjectChange& change);
@@ -308,6 +327,8 @@ class Client {
   Result<job::Array> array_call(http::Request request);
   http::Request job_request(std::string method, const std::string& name,
                             std::string_view action = {}) const;
+  http::Request sweep_request(std::string method, const std::string& name,
+                              std::string_view action) const;
   /// The error in an answer with status 400 or above.
   base::Error problem(const http::Request& request, const http::Response& response) const;
   Result<http::Response> call(const http::Request& request);

@@ -30,6 +30,14 @@
 //   GET    /v1/jobs/NAME/metrics     -> {"series": [...]} (metric_wire.h)
 //   GET    /v1/jobs/NAME/artifacts   -> {"artifacts": [...]} (artifact_wire.h); ?checksums=true
 //   GET    /v1/jobs/NAME/artifact    -> its bytes; ?path=P
+//   GET    /v1/sweeps                -> {"sweeps": [sweep, ...]}, without trials
+//   POST   /v1/sweeps                SweepSpec -> 201 Sweep
+//   POST   /v1/sweeps?dry_run=true   SweepSpec -> SweepPlan; nothing is stored
+//   GET    /v1/sweeps/NAME           -> Sweep
+//   DELETE /v1/sweeps/NAME           -> 204; with the jobs of its trials
+//   POST   /v1/sweeps/NAME/stop      -> Sweep
+//   POST   /v1/sweeps/NAME/pause     -> Sweep
+//   POST   /v1/sweeps/NAME/resume    -> Sweep
 //   GET    /v1/arrays                -> {"arrays": [...]} (array_wire.h); ?project=P
 //   POST   /v1/jobs                  spec with an array -> 202 array
 //   GET    /v1/arrays/NAME           -> array
@@ -105,6 +113,7 @@ namespace muster::api {
 
 inline constexpr std::string_view kInfoPath = "/v1/info";
 inline constexpr std::string_view kJobsPath = "/v1/jobs";
+inline constexpr std::string_view kSweepsPath = "/v1/sweeps";
 inline constexpr std::string_view kArraysPath = "/v1/arrays";
 inline constexpr std::string_view kListPath = "/v1/list";
 inline constexpr std::string_view kSchedulesPath = "/v1/schedules";
@@ -135,8 +144,8 @@ inline constexpr std::string_view kLastEventIdParameter = "last_event_id";
 inline constexpr std::string_view kStopAction = "stop";
 inline constexpr std::string_view kSuspendAction = "suspend";
 inline constexpr std::string_view kResumeAction = "resume";
-inline constexpr std::string_view kRerunAction = "rerun";
 inline constexpr std::string_view kPauseAction = "pause";
+inline constexpr std::string_view kRerunAction = "rerun";
 inline constexpr std::string_view kRunAction = "run";
 inline constexpr std::string_view kExplainAction = "explain";
 inline constexpr std::string_view kLogsAction = "logs";

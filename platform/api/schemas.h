@@ -17,6 +17,7 @@ void add_schedule_schemas(record::Schemas& schemas);
 void add_machine_schemas(record::Schemas& schemas);
 void add_node_schemas(record::Schemas& schemas);
 void add_project_schemas(record::Schemas& schemas);
+void add_sweep_schemas(record::Schemas& schemas);
 void add_tree_schemas(record::Schemas& schemas);
 
 }  // namespace muster::api

@@ -25,6 +25,7 @@
 #include "cli/server/server.h"
 #include "cli/sessions/sessions.h"
 #include "cli/simulation/simulate.h"
+#include "cli/sweeps/sweeps.h"
 #include "config/paths.h"
 #include "record/input.h"
 
@@ -179,6 +180,7 @@ Command command_tree() {
                             jobs::explain_command(),
                             jobs::events_command(),
                             jobs::delete_command(),
+                            sweeps::sweep_command(),
                             sessions::bash_command(),
                             sessions::attach_command(),
                             sessions::convert_command(),

@@ -74,6 +74,13 @@ struct Arrays::Held {
     return job::member_spec(record.spec, indexes, position,
                             lines.empty() ? nullptr : &lines[position]);
   }
+  /// Whether another member may become a job now.
+  bool wants_job() const {
+    const bool is_open = !state.stop_requested && !state.suspended && !state.removing;
+    const bool has_more = counts.queued > queued_jobs;
+    const int most = max_running();
+    return is_open && has_more && queued_jobs < kWindow && (most == 0 || jobs < most);
+  }
   bool has_ended() const { return counts.ended() == counts.all(); }
   int max_running() const { return state.max_running.value_or(record.spec.array.max_running); }
   std::optional<int> max_failures() const {
@@ -413,6 +420,8 @@ void Arrays::job_changed(const Job& job) {
   }
   if (job.ended) held->last = std::max(held->last.value_or(*job.ended), *job.ended);
   if (!held->has_ended()) active_.insert(*id);
+  // When members of the window start, the next ones follow.
+  if (held->wants_job()) services_.wake();
   services_.jobs.watchers().announce(*id);
 }
 
@@ -463,8 +472,7 @@ void Arrays::advance() {
 }
 
 void Arrays::make_members(Held& held) {
-  const int most = held.max_running();
-  while (held.queued_jobs < kWindow && (most == 0 || held.jobs < most)) {
+  while (held.wants_job()) {
     while (held.next < held.members.size() && held.members[held.next].where != Held::Where::kNew &&
            held.members[held.next].where != Held::Where::kAgain) {
       ++held.next;

@@ -7,6 +7,7 @@
 #include "control/gang_tasks.h"
 #include "control/retry.h"
 #include "control/schedule_view.h"
+#include "control/sweeps.h"
 #include "launch/elastic.h"
 #include "words/sentence.h"
 
@@ -336,6 +337,7 @@ void Attempt::conclude() {
   } else if (!job.failure && !job.stop_requested) {
     end_.explain_failure();
   }
+  if (succeeded && !job.failure && pauses_at_end(job)) return pause_at_rung();
   if (job.failure) {
     const auto next = end_.retry(!allocation_.is_lost, allocation_.went_too_far);
     if (next) return events_.abandoned(*this, next->why, next->delay);
@@ -343,6 +345,15 @@ void Attempt::conclude() {
   events_.finished(*this, job.failure ? Phase::kFailed
                           : succeeded ? Phase::kSucceeded
                                       : Phase::kStopped);
+}
+
+/// The program of a trial has ended at its rung: the trial may be promoted, and continue then.
+void Attempt::pause_at_rung() {
+  Job& job = context_.job();
+  note_end_at_rung(job.spec);
+  job.suspended = true;
+  job.eviction = job::SuspendedByUser{};
+  events_.evicted(*this);
 }
 
 // --- allocations of a cluster

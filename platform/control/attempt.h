@@ -114,6 +114,7 @@ class Attempt {
   void leader_runs();
   void finish_if_over();
   void conclude();
+  void pause_at_rung();
   void decide_without_allocation(const engine::AllocationRevoked& taken);
   void recover_task(job::Task& task);
   bool is_known_by_placed() const;

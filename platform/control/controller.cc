@@ -7,6 +7,7 @@
 #include "control/audit_changes.h"
 #include "control/gang_tasks.h"
 #include "control/scheduler_queue.h"
+#include "control/sweeps.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
 #include "logs/log_follower.h"
@@ -29,6 +30,13 @@ Error has_ended(const std::string& name, std::string advice) {
   return {.code = ErrorCode::kConflict,
           .what = "job " + name_in_quotes(name) + " has ended",
           .advice = std::move(advice)};
+}
+
+Error belongs_to_sweep(const job::JobSpec& spec) {
+  return {.code = ErrorCode::kConflict,
+          .what = "the name " + name_in_quotes(spec.name) + " belongs to a sweep in project '" +
+                  spec.project + "'",
+          .advice = "choose another name; muster sweep list shows all sweeps"};
 }
 
 /// The action in the audit log.
@@ -95,7 +103,13 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       arrays_(make_arrays()),
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
-      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)) {
+      progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
+      sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
+                                                         .clock = parts.clock,
+                                                         .random = parts.random,
+                                                         .journal = journal_,
+                                                         .jobs = jobs_,
+                                                         .controller = *this})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
@@ -233,8 +247,9 @@ Result<void> Controller::recover() {
     parts_.accounts->load(std::move(stored.users), std::move(stored.tokens),
                           std::move(stored.secrets));
   }
-  arrays_->load(stored.objects);
-  schedules_.load(stored.objects);
+  const std::vector<store::Object> objects = std::move(stored.objects);
+  arrays_->load(objects);
+  schedules_.load(objects);
   recover_jobs(std::move(stored));
   for (const auto& [sequence, entry] : jobs_.entries()) {
     const bool is_open = !entry->job.unreadable && !job::is_final(entry->job.phase);
@@ -250,6 +265,7 @@ Result<void> Controller::recover() {
     }
   }
   arrays_->recovered();
+  sweeps_->load(objects);
   retention_.apply_rules();
   wake();
   return {};
@@ -311,6 +327,8 @@ void Controller::submit(const job::JobSpec& given, const std::string& idempotenc
   const auto checked =
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
   if (!checked) return done(checked.error());
+  const bool is_trial = manner.origin && manner.origin->kind == job::JobOrigin::Kind::kSweep;
+  if (!is_trial && sweeps_->takes(spec.project, spec.name)) return done(belongs_to_sweep(spec));
   // A job that it names may not be committed yet.
   if (!spec.after.empty()) {
     [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
@@ -379,6 +397,7 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
   }
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
+  if (sweeps_->takes(spec.project, spec.name)) return belongs_to_sweep(spec);
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
   const Job first{.id = "first",
                   .spec = job::member_spec(spec, indexes, 0),
@@ -620,6 +639,10 @@ Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name
   Job& job = entry->job;
   MUSTER_TRY(const Task* const where, task_to_enter(job, task, "job.attach", by));
   return parts_.engine.attach({job.id, job.attempt}, where->name, std::move(handlers));
+}
+
+bool Controller::idle() const {
+  return jobs_.all_ended() && !sweeps_->are_busy();
 }
 
 // --- logs and measurements

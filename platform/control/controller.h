@@ -10,6 +10,7 @@
 //   NodeService      the nodes of the engine
 //   ProjectService   the projects and their quotas
 //   RetentionKeeper  how long ended jobs are kept
+//   Sweeps           the sweeps, which submit and pause the jobs of their trials
 //
 // Only the controller and its parts change jobs. Every change is committed before it is reported,
 // and all changes in one turn of the event loop are committed together. recover() continues what an
@@ -73,6 +74,8 @@ struct SubmitManner {
   std::optional<job::JobOrigin> origin = {};
 };
 
+class Sweeps;
+
 struct ControllerDependencies {
   base::EventLoop& loop;
   store::Store& store;
@@ -95,6 +98,8 @@ class Controller {
   const JobTable& jobs() const { return jobs_; }
   ProjectService& projects() { return projects_; }
   const ProjectService& projects() const { return projects_; }
+  Sweeps& sweeps() { return *sweeps_; }
+  const Sweeps& sweeps() const { return *sweeps_; }
   NodeService& nodes() { return nodes_; }
   const NodeService& nodes() const { return nodes_; }
 
@@ -187,8 +192,8 @@ class Controller {
   /// The progress that the job's program reports (logs/measurements.h).
   std::optional<job::Progress> progress_of(const job::Job& job) const;
 
-  /// Whether every job has ended.
-  bool idle() const { return jobs_.all_ended(); }
+  /// Whether every job has ended, and no sweep is about to submit one.
+  bool idle() const;
   /// Whether the store has jobs that cannot be read: the resources they use are unknown.
   bool has_unreadable_jobs() const { return unreadable_.any(); }
 
@@ -239,6 +244,7 @@ class Controller {
   Schedules schedules_;
   std::unique_ptr<logs::MetricBook> measurements_;
   std::unique_ptr<logs::ProgressBook> progress_;
+  std::unique_ptr<Sweeps> sweeps_;
   bool is_woken_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

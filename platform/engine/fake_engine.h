@@ -54,6 +54,8 @@ class FakeEngine : public Engine {
   std::vector<RankPlace> census;
   bool reaches_workers = true;
   std::map<std::string, std::filesystem::path> metric_files;  ///< by task
+  /// The metrics of each attempt: "j1-1-main" in this folder. Empty: metric_files counts.
+  std::filesystem::path metric_folder;
   std::optional<std::filesystem::path> artifacts;
   std::map<std::string, int64_t> sizes;  ///< by job: the result of measure()
   bool tells_running = true;             ///< running_tasks() has an answer
@@ -229,7 +231,11 @@ class FakeEngine : public Engine {
     return exec(gang, task, {}, std::move(handlers));
   }
 
-  MetricReader open_metrics(const GangId&, const std::string& task) override {
+  std::filesystem::path metric_file(const GangId& gang, const std::string& task) const {
+    return metric_folder / (gang.job_id + "-" + std::to_string(gang.attempt) + "-" + task);
+  }
+  MetricReader open_metrics(const GangId& gang, const std::string& task) override {
+    if (!metric_folder.empty()) return MetricReader(metric_file(gang, task));
     const auto found = metric_files.find(task);
     return MetricReader(found == metric_files.end() ? "" : found->second);
   }

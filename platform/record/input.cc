@@ -143,6 +143,10 @@ std::optional<bool> read_flag(const Input& input) {
 
 std::optional<double> read_real(const Input& input) {
   if (input.value.is_number()) return input.value.real();
+  if (input.form == Form::kHuman && input.value.is_text()) {
+    const auto number = base::number_of<double>(input.value.text());
+    if (number && std::isfinite(*number)) return number;
+  }
   input.expected("a number");
   return std::nullopt;
 }

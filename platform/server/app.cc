@@ -249,6 +249,7 @@ void App::add_routes() {
   add_forward_route(router_, parts_.controller);
   add_artifact_routes(router_, parts_.loop, parts_.controller);
   add_watch_routes(router_, parts_.loop, parts_.controller);
+  add_sweep_routes(router_, parts_.controller);
   add_project_routes(router_, parts_.controller);
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_notification_routes(router_, parts_.notifications, parts_.controller);

@@ -17,6 +17,7 @@
 #include "api/job_rows.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "control/sweeps.h"
 #include "job/validate.h"
 #include "server/listed_objects.h"
 #include "server/router.h"
@@ -249,6 +250,59 @@ api::JobRow row_for(const Controller& controller, const Sight& sight, const Job&
   return row;
 }
 
+namespace {
+
+job::Phase phase_of(const sweep::SweepSummary& sweep) {
+  switch (sweep.phase) {
+    case sweep::SweepPhase::kSucceeded:
+      return job::Phase::kSucceeded;
+    case sweep::SweepPhase::kFailed:
+      return job::Phase::kFailed;
+    case sweep::SweepPhase::kStopped:
+      return job::Phase::kStopped;
+    case sweep::SweepPhase::kRunning:
+    case sweep::SweepPhase::kPaused:
+      break;
+  }
+  return job::Phase::kRunning;
+}
+
+std::string reason_of(const sweep::SweepSummary& sweep) {
+  const std::string of = sweep.metric + " of " + std::to_string(sweep.trials) + " trials";
+  if (sweep.end == sweep::SweepEnd::kNoMetric) return "no trial reported " + sweep.metric;
+  if (sweep.end == sweep::SweepEnd::kFailures) return "too many trials failed";
+  const std::string start = sweep.phase == sweep::SweepPhase::kPaused ? "paused; " : "";
+  if (!sweep.best_trial) return start + "no value of " + of + " yet";
+  return start + "best " + of + ": " + sweep::trial_name(sweep.name, *sweep.best_trial);
+}
+
+api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep) {
+  const job::JobSpec& spec = record.spec.job;
+  api::JobRow row{.object = api::JobRow::Object::kSweep,
+                  .id = sweep.id,
+                  .name = sweep.name,
+                  .project = sweep.project,
+                  .owner = sweep.owner,
+                  .kind = spec.kind,
+                  .phase = phase_of(sweep)};
+  row.reason = reason_of(sweep);
+  row.gpu_milli = api::gpu_milli_of(spec);
+  row.priority = job::priority_of(spec.scheduling);
+  row.members = api::MemberCounts{.all = sweep.trials,
+                                  .waiting = sweep.trials - sweep.started + sweep.paused,
+                                  .running = sweep.active,
+                                  .succeeded = sweep.completed,
+                                  .failed = sweep.failed,
+                                  .stopped = sweep.stopped};
+  row.labels = spec.labels;
+  row.submitted = sweep.created;
+  row.started = sweep.created;
+  row.ended = sweep.ended;
+  return row;
+}
+
+}  // namespace
+
 api::JobRow row_for(const job::Array& array) {
   const job::MemberCounts& counts = array.counts;
   const int running = counts.starting + counts.running;
@@ -322,6 +376,18 @@ api::JobRow row_of_schedule(const job::Schedule& schedule) {
 
 void each_listed_object(const Controller& controller, const Sight& sight,
                         const std::function<void(const ListedObject&)>& visit) {
+  controller.sweeps().each(
+      [&](const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
+        if (!sight.sees_project(summary.project)) return;
+        visit({.listed = {.spec = &record.spec.job,
+                          .id = record.id,
+                          .owner = record.owner,
+                          .phase = phase_of(summary),
+                          .submitted = record.created,
+                          .started = record.created,
+                          .ended = summary.ended},
+               .row = [&record, summary] { return row_of(record, summary); }});
+      });
   for (const job::Array& array : controller.arrays().list(std::nullopt)) {
     if (!sight.sees(array)) continue;
     visit({.listed = {.spec = &array.spec,

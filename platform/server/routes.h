@@ -47,6 +47,8 @@ void add_artifact_routes(Router& router, base::EventLoop& loop, control::Control
 void add_array_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/watch/jobs, /v1/watch/events.                                  watch_routes.cc
 void add_watch_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/sweeps and below.                                              sweep_routes.cc
+void add_sweep_routes(Router& router, control::Controller& controller);
 /// /v1/projects and below, without members and secrets.               cluster_routes.cc
 void add_project_routes(Router& router, control::Controller& controller);
 /// /v1/machine-types. Each request reads `types` anew.

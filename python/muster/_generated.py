@@ -15,22 +15,26 @@ from urllib.parse import quote
 from ._tables import Record
 from ._wire import UNSET, Each, Sentence, Text, Unset, same
 
-__all__ = ["Amounts", "ArraySpec", "Artifact", "ArtifactKind", "ArtifactList", "AuditPage", "AuditRecord", "ChunkIds",
-           "Container", "DeadLetter", "DeadLetterIds", "DeadLetters", "Dependency", "DependencyCondition",
-           "Device", "Event", "ExitStatus", "ExpectedEviction", "Explanation", "Failure", "FieldChange",
-           "Forecast", "Happening", "Health", "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind",
-           "JobPage", "JobRow", "JobSpec", "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges",
-           "Launch", "LaunchBy", "Limit", "LimitReached", "ListedObject", "LogRecord", "LoginRequest",
-           "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberRole", "Members", "MetricPoint",
+__all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact", "ArtifactKind", "ArtifactList",
+           "AuditPage", "AuditRecord", "AwaitedJob", "ChunkIds", "Container", "DeadLetter", "DeadLetterIds",
+           "DeadLetters", "Dependency", "DependencyCondition", "Device", "Event", "ExitStatus",
+           "ExpectedEviction", "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health",
+           "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind", "JobPage", "JobRow", "JobSpec",
+           "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch", "LaunchBy", "Limit",
+           "LimitReached", "ListedObject", "LogRecord", "LogWindow", "LoginRequest", "MachineType",
+           "MachineTypes", "Member", "MemberCounts", "MemberEnd", "MemberRole", "Members", "MetricPoint",
            "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
-           "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress", "Project", "ProjectChange",
-           "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange",
-           "RegistryLogin", "RemovedJob", "Resize", "Resources", "Retried", "RetryAction", "RetryRule",
-           "Role", "RoleSpec", "RowPage", "Sandbox", "Scheduling", "Secret", "SecretUse", "SecretValue",
-           "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Success", "Task", "TaskPhase", "TaskRole", "Token",
-           "TokenKind", "TokenRequest", "Tokens", "Tree", "User", "UserChange", "UserRequest", "Users",
-           "Volume", "VolumeKind", "WhoAmI"]
+           "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress",
+           "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose",
+           "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest", "Resize", "Resources",
+           "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage", "RungValue", "Sandbox",
+           "Schedule", "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec", "ScheduledRun",
+           "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
+           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
+           "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
+           "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
+           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
+           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -113,6 +117,30 @@ ArtifactKind = Literal["file", "link", "folder", "pipe", "socket", "device"]
 #: `requeued`: the job ran, and waits again.
 Happening = Literal["started", "requeued", "succeeded", "failed", "stopped"]
 
+#: While an earlier run has not ended, a run is skipped (`forbid`), runs beside it (`allow`), or
+#: stops it and starts after its end (`replace`).
+ScheduleOverlap = Literal["forbid", "allow", "replace"]
+
+#: Of the runs whose time passed while the server was down, the last runs late (`one`), or none does
+#: (`none`).
+ScheduleCatchUp = Literal["one", "none"]
+
+ScheduledRunOutcome = Literal["started", "skipped", "missed", "refused"]
+
+#: `grid` runs every combination of the values. `random` draws values at random. `asha` draws values
+#: at random and pauses trials with a poor metric early.
+SweepMethod = Literal["grid", "random", "asha"]
+
+SweepGoal = Literal["maximize", "minimize"]
+
+SweepPhase = Literal["Running", "Paused", "Succeeded", "Failed", "Stopped"]
+
+#: `none`: the sweep has not ended. `failures`: more trials than `max_failures` failed. `no-metric`:
+#: the first trials ended without a value of the metric.
+SweepEnd = Literal["none", "completed", "stopped", "failures", "no-metric"]
+
+TrialPhase = Literal["Active", "Paused", "Completed", "Failed", "Stopped"]
+
 
 @dataclass(frozen=True)
 class Health(Record):
@@ -142,6 +170,25 @@ class LogRecord(Record):
     base64: Optional[str] = None
     #: A long line was split here; the next record of its source continues it.
     continues: Optional[bool] = None
+
+
+@dataclass(frozen=True)
+class LogWindow(Record):
+    """Lines of the log of one task."""
+
+    task: str
+    attempt: int
+    #: The size of the log on disk.
+    bytes: int
+    #: How many lines the log has.
+    lines: int
+    #: The first line that is still there: the front of a log that exceeded its quota was cut.
+    first: int
+    #: False: the server has read only a part of the log. Ask again.
+    complete: bool
+    records: List[LogLine]
+    #: Of a search: the line from which to continue. Absent: the end was reached.
+    next: Optional[int] = None
 
 
 @dataclass
@@ -499,6 +546,8 @@ class Job(Record):
     events: List[Event]
     #: Where it was made from, if not from a spec alone.
     origin: Optional[JobOrigin] = None
+    #: The jobs of `after` in its spec, in that order.
+    awaited: Optional[List[AwaitedJob]] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -535,6 +584,16 @@ class JobOrigin(Record):
     id: Optional[str] = None
     #: Its index in the array, or the number of the trial.
     member: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class AwaitedJob(Record):
+    """A job or array of `after` in the spec."""
+
+    id: str
+    name: str
+    #: It has ended as the dependency requires.
+    met: bool
 
 
 @dataclass(frozen=True)
@@ -802,6 +861,8 @@ class Forecast(Record):
     before: Project
     #: The project with the job.
     after: Project
+    #: The number of members of the array. The forecast is that of its first member.
+    members: Optional[int] = None
     #: `reason` as data: its `kind`, and the fields of that kind; `details` has such an object for
     #: each fact behind it.
     reason_facts: Optional[Dict[str, Any]] = None
@@ -1252,6 +1313,26 @@ class NewToken(Record):
 
 
 @dataclass(frozen=True)
+class PageCode(Record):
+    """See the API's document: PageCode."""
+
+    #: Valid once, for a minute.
+    code: str
+    #: The address of the page, with the code behind `#`: browsers do not send that part, so it is
+    #: in no log.
+    url: str
+    expires: datetime.datetime
+
+
+@dataclass
+class PageLogin:
+    """See the API's document: PageLogin."""
+
+    #: A code of `muster ui`, an invitation, or a token.
+    code: str
+
+
+@dataclass(frozen=True)
 class Member(Record):
     """See the API's document: Member."""
 
@@ -1484,6 +1565,327 @@ class ChunkIds(Record):
     chunks: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Array(Record):
+    """Many jobs from one spec."""
+
+    #: Never reused.
+    id: str
+    #: The spec of all members. Its lines are left out.
+    spec: JobSpec
+    #: The user who submitted it.
+    owner: str
+    submitted: datetime.datetime
+    #: `Queued` until a member starts, `Running` until all have ended, then `Succeeded` if all
+    #: succeeded, `Failed` if at least one failed, else `Stopped`.
+    phase: Phase
+    counts: ArrayCounts
+    #: The share of the members that have ended.
+    percent: int
+    #: When the last member ended.
+    ended: Optional[datetime.datetime] = None
+    stop_requested: Optional[bool] = None
+    #: It was stopped because more members failed than `max_failures` allows.
+    too_many_failures: Optional[bool] = None
+    suspended: Optional[bool] = None
+    #: The first members that failed or were stopped alone, in the order of their indexes.
+    failed: Optional[List[MemberEnd]] = None
+
+
+@dataclass(frozen=True)
+class ArrayCounts(Record):
+    """The number of members in each phase."""
+
+    queued: int
+    starting: int
+    running: int
+    succeeded: int
+    failed: int
+    stopped: int
+
+
+@dataclass(frozen=True)
+class MemberEnd(Record):
+    """A member of an array that failed or was stopped."""
+
+    index: int
+    phase: Phase
+    #: The id of its job. Absent: the job is no longer kept.
+    job: Optional[str] = None
+    exit_code: Optional[int] = None
+    #: A sentence for people.
+    reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Arrays(Record):
+    """See the API's document: Arrays."""
+
+    arrays: List[Array]
+
+
+@dataclass
+class RerunRequest:
+    """What changes when failed members of an array run again. Everything else of a member's spec
+    stays.
+    """
+
+    #: From now on, the most members that run at the same time; 0: no limit.
+    max_running: Optional[int] = None
+    #: From now on, the number of failed members that stops the array when it is exceeded.
+    max_failures: Optional[int] = None
+
+
+@dataclass
+class ScheduleSpec(Record):
+    """A job that is submitted again and again."""
+
+    #: A DNS label of at most 32 characters.
+    name: str
+    #: `0 3 * * *`: minute, hour, day of the month, month, day of the week; or `@daily`.
+    cron: str
+    #: The spec of each run. Its name is that of the schedule with the time of the run.
+    job: JobSpec
+    project: str = "default"
+    #: A name of the IANA database.
+    timezone: str = "UTC"
+    overlap: ScheduleOverlap = "forbid"
+    catch_up: ScheduleCatchUp = "one"
+
+
+@dataclass(frozen=True)
+class Schedule(Record):
+    """A schedule and its last runs."""
+
+    id: str
+    spec: ScheduleSpec
+    #: Who created it, and for whom its jobs run.
+    owner: str
+    paused: bool
+    created: datetime.datetime
+    #: Its last runs, newest first.
+    history: List[ScheduledRun]
+    #: The times of its next runs; none while it is paused.
+    upcoming: List[datetime.datetime]
+    #: Why it cannot run.
+    problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ScheduledRun(Record):
+    """A run of a schedule, or the time of a run that was left out."""
+
+    #: For which it was planned, or at which it was requested.
+    time: datetime.datetime
+    outcome: ScheduledRunOutcome
+    by_request: Optional[bool] = None
+    #: The name of its job.
+    job: Optional[str] = None
+    job_id: Optional[str] = None
+    #: Once the job has ended.
+    phase: Optional[Phase] = None
+    exit_code: Optional[int] = None
+    #: Why its job was refused.
+    error: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Schedules(Record):
+    """See the API's document: Schedules."""
+
+    #: By project and name.
+    schedules: List[Schedule]
+
+
+@dataclass
+class SweepSpec(Record):
+    """A sweep to create: the template of its trials, and the search for the best values."""
+
+    #: The parameters by name. A name is that of an environment variable in any case.
+    parameters: Mapping[str, SweepParameter]
+    #: The metric that the trials report and the sweep compares.
+    metric: str
+    #: The job of every trial. Its name is that of the sweep.
+    job: JobSpec
+    method: SweepMethod = "random"
+    goal: SweepGoal = "maximize"
+    #: The number of trials. 0, only for `grid`: one for each combination.
+    max_trials: int = 0
+    #: How many trials run, or wait for resources, at the same time.
+    max_concurrent: int = 4
+    #: The same seed gives the same values.
+    seed: int = 0
+    #: The metric that counts the work of a trial. Empty: `step`, or `epoch` of a program that
+    #: reports no `step`.
+    step_metric: str = ""
+    #: The steps of the longest trial; 0: no limit.
+    max_steps: int = 0
+    #: Instead of `max_steps`: the running time of the longest trial.
+    max_time_ms: Optional[int] = None
+    #: Method `asha`: one of this many trials goes on beyond a rung.
+    divisor: int = 4
+    #: Method `asha`: the most rungs, with the last.
+    max_rungs: int = 5
+    #: When more trials than this have failed, the sweep is stopped.
+    max_failures: Optional[int] = None
+    #: A running trial that reports no value of the metric for so long is stopped, and counts as
+    #: failed.
+    metric_timeout_ms: Optional[int] = None
+
+
+@dataclass
+class SweepParameter(Record):
+    """The values that a parameter of a sweep may have: a list, or a range."""
+
+    #: A list of values. Empty: a range.
+    values: Sequence[Text] = field(default_factory=list)
+    #: The lower end of a range.
+    low: Optional[float] = None
+    #: The upper end of a range, included.
+    high: Optional[float] = None
+    #: The logarithm of the values is uniform.
+    log: bool = False
+    #: The values are whole numbers.
+    integer: bool = False
+    #: Only `low`, `low` + `step`, and so on.
+    step: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweep(Record):
+    """A sweep with its trials."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    #: Best first.
+    trials: List[Trial]
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    spec: SweepSpec
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Trial(Record):
+    """A trial of a sweep."""
+
+    #: From 1.
+    number: int
+    #: The values of the parameters.
+    values: Dict[str, Text]
+    phase: TrialPhase
+    #: The rung that it runs towards, or is paused at; from 0.
+    rung: int
+    #: Its values at the rungs that it has reached.
+    rungs: List[RungValue]
+    #: The steps that it has reported.
+    steps: int
+    #: The best value that it has reported.
+    best: Optional[float] = None
+    #: The newest value that it has reported.
+    last: Optional[float] = None
+    #: The running time of its earlier attempts.
+    ran_ms: Optional[int] = None
+    #: It ended, and never reported a value of the metric.
+    without_value: Optional[bool] = None
+    #: Why its job was not submitted, or was stopped.
+    fault: Optional[Sentence] = None
+
+
+@dataclass(frozen=True)
+class RungValue(Record):
+    """The value of the metric when a trial reached a rung."""
+
+    #: Absent: the trial had none.
+    value: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class SweepSummary(Record):
+    """A sweep in a listing."""
+
+    id: str
+    name: str
+    project: str
+    #: The user who created it.
+    owner: str
+    phase: SweepPhase
+    #: Why it ended.
+    end: SweepEnd
+    created: datetime.datetime
+    method: SweepMethod
+    metric: str
+    goal: SweepGoal
+    #: The trials that it has unless it is stopped.
+    trials_total: int
+    trials_started: int
+    #: Trials that run, or wait for resources.
+    trials_active: int
+    #: Trials that are paused at a rung.
+    trials_paused: int
+    trials_completed: int
+    trials_failed: int
+    trials_stopped: int
+    ended: Optional[datetime.datetime] = None
+    #: The number of the best trial.
+    best_trial: Optional[int] = None
+    #: The best value of the metric.
+    best: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Sweeps(Record):
+    """See the API's document: Sweeps."""
+
+    #: Oldest first.
+    sweeps: List[SweepSummary]
+
+
+@dataclass(frozen=True)
+class SweepPlan(Record):
+    """What a sweep would run and use."""
+
+    trials_total: int
+    max_concurrent: int
+    #: The GPUs of one trial.
+    gpus: float
+    #: The steps, or the milliseconds, until each rung.
+    budgets: List[int]
+    #: The first trials.
+    first: List[Trial]
+    #: If every trial ran to its end.
+    most_steps: Optional[int] = None
+    #: If one of `divisor` trials goes on beyond each rung.
+    expected_steps: Optional[int] = None
+    #: If every trial ran to its end. Absent: trials have no time limit.
+    most_gpu_hours: Optional[float] = None
+    expected_gpu_hours: Optional[float] = None
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -1534,6 +1936,32 @@ class Operations(abc.ABC):
         Over the unix socket only.
         """
         self._call("POST", "/v1/shutdown", {}, {}, None)
+
+    def create_page_code(self) -> PageCode:
+        """Creates a code for the web page.
+
+        For `muster ui`. A server without TLS opens a port for the page on its loopback interface,
+        if the port is not open yet.
+        """
+        _, answer = self._call("POST", "/v1/ui/codes", {}, {}, None)
+        return PageCode.from_wire(answer)
+
+    def open_page_session(self, body: Union[PageLogin, Mapping[str, Any]]) -> WhoAmI:
+        """Exchanges a code, an invitation or a token for a cookie.
+
+        For the web page: the request needs the header `x-muster-request` and the page's own
+        `origin`. The cookie holds a session token. An invitation is used up; any other token
+        remains valid.
+        """
+        _, answer = self._call("POST", "/v1/ui/session", {}, {}, body)
+        return WhoAmI.from_wire(answer)
+
+    def close_page_port(self) -> None:
+        """Closes the loopback port of the web page.
+
+        Over the unix socket only.
+        """
+        self._call("DELETE", "/v1/ui/port", {}, {}, None)
 
     def log_in(self, body: Union[LoginRequest, Mapping[str, Any]]) -> NewToken:
         """Exchanges an invitation, or any token, for a session.
@@ -1594,14 +2022,17 @@ class Operations(abc.ABC):
 
     def submit_job(self, body: Union[JobSpec, Mapping[str, Any]], *, dry_run: Optional[bool] = None,
                    name_suffix: Optional[bool] = None, name_template: Optional[str] = None,
-                   rerun_of: Optional[str] = None, idempotency_key: Optional[str] = None) -> Union[Job, Forecast]:
+                   rerun_of: Optional[str] = None,
+                   idempotency_key: Optional[str] = None) -> Union[Job, Forecast, Array]:
         """Submits a job, or returns a forecast."""
         status, answer = self._call("POST", "/v1/jobs",
                                     {"dry_run": dry_run, "name_suffix": name_suffix, "name_template": name_template, "rerun_of": rerun_of},
                                     {"Idempotency-Key": idempotency_key}, body)
         if status == 201:
             return Job.from_wire(answer)
-        return Forecast.from_wire(answer)
+        if status == 200:
+            return Forecast.from_wire(answer)
+        return Array.from_wire(answer)
 
     def get_job(self, name: str, *, project: Optional[str] = None) -> Job:
         """One job."""
@@ -1708,6 +2139,102 @@ class Operations(abc.ABC):
                                {}, None)
         return Metrics.from_wire(answer)
 
+    def get_log_window(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None,
+                       attempt: Optional[int] = None, line: Optional[int] = None,
+                       lines: Optional[int] = None) -> LogWindow:
+        """Lines of a task's log by their numbers.
+
+        For a page that shows a long log and fetches what is seen. Lines are numbered by their
+        newlines. The first request for a long log takes some seconds; if `complete` is false,
+        repeat it. A line longer than 4096 bytes is shortened.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-window",
+                               {"project": project, "task": task, "attempt": attempt, "line": line, "lines": lines},
+                               {}, None)
+        return LogWindow.from_wire(answer)
+
+    def search_log(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None,
+                   attempt: Optional[int] = None, q: Optional[str] = None, regex: Optional[bool] = None,
+                   ignore_case: Optional[bool] = None, rank: Optional[int] = None,
+                   stream: Optional[Literal["output", "error", "notice"]] = None, line: Optional[int] = None,
+                   hits: Optional[int] = None, context: Optional[int] = None) -> LogWindow:
+        """Searches a task's log.
+
+        The hits, with `hit`, and the lines around them. If `next` is present, continue there.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-search",
+                               {"project": project, "task": task, "attempt": attempt, "q": q, "regex": regex, "ignore_case": ignore_case, "rank": rank, "stream": stream, "line": line, "hits": hits, "context": context},
+                               {}, None)
+        return LogWindow.from_wire(answer)
+
+    def download_log(self, name: str, *, project: Optional[str] = None, task: Optional[str] = None) -> str:
+        """A job's log as a text file.
+
+        Without `task`, the lines of all tasks, each behind the name of its task.
+        """
+        _, answer = self._call("GET", f"/v1/jobs/{_segment(name)}/log-file", {"project": project, "task": task}, {},
+                               None)
+        result: str = answer
+        return result
+
+    def list_arrays(self, *, project: Optional[str] = None) -> Arrays:
+        """Lists arrays, oldest first."""
+        _, answer = self._call("GET", "/v1/arrays", {"project": project}, {}, None)
+        return Arrays.from_wire(answer)
+
+    def get_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """One array: its members by phase, and the first that failed."""
+        _, answer = self._call("GET", f"/v1/arrays/{_segment(name)}", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def delete_array(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes an ended array with the jobs and the logs of all its members."""
+        self._call("DELETE", f"/v1/arrays/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_array(self, name: str, *, project: Optional[str] = None, now: Optional[bool] = None) -> Array:
+        """Asks all members of an array to end.
+
+        Members that have not started are stopped at once. An ended array is returned unchanged.
+        """
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/stop", {"project": project, "now": now}, {},
+                               None)
+        return Array.from_wire(answer)
+
+    def suspend_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """Suspends all members of an array."""
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/suspend", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def resume_array(self, name: str, *, project: Optional[str] = None) -> Array:
+        """Resumes the suspended members of an array."""
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Array.from_wire(answer)
+
+    def rerun_array(self, name: str, body: Union[RerunRequest, Mapping[str, Any]], *,
+                    project: Optional[str] = None) -> Array:
+        """Runs the members again that failed or were stopped.
+
+        The jobs and the logs of their former runs are removed when they start.
+        """
+        _, answer = self._call("POST", f"/v1/arrays/{_segment(name)}/rerun", {"project": project}, {}, body)
+        return Array.from_wire(answer)
+
+    def stream_array_logs(self, name: str, *, project: Optional[str] = None, follow: Optional[bool] = None,
+                          task: Optional[str] = None, attempt: Optional[int] = None, rank: Optional[int] = None,
+                          grep: Optional[str] = None, since: Optional[Union[datetime.datetime, str]] = None,
+                          tail: Optional[int] = None) -> Iterator[StreamEvent[Union[LogRecord, Array]]]:
+        """The output of all members of an array.
+
+        A `log` event for each record, whose `task` is `train[17]`, or `train[17]/worker-1` if the
+        jobs have several tasks. Without `follow`, the members come one after another; with it, they
+        are merged until all have ended, and an `array` event follows each change of the counts.
+        Last comes an `end` event with the array. The stream cannot be continued after a lost
+        connection.
+        """
+        return self._events(f"/v1/arrays/{_segment(name)}/logs",
+                            {"project": project, "follow": follow, "task": task, "attempt": attempt, "rank": rank, "grep": grep, "since": since, "tail": tail},
+                            {}, {"log": LogRecord.from_wire, "array": Array.from_wire, "end": Array.from_wire})
+
     def list_queue(self) -> Jobs:
         """The waiting jobs, in the order in which they would be served."""
         _, answer = self._call("GET", "/v1/queue", {}, {}, None)
@@ -1715,17 +2242,18 @@ class Operations(abc.ABC):
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     existing: Optional[bool] = None, rows: Optional[bool] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Dict[str, Any], RemovedJob]]]:
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
-        First a `job` event for each existing job, then `ready`, then `job` and `removed` events for
-        changes. If a job changed several times while the client did not read, only its last state
-        is sent. After a lost connection, continue with `Last-Event-ID`; if the changes since then
-        are no longer known, a `reset` event announces that all jobs follow again.
+        First a `job` event for each existing job and an `array` event for each array, then `ready`,
+        then `job`, `array` and `removed` events for changes. If a job changed several times while
+        the client did not read, only its last state is sent. After a lost connection, continue with
+        `Last-Event-ID`; if the changes since then are no longer known, a `reset` event announces
+        that all jobs follow again.
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
                             {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "row": JobRow.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
@@ -1738,6 +2266,99 @@ class Operations(abc.ABC):
         return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
+
+    def list_schedules(self, *, project: Optional[str] = None) -> Schedules:
+        """The schedules that the caller sees."""
+        _, answer = self._call("GET", "/v1/schedules", {"project": project}, {}, None)
+        return Schedules.from_wire(answer)
+
+    def create_schedule(self, body: Union[ScheduleSpec, Mapping[str, Any]]) -> Schedule:
+        """Creates a schedule.
+
+        docs/schedules.md describes the times. 409 if the project has a schedule of this name.
+        """
+        _, answer = self._call("POST", "/v1/schedules", {}, {}, body)
+        return Schedule.from_wire(answer)
+
+    def get_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """A schedule with its last runs."""
+        _, answer = self._call("GET", f"/v1/schedules/{_segment(name)}", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def delete_schedule(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes a schedule.
+
+        The jobs of its runs stay.
+        """
+        self._call("DELETE", f"/v1/schedules/{_segment(name)}", {"project": project}, {}, None)
+
+    def pause_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """Pauses a schedule."""
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/pause", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def resume_schedule(self, name: str, *, project: Optional[str] = None) -> Schedule:
+        """Resumes a paused schedule.
+
+        Runs whose time passed while it was paused are left out.
+        """
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Schedule.from_wire(answer)
+
+    def run_schedule(self, name: str, *, project: Optional[str] = None) -> Job:
+        """Submits a run of a schedule now.
+
+        409 if an earlier run has not ended and `overlap` is `forbid`.
+        """
+        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/run", {"project": project}, {}, None)
+        return Job.from_wire(answer)
+
+    def list_sweeps(self, *, project: Optional[str] = None) -> Sweeps:
+        """The sweeps that the caller sees, without their trials."""
+        _, answer = self._call("GET", "/v1/sweeps", {"project": project}, {}, None)
+        return Sweeps.from_wire(answer)
+
+    def create_sweep(self, body: Union[SweepSpec, Mapping[str, Any]], *,
+                     dry_run: Optional[bool] = None) -> Union[SweepPlan, Sweep]:
+        """Creates a sweep and starts its first trials.
+
+        Its trials are jobs NAME-1, NAME-2 and so on. docs/sweeps.md describes the fields. With
+        `dry_run`, the answer is 200 with the plan, and nothing is stored.
+        """
+        status, answer = self._call("POST", "/v1/sweeps", {"dry_run": dry_run}, {}, body)
+        if status == 200:
+            return SweepPlan.from_wire(answer)
+        return Sweep.from_wire(answer)
+
+    def get_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """A sweep with its trials, best first."""
+        _, answer = self._call("GET", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def delete_sweep(self, name: str, *, project: Optional[str] = None) -> None:
+        """Deletes an ended sweep.
+
+        Also deletes the jobs of its trials, with their logs and artifacts.
+        """
+        self._call("DELETE", f"/v1/sweeps/{_segment(name)}", {"project": project}, {}, None)
+
+    def stop_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Stops a sweep and all its trials."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/stop", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def pause_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Pauses a sweep.
+
+        Running trials run on; no trial starts or is promoted.
+        """
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/pause", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
+
+    def resume_sweep(self, name: str, *, project: Optional[str] = None) -> Sweep:
+        """Resumes a paused sweep."""
+        _, answer = self._call("POST", f"/v1/sweeps/{_segment(name)}/resume", {"project": project}, {}, None)
+        return Sweep.from_wire(answer)
 
     def list_projects(self) -> Projects:
         """The projects that the caller may see."""

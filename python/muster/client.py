@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 from . import _contexts
 from ._events import EventDecoder, RawEvent
-from ._generated import Array, Forecast, Job, JobEvent, JobSpec, LogRecord, Operations, Phase, RemovedJob, StreamEvent
+from ._generated import (Array, Forecast, Job, JobEvent, JobSpec, LogRecord, Operations, Phase, RemovedJob, StreamEvent,
+                         Sweep, SweepParameter)
 from ._log_lines import LogLines
 from ._tables import Table
 from ._transport import Answer, Request, Transport
 from ._wire import query_pairs, query_text, to_wire
-from .errors import ArrayFailed, Exhausted, JobFailed, NotFound, Unavailable
+from .errors import ArrayFailed, Exhausted, JobFailed, NotFound, TimedOut, Unavailable
 
 if TYPE_CHECKING:
     from ._generated import MetricSeries
@@ -116,6 +117,32 @@ class Client(Operations):
         forecast = self.submit_job(self._placed(spec), dry_run=True)
         assert isinstance(forecast, Forecast)
         return forecast
+
+    def sweep(self, job: Union[JobSpec, Mapping[str, Any]], parameters: Mapping[str, Any], *, metric: str,
+              **options: Any) -> Sweep:
+        """Creates a sweep: trials of `job`, which is named like the sweep, with different values of `parameters`.
+
+        A parameter is a list of values, `(low, high)`, a SweepParameter or a dictionary with its fields, such as
+        {"low": 1e-4, "high": 0.1, "log": True}. Two whole numbers make a range of whole numbers. `options` are the
+        other fields of SweepSpec: method, goal, max_trials, max_steps ..."""
+        sweep = self.create_sweep({**options, "metric": metric, "job": self._placed(job),
+                                   "parameters": {name: _parameter(values) for name, values in parameters.items()}})
+        assert isinstance(sweep, Sweep)
+        return sweep
+
+    def wait_sweep(self, sweep: Union[str, Sweep], *, timeout: Optional[float] = None, project: Optional[str] = None,
+                   pause: float = 1.0) -> Sweep:
+        """Waits until the sweep has ended and returns it, whether or not it succeeded. Raises TimedOut after `timeout`
+        seconds (the sweep continues)."""
+        name = sweep if isinstance(sweep, str) else sweep.id
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            found = self.get_sweep(name, project=project)
+            if found.ended is not None:
+                return found
+            if deadline is not None and time.monotonic() + pause > deadline:
+                raise TimedOut(f"sweep '{found.name}' has not ended", "it continues; wait again")
+            time.sleep(pause)
 
     def iter_jobs(self, *, project: Optional[str] = None, phase: Optional[Sequence[Phase]] = None,
                   owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
@@ -338,6 +365,16 @@ def _content_of(answer: Answer) -> Any:
     if not answer.body:
         return None
     return json.loads(answer.body) if kind == "application/json" else answer.body.decode("utf-8", "replace")
+
+
+def _parameter(values: Any) -> Union[SweepParameter, Mapping[str, Any]]:
+    if isinstance(values, (SweepParameter, Mapping)):
+        return values
+    if isinstance(values, tuple) and len(values) == 2:
+        low, high = values
+        whole = isinstance(low, int) and isinstance(high, int)
+        return {"low": float(low), "high": float(high), "integer": whole}
+    return {"values": [str(value) for value in values]}
 
 
 def _array_named(array: ArrayName, project: Optional[str]) -> Tuple[str, Optional[str]]:

@@ -217,6 +217,8 @@ Result<int> execute(const ScheduleCommand& command, const Hooks& hooks);
 
 // submit.cc
 Command run_command();
+/// The flags that describe a job of this kind, for commands that submit jobs in another way.
+Flags flags_of_job(std::string_view kind);
 Command submit_command();
 // rerun.cc
 Command rerun_command();

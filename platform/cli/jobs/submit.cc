@@ -217,6 +217,10 @@ Command submit_torch() {
 
 }  // namespace
 
+Flags flags_of_job(std::string_view kind) {
+  return job_flags(kind);
+}
+
 Command submit_command() {
   const Flags file = {
       {.name = "--file",

@@ -81,8 +81,9 @@ Command exec_command() {
                          {.name = "--terminal",
                           .letter = "-t",
                           .help = "allocate a terminal, for interactive programs"},
-                         // Input is always sent; hands type -it.
-                         {.name = "--stdin", .letter = "-i", .hidden = true}} +
+                         {.name = "--stdin",
+                          .letter = "-i",
+                          .help = "accepted as in -it; standard input is always sent"}} +
                    whose_job_flag(),
           .example = "muster exec -t dist --task worker-1 -- bash"};
 }

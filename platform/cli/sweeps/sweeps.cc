@@ -1,0 +1,455 @@
+#include "cli/sweeps/sweeps.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "api/sweep_wire.h"
+#include "api/wire.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/common/terminal.h"
+#include "cli/jobs/jobs.h"
+#include "cli/metrics/chart.h"
+#include "cli/spec/spec_file.h"
+#include "cli/spec/spec_flags.h"
+#include "config/yaml.h"
+#include "record/type.h"
+
+namespace muster::cli::sweeps {
+
+using base::Error;
+using base::ErrorCode;
+using sweep::SweepSpec;
+using sweep::SweepSummary;
+using sweep::Trial;
+
+// --- reading
+
+namespace {
+
+/// The rows of the section `sweep` that have a flag.
+std::vector<const record::Row*> rows_with_flags() {
+  std::vector<const record::Row*> rows;
+  for (const record::Row& row : record::table_for<SweepSpec>().rows()) {
+    if (row.notes.flag.name != nullptr) rows.push_back(&row);
+  }
+  return rows;
+}
+
+Flags search_flags() {
+  Flags flags = {{.name = "--param",
+                  .value = "NAME=VALUES",
+                  .help = "a parameter: 16,32,64 or 0..0.5 or int:1..8 or log:1e-4..1e-1",
+                  .repeats = true,
+                  .group = "sweep"}};
+  for (const record::Row* const row : rows_with_flags()) {
+    const record::Flag& flag = row->notes.flag;
+    std::vector<std::string> choices = row->type->words();
+    const Offer offer = choices.empty() ? Offer::kNothing : Offer::kChoices;
+    flags.push_back({.name = flag.name,
+                     .value = flag.value,
+                     .help = flag.help,
+                     .choices = std::move(choices),
+                     .offer = offer,
+                     .group = "sweep"});
+  }
+  flags.push_back({.name = "--dry-run",
+                   .help = "show the trials, their cost and when they could start; start nothing",
+                   .group = "sweep"});
+  return flags;
+}
+
+/// The flags of a job, without those that a sweep replaces: an array has --max-failures, too.
+Flags job_flags_of_trial() {
+  const Flags own = search_flags();
+  Flags flags = jobs::flags_of_job("single");
+  std::erase_if(flags, [&](const Flag& flag) {
+    constexpr std::array<std::string_view, 5> kNotOfTrials{"--hold", "--array", "--each-line",
+                                                           "--each-json", "--idempotency-key"};
+    const auto is_same = [&](const auto& name) { return flag.name == name; };
+    return std::any_of(kNotOfTrials.begin(), kNotOfTrials.end(), is_same) ||
+           std::any_of(own.begin(), own.end(),
+                       [&](const Flag& other) { return other.name == flag.name; });
+  });
+  return flags;
+}
+
+std::string flag_of_key(const std::string& field) {
+  if (record::is_within(field, "parameters")) return "--param";
+  for (const record::Row* const row : rows_with_flags()) {
+    if (record::is_within(field, row->name)) return row->notes.flag.name;
+  }
+  return field;
+}
+
+std::vector<std::pair<std::string, std::string>> read_keys(Reading& in) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  for (const std::string& text : in.reader.texts("--param")) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      in.reader.fault("--param", "'" + text + "' is not NAME=VALUES, as in lr=log:1e-4..1e-1");
+      continue;
+    }
+    keys.emplace_back("parameters." + text.substr(0, equals), text.substr(equals + 1));
+  }
+  for (const record::Row* const row : rows_with_flags()) {
+    const char* const flag = row->notes.flag.name;
+    if (in.reader.has(flag)) keys.emplace_back(row->name, in.reader.text(flag));
+  }
+  return keys;
+}
+
+Call read_sweep_create(Reading& in) {
+  SweepCreateCommand command{.dry_run = in.reader.has("--dry-run"), .output = in.output()};
+  command.keys = read_keys(in);
+  command.spec.job = spec::read_submit_spec(job::Kind::kSingle, in.arguments, in.caller, in.reader);
+  command.workspace = spec::read_workspace_flags(in.reader);
+  const bool is_job_valid = in.reader.ok();
+  for (const base::Fault& fault : set_sweep_keys(command.keys, command.spec)) {
+    in.reader.fault(flag_of_key(fault.field), fault.what);
+  }
+  const FlagReader unread = in.reader;
+  for (const base::Fault& fault : sweep::validate(command.spec)) {
+    const std::string flag = flag_of_key(fault.field);
+    const bool is_of_job = fault.field.starts_with("job.");
+    if (unread.is_at_fault(flag) || (is_of_job && !is_job_valid)) continue;
+    in.reader.fault(is_of_job ? fault.field.substr(4) : flag, fault.what);
+  }
+  return command;
+}
+
+Call read_sweep_file(Reading& in) {
+  SweepCreateCommand command{.dry_run = in.reader.has("--dry-run"), .output = in.output()};
+  command.file = in.reader.text("--file");
+  command.name = in.reader.text("--name");
+  command.settings = in.reader.texts("--set");
+  command.keys = read_keys(in);
+  if (!in.reader.has("--file") && in.reader.ok()) {
+    in.reader.fault("", "nothing to do; use 'sweep create NAME', 'sweep -f FILE' or 'sweep list'");
+  }
+  return command;
+}
+
+Call read_sweep_list(Reading& in) {
+  return SweepListCommand{.project = in.whose_job(), .output = in.list_output()};
+}
+
+Call read_sweep_get(Reading& in) {
+  return SweepGetCommand{.name = in.name("sweep"),
+                         .project = in.whose_job(),
+                         .chart = in.reader.has("--chart"),
+                         .output = in.output()};
+}
+
+Call read_sweep_best(Reading& in) {
+  return SweepBestCommand{
+      .name = in.name("sweep"), .project = in.whose_job(), .output = in.output()};
+}
+
+Call read_sweep_wait(Reading& in) {
+  SweepWaitCommand command{.name = in.name("sweep"), .project = in.whose_job()};
+  if (in.reader.has("--timeout")) command.timeout = in.reader.duration("--timeout", {});
+  return command;
+}
+
+template <const char* const& action>
+Call read_sweep_change(Reading& in) {
+  return SweepChangeCommand{
+      .names = in.names("sweep"), .project = in.whose_job(), .action = action};
+}
+constexpr const char* kSweepStop = "stop";
+constexpr const char* kSweepPause = "pause";
+constexpr const char* kSweepResume = "resume";
+
+Call read_sweep_delete(Reading& in) {
+  return SweepDeleteCommand{.names = in.names("sweep"),
+                            .project = in.whose_job(),
+                            .ignore_missing = in.reader.has("--ignore-missing")};
+}
+
+Command change_command(const char* name, const char* help, Call (*read)(Reading&)) {
+  return {.name = name,
+          .help = help,
+          .read = read,
+          .positionals = some_of(Offer::kNothing),
+          .flags = whose_job_flag(),
+          .example = "muster sweep " + std::string(name) + " lr"};
+}
+
+}  // namespace
+
+Command sweep_command() {
+  const Flags file = {{.name = "--file",
+                       .letter = "-f",
+                       .value = "FILE",
+                       .help = "job file (YAML) with a section `sweep`; - reads standard input",
+                       .offer = Offer::kFiles},
+                      {.name = "--name", .value = "NAME", .help = "name of the sweep"},
+                      {.name = "--set",
+                       .value = "KEY=VALUE",
+                       .help = "set any key of the job file, as in resources.gpus=1",
+                       .repeats = true}};
+  return {
+      .name = "sweep",
+      .help = "search for the best parameters of a job: create, list, get, best, stop, delete",
+      .read = read_sweep_file,
+      .flags = file + search_flags() + output_flag(),
+      .commands =
+          {{.name = "create",
+            .help = "create a sweep of jobs with one task and start its first trials",
+            .read = read_sweep_create,
+            .positionals = new_name(),
+            .takes_program = true,
+            .flags = spec::in_groups(search_flags() + job_flags_of_trial() + output_flag()),
+            .example = "muster sweep create lr --param lr=log:1e-4..1e-1 --metric accuracy "
+                       "--max-trials 16 -- ./train --lr {lr}",
+            .see_also = "muster sweep get, muster sweep best"},
+           {.name = "list",
+            .alias = "ls",
+            .help = "list sweeps",
+            .read = read_sweep_list,
+            .flags = whose_job_flag() + list_output_flag(),
+            .example = "muster sweep list"},
+           {.name = "get",
+            .help = "show a sweep and its trials, best first",
+            .read = read_sweep_get,
+            .positionals = one_of(Offer::kNothing),
+            .flags =
+                Flags{{.name = "--chart", .help = "draw the metric of the best trials over time"}} +
+                whose_job_flag() + output_flag(),
+            .example = "muster sweep get lr --chart"},
+           {.name = "best",
+            .help = "print the command that runs the best trial again",
+            .read = read_sweep_best,
+            .positionals = one_of(Offer::kNothing),
+            .flags = whose_job_flag() + output_flag(),
+            .example = "muster sweep best lr"},
+           {.name = "wait",
+            .help = "wait until a sweep has ended; fails if it did not succeed",
+            .read = read_sweep_wait,
+            .positionals = one_of(Offer::kNothing),
+            .flags = Flags{{.name = "--timeout",
+                            .value = "TIME",
+                            .help = "give up after this time, with exit code 124"}} +
+                     whose_job_flag(),
+            .example = "muster sweep wait lr --timeout 1h"},
+           change_command("stop", "stop a sweep and all its trials", read_sweep_change<kSweepStop>),
+           change_command("pause", "let running trials run on, and start no other",
+                          read_sweep_change<kSweepPause>),
+           change_command("resume", "continue a paused sweep", read_sweep_change<kSweepResume>),
+           {.name = "delete",
+            .alias = "rm",
+            .help = "delete an ended sweep with the jobs of its trials",
+            .read = read_sweep_delete,
+            .positionals = some_of(Offer::kNothing),
+            .flags = whose_job_flag() + ignore_missing_flag("a sweep"),
+            .example = "muster sweep delete lr"}},
+      .example = "muster sweep -f sweep.yaml --dry-run",
+      .see_also = "muster submit --array, for jobs that differ in an index"};
+}
+
+// --- executing
+
+namespace {
+
+Result<std::string> text_of_file(const std::string& file) {
+  if (file != "-") {
+    auto text = base::read_file(file, config::kMaxYamlBytes);
+    if (text) return text;
+    Error error = std::move(text).error();
+    error.code = ErrorCode::kInvalid;  // kNotFound would mean that a sweep is missing
+    return error;
+  }
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (text.size() <= config::kMaxYamlBytes) {
+    const ssize_t count = ::read(STDIN_FILENO, piece.data(), piece.size());
+    if (count == 0) break;
+    if (count > 0) text.append(piece.data(), static_cast<size_t>(count));
+    if (count < 0 && errno != EINTR) return base::system_error("cannot read standard input", errno);
+  }
+  return text;
+}
+
+Result<SweepSpec> spec_of(const SweepCreateCommand& command, const Hooks& hooks) {
+  if (!command.file) return command.spec;
+  MUSTER_TRY(const std::string text, text_of_file(*command.file));
+  MUSTER_TRY(const Caller caller, this_caller(hooks.context));
+  return parse_sweep_file(text, *command.file == "-" ? "standard input" : *command.file,
+                          spec::default_spec(caller), command.keys, command.name, command.settings);
+}
+
+/// Sends the files of the trials' workspace, if any: all trials share one tree.
+Result<void> send_sweep_files(Connection& connection, const SweepCreateCommand& command,
+                              SweepSpec& spec) {
+  if (!command.workspace) return {};
+  MUSTER_TRY(const spec::SentWorkspace sent,
+             spec::send_workspace(connection, spec.job.project, *command.workspace));
+  spec::work_in(sent.tree, spec.job);
+  if (!sent.commit.empty()) spec.job.annotations["muster/commit"] = sent.commit;
+  return {};
+}
+
+/// The plan, and when the first trial could start.
+Result<int> show_plan(Connection& connection, const SweepSpec& spec, Output output) {
+  MUSTER_TRY(const sweep::SweepPlan plan,
+             connection.call([&](api::Client& client) { return client.plan_sweep(spec); }));
+  const job::JobSpec first = sweep::trial_job(spec, 1, 0);
+  MUSTER_TRY(const job::Forecast forecast,
+             connection.call([&](api::Client& client) { return client.forecast(first); }));
+  nlohmann::ordered_json document = {
+      {"plan", nlohmann::ordered_json::parse(api::sweep_plan_to_json(plan))},
+      {"first_trial", nlohmann::ordered_json::parse(api::forecast_to_json(forecast))}};
+  MUSTER_CHECK(show(output,
+                    plan_page(spec, plan) + "\nThe first trial:\n" +
+                        jobs::forecast_page(first, forecast, base::SystemClock().now()),
+                    document.dump()));
+  return kExitDone;
+}
+
+Result<sweep::Sweep> get_sweep(Connection& connection, const std::string& name) {
+  return connection.call([&](api::Client& client) { return client.sweep(name); });
+}
+
+constexpr size_t kMostCurves = 8;
+
+/// The metric of the best trials over time, from the start of each.
+Result<std::string> chart_of(Connection& connection, const sweep::Sweep& sweep) {
+  connection.set_project(sweep.summary.project);
+  metrics::Chart chart{
+      .title = sweep.summary.metric, .unit = unit_of(sweep.summary.metric), .series = {}};
+  for (const Trial& trial : sweep.trials) {
+    if (chart.series.size() >= kMostCurves) break;
+    const std::string name = sweep::trial_name(sweep.summary.name, trial.number);
+    const auto series = connection.call([&](api::Client& client) {
+      return client.metrics(name, {.metrics = {sweep.summary.metric}});
+    });
+    if (!series || series->empty() || series->front().points.empty()) continue;
+    std::vector<job::MetricPoint> points = series->front().points;
+    const base::Time begin = points.front().time;
+    for (job::MetricPoint& point : points) point.time = base::Time(point.time - begin);
+    chart.series.push_back({.label = name, .points = std::move(points)});
+  }
+  if (chart.series.empty()) return std::string("\nno value yet\n");
+  constexpr int kColumns = 80;
+  const int columns = size_of_terminal(STDOUT_FILENO).value_or(std::pair(24, kColumns)).second;
+  const bool unicode = shows_unicode(::getenv("LC_ALL"), ::getenv("LC_CTYPE"), ::getenv("LANG"));
+  return "\n" + metrics::chart_text({chart}, base::Time{},
+                                    {.columns = static_cast<size_t>(columns),
+                                     .unicode = unicode,
+                                     .colour = terminal_of(STDOUT_FILENO).colour});
+}
+
+}  // namespace
+
+Result<int> execute(const SweepCreateCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(SweepSpec spec, spec_of(command, hooks));
+  MUSTER_TRY(Connection connection, connect(hooks));
+  if (command.dry_run) return show_plan(connection, spec, command.output);
+  MUSTER_CHECK(send_sweep_files(connection, command, spec));
+  MUSTER_TRY(const sweep::Sweep made, connection.client().create_sweep(spec));
+  const std::string& name = made.summary.name;
+  MUSTER_CHECK(
+      show(command.output,
+           "created sweep " + name + " of " + std::to_string(made.summary.trials) + " trials\n",
+           api::sweep_to_json(made)));
+  if (command.output == Output::kTable) {
+    std::cerr << "  to follow it: muster sweep get " << name << std::endl;
+  }
+  return kExitDone;
+}
+
+Result<int> execute(const SweepListCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(std::vector<SweepSummary> sweeps,
+             connection.call([](api::Client& client) { return client.sweeps(); }));
+  std::erase_if(sweeps, [&](const SweepSummary& each) {
+    return !command.project.empty() && each.project != command.project;
+  });
+  if (command.output == Output::kNames) {
+    std::string names;
+    for (const SweepSummary& each : sweeps) names += each.name + "\n";
+    MUSTER_CHECK(show(names));
+    return kExitDone;
+  }
+  MUSTER_CHECK(show(command.output, sweep_table(sweeps, base::SystemClock().now()),
+                    api::sweeps_to_json(sweeps)));
+  return kExitDone;
+}
+
+Result<int> execute(const SweepGetCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
+  std::string page = sweep_page(sweep, base::SystemClock().now());
+  if (command.chart && command.output == Output::kTable) {
+    MUSTER_TRY(const std::string chart, chart_of(connection, sweep));
+    page += chart;
+  }
+  MUSTER_CHECK(show(command.output, page, api::sweep_to_json(sweep)));
+  return kExitDone;
+}
+
+Result<int> execute(const SweepBestCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
+  if (!sweep.summary.best_trial) {
+    return Error{.code = ErrorCode::kConflict,
+                 .what = "no trial of sweep '" + sweep.summary.name + "' has reported '" +
+                         sweep.summary.metric + "' yet",
+                 .advice = "muster sweep get " + sweep.summary.name + " shows its trials"};
+  }
+  const Trial& best = sweep.trials.front();
+  nlohmann::ordered_json document = {{"trial", best.number},
+                                     {"job", sweep::trial_name(sweep.summary.name, best.number)},
+                                     {"values", best.values},
+                                     {"best", *best.best},
+                                     {"command", rerun_command(sweep, best)}};
+  MUSTER_CHECK(
+      show(command.output, rerun_command(sweep, best) + "\n",
+           document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+  return kExitDone;
+}
+
+Result<int> execute(const SweepWaitCommand& command, const Hooks& hooks) {
+  constexpr std::chrono::milliseconds kPause{500};
+  constexpr int kExitTimeout = 124;
+  const auto begin = std::chrono::steady_clock::now();
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  for (;;) {
+    MUSTER_TRY(const sweep::Sweep sweep, get_sweep(connection, command.name));
+    const bool has_ended = sweep.summary.ended.has_value();
+    if (has_ended) {
+      return sweep.summary.phase == sweep::SweepPhase::kSucceeded ? kExitDone : kExitFailed;
+    }
+    if (command.timeout && std::chrono::steady_clock::now() - begin > *command.timeout) {
+      std::cerr << "muster: sweep '" << command.name << "' has not ended" << std::endl;
+      return kExitTimeout;
+    }
+    ::poll(nullptr, 0, static_cast<int>(kPause.count()));
+  }
+}
+
+Result<int> execute(const SweepChangeCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  return for_each_name(command.names, [&](const std::string& name) -> Result<void> {
+    MUSTER_CHECK(connection.call(
+        [&](api::Client& client) { return client.change_sweep(name, command.action); }));
+    return {};
+  });
+}
+
+Result<int> execute(const SweepDeleteCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks, command.project));
+  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+    return connection.call([&](api::Client& client) { return client.remove_sweep(name); });
+  });
+}
+
+}  // namespace muster::cli::sweeps

@@ -1,0 +1,297 @@
+#include "sweep/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "record/field.h"
+
+namespace muster::sweep {
+
+using record::field;
+using record::Need;
+using What = Decision::What;
+
+namespace {
+
+constexpr std::array<record::Named<TrialPhase>, 5> kTrialPhases{
+    {{TrialPhase::kActive, "Active"},
+     {TrialPhase::kPaused, "Paused"},
+     {TrialPhase::kCompleted, "Completed"},
+     {TrialPhase::kFailed, "Failed"},
+     {TrialPhase::kStopped, "Stopped"}}};
+
+constexpr std::array<record::Named<SweepEnd>, 5> kSweepEnds{{{SweepEnd::kNone, "none"},
+                                                             {SweepEnd::kCompleted, "completed"},
+                                                             {SweepEnd::kStopped, "stopped"},
+                                                             {SweepEnd::kFailures, "failures"},
+                                                             {SweepEnd::kNoMetric, "no-metric"}}};
+
+bool has_ended(const Trial& trial) {
+  return trial.phase != TrialPhase::kActive && trial.phase != TrialPhase::kPaused;
+}
+
+std::optional<double> if_number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+/// Its value at a rung that it has reached.
+std::optional<double> value_at_rung(const Trial& trial, int rung) {
+  return trial.rungs[static_cast<size_t>(rung)].value;
+}
+
+bool has_reached(const Trial& trial, int rung) {
+  return static_cast<int>(trial.rungs.size()) > rung;
+}
+
+}  // namespace
+
+record::Words<TrialPhase> words_of(const TrialPhase*) {
+  return {.schema = "TrialPhase", .values = kTrialPhases};
+}
+record::Words<SweepEnd> words_of(const SweepEnd*) {
+  return {.schema = "SweepEnd",
+          .values = kSweepEnds,
+          .help =
+              "`none`: the sweep has not ended. `failures`: more trials than `max_failures` "
+              "failed. `no-metric`: the first trials ended without a value of the metric."};
+}
+std::string_view to_string(TrialPhase phase) {
+  return record::word_for(phase);
+}
+std::string_view to_string(SweepEnd end) {
+  return record::word_for(end);
+}
+
+const record::Table& table_of(const RungValue*) {
+  static const record::Table table =
+      record::table<RungValue>(
+          "RungValue", {field<&RungValue::value>("value", {.help = "Absent: the trial had none."})},
+          "The value of the metric when a trial reached a rung.")
+          .as_answer();
+  return table;
+}
+
+const record::Table& table_of(const Trial*) {
+  static const record::Table table =
+      record::table<Trial>(
+          "Trial",
+          {field<&Trial::number>(
+               "number",
+               {.help = "From 1.", .need = Need::kRequired, .told = record::Told::kAlways}),
+           field<&Trial::values>("values", {.help = "The values of the parameters.",
+                                            .told = record::Told::kAlways,
+                                            .kept = record::Kept::kToldOnly}),
+           field<&Trial::phase>("phase", {.told = record::Told::kAlways}),
+           field<&Trial::rung>("rung",
+                               {.help = "The rung that it runs towards, or is paused at; from 0.",
+                                .told = record::Told::kAlways}),
+           field<&Trial::rungs>("rungs", {.help = "Its values at the rungs that it has reached.",
+                                          .told = record::Told::kAlways}),
+           field<&Trial::best>("best", {.help = "The best value that it has reported."}),
+           field<&Trial::last>("last", {.help = "The newest value that it has reported."}),
+           field<&Trial::steps>(
+               "steps", {.help = "The steps that it has reported.", .told = record::Told::kAlways}),
+           field<&Trial::ran_ms>("ran_ms", {.help = "The running time of its earlier attempts."}),
+           field<&Trial::without_value>(
+               "without_value", {.help = "It ended, and never reported a value of the metric."}),
+           field<&Trial::fault>("fault", {.help = "Why its job was not submitted, or was stopped."},
+                                record::As::kSentence)},
+          "A trial of a sweep.")
+          .as_answer();
+  return table;
+}
+
+const record::Table& table_of(const SearchState*) {
+  static const record::Table table = record::table<SearchState>(
+      "SearchState",
+      {field<&SearchState::trials>("trials"), field<&SearchState::end>("end"),
+       field<&SearchState::paused>("paused")},
+      "How far a sweep has come.");
+  return table;
+}
+
+Desired desired_of(const Trial& trial) {
+  if (trial.phase == TrialPhase::kActive) return Desired::kRuns;
+  return trial.phase == TrialPhase::kPaused ? Desired::kIsSuspended : Desired::kHasEnded;
+}
+
+Search::Search(const SweepSpec& spec, SearchState state)
+    : spec_(spec), state_(std::move(state)), budgets_(budgets_of(spec)) {
+  // The store leaves them out.
+  for (Trial& trial : state_.trials) {
+    if (trial.values.empty()) trial.values = values_of(spec_, trial.number);
+  }
+}
+
+// --- facts
+
+void Search::note_rung(int number, int rung, std::optional<double> value) {
+  if (!knows(number) || has_ended(at(number))) return;
+  Trial& trial = at(number);
+  if (rung != static_cast<int>(trial.rungs.size()) || rung > last_rung()) return;
+  trial.rungs.push_back({if_number(value)});
+  note_values(number, value, std::nullopt, 0);
+}
+
+void Search::note_values(int number, std::optional<double> best, std::optional<double> last,
+                         int64_t steps) {
+  if (!knows(number)) return;
+  Trial& trial = at(number);
+  best = if_number(best);
+  // Another attempt begins without values; the best of all attempts counts.
+  if (best && (!trial.best || is_better(*best, *trial.best))) trial.best = best;
+  if (if_number(last)) trial.last = last;
+  trial.steps = std::max(trial.steps, steps);
+}
+
+void Search::note_ran(int number, int64_t ran_ms) {
+  if (knows(number)) at(number).ran_ms = std::max(at(number).ran_ms, ran_ms);
+}
+
+void Search::note_ended(int number, bool succeeded, std::string fault) {
+  if (!knows(number) || has_ended(at(number))) return;
+  Trial& trial = at(number);
+  trial.fault = std::move(fault);
+  trial.without_value = !trial.best;
+  trial.phase = succeeded && trial.best ? TrialPhase::kCompleted : TrialPhase::kFailed;
+}
+
+void Search::note_stopped(int number) {
+  if (!knows(number) || has_ended(at(number))) return;
+  at(number).phase = TrialPhase::kStopped;
+}
+
+void Search::stop(SweepEnd why) {
+  if (state_.end != SweepEnd::kNone) return;
+  state_.end = why;
+  for (Trial& trial : state_.trials) {
+    if (!has_ended(trial)) trial.phase = TrialPhase::kStopped;
+  }
+}
+
+// --- decisions
+
+int Search::active() const {
+  return static_cast<int>(
+      std::count_if(state_.trials.begin(), state_.trials.end(),
+                    [](const Trial& trial) { return trial.phase == TrialPhase::kActive; }));
+}
+
+int Search::failures() const {
+  return static_cast<int>(
+      std::count_if(state_.trials.begin(), state_.trials.end(),
+                    [](const Trial& trial) { return trial.phase == TrialPhase::kFailed; }));
+}
+
+/// Whether the first trials ended and none has ever reported the metric: the name is probably
+/// wrong, and more trials would be wasted.
+bool Search::is_blind() const {
+  int without = 0;
+  for (const Trial& trial : state_.trials) {
+    if (trial.best) return false;
+    without += trial.without_value || !trial.rungs.empty() ? 1 : 0;
+  }
+  return without >= std::min(kBlindTrials, trial_count(spec_));
+}
+
+/// Of the trials that have reached the rung, the top 1/divisor may go on. Of equal values the trial
+/// with the lower number counts as better, so that the order is always the same.
+bool Search::is_in_top(const Trial& trial, int rung) const {
+  const std::optional<double> value = value_at_rung(trial, rung);
+  if (!value) return false;
+  int reached = 0;
+  int better = 0;
+  for (const Trial& other : state_.trials) {
+    if (!has_reached(other, rung)) continue;
+    ++reached;
+    const std::optional<double> rival = value_at_rung(other, rung);
+    if (rival && (is_better(*rival, *value) || (*rival == *value && other.number < trial.number))) {
+      ++better;
+    }
+  }
+  return better < reached / spec_.divisor;
+}
+
+Decision Search::go_on(Trial& trial, What what) {
+  ++trial.rung;
+  trial.phase = TrialPhase::kActive;
+  return {.what = what, .trial = trial.number, .rung = trial.rung};
+}
+
+/// What follows for an active trial that has reached the rung it runs towards.
+std::optional<Decision> Search::judge(Trial& trial) {
+  if (trial.phase != TrialPhase::kActive || !has_reached(trial, trial.rung)) return std::nullopt;
+  if (trial.rung == last_rung()) {
+    trial.phase = TrialPhase::kCompleted;
+    return Decision{.what = What::kComplete, .trial = trial.number, .rung = trial.rung};
+  }
+  if (is_in_top(trial, trial.rung)) return go_on(trial, What::kGoOn);
+  trial.phase = TrialPhase::kPaused;
+  return Decision{.what = What::kPause, .trial = trial.number, .rung = trial.rung};
+}
+
+/// The paused trial to promote: at the highest rung first, as in the paper, and the best of those.
+Trial* Search::promotable() {
+  Trial* found = nullptr;
+  for (Trial& trial : state_.trials) {
+    if (trial.phase != TrialPhase::kPaused || !is_in_top(trial, trial.rung)) continue;
+    const bool is_first =
+        found == nullptr || trial.rung > found->rung ||
+        (trial.rung == found->rung &&
+         is_better(*value_at_rung(trial, trial.rung), *value_at_rung(*found, found->rung)));
+    if (is_first) found = &trial;
+  }
+  return found;
+}
+
+std::optional<Decision> Search::next_decision() {
+  if (state_.end != SweepEnd::kNone) return std::nullopt;
+  if (is_blind()) {
+    stop(SweepEnd::kNoMetric);
+    return Decision{};
+  }
+  if (spec_.max_failures && failures() > *spec_.max_failures) {
+    stop(SweepEnd::kFailures);
+    return Decision{};
+  }
+  for (Trial& trial : state_.trials) {
+    if (auto decision = judge(trial)) return decision;
+  }
+  if (state_.paused) return std::nullopt;
+  if (active() < spec_.max_concurrent) {
+    if (Trial* const trial = promotable()) return go_on(*trial, What::kPromote);
+    const int next = static_cast<int>(state_.trials.size()) + 1;
+    if (next <= trial_count(spec_)) {
+      state_.trials.push_back({.number = next, .values = values_of(spec_, next)});
+      return Decision{.what = What::kStart, .trial = next};
+    }
+  }
+  if (active() > 0) return std::nullopt;
+  stop(SweepEnd::kCompleted);
+  return Decision{};
+}
+
+// --- results
+
+bool is_better(Goal goal, double a, double b) {
+  return goal == Goal::kMaximize ? a > b : a < b;
+}
+
+std::vector<const Trial*> ranking_of(const SweepSpec& spec, const std::vector<Trial>& trials) {
+  std::vector<const Trial*> order;
+  for (const Trial& trial : trials) order.push_back(&trial);
+  std::stable_sort(order.begin(), order.end(), [&](const Trial* a, const Trial* b) {
+    if (a->best.has_value() != b->best.has_value()) return a->best.has_value();
+    return a->best && is_better(spec.goal, *a->best, *b->best);
+  });
+  return order;
+}
+
+const Trial* best_of(const SweepSpec& spec, const std::vector<Trial>& trials) {
+  const std::vector<const Trial*> order = ranking_of(spec, trials);
+  return order.empty() || !order.front()->best ? nullptr : order.front();
+}
+
+}  // namespace muster::sweep
