@@ -134,7 +134,7 @@ class GettingStarted(PageTest):
 
     def test_every_block_does_what_the_page_shows(self):
         self.walk({
-            "muster list               # every job, and why it waits": self.commands_of_dist,
+            "muster list               # the newest jobs, and why they wait": self.commands_of_dist,
             "$ cat job.yaml": self.written_down,
             "$ muster submit torch ddp --workers 1 --workspace . -- python3 train.py": self.ddp,
             "source <(muster completion bash)             # zsh and fish too": self.completion,
