@@ -189,6 +189,8 @@ test('a job is submitted from the form, and its log, colours and search are show
   await page.getByRole('button', {name: 'Submit', exact: true}).click();
   await page.getByRole('heading', {name: 'from-page'}).waitFor();
   await page.getByRole('link', {name: 'Logs', exact: true}).click();
+  await page.locator('.log .line', {hasText: '300'}).waitFor();
+  await page.locator('.log').evaluate((region) => { region.scrollTop = 0; });
   await page.locator('.log .f1', {hasText: 'red'}).waitFor();
   await page.getByRole('searchbox').fill('^29');
   await page.waitForFunction(() => /1[01] lines match/.test(document.body.textContent ?? ''));
