@@ -67,8 +67,10 @@ async function start(): Promise<void> {
   start_settings();
   start_router();
   start_shortcuts();
+  // Takes the code out of the address before the address changes.
+  const logged_in = use_code_of_address();
   if (path.value === '/') navigate('/overview', {replace: true});
-  await use_code_of_address();
+  await logged_in;
   render(<Shell><Views /></Shell>, document.getElementById('app')!);
   load_session().catch(() => {});
   void run_live();

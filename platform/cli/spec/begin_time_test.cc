@@ -65,7 +65,7 @@ TEST(ParseBegin, ReadsTimesOfTheShellsZone) {
 TEST(ParseBegin, RefusesOtherTexts) {
   const base::Time now = *record::parse_rfc3339("2026-11-28T12:00:00Z");
   for (const char* text : {"", "soon", "25:00", "3", "12:60", "tomorrow", "tomorrow 24:00", "+",
-                           "+2", "+-2h", "2026-04-31 03:00", "2026-13-01 03:00", "2026-11-29",
+                           "+-2h", "2026-04-31 03:00", "2026-13-01 03:00", "2026-11-29",
                            "+99999999h", "2099-01-01T00:00:00Z"}) {
     EXPECT_FALSE(parse_begin(text, now)) << text;
   }
