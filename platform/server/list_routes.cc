@@ -118,7 +118,9 @@ class Listing {
     const auto earlier = [this](const Entry& left, const Entry& right) {
       return comes_before(query_.order, left.place, right.place);
     };
-    controller_.jobs().each_job(query_.order.descending, std::nullopt, [&](const Job& job) {
+    // Equal jobs follow newest first: examined in that order, none displaces a kept one.
+    const bool newest_first = query_.order != JobOrder::kOldestFirst;
+    controller_.jobs().each_job(newest_first, std::nullopt, [&](const Job& job) {
       if (!is_counted(api::as_listed(job), [&] { return sees(sight_, job); })) return true;
       // Newest first and oldest first, later jobs are after all kept ones.
       if (query_.order.by == api::JobColumn::kSubmitted && entries_.size() >= most) return true;
