@@ -103,7 +103,7 @@ def log():
     with OwnServer("--log-quota", "2Gi") as server:
         server.start()
         server.muster("submit", "single", "writer", "--sandbox", "none", "--", "sh", "-c",
-                      f"yes '{line}' | head -c {LOG_BYTES}; echo the end")
+                      f"yes '{line}' | head -c {LOG_BYTES}; printf '\\nthe end\\n'")
         server.muster("logs", "-f", "--tail", "1", "writer")
         before = server.rss_mib()
         window = "/v1/jobs/writer/log-window?lines=100"
