@@ -17,7 +17,7 @@ class After(MusterTest):
     def test_a_chain_runs_in_order_also_over_a_killed_server(self):
         gate = self.muster.gate()
         log = self.muster.work / "order"
-        self.submit("first", command=("sh", "-c", f"read x < {gate.path}; echo first >> {log}"))
+        self.submit("first", command=("sh", "-c", f"{gate.wait}; echo first >> {log}"))
         self.submit("second", "--after", "first", command=("sh", "-c", f"echo second >> {log}"))
         self.submit("third", "--after", "second:any", "--after", "first", command=("sh", "-c", f"echo third >> {log}"))
 
@@ -33,7 +33,7 @@ class After(MusterTest):
 
     def test_a_failure_ends_what_waits_for_its_success_and_starts_what_waits_for_it(self):
         gate = self.muster.gate()
-        self.submit("a", command=("sh", "-c", f"read x < {gate.path}; exit 3"))
+        self.submit("a", command=("sh", "-c", f"{gate.wait}; exit 3"))
         self.submit("b", "--after", "a")
         self.submit("c", "--after", "b:ok")
         self.submit("clean", "--after", "c:failed")
@@ -50,7 +50,7 @@ class After(MusterTest):
     def test_the_other_job_may_be_deleted_after_its_end(self):
         gate = self.muster.gate()
         self.submit("a")
-        self.submit("b", command=("sh", "-c", f"read x < {gate.path}"))
+        self.submit("b", command=("sh", "-c", gate.wait))
         self.submit("c", "--after", "a", "--after", "b")
         self.muster.ended("a")
         self.muster.run("delete", "a")
@@ -96,7 +96,7 @@ class After(MusterTest):
 
     def test_jobs_with_one_singleton_run_one_at_a_time(self):
         gate = self.muster.gate()
-        self.submit("first", "--singleton", "nightly", command=("sh", "-c", f"read x < {gate.path}"))
+        self.submit("first", "--singleton", "nightly", command=("sh", "-c", gate.wait))
         self.submit("second", "--singleton", "nightly")
         self.submit("other", "--singleton", "weekly")
 

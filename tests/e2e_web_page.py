@@ -59,7 +59,7 @@ class WebPage(MusterTest):
 
     def test_a_code_opens_one_session(self):
         browser = self.open_page()
-        status, headers, page = browser.ask("GET", "/ui/")
+        status, headers, page = browser.ask("GET", "/ui/", accept_encoding="gzip")
         self.assertEqual((status, headers["content-type"]), (200, "text/html; charset=utf-8"))
         self.assertIn("frame-ancestors 'none'", headers["content-security-policy"])
         self.assertIn(b'<div id="app">', gzip.decompress(page))

@@ -151,13 +151,13 @@ TEST_F(ArraysTest, TheSameKeyIsTheSameArray) {
 TEST_F(ArraysTest, IsStoppedWhileHalfOfItRuns) {
   constexpr int kMembers = 10'000;
   engine_.offered.clear();
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 100; ++i) {
     engine_.offered.push_back(
-        {.name = "n" + std::to_string(i), .task_slots = 200, .gpus = 100, .gpu_model = "V100"});
+        {.name = "n" + std::to_string(i), .task_slots = 50, .gpus = 50, .gpu_model = "V100"});
   }
   make();
   submit_array(array("train", "0-" + std::to_string(kMembers - 1)));
-  for (int i = 0; i < 1'000 && static_cast<int>(engine_.running.size()) < kMembers / 2; ++i) {
+  for (int i = 0; i < 300 && static_cast<int>(engine_.running.size()) < kMembers / 2; ++i) {
     settle();
   }
   EXPECT_EQ(counts("train").running, kMembers / 2);

@@ -185,10 +185,12 @@ test('a job is submitted from the form, and its log, colours and search are show
   const file = page.getByLabel('Job file (YAML)');
   assert.match(await file.inputValue(), /name: from-page/);
   await file.fill((await file.inputValue()) + 'labels:\n  origin: page\n');
-  assert.equal(await page.getByRole('textbox', {name: 'Labels', exact: true}).inputValue(), 'origin=page');
+  await page.waitForFunction(() => [...document.querySelectorAll('.submit form textarea')].some((area) => area.value === 'origin=page'));
   await page.getByRole('button', {name: 'Submit', exact: true}).click();
   await page.getByRole('heading', {name: 'from-page'}).waitFor();
   await page.getByRole('link', {name: 'Logs', exact: true}).click();
+  await page.locator('.log .line', {hasText: '300'}).waitFor();
+  await page.locator('.log').evaluate((region) => { region.scrollTop = 0; });
   await page.locator('.log .f1', {hasText: 'red'}).waitFor();
   await page.getByRole('searchbox').fill('^29');
   await page.waitForFunction(() => /1[01] lines match/.test(document.body.textContent ?? ''));

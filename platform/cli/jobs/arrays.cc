@@ -64,10 +64,10 @@ ArrayFlags read_array_flags(FlagReader& reader) {
     reader.fault("--each-json", "cannot be used with --each-line");
   }
   if (reader.has("--max-running")) {
-    flags.max_running = reader.number_between("--max-running", 0, 1'000'000);
+    flags.max_running = reader.number_between("--max-running", 0, 0);
   }
   if (reader.has("--max-failures")) {
-    flags.max_failures = reader.number_between("--max-failures", 0, 1'000'000);
+    flags.max_failures = reader.number_between("--max-failures", 0, 0);
   }
   return flags;
 }

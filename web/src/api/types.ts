@@ -701,6 +701,10 @@ export type RowPage = {
   counts?: JobCounts;
 };
 
+export type RungValue = {
+  value?: number;
+};
+
 export type Sandbox = 'bubblewrap' | 'none';
 
 export type Schedule = {
@@ -849,6 +853,106 @@ export type Subscriptions = {
 
 export type Success = 'leader' | 'all';
 
+export type Sweep = {
+  id: string;
+  name: string;
+  project: string;
+  owner: string;
+  phase: SweepPhase;
+  end: SweepEnd;
+  created: Time;
+  ended?: Time;
+  method: SweepMethod;
+  metric: string;
+  goal: SweepGoal;
+  trials_total: number;
+  trials_started: number;
+  trials_active: number;
+  trials_paused: number;
+  trials_completed: number;
+  trials_failed: number;
+  trials_stopped: number;
+  best_trial?: number;
+  best?: number;
+  trials: Trial[];
+  budgets: number[];
+  spec: SweepSpec;
+};
+
+export type SweepEnd = 'none' | 'completed' | 'stopped' | 'failures' | 'no-metric';
+
+export type SweepGoal = 'maximize' | 'minimize';
+
+export type SweepMethod = 'grid' | 'random' | 'asha';
+
+export type SweepParameter = {
+  values?: Text[] | null;
+  low?: number | null;
+  high?: number | null;
+  log?: boolean | null;
+  integer?: boolean | null;
+  step?: number | null;
+};
+
+export type SweepPhase = 'Running' | 'Paused' | 'Succeeded' | 'Failed' | 'Stopped';
+
+export type SweepPlan = {
+  trials_total: number;
+  max_concurrent: number;
+  gpus: number;
+  budgets: number[];
+  most_steps?: number;
+  expected_steps?: number;
+  most_gpu_hours?: number;
+  expected_gpu_hours?: number;
+  first: Trial[];
+};
+
+export type SweepSpec = {
+  parameters: Record<string, SweepParameter>;
+  method?: SweepMethod | null;
+  metric: string;
+  goal?: SweepGoal | null;
+  max_trials?: number | null;
+  max_concurrent?: number | null;
+  seed?: number | null;
+  step_metric?: string | null;
+  max_steps?: number | null;
+  max_time_ms?: number | null;
+  divisor?: number | null;
+  max_rungs?: number | null;
+  max_failures?: number | null;
+  metric_timeout_ms?: number | null;
+  job: JobSpec;
+};
+
+export type SweepSummary = {
+  id: string;
+  name: string;
+  project: string;
+  owner: string;
+  phase: SweepPhase;
+  end: SweepEnd;
+  created: Time;
+  ended?: Time;
+  method: SweepMethod;
+  metric: string;
+  goal: SweepGoal;
+  trials_total: number;
+  trials_started: number;
+  trials_active: number;
+  trials_paused: number;
+  trials_completed: number;
+  trials_failed: number;
+  trials_stopped: number;
+  best_trial?: number;
+  best?: number;
+};
+
+export type Sweeps = {
+  sweeps: SweepSummary[];
+};
+
 export type Task = {
   name: string;
   role: TaskRole;
@@ -906,6 +1010,22 @@ export type Tree = {
   bytes: number;
   files: number;
 };
+
+export type Trial = {
+  number: number;
+  values: Record<string, Text>;
+  phase: TrialPhase;
+  rung: number;
+  rungs: RungValue[];
+  best?: number;
+  last?: number;
+  steps: number;
+  ran_ms?: number;
+  without_value?: boolean;
+  fault?: Sentence;
+};
+
+export type TrialPhase = 'Active' | 'Paused' | 'Completed' | 'Failed' | 'Stopped';
 
 export type User = {
   name: string;

@@ -3,6 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {Failure, change, get} from '../api/client';
+import type {Sweep, SweepSummary} from '../api/types';
 import {anything_changed} from '../app/live';
 import {navigate, to} from '../app/router';
 import {flat} from '../app/spec_text';
@@ -15,8 +16,6 @@ import {fetch_rows, type JobRow} from './job_rows';
 
 interface Counts { queued: number; starting: number; running: number; succeeded: number; failed: number; stopped: number }
 interface ArrayOf { id: string; spec: {name: string; project?: string}; owner: string; submitted: string; ended?: string; phase: string; counts: Counts; percent: number; stop_requested: boolean; too_many_failures: boolean; suspended: boolean; failed: {index: number; job: string; phase: string; exit_code?: number; reason: string}[] }
-interface Trial { number: number; values: Record<string, unknown>; phase: string; rung: number; best?: number; last?: number; steps: number }
-interface SweepOf { id: string; name: string; project: string; owner: string; phase: string; created: string; ended?: string; method: string; metric: string; goal: string; started: number; active: number; paused: number; completed: number; failed: number; stopped: number; best_trial?: number; best?: number; trials: Trial[]; trials_total?: number }
 interface ScheduleOf { id: string; spec: {name: string; project: string; cron: string; timezone: string; overlap: string}; owner: string; paused: boolean; created: string; problem?: string; upcoming?: string[]; history?: {time: string; outcome: string; job?: string; job_id?: string; phase?: string; error?: string}[] }
 
 /** Nothing from a server that does not have this kind of object. */
@@ -38,7 +37,7 @@ export function Schedules({parts}: {parts: string[]}) { return parts[0] ? <Sched
 
 function AllObjects() {
   const loaded = useData(async (signal) => {
-    const [arrays, sweeps, schedules] = await Promise.all([list<ArrayOf>('arrays', signal), list<Omit<SweepOf, 'trials'> & {trials: number}>('sweeps', signal), list<ScheduleOf>('schedules', signal)]);
+    const [arrays, sweeps, schedules] = await Promise.all([list<ArrayOf>('arrays', signal), list<SweepSummary>('sweeps', signal), list<ScheduleOf>('schedules', signal)]);
     return {arrays, sweeps, schedules};
   }, [], {interval: 1500});
   const all = loaded.data;
@@ -46,7 +45,7 @@ function AllObjects() {
     <ErrorNote error={loaded.error} again={loaded.reload} />{loaded.loading && <Waiting />}
     {all && <>
       <Card title="Sweeps" scroll>{all.sweeps.length === 0 ? <div class="empty">No sweep. <code>muster sweep create</code> starts one.</div> : <table class="grid"><caption class="hidden-text">Sweeps</caption><thead><tr><th>Sweep</th><th>Project</th><th>User</th><th>State</th><th>Method</th><th>Metric</th><th class="num">Best</th><th class="num">Trials</th><th>Created</th></tr></thead>
-        <tbody>{all.sweeps.map((each) => <tr key={each.id}><th scope="row"><Link to={to(['sweeps', each.id])}><bdi>{each.name}</bdi></Link></th><td><bdi>{each.project}</bdi></td><td><bdi>{each.owner}</bdi></td><td>{each.phase}</td><td>{each.method}</td><td class="mono">{each.metric}</td><td class="num">{number_text(each.best)}</td><td class="num">{each.completed + each.failed + each.stopped}/{typeof each.trials === 'number' ? each.trials : each.trials_total}</td><td><Time at={each.created} /></td></tr>)}</tbody></table>}</Card>
+        <tbody>{all.sweeps.map((each) => <tr key={each.id}><th scope="row"><Link to={to(['sweeps', each.id])}><bdi>{each.name}</bdi></Link></th><td><bdi>{each.project}</bdi></td><td><bdi>{each.owner}</bdi></td><td>{each.phase}</td><td>{each.method}</td><td class="mono">{each.metric}</td><td class="num">{number_text(each.best)}</td><td class="num">{each.trials_completed + each.trials_failed + each.trials_stopped}/{each.trials_total}</td><td><Time at={each.created} /></td></tr>)}</tbody></table>}</Card>
       <Card title="Arrays" scroll>{all.arrays.length === 0 ? <div class="empty">No array. <code>muster submit --array 0-99</code> makes one.</div> : <table class="grid"><caption class="hidden-text">Arrays</caption><thead><tr><th>Array</th><th>Project</th><th>User</th><th>Phase</th><th>Members</th><th class="num">Done</th><th>Submitted</th></tr></thead>
         <tbody>{all.arrays.map((each) => <tr key={each.id}><th scope="row"><Link to={to(['arrays', each.id])}><bdi>{each.spec.name}</bdi></Link></th><td><bdi>{each.spec.project ?? 'default'}</bdi></td><td><bdi>{each.owner}</bdi></td><td><Phase job={each} /></td><td class="wide"><CountBar counts={each.counts} /></td><td class="num">{each.percent} %</td><td><Time at={each.submitted} /></td></tr>)}</tbody></table>}</Card>
       <Card title="Schedules" scroll>{all.schedules.length === 0 ? <div class="empty">No schedule. <code>muster schedule create</code> makes one.</div> : <table class="grid"><caption class="hidden-text">Schedules</caption><thead><tr><th>Schedule</th><th>Project</th><th>User</th><th>Times</th><th>Zone</th><th>State</th><th>Next run</th></tr></thead>
@@ -108,7 +107,7 @@ function ArrayPage({id}: {id: string}) {
 
 function SweepPage({id}: {id: string}) {
   const loaded = useData(async (signal) => {
-    const sweep = await get<SweepOf>(`/v1/sweeps/${encodeURIComponent(id)}`, {}, signal);
+    const sweep = await get<Sweep>(`/v1/sweeps/${encodeURIComponent(id)}`, {}, signal);
     const {rows} = await fetch_rows({origin: `sweep/${sweep.id}`, limit: 1000, sort: 'submitted'}, signal);
     return {sweep, rows};
   }, [id], {interval: 1500});
@@ -119,13 +118,13 @@ function SweepPage({id}: {id: string}) {
   const trials = sweep.trials ?? [];
   const ids = trials.map((trial) => by_number.get(trial.number)?.id).filter((each): each is string => !!each);
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.values)))];
-  const running = sweep.phase === 'running' || sweep.phase === 'Running';
+  const running = sweep.phase === 'Running';
   return <Page title={<bdi>{sweep.name}</bdi>} lead={<Link to="/sweeps" class="button quiet" aria-label="All sweeps">←</Link>} actions={<>
     {running && <><button onClick={() => { void act('POST', 'pause', `Paused ${sweep.name}`); }}>Pause</button><button class="danger" onClick={() => { void act('POST', 'stop', `Stopped ${sweep.name}`); }}>Stop</button></>}
-    {/paused/i.test(sweep.phase) && <button onClick={() => { void act('POST', 'resume', `Resumed ${sweep.name}`); }}>Resume</button>}</>}>
+    {sweep.phase === 'Paused' && <button onClick={() => { void act('POST', 'resume', `Resumed ${sweep.name}`); }}>Resume</button>}</>}>
     <div class="row"><span class="badge">{sweep.phase}</span><span class="chip">sweep, {sweep.method}</span><span class="muted">in</span><Link to={to(['projects', sweep.project])}>{sweep.project}</Link><span class="muted">by {sweep.owner}</span></div>
     <div class="tiles"><div class="tile"><strong class="tnum">{number_text(sweep.best)}</strong><span>best {sweep.metric} ({sweep.goal}){sweep.best_trial ? `, trial ${sweep.best_trial}` : ''}</span></div>
-      {(['active', 'paused', 'completed', 'failed', 'stopped'] as const).map((key) => <div class="tile" key={key}><strong class="tnum">{sweep[key]}</strong><span>{key}</span></div>)}</div>
+      {(['active', 'paused', 'completed', 'failed', 'stopped'] as const).map((key) => <div class="tile" key={key}><strong class="tnum">{sweep[`trials_${key}`]}</strong><span>{key}</span></div>)}</div>
     <Card title="Trials, best first" scroll><table class="grid"><caption class="hidden-text">Trials</caption><thead><tr><th class="num">Trial</th><th>State</th>{names.map((name) => <th key={name} class="num mono">{visible_text(name)}</th>)}<th class="num">Best {sweep.metric}</th><th class="num">Last</th><th class="num">Steps</th></tr></thead>
       <tbody>{trials.slice(0, 300).map((trial) => { const row = by_number.get(trial.number); const values = flat(trial.values); return <tr key={trial.number}><th scope="row" class="num">{row ? <Link to={to(['jobs', row.id])}>{trial.number}</Link> : trial.number}</th><td>{trial.phase}</td>{names.map((name) => <td key={name} class="num">{visible_text(values[name] ?? '')}</td>)}<td class="num">{number_text(trial.best)}</td><td class="num">{number_text(trial.last)}</td><td class="num">{trial.steps}</td></tr>; })}</tbody></table></Card>
     {ids.length > 0 && <Comparison ids={ids} default_metric={sweep.metric} default_best={/max/i.test(sweep.goal) ? 'max' : 'min'} />}

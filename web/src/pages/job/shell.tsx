@@ -35,7 +35,7 @@ export function Shell({job}: {job: Job}) {
         {state.value === 'open' && <button type="button" onClick={() => session.current?.close()}>Close</button>}
       </form>
       {note.value && <div class="note" role="status">{note.value}</div>}
-      <div ref={host} class={`terminal ${state.value === 'idle' ? 'off' : ''}`} />
+      <div ref={host} class={`shell-host ${state.value === 'idle' ? 'off' : ''}`} />
       <p class="muted small">The terminal takes every key, Tab included; press <kbd>Ctrl</kbd>+<kbd>Shift</kbd>+<kbd>Esc</kbd> to leave it.</p>
     </div></Card>;
 }
