@@ -7,6 +7,7 @@
 #include "api/cluster_wire.h"
 #include "api/file_wire.h"
 #include "api/notification_wire.h"
+#include "api/schedule_wire.h"
 #include "api/sweep_wire.h"
 #include "api/wire.h"
 
@@ -52,6 +53,8 @@ std::vector<Row> job_rows() {
       {"GET /v1/jobs", get("/v1/jobs"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/jobs", get("/v1/jobs", {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
       {"GET /v1/jobs", get("/v1/jobs", {{"owner", "hyacinth"}}), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/list", get("/v1/list"), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/list", get("/v1/list", {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
       {"GET /v1/queue", get("/v1/queue"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/jobs/{name}", get(job), 404, 200, 200, 200, 200, 200},
       {"GET /v1/jobs/{name}", get(job, {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
@@ -84,6 +87,61 @@ std::vector<Row> job_rows() {
       {"GET /v1/watch/events", get("/v1/watch/events"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/watch/events", get("/v1/watch/events", {{"project", "velvet"}}), 404, 200, 200, 200,
        200, 200},
+  };
+}
+
+std::vector<Row> array_rows() {
+  const std::string array = "/v1/arrays/malachite";
+  const TeamServer::Ask create =
+      send("POST", "/v1/jobs", api::spec_to_json(velvet_array("obsidian-array")));
+  const auto acts = [&](const std::string& action, int answer) {
+    return Row{"POST /v1/arrays/{name}/" + action,
+               send("POST", array + "/" + action),
+               404,
+               403,
+               answer,
+               answer,
+               403,
+               answer};
+  };
+  return {
+      {"POST /v1/jobs", create, 404, 403, 202, 202, 403, 202},
+      {"GET /v1/arrays", get("/v1/arrays"), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/arrays", get("/v1/arrays", {{"project", "velvet"}}), 404, 200, 200, 200, 200, 200},
+      {"GET /v1/arrays/{name}", get(array), 404, 200, 200, 200, 200, 200},
+      {"GET /v1/arrays/{name}/logs", get(array + "/logs"), 404, 200, 200, 200, 200, 200},
+      acts("stop", 200),
+      acts("suspend", 200),
+      acts("resume", 200),
+      acts("rerun", 409),
+      {"DELETE /v1/arrays/{name}", send("DELETE", array), 404, 403, 409, 409, 403, 409},
+  };
+}
+
+std::vector<Row> schedule_rows() {
+  const std::string schedule = "/v1/schedules/peridot";
+  const TeamServer::Ask create =
+      send("POST", "/v1/schedules", api::schedule_spec_to_json(velvet_schedule("obsidian-again")));
+  const auto acts = [&](const std::string& action, int answer) {
+    return Row{"POST /v1/schedules/{name}/" + action,
+               send("POST", schedule + "/" + action),
+               404,
+               403,
+               answer,
+               answer,
+               403,
+               answer};
+  };
+  return {
+      {"GET /v1/schedules", get("/v1/schedules"), 200, 200, 200, 200, 200, 200},
+      {"GET /v1/schedules", get("/v1/schedules", {{"project", "velvet"}}), 404, 200, 200, 200, 200,
+       200},
+      {"POST /v1/schedules", create, 404, 403, 201, 201, 403, 201},
+      {"GET /v1/schedules/{name}", get(schedule), 404, 200, 200, 200, 200, 200},
+      acts("pause", 200),
+      acts("resume", 200),
+      acts("run", 201),
+      {"DELETE /v1/schedules/{name}", send("DELETE", schedule), 404, 403, 204, 204, 403, 204},
   };
 }
 
@@ -311,8 +369,9 @@ std::vector<Row> rows() {
   const Team team;
   std::vector<Row> all = job_rows();
   for (const auto& more :
-       {artifact_rows(), sweep_rows(), attach_rows(), copy_rows(), exec_rows(), forward_rows(),
-        project_rows(), notification_rows(team), tree_rows(), account_rows(team), server_rows()}) {
+       {array_rows(), artifact_rows(), schedule_rows(), sweep_rows(), attach_rows(), copy_rows(),
+        exec_rows(), forward_rows(), project_rows(), notification_rows(team), tree_rows(),
+        account_rows(team), server_rows()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

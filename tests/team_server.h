@@ -31,9 +31,9 @@ namespace muster::server {
 /// Velvet's names and values, and that of what stands above both projects: none of them is the
 /// business of who has no role there.
 inline const std::vector<std::string> kVelvetWords{
-    "velvet",      "umbrella", "quicksilver", "obsidian",  "garnet", "hyacinth",
-    "jasper",      "beryl",    "amber",       "MOONSTONE", "opal",   "sardonyx",
-    "chrysoprase", "azurite",  "porphyry",    "tourmaline"};
+    "velvet",      "umbrella", "quicksilver", "obsidian",   "garnet",    "hyacinth",
+    "jasper",      "beryl",    "amber",       "MOONSTONE",  "opal",      "sardonyx",
+    "chrysoprase", "azurite",  "porphyry",    "tourmaline", "malachite", "peridot"};
 
 /// A loopback port on which nobody listens.
 class FakeDoor : public LoopbackDoor {

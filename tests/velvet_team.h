@@ -9,6 +9,8 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "control/arrays.h"
+#include "control/schedules.h"
 #include "control/sweeps.h"
 #include "team_server.h"
 #include "workspace/manifest.h"
@@ -31,6 +33,19 @@ inline sweep::SweepSpec velvet_sweep(const std::string& name) {
           .metric = "azurite"};
 }
 
+/// Its members are suspended.
+inline job::JobSpec velvet_array(const std::string& name) {
+  job::JobSpec spec = velvet_spec(name, 0);
+  spec.array.indexes = "0-1";
+  spec.held = true;
+  return spec;
+}
+
+/// Each run needs more than there is.
+inline job::ScheduleSpec velvet_schedule(const std::string& name) {
+  return {.name = name, .project = "velvet", .cron = "0 3 29 2 *", .job = velvet_spec("", 3)};
+}
+
 /// Velvet runs one job, has one that waits and one that has ended; green has lost room to it.
 class Team : public TeamServer {
  public:
@@ -42,6 +57,8 @@ class Team : public TeamServer {
     add_users();
     add_jobs();
     EXPECT_TRUE(accounts().set_secret("velvet", "MOONSTONE", "chrysoprase", {.user = "jasper"}));
+    add_array();
+    add_schedule();
     add_sweep();
     add_subscription();
     EXPECT_TRUE(base::write_new_file(artifacts_ / "tourmaline", "azurite"));
@@ -100,6 +117,14 @@ class Team : public TeamServer {
     submit(single_job("green-small", "green", 1), "sam");
     submit(velvet_spec("garnet", 0), "hyacinth");
     end("garnet");
+  }
+
+  void add_array() {
+    EXPECT_TRUE(controller().submit_array(velvet_array("malachite"), "", {.user = "hyacinth"}));
+  }
+
+  void add_schedule() {
+    EXPECT_TRUE(controller().schedules().create(velvet_schedule("peridot"), {.user = "hyacinth"}));
   }
 
   /// Paused, so that it has no jobs.

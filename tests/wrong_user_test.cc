@@ -34,6 +34,8 @@ std::string of_ghosts(std::string text) {
                                                         {"quicksilver", "xxxxxxxxxxx"},
                                                         {"obsidian", "xxxxxxxx"},
                                                         {"garnet", "xxxxxx"},
+                                                        {"malachite", "xxxxxxxxx"},
+                                                        {"peridot", "xxxxxxx"},
                                                         {"hyacinth", "xxxxxxxx"},
                                                         {"amber", "xxxxx"},
                                                         {"beryl", "xxxxx"},
