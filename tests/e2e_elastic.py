@@ -106,7 +106,7 @@ class ThatAskWhoIsThere(ElasticTest):
         first = self.hold("first", 2)
         run = self.watch(*flags)
         self.until_all(run, "hosts dist-worker-0:1", "dist-worker-0 works")
-        self.assertIn("WORKERS    1 of 1-3\n", self.muster.run("get", "dist").stdout)
+        self.assertRegex(self.muster.run("get", "dist").stdout, r"WORKERS +1 of 1-3\n")
 
         self.let_go(first)
         self.until_all(run, "hosts dist-worker-0:1 dist-worker-1:1 dist-worker-2:1", "dist-worker-1 works",
@@ -149,8 +149,8 @@ class ThatAskWhoIsThere(ElasticTest):
         run, owner = self.grow_and_shrink()
 
         page = self.muster.run("get", "dist").stdout
-        self.assertIn("WORKERS    1 of 1-3\n", page)
-        self.assertIn("REASON     runs with 1 of 3 workers\n", page)
+        self.assertRegex(page, r"WORKERS +1 of 1-3\n")
+        self.assertRegex(page, r"REASON +runs with 1 of 3 workers\n")
         self.assertRegex(page, r"\n  worker-0 +worker +dist-worker-0 +\S+ +\d +Running +-\n")
         for worker in (1, 2):
             self.assertRegex(page, rf"\n  worker-{worker} +worker +dist-worker-{worker} +\S+ +\d +Left +"

@@ -96,7 +96,7 @@ std::vector<Row> array_rows() {
       send("POST", "/v1/jobs", api::spec_to_json(velvet_array("obsidian-array")));
   const auto acts = [&](const std::string& action, int answer) {
     return Row{"POST /v1/arrays/{name}/" + action,
-               send("POST", array + "/" + action),
+               send("POST", array + "/" + action, action == "rerun" ? "{}" : ""),
                404,
                403,
                answer,

@@ -44,8 +44,7 @@ Result<WhoAmI> Client::who_am_i() {
 }
 
 Result<PageCode> Client::page_code() {
-  MUSTER_TRY(const http::Response response,
-             call(request_for("POST", std::string(kPageCodesPath))));
+  MUSTER_TRY(const http::Response response, call(request_for("POST", std::string(kPageCodesPath))));
   return page_code_from_json(response.body);
 }
 

@@ -660,7 +660,7 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
 }
 
 Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,
-                                                               const std::string& task) {
+                                                                const std::string& task) {
   return parts_.engine.open_log({id, attempt}, task);
 }
 

@@ -257,8 +257,8 @@ LocalTime Zone::local(base::Time time) const {
                   .second = at.second(),
                   .weekday = (static_cast<int>(absl::GetWeekday(at)) + 1) % 7};
   const absl::TimeZone::TimeInfo instants = data_->zone.At(at);
-  local.is_second_pass = instants.kind == absl::TimeZone::TimeInfo::REPEATED &&
-                         instant >= instants.post;
+  local.is_second_pass =
+      instants.kind == absl::TimeZone::TimeInfo::REPEATED && instant >= instants.post;
   const int minutes = std::abs(info.offset) / 60;
   std::array<char, 16> offset{};
   std::snprintf(offset.data(), offset.size(), "%c%02d:%02d", info.offset < 0 ? '-' : '+',

@@ -90,7 +90,7 @@ struct JobOrigin {
 
 /// An entry of JobSpec::after, resolved when the job was submitted.
 struct AwaitedJob {
-  std::string id;       ///< of the other job or array
+  std::string id;  ///< of the other job or array
   std::string name;
   bool is_met = false;  ///< it has ended as required; true even after it was deleted
 

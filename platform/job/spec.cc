@@ -160,8 +160,9 @@ record::Words<Success> words_of(const Success*) {
 record::Words<Dependency::Condition> words_of(const Dependency::Condition*) {
   return {.schema = "DependencyCondition",
           .values = kConditionWords,
-          .help = "How the other job must have ended: it succeeded (`ok`), it ended (`any`), or it "
-                  "failed or was stopped (`failed`)."};
+          .help =
+              "How the other job must have ended: it succeeded (`ok`), it ended (`any`), or it "
+              "failed or was stopped (`failed`)."};
 }
 record::Words<RetryRule::Action> words_of(const RetryRule::Action*) {
   return {.schema = "RetryAction", .values = kActionWords};

@@ -268,9 +268,9 @@ std::optional<Dependency::Condition> dependency_condition_of(std::string_view na
 
 /// Many jobs from one spec, which differ in their index and their line.
 struct ArraySpec {
-  std::string indexes;             ///< "0-99", "1,3,5-7"; empty: one index for each line, from 0
-  std::vector<std::string> lines;  ///< one for each index, in order: text or JSON; may be empty
-  int max_running = 0;             ///< at the same time; 0: no limit
+  std::string indexes;              ///< "0-99", "1,3,5-7"; empty: one index for each line, from 0
+  std::vector<std::string> lines;   ///< one for each index, in order: text or JSON; may be empty
+  int max_running = 0;              ///< at the same time; 0: no limit
   std::optional<int> max_failures;  ///< more failed members than this stop the array
 
   bool is_none() const { return indexes.empty() && lines.empty(); }

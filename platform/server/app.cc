@@ -104,7 +104,10 @@ std::optional<Response> App::refusal_of_body(const http::Request& head) {
   if (head.peer.user) return std::nullopt;
   const auto found = router_.find(head.method, head.path);
   std::optional<Response> refusal = takes_no_body();
-  if (found.route == api::kPageSessionPath && is_short(head)) return std::nullopt;
+  const bool has_other_methods = found.path_known && found.permission == Permission::kAnybody;
+  if ((found.route == api::kPageSessionPath || has_other_methods) && is_short(head)) {
+    return std::nullopt;
+  }
   if (found.permission != Permission::kAnybody) refusal = authenticator_.refusal_of_body(head);
   if (!refusal) return std::nullopt;
   const ApiCall call{.request = head, .id = request_id(head, parts_.random)};

@@ -113,8 +113,9 @@ RouteAnswer remove_schedule(Controller& controller, const ApiCall& call) {
 
 void add_schedule_routes(Router& router, Controller& controller) {
   const auto add = [&](const char* method, const char* path, auto answer) {
-    router.add(method, path, Permission::kSignedIn,
-               at_once([&controller, answer](const ApiCall& call) { return answer(controller, call); }));
+    router.add(
+        method, path, Permission::kSignedIn,
+        at_once([&controller, answer](const ApiCall& call) { return answer(controller, call); }));
   };
   add("GET", "/v1/schedules", list_schedules);
   add("POST", "/v1/schedules", create_schedule);

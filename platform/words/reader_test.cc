@@ -272,7 +272,7 @@ std::vector<Row> slurm_rows() {
 }
 
 std::vector<Row> dependency_rows() {
-  const std::string another = "another job";
+  const std::string another = "a job of another project";
   return {
       {job::WaitsForJobs{
            .jobs = {{.job = kMine}, {.job = kMine, .condition = job::Dependency::Condition::kAny}}},
