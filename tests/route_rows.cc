@@ -352,6 +352,8 @@ std::vector<Row> server_rows() {
       {"GET /metrics", get("/metrics"), 403, 403, 403, 403, 200, 200},
       {"GET /v1/info", get("/v1/info"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/machine-types", get("/v1/machine-types"), 200, 200, 200, 200, 200, 200},
+      {"POST /v1/what-if", send("POST", "/v1/what-if", R"({"add_nodes": 2, "like": "gpu-1"})"), 403,
+       403, 403, 403, 200, 200},
       {"GET /v1/nodes", get("/v1/nodes"), 200, 200, 200, 200, 200, 200},
       {"GET /v1/nodes/{name}", get(node), 200, 200, 200, 200, 200, 200},
       {"POST /v1/nodes/{name}/cordon", send("POST", node + "/cordon"), 403, 403, 403, 403, 403,

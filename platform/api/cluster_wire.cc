@@ -164,7 +164,63 @@ Result<Project> read_project(std::string_view text, Project start) {
 
 using job::Node;
 
+const record::Table& table_of(const WhatIfRequest*) {
+  static const record::Table table = record::table<WhatIfRequest>(
+      "WhatIfRequest",
+      {record::field<&WhatIfRequest::add_nodes>(
+           "add_nodes", {.help = "How many nodes to add.", .least = 0, .most = 1000}),
+       record::field<&WhatIfRequest::like>("like",
+                                           {.help = "The node of which the new nodes are copies.",
+                                            .need = record::Need::kRequired}),
+       record::field<&WhatIfRequest::run_time>(
+           "run_time", {.help = "How long jobs without a time limit run. Absent: they never end.",
+                        .least = 1})});
+  return table;
+}
+
+const record::Table& table_of(const WhatIfJob*) {
+  using record::Told;
+  static const record::Table table =
+      record::table<WhatIfJob>(
+          "WhatIfJob",
+          {record::field<&WhatIfJob::id>("id", {.need = record::Need::kRequired}),
+           record::field<&WhatIfJob::name>("name", {.need = record::Need::kRequired}),
+           record::field<&WhatIfJob::project>("project", {.need = record::Need::kRequired}),
+           record::field<&WhatIfJob::before>(
+               "before", {.help = "When it starts on the cluster as it is. Absent: not within a "
+                                  "week, as far as run times are known."}),
+           record::field<&WhatIfJob::after>("after",
+                                            {.help = "When it starts on the changed cluster."})})
+          .as_answer();
+  return table;
+}
+
+const record::Table& table_of(const WhatIf*) {
+  using record::Told;
+  static const record::Table table =
+      record::table<WhatIf>(
+          "WhatIf", {record::field<&WhatIf::jobs>(
+                         "jobs", {.help = "In the order of the queue.", .told = Told::kAlways}),
+                     record::field<&WhatIf::evictions>(
+                         "evictions", {.help = "How often jobs are evicted on the changed cluster.",
+                                       .told = Told::kAlways}),
+                     record::field<&WhatIf::complete>(
+                         "complete", {.help = "False: the simulation was stopped before its end.",
+                                      .told = Told::kAlways})})
+          .as_answer();
+  return table;
+}
+
+Result<WhatIfRequest> what_if_request_from_json(std::string_view text) {
+  return record::from_json<WhatIfRequest>(text, "request");
+}
+std::string what_if_to_json(const WhatIf& answer) {
+  return record::to_json(answer);
+}
+
 void add_node_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<WhatIfRequest>());
+  schemas.add(record::table_for<WhatIf>());
   schemas.add_list("Nodes", "nodes", record::table_for<Node>(), "By name.");
 }
 

@@ -24,6 +24,38 @@ namespace muster::api {
 
 using base::Result;
 
+/// POST /v1/what-if: when would the waiting jobs start with more nodes?
+struct WhatIfRequest {
+  int add_nodes = 0;
+  std::string like;
+  std::optional<std::chrono::milliseconds> run_time;
+
+  bool operator==(const WhatIfRequest&) const = default;
+};
+const record::Table& table_of(const WhatIfRequest*);
+Result<WhatIfRequest> what_if_request_from_json(std::string_view text);
+
+struct WhatIfJob {
+  std::string id;
+  std::string name;
+  std::string project;
+  std::optional<base::Time> before;
+  std::optional<base::Time> after;
+
+  bool operator==(const WhatIfJob&) const = default;
+};
+const record::Table& table_of(const WhatIfJob*);
+
+struct WhatIf {
+  std::vector<WhatIfJob> jobs;
+  int evictions = 0;
+  bool complete = true;
+
+  bool operator==(const WhatIf&) const = default;
+};
+const record::Table& table_of(const WhatIf*);
+std::string what_if_to_json(const WhatIf& answer);
+
 std::string project_to_json(const job::ProjectStatus& project);
 Result<job::ProjectStatus> project_from_json(std::string_view text);
 

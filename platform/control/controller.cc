@@ -12,6 +12,7 @@
 #include "job/validate.h"
 #include "logs/log_follower.h"
 #include "logs/measurements.h"
+#include "schedule/what_if.h"
 
 namespace muster::control {
 
@@ -657,6 +658,78 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
   return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
                                              query);
+}
+
+namespace {
+
+constexpr size_t kMostJobsOfWhatIf = 2000;
+
+Controller::WhatIfAnswer compare(const std::vector<job::JobRef>& waiting,
+                                 const schedule::ClusterState& before,
+                                 const schedule::ClusterState& after,
+                                 const schedule::WhatIfOptions& options) {
+  const schedule::WhatIfResult now = schedule::what_if(before, options);
+  const schedule::WhatIfResult then = schedule::what_if(after, options);
+  const auto start_in = [](const schedule::WhatIfResult& result, const std::string& id) {
+    const auto found = result.starts.find(id);
+    return found == result.starts.end() ? std::nullopt : std::optional(found->second);
+  };
+  Controller::WhatIfAnswer answer{.evictions = then.evictions,
+                                  .complete = now.complete && then.complete};
+  for (const job::JobRef& job : waiting) {
+    answer.jobs.push_back(
+        {.job = job, .before = start_in(now, job.id), .after = start_in(then, job.id)});
+  }
+  return answer;
+}
+
+}  // namespace
+
+Result<std::function<Controller::WhatIfAnswer()>> Controller::what_if(
+    const WhatIfWish& wish) const {
+  if (parts_.engine.has_cluster_queue()) {
+    return base::Error{
+        .code = base::ErrorCode::kConflict,
+        .what = "the cluster starts jobs by its own queue, which Muster cannot foresee"};
+  }
+  schedule::ClusterState cluster{.options = options_,
+                                 .projects = projects_.table().for_scheduler(node_table_.totals())};
+  for (const engine::Node& node : node_table_.all()) {
+    cluster.nodes.push_back(to_schedule(node, node_table_.is_closed(node.name)));
+  }
+  std::vector<job::JobRef> waiting;
+  for (const std::string& id : book_.scheduler().queue()) {
+    const JobEntry* const entry = jobs_.entry_with_id(id);
+    if (entry == nullptr || entry->job.phase != job::Phase::kQueued) continue;
+    cluster.waiting.push_back(book_.gang_of(*entry));
+    waiting.push_back({.id = id, .name = entry->job.spec.name, .project = entry->job.spec.project});
+  }
+  for (const auto& [sequence, entry] : jobs_.entries()) {
+    const Attempt* const attempt = attempts_.of(*entry);
+    if (attempt == nullptr || job::is_final(entry->job.phase)) continue;
+    schedule::RunningGang running{.gang = book_.gang_of(*entry, attempt->shape()),
+                                  .places = places_of(entry->job),
+                                  .started = entry->job.started.value_or(book_.now())};
+    running.places.resize(static_cast<size_t>(schedule::task_count(running.gang)));
+    cluster.running.push_back(std::move(running));
+  }
+  if (cluster.waiting.size() + cluster.running.size() > kMostJobsOfWhatIf) {
+    return base::Error{.code = base::ErrorCode::kExhausted,
+                       .what = "more than " + std::to_string(kMostJobsOfWhatIf) +
+                               " jobs run or wait, which are too many to simulate here",
+                       .advice = "simulate a trace: muster simulate"};
+  }
+  schedule::ClusterState larger = cluster;
+  MUSTER_TRY(const engine::Node* const like, node_table_.known(wish.like));
+  for (int i = 0; i < wish.add_nodes; ++i) {
+    schedule::Node node = to_schedule(*like, false);
+    node.name += "+" + std::to_string(i + 1);
+    larger.nodes.push_back(std::move(node));
+  }
+  const schedule::WhatIfOptions options{.now = book_.now(), .run_time = wish.run_time};
+  return std::function<WhatIfAnswer()>(
+      [waiting = std::move(waiting), cluster = std::move(cluster), larger = std::move(larger),
+       options] { return compare(waiting, cluster, larger, options); });
 }
 
 Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,

@@ -133,6 +133,26 @@ class Controller {
   /// array, that of its first member.
   Result<job::Forecast> forecast(const job::JobSpec& spec, const SubmitManner& manner = {}) const;
 
+  /// When the waiting jobs would start with more nodes.
+  struct WhatIfWish {
+    int add_nodes = 0;
+    std::string like;  ///< the node of which the new nodes are copies
+    std::optional<std::chrono::milliseconds> run_time;  ///< of jobs without a time limit
+  };
+  struct WhatIfJob {
+    job::JobRef job;
+    std::optional<base::Time> before;  ///< as the cluster is; nothing: not within a week
+    std::optional<base::Time> after;
+  };
+  struct WhatIfAnswer {
+    std::vector<WhatIfJob> jobs;  ///< in the order in which they are expected to start now
+    int evictions = 0;
+    bool complete = true;  ///< false: there are too many jobs to look a week ahead
+  };
+  /// The computation, which may run on any thread, and takes up to seconds. kNotFound: there is no
+  /// such node. kConflict: the cluster has a queue of its own. kExhausted: too many jobs.
+  Result<std::function<WhatIfAnswer()>> what_if(const WhatIfWish& wish) const;
+
   /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
 

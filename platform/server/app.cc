@@ -257,6 +257,7 @@ void App::add_routes() {
   add_member_routes(router_, parts_.accounts, parts_.controller);
   add_notification_routes(router_, parts_.notifications, parts_.controller);
   add_schedule_routes(router_, parts_.controller);
+  add_what_if_route(router_, parts_.controller, background_);
   add_node_routes(router_, parts_.controller);
   add_machine_route(router_, options_.machine_types);
   add_tree_routes(router_, parts_.controller, parts_.trees, background_);

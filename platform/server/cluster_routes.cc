@@ -106,6 +106,44 @@ RouteHandler changing_node(Controller& controller, NodeChange change) {
 
 }  // namespace
 
+// What if: a simulation, which takes up to seconds, on another thread.
+
+namespace {
+
+api::WhatIf what_if_answer(const Controller::WhatIfAnswer& from) {
+  api::WhatIf answer{.evictions = from.evictions, .complete = from.complete};
+  for (const Controller::WhatIfJob& each : from.jobs) {
+    answer.jobs.push_back({.id = each.job.id,
+                           .name = each.job.name,
+                           .project = each.job.project,
+                           .before = each.before,
+                           .after = each.after});
+  }
+  return answer;
+}
+
+Result<void> simulate(const Controller& controller, base::Background& background,
+                      const ApiCall& call, const http::Respond& respond) {
+  MUSTER_TRY(const api::WhatIfRequest request, api::what_if_request_from_json(call.request.body));
+  MUSTER_TRY(auto compute, controller.what_if({.add_nodes = request.add_nodes,
+                                               .like = request.like,
+                                               .run_time = request.run_time}));
+  const auto answer = std::make_shared<std::string>();
+  background.run([compute, answer] { *answer = api::what_if_to_json(what_if_answer(compute())); },
+                 [answer, respond] { respond(json_answer(200, std::move(*answer))); });
+  return {};
+}
+
+}  // namespace
+
+void add_what_if_route(Router& router, Controller& controller, base::Background& background) {
+  router.add("POST", "/v1/what-if", Permission::kServerViewer,
+             [&controller, &background](const ApiCall& call, const http::Respond& respond) {
+               const Result<void> asked = simulate(controller, background, call, respond);
+               if (!asked) respond(problem(asked.error()));
+             });
+}
+
 void add_node_routes(Router& router, Controller& controller) {
   router.add("GET", "/v1/nodes", Permission::kSignedIn,
              at_once([&controller](const ApiCall& call) { return list_nodes(controller, call); }));

@@ -34,7 +34,8 @@ __all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact",
            "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
            "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
            "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
-           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhoAmI"]
+           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhatIf",
+           "WhatIfJob", "WhatIfRequest", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -170,6 +171,14 @@ class LogRecord(Record):
     base64: Optional[str] = None
     #: A long line was split here; the next record of its source continues it.
     continues: Optional[bool] = None
+    #: In a window of a log: the number of the line. The first line has 0.
+    line: Optional[int] = None
+    #: In a window: the length of the line; more than that of the text if the text was shortened.
+    bytes: Optional[int] = None
+    #: In a window: the newline of the line is still missing.
+    unfinished: Optional[bool] = None
+    #: In a window: the search found the line.
+    hit: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +195,7 @@ class LogWindow(Record):
     first: int
     #: False: the server has read only a part of the log. Ask again.
     complete: bool
-    records: List[LogLine]
+    records: List[LogRecord]
     #: Of a search: the line from which to continue. Absent: the end was reached.
     next: Optional[int] = None
 
@@ -1091,6 +1100,44 @@ class ProjectChange:
     created: Any = None
     #: Ignored.
     status: Any = None
+
+
+@dataclass
+class WhatIfRequest:
+    """See the API's document: WhatIfRequest."""
+
+    #: The node of which the new nodes are copies.
+    like: str
+    #: How many nodes to add.
+    add_nodes: int = 0
+    #: How long jobs without a time limit run. Absent: they never end.
+    run_time_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class WhatIf(Record):
+    """See the API's document: WhatIf."""
+
+    #: In the order of the queue.
+    jobs: List[WhatIfJob]
+    #: How often jobs are evicted on the changed cluster.
+    evictions: int
+    #: False: the simulation was stopped before its end.
+    complete: bool
+
+
+@dataclass(frozen=True)
+class WhatIfJob(Record):
+    """See the API's document: WhatIfJob."""
+
+    id: str
+    name: str
+    project: str
+    #: When it starts on the cluster as it is. Absent: not within a week, as far as run times are
+    #: known.
+    before: Optional[datetime.datetime] = None
+    #: When it starts on the changed cluster.
+    after: Optional[datetime.datetime] = None
 
 
 @dataclass(frozen=True)
@@ -2553,6 +2600,15 @@ class Operations(abc.ABC):
                                {"user": user, "project": project, "action": action, "since": since, "before": before, "limit": limit},
                                {}, None)
         return AuditPage.from_wire(answer)
+
+    def what_if(self, body: Union[WhatIfRequest, Mapping[str, Any]]) -> WhatIf:
+        """When the waiting jobs would start on more nodes.
+
+        A simulation with the server's scheduler: running jobs end by their time limits, or after
+        the assumed run time. Jobs that are submitted later are unknown.
+        """
+        _, answer = self._call("POST", "/v1/what-if", {}, {}, body)
+        return WhatIf.from_wire(answer)
 
     def list_nodes(self) -> Nodes:
         """The nodes."""

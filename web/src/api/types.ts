@@ -391,8 +391,6 @@ export type LimitReached = {
 
 export type ListedObject = 'job' | 'array' | 'sweep' | 'schedule';
 
-export type LogLine = unknown;
-
 export type LogRecord = {
   time: Time;
   task: string;
@@ -403,6 +401,10 @@ export type LogRecord = {
   text?: string;
   base64?: string;
   continues?: boolean;
+  line?: number;
+  bytes?: number;
+  unfinished?: boolean;
+  hit?: boolean;
 };
 
 export type LogWindow = {
@@ -413,7 +415,7 @@ export type LogWindow = {
   first: number;
   complete: boolean;
   next?: number;
-  records: LogLine[];
+  records: LogRecord[];
 };
 
 export type LoginRequest = {
@@ -1064,6 +1066,26 @@ export type Volume = {
 };
 
 export type VolumeKind = 'host_path' | 'tree' | 'storage' | 'artifacts';
+
+export type WhatIf = {
+  jobs: WhatIfJob[];
+  evictions: number;
+  complete: boolean;
+};
+
+export type WhatIfJob = {
+  id: string;
+  name: string;
+  project: string;
+  before?: Time;
+  after?: Time;
+};
+
+export type WhatIfRequest = {
+  add_nodes?: number | null;
+  like: string;
+  run_time_ms?: number | null;
+};
 
 export type WhoAmI = {
   user: string;

@@ -1,0 +1,70 @@
+#include "schedule/what_if.h"
+
+#include <gtest/gtest.h>
+
+#include "schedule/testing.h"
+
+namespace muster::schedule {
+namespace {
+
+using namespace testing;
+using std::chrono::seconds;
+
+/// One node of 4 GPUs, which a gang uses for another 100 s, and two gangs that wait.
+ClusterState busy_cluster() {
+  ClusterState cluster;
+  cluster.nodes = {node("n1", 4)};
+  cluster.projects = projects({project("p", {.deserved = 8})});
+  TaskPlace place{.node = "n1", .devices = {0, 1, 2, 3}, .share_milli = kWholeGpu};
+  cluster.running = {
+      {.gang = limited(gang("runs", "p", 4), seconds(100)), .places = {place}, .started = kStart}};
+  cluster.waiting = {limited(gang("first", "p", 4), seconds(50)),
+                     limited(gang("second", "p", 4), seconds(50))};
+  for (size_t i = 0; i < cluster.waiting.size(); ++i) cluster.waiting[i].sequence = i + 1;
+  return cluster;
+}
+
+using Starts = std::map<std::string, Time>;
+
+TEST(WhatIf, ExpectsGangsToStartOneAfterAnother) {
+  const WhatIfResult result = what_if(busy_cluster(), {.now = kStart});
+
+  EXPECT_EQ(result.starts,
+            (Starts{{"first", kStart + seconds(100)}, {"second", kStart + seconds(150)}}));
+  EXPECT_TRUE(result.complete);
+}
+
+TEST(WhatIf, StartsThemEarlierOnMoreNodes) {
+  ClusterState cluster = busy_cluster();
+  cluster.nodes.push_back(node("n2", 4));
+
+  const WhatIfResult result = what_if(cluster, {.now = kStart});
+
+  EXPECT_EQ(result.starts, (Starts{{"first", kStart}, {"second", kStart + seconds(50)}}));
+}
+
+TEST(WhatIf, HasNoStartForAGangWhoseResourcesAreNeverFree) {
+  ClusterState cluster = busy_cluster();
+  cluster.running[0].gang.time_limit.reset();
+
+  EXPECT_EQ(what_if(cluster, {.now = kStart}).starts, Starts{});
+  EXPECT_EQ(what_if(cluster, {.now = kStart, .run_time = seconds(30)}).starts,
+            (Starts{{"first", kStart + seconds(30)}, {"second", kStart + seconds(80)}}));
+}
+
+TEST(WhatIf, EndsAGangThatIsPastItsLimitAtOnce) {
+  ClusterState cluster = busy_cluster();
+  cluster.running[0].started = kStart - seconds(200);
+
+  const auto starts = what_if(cluster, {.now = kStart}).starts;
+
+  EXPECT_LT(starts.at("first"), kStart + seconds(1));
+}
+
+TEST(WhatIf, LooksOnlyAsFarAsItsHorizon) {
+  const auto result = what_if(busy_cluster(), {.now = kStart, .horizon = seconds(120)});
+  EXPECT_EQ(result.starts, (Starts{{"first", kStart + seconds(100)}}));
+}
+
+}  // namespace
+}  // namespace muster::schedule
