@@ -104,7 +104,8 @@ std::optional<Response> App::refusal_of_body(const http::Request& head) {
   if (head.peer.user) return std::nullopt;
   const auto found = router_.find(head.method, head.path);
   std::optional<Response> refusal = takes_no_body();
-  const bool has_other_methods = found.path_known && found.permission == Permission::kAnybody;
+  const bool has_other_methods =
+      found.handler == nullptr && found.path_known && found.permission == Permission::kAnybody;
   if ((found.route == api::kPageSessionPath || has_other_methods) && is_short(head)) {
     return std::nullopt;
   }

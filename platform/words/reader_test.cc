@@ -286,9 +286,9 @@ std::vector<Row> dependency_rows() {
        "starts when " + another + " has ended; both have singleton 'nightly'", kSame,
        "starts when " + another + " has ended; both have singleton 'nightly'"},
       {job::Failed{job::DependencyUnmet{.awaited = {.job = kMine}, .phase = job::Phase::kFailed}},
-       "did not start: 'dist' had to succeed, but it failed", kSame,
-       "did not start: " + another + " had to succeed, but it failed", kSame,
-       "did not start: " + another + " had to succeed, but it failed"},
+       "did not start: 'dist' had to succeed, but failed", kSame,
+       "did not start: " + another + " had to succeed, but failed", kSame,
+       "did not start: " + another + " had to succeed, but failed"},
   };
 }
 
