@@ -4,7 +4,7 @@ The API server, etcd, the controllers and the scheduler are real; the nodes and 
 no pod runs anything. Muster waits for the muster-node of each pod before it starts a gang. Here one process,
 bench/kubernetes/fake_nodes.cc, plays all of them: for each pod that kwok reports as running it connects to the server
 (kubernetes.connect: call) and speaks the real protocol, with the key that it reads from the Secret of the gang. So the
-server does the same work as with real pods, except for logs and metrics, which there are none of.
+server does the same work as with real pods, but the fake nodes send no logs and no metrics.
 
 Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory
 of the server before and after; requests of the server to the API server, in all, a minute and a pod (audit log), its

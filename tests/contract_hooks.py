@@ -82,6 +82,8 @@ def agree(spec):
         "kubernetes",
         "labels",
         "annotations",
+        "array",
+        "after",
     ):
         spec.pop(field, None)
     spec["folder"] = "/"

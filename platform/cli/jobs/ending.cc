@@ -1,4 +1,4 @@
-// stop, wait, delete: how jobs end, and what is left of them.
+// The commands stop, wait and delete: end jobs, wait for their end, and remove them.
 #include <unistd.h>
 
 #include <algorithm>
