@@ -98,7 +98,7 @@ class Client {
   Result<job::Array> suspend_array(const std::string& name);
   Result<job::Array> resume_array(const std::string& name);
   Result<void> remove_array(const std::string& name);
-  /// The members that failed or were stopped run again. kConflict: there are none.
+  /// The members that failed or were stopped run again. kConflict: no member failed or was stopped.
   struct ArrayLogHandlers {
     /// The record's task is "train[17]", or "train[17]/worker-1". False: stop.
     std::function<bool(const job::LogRecord&)> on_record;

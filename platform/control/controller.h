@@ -195,7 +195,7 @@ class Controller {
   void set_resize_pace(const ResizePace& pace) { attempts_.set_pace(pace); }
   void set_retention(const RetentionRules& rules) { retention_.set_rules(rules); }
 
-  /// The log of one task of an attempt, from its beginning. kNotFound: there is none.
+  /// The log of one task of an attempt, from its beginning. kNotFound: the task has no log.
   Result<std::unique_ptr<engine::LogCursor>> open_log(const std::string& id, int attempt,
                                                       const std::string& task);
   /// The merged log of a job that exists now.

@@ -38,7 +38,7 @@ class ProjectService {
     /// get its files.
     std::function<void(const std::string& project)> deleted;
     std::function<void()> wake;  ///< the scheduler should plan again soon
-    /// The number of schedules of the project. Not set: there are none.
+    /// The number of schedules of the project. Not set: the server has no schedules.
     std::function<size_t(const std::string& project)> count_schedules;
   };
   explicit ProjectService(Dependencies parts);

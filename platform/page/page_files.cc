@@ -30,7 +30,7 @@ std::string_view content_type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// FNV-1a: the files come from the program itself, so nobody chooses colliding ones.
+// FNV-1a: the files come from the program itself, so no attacker can choose colliding ones.
 std::string etag_of(const PageFile& file) {
   uint64_t hash = 14695981039346656037U;
   for (const char byte : file.gzip) {

@@ -54,7 +54,7 @@ class LoopbackDoor {
 /// Whether the client uses the loopback port.
 bool is_from_loopback(const http::Request& request);
 
-/// The refusal of a request on the loopback port whose Host is none of the port's names: 421.
+/// The refusal of a request on the loopback port whose Host is not a name of the port: 421.
 std::optional<http::Response> refusal_of_host(const http::Request& request,
                                               const std::optional<LoopbackAddress>& address);
 

@@ -59,7 +59,7 @@ RouteAnswer open_session(const PageRouteParts& parts, const ApiCall& call) {
                  .what = "a browser cannot use the unix socket, which needs no session",
                  .advice = "muster ui prints the address of the page"};
   }
-  // Otherwise another site could log a browser in as somebody else.
+  // Otherwise another site could log a browser in as a different user.
   if (auto foreign = foreign_origin(request)) return *std::move(foreign);
   MUSTER_TRY(const std::string text, api::page_login_from_json(request.body));
   const auto who = meant_by_code(parts, text, request.peer.address);

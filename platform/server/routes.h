@@ -89,7 +89,7 @@ struct PageRouteParts {
   const base::Clock& clock;
   base::RandomSource& random;
   LoopbackDoor* door = nullptr;
-  const std::string& address;  ///< HOST:PORT of a server on TLS; empty: there is none
+  const std::string& address;  ///< HOST:PORT of a server on TLS; empty: the server has no TLS port
   const std::chrono::seconds& session_lifetime;
 };
 void add_page_routes(Router& router, const PageRouteParts& parts);
