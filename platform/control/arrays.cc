@@ -328,6 +328,11 @@ std::vector<job::Array> Arrays::named(const std::string& name) const {
   return found;
 }
 
+std::vector<std::string> Arrays::lines_of(const std::string& id) const {
+  const Held* const held = held_with_id(id);
+  return held == nullptr ? std::vector<std::string>() : held->lines;
+}
+
 std::optional<job::Array> Arrays::with_key(const std::string& idempotency_key) const {
   const auto found = by_key_.find(idempotency_key);
   if (found == by_key_.end()) return std::nullopt;
@@ -396,6 +401,24 @@ std::optional<std::string> Arrays::array_of(const Job& job) {
   return job.origin->id;
 }
 
+std::vector<EndedJob> Arrays::ended() const {
+  std::vector<EndedJob> all;
+  for (const auto& [id, held] : arrays_) {
+    if (held->state.removing || !held->has_ended()) continue;
+    all.push_back({.id = id,
+                   .project = held->record.spec.project,
+                   .ended = held->last.value_or(held->record.submitted),
+                   .keep_for = held->record.spec.keep_for});
+  }
+  return all;
+}
+
+FileTrees Arrays::trees_in_use() const {
+  FileTrees trees;
+  for (const auto& [id, held] : arrays_) trees.merge(trees_of(held->record.spec));
+  return trees;
+}
+
 bool Arrays::holds(const std::pair<std::string, std::string>& name) const {
   if (by_name_.contains(name)) return true;
   const auto member = job::member_of(name.first);
@@ -456,7 +479,12 @@ void Arrays::advance() {
   const std::set<std::string> ids = active_;
   for (const std::string& id : ids) {
     Held* const held = held_with_id(id);
-    if (held == nullptr || held->has_ended() || held->state.removing) {
+    if (held == nullptr || held->state.removing) {
+      active_.erase(id);
+      continue;
+    }
+    if (held->has_ended()) {
+      note_end(*held);
       active_.erase(id);
       continue;
     }
@@ -469,6 +497,27 @@ void Arrays::advance() {
     }
     if (!held->state.stop_requested && !held->state.suspended) make_members(*held);
   }
+}
+
+/// Hands the end of the array to the parts that wait for it, once for each end.
+void Arrays::note_end(Held& held) {
+  if (std::exchange(held.state.end_told, true)) return;
+  const job::Array array = shown(held);
+  keep(held);
+  services_.journal.put_end({.kind = kArrayKind,
+                             .id = array.id,
+                             .name = array.spec.name,
+                             .project = array.spec.project,
+                             .owner = array.owner,
+                             .labels = array.spec.labels,
+                             .phase = array.phase,
+                             .counts = {{"members", array.counts.all()},
+                                        {"succeeded", array.counts.succeeded},
+                                        {"failed", array.counts.failed},
+                                        {"stopped", array.counts.stopped}},
+                             .submitted = array.submitted,
+                             .ended = *array.ended});
+  services_.ended(array);
 }
 
 void Arrays::make_members(Held& held) {
@@ -575,18 +624,42 @@ Result<job::Array> Arrays::create(const job::JobSpec& spec, const std::string& i
                          name_in_quotes(spec.name) + " would have its name",
                  .advice = "choose another name, or delete that job: muster delete " + name};
   }
-  ArrayRecord record{.id = id,
-                     .spec = spec,
-                     .owner = by.user,
-                     .submitted = services_.jobs.stamp(),
-                     .idempotency_key = idempotency_key};
+  return create({.id = id,
+                 .spec = spec,
+                 .owner = by.user,
+                 .submitted = services_.jobs.stamp(),
+                 .idempotency_key = idempotency_key},
+                by, {});
+}
+
+Result<job::Array> Arrays::create_run(const job::JobSpec& spec, const std::string& id,
+                                      const access::Actor& by, const store::Object& schedule) {
+  MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+  for (const int index : indexes) {
+    const std::string name = job::member_name(spec.name, index);
+    for (const Job* const other : services_.jobs.named(name)) {
+      if (other->spec.project != spec.project) continue;
+      return Error{.code = ErrorCode::kConflict,
+                   .what = "job " + name_in_quotes(name) + " exists already"};
+    }
+  }
+  return create({.id = id, .spec = spec, .owner = by.user, .submitted = services_.jobs.stamp()}, by,
+                {schedule});
+}
+
+Result<job::Array> Arrays::create(ArrayRecord record, const access::Actor& by,
+                                  std::vector<store::Object> others) {
+  const job::JobSpec& spec = record.spec;
+  MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
   const ArrayState state{.suspended = spec.held};
-  const std::vector<store::Object> objects{array_object(record), array_state_object(record, state)};
+  others.push_back(array_object(record));
+  others.push_back(array_state_object(record, state));
   MUSTER_CHECK(services_.journal.flush(
-      {.objects = objects,
+      {.objects = std::move(others),
        .audit = audit_records(services_.clock.now(), by, "array.submit", spec.name, spec.project,
-                              {{.field = "id", .after = id},
-                               {.field = "members", .after = std::to_string(indexes->size())}})}));
+                              {{.field = "id", .after = record.id},
+                               {.field = "members", .after = std::to_string(indexes.size())}})}));
+  const std::string id = record.id;
   const Held& held = hold(std::move(record), state);
   services_.jobs.watchers().announce(id);
   services_.wake();
@@ -604,6 +677,7 @@ Result<job::Array> Arrays::stop(const std::string& id, bool now, const access::A
                       {{.field = "stop_requested",
                         .before = was_asked ? "true" : "false",
                         .after = now ? "now" : "true"}}));
+  services_.wake();
   return shown(*held);
 }
 
@@ -671,6 +745,7 @@ Result<job::Array> Arrays::rerun_failed(const std::string& id, const Limits& lim
   }
   held->state.stop_requested = false;
   held->state.too_many_failures = false;
+  held->state.end_told = false;
   if (limits.max_running) held->state.max_running = limits.max_running;
   if (limits.max_failures) held->state.max_failures = limits.max_failures;
   active_.insert(id);
@@ -688,11 +763,13 @@ Result<void> Arrays::stop_jobless(const JoblessMember& jobless, const access::Ac
   held->set(*position, Held::Where::kGone, Phase::kStopped);
   held->last = held->state.last =
       std::max(held->last.value_or(held->record.submitted), services_.clock.now());
+  services_.wake();
   return commit(*held, by, "array.stop",
                 {{.field = "member", .after = std::to_string(jobless.index)}});
 }
 
-Result<void> Arrays::remove(const std::string& id, const access::Actor& by) {
+Result<void> Arrays::remove(const std::string& id, const access::Actor& by,
+                            const std::string& rule) {
   MUSTER_TRY(Held* const held, usable(id));
   const std::string name = held->record.spec.name;
   if (!held->has_ended()) {
@@ -700,8 +777,11 @@ Result<void> Arrays::remove(const std::string& id, const access::Actor& by) {
                  .what = "array '" + name + "' has not ended",
                  .advice = "stop it first: muster stop " + name};
   }
+  note_end(*held);
   held->state.removing = true;
-  MUSTER_CHECK(commit(*held, by, "array.delete", {{.field = "id", .before = id}}));
+  std::vector<access::FieldChange> changes{{.field = "id", .before = id}};
+  if (!rule.empty()) changes.push_back({.field = "rule", .after = rule});
+  MUSTER_CHECK(commit(*held, by, "array.delete", std::move(changes)));
   remove_some(id);
   return {};
 }

@@ -27,6 +27,7 @@
 #include "control/job_maker.h"
 #include "control/job_table.h"
 #include "control/journal.h"
+#include "control/retention.h"
 #include "engine/engine.h"
 #include "job/array.h"
 
@@ -48,6 +49,7 @@ struct ArrayServices {
   std::function<void(JobEntry& member)> suspend;
   std::function<void(JobEntry& member)> resume;
   std::function<void(const std::string& job)> forget;  ///< the job was removed
+  std::function<void(const job::Array& array)> ended;  ///< in the commit that follows
   std::function<void()> wake;
 };
 
@@ -66,6 +68,7 @@ class Arrays : public JobMaker {
   std::optional<job::Array> with_id(const std::string& id) const;
   /// The arrays with this id or name, at most one in each project.
   std::vector<job::Array> named(const std::string& name) const;
+  std::vector<std::string> lines_of(const std::string& id) const;
   std::optional<job::Array> with_key(const std::string& idempotency_key) const;
 
   /// A member of an array that has no job.
@@ -90,12 +93,20 @@ class Arrays : public JobMaker {
   /// The id of the array to which the job belongs; nothing: it is no member.
   static std::optional<std::string> array_of(const job::Job& job);
 
+  /// The arrays that have ended, for the rules of retention.
+  std::vector<EndedJob> ended() const;
+  /// Every uploaded file tree that members use, now or later.
+  FileTrees trees_in_use() const;
+
   // Requests. Each is committed when it returns; the audit log records it in the same commit.
 
   /// kConflict: the array or one of its members has a name that is in use. The rest of the spec is
   /// checked already.
   Result<job::Array> create(const job::JobSpec& spec, const std::string& id,
                             const std::string& idempotency_key, const access::Actor& by);
+  /// The same for a run of a schedule, which holds the names; `schedule` is in the same commit.
+  Result<job::Array> create_run(const job::JobSpec& spec, const std::string& id,
+                                const access::Actor& by, const store::Object& schedule);
   Result<job::Array> stop(const std::string& id, bool now, const access::Actor& by);
   Result<job::Array> suspend(const std::string& id, const access::Actor& by);
   Result<job::Array> resume(const std::string& id, const access::Actor& by);
@@ -107,8 +118,8 @@ class Arrays : public JobMaker {
   /// removed when they do. kConflict: there are no such members.
   Result<job::Array> rerun_failed(const std::string& id, const Limits& limits,
                                   const access::Actor& by);
-  /// kConflict: not all members have ended.
-  Result<void> remove(const std::string& id, const access::Actor& by);
+  /// kConflict: not all members have ended. `rule`: of retention, for the audit log.
+  Result<void> remove(const std::string& id, const access::Actor& by, const std::string& rule = "");
   /// Ends a member that has no job.
   Result<void> stop_jobless(const JoblessMember& member, const access::Actor& by);
 
@@ -128,8 +139,11 @@ class Arrays : public JobMaker {
 
   Held* held_with_id(const std::string& id) const;
   Result<Held*> usable(const std::string& id) const;
+  Result<job::Array> create(ArrayRecord record, const access::Actor& by,
+                            std::vector<store::Object> others);
   Held& hold(ArrayRecord record, ArrayState state);
   job::Array shown(const Held& held) const;
+  void note_end(Held& held);
   void make_members(Held& held);
   void make_member(Held& held, size_t position);
   void member_made(const std::string& id, size_t position, const Result<JobEntry*>& made);

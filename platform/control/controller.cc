@@ -105,19 +105,37 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
-      sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
-                                                         .clock = parts.clock,
-                                                         .random = parts.random,
-                                                         .journal = journal_,
-                                                         .jobs = jobs_,
-                                                         .controller = *this})) {
+      sweeps_(std::make_unique<Sweeps>(
+          SweepDependencies{.loop = parts.loop,
+                            .clock = parts.clock,
+                            .random = parts.random,
+                            .journal = journal_,
+                            .jobs = jobs_,
+                            .controller = *this,
+                            .settled = [this] { retention_.object_ended(); }})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
   jobs_.add_maker(*arrays_);
   jobs_.add_maker(schedules_);
+  jobs_.add_maker(*sweeps_);
+  add_retained_objects();
   parts_.engine.listen([this](const engine::TaskReport& task) { report(task); });
   nodes_.read();
+}
+
+void Controller::add_retained_objects() {
+  const access::Actor server{.user = kServer, .address = "local"};
+  retention_.add({.ended = [this] { return arrays_->ended(); },
+                  .remove =
+                      [this, server](const std::string& id, const std::string& rule) {
+                        return arrays_->remove(id, server, rule);
+                      }});
+  retention_.add({.ended = [this] { return sweeps_->ended(); },
+                  .remove =
+                      [this, server](const std::string& id, const std::string& rule) {
+                        return sweeps_->remove(id, server, rule);
+                      }});
 }
 
 Controller::~Controller() {
@@ -150,6 +168,11 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
       .suspend = [this](JobEntry& member) { hold_back(member); },
       .resume = [this](JobEntry& member) { release(member); },
       .forget = [this](const std::string& id) { retention_.forget(id); },
+      .ended =
+          [this](const job::Array& array) {
+            schedules_.array_ended(array);
+            retention_.object_ended();
+          },
       .wake = [this] { wake(); }});
 }
 
@@ -163,6 +186,21 @@ Schedules Controller::make_schedules() {
        .check = [this](const job::JobSpec& spec,
                        const std::string& owner) { return check_made(spec, owner); },
        .stop = [this](JobEntry& job) { end_by_request(job, false); },
+       .make_array = [this](const job::JobSpec& spec, const std::string& id,
+                            const std::string& owner,
+                            const store::Object& schedule) -> Result<job::Array> {
+         MUSTER_TRY(const job::JobSpec resolved, resolved_array(spec));
+         return arrays_->create_run(resolved, id, {.user = owner}, schedule);
+       },
+       .stop_array =
+           [this](const std::string& id) {
+             [[maybe_unused]] const auto reported_by_journal = arrays_->stop(id, false, {});
+           },
+       .array = [this](const std::string& id) { return arrays_->with_id(id); },
+       .is_held_by_others =
+           [this](const JobName& name) {
+             return arrays_->holds(name) || sweeps_->takes(name.second, name.first);
+           },
        .new_id = [this] { return base::random_name(parts_.random, kIdLength); },
        .wake = [this] { wake(); }});
 }
@@ -209,13 +247,52 @@ Result<void> Controller::check_made(const job::JobSpec& spec, const std::string&
     MUSTER_CHECK(may_submit(*parts_.accounts, owner, site_.user, spec,
                             projects_.table().line_of(spec.project)));
   }
-  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(spec, other_jobs()));
+  job::JobSpec first = spec;
+  if (!spec.array.is_none()) {
+    MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+    first = job::member_spec(spec, indexes, 0);
+  }
+  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(first, other_jobs()));
   const Job job{.id = "made",
-                .spec = spec,
+                .spec = first,
                 .awaited = std::move(awaited),
                 .submitted = parts_.clock.now(),
-                .tasks = job::tasks_of(spec)};
+                .tasks = job::tasks_of(first)};
   return placement_->check(job, jobs_.next_sequence());
+}
+
+/// The spec with dependencies by id, because other jobs may have these names when the last members
+/// are made. kNotFound: a job that it waits for does not exist, or has no member for one of its own.
+Result<job::JobSpec> Controller::resolved_array(const job::JobSpec& spec) const {
+  MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
+  MUSTER_CHECK(resolve_dependencies(job::member_spec(spec, indexes, 0), other_jobs()));
+  job::JobSpec resolved = spec;
+  std::vector<base::Fault> faults;
+  for (size_t i = 0; i < resolved.after.size(); ++i) {
+    job::Dependency& dependency = resolved.after[i];
+    if (!dependency.by_member) {
+      const auto other = other_jobs().find(dependency, spec.project);
+      if (other) dependency.job = other->id;
+      continue;
+    }
+    for (const job::Array& array : arrays_->named(dependency.job)) {
+      if (array.spec.project != spec.project) continue;
+      MUSTER_TRY(const std::vector<int> siblings, job::indexes_of(array.spec.array));
+      const auto missing = std::find_if(indexes.begin(), indexes.end(), [&](int index) {
+        return !std::binary_search(siblings.begin(), siblings.end(), index);
+      });
+      if (missing == indexes.end()) continue;
+      faults.push_back({.field = "after[" + std::to_string(i) + "].job",
+                        .what = "array " + name_in_quotes(dependency.job) + " has no member " +
+                                std::to_string(*missing) + ", for which " +
+                                job::member_title(spec.name, *missing) + " would wait"});
+    }
+  }
+  if (faults.empty()) return resolved;
+  return Error{.code = ErrorCode::kNotFound,
+               .what = "array " + name_in_quotes(spec.name) + " cannot wait for these members",
+               .advice = "give both arrays the same indexes",
+               .faults = std::move(faults)};
 }
 
 /// Plans in a later turn of the loop, once for all changes of this turn.
@@ -266,6 +343,7 @@ Result<void> Controller::recover() {
     }
   }
   arrays_->recovered();
+  schedules_.recovered();
   sweeps_->load(objects);
   retention_.apply_rules();
   wake();
@@ -381,21 +459,30 @@ void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> d
   job.awaited = dependencies_of_made(job.spec, *job.origin, other_jobs());
   if (job.suspended) job.reason = suspended_reason(job);
   jobs_.note(job, Notice{Notice::What::kSubmitted});
-  jobs_.add(std::move(job), "", {}, [this, done = std::move(done)](Result<JobEntry*> added) {
-    if (added) {
-      ++metrics_.submitted[(*added)->job.spec.project];
-      enter_queue(**added);
-    }
-    done(added);
-  });
+  // A member of an array is part of the request that made the array.
+  std::vector<access::AuditRecord> audit;
+  if (job.origin->kind == job::JobOrigin::Kind::kSchedule) {
+    audit = audit_records(parts_.clock.now(), {.user = kServer, .address = "local"}, "job.submit",
+                          nullptr, &job);
+    audit.front().changes.push_back({.field = "schedule", .after = job.origin->name});
+  }
+  jobs_.add(std::move(job), "", std::move(audit),
+            [this, done = std::move(done)](Result<JobEntry*> added) {
+              if (added) {
+                ++metrics_.submitted[(*added)->job.spec.project];
+                enter_queue(**added);
+              }
+              done(added);
+            });
 }
 
-Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
+Result<job::Array> Controller::submit_array(const job::JobSpec& given,
                                             const std::string& idempotency_key,
-                                            const access::Actor& by) {
+                                            const access::Actor& by, const SubmitManner& manner) {
   if (!idempotency_key.empty()) {
     if (auto known = arrays_->with_key(idempotency_key)) return *std::move(known);
   }
+  MUSTER_TRY(const job::JobSpec spec, named_spec(given, manner));
   MUSTER_CHECK(
       check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
   if (sweeps_->takes(spec.project, spec.name)) return belongs_to_sweep(spec);
@@ -404,13 +491,11 @@ Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
                   .spec = job::member_spec(spec, indexes, 0),
                   .submitted = parts_.clock.now(),
                   .tasks = job::tasks_of(spec)};
-  MUSTER_CHECK(resolve_dependencies(first.spec, other_jobs()));
+  MUSTER_TRY(const job::JobSpec resolved, resolved_array(spec));
   MUSTER_CHECK(placement_->check(first, jobs_.next_sequence()));
-  // By id: when the last members are made, other jobs may have these names.
-  job::JobSpec resolved = spec;
-  for (job::Dependency& dependency : resolved.after) {
-    if (dependency.by_member) continue;
-    if (const auto other = other_jobs().find(dependency, spec.project)) dependency.job = other->id;
+  for (const int index : indexes) {
+    job::JobSpec member{.name = job::member_name(spec.name, index), .project = spec.project};
+    if (sweeps_->takes(spec.project, member.name)) return belongs_to_sweep(member);
   }
   return arrays_->create(resolved, base::random_name(parts_.random, kIdLength), idempotency_key,
                          by);
@@ -640,6 +725,14 @@ Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name
   Job& job = entry->job;
   MUSTER_TRY(const Task* const where, task_to_enter(job, task, "job.attach", by));
   return parts_.engine.attach({job.id, job.attempt}, where->name, std::move(handlers));
+}
+
+FileTrees Controller::trees_in_use() const {
+  FileTrees trees = jobs_.trees_in_use();
+  trees.merge(arrays_->trees_in_use());
+  trees.merge(sweeps_->trees_in_use());
+  trees.merge(schedules_.trees_in_use());
+  return trees;
 }
 
 bool Controller::idle() const {
