@@ -33,7 +33,7 @@ class Work(_Work):
 
     def __init__(self, link: Link, ticket: int, what: str, keep: object, result: Sequence[torch.Tensor],
                  finish: Optional[Callable[[], object]] = None, spans: Sequence[Tuple[int, int]] = (),
-                 sender: Any = None) -> None:
+                 sender: Any = None, limit: Optional[timedelta] = None) -> None:
         _Work.__init__(self)
         self._link = link
         self._ticket = ticket
@@ -44,6 +44,8 @@ class Work(_Work):
         #: The addresses that the operation uses.
         self.spans = spans
         self._sender = sender
+        #: How long wait() waits, if not for the group's limit.
+        self._limit = limit
         self._error: Optional[Exception] = None
         self._is_done = False
         self._gate: Optional[threading.Event] = None
@@ -54,10 +56,12 @@ class Work(_Work):
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Waits for the end. With a timeout, the operation goes on when it is over. Errors: GroupError."""
-        limit = self._link.timeout_ms + _GRACE_MS
-        if timeout is not None and timeout > timedelta(0):
-            limit = int(timeout.total_seconds() * 1000)
-        self._wait_ms(limit)
+        milliseconds = self._link.timeout_ms + _GRACE_MS
+        for limit in (timeout, self._limit):
+            if limit is not None and limit > timedelta(0):
+                milliseconds = int(limit.total_seconds() * 1000)
+                break
+        self._wait_ms(milliseconds)
         if self._error is not None:
             raise self._error
         return True
@@ -274,6 +278,10 @@ _queue_lock = threading.Lock()
 _watched: Dict[int, Work] = {}
 _numbers = itertools.count(1)
 
+#: An entry for each thread that waits for an end. Single operations on a list are atomic.
+_idle: List[None] = []
+_MOST_IDLE = 2
+
 
 def _watch(work: Work, link: Link) -> None:
     global _queue
@@ -281,7 +289,7 @@ def _watch(work: Work, link: Link) -> None:
         with _queue_lock:
             if _queue is None:
                 _queue = link.native.muster_queue_new()
-                threading.Thread(target=_serve, args=(link.native, _queue), name="muster futures", daemon=True).start()
+                _start_server(link.native, _queue)
     number = next(_numbers)
     _watched[number] = work
     code = link.native.muster_session_watch(link.pointer, work._ticket, _queue, number)
@@ -292,19 +300,28 @@ def _watch(work: Work, link: Link) -> None:
             work._gate.set()
 
 
+def _start_server(native: Any, queue: Any) -> None:
+    _idle.append(None)
+    threading.Thread(target=_serve, args=(native, queue), name="muster futures", daemon=True).start()
+
+
 def _serve(native: Any, queue: Any) -> None:
+    """Completes futures. Their callbacks may wait for other futures, as those of PowerSGD do: so another thread is
+    always free to complete those."""
     number = c_uint64()
     reference = byref(number)
     while True:
         code = native.muster_queue_next(queue, -1, reference)
-        if number.value == 0:
-            return
+        _idle.pop()
+        if not _idle:
+            _start_server(native, queue)
         work = _watched.pop(number.value, None)
-        if work is None:
-            continue
-        error = None if code == abi.OK else last_error(native, code)
-        work._completed(error)
-        del work
+        if work is not None:
+            work._completed(None if code == abi.OK else last_error(native, code))
+            del work
+        if len(_idle) >= _MOST_IDLE:
+            return
+        _idle.append(None)
 
 
 def _forget_in_child() -> None:
@@ -312,6 +329,7 @@ def _forget_in_child() -> None:
     _queue = None
     _queue_lock = threading.Lock()
     _watched.clear()
+    _idle.clear()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)
