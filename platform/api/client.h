@@ -304,7 +304,9 @@ class Client {
   Result<job::Schedule> schedule(const std::string& name);
   Result<job::Schedule> pause_schedule(const std::string& name);
   Result<job::Schedule> resume_schedule(const std::string& name);
-  Result<job::Job> run_schedule(const std::string& name);
+  /// The run: a job, or an array if the runs of the schedule are arrays.
+  using ScheduleRunStarted = std::variant<job::Job, job::Array>;
+  Result<ScheduleRunStarted> run_schedule(const std::string& name);
   Result<void> remove_schedule(const std::string& name);
 
   // Notifications (notification_wire.h).                                client_notifications.cc

@@ -298,9 +298,13 @@ JobFilter::JobFilter(const JobQuery& query) : query_(query) {
   }
 }
 
-bool JobFilter::takes_phase(Phase phase) const {
-  return query_.phases.empty() ||
-         std::find(query_.phases.begin(), query_.phases.end(), phase) != query_.phases.end();
+bool JobFilter::takes_phase(const ListedJob& job) const {
+  const std::vector<Phase>& wanted = query_.phases;
+  const auto has = [&](Phase phase) {
+    return std::find(wanted.begin(), wanted.end(), phase) != wanted.end();
+  };
+  if (wanted.empty()) return true;
+  return job.has_phase ? has(job.phase) : has(Phase::kQueued) && has(Phase::kRunning);
 }
 
 bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "control/array_members.h"
 #include "control/job_maker.h"
 #include "control/job_table.h"
 #include "control/journal.h"
@@ -32,9 +33,6 @@
 #include "job/array.h"
 
 namespace muster::control {
-
-using job::ArrayRecord;
-using job::ArrayState;
 
 /// The parts of the controller that carry out decisions about members. None of the functions
 /// commits.
@@ -56,10 +54,10 @@ struct ArrayServices {
 class Arrays : public JobMaker {
  public:
   /// How many members of an array wait as jobs.
-  static constexpr int kWindow = 64;
+  static constexpr int kWindow = HeldArray::kWindow;
 
   explicit Arrays(ArrayServices services);
-  ~Arrays() override;
+  ~Arrays() override = default;
 
   // Questions. A name may be an id. The arrays that are being removed are left out.
 
@@ -135,7 +133,7 @@ class Arrays : public JobMaker {
   void advance() override;
 
  private:
-  struct Held;
+  using Held = HeldArray;
 
   Held* held_with_id(const std::string& id) const;
   Result<Held*> usable(const std::string& id) const;

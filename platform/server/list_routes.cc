@@ -141,10 +141,10 @@ class Listing {
   template <class Seen>
   bool is_counted(const api::ListedJob& job, const Seen& seen) {
     if (!filter_.takes_apart_from_phase(job)) return false;
-    const bool takes_phase = filter_.takes_phase(job.phase);
+    const bool takes_phase = filter_.takes_phase(job);
     if (!takes_phase && !query_.count) return false;
     if (!seen()) return false;
-    ++counts_.of(job.phase);
+    if (job.has_phase) ++counts_.of(job.phase);
     if (takes_phase) ++counts_.all;
     return takes_phase;
   }

@@ -180,7 +180,8 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
     visit({.listed = {.spec = &schedule.spec.job,
                       .id = schedule.id,
                       .owner = schedule.owner,
-                      .submitted = schedule.created},
+                      .submitted = schedule.created,
+                      .has_phase = false},
            .row = [&schedule] { return row_for(schedule); }});
   }
 }

@@ -102,7 +102,7 @@ RouteAnswer run_schedule(Controller& controller, const ApiCall& call) {
   const auto run = controller.schedules().run(schedule.id, call.actor());
   if (!run) return sight.redacted(run.error());
   if (auto array = controller.arrays().with_id(run->job_id)) {
-    return json_answer(201, api::array_to_json(sight.shown(*std::move(array))));
+    return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
   }
   MUSTER_TRY(const job::Job* const job, controller.jobs().find(run->job_id));
   return json_answer(201, api::job_to_json(sight.shown(*job)));
