@@ -341,11 +341,12 @@ TEST_F(ArraysTest, ReportsItsEndOnce) {
 
 TEST_F(ArraysTest, KeepsTheFilesOfMembersThatAreNoJobsYet) {
   job::JobSpec spec = array("train", "0-199");
-  spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = "t1", .target = "/data"}};
+  const std::string tree(64, 'a');
+  spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = tree, .target = "/data"}};
   spec.held = true;
   submit_array(spec);
   ASSERT_TRUE(controller_->jobs().list().empty());
-  EXPECT_EQ(controller_->trees_in_use(), (FileTrees{{"default", "t1"}}));
+  EXPECT_EQ(controller_->trees_in_use(), (FileTrees{{"default", tree}}));
 }
 
 TEST_F(ArraysTest, IsRemovedByTheRulesOfRetentionWithItsJobs) {
