@@ -6,6 +6,7 @@
 //   MUSTER_UI_IMAGES=../docs/images write the screenshots of the pages
 import {execFile, spawn} from 'node:child_process';
 import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
@@ -32,7 +33,9 @@ export class Team {
 
   async start() {
     mkdirSync(this.env.MUSTER_STATE_DIR, {recursive: true});
-    this.server = spawn(muster, ['server', '--listen', this.listen, '--declare-gpus', '8:A100:80G'], {env: this.env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe']});
+    await this.start_receiver();
+    const hook = new URL(this.receiver).host;
+    this.server = spawn(muster, ['server', '--listen', this.listen, '--declare-gpus', '8:A100:80G', '--notify-allow-http', 'true', '--notify-allow', hook], {env: this.env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe']});
     let log = '';
     await new Promise((resolve, reject) => {
       const take = (data) => {
@@ -46,6 +49,18 @@ export class Team {
       this.server.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${log}`)));
     });
     this.address = `https://${this.listen}`;
+    this.node = (await this.api('GET', '/v1/nodes')).nodes[0].name;
+  }
+
+  /** The address of a receiver of notifications, which takes the tests and refuses everything else. */
+  async start_receiver() {
+    if (this.receiver) return;
+    this.hook = createServer((request, response) => {
+      request.resume();
+      response.writeHead(request.headers['muster-event'] === 'ping' ? 204 : 400).end();
+    });
+    await new Promise((resolve) => this.hook.listen(0, '127.0.0.1', resolve));
+    this.receiver = `http://127.0.0.1:${this.hook.address().port}`;
   }
 
   /** Ends the server alone; its jobs continue. */
@@ -67,6 +82,7 @@ export class Team {
       await until(async () => (await this.api('GET', '/v1/jobs?phase=Queued,Starting,Running')).jobs.length === 0);
     } finally {
       await this.stop();
+      this.hook.close();
       rmSync(this.folder, {recursive: true, force: true});
     }
   }

@@ -75,6 +75,8 @@ const frames = () => page.evaluate(() => new Promise((done) => {
 async function filter(text) {
   const answered = page.waitForResponse((answer) => answer.url().includes('/v1/') && answer.url().includes(text));
   await page.evaluate(() => {
+    // The buffer of timings is full after the many requests of scrolling.
+    performance.clearResourceTimings();
     window.changed_at = 0;
     new MutationObserver(() => requestAnimationFrame(() => { window.changed_at = performance.now(); }))
       .observe(document.querySelector('main') ?? document.body, {childList: true, subtree: true, characterData: true});

@@ -3,13 +3,15 @@ import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {Team, axe, go, log_in, open_browser, open_page, overflow, settled} from './harness.mjs';
+import {Team, axe, go, log_in, open_browser, open_page, overflow, settled, until} from './harness.mjs';
 import {kAll, kMarkup} from './hostile.mjs';
 
 const team = new Team();
 let browser;
 const tokens = {};
 const jobs = {};
+const groups = {};
+let subscription;
 
 before(async () => {
   await team.start();
@@ -49,7 +51,45 @@ print("WARNING learning rate decayed")
     annotations: {note: kMarkup.join(' ')},
   });
   jobs.hostile = await team.ended(jobs.hostile.id);
+  await add_groups();
+  await add_hostile_places();
 });
+
+/** An array, a sweep and a schedule, with hostile values. */
+async function add_groups() {
+  groups.array = await team.submit({name: 'shards', project: 'vision-a', array: {lines: [...kMarkup.slice(0, 6), 'plain']}, command: ['sh', '-c', 'echo "$MUSTER_ARRAY_LINE"; test "$MUSTER_ARRAY_LINE" = plain']});
+  groups.sweep = await team.api('POST', '/v1/sweeps', {
+    parameters: {lr: {values: ['0.4', '0.2', '0.1']}, note: {values: [kMarkup[1], 'plain']}}, method: 'grid', metric: 'loss', goal: 'minimize',
+    job: {name: 'tune', project: 'vision-a', folder: '/tmp', command: ['python3', '-c', `
+import math, sys
+for step in range(1, 21):
+    print(f"::metrics step={step} loss={math.exp(-step * float(sys.argv[1]) / 3) + 0.05}", flush=True)
+`, '{lr}', '{note}']},
+  });
+  groups.schedule = await team.api('POST', '/v1/schedules', {name: 'nightly', project: 'vision-a', cron: '0 3 * * *', timezone: 'Europe/Zurich', job: {name: 'nightly', project: 'vision-a', folder: '/tmp', command: ['true']}});
+  await team.api('POST', `/v1/schedules/${groups.schedule.id}/run`);
+  await until(async () => (await team.api('GET', `/v1/arrays/${groups.array.id}`)).ended);
+  await until(async () => (await team.api('GET', `/v1/sweeps/${groups.sweep.id}`)).ended);
+  await until(async () => (await team.api('GET', `/v1/schedules/${groups.schedule.id}`)).history.some((run) => run.phase === 'Succeeded'));
+}
+
+/** Hostile names of files, last lines of a failure, and descriptions of tokens. */
+async function add_hostile_places() {
+  const names = kAll.filter((text) => text.length < 60 && !text.includes('\u0000')).map((text) => text.replaceAll('/', '\u2215'));
+  jobs.messy = await team.submit({
+    name: 'messy', project: 'vision-a', volumes: [{kind: 'artifacts', target: '/artifacts'}], command: ['python3', '-c', `
+import os, sys
+for name in sys.argv[1:]:
+    open(os.path.join("/artifacts", name), "w").write("<script>window.__attacked=1</script>")
+    print(name)
+    print(f"::metrics step=1 {name}=1")
+sys.exit(3)
+`, ...names],
+  });
+  jobs.messy = await team.ended(jobs.messy.id);
+  for (const description of kMarkup.slice(0, 8)) await team.api('POST', '/v1/tokens', {user: 'ada', description: description.slice(0, 60), ceiling: 'viewer', lifetime_s: 86400});
+  subscription = (await team.api('POST', '/v1/projects/vision-a/notifications', {url: `${team.receiver}/team?x=<script>alert(1)</script>`, on: ['failed'], labels: {[kMarkup[1].replaceAll('=', ':')]: kMarkup[0]}})).subscription;
+}
 
 after(async () => {
   await browser?.close();
@@ -67,12 +107,20 @@ test('a token opens the page once, and does not stay in the address', async () =
   await page.context().close();
 });
 
+/** Fills in the form of the simulation, and waits for its answer. */
+async function simulate(page) {
+  await page.getByRole('button', {name: 'Simulate'}).click();
+  await page.getByRole('link', {name: 'wide'}).nth(1).waitFor();
+}
+
+/** Name, address, and what is done there first. */
 const pages = () => [
   ['overview', '/overview'], ['jobs', '/jobs'], ['job', `/jobs/${jobs.train.id}`], ['job-failed', `/jobs/${jobs.broken.id}`], ['job-waiting', `/jobs/${jobs.wide.id}`], ['logs', `/jobs/${jobs.train.id}/logs`],
   ['metrics', `/jobs/${jobs['lr-low'].id}/metrics`], ['spec', `/jobs/${jobs.train.id}/spec`], ['spec-file', `/jobs/${jobs.train.id}/spec?view=yaml`], ['difference', `/jobs/${jobs['lr-low'].id}/spec?view=diff&with=${jobs['lr-high'].id}`],
   ['files', `/jobs/${jobs.train.id}/files`], ['shell', `/jobs/${jobs.train.id}/shell`], ['compare', `/compare?jobs=${['lr-high', 'lr-middle', 'lr-low'].map((name) => jobs[name].id).join(',')}`], ['search', '/logs?grep=loss'], ['submit', `/submit?from=${jobs.train.id}`],
-  ['scheduler', '/scheduler'], ['projects', '/projects'], ['project', '/projects/vision-a'], ['members', '/projects/vision/members'], ['secrets', '/projects/vision-a/secrets'], ['usage', '/projects/vision-a/usage'], ['nodes', '/nodes'], ['node', '/nodes'],
-  ['tokens', '/tokens'], ['audit', '/audit'], ['sweeps', '/sweeps'], ['missing', '/settings'], ['hostile', `/jobs/${jobs.hostile.id}`], ['hostile-logs', `/jobs/${jobs.hostile.id}/logs`], ['hostile-spec', `/jobs/${jobs.hostile.id}/spec`],
+  ['scheduler', '/scheduler'], ['what-if', '/scheduler', simulate], ['projects', '/projects'], ['project', '/projects/vision-a'], ['members', '/projects/vision/members'], ['secrets', '/projects/vision-a/secrets'], ['usage', '/projects/vision-a/usage'], ['nodes', '/nodes'], ['node', `/nodes/${team.node}`],
+  ['tokens', '/tokens'], ['audit', '/audit'], ['sweeps', '/sweeps'], ['array', `/arrays/${groups.array.id}`], ['sweep', `/sweeps/${groups.sweep.id}`], ['schedule', `/schedules/${groups.schedule.id}`],
+  ['notifications', '/projects/vision-a/notifications'], ['messy', `/jobs/${jobs.messy.id}`], ['messy-files', `/jobs/${jobs.messy.id}/files`], ['messy-metrics', `/jobs/${jobs.messy.id}/metrics`], ['missing', '/settings'], ['hostile', `/jobs/${jobs.hostile.id}`], ['hostile-logs', `/jobs/${jobs.hostile.id}/logs`], ['hostile-spec', `/jobs/${jobs.hostile.id}/spec`],
 ];
 
 for (const scheme of ['light', 'dark']) {
@@ -81,9 +129,10 @@ for (const scheme of ['light', 'dark']) {
       const page = await open_page(browser, team, {width, height: width === 360 ? 740 : 900, scheme});
       await log_in(page, team, tokens.root);
       const faults = [];
-      for (const [name, target] of pages()) {
+      for (const [name, target, prepare] of pages()) {
         await go(page, team, target);
         await settled(page);
+        await prepare?.(page);
         if (name === 'submit') await page.locator('.note.good, .note.warn, .note.error').first().waitFor();
         if (name === 'logs') await page.locator('.log .line').first().waitFor();
         for (const fault of await axe(page)) faults.push(`${name}: ${fault}`);
@@ -102,10 +151,11 @@ for (const scheme of ['light', 'dark']) {
 
 test('hostile texts are shown as texts on every page', async () => {
   const page = await open_page(browser, team);
-  await log_in(page, team, tokens.ada);
-  for (const [, target] of pages()) {
+  await log_in(page, team, tokens.root);
+  for (const [, target, prepare] of pages()) {
     await go(page, team, target);
     await settled(page);
+    await prepare?.(page);
     assert.equal(await page.evaluate(() => window.__attacked), undefined, target);
     assert.equal(await page.evaluate(() => document.querySelectorAll('#app script, #app iframe, #app style, #app link, #app base, #app meta, #app img, #app form[action]').length), 0, target);
     assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('a[href]')].filter((link) => link.origin !== location.origin).map((link) => link.href)), [], target);
@@ -121,7 +171,7 @@ test('a user sees nothing of another project', async () => {
   const page = await open_page(browser, team);
   await log_in(page, team, tokens.ben, '/jobs');
   await page.getByRole('link', {name: 'tts'}).waitFor();
-  for (const target of ['/overview', '/jobs', '/scheduler', '/projects', '/nodes', '/audit', '/logs?grep=epoch', '/compare', '/tokens', `/jobs/${jobs.train.id}`, `/jobs/${jobs.train.id}/logs`, '/projects/vision-a', `/submit?from=${jobs.train.id}`]) {
+  for (const target of ['/overview', '/jobs', '/scheduler', '/projects', '/nodes', '/audit', '/logs?grep=epoch', '/compare', '/tokens', `/jobs/${jobs.train.id}`, `/jobs/${jobs.train.id}/logs`, '/projects/vision-a', '/projects/vision-a/notifications', `/arrays/${groups.array.id}`, `/sweeps/${groups.sweep.id}`, `/schedules/${groups.schedule.id}`, '/sweeps', `/submit?from=${jobs.train.id}`]) {
     await go(page, team, target);
     await settled(page);
     const text = await page.locator('body').innerText();
@@ -189,7 +239,7 @@ test('a job is submitted from the form, and its log, colours and search are show
   await page.getByRole('button', {name: 'Submit', exact: true}).click();
   await page.getByRole('heading', {name: 'from-page'}).waitFor();
   await page.getByRole('link', {name: 'Logs', exact: true}).click();
-  await page.locator('.log .line', {hasText: '300'}).waitFor();
+  await page.locator('.log .line', {hasText: /300$/}).waitFor();
   await page.locator('.log').evaluate((region) => { region.scrollTop = 0; });
   await page.locator('.log .f1', {hasText: 'red'}).waitFor();
   await page.getByRole('searchbox').fill('^29');

@@ -1,14 +1,14 @@
 // What is compared of a job: its parameters, and its metrics as curves. Pure.
 import type {Job, MetricSeries} from '../api/types';
 import {millis, text_of} from '../app/format';
-import {flat, to_file} from '../app/spec_text';
+import {flat, to_file, type Tree} from '../app/spec_text';
 import type {Curve} from '../ui/chart';
 
 export interface Compared { job: Job; series: MetricSeries[] }
 
 /** Parameters of a job: its fields, and the options of its command as `--lr`. Pure. */
 export function parameters_of(job: Job): Record<string, string> {
-  const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec) as Record<string, unknown>;
+  const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec as unknown as Tree);
   const out = flat(rest);
   const words = [...job.spec.command, ...job.spec.arguments ?? []].map(text_of);
   const others: string[] = [];

@@ -3,18 +3,19 @@ import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {get, type Query} from '../api/client';
-import type {Projects} from '../api/types';
-import {amount_text, count_text, run_span, span_text} from '../app/format';
+import type {JobCounts, Projects} from '../api/types';
+import {amount_text, count_text, run_span, span_text, text_of} from '../app/format';
 import {useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
 import {me} from '../app/session';
 import {useShortcuts} from '../app/shortcuts';
+import {visible_text} from '../ui/ansi';
 import {Icon} from '../ui/icons';
 import {ActionDialog, type Action} from '../ui/job_actions';
 import {Age, ErrorNote, Link, Page, Phase, Time, now, useData, useSize} from '../ui/parts';
 import {DelayedInput} from './delayed_input';
 import {JobPage} from './job/job';
-import {JobRows, type Counts, type JobRow} from './job_rows';
+import {JobRows, type JobRow} from './job_rows';
 
 export function Jobs({parts}: {parts: string[]}) {
   if (parts[0]) return <JobPage key={parts[0]} id={parts[0]} tab={parts[1] ?? 'summary'} />;
@@ -54,8 +55,8 @@ interface Column {
 }
 
 const kColumns: Column[] = [
-  {key: 'phase', name: 'Phase', width: 112, sort: 'phase', cell: (job) => <Phase job={job} />},
-  {key: 'reason', name: 'Reason', width: 0, min: 520, cell: (job) => <span title={job.reason}>{job.reason}</span>},
+  {key: 'phase', name: 'Phase', width: 128, sort: 'phase', cell: (job) => <Phase job={job} />},
+  {key: 'reason', name: 'Reason', width: 0, min: 520, cell: (job) => { const text = visible_text(text_of(job.reason)); return <span title={text}><bdi>{text}</bdi></span>; }},
   {key: 'project', name: 'Project', width: 120, min: 760, sort: 'project', cell: (job) => <span title={job.project}><bdi>{job.project}</bdi></span>},
   {key: 'owner', name: 'User', width: 90, min: 980, sort: 'owner', cell: (job) => <span title={job.owner}><bdi>{job.owner}</bdi></span>},
   {key: 'kind', name: 'Kind', width: 64, min: 1100, sort: 'kind', cell: (job) => job.kind},
@@ -247,7 +248,7 @@ function SortHeader({name, sort, num}: {name: string; sort?: string | undefined;
     <button class="sort" onClick={() => set_query({sort: next === '-submitted' ? null : next})}>{name}{direction && <Icon name={direction === 'ascending' ? 'up' : 'down'} />}</button></th>;
 }
 
-function Filters({counts}: {counts: Counts | undefined}) {
+function Filters({counts}: {counts: JobCounts | undefined}) {
   const projects = useData((signal) => get<Projects>('/v1/projects', {}, signal), [], {every: 60000, match: () => false});
   const phases = new Set((query_value('phase') || '').split(',').filter(Boolean));
   const names = (projects.data?.projects ?? []).map((project) => project.name);
@@ -260,7 +261,7 @@ function Filters({counts}: {counts: Counts | undefined}) {
         const next = new Set(phases);
         if (!next.delete(phase)) next.add(phase);
         set_query({phase: kPhases.filter((each) => next.has(each)).join(',')});
-      }}>{phase}{counts && <span class="muted small tnum">{count_text(counts[phase.toLowerCase() as keyof Counts] ?? 0)}</span>}</button>)}
+      }}>{phase}{counts && <span class="muted small tnum">{count_text(counts[phase.toLowerCase() as keyof JobCounts] ?? 0)}</span>}</button>)}
     </div>
     <button aria-pressed={!!query_value('mine')} onClick={() => set_query({mine: query_value('mine') ? null : 'yes', owner: null})}>Mine</button>
     <Choice label="Project" name="project" values={project && !names.includes(project) ? [project, ...names] : names} />

@@ -66,7 +66,7 @@ function One({node}: {node: Node}) {
         <tbody>{node.devices.map((device) => { const used = 1 - Math.max(0, device.free); return <tr key={device.index}><td class="num">{device.index}</td><td>{device.model}</td><td class="num">{device.memory_bytes ? bytes_text(device.memory_bytes) : 'unknown'}</td>
           <td class="wide"><div class="bar" role="img" aria-label={`${amount_text(used)} used`}><Share kind="used" of={used} /></div></td>
           <td class="break">{device.jobs.length ? device.jobs.map((name) => <JobLink key={name} name={name} />) : used ? <span class="muted">a job that you may not see</span> : <span class="muted">free</span>}</td></tr>; })}</tbody></table>}</Card>
-      <Card title="Jobs">{node.jobs.length ? <ul>{node.jobs.map((name) => <li key={name}><JobLink name={name} /></li>)}</ul> : <div class="empty">No job that you can see.</div>}</Card>
+      <Card title="Jobs">{node.jobs.length ? <ul class="links">{node.jobs.map((name) => <li key={name}><JobLink name={name} /></li>)}</ul> : <div class="empty">No job that you can see.</div>}</Card>
     </div></Page>;
 }
 

@@ -83,7 +83,7 @@ function Tile({to: target, value, label, warn, bad}: {to: string; value: string;
 
 function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'ended'; caption: string}) {
   return <table class="grid fixed"><caption class="hidden-text">{caption}</caption><thead><tr><th class="c-name">Job</th><th>Reason</th><th class="num c-age">{time === 'ended' ? 'Ended' : 'Age'}</th></tr></thead>
-    <tbody>{rows.map((row) => <tr key={row.id}><th scope="row" class="cut"><Link to={to(['jobs', row.id])}><bdi>{row.name}</bdi></Link></th><td title={row.reason}><div class="two-lines">{time === 'submitted' && row.suspended && <><Phase job={row} /> </>}<bdi>{visible_text(text_of(row.reason))}</bdi></div></td><td class="num">{time === 'ended' ? <Time at={row.ended} /> : <Age at={row.submitted} />}</td></tr>)}</tbody></table>;
+    <tbody>{rows.map((row) => <tr key={row.id}><th scope="row" class="cut"><Link to={to(['jobs', row.id])}><bdi>{row.name}</bdi></Link></th><td title={visible_text(text_of(row.reason))}><div class="two-lines">{time === 'submitted' && row.suspended && <><Phase job={row} /> </>}<bdi>{visible_text(text_of(row.reason))}</bdi></div></td><td class="num">{time === 'ended' ? <Time at={row.ended} /> : <Age at={row.submitted} />}</td></tr>)}</tbody></table>;
 }
 
 /** The evictions of the last day: those before the page was opened, and those since. */

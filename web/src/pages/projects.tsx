@@ -1,5 +1,5 @@
 // The tree of projects with their quota, and below /projects/NAME one project: quota, members,
-// secrets, audit log, usage.
+// secrets, notifications, usage, audit log.
 import {useSignal} from '@preact/signals';
 import {change, get, project_path} from '../api/client';
 import type {Members, Project, Projects as ProjectList, Secrets, Share as ShareOf} from '../api/types';
@@ -8,8 +8,9 @@ import {anything_changed} from '../app/live';
 import {navigate, to} from '../app/router';
 import {is_server_admin, role_in} from '../app/session';
 import {parse_size, size_word} from '../app/spec_text';
-import {Card, Dialog, ErrorNote, Link, Page, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {Card, Dialog, ErrorNote, Link, Page, Share, Tabs, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {AuditTable} from './audit';
+import {Notifications} from './notifications';
 import {project_rows, type ProjectRow} from './project_tree';
 import {Usage} from './usage';
 
@@ -47,7 +48,7 @@ function Line({row, scale}: {row: ProjectRow; scale: number}) {
     <td>{role_in(project.name, row.parents)}</td></tr>;
 }
 
-const kTabs: [string, string][] = [['quota', 'Quota'], ['members', 'Members'], ['secrets', 'Secrets'], ['usage', 'Usage'], ['audit', 'Audit log']];
+const kTabs: [string, string][] = [['quota', 'Quota'], ['members', 'Members'], ['secrets', 'Secrets'], ['notifications', 'Notifications'], ['usage', 'Usage'], ['audit', 'Audit log']];
 
 function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_children: boolean}) {
   const {project} = row;
@@ -57,11 +58,12 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
     <Link class="button" to={to(['jobs'], {project: project.name})}>Jobs</Link>{!has_children && <Link class="button" to={to(['submit'], {project: project.name})}>Submit a job</Link>}
     <Link class="button" to={to(['logs'], {project: project.name})}>Search logs</Link>
     {is_server_admin() && project.name !== 'default' && <button class="danger" onClick={() => { gone.value = true; }}>Delete</button>}</>}>
-    <div class="row muted">{row.parents.length > 0 && <>below {row.parents.map((name, i) => <>{i > 0 && ' / '}<Link key={name} to={to(['projects', name])}>{name}</Link></>)},</>} your role: {role_in(project.name, row.parents)}</div>
-    <nav class="tabs" aria-label="Parts of the project">{kTabs.map(([key, name]) => <Link key={key} to={to(['projects', project.name, ...(key === 'quota' ? [] : [key])])} aria-current={tab === key ? 'page' : undefined}>{name}</Link>)}</nav>
+    <div class="muted">{row.parents.length > 0 && <>below {row.parents.map((name, i) => <>{i > 0 && ' / '}<Link key={name} to={to(['projects', name])}>{name}</Link></>)}; </>}your role: {role_in(project.name, row.parents)}</div>
+    <Tabs label="Parts of the project" tabs={kTabs} current={tab} target={(key) => to(['projects', project.name, ...(key === 'quota' ? [] : [key])])} />
     {tab === 'quota' && <Quota project={project} admin={is_server_admin() || (admin && project.parent !== '')} />}
     {tab === 'members' && <MemberCard project={project.name} admin={admin} />}
     {tab === 'secrets' && <SecretCard project={project.name} admin={admin} />}
+    {tab === 'notifications' && <Notifications project={project.name} admin={admin} />}
     {tab === 'usage' && <Usage project={project.name} />}
     {tab === 'audit' && <AuditTable project={project.name} />}
     {gone.value && <Dialog title={`Delete project ${project.name}?`} onClose={() => { gone.value = false; }}>
@@ -119,7 +121,7 @@ function Quota({project, admin}: {project: Project; admin: boolean}) {
   const cell = (which: 'deserved' | 'limit', key: keyof Amounts) => <td>{admin ? <input aria-label={`${which} ${key}`} size={8} value={value[which][key]} placeholder={which === 'limit' ? 'no limit' : 'all'} onInput={(e) => edit({...value, [which]: {...value[which], [key]: e.currentTarget.value}})} /> : value[which][key] || (which === 'limit' ? 'no limit' : 'all')}</td>;
   const status = project.status;
   return <Card title="Quota"><form class="stack" onSubmit={(event) => { void save(event); }}>
-    <div class="scroll"><table class="grid"><caption class="hidden-text">Quota and use</caption><thead><tr><th>Resource</th><th class="num">Allocated</th><th class="num">Requested</th><th class="num">Fair share</th><th class="num">In force</th><th>Deserved</th><th>Limit</th></tr></thead><tbody>
+    <div class="scroll"><table class="grid"><caption class="hidden-text">Quota and use</caption><thead><tr><th>Resource</th><th class="num">Allocated</th><th class="num">Requested</th><th class="num">Fair share</th><th class="num">Deserved in force</th><th>Deserved</th><th>Limit</th></tr></thead><tbody>
       <tr><th scope="row">GPUs</th><td class="num">{amount_text(status.allocated.gpus)}</td><td class="num">{amount_text(status.requested.gpus)}</td><td class="num">{amount_text(status.fair_share.gpus)}</td><td class="num">{amount_text(status.deserved.gpus)}</td>{cell('deserved', 'gpus')}{cell('limit', 'gpus')}</tr>
       <tr><th scope="row">CPUs</th><td class="num">{amount_text(status.allocated.cpus)}</td><td class="num">{amount_text(status.requested.cpus)}</td><td class="num">{amount_text(status.fair_share.cpus)}</td><td class="num">{amount_text(status.deserved.cpus)}</td>{cell('deserved', 'cpus')}{cell('limit', 'cpus')}</tr>
       <tr><th scope="row">Memory</th><td class="num">{bytes_text(status.allocated.memory_bytes)}</td><td class="num">{bytes_text(status.requested.memory_bytes)}</td><td class="num">{bytes_text(status.fair_share.memory_bytes) || '∞'}</td><td class="num">{bytes_text(status.deserved.memory_bytes) || '∞'}</td>{cell('deserved', 'memory')}{cell('limit', 'memory')}</tr></tbody></table></div>

@@ -3,6 +3,7 @@ import {get} from '../api/client';
 import type {Explanation, Jobs, Job} from '../api/types';
 import {amount_text, job_gpus, millis, span_text, text_of} from '../app/format';
 import {to} from '../app/router';
+import {me} from '../app/session';
 import {visible_text} from '../ui/ansi';
 import {Age, Card, ErrorNote, Link, Page, Time, Waiting, now, useData} from '../ui/parts';
 import {useSignal} from '@preact/signals';
@@ -33,7 +34,7 @@ export function Scheduler(_: {parts: string[]}) {
         </>)}</tbody></table>}
       {jobs.length > 500 && <div class="empty">{jobs.length - 500} more: <Link to="/jobs?phase=Queued&sort=submitted">all waiting jobs</Link></div>}
     </Card>}
-    <WhatIf />
+    {me.value && me.value.server_role !== 'none' && <WhatIf />}
   </Page>;
 }
 

@@ -3,11 +3,11 @@
 import {signal, useSignal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import {Failure, change, get, job_path, send} from '../api/client';
-import type {Forecast, Job, Projects} from '../api/types';
+import type {Fault, Forecast, Job, Projects} from '../api/types';
 import {amount_text, text_of} from '../app/format';
 import {anything_changed} from '../app/live';
 import {leave_guard, navigate, query_value, to} from '../app/router';
-import {command_line, from_file, parse_yaml, to_file, yaml_text, type TextFault, type Tree} from '../app/spec_text';
+import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
 import {files_of, send_tree, without_ignored, type Dropped} from '../app/upload';
 import {visible_text} from '../ui/ansi';
 import {crypto_id} from '../ui/job_actions';
@@ -68,8 +68,10 @@ export function Submit(_: {parts: string[]}) {
 function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: string[]}) {
   const spec = schemas['JobSpec']!;
   const fields = spec.properties ?? {};
-  const faults = useSignal<TextFault[]>([]);
-  const text_faults = useSignal<TextFault[]>([]);
+  const faults = useSignal<Fault[]>([]);
+  const text_faults = useSignal<Fault[]>([]);
+  const reading = useSignal(false);
+  const reading_timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const forecast = useSignal<Forecast | null>(null);
   const refusal = useSignal<unknown>(null);
   const busy = useSignal('');
@@ -78,19 +80,19 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const file_text = yaml.value ?? yaml_text(to_file(value));
   const text = JSON.stringify(value);
 
-  const edit = (path: string[], next: unknown) => { draft.value = set_path(draft.value, path, next); yaml.value = null; text_faults.value = []; };
-  const edit_yaml = async (next: string) => {
+  const edit = (path: string[], next: unknown) => { draft.value = set_path(draft.value, path, next); yaml.value = null; text_faults.value = []; reading.value = false; };
+  const edit_yaml = (next: string) => {
     yaml.value = next;
-    try {
-      const tree = await parse_yaml(next);
-      if (yaml.value !== next) return;
-      if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('a job file is a map of keys');
-      const found: TextFault[] = [];
-      draft.value = from_file(tree, found) as Tree;
-      text_faults.value = found;
-    } catch (fault) {
-      if (yaml.value === next) text_faults.value = [{field: '', what: (fault as Error).message}];
-    }
+    reading.value = true;
+    clearTimeout(reading_timer.current);
+    reading_timer.current = setTimeout(() => { void read_yaml(next); }, 300);
+  };
+  const read_yaml = async (next: string) => {
+    const result = await read_job_file(next);
+    if (yaml.value !== next) return;
+    reading.value = false;
+    text_faults.value = result.faults;
+    if (result.spec) draft.value = result.spec;
   };
 
   // A dry run shortly after the last change.
@@ -106,7 +108,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       } catch (fault) {
         if ((fault as Error).name === 'AbortError') return;
         forecast.value = null;
-        faults.value = fault instanceof Failure ? fault.faults.map((each) => ({field: String((each as {field?: string}).field ?? ''), what: String((each as {what?: string}).what ?? '')})) : [];
+        faults.value = fault instanceof Failure ? fault.faults : [];
         refusal.value = faults.value.length ? null : fault;
       }
     })(); }, 500);
@@ -174,7 +176,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         {file_only.length > 0 && <p class="muted small">Set in the job file: {file_only.map((name) => <code key={name}>{name} </code>)}</p>}</div></details>
     </form>
     <div class="stack side-pane">
-      <Card title="What would happen" actions={<button class="primary" data-submit disabled={!!busy.value || faults.value.length > 0 || text_faults.value.length > 0 || !value['name']} onClick={() => { void submit(); }}>{busy.value || 'Submit'}</button>}>
+      <Card title="What would happen" actions={<button class="primary" data-submit disabled={!!busy.value || reading.value || faults.value.length > 0 || text_faults.value.length > 0 || !value['name']} onClick={() => { void submit(); }}>{busy.value || 'Submit'}</button>}>
         <div class="stack tight" aria-live="polite">
           {unplaced.map((each, i) => <div key={i} class="note error">{each.field}: {each.what}</div>)}
           {faults.value.length > unplaced.length && <div class="note error">{faults.value.length - unplaced.length} {faults.value.length - unplaced.length === 1 ? 'field needs' : 'fields need'} a change: {faults.value.filter((each) => !unplaced.includes(each)).map((each) => each.field).join(', ')}</div>}
@@ -183,7 +185,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         </div></Card>
       <Card title="Job file" actions={<Copy text={file_text} />}>
         <div class="field"><label class="hidden-text" for="yaml">Job file (YAML)</label>
-          <textarea id="yaml" class="mono" rows={Math.min(26, Math.max(10, file_text.split('\n').length + 1))} spellcheck={false} wrap="off" value={file_text} aria-invalid={text_faults.value.length ? 'true' : undefined} aria-describedby="yaml-fault" onInput={(event) => { void edit_yaml(event.currentTarget.value); }} />
+          <textarea id="yaml" class="mono" rows={Math.min(26, Math.max(10, file_text.split('\n').length + 1))} spellcheck={false} wrap="off" value={file_text} aria-invalid={text_faults.value.length ? 'true' : undefined} aria-describedby="yaml-fault" onInput={(event) => { edit_yaml(event.currentTarget.value); }} />
           <span id="yaml-fault" class="fault" role="alert">{text_faults.value.map((each, i) => <div key={i}>{each.field ? `${each.field}: ` : ''}{each.what}</div>)}</span>
           <span class="help">The form and the job file are the same job: a change in one appears in the other. <code>muster submit -f</code> takes this file.</span></div></Card>
       <Card title="Command line" actions={<Copy text={command_line(value)} />}><pre class="mono break">{visible_text(command_line(value))}</pre></Card>
@@ -192,9 +194,21 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
 }
 
 function with_defaults(spec: Tree): Tree {
-  const body: Tree = {command: [], folder: '/tmp', ...spec};
-  for (const [key, value] of Object.entries(body)) if (value === '' && key !== 'name') delete body[key];
-  return body;
+  const given = Object.entries(spec).filter(([key, value]) => key === 'name' || value !== '');
+  return {command: [], folder: '/tmp', ...Object.fromEntries(given)};
+}
+
+/** The spec that the text of a job file means, as `muster submit -f` reads it; or its faults. */
+async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[]}> {
+  try {
+    const {workspace, ...tree} = await parse_yaml(text);
+    const spec = await change<Tree>('POST', '/v1/job-file', tree);
+    const faults = workspace === undefined ? [] : [{field: 'workspace', what: 'choose the folder under Files; a browser cannot open a path of the file'}];
+    return {spec: {...spec, folder: spec['folder'] || '/tmp'}, faults};
+  } catch (fault) {
+    if (fault instanceof Failure && fault.faults.length) return {faults: fault.faults};
+    return {faults: [{field: '', what: error_text(fault)}]};
+  }
 }
 
 function Outcome({forecast}: {forecast: Forecast}) {
@@ -202,7 +216,7 @@ function Outcome({forecast}: {forecast: Forecast}) {
   const quota = after.deserved.gpus;
   return <>
     {forecast.starts_now ? <div class="note good"><strong>It would start now.</strong> {forecast.placing.slice(0, 6).map((each) => `${each.task} on ${each.node}${each.devices.length ? `, GPU ${each.devices.join(', ')}` : ''}`).join('; ')}{forecast.placing.length > 6 && ` and ${forecast.placing.length - 6} more tasks`}</div> :
-      <div class="note warn"><strong>It would wait.</strong> <bdi>{visible_text(forecast.reason)}</bdi>{forecast.may_start && <> It may start at <Time at={forecast.may_start} full />.</>}</div>}
+      <div class="note warn"><strong>It would wait:</strong> <bdi>{visible_text(forecast.reason)}</bdi>.{forecast.may_start && <> It may start at <Time at={forecast.may_start} full />.</>}</div>}
     {forecast.details.length > 0 && <ul class="ticked">{forecast.details.map((each, i) => <li key={i} class="break"><bdi>{visible_text(text_of(each))}</bdi></li>)}</ul>}
     {forecast.evictions.length > 0 && <div class="note warn">It would evict: {forecast.evictions.map((each, i) => <div key={i}><bdi>{visible_text(text_of(each))}</bdi></div>)}{forecast.hides_evictions && <div>and jobs that you may not see</div>}</div>}
     <p class="small muted">Project {forecast.after.name} would then have {amount_text(after.allocated.gpus)} of {amount_text(quota)} GPUs allocated.</p>
@@ -228,7 +242,7 @@ function Files() {
   return <Card title="Files">
     <div class={`drop ${over.value ? 'over' : ''}`} onDragOver={(event) => { event.preventDefault(); over.value = true; }} onDragLeave={() => { over.value = false; }}
          onDrop={(event) => { event.preventDefault(); over.value = false; const data = event.dataTransfer; if (data) void take(() => files_of(data)); }}>
-      {now ? <div class="stack tight"><div><strong>{now.files.length} files</strong> ({Math.ceil(now.files.reduce((sum, each) => sum + each.file.size, 0) / 1024)} KiB) are sent with the job{now.left_out > 0 && `; ${now.left_out} are left out by .gitignore and the usual rules`}.</div>
+      {now ? <div class="stack tight"><div><strong>{now.files.length} {now.files.length === 1 ? 'file' : 'files'}</strong> ({Math.ceil(now.files.reduce((sum, each) => sum + each.file.size, 0) / 1024)} KiB) {now.files.length === 1 ? 'is' : 'are'} sent with the job{now.left_out > 0 && `; ${now.left_out} ${now.left_out === 1 ? 'is' : 'are'} left out by .gitignore and the usual rules`}.</div>
         <label>Folder in the tasks <input value={now.target} onInput={(event) => { dropped.value = {...now, target: event.currentTarget.value}; }} /></label>
         <div><button type="button" onClick={() => { dropped.value = null; }}>Remove the files</button></div></div> :
         <div class="stack tight"><span>{busy.value ? 'Reads the files…' : 'Drop a folder or files here, and the tasks get a copy of them.'}</span>

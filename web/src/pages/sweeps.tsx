@@ -3,8 +3,9 @@
 import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {Failure, change, get} from '../api/client';
-import type {Sweep, SweepSummary} from '../api/types';
+import type {Array as ArrayOf, ArrayCounts, Schedule, Sweep, SweepSummary} from '../api/types';
 import {anything_changed} from '../app/live';
+import {text_of} from '../app/format';
 import {navigate, to} from '../app/router';
 import {flat} from '../app/spec_text';
 import {visible_text} from '../ui/ansi';
@@ -13,10 +14,6 @@ import {ActionDialog, type Action} from '../ui/job_actions';
 import {Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {Comparison} from './comparison';
 import {fetch_rows, type JobRow} from './job_rows';
-
-interface Counts { queued: number; starting: number; running: number; succeeded: number; failed: number; stopped: number }
-interface ArrayOf { id: string; spec: {name: string; project?: string}; owner: string; submitted: string; ended?: string; phase: string; counts: Counts; percent: number; stop_requested: boolean; too_many_failures: boolean; suspended: boolean; failed: {index: number; job: string; phase: string; exit_code?: number; reason: string}[] }
-interface ScheduleOf { id: string; spec: {name: string; project: string; cron: string; timezone: string; overlap: string}; owner: string; paused: boolean; created: string; problem?: string; upcoming?: string[]; history?: {time: string; outcome: string; job?: string; job_id?: string; phase?: string; error?: string}[] }
 
 /** Nothing from a server that does not have this kind of object. */
 async function list<T>(kind: string, signal: AbortSignal): Promise<T[]> {
@@ -37,7 +34,7 @@ export function Schedules({parts}: {parts: string[]}) { return parts[0] ? <Sched
 
 function AllObjects() {
   const loaded = useData(async (signal) => {
-    const [arrays, sweeps, schedules] = await Promise.all([list<ArrayOf>('arrays', signal), list<SweepSummary>('sweeps', signal), list<ScheduleOf>('schedules', signal)]);
+    const [arrays, sweeps, schedules] = await Promise.all([list<ArrayOf>('arrays', signal), list<SweepSummary>('sweeps', signal), list<Schedule>('schedules', signal)]);
     return {arrays, sweeps, schedules};
   }, [], {interval: 1500});
   const all = loaded.data;
@@ -54,7 +51,7 @@ function AllObjects() {
   </Page>;
 }
 
-function CountBar({counts}: {counts: Counts}) {
+function CountBar({counts}: {counts: ArrayCounts}) {
   const all = Math.max(1, counts.queued + counts.starting + counts.running + counts.succeeded + counts.failed + counts.stopped);
   const text = `${counts.succeeded} succeeded, ${counts.failed} failed, ${counts.stopped} stopped, ${counts.running + counts.starting} running, ${counts.queued} waiting`;
   return <div class="bar members" role="img" aria-label={text} title={text}><Share kind="good" of={counts.succeeded / all} /><Share kind="bad" of={counts.failed / all} /><Share kind="off" of={counts.stopped / all} /><Share kind="used" of={(counts.running + counts.starting) / all} /></div>;
@@ -81,7 +78,7 @@ function Members({origin, children}: {origin: string; children?: ComponentChildr
   return <Card title="Jobs" scroll actions={<>{children}<Link to={to(['jobs'], {origin})}>In the list of jobs</Link></>}>
     <ErrorNote error={loaded.error} />{loaded.loading && <Waiting />}
     {loaded.data && (loaded.data.rows.length === 0 ? <div class="empty">No job yet.</div> : <table class="grid"><caption class="hidden-text">Jobs</caption><thead><tr><th>Job</th><th>Phase</th><th>Reason</th><th>Submitted</th></tr></thead>
-      <tbody>{loaded.data.rows.map((row) => <tr key={row.id}><th scope="row"><Link to={to(['jobs', row.id])}><bdi>{row.name}</bdi></Link></th><td><Phase job={row} /></td><td class="break">{visible_text(row.reason)}</td><td><Time at={row.submitted} /></td></tr>)}</tbody></table>)}</Card>;
+      <tbody>{loaded.data.rows.map((row) => <tr key={row.id}><th scope="row"><Link to={to(['jobs', row.id])}><bdi>{row.name}</bdi></Link></th><td><Phase job={row} /></td><td class="break">{visible_text(text_of(row.reason))}</td><td><Time at={row.submitted} /></td></tr>)}</tbody></table>)}</Card>;
 }
 
 function ArrayPage({id}: {id: string}) {
@@ -93,13 +90,14 @@ function ArrayPage({id}: {id: string}) {
   const ended = ['Succeeded', 'Failed', 'Stopped'].includes(array.phase);
   const row = {object: 'array', id: array.id, name: array.spec.name, project: array.spec.project ?? 'default', phase: array.phase, suspended: array.suspended} as JobRow;
   const c = array.counts;
+  const failed = array.failed ?? [];
   return <Page title={<bdi>{array.spec.name}</bdi>} lead={<Link to="/sweeps" class="button quiet" aria-label="All arrays">←</Link>} actions={<>
     {!ended && <button class="danger" onClick={() => { action.value = 'stop'; }}>Stop</button>}{!ended && !array.suspended && <button onClick={() => { action.value = 'suspend'; }}>Suspend</button>}{array.suspended && <button onClick={() => { action.value = 'resume'; }}>Resume</button>}
     {c.failed + c.stopped > 0 && <button onClick={() => { void act('POST', 'rerun', `The failed members of ${array.spec.name} run again`, {}); }}>Rerun failed</button>}{ended && <button class="danger" onClick={() => { action.value = 'delete'; }}>Delete</button>}</>}>
     <div class="row"><Phase job={array} /><span class="chip">array</span><span class="muted">in</span><Link to={to(['projects', row.project])}>{row.project}</Link><span class="muted">by {array.owner}</span></div>
     <Card title={`${array.percent} % done`}><div class="stack tight"><CountBar counts={c} /><div class="row">{(['queued', 'starting', 'running', 'succeeded', 'failed', 'stopped'] as const).map((key) => <Link key={key} class="chip" to={to(['jobs'], {origin: `array/${array.id}`, phase: key[0]!.toUpperCase() + key.slice(1)})}>{key}: <strong class="tnum">{c[key]}</strong></Link>)}</div>
       {array.too_many_failures && <div class="note warn">It was stopped because more members failed than it allows.</div>}</div></Card>
-    {array.failed.length > 0 && <Card title="Members that failed first" scroll><table class="grid"><caption class="hidden-text">Failed members</caption><thead><tr><th>Member</th><th class="num">Exit code</th><th>Reason</th></tr></thead><tbody>{array.failed.map((each) => <tr key={each.index}><th scope="row">{each.job ? <Link to={to(['jobs', each.job])}>{array.spec.name}[{each.index}]</Link> : `${array.spec.name}[${each.index}]`}</th><td class="num">{each.exit_code ?? ''}</td><td class="break">{visible_text(each.reason)}</td></tr>)}</tbody></table></Card>}
+    {failed.length > 0 && <Card title="Members that failed first" scroll><table class="grid"><caption class="hidden-text">Failed members</caption><thead><tr><th>Member</th><th class="num">Exit code</th><th>Reason</th></tr></thead><tbody>{failed.map((each) => <tr key={each.index}><th scope="row">{each.job ? <Link to={to(['jobs', each.job])}>{array.spec.name}[{each.index}]</Link> : `${array.spec.name}[${each.index}]`}</th><td class="num">{each.exit_code ?? ''}</td><td class="break">{visible_text(each.reason ?? '')}</td></tr>)}</tbody></table></Card>}
     <Members origin={`array/${array.id}`} />
     {action.value && <ActionDialog action={action.value} jobs={[row]} onDone={(done) => { const what = action.value; action.value = null; if (done) { if (what === 'delete') navigate('/sweeps'); else loaded.reload(); } }} />}
   </Page>;
@@ -122,7 +120,7 @@ function SweepPage({id}: {id: string}) {
   return <Page title={<bdi>{sweep.name}</bdi>} lead={<Link to="/sweeps" class="button quiet" aria-label="All sweeps">←</Link>} actions={<>
     {running && <><button onClick={() => { void act('POST', 'pause', `Paused ${sweep.name}`); }}>Pause</button><button class="danger" onClick={() => { void act('POST', 'stop', `Stopped ${sweep.name}`); }}>Stop</button></>}
     {sweep.phase === 'Paused' && <button onClick={() => { void act('POST', 'resume', `Resumed ${sweep.name}`); }}>Resume</button>}</>}>
-    <div class="row"><span class="badge">{sweep.phase}</span><span class="chip">sweep, {sweep.method}</span><span class="muted">in</span><Link to={to(['projects', sweep.project])}>{sweep.project}</Link><span class="muted">by {sweep.owner}</span></div>
+    <div class="row"><Phase job={{phase: sweep.phase}} /><span class="chip">sweep, {sweep.method}</span><span class="muted">in</span><Link to={to(['projects', sweep.project])}>{sweep.project}</Link><span class="muted">by {sweep.owner}</span></div>
     <div class="tiles"><div class="tile"><strong class="tnum">{number_text(sweep.best)}</strong><span>best {sweep.metric} ({sweep.goal}){sweep.best_trial ? `, trial ${sweep.best_trial}` : ''}</span></div>
       {(['active', 'paused', 'completed', 'failed', 'stopped'] as const).map((key) => <div class="tile" key={key}><strong class="tnum">{sweep[`trials_${key}`]}</strong><span>{key}</span></div>)}</div>
     <Card title="Trials, best first" scroll><table class="grid"><caption class="hidden-text">Trials</caption><thead><tr><th class="num">Trial</th><th>State</th>{names.map((name) => <th key={name} class="num mono">{visible_text(name)}</th>)}<th class="num">Best {sweep.metric}</th><th class="num">Last</th><th class="num">Steps</th></tr></thead>
@@ -132,7 +130,7 @@ function SweepPage({id}: {id: string}) {
 }
 
 function SchedulePage({id}: {id: string}) {
-  const loaded = useData((signal) => get<ScheduleOf>(`/v1/schedules/${encodeURIComponent(id)}`, {}, signal), [id], {interval: 1500});
+  const loaded = useData((signal) => get<Schedule>(`/v1/schedules/${encodeURIComponent(id)}`, {}, signal), [id], {interval: 1500});
   const act = useAct('schedules', id, loaded.reload);
   const schedule = loaded.data;
   if (!schedule) return loaded.error ? <Gone what="schedule" error={loaded.error} again={loaded.reload} /> : <Page title="Schedule"><Waiting /></Page>;

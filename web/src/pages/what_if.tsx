@@ -33,7 +33,7 @@ export function WhatIf() {
   };
 
   return <Card title="What if there were more nodes?" scroll>
-    <form class="row" onSubmit={(event) => { void simulate(event); }}>
+    <form class="row body" onSubmit={(event) => { void simulate(event); }}>
       <label>Add <input type="number" min="0" max="1000" value={add.value} onInput={(event) => { add.value = Number(event.currentTarget.value); }} /></label>
       <label>nodes like <select value={chosen} onChange={(event) => { like.value = event.currentTarget.value; }}>{names.map((name) => <option key={name} value={name}>{name}</option>)}</select></label>
       <label>and jobs without a time limit run for <input type="number" min="1" max="8760" value={hours.value} onInput={(event) => { hours.value = Number(event.currentTarget.value); }} /> hours</label>
@@ -51,7 +51,7 @@ function Starts({answer}: {answer: Answer}) {
     <tbody>{answer.jobs.map((job) => <tr key={job.id}>
       <th scope="row"><Link to={to(['jobs', job.id])}><bdi>{job.name}</bdi></Link></th><td><bdi>{job.project}</bdi></td>
       <td>{job.before ? <Time at={job.before} /> : <Unknown />}</td><td>{job.after ? <Time at={job.after} /> : <Unknown />}</td></tr>)}</tbody></table>
-    <p class="muted small" role="status">A forecast: jobs that are submitted later are unknown, and programs may end before their time limits. {answer.evictions > 0 && `Running jobs are evicted ${answer.evictions} times. `}{!answer.complete && 'The simulation was stopped before its end.'}</p></>;
+    <p class="muted small body" role="status">A forecast: jobs that are submitted later are unknown, and programs may end before their time limits. {answer.evictions > 0 && `Running jobs are evicted ${answer.evictions} times. `}{!answer.complete && 'The simulation was stopped before its end.'}</p></>;
 }
 
 function Unknown() {

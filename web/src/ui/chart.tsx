@@ -20,6 +20,8 @@ function joined(curves: Curve[]): uPlot.AlignedData {
   return uPlot.join(curves.map((curve) => [curve.x, curve.y] as uPlot.AlignedData));
 }
 
+/** Seconds: the labels of a time axis show no parts of a second. */
+const kTimeSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, ...Array.from({length: 12}, (_, i) => 86400 * 2 ** i)];
 const kByteSteps = Array.from({length: 42}, (_, i) => 2 ** i);
 
 export function number_text(value: number | null | undefined): string {
@@ -48,7 +50,7 @@ export function Chart({title, curves, time, height = 200, format = number_text, 
       cursor: {points: {size: 6}, drag: {x: true, y: false}, sync: {key: 'charts'}},
       scales: {x: {time}, y: log ? {distr: 3} : from_zero ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]} : {}},
       tzDate: in_utc ? (ts) => uPlot.tzDate(new Date(ts * 1000), 'Etc/UTC') : undefined,
-      axes: [{...axis, size: 30, values: (_, list) => list.map((v) => time ? clock_text(v * 1000, in_utc, list.length > 1 && (list[1]! - list[0]!) < 60) : number_text(v)), ...(time ? {space: 76} : {})}, {...axis, size: 66, ...(bytes ? {incrs: kByteSteps} : {}), values: (_, list) => list.map((v) => v === null ? '' : format(v))}],
+      axes: [{...axis, size: 30, values: (_, list) => list.map((v) => time ? clock_text(v * 1000, in_utc, list.length > 1 && (list[1]! - list[0]!) < 60) : number_text(v)), ...(time ? {space: 76, incrs: kTimeSteps} : {})}, {...axis, size: 66, ...(bytes ? {incrs: kByteSteps} : {}), values: (_, list) => list.map((v) => v === null ? '' : format(v))}],
       series: [{label: time ? 'time' : x_label ?? 'step', value: (_, v) => v === null || v === undefined ? '–' : time ? clock_text(v * 1000, in_utc) : number_text(v)},
         ...curves.map((curve, i): uPlot.Series => ({label: curve.label, stroke: curve_colour(i), width: 1.6, dash: i >= 12 ? [6, 3 + Math.floor(i / 12)] : undefined, spanGaps: true,
           points: {show: curve.x.length < 3, size: 5}, value: (_, v) => format(v)}))],

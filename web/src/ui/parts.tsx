@@ -6,7 +6,7 @@ import {Failure, logged_out} from '../api/client';
 import {href} from '../app/router';
 import {clock_text, day_text, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh} from '../app/live';
-import type {Job, JobEvent} from '../api/types';
+import type {JobEvent} from '../api/types';
 import {Icon, PhaseShape} from './icons';
 
 /** The present moment; changes each second while the page is visible. */
@@ -51,7 +51,7 @@ export function Link({to, children, ...rest}: {to: string; children: ComponentCh
   return <a href={href(to)} {...rest}>{children}</a>;
 }
 
-export function Phase({job}: {job: Pick<Job, 'suspended' | 'stop_requested'> & {phase: string; eviction?: unknown}}) {
+export function Phase({job}: {job: {phase: string; suspended?: boolean; stop_requested?: boolean; eviction?: unknown}}) {
   const word = job.stop_requested && !['Succeeded', 'Failed', 'Stopped'].includes(job.phase) ? 'Stopping' :
       job.suspended ? 'Suspended' : job.eviction ? 'Evicting' : job.phase;
   return <span class={`badge ${job.suspended ? 'stopped' : job.phase.toLowerCase()}`}><PhaseShape phase={job.suspended ? 'Stopped' : job.phase} />{word}</span>;
@@ -146,6 +146,16 @@ export function Dialog({title, onClose, children, wide, closable = true}: {title
       {children}
     </div>
   </dialog>;
+}
+
+/** Links to the parts of a page. The current one is scrolled into view on a narrow screen. */
+export function Tabs({label, tabs, current, target}: {label: string; tabs: [string, string][]; current: string; target: (key: string) => string}) {
+  const ref = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const [bar, tab] = [ref.current, ref.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (bar && tab) bar.scrollLeft = tab.offsetLeft - bar.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+  }, [current]);
+  return <nav class="tabs" aria-label={label} ref={ref}>{tabs.map(([key, name]) => <Link key={key} to={target(key)} aria-current={current === key ? 'page' : undefined}>{name}</Link>)}</nav>;
 }
 
 interface Message { id: number; kind: 'good' | 'error' | 'plain'; text: string }

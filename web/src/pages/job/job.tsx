@@ -7,12 +7,13 @@ import type {Explanation, Job} from '../../api/types';
 import {amount_text, has_ended, job_gpus, run_span, span_text, text_of, millis} from '../../app/format';
 import {navigate, to} from '../../app/router';
 import {useShortcuts} from '../../app/shortcuts';
+import {shell_word} from '../../app/spec_text';
 import {visible_text} from '../../ui/ansi';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
 import {Icon} from '../../ui/icons';
 import {ActionDialog, rerun, type Action} from '../../ui/job_actions';
-import {Card, ErrorNote, Link, Page, Phase, Scroll, Time, Waiting, error_text, now, toast, useData} from '../../ui/parts';
-import {row_of, type Origin} from '../job_rows';
+import {Card, ErrorNote, Link, Page, Phase, Scroll, Tabs, Time, Waiting, error_text, now, toast, useData} from '../../ui/parts';
+import {row_of} from '../job_rows';
 import {Files} from './files';
 import {Logs} from './logs';
 import {Shell} from './shell';
@@ -41,7 +42,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
       navigate(to(['jobs', made.id]));
     } catch (fault) { toast(error_text(fault), 'error'); }
   };
-  const origin = (job as unknown as {origin?: Origin}).origin;
+  const {origin} = job;
   return <Page title={<bdi>{job.spec.name}</bdi>} lead={<Link to="/jobs" aria-label="All jobs" class="button quiet">←</Link>} actions={<>
     {!ended && <button class="danger" disabled={job.stop_requested} onClick={() => { action.value = 'stop'; }}>Stop</button>}
     {!ended && !job.suspended && <button onClick={() => { action.value = 'suspend'; }}>Suspend</button>}
@@ -58,7 +59,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
       {origin && <span class="chip">{origin.kind === 'rerun' ? 'rerun of ' : `${origin.kind} `}{origin.kind === 'rerun' ? <Link to={to(['jobs', origin.id ?? origin.name])}>{origin.name}</Link> : <Link to={to([`${origin.kind}s`, origin.id ?? origin.name])}>{origin.name}</Link>}</span>}
       {job.progress && <span class="nowrap"><span class="progress"><i style={{width: `${Math.min(100, job.progress.done / job.progress.total * 100)}%`}} /></span> <span class="small tnum">{job.progress.unit ? `${job.progress.unit} ${amount_text(job.progress.done)} of ${amount_text(job.progress.total)}` : `${Math.round(job.progress.done / job.progress.total * 100)} %`}{job.progress.ends && !ended ? <>, ends about <Time at={job.progress.ends} /></> : ''}</span></span>}
     </div>
-    <nav class="tabs" aria-label="Parts of the job">{kTabs.map(([key, name]) => <Link key={key} to={to(['jobs', id, ...(key === 'summary' ? [] : [key])])} aria-current={tab === key ? 'page' : undefined}>{name}</Link>)}</nav>
+    <Tabs label="Parts of the job" tabs={kTabs} current={tab} target={(key) => to(['jobs', id, ...(key === 'summary' ? [] : [key])])} />
     {tab === 'summary' && <Summary job={job} />}
     {tab === 'logs' && <Logs job={job} />}
     {tab === 'metrics' && <LazyMetrics job={job} />}
@@ -99,7 +100,7 @@ function Summary({job}: {job: Job}) {
         <dt>Kind</dt><dd>{job.spec.kind ?? 'single'}{(job.spec.workers ?? 0) > 0 && `, ${job.spec.workers} workers`}</dd>
         <dt>GPUs</dt><dd>{amount_text(job_gpus(job.spec))}</dd>
         {job.spec.image && <><dt>Image</dt><dd class="mono">{job.spec.image}</dd></>}
-        <dt>Command</dt><dd><div class="mono tall" tabIndex={0} role="group" aria-label="Command"><bdi>{visible_text([...job.spec.command, ...job.spec.arguments ?? []].map(text_of).join(' '))}</bdi></div></dd>
+        <dt>Command</dt><dd><div class="mono tall" tabIndex={0} role="group" aria-label="Command"><bdi>{visible_text([...job.spec.command, ...job.spec.arguments ?? []].map((word) => shell_word(text_of(word))).join(' '))}</bdi></div></dd>
         {job.launch && <><dt>Launch</dt><dd>{String((job.launch as {by?: string}).by ?? '')}{(job.launch as {mpi?: string}).mpi ? `, ${(job.launch as {mpi?: string}).mpi}` : ''}</dd></>}
         {job.exit_code !== undefined && <><dt>Exit code</dt><dd>{job.exit_code}</dd></>}
         {Object.keys(job.spec.labels ?? {}).length > 0 && <><dt>Labels</dt><dd class="row">{Object.entries(job.spec.labels ?? {}).map(([name, value]) => <Link class="chip" key={name} to={to(['jobs'], {label: value ? `${name}=${value}` : name})}><bdi>{visible_text(value ? `${name}=${value}` : name)}</bdi></Link>)}</dd></>}

@@ -6,13 +6,12 @@ import {query_value, set_query} from '../../app/router';
 import {command_line, flat, to_file, yaml_text, type Tree} from '../../app/spec_text';
 import {visible_text} from '../../ui/ansi';
 import {Card, Copy, ErrorNote, Scroll, useData} from '../../ui/parts';
-import type {Origin} from '../job_rows';
 
 export function Spec({job}: {job: Job}) {
   const view = query_value('view') || 'form';
-  const origin = (job as unknown as {origin?: Origin}).origin;
+  const {origin} = job;
   const other = query_value('with') || (view === 'diff' && origin?.kind === 'rerun' ? origin.id ?? origin.name : '');
-  const file = to_file(job.spec) as Tree;
+  const file = to_file(job.spec as unknown as Tree);
   const yaml = yaml_text(file);
   return <div class="stack">
     <div class="row"><div class="group" role="group" aria-label="View">
@@ -31,8 +30,8 @@ export function visible_lines(text: string): string { return text.split('\n').ma
 function Difference({job, other}: {job: Job; other: string}) {
   const name = useSignal(other);
   const loaded = useData((signal) => other ? get<Job>(job_path(other), {}, signal) : Promise.resolve(null), [other]);
-  const mine = flat(to_file(job.spec));
-  const theirs = loaded.data ? flat(to_file(loaded.data.spec)) : {};
+  const mine = flat(to_file(job.spec as unknown as Tree));
+  const theirs = loaded.data ? flat(to_file(loaded.data.spec as unknown as Tree)) : {};
   const keys = [...new Set([...Object.keys(theirs), ...Object.keys(mine)])].filter((key) => mine[key] !== theirs[key]);
   return <Card title="Difference to another job">
     <div class="stack">

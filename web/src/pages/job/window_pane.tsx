@@ -15,6 +15,8 @@ import {WindowSource, search_log, type SearchHits} from './window_source';
 
 const kRow = 18;
 const kMostPixels = 20e6;
+/** The page counts lines from 1, as editors do; the API counts from 0. */
+const kFirstLine = 1;
 
 export function WindowPane({job, task, follow, times}: {job: Job; task: string; follow: {value: boolean}; times: boolean}) {
   const version = useSignal(0);
@@ -61,7 +63,7 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
     if (target && jumped.current !== `${task} ${target}`) {
       jumped.current = `${task} ${target}`;
       follow.value = false;
-      show(Number(target) - mine.first - 4);
+      show(Number(target) - kFirstLine - mine.first - 4);
     } else if (follow.value && !target) show(total - fitting + 1);
   }, [version.value, total, follow.value, view]);
   useEffect(() => {
@@ -96,9 +98,9 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
       else if (element.scrollTop + element.clientHeight >= element.scrollHeight - 2 && !target) follow.value = true;
     }}>
       <div class="lines" style={{height: `${height}px`}}>
-        {rows.map(({i, line}, k) => <Row key={(mine?.first ?? 0) + i} line={line} top={offset + k * kRow} number={(mine?.first ?? 0) + i} job={job} task={task} times={times} dark={dark} in_utc={in_utc} mark={mark} target={target === String((mine?.first ?? 0) + i)} dim={!!line && !!level && !level_fits(line, level)} />)}
+        {rows.map(({i, line}, k) => <Row key={(mine?.first ?? 0) + i} line={line} top={offset + k * kRow} number={(mine?.first ?? 0) + i} job={job} task={task} times={times} dark={dark} in_utc={in_utc} mark={mark} target={target === String(kFirstLine + (mine?.first ?? 0) + i)} dim={!!line && !!level && !level_fits(line, level)} />)}
       </div>
-      {mine?.started && total === 0 && !mine.fault && <div class="empty">{ended.current ? 'The task printed nothing, or its log is gone.' : 'Nothing has been printed yet.'}</div>}
+      {mine?.started && total === 0 && !mine.fault && <div class="empty">{!ended.current ? 'Nothing has been printed yet.' : mine.missing ? 'The log of this task is gone. The summary of the job has its exit code and its last lines.' : 'The task printed nothing.'}</div>}
     </div>
     <div class="row small muted log-foot"><span>{count_text(total)} lines{mine && mine.first > 0 ? `; the first ${count_text(mine.first)} were deleted because the log grew past its quota` : ''}{mine && !mine.complete && mine.started ? '; the server still reads the log' : ''}</span>
       <label>Go to line <input size={8} inputMode="numeric" onChange={(event) => { const n = event.currentTarget.value.trim(); if (/^\d+$/.test(n)) set_query({line: n}); }} /></label>
@@ -115,12 +117,12 @@ function level_fits(line: LogLine, level: string): boolean {
 function link_to_line(job: Job, task: string, number: number): string {
   const query = Object.fromEntries(place.value.query);
   delete query['at'];
-  return to(['jobs', job.id, 'logs'], {...query, task, line: number});
+  return to(['jobs', job.id, 'logs'], {...query, task, line: number + kFirstLine});
 }
 
 function Row({line, top, number, job, task, times, dark, in_utc, mark, target, dim}: {line: LogLine | undefined; top: number; number: number; job: Job; task: string; times: boolean; dark: boolean; in_utc: boolean; mark: RegExp | null; target: boolean; dim: boolean}) {
   return <div class={`line ${line?.stream === 'notice' ? 'notice' : line?.stream === 'error' ? 'err' : ''} ${target ? 'target' : ''} ${dim ? 'dim' : ''}`} style={{top: `${top}px`}}>
-    <span class="at tnum" onClick={() => navigate(link_to_line(job, task, number))} title={line ? `${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to line ${number}` : ''}>{String(number).padStart(6)}{times && line ? ` ${clock_text(millis(line.time), in_utc)}` : ''}</span>
+    <span class="at tnum" onClick={() => navigate(link_to_line(job, task, number))} title={line ? `${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to line ${number + kFirstLine}` : ''}>{String(number + kFirstLine).padStart(6)}{times && line ? ` ${clock_text(millis(line.time), in_utc)}` : ''}</span>
     {line ? <>{line.rank !== undefined && <span class={`who w${line.rank % 6}`}>rank {line.rank}</span>}<AnsiText text={line.text} dark={dark} mark={mark} /></> : <span class="muted">…</span>}</div>;
 }
 
@@ -147,8 +149,8 @@ function Hits({job, task, attempt, pattern, mark, times, dark}: {job: Job; task:
   return <div class="search-hits">
     <ErrorNote error={fault.value} />
     <div class="row small muted log-foot" role="status">{busy.value && !found.value ? 'Searches the whole log…' : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}; a line number opens the log there`}
-      {found.value?.next !== undefined && <button class="link" onClick={() => { void load(found.value!.next!); }}>Search on from line {count_text(found.value.next)}</button>}</div>
+      {found.value?.next !== undefined && <button class="link" onClick={() => { void load(found.value!.next!); }}>Search on from line {count_text(found.value.next + kFirstLine)}</button>}</div>
     {found.value && found.value.lines.length > 0 && <div class="hits body" tabIndex={0} role="region" aria-label="Hits">{found.value.lines.map((line, i, all) => <div key={line.number} class={`hit ${line.hit ? '' : 'context'} ${i > 0 && all[i - 1]!.number + 1 !== line.number ? 'gap' : ''}`}>
-      <a class="tnum" href={href(link_to_line(job, task, line.number))}>{String(line.number).padStart(6)}</a>{times && <span class="muted tnum">{clock_text(millis(line.time), in_utc)}</span>}<AnsiText text={line.text} dark={dark} mark={line.hit ? mark : null} /></div>)}</div>}
+      <a class="tnum" href={href(link_to_line(job, task, line.number))}>{String(line.number + kFirstLine).padStart(6)}</a>{times && <span class="muted tnum">{clock_text(millis(line.time), in_utc)}</span>}<AnsiText text={line.text} dark={dark} mark={line.hit ? mark : null} /></div>)}</div>}
   </div>;
 }

@@ -14,6 +14,8 @@ export class WindowSource {
   first = 0;
   complete = false;
   started = false;
+  /** The server has no log of the task: not yet, or no longer. */
+  missing = false;
   fault: unknown = null;
   private blocks = new Map<number, LogLine[]>();
   private asked = new Set<number>();
@@ -69,6 +71,7 @@ export class WindowSource {
     this.first = answer.first;
     this.complete = answer.complete;
     this.started = true;
+    this.missing = false;
     this.fault = null;
     for (const record of answer.records) {
       const block = Math.floor(record.line / kBlock);
@@ -85,7 +88,9 @@ export class WindowSource {
   private failed(fault: unknown): void {
     if ((fault as Error).name === 'AbortError' || this.abort.signal.aborted) return;
     if (fault instanceof Failure && fault.unreachable) return;
-    this.fault = fault;
+    this.missing = fault instanceof Failure && fault.status === 404;
+    if (this.missing) this.complete = true;
+    else this.fault = fault;
     this.started = true;
     this.changed();
   }
