@@ -98,7 +98,7 @@ class Bucket:
             self._flat = self._wire
         for slot, offset in zip(self.slots, offsets):
             slot.bucket = self
-            slot.view = _view(self._flat, offset, slot.parameter)
+            slot.view = view_of(self._flat, offset, slot.parameter)
         self._prepared: Prepared = operations.prepare(
             "all_reduce", name, process_set=reduction.process_set,
             buffers=[(address, address, count)],
@@ -243,7 +243,7 @@ def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
     return offsets, end
 
 
-def _view(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
+def view_of(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
     """A view with the parameter's strides (for example channels_last) if its elements fill their memory."""
     strides = parameter.stride()
     if not parameter.is_contiguous() and not is_dense(parameter):

@@ -51,7 +51,7 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
 
     Errors: ValueError for invalid arguments, and before init().
     """
-    if isinstance(optimizer, _Distributed):
+    if is_distributed(optimizer):
         raise ValueError("the optimizer is a DistributedOptimizer already")
     reduce_op = choose(op)
     named = arguments.named_parameters_of(optimizer, named_parameters)
@@ -67,6 +67,11 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
     if reduce_op == ReduceOp.ADASUM and size() > 1:
         kind = _DistributedAdasumOptimizer
     return _derive(kind, optimizer, named, settings)
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether DistributedOptimizer() has made it."""
+    return isinstance(optimizer, _Distributed)
 
 
 def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str, torch.Tensor]],
