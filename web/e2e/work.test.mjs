@@ -102,8 +102,13 @@ scheduling: {time_limit: 10m}
     await page.locator('.note.good').waitFor();
     assert.equal(await page.getByLabel('Name', {exact: true}).inputValue(), 'from-file');
     assert.equal(await page.getByLabel('Memory', {exact: true}).inputValue(), '64Mi');
-    assert.match(await page.locator('.side-pane pre').last().textContent(), /--memory 64Mi.*--time-limit 10m.*--env RATE=0.10/);
-    await page.getByLabel('Job file (YAML)').fill('name: from-file\ncommand: [true]\nworkerz: 2\nresources: {memory: lots}\n');
+    assert.match(
+      await page.locator('.side-pane pre').last().textContent(),
+      /--memory 64Mi.*--time-limit 10m.*--env RATE=0.10/,
+    );
+    await page
+      .getByLabel('Job file (YAML)')
+      .fill('name: from-file\ncommand: [true]\nworkerz: 2\nresources: {memory: lots}\n');
     await page.getByText(/workerz: unknown key/).waitFor();
     await page.getByText(/resources.memory: /).waitFor();
     assert.ok(await page.getByRole('button', {name: 'Submit', exact: true}).isDisabled());
@@ -111,7 +116,12 @@ scheduling: {time_limit: 10m}
 });
 
 test('a job is rerun as it is, with changes, and converted to training', async () => {
-  const build = await team.submit({name: 'notebook', project: 'vision', command: ['sh', '-c', 'echo build; sleep 1000'], scheduling: {purpose: 'build'}});
+  const build = await team.submit({
+    name: 'notebook',
+    project: 'vision',
+    command: ['sh', '-c', 'echo build; sleep 1000'],
+    scheduling: {purpose: 'build'},
+  });
   await team.running(build.id);
   await with_page(ada, `/jobs/${build.id}`, async (page) => {
     await page.getByRole('button', {name: 'Rerun', exact: true}).click();
@@ -124,7 +134,9 @@ test('a job is rerun as it is, with changes, and converted to training', async (
     await page.getByRole('link', {name: 'Convert to training'}).click();
     await page.getByRole('heading', {name: 'Rerun with changes'}).waitFor();
     const command = page.getByRole('textbox', {name: 'Command', exact: true});
-    await page.waitForFunction(() => [...document.querySelectorAll('textarea')].some((area) => area.value.includes('echo build')));
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll('textarea')].some((area) => area.value.includes('echo build')),
+    );
     await command.fill('echo trained');
     await page.locator('.note.good').waitFor();
     await page.getByRole('button', {name: 'Submit', exact: true}).click();
@@ -140,12 +152,19 @@ test('a job is rerun as it is, with changes, and converted to training', async (
 });
 
 test('the logs of all jobs are searched on the server', async () => {
-  for (let i = 0; i < 30; i++) await team.submit({name: `quiet-${i}`, project: 'vision', command: ['echo', 'nothing here']});
-  const loud = await team.submit({name: 'loud', project: 'vision', command: ['sh', '-c', 'seq 1 40 | sed "s/^/needle /"']});
+  for (let i = 0; i < 30; i++)
+    await team.submit({name: `quiet-${i}`, project: 'vision', command: ['echo', 'nothing here']});
+  const loud = await team.submit({
+    name: 'loud',
+    project: 'vision',
+    command: ['sh', '-c', 'seq 1 40 | sed "s/^/needle /"'],
+  });
   const other = await team.submit({name: 'other', project: 'speech', command: ['echo', 'needle of speech']});
   await team.ended(loud.id);
   await team.ended(other.id);
-  await until(async () => (await team.api('GET', '/v1/jobs?phase=Queued,Starting,Running&prefix=quiet')).jobs.length === 0);
+  await until(
+    async () => (await team.api('GET', '/v1/jobs?phase=Queued,Starting,Running&prefix=quiet')).jobs.length === 0,
+  );
   await with_page(ada, '/logs?grep=needle', async (page) => {
     await page.getByText(/of \d+ jobs searched, 1 with hits\.$/).waitFor();
     await page.getByText('needle 40', {exact: true}).waitFor();
@@ -201,7 +220,9 @@ test('a task whose log is gone: the page says so and works on', async () => {
 });
 
 function remove_logs(folder) {
-  const logs = readdirSync(folder, {recursive: true, withFileTypes: true}).filter((entry) => entry.isFile() && /log/.test(entry.name));
+  const logs = readdirSync(folder, {recursive: true, withFileTypes: true}).filter(
+    (entry) => entry.isFile() && /log/.test(entry.name),
+  );
   assert.ok(logs.length > 0, `no log below ${folder}`);
   for (const entry of logs) rmSync(path.join(entry.parentPath ?? entry.path, entry.name));
 }

@@ -26,17 +26,23 @@ function type_of(schema, indent) {
     return [...new Set(schema.type.map((each) => type_of({...schema, type: each}, indent)))].join(' | ');
   }
   switch (schema.type) {
-    case 'string': return 'string';
+    case 'string':
+      return 'string';
     case 'integer':
-    case 'number': return 'number';
-    case 'boolean': return 'boolean';
-    case 'null': return 'null';
+    case 'number':
+      return 'number';
+    case 'boolean':
+      return 'boolean';
+    case 'null':
+      return 'null';
     case 'array': {
       const item = type_of(schema.items, indent);
       return item.includes(' ') && !item.startsWith('{') ? `(${item})[]` : `${item}[]`;
     }
-    case 'object': return object_type(schema, indent);
-    default: return 'unknown';
+    case 'object':
+      return object_type(schema, indent);
+    default:
+      return 'unknown';
   }
 }
 
@@ -72,28 +78,36 @@ function resolved(schema) {
   return found;
 }
 
-function is_a(schema, type) { return schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type)); }
+function is_a(schema, type) {
+  return schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
+}
 
 /** The wire form appends the unit of a number to the name that job files use. */
-function file_name(wire) { return wire.replace(/_(bytes|ms)$/, ''); }
+function file_name(wire) {
+  return wire.replace(/_(bytes|ms)$/, '');
+}
 
 function fields_of(schema, has_flags) {
-  return Object.fromEntries(Object.entries(schema.properties).map(([wire, property]) => {
-    const inner = resolved(property);
-    const item = inner.items ? resolved(inner.items) : inner;
-    const field = {name: file_name(wire)};
-    const fallback = property.default ?? inner.default;
-    if (fallback !== undefined) field.default = fallback;
-    if (has_flags && property['x-flag']) field.flag = property['x-flag'];
-    if (has_flags && property['x-flag-means']) field.means = property['x-flag-means'];
-    if (is_a(inner, 'object') && !inner.properties) field.map = true;
-    if (item.properties) field.fields = fields_of(item, has_flags && property['x-inner-flags'] === true);
-    return [wire, field];
-  }));
+  return Object.fromEntries(
+    Object.entries(schema.properties).map(([wire, property]) => {
+      const inner = resolved(property);
+      const item = inner.items ? resolved(inner.items) : inner;
+      const field = {name: file_name(wire)};
+      const fallback = property.default ?? inner.default;
+      if (fallback !== undefined) field.default = fallback;
+      if (has_flags && property['x-flag']) field.flag = property['x-flag'];
+      if (has_flags && property['x-flag-means']) field.means = property['x-flag-means'];
+      if (is_a(inner, 'object') && !inner.properties) field.map = true;
+      if (item.properties) field.fields = fields_of(item, has_flags && property['x-inner-flags'] === true);
+      return [wire, field];
+    }),
+  );
 }
 
 const fields = JSON.stringify(fields_of(schemas.JobSpec, true), null, 2);
-writeFileSync(new URL('../src/api/spec_fields.ts', import.meta.url), `// Generated from the OpenAPI document by scripts/generate_types.mjs; do not edit.
+writeFileSync(
+  new URL('../src/api/spec_fields.ts', import.meta.url),
+  `// Generated from the OpenAPI document by scripts/generate_types.mjs; do not edit.
 
 export interface SpecField {
   /** In job files: without the unit of the number. */
@@ -113,4 +127,5 @@ export interface SpecField {
 export type SpecFields = {[wire: string]: SpecField};
 
 export const kSpecFields: SpecFields = ${fields};
-`);
+`,
+);

@@ -9,8 +9,19 @@ import {text_of} from './format';
 
 export type Tree = {[key: string]: unknown};
 
-const kSizes: [string, number][] = [['Ti', 2 ** 40], ['Gi', 2 ** 30], ['Mi', 2 ** 20], ['Ki', 2 ** 10]];
-const kTimes: [string, number][] = [['d', 86400000], ['h', 3600000], ['m', 60000], ['s', 1000], ['ms', 1]];
+const kSizes: [string, number][] = [
+  ['Ti', 2 ** 40],
+  ['Gi', 2 ** 30],
+  ['Mi', 2 ** 20],
+  ['Ki', 2 ** 10],
+];
+const kTimes: [string, number][] = [
+  ['d', 86400000],
+  ['h', 3600000],
+  ['m', 60000],
+  ['s', 1000],
+  ['ms', 1],
+];
 
 export function size_word(bytes: number): string {
   for (const [unit, factor] of kSizes) if (bytes > 0 && bytes % factor === 0) return `${bytes / factor}${unit}`;
@@ -57,16 +68,27 @@ export function to_file(spec: Tree, fields: SpecFields = kSpecFields): Tree {
 function value_of_file(wire: string, value: unknown, field: SpecField): unknown {
   if (typeof value === 'number' && wire.endsWith('_bytes')) return size_word(value);
   if (typeof value === 'number' && wire.endsWith('_ms')) return time_word(value);
-  if (Array.isArray(value)) return value.map((each) => is_tree(each) && field.fields ? to_file(each, field.fields) : each);
+  if (Array.isArray(value))
+    return value.map((each) => (is_tree(each) && field.fields ? to_file(each, field.fields) : each));
   return is_tree(value) && field.fields ? to_file(value, field.fields) : value;
 }
 
 /** Quoted unless YAML reads the plain text as the same text. */
 function scalar(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
-  if (/^(--?)?[A-Za-z_./][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=-]+)*$/.test(value) && value !== '---' && value !== '...' && !/^\.\d/.test(value) && !/^(true|false|yes|no|on|off|null|y|n|\.inf|\.nan)$/i.test(value)) return value;
+  if (
+    /^(--?)?[A-Za-z_./][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=-]+)*$/.test(value) &&
+    value !== '---' &&
+    value !== '...' &&
+    !/^\.\d/.test(value) &&
+    !/^(true|false|yes|no|on|off|null|y|n|\.inf|\.nan)$/i.test(value)
+  )
+    return value;
   if (/^\d+(Ti|Gi|Mi|Ki|ms|s|m|h|d)$/.test(value)) return value;
-  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return JSON.stringify(value).replace(
+    /[\u007f-\u009f\u2028\u2029]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 export function yaml_text(value: unknown, indent = ''): string {
@@ -79,13 +101,16 @@ export function yaml_text(value: unknown, indent = ''): string {
         const long = inner.some((each) => typeof each === 'string' && each.includes('\n'));
         const line = `[${inner.map(flow).join(', ')}]`;
         if (!long && line.length + indent.length + name.length < 100) out += `${indent}${name}: ${line}\n`;
-        else out += `${indent}${name}:\n` + inner.map((each) => `${indent}  - ${block(each, indent + '    ')}\n`).join('');
+        else
+          out += `${indent}${name}:\n` + inner.map((each) => `${indent}  - ${block(each, indent + '    ')}\n`).join('');
       } else {
         out += `${indent}${name}:\n`;
         for (const each of inner) out += `${indent}  - ${yaml_text(each, indent + '    ').slice(indent.length + 4)}`;
       }
     } else if (is_tree(inner)) {
-      out += Object.keys(inner).length ? `${indent}${name}:\n${yaml_text(inner, indent + '  ')}` : `${indent}${name}: {}\n`;
+      out += Object.keys(inner).length
+        ? `${indent}${name}:\n${yaml_text(inner, indent + '  ')}`
+        : `${indent}${name}: {}\n`;
     } else out += `${indent}${name}: ${block(inner, indent + '  ')}\n`;
   }
   return out;
@@ -93,17 +118,28 @@ export function yaml_text(value: unknown, indent = ''): string {
 
 function flow(value: unknown): string {
   const text = scalar(value);
-  return typeof value === 'string' && text === value && /[,=%@+ ]/.test(value) && /[,\[\]{}]/.test(value) ? JSON.stringify(value) : text;
+  return typeof value === 'string' && text === value && /[,=%@+ ]/.test(value) && /[,\[\]{}]/.test(value)
+    ? JSON.stringify(value)
+    : text;
 }
 
 /** A text of several lines as a literal block, where YAML can show it as it is. */
 function block(value: unknown, indent: string): string {
   // eslint-disable-next-line no-control-regex
-  if (typeof value !== 'string' || !value.includes('\n') || /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(value) || /^\s/.test(value)) return scalar(value);
+  if (
+    typeof value !== 'string' ||
+    !value.includes('\n') ||
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(value) ||
+    /^\s/.test(value)
+  )
+    return scalar(value);
   const end = value.endsWith('\n');
   if (end && value.endsWith('\n\n')) return scalar(value);
   const body = end ? value.slice(0, -1) : value;
-  return `|${end ? '' : '-'}\n${body.split('\n').map((line) => line ? indent + line : '').join('\n')}`;
+  return `|${end ? '' : '-'}\n${body
+    .split('\n')
+    .map((line) => (line ? indent + line : ''))
+    .join('\n')}`;
 }
 
 /** The tree of a job file, each scalar as the text that was typed: the server converts them. */
@@ -119,8 +155,14 @@ export function flat(value: unknown, path = '', out: Record<string, string> = {}
   if (is_tree(value) && !('base64' in value)) {
     for (const [key, inner] of Object.entries(value)) flat(inner, path ? `${path}.${key}` : key, out);
   } else if (Array.isArray(value)) {
-    if (value.some((each) => typeof each === 'object' && each !== null)) value.forEach((each, i) => flat(each, `${path}[${i}]`, out));
-    else out[path] = value.map((each) => typeof each === 'string' && (path === 'command' || path === 'arguments') ? shell_word(each) : String(each)).join(path === 'command' || path === 'arguments' ? ' ' : ', ');
+    if (value.some((each) => typeof each === 'object' && each !== null))
+      value.forEach((each, i) => flat(each, `${path}[${i}]`, out));
+    else
+      out[path] = value
+        .map((each) =>
+          typeof each === 'string' && (path === 'command' || path === 'arguments') ? shell_word(each) : String(each),
+        )
+        .join(path === 'command' || path === 'arguments' ? ' ' : ', ');
   } else out[path] = value === null || value === undefined ? '' : String(value);
   return out;
 }
@@ -156,8 +198,11 @@ function add_flag(words: string[], flag: string, means: string | undefined, valu
     words.push(flag);
     return true;
   }
-  const values = is_tree(value) ? Object.entries(value).map(([key, each]) => each === '' ? key : `${key}=${text_of(each)}`) :
-      Array.isArray(value) ? value : [value];
+  const values = is_tree(value)
+    ? Object.entries(value).map(([key, each]) => (each === '' ? key : `${key}=${text_of(each)}`))
+    : Array.isArray(value)
+      ? value
+      : [value];
   if (values.some((each) => is_tree(each))) return false;
   for (const each of values) words.push(flag, shell_word(String(each)));
   return true;

@@ -9,13 +9,30 @@ export type {JobRow};
 export function row_of(job: Job): JobRow {
   const spec = job.spec;
   return {
-    object: 'job', id: job.id, name: spec.name, project: spec.project ?? 'default', owner: job.owner, kind: spec.kind ?? 'single',
-    phase: job.phase, reason: job.failure ? text_of(job.failure.cause) || job.reason : job.reason,
-    labels: (spec.labels ?? {}) as Record<string, string>, origin: job.origin,
-    gpus: job_gpus(spec), priority: spec.scheduling?.priority ?? 50, tasks: job.tasks.length,
+    object: 'job',
+    id: job.id,
+    name: spec.name,
+    project: spec.project ?? 'default',
+    owner: job.owner,
+    kind: spec.kind ?? 'single',
+    phase: job.phase,
+    reason: job.failure ? text_of(job.failure.cause) || job.reason : job.reason,
+    labels: (spec.labels ?? {}) as Record<string, string>,
+    origin: job.origin,
+    gpus: job_gpus(spec),
+    priority: spec.scheduling?.priority ?? 50,
+    tasks: job.tasks.length,
     tasks_running: job.tasks.filter((task) => task.phase === 'Running').length,
-    submitted: job.submitted, started: job.started, ended: job.ended, may_start: job.may_start, exit_code: job.exit_code,
-    attempt: job.attempt, restarts: job.restarts, suspended: job.suspended, stop_requested: job.stop_requested, progress: job.progress,
+    submitted: job.submitted,
+    started: job.started,
+    ended: job.ended,
+    may_start: job.may_start,
+    exit_code: job.exit_code,
+    attempt: job.attempt,
+    restarts: job.restarts,
+    suspended: job.suspended,
+    stop_requested: job.stop_requested,
+    progress: job.progress,
   };
 }
 
@@ -30,7 +47,10 @@ interface Part {
 export const kPart = 200;
 const kKept = 8;
 
-type Fetch = (query: Query, signal: AbortSignal) => Promise<{rows: JobRow[]; next: string; counts: JobCounts | undefined}>;
+type Fetch = (
+  query: Query,
+  signal: AbortSignal,
+) => Promise<{rows: JobRow[]; next: string; counts: JobCounts | undefined}>;
 
 export const fetch_rows: Fetch = async (query, signal) => {
   const page = await get<RowPage>('/v1/list', query, signal);
@@ -44,11 +64,18 @@ export class JobRows {
   /** Is the last part the end of the list? */
   complete = false;
 
-  constructor(private readonly query: Query, private readonly fetch: Fetch = fetch_rows) {}
+  constructor(
+    private readonly query: Query,
+    private readonly fetch: Fetch = fetch_rows,
+  ) {}
 
   /** The number of rows that are known to exist so far. */
-  get known(): number { return this.parts.reduce((sum, part) => sum + part.count, 0); }
-  get length(): number { return Math.max(this.known, this.complete ? 0 : this.total ?? 0); }
+  get known(): number {
+    return this.parts.reduce((sum, part) => sum + part.count, 0);
+  }
+  get length(): number {
+    return Math.max(this.known, this.complete ? 0 : (this.total ?? 0));
+  }
 
   at(index: number): JobRow | undefined {
     let begin = 0;

@@ -13,8 +13,16 @@ import {DelayedInput} from './delayed_input';
 import type {JobRow} from './job_rows';
 import {line_of} from './job/log_source';
 
-interface Found { row: JobRow; records: LogHits['records']; more: boolean }
-interface State { progress: LogSearchProgress | null; end: boolean; fault: unknown }
+interface Found {
+  row: JobRow;
+  records: LogHits['records'];
+  more: boolean;
+}
+interface State {
+  progress: LogSearchProgress | null;
+  end: boolean;
+  fault: unknown;
+}
 
 const kHitsOfJob = 20;
 /** More jobs with hits make a page that nobody reads; the filters narrow the search. */
@@ -23,25 +31,53 @@ const kMostShown = 200;
 export function LogSearch(_: {parts: string[]}) {
   const pattern = query_value('grep');
   const {found, state} = useSearch(pattern, query_value('project'), query_value('phase'));
-  return <Page title="Search logs">
-    <SearchFilters />
-    <ErrorNote error={state.fault} />
-    <div class="muted" role="status">{pattern ? progress_text(state, found.length) : 'Searches the logs of jobs on the server, newest first. The pattern is a regular expression.'}</div>
-    {found.map((each) => <JobHits key={each.row.id} found={each} pattern={pattern} />)}
-  </Page>;
+  return (
+    <Page title="Search logs">
+      <SearchFilters />
+      <ErrorNote error={state.fault} />
+      <div class="muted" role="status">
+        {pattern
+          ? progress_text(state, found.length)
+          : 'Searches the logs of jobs on the server, newest first. The pattern is a regular expression.'}
+      </div>
+      {found.map((each) => (
+        <JobHits key={each.row.id} found={each} pattern={pattern} />
+      ))}
+    </Page>
+  );
 }
 
 function SearchFilters() {
-  const projects = useData((signal) => get<Projects>('/v1/projects', {}, signal), [], {match: () => false, every: 60000});
+  const projects = useData((signal) => get<Projects>('/v1/projects', {}, signal), [], {
+    match: () => false,
+    every: 60000,
+  });
   const project = query_value('project');
   const phase = query_value('phase');
-  return <div class="filters" role="search">
-    <DelayedInput name="grep" label="Text or pattern" search />
-    <select aria-label="Project" value={project} onChange={(e) => set_query({project: e.currentTarget.value})}><option value="">All projects</option>
-      {(projects.data?.projects ?? []).map((each) => <option key={each.name} value={each.name} selected={each.name === project}>{each.name}</option>)}</select>
-    <select aria-label="Phase" value={phase} onChange={(e) => set_query({phase: e.currentTarget.value})}>
-      {[['', 'All jobs'], ['Failed', 'Failed jobs'], ['Starting,Running', 'Running jobs']].map(([value, text]) => <option key={value} value={value} selected={value === phase}>{text}</option>)}</select>
-  </div>;
+  return (
+    <div class="filters" role="search">
+      <DelayedInput name="grep" label="Text or pattern" search />
+      <select aria-label="Project" value={project} onChange={(e) => set_query({project: e.currentTarget.value})}>
+        <option value="">All projects</option>
+        {(projects.data?.projects ?? []).map((each) => (
+          <option key={each.name} value={each.name} selected={each.name === project}>
+            {each.name}
+          </option>
+        ))}
+      </select>
+      <select aria-label="Phase" value={phase} onChange={(e) => set_query({phase: e.currentTarget.value})}>
+        {[
+          ['', 'All jobs'],
+          ['Failed', 'Failed jobs'],
+          ['Starting,Running', 'Running jobs'],
+        ].map(([value, text]) => (
+          <option key={value} value={value} selected={value === phase}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
 }
 
 function useSearch(pattern: string, project: string, phase: string): {found: Found[]; state: State} {
@@ -53,7 +89,10 @@ function useSearch(pattern: string, project: string, phase: string): {found: Fou
     if (!pattern) return;
     const abort = new AbortController();
     const run = async () => {
-      const answer = await send('GET', '/v1/log-search', {query: {grep: pattern, project, phase, hits: kHitsOfJob}, signal: abort.signal});
+      const answer = await send('GET', '/v1/log-search', {
+        query: {grep: pattern, project, phase, hits: kHitsOfJob},
+        signal: abort.signal,
+      });
       for await (const event of read_events(answer)) {
         if (event.event === 'hits') {
           found.value = [...found.value, JSON.parse(event.data) as Found];
@@ -64,7 +103,9 @@ function useSearch(pattern: string, project: string, phase: string): {found: Fou
       }
       state.value = {...state.value, end: true};
     };
-    run().catch((fault) => { if (!abort.signal.aborted) state.value = {...state.value, end: true, fault}; });
+    run().catch((fault) => {
+      if (!abort.signal.aborted) state.value = {...state.value, end: true, fault};
+    });
     return () => abort.abort();
   }, [project, pattern, phase]);
   return {found: found.value, state: state.value};
@@ -74,22 +115,46 @@ function progress_text({progress, end}: State, jobs: number): string {
   if (!progress) return end ? '' : `Searching…${jobs ? ` ${count_text(jobs)} with hits` : ''}`;
   const searched = `${count_text(progress.searched)} of ${count_text(progress.jobs)} jobs searched, ${count_text(jobs)} with hits`;
   if (!end) return `${searched}…`;
-  if (progress.searched < progress.jobs) return `${searched}. The search ended at ${kMostShown} jobs with hits: choose a project or a phase.`;
+  if (progress.searched < progress.jobs)
+    return `${searched}. The search ended at ${kMostShown} jobs with hits: choose a project or a phase.`;
   return progress.older ? `${searched}. Older jobs were not searched: choose a project or a phase.` : `${searched}.`;
 }
 
 function JobHits({found: {row, records, more}, pattern}: {found: Found; pattern: string}) {
   const log = to(['jobs', row.id, 'logs'], {grep: pattern});
   let mark: RegExp | null = null;
-  try { mark = new RegExp(pattern, 'g'); } catch { /* the server reports it */ }
+  try {
+    mark = new RegExp(pattern, 'g');
+  } catch {
+    /* the server reports it */
+  }
   const dark = is_dark();
-  const title = <><Link to={log}><bdi>{row.name}</bdi></Link> <span class="muted small">in {row.project}</span></>;
-  return <Card title={title} actions={<Phase job={row} />}>
-    <div class="hits" tabIndex={0} role="region" aria-label={`Hits in ${row.name}`}>
-      {more && <div class="muted small">The last {kHitsOfJob} hits; <Link to={log}>all hits</Link></div>}
-      {records.map((record, i) => <div key={i} class="hit">
-        <Link to={to(['jobs', row.id, 'logs'], {at: record.time, task: record.task})}><Time at={record.time} /></Link>
-        <span class="muted">{record.rank !== undefined ? `rank ${record.rank}` : record.task}</span>
-        <AnsiText text={line_of(record, i).text} dark={dark} mark={mark} /></div>)}
-    </div></Card>;
+  const title = (
+    <>
+      <Link to={log}>
+        <bdi>{row.name}</bdi>
+      </Link>{' '}
+      <span class="muted small">in {row.project}</span>
+    </>
+  );
+  return (
+    <Card title={title} actions={<Phase job={row} />}>
+      <div class="hits" tabIndex={0} role="region" aria-label={`Hits in ${row.name}`}>
+        {more && (
+          <div class="muted small">
+            The last {kHitsOfJob} hits; <Link to={log}>all hits</Link>
+          </div>
+        )}
+        {records.map((record, i) => (
+          <div key={i} class="hit">
+            <Link to={to(['jobs', row.id, 'logs'], {at: record.time, task: record.task})}>
+              <Time at={record.time} />
+            </Link>
+            <span class="muted">{record.rank !== undefined ? `rank ${record.rank}` : record.task}</span>
+            <AnsiText text={line_of(record, i).text} dark={dark} mark={mark} />
+          </div>
+        ))}
+      </div>
+    </Card>
+  );
 }
