@@ -30,6 +30,8 @@ from ..common.reduce_ops import ReduceOp
 from ..common.session import SHUT_DOWN
 from . import bucket_plan, tensors
 from .buckets import Bucket, CompressedBucket, Reduction, Slot
+from .compressed_buckets import Int8Bucket, PowerSGDBucket
+from .compression import Compression, PowerSGDCompressor, has_feedback
 from .hooks import on_gradient
 from .sparse import sparse_allreduce_async
 
@@ -111,6 +113,8 @@ class GradientReducer:
                 bucket: Any = slot.bucket
                 bucket.missing -= 1
                 if bucket.missing == 0:
+                    for other in self._buckets:
+                        other.proceed(wait=False)
                     bucket.launch()
 
     def synchronize(self) -> None:
@@ -124,6 +128,8 @@ class GradientReducer:
             with self._lock:
                 self._launch()
                 sparse = [slot for slot in self.slots if slot.sparse_dimensions]
+            for bucket in self._buckets:
+                bucket.proceed()
             for bucket in self._buckets:
                 bucket.finish()
             for slot in sparse:
@@ -178,6 +184,10 @@ class GradientReducer:
         self.set_passes(self.passes)
         self.unwatch()
         self.watch(self._reduces)
+
+    def wire_bytes(self) -> int:
+        """The bytes of dense gradients that this rank sends in a step; 0 before the first step."""
+        return sum(bucket.wire_bytes() for bucket in self._buckets)
 
     def digest(self) -> str:
         """A digest of the parameters' names, which identifies the optimizer."""
@@ -285,7 +295,8 @@ class GradientReducer:
         buckets for ever."""
         free = f"{self._parts} buckets" if self._parts else f"buckets of {_bucket_bytes()} bytes"
         lists = f", {len(self._groups)} groups {[list(group) for group in self._groups]}" if self._groups else ""
-        return f"in {free} (groups, HOROVOD_FUSION_THRESHOLD){lists}"
+        text = f", {self._reduction.compression.text}" if has_feedback(self._reduction.compression) else ""
+        return f"in {free} (groups, HOROVOD_FUSION_THRESHOLD){lists}{text}"
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         for bucket in self._buckets:
@@ -297,7 +308,12 @@ class GradientReducer:
         for places in planned:
             slots = [self.slots[place] for place in places]
             name = bucket_plan.name_of(gradients, places)
-            if self._reduction.is_own_compression():
+            if isinstance(self._reduction.compression, PowerSGDCompressor):
+                self._buckets.append(PowerSGDBucket(slots, name, bucket_plan.shape_of(gradients, places),
+                                                    self._reduction))
+            elif self._reduction.compression is Compression.int8:
+                self._buckets.append(Int8Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
+            elif self._reduction.is_own_compression():
                 self._buckets.append(CompressedBucket(slots, name, self._reduction))
             else:
                 self._buckets.append(Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))

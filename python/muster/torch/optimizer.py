@@ -22,7 +22,7 @@ from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp, choose
 from . import optimizer_arguments as arguments
 from .buckets import Reduction
-from .compression import Compression
+from .compression import Compression, PowerSGDCompressor
 from .gradient_reducer import GradientReducer
 from .reducing import grouped_allreduce
 
@@ -39,6 +39,8 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
       optimizers with similar parameters are used at the same time.
     backward_passes_per_step: the gradients of this number of backward passes are added up before they are reduced.
     op: Average, Sum, or Adasum, which reduces the changes by the optimizer's step instead of the gradients.
+    compression: none, fp16, bf16, or with error feedback int8 and powersgd(rank=4), for op Average and Sum. The errors
+      are not a part of state_dict(): after a restart they begin with zeros.
     gradient_predivide_factor: for Average: gradients are divided by it before the sum, and by the rest after the sum.
     groups: a number of buckets, or lists of parameters whose gradients are reduced together; the other gradients are
       reduced in buckets by size, and so are all gradients by default. num_groups is the older name of the number.
@@ -59,7 +61,9 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
         warnings.warn("Parameter `num_groups` has been replaced with `groups` and will be removed.",
                       DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
-    arguments.check(reduce_op, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
+    if compression is PowerSGDCompressor:
+        compression = PowerSGDCompressor()
+    arguments.check(reduce_op, compression, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
     settings = {"compression": compression, "backward_passes_per_step": backward_passes_per_step, "op": reduce_op,
                 "gradient_predivide_factor": gradient_predivide_factor, "groups": groups,
                 "sparse_as_dense": sparse_as_dense, "process_set": process_set}
@@ -129,6 +133,11 @@ class _Distributed:
 
     def _watch(self) -> None:
         self._reducer.watch()
+
+    def wire_bytes(self) -> int:
+        """The bytes of gradients that this rank sends in a step, with an algorithm that sends the least bytes; 0 before
+        the first step. Sparse gradients do not count."""
+        return self._reducer.wire_bytes()
 
     @property
     def backward_passes_per_step(self) -> int:
