@@ -221,10 +221,18 @@ class ShardBucket:
                 place.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
             slot.parameter.grad = None
 
-    def try_finish(self) -> None:
-        """Returns the gradients' memory to the pool if the reduction is done."""
-        if self._wire is not None and self._pending is not None and self._pending.done():
-            self.finish()
+    @property
+    def holds_memory(self) -> bool:
+        """Whether gradients on their way hold memory of the pool."""
+        return self._wire is not None
+
+    def finish_within(self, milliseconds: int) -> bool:
+        """As finish(), and returns whether the reduction was done in time."""
+        if self._pending is not None and not self._pending.wait_at_most(milliseconds):
+            return False
+        self._pending = None
+        self._take()
+        return True
 
     def finish(self) -> None:
         """Waits; then the pieces have their reduced gradients."""
@@ -233,6 +241,9 @@ class ShardBucket:
         assert self._pending is not None
         pending, self._pending = self._pending, None
         pending.wait()
+        self._take()
+
+    def _take(self) -> None:
         if self._wire is not None:
             self._pool.give_back(self._wire)
             self._wire = None
