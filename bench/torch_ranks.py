@@ -13,13 +13,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYTHON = os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
 
 
-def run_on_ranks(program, ranks, *arguments):
-    """Runs `program FILE ARGUMENTS...` on each rank, with one thread; rank 0 writes JSON to FILE, which is returned."""
+def run_on_ranks(program, ranks, *arguments, **variables):
+    """Runs `program FILE ARGUMENTS...` on each rank, with one thread and these variables of the environment; rank 0
+    writes JSON to FILE, which is returned."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("MUSTER_", "HOROVOD_", "OMPI_", "PMI", "SLURM_"))}
     environment = dict(kept, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1",
                        PYTHONPATH=f"{ROOT / 'python'}:{ROOT / 'bench'}:{ROOT / 'bench' / 'horovod'}",
-                       MUSTER_COLLECTIVE_LIBRARY=str(BUILD / "collective" / "package" / "libmuster_collective.so.0"))
+                       MUSTER_COLLECTIVE_LIBRARY=str(BUILD / "collective" / "package" / "libmuster_collective.so.0"),
+                       **variables)
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         file = pathlib.Path(folder) / "measured"
         ended = subprocess.run([PYTHON, "-m", "muster.runner.launch", "-np", str(ranks), PYTHON, program, str(file),

@@ -55,10 +55,13 @@ class GradientReducer:
         self._generation = 0  # the number of agreements that were dropped
         self._buckets: List[Any] = []
         self._hooks: List[Any] = []
+        #: Without `reduces`: called when a gradient is ready.
+        self.on_ready: Optional["weakref.WeakMethod[Callable[[Slot], None]]"] = None
         self.set_passes(passes)
 
     def watch(self, reduces: bool = True) -> None:
-        """Begins to reduce gradients as they become ready; without `reduces`, it only counts backward passes."""
+        """Begins to reduce gradients as they become ready; without `reduces`, it only counts backward passes and calls
+        on_ready."""
         own = weakref.ref(self)
         self._reduces = reduces
         for slot in self.slots:
@@ -197,11 +200,11 @@ class GradientReducer:
         """Begins an agreement with all ranks, and does not wait for it."""
         with self._lock:
             seen = self._seen()
-            described = bucket_plan.contents([_described(slot) for slot in self.slots])
+            contents = bucket_plan.contents([described(slot) for slot in self.slots])
             pending = operations.submit(
                 "all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
                 buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
-                shape=f"{described}, {self._division()}", keep=seen)
+                shape=f"{contents}, {self._division()}", keep=seen)
             return _Agreement(self._generation, seen, pending)
 
     def complete(self, agreement: "_Agreement") -> bool:
@@ -301,7 +304,7 @@ class GradientReducer:
     def _make_buckets(self, order: Sequence[int]) -> None:
         for bucket in self._buckets:
             bucket.abandon()
-        gradients = [_described(slot) for slot in self.slots]
+        gradients = [described(slot) for slot in self.slots]
         groups = [[place for place in group if not self.slots[place].sparse_dimensions] for group in self._groups]
         planned = bucket_plan.plan(gradients, order, groups, _bucket_bytes(), self._parts)
         self._buckets = []
@@ -366,8 +369,10 @@ def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Cal
 
     def counted(*_: object) -> None:
         reducer = own()
-        if reducer is not None:
-            reducer.count(reducer.slots[place])
+        if reducer is not None and reducer.count(reducer.slots[place]) and reducer.on_ready is not None:
+            on_ready = reducer.on_ready()
+            if on_ready is not None:
+                on_ready(reducer.slots[place])
 
     def ready(*_: object) -> None:
         reducer = own()
@@ -377,7 +382,7 @@ def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Cal
     return ready if reduces else counted
 
 
-def _described(slot: Slot) -> bucket_plan.Gradient:
+def described(slot: Slot) -> bucket_plan.Gradient:
     parameter = slot.parameter
     type_name = tensors.NAME_OF_TYPE.get(parameter.dtype)
     if type_name is None:

@@ -170,8 +170,8 @@ class ShardedOptimizer(torch.optim.Optimizer):
                 slot.bucket.launch()
 
     def _limit_memory(self) -> None:
-        """Waits until at most one bucket's gradients are on their way, so that another needs no new memory. If the ranks
-        compute their gradients in different orders, they would wait for each other: then the limit is given up."""
+        """Waits until few buckets' gradients are on their way, so that another needs no new memory. Ranks that compute
+        their gradients in different orders would wait for each other: then the limit is given up."""
         while self._is_limited:
             held = [bucket for bucket in self._buckets if bucket.holds_memory]
             if len(held) < _MOST_ON_THEIR_WAY:
