@@ -7,6 +7,10 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
+For programs written for torch.distributed, the import also adds the backend "muster":
+
+    torch.distributed.init_process_group("muster")
+
 Tensors may be on any device; tensors on other devices than the host travel through the host's memory. The ranks may
 begin their operations in different orders, and from any thread: operations are matched by their names.
 """
@@ -20,6 +24,7 @@ import torch as _torch
 
 from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from . import c10d as _c10d
 from .compression import Compression
 from .functions import (allgather_object, broadcast_object, broadcast_object_fn, broadcast_optimizer_state,
                         broadcast_parameters)
@@ -36,6 +41,8 @@ from .optimizer import DistributedOptimizer
 from .sharded_optimizer import ShardedOptimizer
 from .sharded_state import load_sharded, save_sharded
 from .sync_batch_norm import SyncBatchNorm
+
+_c10d.install()
 
 #: Programs check this for the library; without the library, this module cannot be imported.
 _MPI_LIB_AVAILABLE = True
