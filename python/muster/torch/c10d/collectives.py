@@ -12,6 +12,7 @@ The methods have the names and the arguments of torch.distributed.ProcessGroup, 
 from __future__ import annotations
 
 from ctypes import c_int, c_uint64, pointer
+import time
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -23,7 +24,7 @@ from ...common import data_types
 from ..tensors import NAME_OF_TYPE
 from .errors import GroupError
 from .links import MASK, NAMES, SLICE_MS, Link, Slot
-from .works import Done, Several, Work
+from .works import Done, Several, Work, enter_event, is_profiled
 
 _ReduceOp: Any = dist.ReduceOp
 
@@ -144,6 +145,8 @@ class Collectives:
     """For classes that PyTorch accepts as a group; `_link` is its session."""
 
     _link: Link
+    #: The name of the backend.
+    _name: str
     _collected: Optional[List[Any]] = None
 
     # How operations are handed over.
@@ -151,9 +154,10 @@ class Collectives:
     def _begin(self, kind: int, what: str, start: int, out: int, count: int, size: int, keep: object,
                result: Sequence[torch.Tensor], sync: bool, *, type: int = 0, op: int = 0, root: int = 0,
                counts: Optional[Sequence[int]] = None, received: Optional[Sequence[int]] = None,
-               finish: Optional[Callable[[], object]] = None, limit: Optional[timedelta] = None) -> Any:
+               finish: Optional[Callable[[], object]] = None, limit: Optional[timedelta] = None,
+               shown: Sequence[torch.Tensor] = (), tensors: Any = None) -> Any:
         """Hands an operation over; if `sync`, waits for it. `start` and `out` are addresses, `size` the bytes that the
-        operation uses from there."""
+        operation uses from there. `shown`: what a profiler shows. `tensors`: an array of several."""
         link = self._link
         if link.closed is not None:
             link.refuse()
@@ -177,6 +181,9 @@ class Collectives:
         else:
             slot.arrays.append((c_uint64 * len(received))(*received))
             operation.received = slot.arrays[1]
+        if tensors is not None:
+            operation.tensors = tensors
+            operation.tensor_count = len(tensors)
         pending = link.pending
         if pending:
             self._order(start, out, size)
@@ -186,9 +193,14 @@ class Collectives:
             earlier.join()
             link.turns[turn] = None
         operation.name = NAMES[turn]
-        if sync:
+        event = None
+        if is_profiled():
+            event = enter_event(f"{self._name}:{what}", *shown)
+        if sync and event is None:
             code = link.run(link.pointer, slot.reference, SLICE_MS, slot.ticket_reference, None)
             if code == abi.OK:
+                if tensors is not None:
+                    slot.one_tensor()
                 link.slots.append(slot)
                 if finish is not None:
                     finish()
@@ -200,8 +212,11 @@ class Collectives:
             if code != abi.OK:
                 link.raise_last(code)
         work = Work(link, slot.ticket.value, what, keep, result, finish,
-                    ((start, start + size), (out, out + size)), limit=limit)
+                    ((start, start + size), (out, out + size)), limit=limit,
+                    event=event)
         link.turns[turn] = work
+        if tensors is not None:
+            slot.one_tensor()
         link.slots.append(slot)
         if self._collected is not None:
             self._collected.append(work)
@@ -237,10 +252,14 @@ class Collectives:
         operation.sender = None if sender is None else pointer(sender)
         if len(link.pending) > _MOST_PENDING:
             self._order(0, 0, 0)
+        event = None
+        if is_profiled():
+            event = enter_event(f"{self._name}:{what.split()[0]}", tensor)
         code = link.begin(link.pointer, slot.reference, slot.ticket_reference)
         if code != abi.OK:
             link.raise_last(code)
-        work = Work(link, slot.ticket.value, what, (tensor, keep, sender), (tensor,), finish, sender=sender)
+        work = Work(link, slot.ticket.value, what, (tensor, keep, sender), (tensor,), finish, sender=sender,
+                    event=event)
         operation.sender = None
         link.slots.append(slot)
         if self._collected is not None:
@@ -269,7 +288,7 @@ class Collectives:
         address = values.data_ptr()
         count = values.numel()
         return self._begin(kind, what, address, address, count, count * values.element_size(), (tensor, values), result,
-                           sync, type=type, op=op, root=root, finish=finish)
+                           sync, type=type, op=op, root=root, finish=finish, shown=result)
 
     @staticmethod
     def _numbers(tensor: torch.Tensor, op: int, what: str) -> Tuple[torch.Tensor, int]:
@@ -288,8 +307,25 @@ class Collectives:
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = _ReduceOp.SUM) -> Any:
         op = _op_of(opts)
+        for tensor in tensors:
+            _check(tensor, "all_reduce_coalesced")
+        if len(tensors) > 1 and all(tensor.dtype == tensors[0].dtype and tensor.is_contiguous() for tensor in tensors):
+            return self._reduce_together(list(tensors), op, _is_sync(opts))
         works = [self._reduce_in_place(tensor, "all_reduce", abi.OPERATION_ALL_REDUCE, op, False) for tensor in tensors]
         return self._together(works, list(tensors), _is_sync(opts))
+
+    def _reduce_together(self, tensors: List[torch.Tensor], op: int, sync: bool) -> Any:
+        """One operation of the library on contiguous tensors of one type."""
+        numbers = [self._numbers(tensor, op, "all_reduce") for tensor in tensors]
+        array = (abi.Tensor * len(tensors))()  # type: ignore[operator]
+        for entry, (values, _), tensor in zip(array, numbers, tensors):
+            entry.in_ = entry.out = values.data_ptr()
+            entry.count = values.numel()
+            _written(tensor)
+        low = min(values.data_ptr() for values, _ in numbers)
+        high = max(values.data_ptr() + _bytes(values) for values, _ in numbers)
+        return self._begin(abi.OPERATION_ALL_REDUCE, "all_reduce", low, low, 0, high - low, (tensors, numbers, array),
+                           tuple(tensors), sync, type=numbers[0][1], op=op, shown=tensors, tensors=array)
 
     def allreduce_sparse(self, tensors: Any, opts: Any = _ReduceOp.SUM) -> Any:
         """The sum of sparse COO tensors, into the given tensor."""
@@ -365,7 +401,8 @@ class Collectives:
         _written(output)
         return self._begin(abi.OPERATION_REDUCE_SCATTER, "reduce_scatter", source.data_ptr(), target.data_ptr(),
                            source.numel(), _bytes(source), (source, target, output), (output,), _is_sync(opts),
-                           type=type, op=op, counts=counts, finish=into.bring_back if into.is_copy else None)
+                           type=type, op=op, counts=counts, finish=into.bring_back if into.is_copy else None,
+                           shown=(flat,))
 
     # Copies.
 
@@ -379,7 +416,8 @@ class Collectives:
         address, size = memory.flat.data_ptr(), _bytes(tensor)
         is_copied = memory.is_copy and root != self._link.rank
         return self._begin(abi.OPERATION_BROADCAST, "broadcast", address, address, size, size, (tensor, memory.flat),
-                           (tensor,), _is_sync(opts), root=root, finish=memory.bring_back if is_copied else None)
+                           (tensor,), _is_sync(opts), root=root, finish=memory.bring_back if is_copied else None,
+                           shown=(tensor,))
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
         input = _one(input_tensors, "all_gather")
@@ -397,8 +435,9 @@ class Collectives:
         return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, input, sizes, _is_sync(opts), 0)
 
     def _gather_list(self, kind: int, what: str, outputs: Sequence[torch.Tensor], input: torch.Tensor,
-                     sizes: List[int], sync: bool, root: int) -> Any:
-        """Gathers into one piece of memory, of which each tensor is filled."""
+                     sizes: List[int], sync: bool, root: int, counts: Optional[List[int]] = None) -> Any:
+        """Gathers into one piece of memory, of which each tensor is filled. `sizes` are the bytes of the tensors,
+        `counts` those of the ranks, if they are not the same."""
         flat = torch.empty(sum(sizes), dtype=torch.uint8)
         source = _Memory(input, is_read=True).flat
         for output in outputs:
@@ -413,7 +452,8 @@ class Collectives:
                     at += size
 
         return self._begin(kind, what, source.data_ptr(), flat.data_ptr(), _bytes(source), sum(sizes),
-                           (source, flat, outputs), tuple(outputs), sync, counts=sizes, root=root, finish=fill)
+                           (source, flat, outputs), tuple(outputs), sync, counts=counts or sizes, root=root,
+                           finish=fill, shown=(input,))
 
     def _gather_flat(self, output: torch.Tensor, input: torch.Tensor, sync: bool,
                      sizes: Optional[Sequence[int]] = None) -> Any:
@@ -424,7 +464,7 @@ class Collectives:
         return self._begin(abi.OPERATION_ALL_GATHER, "all_gather_into_tensor", source.data_ptr(), into.flat.data_ptr(),
                            size, _bytes(output), (source, into.flat, output), (output,), sync,
                            counts=[size] * self._link.size if sizes is None else sizes,
-                           finish=into.bring_back if into.is_copy else None)
+                           finish=into.bring_back if into.is_copy else None, shown=(input,))
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         _check(output, "all_gather_into_tensor")
@@ -447,9 +487,19 @@ class Collectives:
     def allgather_coalesced(self, output_lists: Any, input_list: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """`output_lists` has for each rank the outputs for all inputs."""
         self._check_list(output_lists, "all_gather_coalesced")
-        works = [self.allgather([[outputs[i] for outputs in output_lists]], [input])
-                 for i, input in enumerate(input_list)]
-        return self._together(works, [output for outputs in output_lists for output in outputs], _is_sync(opts))
+        for outputs in output_lists:
+            if len(outputs) != len(input_list):
+                raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs and {len(outputs)} outputs of a rank")
+            for output, input in zip(outputs, input_list):
+                _check(output, "all_gather_coalesced")
+                if output.shape != input.shape or output.dtype != input.dtype:
+                    raise ValueError(f"an output of all_gather_coalesced has the shape {tuple(output.shape)} of "
+                                     f"{output.dtype}, its input {tuple(input.shape)} of {input.dtype}")
+        source = _as_bytes(input_list)
+        outputs = [output for outputs in output_lists for output in outputs]
+        return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, source,
+                                 [_bytes(output) for output in outputs], _is_sync(opts), 0,
+                                 [_bytes(source)] * self._link.size)
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = 0, root: Any = None) -> Any:
         input = _one(input_tensors, "gather")
@@ -461,7 +511,7 @@ class Collectives:
             if output_tensors and output_tensors[0]:
                 raise ValueError("gather takes outputs on the destination rank only")
             return self._begin(abi.OPERATION_GATHER, "gather", source.data_ptr(), 0, size, size, source, (),
-                               _is_sync(opts), root=to)
+                               _is_sync(opts), root=to, shown=(input,))
         outputs = output_tensors[0] if output_tensors and not isinstance(output_tensors[0], torch.Tensor) \
             else output_tensors
         self._check_list(outputs, "gather")
@@ -492,7 +542,8 @@ class Collectives:
             if input_tensors and input_tensors[0]:
                 raise ValueError("scatter takes inputs on the source rank only")
             return self._begin(abi.OPERATION_SCATTER, "scatter", 0, into.flat.data_ptr(), size, size,
-                               (into.flat, output), (output,), _is_sync(opts), root=source, finish=finish)
+                               (into.flat, output), (output,), _is_sync(opts), root=source, finish=finish,
+                               shown=(output,))
         parts = input_tensors[0] if input_tensors and not isinstance(input_tensors[0], torch.Tensor) else input_tensors
         self._check_list(parts, "scatter")
         for part in parts:
@@ -503,7 +554,7 @@ class Collectives:
         flat = torch.cat([part.detach().reshape(-1) for part in parts])
         return self._begin(abi.OPERATION_SCATTER, "scatter", flat.data_ptr(), into.flat.data_ptr(), size,
                            _bytes(flat), (flat, into.flat, output), (output,), _is_sync(opts),
-                           counts=[size] * self._link.size, root=source, finish=finish)
+                           counts=[size] * self._link.size, root=source, finish=finish, shown=parts)
 
     def all_to_all_single(self, output: torch.Tensor, input: torch.Tensor, output_split_sizes: Sequence[int] = (),
                           input_split_sizes: Sequence[int] = (), opts: Any = None) -> Any:
@@ -525,7 +576,7 @@ class Collectives:
               result: Sequence[torch.Tensor], sync: bool, finish: Optional[Callable[[], object]]) -> Any:
         return self._begin(abi.OPERATION_ALL_TO_ALL, "all_to_all", source.data_ptr(), target.data_ptr(),
                            _bytes(source), max(_bytes(source), _bytes(target)), (source, target, result), result, sync,
-                           counts=sent, received=received, finish=finish)
+                           counts=sent, received=received, finish=finish, shown=(source,))
 
     def _splits(self, tensor: torch.Tensor, sizes: Sequence[int], what: str) -> List[int]:
         """The bytes of each rank's part."""
@@ -553,8 +604,7 @@ class Collectives:
             _check(tensor, "all_to_all")
         sent = [_bytes(tensor) for tensor in input_tensors]
         received = [_bytes(tensor) for tensor in output_tensors]
-        source = torch.cat([tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in input_tensors]) \
-            if sum(sent) else torch.empty(0, dtype=torch.uint8)
+        source = _as_bytes(input_tensors)
         target = torch.empty(sum(received), dtype=torch.uint8)
         outputs = list(output_tensors)
         for output in outputs:
@@ -603,36 +653,47 @@ class Collectives:
         Errors: GroupError naming the ranks that are missing.
         """
         link = self._link
-        limit = timeout if timeout is not None and timeout > timedelta(0) else timedelta(milliseconds=link.timeout_ms)
+        if isinstance(timeout, (int, float)):
+            timeout = timedelta(seconds=timeout)
+        if timeout is None or timeout < timedelta(0):
+            timeout = timedelta(milliseconds=link.timeout_ms)
         tag = _OWN_TAGS | 1
         nothing = torch.empty(0, dtype=torch.uint8)
         if link.rank != 0:
-            self._message(abi.OPERATION_SEND, nothing, 0, tag, "monitored_barrier").wait(limit)
+            self._message(abi.OPERATION_SEND, nothing, 0, tag, "monitored_barrier").wait()
             try:
-                self._message(abi.OPERATION_RECEIVE, nothing, 0, tag, "monitored_barrier").wait(limit * 2)
+                self._message(abi.OPERATION_RECEIVE, nothing, 0, tag, "monitored_barrier").wait(2 * timeout)
             except GroupError as error:
                 raise GroupError(f"Rank {link.rank} successfully reached monitoredBarrier, but received errors while "
                                  f"waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank. "
                                  f"Original exception: {error}", rank=0) from error
             return
-        arrivals = {rank: self._message(abi.OPERATION_RECEIVE, nothing, rank, tag, "monitored_barrier")
-                    for rank in range(1, link.size)}
-        missing = []
-        milliseconds = limit / timedelta(milliseconds=1)
-        for rank, work in arrivals.items():
+        missing = self._ranks_that_do_not_arrive(timeout, tag, wait_all_ranks)
+        if missing:
+            words = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
+            raise GroupError(f"{words} failed to pass monitoredBarrier in {timeout / timedelta(milliseconds=1):g} ms",
+                             rank=missing[0])
+        for rank in range(1, link.size):
+            self._message(abi.OPERATION_SEND, nothing, rank, tag, "monitored_barrier").wait()
+
+    def _ranks_that_do_not_arrive(self, timeout: timedelta, tag: int, wait_all_ranks: bool) -> List[int]:
+        deadline = time.monotonic() + timeout.total_seconds()
+        nothing = torch.empty(0, dtype=torch.uint8)
+        arrivals = [(rank, self._message(abi.OPERATION_RECEIVE, nothing, rank, tag, "monitored_barrier"))
+                    for rank in range(1, self._link.size)]
+        missing: List[int] = []
+        for rank, work in arrivals:
+            left = timedelta(seconds=deadline - time.monotonic())
+            if left <= timedelta(0) and not missing:
+                raise GroupError(f"Rank 0 timed out in monitoredBarrier after {timeout / timedelta(milliseconds=1):g} "
+                                 f"ms", rank=0)
             try:
-                work.wait(limit if not missing else timedelta(milliseconds=1))
+                work.wait(max(left, timedelta(milliseconds=1)))
             except GroupError:
                 missing.append(rank)
                 if not wait_all_ranks:
                     break
-        if missing:
-            words = (f"Ranks {', '.join(map(str, missing))} failed to pass monitoredBarrier in {milliseconds:g} ms"
-                     if wait_all_ranks else
-                     f"Rank {missing[0]} failed to pass monitoredBarrier in {milliseconds:g} ms")
-            raise GroupError(words, rank=missing[0])
-        for rank in range(1, link.size):
-            self._message(abi.OPERATION_SEND, nothing, rank, tag, "monitored_barrier").wait()
+        return missing
 
     # Several operations.
 
@@ -654,6 +715,12 @@ class Collectives:
         if len(tensors) != self._link.size:
             raise ValueError(f"{what} takes a list of {self._link.size} tensors, one for each rank, not "
                              f"{len(tensors)}")
+
+
+def _as_bytes(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The bytes of tensors, one after the other."""
+    parts = [tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel() > 0]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
 
 
 class _Async:

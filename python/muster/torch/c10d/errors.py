@@ -30,6 +30,8 @@ def last_error(native: Any, code: int) -> Exception:
     words = native.muster_last_error().decode(errors="replace")
     if code == abi.BAD_ARGUMENT:
         return ValueError(words)
+    if code == abi.TIMEOUT:
+        words = f"the timeout of the group is over: {words}"
     rank = native.muster_last_error_rank()
     return GroupError(words, rank=rank if rank >= 0 else None,
                       host=native.muster_last_error_host().decode(errors="replace"))

@@ -8,6 +8,7 @@ such a backend for the device "cpu", so that PyTorch finds one where it looks fo
 from __future__ import annotations
 
 import os
+import threading
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -98,6 +99,14 @@ class MusterProcessGroup(_Common, c10d.ProcessGroup):  # type: ignore[misc]
 
 if _HAS_BACKEND:
     class MusterBackend(_Common, _Backend):  # type: ignore[misc]
+        # The inherited properties call the class in Python, and so themselves.
+        supports_splitting = False
+        supports_coalescing = False
+        supports_shrinking = False
+        supports_reconfigure = False
+        supports_window = False
+        _supports_time_estimate = False
+
         def __init__(self, link: Link, name: str = NAME) -> None:
             _Backend.__init__(self, link.rank, link.size)
             self._link = link
@@ -128,11 +137,17 @@ def register() -> None:
         dist.Backend.register_backend(NAME, _create_extended, extended_api=True)
 
 
+#: Set while PyTorch makes the gloo group with which it checks calls of another backend.
+_wraps = threading.local()
+
+
 class _InsteadOfGloo:
     """Stands for ProcessGroupGloo where torch.distributed makes a group. Everything else is that of the class."""
 
     def __call__(self, store: Any, rank: int, size: int, timeout: timedelta = timedelta(minutes=30),
                  **_: Any) -> Any:
+        if getattr(_wraps, "others", False):
+            return _Gloo(store, rank, size, timeout=timeout)
         return create(store, rank, size, timeout, "gloo")
 
     def __getattr__(self, name: str) -> Any:
@@ -145,6 +160,19 @@ class _InsteadOfGloo:
 def replace_gloo() -> None:
     """Makes the name "gloo" mean this backend."""
     distributed_c10d.ProcessGroupGloo = _InsteadOfGloo()
+    wrap = distributed_c10d._create_process_group_wrapper
+
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch compares the calls of all ranks; sessions do so always.
+    def wrap_others(wrapped_pg: Any, *arguments: Any, **more: Any) -> Any:
+        if isinstance(wrapped_pg, _Common):
+            return wrapped_pg
+        _wraps.others = True
+        try:
+            return wrap(wrapped_pg, *arguments, **more)
+        finally:
+            _wraps.others = False
+
+    distributed_c10d._create_process_group_wrapper = wrap_others
     plugins = getattr(dist.Backend, "_plugins", {})
     if "GLOO" in plugins:
         def create_extended(options: Any, _: Any) -> Any:

@@ -53,12 +53,16 @@ class Slot:
         self.operation = abi.operation()
         self.reference = byref(self.operation)
         self.tensor = abi.Tensor()
-        self.operation.tensors = ctypes.pointer(self.tensor)
-        self.operation.tensor_count = 1
+        self.one_tensor()
         self.ticket = c_uint64()
         self.ticket_reference = byref(self.ticket)
         #: The arrays to which the operation points, kept alive.
         self.arrays: Any = None
+
+    def one_tensor(self) -> None:
+        """Again for operations of one tensor."""
+        self.operation.tensors = ctypes.pointer(self.tensor)
+        self.operation.tensor_count = 1
 
 
 class Link:

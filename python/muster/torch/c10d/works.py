@@ -23,6 +23,11 @@ from ..._native import abi
 from .errors import GroupError, last_error
 from .links import SLICE_MS, Link
 
+#: How events of a running profiler begin and end.
+enter_event: Any = torch.autograd._record_function_with_args_enter
+_exit_event: Any = torch.autograd._record_function_with_args_exit
+is_profiled: Any = torch.autograd._profiler_enabled
+
 #: A thread waits this much longer than the group's limit, since rank 0 of the session, which detects the limit as
 #: well, reports the ranks that are missing.
 _GRACE_MS = 5_000
@@ -33,7 +38,7 @@ class Work(_Work):
 
     def __init__(self, link: Link, ticket: int, what: str, keep: object, result: Sequence[torch.Tensor],
                  finish: Optional[Callable[[], object]] = None, spans: Sequence[Tuple[int, int]] = (),
-                 sender: Any = None, limit: Optional[timedelta] = None) -> None:
+                 sender: Any = None, limit: Optional[timedelta] = None, event: Any = None) -> None:
         _Work.__init__(self)
         self._link = link
         self._ticket = ticket
@@ -46,6 +51,8 @@ class Work(_Work):
         self._sender = sender
         #: How long wait() waits, if not for the group's limit.
         self._limit = limit
+        #: The event of a running profiler.
+        self._event = event
         self._error: Optional[Exception] = None
         self._is_done = False
         self._gate: Optional[threading.Event] = None
@@ -53,6 +60,9 @@ class Work(_Work):
         self._trigger: Any = None
         self._lock = threading.Lock()
         link.pending[id(self)] = self
+        if event is not None:
+            with self._lock:
+                self._watch()
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Waits for the end. With a timeout, the operation goes on when it is over. Errors: GroupError."""
@@ -100,7 +110,7 @@ class Work(_Work):
             if self._future is None:
                 self._trigger = torch.futures.Future()
                 self._future = self._trigger.then(self._value)
-                if not self._is_done:
+                if not self._is_done and self._gate is None:
                     self._watch()
                 is_done = self._is_done
             else:
@@ -125,7 +135,7 @@ class Work(_Work):
         while not self._is_done:
             left = int((deadline - time.monotonic()) * 1000)
             if left < 0:
-                raise GroupError(f"{self._what} did not complete within {limit / 1000:g} s")
+                raise GroupError(f"{self._what} did not complete within its timeout of {limit / 1000:g} s")
             gate = self._gate
             if gate is not None:
                 gate.wait(left / 1000 + 0.001)
@@ -169,8 +179,11 @@ class Work(_Work):
         self._is_done = True
 
     def _completed(self, error: Optional[Exception]) -> None:
-        """Called by the thread of this module."""
+        """Called by a thread of this module. A profiler takes an event for asynchronous that begins and ends on two
+        threads."""
         with self._lock:
+            if self._event is not None:
+                _exit_event(self._event)
             self._end(error)
             gate = self._gate
         if gate is not None:
