@@ -145,7 +145,7 @@ sweep: {method: grid, metric: accuracy, parameters: {x: [0.25, 0.5]}}
 
     def test_trials_may_have_several_tasks(self):
         self.muster.run("sweep", "create", "ddp", "--kind", "torch", "--workers", 1, "--param", "x=1,2", "--method", "grid",
-                        "--metric", "score", "--", "sh", "-c", "test $RANK = 0 && echo ::metrics score=$X$WORLD_SIZE")
+                        "--metric", "score", "--", "sh", "-c", "test $RANK != 0 || echo ::metrics score=$X$WORLD_SIZE")
         self.muster.run("sweep", "wait", "ddp", "--timeout", "80s")
         self.assertEqual([trial["best"] for trial in self.sweep("ddp")["trials"]], [22, 12])
 

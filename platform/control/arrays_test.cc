@@ -320,6 +320,19 @@ TEST_F(ArraysTest, AMemberWhoseSiblingWasDeletedEndsWithThatReason) {
   EXPECT_EQ(std::get<job::DependencyUnmet>(cause).awaited.job.name, "prep-99");
 }
 
+TEST_F(ArraysTest, AProjectWithAnArrayThatHasNotEndedIsNotDeleted) {
+  add(project_of("lab", 2));
+  job::JobSpec spec = array("train", "0-3");
+  spec.project = "lab";
+  spec.held = true;
+  submit_array(spec);
+  const auto refused = controller_->projects().remove("lab");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("it has 1 array or sweep that has not ended"),
+            std::string::npos)
+      << refused.error().what;
+}
+
 TEST_F(ArraysTest, ReportsItsEndOnce) {
   submit_array(array("train", "0-3"));
   end("train-0", {.code = 3});

@@ -42,20 +42,21 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
                  .pace = {},
                  .cluster = parts.engine.has_cluster_queue() ? parts.engine.cluster_name() : ""}),
       placement_(make_placement()),
-      projects_(
-          {.loop = parts.loop,
-           .clock = parts.clock,
-           .journal = journal_,
-           .jobs = jobs_,
-           .nodes = node_table_,
-           .book = book_,
-           .placement = *placement_,
-           .accounts = parts.accounts,
-           .weighs_past_use = options.decay > 0,
-           .deleted = site_.project_gone,
-           .wake = [this] { wake(); },
-           .count_schedules =
-               [this](const std::string& project) { return schedules_.list(project).size(); }}),
+      projects_({.loop = parts.loop,
+                 .clock = parts.clock,
+                 .journal = journal_,
+                 .jobs = jobs_,
+                 .nodes = node_table_,
+                 .book = book_,
+                 .placement = *placement_,
+                 .accounts = parts.accounts,
+                 .weighs_past_use = options.decay > 0,
+                 .deleted = site_.project_gone,
+                 .wake = [this] { wake(); },
+                 .count_schedules =
+                     [this](const std::string& project) { return schedules_.list(project).size(); },
+                 .count_open_objects =
+                     [this](const std::string& project) { return count_open_objects(project); }}),
       nodes_({.engine = parts.engine,
               .clock = parts.clock,
               .journal = journal_,
@@ -278,6 +279,17 @@ void Controller::recover_jobs(store::Contents stored) {
     jobs_.restore(std::move(job));
   }
   add_unreadable(restored);
+}
+
+size_t Controller::count_open_objects(const std::string& project) const {
+  size_t count = 0;
+  for (const job::Array& array : arrays_->list(project)) {
+    if (!array.ended) ++count;
+  }
+  for (const sweep::SweepSummary& sweep : sweeps_->list()) {
+    if (sweep.project == project && !sweep.ended) ++count;
+  }
+  return count;
 }
 
 FileTrees Controller::trees_in_use() const {

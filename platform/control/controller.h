@@ -235,6 +235,7 @@ class Controller {
   OtherJobs other_jobs() const;
   Result<job::JobSpec> resolved_array(const job::JobSpec& spec) const;
   void add_retained_objects();
+  size_t count_open_objects(const std::string& project) const;
   Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);
