@@ -8,7 +8,7 @@ weights and another order of images; all compressions of a seed begin with the s
 
   --only NAME      digits or resnet20
   --seeds N        default: 5
-  --epochs N       default: 8 for digits, 6 for resnet20
+  --epochs N       default: 15 for digits, 6 for resnet20
 """
 
 import argparse
@@ -21,7 +21,7 @@ from measure import print_table, verdict
 from torch_ranks import ROOT, run_on_ranks, write
 
 COMPRESSIONS = ["none", "fp16", "bf16", "int8", "powersgd 1", "powersgd 2", "powersgd 4"]
-EPOCHS = {"digits": 8, "resnet20": 6}
+EPOCHS = {"digits": 15, "resnet20": 6}
 RANKS = 2
 BATCH = 32
 
