@@ -14,10 +14,10 @@ using collective::Session;
 using collective::Status;
 using collective::Ticket;
 
-constexpr std::int64_t kAlignment = 64;  // elements
+constexpr std::int64_t kPieceAlignment = 64;  // elements
 
 std::int64_t aligned_up(std::int64_t length) {
-  return (length + kAlignment - 1) / kAlignment * kAlignment;
+  return (length + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
 }
 
 torch::ScalarType wire_type_of(torch::ScalarType type, Compression compression) {

@@ -2,7 +2,7 @@
 which ranks compare their tensors.
 
 A tensor in the memory of a device (CUDA and the like) travels through memory of the host (device_copies.py), unless the
-library reaches it there: `host_copy()` waits for the device and copies, and the completion of the operation copies back.
+library reaches it there. `host_copy()` waits for the device and copies; the completion of the operation copies back.
 """
 
 from __future__ import annotations
