@@ -127,6 +127,13 @@ def _create_extended(options: Any, _: Any) -> Any:
     return MusterProcessGroup(link)
 
 
+def _create_for_gloo(options: Any, _: Any) -> Any:
+    # Where there is a GPU, the group may have another backend for its tensors.
+    if _HAS_BACKEND and torch.cuda.is_available():
+        return MusterBackend(join(options.store, options.group_rank, options.group_size, options.timeout), "gloo")
+    return create(options.store, options.group_rank, options.group_size, options.timeout, "gloo")
+
+
 def register() -> None:
     """Makes the name "muster" known to torch.distributed, once."""
     if hasattr(dist.Backend, NAME.upper()):
@@ -173,12 +180,9 @@ def replace_gloo() -> None:
             _wraps.others = False
 
     distributed_c10d._create_process_group_wrapper = wrap_others
-    plugins = getattr(dist.Backend, "_plugins", {})
-    if "GLOO" in plugins:
-        def create_extended(options: Any, _: Any) -> Any:
-            return create(options.store, options.group_rank, options.group_size, options.timeout, "gloo")
-
-        plugins["GLOO"] = dist.Backend._BackendPlugin(create_extended, True)
+    if hasattr(dist.Backend, "_ensure_backend_registered"):  # since 2.15, gloo is registered as a plug-in
+        dist.Backend._ensure_backend_registered("gloo")
+        dist.Backend._plugins["GLOO"] = dist.Backend._BackendPlugin(_create_for_gloo, True)
 
 
 def is_asked_to_replace_gloo() -> bool:
