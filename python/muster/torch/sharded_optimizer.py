@@ -38,6 +38,10 @@ from .shards import Pool, ShardBucket, Slot, buckets_of, described
 #: Optimizers of PyTorch that treat each element by itself.
 _BY_ELEMENT = ("ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
 
+#: Buckets whose gradients are on their way at the same time, and how long the next waits for the first of them.
+_MOST_ON_THEIR_WAY = 2
+_PATIENCE_MS = 2000
+
 
 class ShardedOptimizer(torch.optim.Optimizer):
     """Takes the place of `optimizer`, which must not be used by itself afterwards. All ranks create it, with the same
@@ -79,6 +83,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
         self._slots: List[Slot] = []
         self._buckets: List[ShardBucket] = []
         self._handles: List[Any] = []
+        self._is_limited = True
         self._is_built = False
         super().__init__([dict(group) for group in optimizer.param_groups], dict(optimizer.defaults))
         # Hooks of the wrapped optimizer run once in each step, not once for each bucket.
@@ -161,9 +166,17 @@ class ShardedOptimizer(torch.optim.Optimizer):
                 return
             slot.bucket.missing -= 1
             if slot.bucket.missing == 0:
-                for bucket in self._buckets:
-                    bucket.try_finish()
+                self._limit_memory()
                 slot.bucket.launch()
+
+    def _limit_memory(self) -> None:
+        """Waits until few buckets' gradients are on their way, so that another needs no new memory. Ranks that compute
+        their gradients in different orders would wait for each other: then the limit is given up."""
+        while self._is_limited:
+            held = [bucket for bucket in self._buckets if bucket.holds_memory]
+            if len(held) < _MOST_ON_THEIR_WAY:
+                return
+            self._is_limited = held[0].finish_within(_PATIENCE_MS)
 
     def synchronize(self) -> None:
         """Waits until this rank's part of the gradients is reduced. step() does it, too."""

@@ -16,6 +16,7 @@ elements as they do in the whole parameter, and an optimizer that treats each el
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -28,6 +29,7 @@ from .buckets import Reduction, view_of
 
 #: In elements: at least two of the longest vectors (64 bytes) of the smallest floats.
 _ALIGNMENT = 64
+_OWN_PAGES_BYTES = 1 << 20
 
 
 class Slot:
@@ -84,18 +86,37 @@ def _rounded_up(length: int) -> int:
 
 
 class Pool:
-    """Flat tensors for gradients on their way, which buckets use in turns. Holds at most as many as were in use at the
-    same time."""
+    """Flat tensors for gradients on their way, which buckets use in turns. Holds at most as many of a type as were in
+    use at the same time."""
 
     def __init__(self) -> None:
-        self._free: Dict[Tuple[int, torch.dtype], List[torch.Tensor]] = {}
+        self._longest: Dict[torch.dtype, int] = {}
+        self._free: Dict[torch.dtype, List[torch.Tensor]] = {}
 
-    def take(self, count: int, dtype: torch.dtype) -> torch.Tensor:
-        free = self._free.get((count, dtype))
-        return free.pop() if free else torch.zeros(count, dtype=dtype)
+    def announce(self, count: int, dtype: torch.dtype) -> None:
+        """Each bucket announces its length before the first take()."""
+        if count > self._longest.get(dtype, 0):
+            self._longest[dtype] = count
+            self._free.pop(dtype, None)
+
+    def take(self, dtype: torch.dtype) -> torch.Tensor:
+        """A tensor as long as the longest bucket."""
+        free = self._free.get(dtype)
+        return free.pop() if free else flat_zeros(self._longest[dtype], dtype)
 
     def give_back(self, flat: torch.Tensor) -> None:
-        self._free.setdefault((flat.numel(), flat.dtype), []).append(flat)
+        if flat.numel() == self._longest[flat.dtype]:
+            self._free.setdefault(flat.dtype, []).append(flat)
+
+
+def flat_zeros(count: int, dtype: torch.dtype, device: Optional[torch.device] = None) -> torch.Tensor:
+    """Large tensors are pages of their own. In the heap they would lie between the gradients of the backward pass, and
+    the heap could not shrink."""
+    size = count * torch.empty(0, dtype=dtype).element_size()
+    if size < _OWN_PAGES_BYTES or (device is not None and device.type != "cpu"):
+        return torch.zeros(count, dtype=dtype, device=device)
+    pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(pages, dtype=torch.uint8).view(dtype)  # type: ignore[call-overload]
 
 
 class ShardBucket:
@@ -116,19 +137,19 @@ class ShardBucket:
         process_set = reduction.process_set
         layout = layout_of([slot.parameter.numel() for slot in slots], len(process_set.registered_ranks()))
         rank = process_set.registered_rank()
-        self._counts = layout.counts
         self._begin = sum(layout.counts[:rank])
         self._own = layout.counts[rank]
         dtype, device = first.dtype, first.device
         self._wire_type: torch.dtype = getattr(reduction.compression, "wire_type", None) or dtype
         self._is_on_host = tensors.is_on_host(first)
-        self._flat = torch.zeros(layout.total, dtype=dtype, device=device)
+        pool.announce(layout.total, self._wire_type)
+        self._flat = flat_zeros(layout.total, dtype, device)
         for slot, offset in zip(self.slots, layout.offsets):
             self._place(slot, offset)
         #: The flat gradients of stage 1.
         self._gradients: Optional[torch.Tensor] = None
         if keeps:
-            self._gradients = torch.zeros(layout.total, dtype=dtype, device=device)
+            self._gradients = flat_zeros(layout.total, dtype, device)
             for slot in self.slots:
                 slot.gradient = view_of(self._gradients, slot.offset, slot.parameter)
         # Stage 1 without conversion reduces in place, within the gradients.
@@ -136,10 +157,10 @@ class ShardBucket:
             assert self._gradients is not None
             self._reduced = self._received = self._gradients[self._begin:self._begin + self._own]
         else:
-            self._reduced = torch.zeros(self._own, dtype=dtype, device=device)
+            self._reduced = flat_zeros(self._own, dtype, device)
             self._received = self._reduced
             if self._wire_type != dtype or not self._is_on_host:
-                self._received = torch.zeros(self._own, dtype=self._wire_type)
+                self._received = flat_zeros(self._own, self._wire_type)
         for slot in self.slots:
             if slot.piece is not None:
                 at = slot.offset + slot.begin - self._begin
@@ -149,7 +170,7 @@ class ShardBucket:
             type=tensors.NAME_OF_TYPE[self._wire_type], op=reduction.op, prescale=reduction.prescale,
             postscale=reduction.postscale, counts=layout.counts, shape=shape)
         # A device's parameters are gathered in the host's memory.
-        self._host_flat = self._flat if self._is_on_host else torch.zeros(layout.total, dtype=dtype)
+        self._host_flat = self._flat if self._is_on_host else flat_zeros(layout.total, dtype)
         element = self._flat.element_size()
         address = self._host_flat.data_ptr()
         self._gather: Prepared = operations.prepare(
@@ -187,7 +208,8 @@ class ShardBucket:
                 _check_place(slot)
             source = self._collect() if self._keeps else None
             if source is None or source.dtype != self._wire_type or not self._is_on_host:
-                wire = self._wire = self._pool.take(sum(self._counts), self._wire_type)
+                self._wire = self._pool.take(self._wire_type)
+                wire = self._wire[:self._flat.numel()]
                 if source is not None:
                     wire.copy_(source)
                 else:
@@ -221,10 +243,18 @@ class ShardBucket:
                 place.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
             slot.parameter.grad = None
 
-    def try_finish(self) -> None:
-        """Returns the gradients' memory to the pool if the reduction is done."""
-        if self._wire is not None and self._pending is not None and self._pending.done():
-            self.finish()
+    @property
+    def holds_memory(self) -> bool:
+        """Whether gradients on their way hold memory of the pool."""
+        return self._wire is not None
+
+    def finish_within(self, milliseconds: int) -> bool:
+        """As finish(), and returns whether the reduction was done in time."""
+        if self._pending is not None and not self._pending.wait_at_most(milliseconds):
+            return False
+        self._pending = None
+        self._take()
+        return True
 
     def finish(self) -> None:
         """Waits; then the pieces have their reduced gradients."""
@@ -233,6 +263,9 @@ class ShardBucket:
         assert self._pending is not None
         pending, self._pending = self._pending, None
         pending.wait()
+        self._take()
+
+    def _take(self) -> None:
         if self._wire is not None:
             self._pool.give_back(self._wire)
             self._wire = None
