@@ -59,8 +59,11 @@ class _Common(Collectives):
     def name(self) -> str:
         return self._name
 
-    getBackendName = name
     _get_backend_name = name
+
+    def getBackendName(self) -> str:
+        """For C++, which takes a group with the name "gloo" for an object of gloo."""
+        return NAME
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._link.timeout_ms = max(1, int(timeout.total_seconds() * 1000))
