@@ -65,7 +65,8 @@ ShardBucket::ShardBucket(const Session& session, std::string name, std::vector<M
     total_ += static_cast<std::int64_t>(layout_.counts[i]);
   }
   const torch::ScalarType type = members_.front().parameter.tensor.scalar_type();
-  const torch::ScalarType wire = wire_type_of(type, compression);
+  // A world of one rank sends nothing.
+  const torch::ScalarType wire = session.size() == 1 ? type : wire_type_of(type, compression);
   flat_ = torch::zeros({total_}, type);
   if (keeps_) kept_ = torch::zeros({total_}, type);
   reduced_ = torch::zeros({own}, type);
