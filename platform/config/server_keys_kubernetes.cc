@@ -43,6 +43,16 @@ void read_connect(const KeyValue& value, std::string& target) {
   target = std::move(text);
 }
 
+void read_programs(const KeyValue& value, std::string& target) {
+  std::string text;
+  read_filled_text(value, text);
+  if (text.empty()) return;
+  if (text != "auto" && text != "volume" && text != "copy") {
+    return add_fault(value, "'" + text + "' is neither auto, volume nor copy");
+  }
+  target = std::move(text);
+}
+
 void read_queue(const KeyValue& value, std::string& target) {
   std::string text;
   read_filled_text(value, text);
@@ -175,6 +185,14 @@ ServerKeys pods() {
            .fallback = "muster-node",
            .help = "image with muster-node, from which each pod gets Muster's programs"},
           &ServeOptions::kubernetes_node_image, read_filled_text),
+      key({.name = "kubernetes.programs",
+           .flag = "--kubernetes-programs",
+           .type = "how",
+           .fallback = "auto: volume on nodes with kubelet 1.35 and containerd 2.1, otherwise copy",
+           .help = "how pods get Muster's programs: volume (the image is mounted) or copy (by an "
+                   "init container)",
+           .choices = {"auto", "volume", "copy"}},
+          &ServeOptions::kubernetes_programs, read_programs),
       key({.name = "kubernetes.user",
            .flag = "--kubernetes-user",
            .type = "UID[:GID]",

@@ -64,8 +64,15 @@ class Mounts {
   std::set<std::string> taken_;
 };
 
-void add_own_places(Mounts& mounts) {
+void add_own_places(const PodTask& task, const PodSite& site, Mounts& mounts) {
   mounts.add_scratch("muster", node::kPodFolder);
+  if (task.mounts_programs) {
+    mounts.add(
+        kProgramsVolume,
+        {{"image",
+          {{"reference", site.node_image}, {"pullPolicy", pull_word(site.node_image_pull)}}}},
+        {{"mountPath", node::kPodPrograms}, {"readOnly", true}});
+  }
   mounts.add_scratch("muster-generated", node::kPodGenerated);
 }
 
@@ -131,10 +138,22 @@ void check_volume(const Volume& volume, size_t index, const PodSite& site,
 
 }  // namespace
 
+const char* pull_word(job::PullPolicy policy) {
+  switch (policy) {
+    case job::PullPolicy::kAlways:
+      return "Always";
+    case job::PullPolicy::kNever:
+      return "Never";
+    case job::PullPolicy::kIfMissing:
+      break;
+  }
+  return "IfNotPresent";
+}
+
 void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site, Json& volumes,
                   Json& all_mounts) {
   Mounts mounts;
-  add_own_places(mounts);
+  add_own_places(task, site, mounts);
   for (size_t i = 0; i < job.volumes.size(); ++i) add_job_volume(job, site, i, mounts);
   add_claims(job, mounts);
   Json memory{{"medium", "Memory"}};
