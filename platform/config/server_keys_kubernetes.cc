@@ -43,6 +43,18 @@ void read_connect(const KeyValue& value, std::string& target) {
   target = std::move(text);
 }
 
+/// Names of claims, and "secret:NAME" and "configmap:NAME".
+void read_claims(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  read_names(value, names);
+  for (const std::string& name : names) {
+    const auto claim = job::claim_of(name + ":/x");
+    if (claim && claim->object() == name) continue;
+    add_fault(value, "'" + name + "' is not the name of a claim, secret:NAME or configmap:NAME");
+  }
+  target = std::move(names);
+}
+
 void read_programs(const KeyValue& value, std::string& target) {
   std::string text;
   read_filled_text(value, text);
@@ -311,8 +323,8 @@ ServerKeys permissions() {
            .flag = "--kubernetes-job-claims",
            .type = "names",
            .fallback = fallback,
-           .help = "persistent volume claims that jobs may name"},
-          &ServeOptions::kubernetes_job_claims, read_object_names),
+           .help = "persistent volume claims that jobs may name, and secret:NAME, configmap:NAME"},
+          &ServeOptions::kubernetes_job_claims, read_claims),
   };
 }
 

@@ -235,6 +235,20 @@ TEST(Pod, HasItsVolumesClaimsAndSharedMemory) {
   EXPECT_TRUE(volume_at(pod_of(job, task, site), "/tmp").is_null());
 }
 
+TEST(Pod, MountsSecretsAndConfigMaps) {
+  PodJob job = job_for_tests();
+  job.options.claims = {"secret:hf/token:/etc/token", "secret:hf:/etc/hf", "configmap:code:/code"};
+  const Json pod = pod_of(job, task_for_tests());
+  EXPECT_EQ(volume_at(pod, "/etc/hf").at("secret"), Json({{"secretName", "hf"}}));
+  EXPECT_EQ(volume_at(pod, "/etc/token"), volume_at(pod, "/etc/hf"));
+  EXPECT_EQ(volume_at(pod, "/code").at("configMap"), Json({{"name", "code"}}));
+  for (const Json& mount : main_container(pod).at("volumeMounts")) {
+    if (mount.at("mountPath") != "/etc/token") continue;
+    EXPECT_EQ(mount.at("subPath"), "token");
+    EXPECT_EQ(mount.at("readOnly"), true);
+  }
+}
+
 TEST(OwnerObject, HoldsTheBriefAndFactsThatAreNoLabelsAsAnnotations) {
   PodJob job = job_for_tests();
   job.owner = "ada@example.com";

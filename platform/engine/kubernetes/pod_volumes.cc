@@ -97,6 +97,18 @@ void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts
   }
 }
 
+Json volume_of_claim(const job::KubernetesClaim& claim) {
+  switch (claim.kind) {
+    case job::KubernetesClaim::Kind::kSecret:
+      return {{"secret", {{"secretName", claim.claim}}}};
+    case job::KubernetesClaim::Kind::kConfigMap:
+      return {{"configMap", {{"name", claim.claim}}}};
+    case job::KubernetesClaim::Kind::kClaim:
+      break;
+  }
+  return {{"persistentVolumeClaim", {{"claimName", claim.claim}}}};
+}
+
 /// A claim is one volume of the pod, however often it is mounted.
 void add_claims(const PodJob& job, Mounts& mounts) {
   std::map<std::string, std::string> names;
@@ -107,9 +119,9 @@ void add_claims(const PodJob& job, Mounts& mounts) {
     if (!claim->folder.empty()) mount["subPath"] = claim->folder;
     if (claim->read_only) mount["readOnly"] = true;
     const auto [known, is_new] =
-        names.try_emplace(claim->claim, "claim-" + std::to_string(names.size()));
+        names.try_emplace(claim->object(), "claim-" + std::to_string(names.size()));
     if (is_new) {
-      mounts.add(known->second, {{"persistentVolumeClaim", {{"claimName", claim->claim}}}}, mount);
+      mounts.add(known->second, volume_of_claim(*claim), mount);
     } else {
       mount["name"] = known->second;
       mounts.add_mount(std::move(mount));
