@@ -332,15 +332,12 @@ const Table& table_of(const KubernetesSpec*) {
                      .value = "NAME",
                      .help = "Kubernetes: secret with the login for the registry of the image"}}),
        field<&KubernetesSpec::claims>(
-           "claims",
-           {.help = "Objects of the namespace that are mounted in the pods: volume claims, "
-                    "`CLAIM[/FOLDER]:PATH[:ro]`, secrets, `secret:NAME[/KEY]:PATH`, and "
-                    "ConfigMaps, `configmap:NAME[/KEY]:PATH`.",
-            .schema = R"({"maxItems": 64})",
-            .flag = {.name = "--kubernetes-claim",
-                     .value = "CLAIM[/FOLDER]:PATH[:ro]",
-                     .help = "Kubernetes: mount this persistent volume claim, "
-                             "secret:NAME or configmap:NAME at PATH"}}),
+           "claims", {.help = "Volume claims of the namespace that are mounted in the pods: "
+                              "`CLAIM[/FOLDER]:PATH[:ro]`.",
+                      .schema = R"({"maxItems": 64})",
+                      .flag = {.name = "--kubernetes-claim",
+                               .value = "CLAIM[/FOLDER]:PATH[:ro]",
+                               .help = "Kubernetes: mount this persistent volume claim at PATH"}}),
        field<&KubernetesSpec::devices>(
            "devices",
            {.help = "Other resources of nodes that each pod requests: `rdma/hca: 1`.",
