@@ -20,7 +20,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-programs quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
-        test-kubernetes test-slurm test-tensorflow test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
+        test-kubernetes test-slurm test-tensorflow test-torch test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
         bench-collective bench-api bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-web web format lint install clean
 
 help: ## list these targets
@@ -155,6 +155,10 @@ test-horovod-suite: build deps-torch ## run Horovod's own tests, of the checkout
 test-frameworks: build deps-tensorflow ## run muster.torch and muster.tensorflow on a current PyTorch and TensorFlow
 	@scripts/python_env.sh torch
 	@scripts/run_tests.sh release -L '^frameworks$$'
+
+test-torch: build deps-torch ## run the backend of torch.distributed on Debian's PyTorch and a current one, and PyTorch's own tests
+	@scripts/python_env.sh torch
+	@scripts/run_tests.sh release -L '^pytorch$$'
 
 test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py

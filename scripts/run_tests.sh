@@ -28,7 +28,7 @@ count() {
 }
 
 # Several -LE exclude only tests that match all of them, so the caller's labels replace the default.
-chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|kubernetes|slurm|tensorflow|torch)$')
+chosen=(-LE '^(containers|frameworks|horovod|intel-mpi|kubernetes|pytorch|slurm|tensorflow|torch)$')
 for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done

@@ -17,8 +17,8 @@ export FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 declare -rA targets=(
   [test]=test [documents]=test-documents [containers]=test-containers [intel-mpi]=test-intel-mpi
   [slurm]=test-slurm [kubernetes]=test-kubernetes [tensorflow]=test-tensorflow [horovod]=test-horovod
-  [web]=test-web [frameworks]=test-frameworks [sanitize]=test-sanitize [fuzz]=fuzz [lint]=lint)
-readonly order=(test documents containers intel-mpi slurm kubernetes tensorflow horovod frameworks web sanitize fuzz lint)
+  [web]=test-web [frameworks]=test-frameworks [torch]=test-torch [sanitize]=test-sanitize [fuzz]=fuzz [lint]=lint)
+readonly order=(test documents containers intel-mpi slurm kubernetes tensorflow horovod frameworks torch web sanitize fuzz lint)
 
 chosen=("$@")
 [[ ${#chosen[@]} -gt 0 ]] || chosen=("${order[@]}")

@@ -73,8 +73,8 @@ compare_builds() {
   tar -C web --exclude=./node_modules --exclude=./dist -cf - . | tar -C "$copy" -xf -
   ln -s "$root/web/node_modules" "$copy/node_modules"
   if ! (cd "$copy" && node scripts/generate_types.mjs "$root/build/release/openapi.json" &&
-    diff -q src/api/types.ts "$root/web/src/api/types.ts" >&2); then
-    say "web/src/api/types.ts is not that of the API's document: run make web"
+    diff -r src/api "$root/web/src/api" >&2); then
+    say "web/src/api is not that of the API's document: run make web"
     return 1
   fi
   (cd "$copy" && npm run --silent check && npm run --silent build >/dev/null)
@@ -106,6 +106,7 @@ part() {
 run_tests() {
   browser
   part "the same build" compare_builds
+  part "format (npm --prefix web run format mends it)" web/node_modules/.bin/prettier --check --log-level warn web/src web/e2e web/scripts
   part "unit tests" npm --prefix web run --silent test
   part "tests in a browser" npm --prefix web run --silent e2e
   part "sessions in a browser" node web/e2e/sessions.mjs

@@ -133,6 +133,54 @@ class WebPage(MusterTest):
         self.assertEqual(headers["x-content-type-options"], "nosniff")
         self.assertEqual(text.count(b"\n"), 200000)
 
+    def test_a_download_ends_when_its_session_is_revoked(self):
+        self.muster.run("submit", "single", "big", "--follow", "--", "sh", "-c", "yes 0123456789abcdef | head -c 80000000 >&2")
+        browser = self.logged_in()
+        connection = http.client.HTTPConnection("127.0.0.1", browser.port, timeout=30)
+        connection.request("GET", "/v1/jobs/big/log-file", headers={
+            "host": browser.host, "cookie": browser.cookie, "sec-fetch-site": "same-origin"})
+        answer = connection.getresponse()
+        self.assertEqual(len(answer.read(100_000)), 100_000)
+
+        self.assertEqual(browser.ask("POST", "/v1/logout")[0], 204)
+        # What the sockets hold already is still delivered.
+        self.assertLess(100_000 + len(answer.read()), 60_000_000)
+        connection.close()
+
+    def test_a_search_finds_the_lines_of_many_jobs(self):
+        for name in ("first", "second"):
+            self.muster.run("submit", "single", name, "--follow", "--", "seq", "-f", f"{name} %.0f", "1", "30")
+        browser = self.logged_in()
+        status, _, body = browser.ask("GET", "/v1/log-search?grep=%20%5B12%5D%24&hits=1")
+        self.assertEqual(status, 200)
+        events = [dict(line.split(": ", 1) for line in event.splitlines()) for event in body.decode().split("\n\n") if event]
+        hits = [json.loads(event["data"]) for event in events if event["event"] == "hits"]
+        self.assertEqual([(hit["row"]["name"], hit["more"], [record["text"] for record in hit["records"]]) for hit in hits],
+                         [("second", True, ["second 2"]), ("first", True, ["first 2"])])
+        self.assertEqual(json.loads(events[-1]["data"]), {"searched": 2, "jobs": 2, "older": False})
+        _, _, body = browser.ask("GET", "/v1/log-search?grep=first&jobs=1")
+        self.assertNotIn(b"event: hits", body)
+        self.assertIn(b'"older":true', body)
+        for query in ("", "?grep=", "?grep=(", "?grep=a&hits=0", "?grep=a&jobs=10001", "?grep=a&cursor=x", "?grep=a&colour=red"):
+            self.assertEqual(browser.ask("GET", "/v1/log-search" + query)[0], 400, query)
+
+    def test_a_job_file_is_read_like_that_of_submit(self):
+        browser = self.logged_in()
+        file = {"name": "x", "command": "echo $RATE", "resources": {"memory": "2Gi"}, "environment": {"RATE": "0.10"},
+                "volumes": ["/usr/share:/data:ro"], "scheduling": {"time_limit": "10m", "retries": "2"}}
+        status, _, body = browser.ask("POST", "/v1/job-file", file)
+        spec = json.loads(body)
+        self.assertEqual(status, 200, body)
+        self.assertEqual(spec["command"], ["sh", "-c", "echo $RATE"])
+        self.assertEqual(spec["resources"]["memory_bytes"], 2 << 30)
+        self.assertEqual(spec["environment"], {"RATE": "0.10"})
+        self.assertEqual(spec["volumes"], [{"kind": "host_path", "source": "/usr/share", "target": "/data", "read_only": True}])
+        self.assertEqual((spec["scheduling"]["time_limit_ms"], spec["scheduling"]["retries"]), (600000, 2))
+
+        status, _, body = browser.ask("POST", "/v1/job-file", {"name": "x", "workerz": "2", "resources": {"memory": "lots"}, "grace": None})
+        self.assertEqual(status, 400)
+        self.assertEqual([fault["field"] for fault in json.loads(body)["faults"]], ["resources.memory", "grace", "workerz"])
+
 
 if __name__ == "__main__":
     main()

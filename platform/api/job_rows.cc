@@ -143,6 +143,10 @@ JobRow row_of(const job::Job& job) {
   return row;
 }
 
+std::string row_to_json(const JobRow& row) {
+  return record::to_json(row);
+}
+
 std::string row_page_to_json(const RowPage& page) {
   return record::to_json(page);
 }

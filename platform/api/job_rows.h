@@ -81,6 +81,7 @@ struct RowPage {
 };
 const record::Table& table_of(const RowPage*);
 std::string row_page_to_json(const RowPage& page);
+std::string row_to_json(const JobRow& row);
 base::Result<RowPage> row_page_from_json(std::string_view text);
 
 }  // namespace muster::api

@@ -9,6 +9,9 @@
 //   GET    /v1/whoami                -> WhoAmI
 //   GET    /v1/jobs                  -> JobPage; parameters in job_query.h
 //   GET    /v1/list                  -> RowPage (job_rows.h); the parameters of GET /v1/jobs
+//   GET    /v1/log-search            -> text/event-stream of hits; ?grep=P&hits=N&jobs=N&..., and the
+//                                    filters of GET /v1/jobs
+//   POST   /v1/job-file              the keys of a job file as JSON -> spec
 //   POST   /v1/jobs                  spec -> 201 job; header idempotency-key
 //                                    ?name_template=train-{n}&name_suffix=true&rerun_of=ID
 //   POST   /v1/jobs?dry_run=true     spec -> Forecast; nothing is stored

@@ -41,6 +41,18 @@ std::string spec_to_json(const JobSpec& spec) {
 Result<JobSpec> spec_from_json(std::string_view text) {
   return record::from_json<JobSpec>(text, "spec");
 }
+Result<JobSpec> spec_from_job_file(std::string_view text) {
+  const auto document = record::ValueTree::of_text(text);
+  if (!document) return base::Error{.code = base::ErrorCode::kInvalid, .what = "not valid JSON"};
+  JobSpec spec;
+  std::vector<base::Fault> faults;
+  const record::Path top;
+  record::read(record::Input{document->root(), top, faults, record::Form::kHuman}, spec);
+  if (faults.empty()) return spec;
+  return base::Error{.code = base::ErrorCode::kInvalid,
+                     .what = "the job file is wrong",
+                     .faults = std::move(faults)};
+}
 
 std::string job_to_json(const Job& job) {
   return record::to_json(job);

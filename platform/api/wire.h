@@ -48,6 +48,12 @@ Result<ServerInfo> info_from_json(std::string_view text);
 std::string spec_to_json(const job::JobSpec& spec);
 Result<job::JobSpec> spec_from_json(std::string_view text);
 
+/// The spec that a job file means. `text`: the file's keys as JSON, each scalar as the text that was
+/// typed; keys that are missing have their defaults. Does not validate the spec.
+///
+/// Errors: kInvalid, with a fault for each key that is unknown or cannot be read.
+Result<job::JobSpec> spec_from_job_file(std::string_view text);
+
 std::string job_to_json(const job::Job& job);
 Result<job::Job> job_from_json(std::string_view text);
 

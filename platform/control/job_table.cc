@@ -18,6 +18,20 @@ using job::Phase;
 namespace {
 
 constexpr size_t kKeptEvents = 200;
+constexpr ptrdiff_t kReadAhead = 16;  // jobs
+
+/// Fetches the parts of a job that filters and orders read into the processor's cache.
+void read_ahead(const JobEntry* entry) {
+  if (entry == nullptr) return;
+  const Job& job = entry->job;
+  for (const void* part :
+       {static_cast<const void*>(&job.id), static_cast<const void*>(&job.owner),
+        static_cast<const void*>(&job.phase), static_cast<const void*>(&job.submitted),
+        static_cast<const void*>(&job.spec.name), static_cast<const void*>(&job.spec.project),
+        static_cast<const void*>(&job.spec.command), static_cast<const void*>(&job.spec.labels)}) {
+    __builtin_prefetch(part);
+  }
+}
 
 }  // namespace
 
@@ -29,14 +43,29 @@ void JobIndex::add(JobEntry& entry) {
   // The damaged name of an unreadable record may be the name of a readable job.
   if (!is_free && named->second->job.unreadable) named->second = &entry;
   // Jobs from an earlier release may have the same time of submission.
-  base::Time time = entry.job.submitted;
-  while (!by_time_.emplace(time, &entry).second) time += std::chrono::nanoseconds(1);
+  TimeSlot slot{.submitted = entry.job.submitted, .entry = &entry};
+  auto at = first_slot(slot.submitted, true);
+  if (at != by_time_.begin() && (at - 1)->submitted == slot.submitted) {
+    do slot.submitted += std::chrono::nanoseconds(1);
+    while (at != by_time_.end() && (at++)->submitted == slot.submitted);
+    at = first_slot(slot.submitted, true);
+  }
+  by_time_.insert(at, slot);
 }
 
 void JobIndex::erase(const JobEntry& entry) {
   by_id_.erase(entry.job.id);
-  const auto is_it = [&](const auto& named) { return named.second == &entry; };
-  by_time_.erase(std::find_if(by_time_.find(entry.job.submitted), by_time_.end(), is_it));
+  const auto first = by_time_.begin() + (first_slot(entry.job.submitted, false) - by_time_.begin());
+  const auto found = std::find_if(first, by_time_.end(),
+                                  [&](const TimeSlot& slot) { return slot.entry == &entry; });
+  if (found != by_time_.end()) {
+    found->entry = nullptr;
+    ++empty_slots_;
+  }
+  if (2 * empty_slots_ > by_time_.size()) {
+    std::erase_if(by_time_, [](const TimeSlot& slot) { return slot.entry == nullptr; });
+    empty_slots_ = 0;
+  }
   by_name_.erase(name_of(entry.job.spec));
 }
 
@@ -45,17 +74,27 @@ JobEntry* JobIndex::with_id(const std::string& id) const {
   return found == by_id_.end() ? nullptr : found->second;
 }
 
+std::vector<JobIndex::TimeSlot>::const_iterator JobIndex::first_slot(base::Time time,
+                                                                     bool after) const {
+  return std::partition_point(by_time_.begin(), by_time_.end(), [&](const TimeSlot& slot) {
+    return slot.submitted < time || (after && slot.submitted == time);
+  });
+}
+
 void JobIndex::each_by_time(bool newest_first, std::optional<base::Time> after,
                             const std::function<bool(const Job&)>& visit) const {
-  if (newest_first) {
-    auto at = after ? by_time_.lower_bound(*after) : by_time_.end();
-    while (at != by_time_.begin()) {
-      if (!visit((--at)->second->job)) return;
-    }
-    return;
+  // Jobs lie all over the memory: without reading ahead, an examination of 100,000 jobs mostly
+  // waits for the next one.
+  const auto count = static_cast<ptrdiff_t>(by_time_.size());
+  const ptrdiff_t step = newest_first ? -1 : 1;
+  ptrdiff_t at = newest_first ? count - 1 : 0;
+  if (after) at = first_slot(*after, !newest_first) - by_time_.begin() - (newest_first ? 1 : 0);
+  for (; at >= 0 && at < count; at += step) {
+    const ptrdiff_t ahead = at + kReadAhead * step;
+    if (ahead >= 0 && ahead < count) read_ahead(by_time_[static_cast<size_t>(ahead)].entry);
+    const JobEntry* const entry = by_time_[static_cast<size_t>(at)].entry;
+    if (entry != nullptr && !visit(entry->job)) return;
   }
-  auto at = after ? by_time_.upper_bound(*after) : by_time_.begin();
-  while (at != by_time_.end() && visit(at->second->job)) ++at;
 }
 
 void JobIndex::each_by_name(const JobName& first,

@@ -62,7 +62,17 @@ class JobIndex {
  private:
   std::unordered_map<std::string, JobEntry*> by_id_;
   std::map<JobName, JobEntry*> by_name_;
-  std::map<base::Time, JobEntry*> by_time_;  ///< of submission
+  /// By time of submission. An erased job leaves a slot without an entry, until such slots are the
+  /// majority: removing 10,000 of 100,000 jobs must not move the others 10,000 times.
+  struct TimeSlot {
+    base::Time submitted;
+    JobEntry* entry = nullptr;
+  };
+  /// The first slot after `time`, or also at it.
+  std::vector<TimeSlot>::const_iterator first_slot(base::Time time, bool after) const;
+
+  std::vector<TimeSlot> by_time_;
+  size_t empty_slots_ = 0;
 };
 
 class JobTable {

@@ -34,6 +34,19 @@ void add_to(Schema& schema, Schema more) {
   }
 }
 
+/// The flag of the commands that submit a job. "x-inner-flags": the fields within have their flags
+/// here.
+void add_flag(const Row& row, Schema& schema) {
+  const Flag& flag = row.notes.flag;
+  if (flag.name != nullptr && *flag.name == '-') {
+    schema["x-flag"] = flag.name;
+    if (flag.value == nullptr && (!flag.by_hand || row.type->is_flag())) {
+      schema["x-flag-means"] = flag.means == nullptr ? "true" : flag.means;
+    }
+  }
+  if (row.notes.gives_inner_flags) schema["x-inner-flags"] = true;
+}
+
 bool is_always_there(const Table& table, const Row& row) {
   if (row.notes.need != Need::kOptional) return true;
   return table.is_answer() && row.notes.told == Told::kAlways;
@@ -48,6 +61,7 @@ Schema schema_of_row(const Table& table, const Row& row, Schemas& schemas) {
   if (is_optional || row.notes.null != nullptr) schema = nullable(std::move(schema));
   if (row.notes.null != nullptr && !table.is_answer()) schema["x-null"] = row.notes.null;
   if (*row.notes.help != '\0') schema["description"] = row.notes.help;
+  add_flag(row, schema);
   if (is_optional) add_default(table, row, schema);
   return schema;
 }

@@ -248,7 +248,7 @@ TEST(Schema, IsDerivedFromTheRows) {
   EXPECT_EQ(cart["required"], Schema({"name"}));
   EXPECT_EQ(cart["properties"]["seats"],
             Schema::parse(R"({"type": ["integer", "null"], "minimum": 0, "maximum": 9,
-                              "description": "How many sit in it.", "default": 2})"));
+                              "description": "How many sit in it.", "x-flag": "--seats", "default": 2})"));
   EXPECT_EQ(cart["properties"]["wheels"], Schema::parse(R"({"type": ["array", "null"],
                               "items": {"$ref": "#/components/schemas/Wheel"}})"));
   EXPECT_TRUE(cart["properties"].contains("rest_ms"));

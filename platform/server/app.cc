@@ -247,6 +247,7 @@ void App::add_routes() {
   add_job_metric_routes(router_, parts_.controller);
   add_log_routes(router_, parts_.loop, parts_.controller);
   add_log_window_routes(router_, parts_.loop, parts_.controller);
+  add_logs_search_route(router_, parts_.loop, parts_.controller);
   add_attach_route(router_, parts_.controller);
   add_exec_route(router_, parts_.controller);
   add_copy_route(router_, parts_.controller);

@@ -261,16 +261,6 @@ Result<const job::Job*> viewed_job(const Controller& controller, const ApiCall& 
       .job(call.path.at("name"), parameter(call.request, "project"), access::Role::kViewer);
 }
 
-/// The project may have been moved, or the token revoked in between. Access to a deleted job cannot
-/// be checked; an open file of it is sent to its end.
-MayGoOn may_go_on(const Controller& controller, const ApiCall& call, std::string job_id) {
-  return [&controller, who = call.who, still_valid = call.still_valid, id = std::move(job_id)] {
-    if (still_valid && !still_valid()) return false;
-    const job::Job* const job = controller.jobs().with_id(id);
-    return job == nullptr || Sight(controller, who).sees(*job);
-  };
-}
-
 // --- the list
 
 std::string artifact_page(const workspace::LeftFiles& files) {
@@ -295,7 +285,7 @@ Result<std::optional<Wanted>> wanted_list(const Controller& controller, const Ap
   if (!folder) return std::optional<Wanted>();
   return std::optional(Wanted{.folder = *folder,
                               .query = std::move(query),
-                              .may_go_on = may_go_on(controller, call, job->id)});
+                              .may_go_on = may_still_see(controller, call, job->id)});
 }
 
 void list_artifacts(const Controller& controller, const Workers& workers, const ApiCall& call,
@@ -376,7 +366,7 @@ Result<FileWish> wanted_file(const Controller& controller, const ApiCall& call) 
                 .range = header(call.request, "range"),
                 .if_match = header(call.request, "if-match"),
                 .if_range = header(call.request, "if-range"),
-                .may_go_on = may_go_on(controller, call, job->id)};
+                .may_go_on = may_still_see(controller, call, job->id)};
   const auto folder = controller.artifacts_folder(job->id);
   if (!folder) {
     return Error{.code = ErrorCode::kNotFound,

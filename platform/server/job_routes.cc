@@ -1,4 +1,4 @@
-// The routes of single jobs: submit, show, change and explain.
+// The routes of single jobs: submit, read a job file, show, change and explain.
 
 #include <algorithm>
 #include <functional>
@@ -225,6 +225,10 @@ void add_job_routes(Router& router, Controller& controller) {
   add("POST", "/v1/jobs", [&controller](const ApiCall& call, const Respond& respond) {
     submit(controller, call, respond);
   });
+  add("POST", "/v1/job-file", at_once([](const ApiCall& call) -> RouteAnswer {
+        MUSTER_TRY(const job::JobSpec spec, api::spec_from_job_file(call.request.body));
+        return json_answer(200, api::spec_to_json(spec));
+      }));
   add("GET", "/v1/queue",
       at_once([&controller](const ApiCall& call) { return queue(controller, call); }));
   add("GET", "/v1/jobs/{name}",

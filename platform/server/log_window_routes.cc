@@ -156,14 +156,18 @@ Result<void> search(control::Controller& controller, LogWindows& windows, const 
       });
 }
 
-/// The lines of a job as text, each behind the name of its task if there are several.
+/// The lines of a job as text, each behind the name of its task if there are several. Ends early when
+/// the caller loses its rights.
 class LogText : public http::BodyStream {
  public:
-  LogText(std::unique_ptr<logs::LogFollower> follower, bool names_tasks)
-      : follower_(std::move(follower)), names_tasks_(names_tasks) {}
+  LogText(std::unique_ptr<logs::LogFollower> follower, std::function<bool()> may_go_on,
+          bool names_tasks)
+      : follower_(std::move(follower)),
+        may_go_on_(std::move(may_go_on)),
+        names_tasks_(names_tasks) {}
 
   void pull(Deliver deliver) override {
-    if (ended_) return deliver(std::nullopt);
+    if (ended_ || !may_go_on_()) return deliver(std::nullopt);
     follower_->pull([this, deliver = std::move(deliver)](const job::LogBatch& batch, bool end) {
       ended_ = end;
       std::string text = text_of(batch);
@@ -184,6 +188,7 @@ class LogText : public http::BodyStream {
   }
 
   std::unique_ptr<logs::LogFollower> follower_;
+  std::function<bool()> may_go_on_;
   bool names_tasks_;
   bool ended_ = false;
 };
@@ -205,6 +210,7 @@ RouteAnswer log_file(control::Controller& controller, const ApiCall& call) {
   answer.headers["content-disposition"] = "attachment; filename=\"" + name + ".log\"";
   answer.headers["x-content-type-options"] = "nosniff";
   answer.stream = std::make_shared<LogText>(controller.follow_logs(job->id, query),
+                                            may_still_see(controller, call, job->id),
                                             !query.task && job->tasks.size() > 1);
   return answer;
 }

@@ -171,6 +171,15 @@ base::Result<std::string> project_in_path(const control::Controller& controller,
   return name;
 }
 
+std::function<bool()> may_still_see(const control::Controller& controller, const ApiCall& call,
+                                    std::string job_id) {
+  return [&controller, who = call.who, still_valid = call.still_valid, id = std::move(job_id)] {
+    if (still_valid && !still_valid()) return false;
+    const job::Job* const job = controller.jobs().with_id(id);
+    return job == nullptr || Sight(controller, who).sees(*job);
+  };
+}
+
 base::Result<void> check_task(const job::Job& job, const std::optional<std::string>& task) {
   const bool has_it =
       !task || std::any_of(job.tasks.begin(), job.tasks.end(),

@@ -79,6 +79,12 @@ std::string header(const http::Request& request, std::string_view name);
 base::Result<std::string> project_in_path(const control::Controller& controller,
                                           const ApiCall& call, access::Role needed);
 
+/// Whether the caller may still see the job, for answers that last: its token may be revoked, and the
+/// project may be deleted or moved. Access to a deleted job cannot be checked; an answer that has
+/// begun is sent to its end. `controller` must outlive the function.
+std::function<bool()> may_still_see(const control::Controller& controller, const ApiCall& call,
+                                    std::string job_id);
+
 /// kNotFound if the job has no task of this name.
 base::Result<void> check_task(const job::Job& job, const std::optional<std::string>& task);
 

@@ -23,7 +23,7 @@ namespace muster::server {
 
 class Authenticator;
 
-/// POST /v1/jobs, one job, /v1/queue.                                 job_routes.cc
+/// POST /v1/jobs, /v1/job-file, one job, /v1/queue.                   job_routes.cc
 void add_job_routes(Router& router, control::Controller& controller);
 /// GET /v1/jobs, /v1/list.                                            list_routes.cc
 void add_job_list_route(Router& router, control::Controller& controller);
@@ -33,6 +33,8 @@ void add_job_metric_routes(Router& router, control::Controller& controller);
 void add_log_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/jobs/{name}/log-window, log-search and log-file.               log_window_routes.cc
 void add_log_window_routes(Router& router, base::EventLoop& loop, control::Controller& controller);
+/// /v1/log-search.                                                    logs_search_routes.cc
+void add_logs_search_route(Router& router, base::EventLoop& loop, control::Controller& controller);
 /// /v1/jobs/{name}/attach.                                            program_routes.cc
 void add_attach_route(Router& router, control::Controller& controller);
 /// /v1/jobs/{name}/exec.                                              program_routes.cc

@@ -21,21 +21,21 @@ __all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact",
            "ExpectedEviction", "Explanation", "Failure", "FieldChange", "Forecast", "Happening", "Health",
            "Job", "JobCounts", "JobEvent", "JobOrigin", "JobOriginKind", "JobPage", "JobRow", "JobSpec",
            "Jobs", "KeyedSubscription", "Kind", "Kubernetes", "LabelChanges", "Launch", "LaunchBy", "Limit",
-           "LimitReached", "ListedObject", "LogRecord", "LogWindow", "LoginRequest", "MachineType",
-           "MachineTypes", "Member", "MemberCounts", "MemberEnd", "MemberRole", "Members", "MetricPoint",
-           "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes", "Operations", "Packing",
-           "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd", "PodEndCause", "Progress",
-           "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects", "PullPolicy", "Purpose",
-           "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest", "Resize", "Resources",
-           "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage", "RungValue", "Sandbox",
-           "Schedule", "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec", "ScheduledRun",
-           "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret", "SecretUse", "SecretValue", "Secrets",
-           "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent", "Subscription",
-           "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd", "SweepGoal", "SweepMethod",
-           "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec", "SweepSummary", "Sweeps", "Task",
-           "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest", "Tokens", "Tree", "Trial",
-           "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume", "VolumeKind", "WhatIf",
-           "WhatIfJob", "WhatIfRequest", "WhoAmI"]
+           "LimitReached", "ListedObject", "LogHits", "LogRecord", "LogSearchProgress", "LogWindow",
+           "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberEnd", "MemberRole",
+           "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes",
+           "Operations", "Packing", "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd",
+           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
+           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest",
+           "Resize", "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage",
+           "RungValue", "Sandbox", "Schedule", "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec",
+           "ScheduledRun", "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret", "SecretUse",
+           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent",
+           "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd",
+           "SweepGoal", "SweepMethod", "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec",
+           "SweepSummary", "Sweeps", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest",
+           "Tokens", "Tree", "Trial", "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume",
+           "VolumeKind", "WhatIf", "WhatIfJob", "WhatIfRequest", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -198,6 +198,28 @@ class LogWindow(Record):
     records: List[LogRecord]
     #: Of a search: the line from which to continue. Absent: the end was reached.
     next: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class LogHits(Record):
+    """The lines of one job's log in which a pattern was found."""
+
+    row: JobRow
+    #: The job has more hits than the search sends.
+    more: bool
+    records: List[LogRecord]
+
+
+@dataclass(frozen=True)
+class LogSearchProgress(Record):
+    """How far a search of many logs is."""
+
+    #: The number of jobs that are searched.
+    searched: int
+    #: The number of jobs to search.
+    jobs: int
+    #: Older jobs were left out.
+    older: bool
 
 
 @dataclass
@@ -2050,6 +2072,36 @@ class Operations(abc.ABC):
                                {"project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top, "sort": sort, "limit": limit, "cursor": cursor, "count": count},
                                {}, None)
         return RowPage.from_wire(answer)
+
+    def read_job_file(self, body: Dict[str, Any]) -> JobSpec:
+        """The spec that a job file means.
+
+        The keys of a job file as JSON, each scalar as the text that was typed. Submits and
+        validates nothing. The faults are those of keys that are unknown or cannot be read.
+        """
+        _, answer = self._call("POST", "/v1/job-file", {}, {}, body)
+        return JobSpec.from_wire(answer)
+
+    def search_logs(self, *, grep: Optional[str] = None, hits: Optional[int] = None, jobs: Optional[int] = None,
+                    project: Optional[str] = None,
+                    phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,
+                    owner: Optional[str] = None, prefix: Optional[str] = None, label: Optional[Sequence[str]] = None,
+                    kind: Optional[Sequence[Kind]] = None, text: Optional[str] = None,
+                    submitted_after: Optional[str] = None, submitted_before: Optional[str] = None,
+                    started_after: Optional[str] = None, started_before: Optional[str] = None,
+                    ended_after: Optional[str] = None, ended_before: Optional[str] = None,
+                    origin: Optional[str] = None,
+                    top: Optional[bool] = None) -> Iterator[StreamEvent[Union[LogHits, LogSearchProgress]]]:
+        """Searches the logs of many jobs.
+
+        Reads the logs of the jobs that the parameters select, newest first. A `hits` event has a
+        job's last hits, a `progress` event how many jobs are searched, and `end` ends the stream.
+        `older`: older jobs were left out.
+        """
+        return self._events("/v1/log-search",
+                            {"grep": grep, "hits": hits, "jobs": jobs, "project": project, "phase": phase, "owner": owner, "prefix": prefix, "label": Each.of(label), "kind": kind, "text": text, "submitted_after": submitted_after, "submitted_before": submitted_before, "started_after": started_after, "started_before": started_before, "ended_after": ended_after, "ended_before": ended_before, "origin": origin, "top": top},
+                            {},
+                            {"hits": LogHits.from_wire, "progress": LogSearchProgress.from_wire, "end": LogSearchProgress.from_wire})
 
     def list_jobs(self, *, project: Optional[str] = None,
                   phase: Optional[Sequence[Literal["Queued", "Starting", "Running", "Succeeded", "Failed", "Stopped", "active", "ended"]]] = None,

@@ -6,6 +6,7 @@
 //   MUSTER_UI_IMAGES=../docs/images write the screenshots of the pages
 import {execFile, spawn} from 'node:child_process';
 import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
@@ -26,13 +27,30 @@ export class Team {
   constructor() {
     this.folder = mkdtempSync(path.join(tmpdir(), 'muster-page-'));
     this.env = {...process.env, MUSTER_STATE_DIR: path.join(this.folder, 'state'), HOME: this.folder};
-    for (const name of Object.keys(this.env)) if (/^(XDG_|MUSTER_(?!STATE_DIR|BUILD|UI_))/.test(name)) delete this.env[name];
+    for (const name of Object.keys(this.env))
+      if (/^(XDG_|MUSTER_(?!STATE_DIR|BUILD|UI_))/.test(name)) delete this.env[name];
     this.listen = '127.0.0.1:0';
   }
 
   async start() {
     mkdirSync(this.env.MUSTER_STATE_DIR, {recursive: true});
-    this.server = spawn(muster, ['server', '--listen', this.listen, '--declare-gpus', '8:A100:80G'], {env: this.env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe']});
+    await this.start_receiver();
+    const hook = new URL(this.receiver).host;
+    this.server = spawn(
+      muster,
+      [
+        'server',
+        '--listen',
+        this.listen,
+        '--declare-gpus',
+        '8:A100:80G',
+        '--notify-allow-http',
+        'true',
+        '--notify-allow',
+        hook,
+      ],
+      {env: this.env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe']},
+    );
     let log = '';
     await new Promise((resolve, reject) => {
       const take = (data) => {
@@ -46,6 +64,18 @@ export class Team {
       this.server.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${log}`)));
     });
     this.address = `https://${this.listen}`;
+    this.node = (await this.api('GET', '/v1/nodes')).nodes[0].name;
+  }
+
+  /** The address of a receiver of notifications, which takes the tests and refuses everything else. */
+  async start_receiver() {
+    if (this.receiver) return;
+    this.hook = createServer((request, response) => {
+      request.resume();
+      response.writeHead(request.headers['muster-event'] === 'ping' ? 204 : 400).end();
+    });
+    await new Promise((resolve) => this.hook.listen(0, '127.0.0.1', resolve));
+    this.receiver = `http://127.0.0.1:${this.hook.address().port}`;
   }
 
   /** Ends the server alone; its jobs continue. */
@@ -60,13 +90,17 @@ export class Team {
 
   async close() {
     try {
-      const jobs = JSON.parse(await this.muster('list', '-o', 'json', '--all').catch(() => this.muster('list', '-o', 'json')));
-      for (const job of (jobs.jobs ?? jobs.rows ?? jobs)) {
-        if (!['Succeeded', 'Failed', 'Stopped'].includes(job.phase)) await this.api('POST', `/v1/jobs/${job.id}/stop?now=true`).catch(() => {});
+      const jobs = JSON.parse(
+        await this.muster('list', '-o', 'json', '--all').catch(() => this.muster('list', '-o', 'json')),
+      );
+      for (const job of jobs.jobs ?? jobs.rows ?? jobs) {
+        if (!['Succeeded', 'Failed', 'Stopped'].includes(job.phase))
+          await this.api('POST', `/v1/jobs/${job.id}/stop?now=true`).catch(() => {});
       }
       await until(async () => (await this.api('GET', '/v1/jobs?phase=Queued,Starting,Running')).jobs.length === 0);
     } finally {
       await this.stop();
+      this.hook.close();
       rmSync(this.folder, {recursive: true, force: true});
     }
   }
@@ -78,7 +112,15 @@ export class Team {
 
   /** A request over the socket, as the owner of the server. */
   async api(method, target, body) {
-    const args = ['-sS', '--fail-with-body', '-X', method, '--unix-socket', path.join(this.env.MUSTER_STATE_DIR, 'muster.sock'), `http://muster${target}`];
+    const args = [
+      '-sS',
+      '--fail-with-body',
+      '-X',
+      method,
+      '--unix-socket',
+      path.join(this.env.MUSTER_STATE_DIR, 'muster.sock'),
+      `http://muster${target}`,
+    ];
     if (body !== undefined) args.push('-H', 'content-type: application/json', '-d', JSON.stringify(body));
     const {stdout} = await run('curl', args, {maxBuffer: 64 << 20});
     return stdout ? JSON.parse(stdout) : undefined;
@@ -96,7 +138,10 @@ export class Team {
   }
 
   async running(id) {
-    return await until(async () => { const job = await this.api('GET', `/v1/jobs/${id}`); return job.phase === 'Running' && job; });
+    return await until(async () => {
+      const job = await this.api('GET', `/v1/jobs/${id}`);
+      return job.phase === 'Running' && job;
+    });
   }
 
   /** A user with a role, and the text of a token for the page. */
@@ -106,7 +151,9 @@ export class Team {
   }
 
   async token(name) {
-    return (await this.api('POST', '/v1/tokens', {user: name, description: `of ${name}`, ceiling: 'admin', lifetime_s: 86400})).text;
+    return (
+      await this.api('POST', '/v1/tokens', {user: name, description: `of ${name}`, ceiling: 'admin', lifetime_s: 86400})
+    ).text;
   }
 }
 
@@ -129,14 +176,35 @@ export async function open_browser() {
 
 /** A page whose faults are collected: violations of the content policy, errors, dialogs. */
 export async function open_page(browser, team, {width = 1440, height = 900, scheme = 'light', ...options} = {}) {
-  const context = await browser.newContext({ignoreHTTPSErrors: true, viewport: {width, height}, colorScheme: scheme, timezoneId: 'Europe/Zurich', reducedMotion: 'reduce', ...options});
+  const context = await browser.newContext({
+    ignoreHTTPSErrors: true,
+    viewport: {width, height},
+    colorScheme: scheme,
+    timezoneId: 'Europe/Zurich',
+    reducedMotion: 'reduce',
+    ...options,
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(kBound);
   page.faults = [];
   page.on('pageerror', (error) => page.faults.push(`error: ${error.message}`));
-  page.on('console', (message) => { if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text())) page.faults.push(`console: ${message.text()}`); });
-  page.on('dialog', (dialog) => { if (dialog.type() === 'beforeunload') { void dialog.accept(); return; } page.faults.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
-  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`)));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()))
+      page.faults.push(`console: ${message.text()}`);
+  });
+  page.on('dialog', (dialog) => {
+    if (dialog.type() === 'beforeunload') {
+      void dialog.accept();
+      return;
+    }
+    page.faults.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.addInitScript(() =>
+    document.addEventListener('securitypolicyviolation', (event) =>
+      console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`),
+    ),
+  );
   const dist = process.env.MUSTER_UI_DIST;
   if (dist) {
     let headers = null;
@@ -144,7 +212,12 @@ export async function open_page(browser, team, {width = 1440, height = 900, sche
       headers ??= (await route.fetch({url: `${team.address}/ui/`})).headers();
       const name = new URL(route.request().url()).pathname.slice('/ui/'.length);
       const file = path.join(dist, name && existsSync(path.join(dist, name)) ? name : 'index.html');
-      const types = {'.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml'};
+      const types = {
+        '.html': 'text/html; charset=utf-8',
+        '.js': 'text/javascript',
+        '.css': 'text/css',
+        '.svg': 'image/svg+xml',
+      };
       const {'content-encoding': _, 'content-length': __, etag: ___, ...rest} = headers;
       await route.fulfill({body: readFileSync(file), headers: {...rest, 'content-type': types[path.extname(file)]}});
     });
@@ -171,10 +244,23 @@ export async function settled(page) {
 
 export async function axe(page) {
   await page.evaluate(axe_source);
-  const results = await page.evaluate(async () => await window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}));
-  return results.violations.map((each) => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.failureSummary?.split('\n').slice(1, 2).join(' ')}`).join(' | ')}`);
+  const results = await page.evaluate(
+    async () =>
+      await window.axe.run(document, {
+        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+      }),
+  );
+  return results.violations.map(
+    (each) =>
+      `${each.id}: ${each.help}: ${each.nodes
+        .slice(0, 3)
+        .map((node) => `${node.target.join(' ')} ${node.failureSummary?.split('\n').slice(1, 2).join(' ')}`)
+        .join(' | ')}`,
+  );
 }
 
 export async function overflow(page) {
-  return await page.evaluate(() => document.documentElement.scrollWidth > innerWidth ? `${document.documentElement.scrollWidth} > ${innerWidth}` : '');
+  return await page.evaluate(() =>
+    document.documentElement.scrollWidth > innerWidth ? `${document.documentElement.scrollWidth} > ${innerWidth}` : '',
+  );
 }

@@ -29,7 +29,9 @@ async function first_paint(url) {
     window.rows_at = 0;
     new MutationObserver((_changes, observer) => {
       if (!document.querySelector('.vt tbody tr a')) return;
-      requestAnimationFrame(() => { window.rows_at ||= performance.now(); });
+      requestAnimationFrame(() => {
+        window.rows_at ||= performance.now();
+      });
       observer.disconnect();
     }).observe(document, {childList: true, subtree: true});
   });
@@ -39,10 +41,12 @@ async function first_paint(url) {
     await page.goto(url);
     await rows_shown();
     await page.waitForFunction(() => window.rows_at > 0);
-    paints.push(await page.evaluate(() => ({
-      first: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0,
-      rows: window.rows_at,
-    })));
+    paints.push(
+      await page.evaluate(() => ({
+        first: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0,
+        rows: window.rows_at,
+      })),
+    );
   }
   return paints.slice(1);
 }
@@ -56,35 +60,53 @@ async function heap() {
 }
 
 /// The times between frames while the list scrolls through all of its rows.
-const frames = () => page.evaluate(() => new Promise((done) => {
-  const table = document.querySelector('.vt');
-  const times = [];
-  const steps = 180;
-  let step = 0;
-  let last = performance.now();
-  const frame = (now) => {
-    times.push(now - last);
-    last = now;
-    table.scrollTop = (table.scrollHeight - table.clientHeight) * (++step / steps);
-    if (step < steps) requestAnimationFrame(frame); else done(times.slice(2));
-  };
-  requestAnimationFrame(frame);
-}));
+const frames = () =>
+  page.evaluate(
+    () =>
+      new Promise((done) => {
+        const table = document.querySelector('.vt');
+        const times = [];
+        const steps = 180;
+        let step = 0;
+        let last = performance.now();
+        const frame = (now) => {
+          times.push(now - last);
+          last = now;
+          table.scrollTop = (table.scrollHeight - table.clientHeight) * (++step / steps);
+          if (step < steps) requestAnimationFrame(frame);
+          else done(times.slice(2));
+        };
+        requestAnimationFrame(frame);
+      }),
+  );
 
 /// From the server's answer to a filter until its rows are painted.
 async function filter(text) {
   const answered = page.waitForResponse((answer) => answer.url().includes('/v1/') && answer.url().includes(text));
   await page.evaluate(() => {
+    // The buffer of timings is full after the many requests of scrolling.
+    performance.clearResourceTimings();
     window.changed_at = 0;
-    new MutationObserver(() => requestAnimationFrame(() => { window.changed_at = performance.now(); }))
-      .observe(document.querySelector('main') ?? document.body, {childList: true, subtree: true, characterData: true});
+    new MutationObserver(() =>
+      requestAnimationFrame(() => {
+        window.changed_at = performance.now();
+      }),
+    ).observe(document.querySelector('main') ?? document.body, {childList: true, subtree: true, characterData: true});
   });
   await page.fill('input[data-search]', text);
   await answered;
-  await page.waitForFunction((wanted) => performance.getEntriesByType('resource')
-    .some((entry) => entry.name.includes(wanted) && window.changed_at > entry.responseEnd), text);
+  await page.waitForFunction(
+    (wanted) =>
+      performance
+        .getEntriesByType('resource')
+        .some((entry) => entry.name.includes(wanted) && window.changed_at > entry.responseEnd),
+    text,
+  );
   return page.evaluate((wanted) => {
-    const entry = performance.getEntriesByType('resource').filter((each) => each.name.includes(wanted)).at(-1);
+    const entry = performance
+      .getEntriesByType('resource')
+      .filter((each) => each.name.includes(wanted))
+      .at(-1);
     return {server: entry.responseEnd - entry.requestStart, page: window.changed_at - entry.responseEnd};
   }, text);
 }
@@ -97,8 +119,13 @@ try {
   } else {
     const paints = await first_paint(`${origin}/ui/jobs`);
     const times = await frames();
-    const result = {paints, frames: times, filters: [], heap: await heap(),
-      rows: await page.evaluate(() => document.querySelectorAll('.vt tbody tr').length)};
+    const result = {
+      paints,
+      frames: times,
+      filters: [],
+      heap: await heap(),
+      rows: await page.evaluate(() => document.querySelectorAll('.vt tbody tr').length),
+    };
     for (const text of ['filled-1', 'filled-99', 'filled-777']) result.filters.push(await filter(text));
     result.heap_after = await heap();
     console.log(JSON.stringify(result));

@@ -17,7 +17,10 @@ export class Server {
     this.work = join(this.folder, 'work');
     mkdirSync(this.work);
     this.environment = {
-      PATH: process.env.PATH, HOME: this.folder, LANG: 'C.UTF-8', TERM: 'xterm',
+      PATH: process.env.PATH,
+      HOME: this.folder,
+      LANG: 'C.UTF-8',
+      TERM: 'xterm',
       MUSTER_STATE_DIR: join(this.folder, 'state'),
       XDG_CONFIG_HOME: join(this.folder, 'config'),
     };
@@ -31,18 +34,34 @@ export class Server {
 
   muster_as(environment, ...words) {
     return new Promise((done, failed) => {
-      execFile(program, words.map(String),
+      execFile(
+        program,
+        words.map(String),
         {env: {...this.environment, ...environment}, cwd: this.work, maxBuffer: 64 << 20},
-        (error, out, err) => error ? failed(new Error(`muster ${words.join(' ')}: ${err || error}`)) : done(out));
+        (error, out, err) => (error ? failed(new Error(`muster ${words.join(' ')}: ${err || error}`)) : done(out)),
+      );
     });
   }
 
   /// Starts a server of a team on TLS. `flags`: more flags of `muster server`.
   async start_team(...flags) {
     this.address ??= '127.0.0.1:0';
-    this.process = spawn(program, ['server', '--listen', this.address, '--task-accounts', 'shared',
-      '--trust-each-other', 'true', '--shared-folder', this.work, ...flags],
-    {env: this.environment, cwd: this.work, stdio: ['ignore', 'pipe', 'pipe']});
+    this.process = spawn(
+      program,
+      [
+        'server',
+        '--listen',
+        this.address,
+        '--task-accounts',
+        'shared',
+        '--trust-each-other',
+        'true',
+        '--shared-folder',
+        this.work,
+        ...flags,
+      ],
+      {env: this.environment, cwd: this.work, stdio: ['ignore', 'pipe', 'pipe']},
+    );
     this.ended = new Promise((done) => this.process.on('exit', done));
     await new Promise((done, failed) => {
       const hear = (bytes) => {
@@ -71,9 +90,12 @@ export class Server {
     const fingerprint = (await this.muster('server', '--fingerprint')).trim().split(/\s+/).at(-1);
     const environment = {XDG_CONFIG_HOME: join(this.folder, `config-${name}`)};
     await new Promise((done, failed) => {
-      const child = execFile(program, ['login', this.url, '--name', 'lab', '--fingerprint', fingerprint, '--token-stdin'],
+      const child = execFile(
+        program,
+        ['login', this.url, '--name', 'lab', '--fingerprint', fingerprint, '--token-stdin'],
         {env: {...this.environment, ...environment}, cwd: this.work},
-        (error, _out, err) => error ? failed(new Error(err)) : done());
+        (error, _out, err) => (error ? failed(new Error(err)) : done()),
+      );
       child.stdin.end(invitation + '\n');
     });
     return {
@@ -92,7 +114,8 @@ export class Server {
   async stop() {
     try {
       const jobs = JSON.parse(await this.muster('list', '-o', 'json'));
-      const names = (jobs.jobs ?? jobs).filter((job) => !['Succeeded', 'Failed', 'Stopped'].includes(job.phase))
+      const names = (jobs.jobs ?? jobs)
+        .filter((job) => !['Succeeded', 'Failed', 'Stopped'].includes(job.phase))
         .map((job) => job.id);
       if (names.length > 0) await this.muster('stop', '--now', ...names);
       for (const name of names) await this.muster('delete', name).catch(() => {});

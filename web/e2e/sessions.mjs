@@ -30,20 +30,29 @@ async function hostile_site() {
 }
 
 /// Resolves to what the attack saw: its status, or 'blocked'.
-const attack = (page, url, options) => page.evaluate(async ([target, init]) => {
-  try {
-    const answer = await fetch(target, {credentials: 'include', ...init});
-    return answer.type === 'opaque' ? 'opaque' : answer.status;
-  } catch {
-    return 'blocked';
-  }
-}, [url, options]);
+const attack = (page, url, options) =>
+  page.evaluate(
+    async ([target, init]) => {
+      try {
+        const answer = await fetch(target, {credentials: 'include', ...init});
+        return answer.type === 'opaque' ? 'opaque' : answer.status;
+      } catch {
+        return 'blocked';
+      }
+    },
+    [url, options],
+  );
 
-const websocket = (page, url) => page.evaluate((target) => new Promise((done) => {
-  const socket = new WebSocket(target);
-  socket.onopen = () => done('open');
-  socket.onerror = () => done('refused');
-}), url);
+const websocket = (page, url) =>
+  page.evaluate(
+    (target) =>
+      new Promise((done) => {
+        const socket = new WebSocket(target);
+        socket.onopen = () => done('open');
+        socket.onerror = () => done('refused');
+      }),
+    url,
+  );
 
 const phase = async (server) => JSON.parse(await server.muster('get', 'victim', '-o', 'json')).phase;
 
@@ -51,7 +60,9 @@ async function log_in(browser, address) {
   const context = await browser.newContext({ignoreHTTPSErrors: true});
   const page = await context.newPage();
   const problems = [];
-  page.on('console', (message) => { if (message.type() === 'error') problems.push(message.text()); });
+  page.on('console', (message) => {
+    if (message.type() === 'error') problems.push(message.text());
+  });
   const opened = page.waitForResponse((answer) => answer.url().endsWith('/v1/ui/session'));
   await page.goto(address);
   return {context, page, problems, status: (await opened).status()};
@@ -64,16 +75,21 @@ async function attacks_of_another_site(browser, server, address) {
   const own = await attack(page, `${origin}/v1/whoami`, {});
   assert.equal(own, 200);
   assert.equal(await attack(page, `${origin}/v1/jobs/victim/stop`, {method: 'POST'}), 403, 'without the header');
-  assert.equal(await websocket(page, `${origin.replace('http', 'ws')}/v1/jobs/victim/exec?task=main&command=["id"]`),
-    'open', 'the page itself opens a shell');
+  assert.equal(
+    await websocket(page, `${origin.replace('http', 'ws')}/v1/jobs/victim/exec?task=main&command=["id"]`),
+    'open',
+    'the page itself opens a shell',
+  );
 
   const site = await hostile_site();
   try {
     const evil = await context.newPage();
     await evil.goto(`http://127.0.0.1:${site.address().port}/`);
     for (const options of [
-      {}, {mode: 'no-cors'},
-      {method: 'POST'}, {method: 'POST', mode: 'no-cors'},
+      {},
+      {mode: 'no-cors'},
+      {method: 'POST'},
+      {method: 'POST', mode: 'no-cors'},
       {method: 'POST', headers: {'x-muster-request': 'ui'}},
       {method: 'DELETE'},
     ]) {
@@ -91,16 +107,26 @@ async function attacks_of_another_site(browser, server, address) {
       form.enctype = 'text/plain';
       form.submit();
     }, `${origin}/v1/jobs/victim/stop`);
-    assert.equal(await websocket(evil, `${origin.replace('http', 'ws')}/v1/jobs/victim/exec?task=main&command=["id"]`),
-      'refused');
-    const framed = await evil.evaluate((target) => new Promise((done) => {
-      const frame = document.createElement('iframe');
-      frame.onload = () => {
-        try { done(frame.contentDocument === null ? 'blocked' : 'open'); } catch { done('blocked'); }
-      };
-      frame.src = target;
-      document.body.append(frame);
-    }), `${origin}/ui/`);
+    assert.equal(
+      await websocket(evil, `${origin.replace('http', 'ws')}/v1/jobs/victim/exec?task=main&command=["id"]`),
+      'refused',
+    );
+    const framed = await evil.evaluate(
+      (target) =>
+        new Promise((done) => {
+          const frame = document.createElement('iframe');
+          frame.onload = () => {
+            try {
+              done(frame.contentDocument === null ? 'blocked' : 'open');
+            } catch {
+              done('blocked');
+            }
+          };
+          frame.src = target;
+          document.body.append(frame);
+        }),
+      `${origin}/ui/`,
+    );
     assert.equal(framed, 'blocked');
     // The form's answer is in: its request was sent before the socket's.
     assert.equal(await phase(server), 'Running');
@@ -115,12 +141,18 @@ async function cookie_and_code(browser, address) {
   assert.equal(status, 200);
   await page.waitForFunction(() => !location.hash.includes('code='));
   assert.equal(await page.evaluate(() => document.cookie), '');
-  assert.equal(await page.evaluate(() => JSON.stringify([{...localStorage}, {...sessionStorage}]).includes('muster_')), false);
+  assert.equal(
+    await page.evaluate(() => JSON.stringify([{...localStorage}, {...sessionStorage}]).includes('muster_')),
+    false,
+  );
   const [cookie] = await context.cookies();
   assert.equal(cookie.httpOnly, true);
   assert.equal(cookie.sameSite, 'Strict');
   assert.equal(cookie.secure, address.startsWith('https:'));
-  assert.deepEqual(problems.filter((text) => /Content Security Policy|Trusted/i.test(text)), []);
+  assert.deepEqual(
+    problems.filter((text) => /Content Security Policy|Trusted/i.test(text)),
+    [],
+  );
   const again = await log_in(browser, address);
   assert.equal(again.status, 401, 'the same code once more');
   await again.context.close();
@@ -133,16 +165,16 @@ const local = new Server();
 try {
   for (const server of [team, local]) {
     await server.muster('submit', 'single', 'victim', '--', 'sleep', '600');
-    while (await phase(server) !== 'Running') await server.muster('explain', 'victim');
+    while ((await phase(server)) !== 'Running') await server.muster('explain', 'victim');
   }
   const ada = await team.user('ada', '--project', 'default=member');
 
   await test('over TLS: a code gives a cookie once', async () => cookie_and_code(browser, await ada.page()));
-  await test('over TLS: the page of another site can do nothing',
-    async () => attacks_of_another_site(browser, team, await ada.page()));
+  await test('over TLS: the page of another site can do nothing', async () =>
+    attacks_of_another_site(browser, team, await ada.page()));
   await test('on loopback: a code gives a cookie once', async () => cookie_and_code(browser, await local.page()));
-  await test('on loopback: the page of another port can do nothing',
-    async () => attacks_of_another_site(browser, local, await local.page()));
+  await test('on loopback: the page of another port can do nothing', async () =>
+    attacks_of_another_site(browser, local, await local.page()));
 
   await test('on loopback: another port of 127.0.0.1 does not get the cookie', async () => {
     const {context} = await log_in(browser, await local.page());

@@ -1,8 +1,10 @@
-// Writes src/api/types.ts: a TypeScript type for each schema of the OpenAPI document.
+// Writes what the page takes from the OpenAPI document, which the server writes from its tables of
+// fields:
+//
+//   src/api/types.ts        a TypeScript type for each schema
+//   src/api/spec_fields.ts  the fields of a job's specification: names, defaults and flags
 //
 //   node scripts/generate_types.mjs ../build/release/openapi.json
-//
-// The types are erased by the compiler, so they change no byte of dist/.
 import {readFileSync, writeFileSync} from 'node:fs';
 
 const source = process.argv[2] ?? '../build/release/openapi.json';
@@ -24,17 +26,23 @@ function type_of(schema, indent) {
     return [...new Set(schema.type.map((each) => type_of({...schema, type: each}, indent)))].join(' | ');
   }
   switch (schema.type) {
-    case 'string': return 'string';
+    case 'string':
+      return 'string';
     case 'integer':
-    case 'number': return 'number';
-    case 'boolean': return 'boolean';
-    case 'null': return 'null';
+    case 'number':
+      return 'number';
+    case 'boolean':
+      return 'boolean';
+    case 'null':
+      return 'null';
     case 'array': {
       const item = type_of(schema.items, indent);
       return item.includes(' ') && !item.startsWith('{') ? `(${item})[]` : `${item}[]`;
     }
-    case 'object': return object_type(schema, indent);
-    default: return 'unknown';
+    case 'object':
+      return object_type(schema, indent);
+    default:
+      return 'unknown';
   }
 }
 
@@ -58,3 +66,66 @@ for (const name of Object.keys(schemas).sort()) {
   out.push(`export type ${name} = ${type_of(schemas[name], '')};\n`);
 }
 writeFileSync(new URL('../src/api/types.ts', import.meta.url), out.join('\n'));
+
+// --- the fields of a specification
+
+/** The schema behind references and beside null; what stands beside a reference is kept. */
+function resolved(schema) {
+  let found = schema;
+  while (found.$ref || found.anyOf) {
+    found = found.$ref ? schemas[found.$ref.split('/').at(-1)] : found.anyOf.find((each) => each.type !== 'null');
+  }
+  return found;
+}
+
+function is_a(schema, type) {
+  return schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
+}
+
+/** The wire form appends the unit of a number to the name that job files use. */
+function file_name(wire) {
+  return wire.replace(/_(bytes|ms)$/, '');
+}
+
+function fields_of(schema, has_flags) {
+  return Object.fromEntries(
+    Object.entries(schema.properties).map(([wire, property]) => {
+      const inner = resolved(property);
+      const item = inner.items ? resolved(inner.items) : inner;
+      const field = {name: file_name(wire)};
+      const fallback = property.default ?? inner.default;
+      if (fallback !== undefined) field.default = fallback;
+      if (has_flags && property['x-flag']) field.flag = property['x-flag'];
+      if (has_flags && property['x-flag-means']) field.means = property['x-flag-means'];
+      if (is_a(inner, 'object') && !inner.properties) field.map = true;
+      if (item.properties) field.fields = fields_of(item, has_flags && property['x-inner-flags'] === true);
+      return [wire, field];
+    }),
+  );
+}
+
+const fields = JSON.stringify(fields_of(schemas.JobSpec, true), null, 2);
+writeFileSync(
+  new URL('../src/api/spec_fields.ts', import.meta.url),
+  `// Generated from the OpenAPI document by scripts/generate_types.mjs; do not edit.
+
+export interface SpecField {
+  /** In job files: without the unit of the number. */
+  name: string;
+  default?: unknown;
+  /** Of muster submit. */
+  flag?: string;
+  /** The value that the flag sets, if it takes none. */
+  means?: string;
+  /** The keys are the user's own, not names of fields. */
+  map?: true;
+  /** Of a document within the document, or of each element of a list. */
+  fields?: SpecFields;
+}
+
+/** By their names on the wire. */
+export type SpecFields = {[wire: string]: SpecField};
+
+export const kSpecFields: SpecFields = ${fields};
+`,
+);

@@ -24,17 +24,23 @@ const kViews: Record<string, () => Promise<View>> = {
   compare: async () => (await import('./pages/compare')).Compare,
   logs: async () => (await import('./pages/log_search')).LogSearch,
   sweeps: async () => (await import('./pages/sweeps')).Sweeps,
-  arrays: async () => (await import('./pages/sweeps')).Arrays,
-  schedules: async () => (await import('./pages/sweeps')).Schedules,
+  arrays: async () => (await import('./pages/arrays')).Arrays,
+  schedules: async () => (await import('./pages/schedules')).Schedules,
   tokens: async () => (await import('./pages/tokens')).Tokens,
 };
 
 class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {
   override state = {fault: null as unknown};
-  static override getDerivedStateFromError(fault: unknown) { return {fault}; }
+  static override getDerivedStateFromError(fault: unknown) {
+    return {fault};
+  }
   override render() {
     if (!this.state.fault) return this.props.children;
-    return <Page title="This page has a fault"><ErrorNote error={this.state.fault} again={() => this.setState({fault: null})} /></Page>;
+    return (
+      <Page title="This page has a fault">
+        <ErrorNote error={this.state.fault} again={() => this.setState({fault: null})} />
+      </Page>
+    );
   }
 }
 
@@ -49,18 +55,57 @@ function Views() {
     fault.value = null;
     if (!load) return;
     let gone = false;
-    load().then((loaded) => { if (!gone) { view.value = loaded; shown.value = name; } }, (problem) => { if (!gone) fault.value = problem; });
-    return () => { gone = true; };
+    load().then(
+      (loaded) => {
+        if (!gone) {
+          view.value = loaded;
+          shown.value = name;
+        }
+      },
+      (problem) => {
+        if (!gone) fault.value = problem;
+      },
+    );
+    return () => {
+      gone = true;
+    };
   }, [name]);
-  if (!kViews[name]) return <Page title="There is no such page"><p>The address names no page. <Link to="/jobs">Go to the jobs.</Link></p></Page>;
-  if (fault.value) return <Page title="The page was not loaded"><ErrorNote error={fault.value} /><p>The server may have been updated: <a href={location.href} onClick={() => location.reload()}>load the page again</a>.</p></Page>;
+  if (!kViews[name])
+    return (
+      <Page title="There is no such page">
+        <p>
+          The address names no page. <Link to="/jobs">Go to the jobs.</Link>
+        </p>
+      </Page>
+    );
+  if (fault.value)
+    return (
+      <Page title="The page was not loaded">
+        <ErrorNote error={fault.value} />
+        <p>
+          The server may have been updated:{' '}
+          <a href={location.href} onClick={() => location.reload()}>
+            load the page again
+          </a>
+          .
+        </p>
+      </Page>
+    );
   const Shown = view.value;
   if (!Shown || shown.value !== name) return <Waiting />;
-  return <Guard key={name}><Shown parts={parts.slice(1)} /></Guard>;
+  return (
+    <Guard key={name}>
+      <Shown parts={parts.slice(1)} />
+    </Guard>
+  );
 }
 
 function decode(part: string): string {
-  try { return decodeURIComponent(part); } catch { return part; }
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 async function start(): Promise<void> {
@@ -71,7 +116,12 @@ async function start(): Promise<void> {
   const logged_in = use_code_of_address();
   if (path.value === '/') navigate('/overview', {replace: true});
   await logged_in;
-  render(<Shell><Views /></Shell>, document.getElementById('app')!);
+  render(
+    <Shell>
+      <Views />
+    </Shell>,
+    document.getElementById('app')!,
+  );
   load_session().catch(() => {});
   void run_live();
 }

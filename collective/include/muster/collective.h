@@ -86,7 +86,10 @@ enum {
   MUSTER_MIN = 3,
   MUSTER_MAX = 4,
   MUSTER_PRODUCT = 5,
-  MUSTER_ADASUM = 6
+  MUSTER_ADASUM = 6,
+  MUSTER_BIT_AND = 7, /* integers and bools */
+  MUSTER_BIT_OR = 8,
+  MUSTER_BIT_XOR = 9
 };
 
 /* --- The library and its errors --- */
@@ -202,8 +205,15 @@ enum {
   MUSTER_OPERATION_BROADCAST = 4,
   MUSTER_OPERATION_ALL_TO_ALL = 5,
   MUSTER_OPERATION_BARRIER = 6,
-  MUSTER_OPERATION_JOIN = 7
+  MUSTER_OPERATION_JOIN = 7,
+  MUSTER_OPERATION_REDUCE = 8,
+  MUSTER_OPERATION_GATHER = 9,
+  MUSTER_OPERATION_SCATTER = 10,
+  MUSTER_OPERATION_SEND = 11,   /* to rank `root`, with `tag` */
+  MUSTER_OPERATION_RECEIVE = 12 /* from rank `root`, or from MUSTER_ANY_RANK */
 };
+
+enum { MUSTER_ANY_RANK = -1 };
 
 /* Not an error: the time limit passed before the operation was done. */
 enum { MUSTER_PENDING = 8 };
@@ -232,8 +242,10 @@ typedef struct muster_operation {
   const char* shape;
 
   /* all_reduce: one or more. barrier and join: none. Other kinds: exactly one, whose count is in
-   * elements for reduce_scatter (of all parts) and otherwise in bytes; broadcast uses its `out`.
-   * If `out` is NULL in all_gather or all_to_all, the library allocates the result. */
+   * elements for reduce and for reduce_scatter (of all parts) and otherwise in bytes; broadcast and
+   * receive use its `out`. If `out` is NULL in all_gather, all_to_all, gather on the root or
+   * scatter, the library allocates the result. The count of a scatter is that of this rank's
+   * part. */
   const muster_tensor* tensors;
   uint64_t tensor_count;
 
@@ -243,12 +255,25 @@ typedef struct muster_operation {
    *
    * all_gather with an `out` requires counts; for all_to_all with an `out` they are also the
    * bytes received from each rank. If a rank sends another length, the operation fails on the
-   * receiving rank with MUSTER_MISMATCH and writes nothing there. */
+   * receiving rank with MUSTER_MISMATCH and writes nothing there.
+   *
+   * On the root only: gather: the bytes received from each rank, required with an `out`; scatter:
+   * the bytes sent to each rank. */
   const uint64_t* counts;
+
+  /* all_to_all: the bytes received from each rank, if they are not `counts`; NULL: `counts`. */
+  const uint64_t* received;
+
+  /* send and receive: a number on which both ranks agree. They have no name and no shape. */
+  uint64_t tag;
+
+  /* receive: where the rank of the sender is written before the operation is done, or NULL. It must
+   * live until then. */
+  int* sender;
 } muster_operation;
 
 #define MUSTER_OPERATION_INIT \
-  {sizeof(muster_operation), 0, 0, 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL}
+  {sizeof(muster_operation), 0, 0, 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL}
 
 /* The result of an all_gather or all_to_all, packed by rank. It belongs to the caller and may
  * outlive its session. */
@@ -280,6 +305,28 @@ int muster_session_wait_for(muster_session* session, muster_ticket ticket, int64
  * with MUSTER_PENDING, otherwise 0. It may be NULL if `milliseconds` is negative. */
 int muster_session_run(muster_session* session, const muster_operation* operation,
                        int64_t milliseconds, muster_ticket* ticket, muster_result** result);
+
+/* --- Operations that end without a waiting thread --- */
+
+/* The ends of operations of any number of sessions, in the order in which they ended. One thread
+ * that reads them can serve a program with many operations in flight. */
+typedef struct muster_queue muster_queue;
+
+/* NULL if memory is short. A queue is never freed. */
+muster_queue* muster_queue_new(void);
+
+/* Instead of a wait: the end of the operation is added to `queue`, with `user`. Its result, if the
+ * library has allocated one, is freed. The ticket is invalid after this call. */
+int muster_session_watch(muster_session* session, muster_ticket ticket, muster_queue* queue,
+                         uint64_t user);
+
+/* Waits for the next end, at most `milliseconds` (negative: without limit), sets `user` and returns
+ * the code of that operation; MUSTER_PENDING if none has come. After muster_queue_end() and the
+ * last end, `user` is set to 0 and MUSTER_OK is returned at once. */
+int muster_queue_next(muster_queue* queue, int64_t milliseconds, uint64_t* user);
+
+/* Ends the waits of muster_queue_next(). */
+void muster_queue_end(muster_queue* queue);
 
 /* Writes a timeline in Chrome's trace format to `path`, in which %r is replaced by the rank,
  * until it is stopped, another timeline is started, or the session ends. Errors: MUSTER_SYSTEM. */

@@ -44,7 +44,10 @@ constexpr bool kSameOp = static_cast<int>(Op) == Number;
 static_assert(kSameOp<ReduceOp::kSum, MUSTER_SUM> && kSameOp<ReduceOp::kAverage, MUSTER_AVERAGE> &&
               kSameOp<ReduceOp::kMin, MUSTER_MIN> && kSameOp<ReduceOp::kMax, MUSTER_MAX> &&
               kSameOp<ReduceOp::kProduct, MUSTER_PRODUCT> &&
-              kSameOp<ReduceOp::kAdasum, MUSTER_ADASUM>);
+              kSameOp<ReduceOp::kAdasum, MUSTER_ADASUM> &&
+              kSameOp<ReduceOp::kBitAnd, MUSTER_BIT_AND> &&
+              kSameOp<ReduceOp::kBitOr, MUSTER_BIT_OR> &&
+              kSameOp<ReduceOp::kBitXor, MUSTER_BIT_XOR>);
 
 }  // namespace
 

@@ -5,11 +5,13 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "backend.h"
 #include "c/guard.h"
 #include "call/arguments.h"
 #include "muster/collective.h"
@@ -70,6 +72,39 @@ std::shared_ptr<ResultBuffer> ResultBuffers::take(muster_ticket ticket) {
   const std::lock_guard lock(mutex_);
   const auto entry = rooms_.extract(ticket);
   return entry.empty() ? nullptr : std::move(entry.mapped());
+}
+
+void Queue::add(std::uint64_t user, Status outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_.push_back({user, std::move(outcome)});
+  }
+  came_.notify_one();
+}
+
+std::optional<Finished> Queue::next(std::optional<std::chrono::milliseconds> limit) {
+  std::unique_lock lock(mutex_);
+  const auto has_news = [this] { return is_over_ || !finished_.empty(); };
+  // A longer time overflows the clock.
+  constexpr std::chrono::hours kLongest{24 * 365};
+  if (!limit) {
+    came_.wait(lock, has_news);
+  } else if (!came_.wait_for(lock, std::min<std::chrono::milliseconds>(*limit, kLongest),
+                             has_news)) {
+    return std::nullopt;
+  }
+  if (finished_.empty()) return Finished{};
+  Finished next = std::move(finished_.front());
+  finished_.pop_front();
+  return next;
+}
+
+void Queue::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  came_.notify_all();
 }
 
 void ResultBuffers::clear() {
@@ -234,6 +269,12 @@ Status check_one_tensor(const muster_operation& given) {
                        "this operation takes 1 tensor, not " + std::to_string(given.tensor_count));
 }
 
+// The bytes that an all_to_all receives from each rank.
+std::span<const std::uint64_t> received_of(const muster_operation& given, const Session& to) {
+  return {given.received == nullptr ? given.counts : given.received,
+          static_cast<std::size_t>(to.size())};
+}
+
 // Checks that the counts of all ranks add up to the tensor's count.
 Status check_counts(const muster_operation& given, const Session& to) {
   if (given.counts == nullptr) return bad_operation(given, "the list of counts is null");
@@ -286,22 +327,19 @@ Status check_swapped_place(const muster_operation& given, const Session& to) {
   if (Status checked = check_counts(given, to); !checked) return checked;
   const muster_tensor& tensor = *given.tensors;
   if (tensor.out == nullptr) return {};
-  const auto counts = counts_of(given, to);
-  return about(given, check_all_to_all(tensor.in, counts, tensor.out, counts, to.size()));
+  return about(given, check_all_to_all(tensor.in, counts_of(given, to), tensor.out,
+                                       received_of(given, to), to.size()));
 }
 
 // Hands over an operation whose result has a length that is unknown until the ranks have agreed on
 // it.
 template <typename HandOver>
-Result<Ticket> with_room(muster_session& session, const muster_operation& given, bool is_expected,
-                         HandOver&& hand_over) {
+Result<Ticket> with_room(muster_session& session, const muster_operation& given,
+                         std::span<const std::uint64_t> expected, HandOver&& hand_over) {
   auto room = std::make_shared<ResultBuffer>();
   room->name = text_of(given.name);
   room->out = given.tensors->out;
-  if (is_expected) {
-    const auto counts = counts_of(given, *session.session);
-    room->expected.assign(counts.begin(), counts.end());
-  }
+  room->expected.assign(expected.begin(), expected.end());
   ResultBuffers::Entry entry = ResultBuffers::prepare(room);
   const Result<Ticket> ticket =
       hand_over([room](std::span<const std::uint64_t> bytes) { return room->place(bytes); });
@@ -315,7 +353,8 @@ Result<Ticket> begin_all_gather(muster_session& session, const Label& label,
   if (Status placed = check_gathered_place(given, to); !placed) {
     return placed.error();
   }
-  return with_room(session, given, given.counts != nullptr, [&](Allocate allocate) {
+  const auto expected = given.counts == nullptr ? PerRank() : counts_of(given, to);
+  return with_room(session, given, expected, [&](Allocate allocate) {
     return to.all_gather(label, given.tensors->in, given.tensors->count, std::move(allocate));
   });
 }
@@ -324,18 +363,95 @@ Result<Ticket> begin_all_to_all(muster_session& session, const Label& label,
                                 const muster_operation& given) {
   Session& to = *session.session;
   if (Status placed = check_swapped_place(given, to); !placed) return placed.error();
-  return with_room(session, given, given.tensors->out != nullptr, [&](Allocate allocate) {
+  const bool is_expected = given.tensors->out != nullptr || given.received != nullptr;
+  const auto expected = is_expected ? received_of(given, to) : PerRank();
+  return with_room(session, given, expected, [&](Allocate allocate) {
     return to.all_to_all(label, given.tensors->in, counts_of(given, to), std::move(allocate));
   });
+}
+
+// Checks the buffers of a gather or scatter on the root, of which `whole` has the parts of all
+// ranks and `part` that of the root.
+struct Whole {
+  const void* whole;
+  const void* part;
+  std::uint64_t part_bytes;
+};
+Status check_root(const muster_operation& given, const Session& to, const Whole& buffers) {
+  if (given.counts == nullptr) {
+    return bad_operation(given, "the counts of all ranks are null on the root");
+  }
+  const auto counts = counts_of(given, to);
+  if (Status lengths = about(given, check_lengths(counts, 1, to.size())); !lengths) return lengths;
+  const std::uint64_t own = counts[static_cast<std::size_t>(to.rank())];
+  if (own != buffers.part_bytes) {
+    return bad_operation(given, "the count of this rank is " + std::to_string(own) +
+                                    ", but its tensor has " + std::to_string(buffers.part_bytes));
+  }
+  const std::vector<std::uint64_t> part = {own};
+  const std::vector<std::uint64_t> all = {sum_of(counts)};
+  return about(given, check_all_to_all(buffers.part, part, buffers.whole, all, 1));
+}
+
+Result<Ticket> begin_gather(muster_session& session, const Label& label,
+                            const muster_operation& given) {
+  Session& to = *session.session;
+  const muster_tensor& tensor = *given.tensors;
+  const bool is_root = to.rank() == given.root;
+  PerRank expected;
+  if (is_root && (given.counts != nullptr || tensor.out != nullptr)) {
+    const Status checked = check_root(given, to, {tensor.out, tensor.in, tensor.count});
+    if (!checked && tensor.out != nullptr) return checked.error();
+    if (given.counts != nullptr) expected = counts_of(given, to);
+  }
+  muster_tensor used = tensor;
+  if (!is_root) used.out = nullptr;
+  muster_operation mine = given;
+  mine.tensors = &used;
+  return with_room(session, mine, expected, [&](Allocate allocate) {
+    return to.gather(label, tensor.in, tensor.count, given.root, std::move(allocate));
+  });
+}
+
+Result<Ticket> begin_scatter(muster_session& session, const Label& label,
+                             const muster_operation& given) {
+  Session& to = *session.session;
+  const muster_tensor& tensor = *given.tensors;
+  const bool is_root = to.rank() == given.root;
+  if (is_root) {
+    const Status checked = check_root(given, to, {tensor.in, tensor.out, tensor.count});
+    if (!checked && (tensor.out != nullptr || given.counts == nullptr)) return checked.error();
+  }
+  std::vector<std::uint64_t> expected(static_cast<std::size_t>(to.size()));
+  if (given.root >= 0 && given.root < to.size()) {
+    expected[static_cast<std::size_t>(given.root)] = tensor.count;
+  }
+  return with_room(session, given, expected, [&](Allocate allocate) {
+    return to.scatter(label, tensor.in, is_root ? counts_of(given, to) : PerRank(), given.root,
+                      std::move(allocate));
+  });
+}
+
+Result<Ticket> begin_message(Session& to, const muster_operation& given) {
+  if (given.tensors == nullptr) return bad_operation(given, "the list of tensors is null");
+  if (Status one = check_one_tensor(given); !one) return one.error();
+  const muster_tensor& tensor = *given.tensors;
+  if (given.kind == MUSTER_OPERATION_SEND) {
+    return to.send(tensor.in, tensor.count, given.root, given.tag);
+  }
+  return to.receive(tensor.out, tensor.count, given.root, given.tag, given.sender);
 }
 
 Result<Ticket> hand_over_operation(muster_session& session, const muster_operation& given) {
   Session& to = *session.session;
   if (given.kind == MUSTER_OPERATION_JOIN) return to.join();
+  if (given.kind == MUSTER_OPERATION_SEND || given.kind == MUSTER_OPERATION_RECEIVE) {
+    return begin_message(to, given);
+  }
   if (given.name == nullptr) return bad_argument("the name is null");
   const Label label(given.name, given.shape == nullptr ? std::string_view() : given.shape);
   if (given.kind == MUSTER_OPERATION_BARRIER) return to.barrier(label);
-  if (given.kind < MUSTER_OPERATION_ALL_REDUCE || given.kind > MUSTER_OPERATION_JOIN) {
+  if (given.kind < MUSTER_OPERATION_ALL_REDUCE || given.kind > MUSTER_OPERATION_RECEIVE) {
     return bad_operation(given, "unknown kind of operation " + std::to_string(given.kind));
   }
   if (given.tensors == nullptr && given.tensor_count > 0) {
@@ -350,6 +466,14 @@ Result<Ticket> hand_over_operation(muster_session& session, const muster_operati
       return to.broadcast(label, given.tensors->out, given.tensors->count, given.root);
     case MUSTER_OPERATION_ALL_GATHER:
       return begin_all_gather(session, label, given);
+    case MUSTER_OPERATION_REDUCE:
+      return to.reduce(label, given.tensors->in, given.tensors->out, given.tensors->count,
+                       type_of(given.type), reduction_of(given.op, given.prescale, given.postscale),
+                       given.root);
+    case MUSTER_OPERATION_GATHER:
+      return begin_gather(session, label, given);
+    case MUSTER_OPERATION_SCATTER:
+      return begin_scatter(session, label, given);
     default:
       return begin_all_to_all(session, label, given);
   }
@@ -429,6 +553,39 @@ int muster_session_run(muster_session* session, const muster_operation* operatio
     if (!outcome) *ticket = pending.id;
     return finish_with(*session, taken.id, outcome, result);
   });
+}
+
+muster_queue* muster_queue_new(void) {
+  return new (std::nothrow) muster_queue;
+}
+
+int muster_session_watch(muster_session* session, muster_ticket ticket, muster_queue* queue,
+                         uint64_t user) {
+  const SessionUse use(session);
+  if (!use) return fail_ended(session);
+  if (queue == nullptr) return fail_null("queue");
+  return guarded([&] {
+    const std::shared_ptr<ResultBuffer> room = session->rooms.take(ticket);
+    use->when_done({ticket}, [queue, user, room](const Status& outcome) {
+      queue->add(user, room ? room->explain(outcome) : outcome);
+    });
+    return static_cast<int>(MUSTER_OK);
+  });
+}
+
+int muster_queue_next(muster_queue* queue, int64_t milliseconds, uint64_t* user) {
+  if (queue == nullptr) return fail_null("queue");
+  if (user == nullptr) return fail_null("output for the number");
+  return guarded([&] {
+    const std::optional<Finished> next = queue->next(limit_of(milliseconds));
+    if (!next) return static_cast<int>(MUSTER_PENDING);
+    *user = next->user;
+    return finish(next->outcome);
+  });
+}
+
+void muster_queue_end(muster_queue* queue) {
+  if (queue != nullptr) queue->end();
 }
 
 const void* muster_result_data(const muster_result* result) {

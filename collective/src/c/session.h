@@ -3,9 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,6 +73,36 @@ class ResultBuffers {
 };
 
 }  // namespace muster::collective::c
+
+namespace muster::collective::c {
+
+/// The end of an operation that was watched; `user` is 0 after the last one.
+struct Finished {
+  std::uint64_t user = 0;
+  Status outcome = {};
+};
+
+/// Thread-safety: all methods, from any thread.
+class Queue {
+ public:
+  void add(std::uint64_t user, Status outcome);
+
+  /// Null at the time limit.
+  std::optional<Finished> next(std::optional<std::chrono::milliseconds> limit);
+  void end();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<Finished> finished_;
+  bool is_over_ = false;
+};
+
+}  // namespace muster::collective::c
+
+// NOLINTBEGIN(readability-identifier-naming)
+struct muster_queue : muster::collective::c::Queue {};
+// NOLINTEND(readability-identifier-naming)
 
 // One thread may end a session while others are in its functions: these return, and every later
 // call fails. Therefore a muster_session itself is never freed. A few words of an ended session

@@ -37,7 +37,7 @@ Status check_reduction(DataType type, const Reduction& reduction) {
   if (size_of(type) == 0) {
     return bad_argument("unknown data type " + std::to_string(static_cast<int>(type)));
   }
-  if (reduction.op < ReduceOp::kSum || reduction.op > ReduceOp::kAdasum) {
+  if (reduction.op < ReduceOp::kSum || reduction.op > ReduceOp::kBitXor) {
     return bad_argument("unknown operation " + std::to_string(static_cast<int>(reduction.op)));
   }
   if (std::isnan(reduction.prescale) || std::isnan(reduction.postscale)) {
@@ -46,6 +46,11 @@ Status check_reduction(DataType type, const Reduction& reduction) {
   const bool scales = reduction.prescale != 1 || reduction.postscale != 1;
   if (type == DataType::kBool && (reduction.op == ReduceOp::kAverage || scales)) {
     return bad_argument("bools have no average and no scale");
+  }
+  if (is_bitwise(reduction.op) && (is_float(type) || scales)) {
+    return bad_argument(std::string(to_string(reduction.op)) + " requires " +
+                        (scales ? "scales of 1" : "integers or bools, not ") +
+                        (scales ? "" : std::string(to_string(type))));
   }
   if (reduction.op == ReduceOp::kAdasum && !is_float(type)) {
     return bad_argument("adasum requires floats, not " + std::string(to_string(type)));

@@ -228,8 +228,18 @@ std::string_view to_string(ReduceOp op) {
       return "product";
     case ReduceOp::kAdasum:
       return "adasum";
+    case ReduceOp::kBitAnd:
+      return "bitwise and";
+    case ReduceOp::kBitOr:
+      return "bitwise or";
+    case ReduceOp::kBitXor:
+      return "bitwise exclusive or";
   }
   return "an unknown operation";
+}
+
+bool is_bitwise(ReduceOp op) {
+  return op == ReduceOp::kBitAnd || op == ReduceOp::kBitOr || op == ReduceOp::kBitXor;
 }
 
 bool is_float(DataType type) {

@@ -30,7 +30,7 @@
 namespace muster::collective {
 
 /// The recipient of a message between monitors.
-enum class Topic : std::uint16_t { kGroup = 1, kSession = 2, kCall = 3 };
+enum class Topic : std::uint16_t { kGroup = 1, kSession = 2, kCall = 3, kMail = 4 };
 
 /// The connection to another rank.
 struct Link {

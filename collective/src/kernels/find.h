@@ -18,6 +18,9 @@ Kernel::Run find_float(ReduceOp op) {
       return Loop<In, Out, Product, What>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
+    case ReduceOp::kBitAnd:
+    case ReduceOp::kBitOr:
+    case ReduceOp::kBitXor:
       break;
   }
   return nullptr;
@@ -36,6 +39,12 @@ Kernel::Run find_integer(ReduceOp op) {
       return Loop<Value, Value, Max, Scales::kNone>::run;
     case ReduceOp::kProduct:
       return Loop<Wrapping, Wrapping, Product, Scales::kNone>::run;
+    case ReduceOp::kBitAnd:
+      return Loop<Wrapping, Wrapping, And, Scales::kNone>::run;
+    case ReduceOp::kBitOr:
+      return Loop<Wrapping, Wrapping, Or, Scales::kNone>::run;
+    case ReduceOp::kBitXor:
+      return Loop<Wrapping, Wrapping, Xor, Scales::kNone>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
       break;
@@ -47,10 +56,14 @@ inline Kernel::Run find_bool(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kMax:
+    case ReduceOp::kBitOr:
       return Loop<Truth, Truth, Max, Scales::kNone>::run;
     case ReduceOp::kMin:
     case ReduceOp::kProduct:
+    case ReduceOp::kBitAnd:
       return Loop<Truth, Truth, Min, Scales::kNone>::run;
+    case ReduceOp::kBitXor:
+      return Loop<Truth, Truth, Xor, Scales::kNone>::run;
     case ReduceOp::kAverage:
     case ReduceOp::kAdasum:
       break;

@@ -58,6 +58,29 @@ struct Max {
   }
 };
 
+// Bitwise operations, of integers and of bools, whose bytes are 0 or 1.
+
+struct And {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a & b;
+  }
+};
+
+struct Or {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a | b;
+  }
+};
+
+struct Xor {
+  template <typename T, typename V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a ^ b;
+  }
+};
+
 // The loop of every kernel. Vectors go through it in groups that fill whole cache lines of the
 // output: all inputs of a group are read and combined in registers before its first byte is
 // written, so an output may be one of the inputs.

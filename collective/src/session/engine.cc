@@ -66,12 +66,19 @@ void Engine::take_part() {
   }
   channel_ =
       make_channel_(base_, [this](int from, ByteView message) { return take(from, message); });
-  failure_subscription_ = monitor()->on_failure([this] { bell().ring(); });
+  mail_ = std::make_unique<Mail>(base_.world, [this](Operation& operation, const Status& outcome) {
+    settle_message(operation, outcome);
+  });
+  failure_subscription_ = monitor()->on_failure([this] {
+    mail_->end(monitor()->failure());
+    bell().ring();
+  });
   thread_ = std::thread([this] { serve(); });
 }
 
 Engine::~Engine() {
   leave();
+  mail_.reset();
   channel_.reset();
   static_cast<void>(stop_timeline());
 }
@@ -92,6 +99,13 @@ void Engine::leave() {
            .rank = rank(),
            .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
     }
+  }
+  if (mail_) {
+    mail_->end({.code = ErrorCode::kPeerLost,
+                .message = base_.world.name_of(rank()) + " has ended its session",
+                .rank = rank(),
+                .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
+    mail_->leave();
   }
   if (channel_ && !monitor()->failed()) {
     channel_->leave(rank() == 0 ? encode(Record{Left{0}}) : encode(Leave{}));
@@ -234,6 +248,52 @@ Result<Ticket> Engine::join() {
   channel_->joins();
   tell_coordinator(encode(Join{}), std::nullopt);
   return ticket;
+}
+
+// A message is in the table for its ticket, but has no name that ranks agree on.
+Operation& Engine::take_message(const char* direction, int other, std::uint64_t tag) {
+  const std::lock_guard lock(mutex_);
+  Operation& operation = operations_.take();
+  operation.name = std::string("message ") + direction + " " +
+                   (other == kAnyRank ? "any rank" : "rank " + std::to_string(other)) +
+                   " with tag " + std::to_string(tag);
+  operation.request = {.call = {.kind = CallKind::kSend}};
+  return operation;
+}
+
+Result<Ticket> Engine::send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag) {
+  Operation& operation = take_message("to", to, tag);
+  operation.in = static_cast<const std::byte*>(data);
+  const Ticket ticket = Operations::ticket_of(operation);
+  mail_->send(operation, bytes, to, tag);
+  return ticket;
+}
+
+Result<Ticket> Engine::receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag,
+                               int* sender) {
+  Operation& operation = take_message("from", from, tag);
+  operation.out = static_cast<std::byte*>(data);
+  const Ticket ticket = Operations::ticket_of(operation);
+  mail_->receive(operation, bytes, from, tag, sender);
+  return ticket;
+}
+
+void Engine::settle_message(Operation& operation, const Status& outcome) {
+  std::function<void(const Status&)> then;
+  std::uint32_t before = Operation::kPending;
+  {
+    const std::lock_guard lock(mutex_);
+    if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
+    then = std::move(operation.then);
+    if (then) {
+      operations_.give_back(operation);
+    } else {
+      operation.outcome = outcome;
+      before = operation.state.exchange(Operation::kDone, std::memory_order_acq_rel);
+    }
+  }
+  if (before == Operation::kAwaited) futex_wake(operation.state, INT32_MAX);
+  if (then) then(outcome);
 }
 
 void Engine::tell_coordinator(ByteView message, Channel::Tally tally) {

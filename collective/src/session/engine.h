@@ -27,6 +27,7 @@
 #include "session/autotune.h"
 #include "session/channel.h"
 #include "session/coordinator.h"
+#include "session/mail.h"
 #include "session/operation.h"
 #include "session/protocol.h"
 #include "session/timeline.h"
@@ -53,6 +54,8 @@ class Engine {
   int rank() const { return base_.world.rank; }
   int size() const { return base_.world.size; }
   Result<Ticket> join();
+  Result<Ticket> send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag);
+  Result<Ticket> receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag, int* sender);
   int last_joined() const { return last_joined_.load(std::memory_order_acquire); }
   bool done(Ticket ticket) const;
   std::optional<Status> wait(Ticket ticket, std::optional<std::chrono::milliseconds> limit);
@@ -145,6 +148,10 @@ class Engine {
   void settle(Operation& operation, const Status& outcome);
   void tell_settled();
 
+  // Messages, which threads other than the one on duty end.
+  Operation& take_message(const char* direction, int other, std::uint64_t tag);
+  void settle_message(Operation& operation, const Status& outcome);
+
   Monitor* monitor() const { return base_.world.monitor.get(); }
   Doorbell& bell() { return channel_->bell(); }
 
@@ -156,6 +163,8 @@ class Engine {
   std::unique_ptr<Channel> channel_;  // null in a world of one
   std::mutex coordinator_mutex_;
   std::unique_ptr<Coordinator> coordinator_;  // rank 0's
+
+  std::unique_ptr<Mail> mail_;  // null in a world of one
 
   // The table.
   mutable std::mutex mutex_;

@@ -112,6 +112,8 @@ void Executor::carry_out(std::span<Item> items) {
       first.outcome = backend_.barrier(numbered(call));
       return;
     case CallKind::kReduce:
+      first.outcome = backend_.reduce(numbered(call), operation->in, operation->out);
+      return;
     case CallKind::kSend:
       break;
   }

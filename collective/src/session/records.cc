@@ -375,6 +375,7 @@ void Engine::end_without(const std::vector<int>& departed, bool& seen_before) {
   if (departed.empty() || !std::exchange(seen_before, true)) return;
   while (step()) {
   }
+  for (const int rank : departed) mail_->departed(rank);
   if (!over_) end(lost(departed.front()));
 }
 

@@ -113,6 +113,72 @@ Result<Ticket> Session::barrier(const Label& label) {
   return engine_->hand_over(label, {.kind = CallKind::kBarrier}, {}, {});
 }
 
+Result<Ticket> Session::reduce(const Label& label, const void* in, void* out, std::uint64_t count,
+                               DataType type, const Reduction& reduction, int root) {
+  const Status checked = check_reduce(in, out, count, type, reduction, root, {rank(), size()});
+  if (!checked) return about(label.name, checked.error());
+  return engine_->hand_over(label,
+                            {.kind = CallKind::kReduce,
+                             .type = type,
+                             .reduction = reduction,
+                             .root = root,
+                             .count = count},
+                            {}, {.in = in, .out = out});
+}
+
+// Gather and scatter are an all_to_all in which only the root receives or sends. The text makes
+// ranks with other operations or roots disagree.
+namespace {
+
+std::string rooted(const char* what, int root, std::string_view shape) {
+  std::string text = std::string(what) + std::to_string(root);
+  if (!shape.empty()) text.append(", ").append(shape);
+  return text;
+}
+
+}  // namespace
+
+Result<Ticket> Session::gather(const Label& label, const void* part, std::uint64_t bytes, int root,
+                               Allocate allocate) {
+  if (Status checked = check_rank("the root of a gather", root, size()); !checked) {
+    return about(label.name, checked.error());
+  }
+  std::vector<std::uint64_t> sent(static_cast<std::size_t>(size()));
+  sent[static_cast<std::size_t>(root)] = bytes;
+  const std::string text = rooted("gather to rank ", root, label.shape);
+  return all_to_all({label.name, text}, part, sent, std::move(allocate));
+}
+
+Result<Ticket> Session::scatter(const Label& label, const void* in,
+                                std::span<const std::uint64_t> sent, int root, Allocate allocate) {
+  if (Status checked = check_rank("the root of a scatter", root, size()); !checked) {
+    return about(label.name, checked.error());
+  }
+  const std::string text = rooted("scatter from rank ", root, label.shape);
+  if (rank() == root) return all_to_all({label.name, text}, in, sent, std::move(allocate));
+  const std::vector<std::uint64_t> nothing(static_cast<std::size_t>(size()));
+  return all_to_all({label.name, text}, nullptr, nothing, std::move(allocate));
+}
+
+Result<Ticket> Session::send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag) {
+  Status checked = check_buffer(data, bytes);
+  if (checked) checked = check_rank("the receiver", to, size());
+  if (checked && to == rank()) checked = bad_argument("a rank cannot send a message to itself");
+  if (!checked) return checked.error();
+  return engine_->send(data, bytes, to, tag);
+}
+
+Result<Ticket> Session::receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag,
+                                int* sender) {
+  Status checked = check_buffer(data, bytes);
+  if (checked && from != kAnyRank) checked = check_rank("the sender", from, size());
+  if (checked && (from == rank() || size() == 1)) {
+    checked = bad_argument("a rank cannot receive a message from itself");
+  }
+  if (!checked) return checked.error();
+  return engine_->receive(data, bytes, from, tag, sender);
+}
+
 Result<Ticket> Session::join() {
   return engine_->join();
 }

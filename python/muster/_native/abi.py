@@ -17,10 +17,13 @@ OK, BAD_ARGUMENT, CONFIGURATION, AUTHENTICATION, MISMATCH, PEER_LOST, TIMEOUT, S
 (FLOAT32, FLOAT64, INT32, INT64, FLOAT16, BFLOAT16, INT8, UINT8, INT16, UINT16, UINT32, UINT64,
  BOOL) = range(1, 14)
 
-SUM, AVERAGE, MIN, MAX, PRODUCT, ADASUM = range(1, 7)
+SUM, AVERAGE, MIN, MAX, PRODUCT, ADASUM, BIT_AND, BIT_OR, BIT_XOR = range(1, 10)
 
 (OPERATION_ALL_REDUCE, OPERATION_REDUCE_SCATTER, OPERATION_ALL_GATHER, OPERATION_BROADCAST, OPERATION_ALL_TO_ALL,
- OPERATION_BARRIER, OPERATION_JOIN) = range(1, 8)
+ OPERATION_BARRIER, OPERATION_JOIN, OPERATION_REDUCE, OPERATION_GATHER, OPERATION_SCATTER, OPERATION_SEND,
+ OPERATION_RECEIVE) = range(1, 13)
+
+ANY_RANK = -1
 
 
 class Options(ctypes.Structure):
@@ -49,7 +52,8 @@ class SessionOptions(ctypes.Structure):
 class Operation(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("kind", c_int), ("type", c_int), ("op", c_int), ("root", c_int),
                 ("prescale", c_double), ("postscale", c_double), ("name", c_char_p), ("shape", c_char_p),
-                ("tensors", POINTER(Tensor)), ("tensor_count", c_uint64), ("counts", POINTER(c_uint64))]
+                ("tensors", POINTER(Tensor)), ("tensor_count", c_uint64), ("counts", POINTER(c_uint64)),
+                ("received", POINTER(c_uint64)), ("tag", c_uint64), ("sender", POINTER(c_int))]
 
 
 def options() -> Options:
@@ -71,6 +75,7 @@ def operation() -> Operation:
 _SESSION = c_void_p
 _COMM = c_void_p
 _RESULT = c_void_p
+_QUEUE = c_void_p
 
 #: By name: the result and the arguments of each function. Handles are addresses.
 FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
@@ -102,6 +107,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "muster_result_data": (c_void_p, [_RESULT]),
     "muster_result_bytes": (c_uint64, [_RESULT, c_int]),
     "muster_result_free": (None, [_RESULT]),
+    "muster_queue_new": (_QUEUE, []),
+    "muster_session_watch": (c_int, [_SESSION, c_uint64, _QUEUE, c_uint64]),
+    "muster_queue_next": (c_int, [_QUEUE, c_int64, POINTER(c_uint64)]),
+    "muster_queue_end": (None, [_QUEUE]),
     "muster_session_start_timeline": (c_int, [_SESSION, c_char_p]),
     "muster_session_stop_timeline": (c_int, [_SESSION]),
     "muster_session_mark_cycles": (c_int, [_SESSION, c_int]),

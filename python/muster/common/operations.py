@@ -121,6 +121,21 @@ class Pending:
             raise session.error_of(code)
         return Result(session, result.value) if result.value else None
 
+    def wait_at_most(self, milliseconds: int) -> bool:
+        """wait() for a limited time, for operations without a result. False if the operation is not done by then; the
+        wait may be repeated. Errors: as wait()."""
+        session = self._session
+        if session.closed is not None:
+            session.refuse()
+        code = session.wait_for(session.pointer, self._ticket, milliseconds, None)
+        if code == abi.PENDING:
+            return False
+        self._ticket = 0
+        self._keep = None
+        if code != abi.OK:
+            raise session.error_of(code)
+        return True
+
     def __del__(self) -> None:
         if self._ticket:
             self._session.dropped.append((self._ticket, self._keep))

@@ -7,6 +7,10 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
+For programs written for torch.distributed, the import also adds the backend "muster":
+
+    torch.distributed.init_process_group("muster")
+
 Tensors may be on any device; tensors on other devices than the host travel through the host's memory. The ranks may
 begin their operations in different orders, and from any thread: operations are matched by their names.
 """
@@ -20,6 +24,7 @@ import torch as _torch
 
 from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from . import c10d as _c10d
 from .compression import Compression
 from .functions import (allgather_object, broadcast_object, broadcast_object_fn, broadcast_optimizer_state,
                         broadcast_parameters)
@@ -33,7 +38,11 @@ from .mpi_ops import (Adasum, Average, Max, Min, Product, Sum, allgather, allgat
                       reducescatter_async, rocm_built, shutdown, size, sparse_allreduce_async, start_timeline,
                       stop_timeline, synchronize)
 from .optimizer import DistributedOptimizer
+from .sharded_optimizer import ShardedOptimizer
+from .sharded_state import load_sharded, save_sharded
 from .sync_batch_norm import SyncBatchNorm
+
+_c10d.install()
 
 #: Programs check this for the library; without the library, this module cannot be imported.
 _MPI_LIB_AVAILABLE = True
@@ -52,13 +61,13 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "ProcessSet",
-    "Product", "Sum", "SyncBatchNorm", "add_process_set", "allgather", "allgather_async", "allgather_object",
-    "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier",
-    "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object", "broadcast_object_fn",
-    "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size", "cuda_built",
-    "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
+    "Product", "ShardedOptimizer", "Sum", "SyncBatchNorm", "add_process_set", "allgather", "allgather_async",
+    "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async",
+    "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
+    "broadcast_object_fn", "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank", "cross_size",
+    "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
     "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
     "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "init", "is_homogeneous",
     "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
     "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
-    "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]
+    "save_sharded", "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]

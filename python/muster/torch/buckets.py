@@ -85,6 +85,7 @@ class Bucket:
         self.missing = len(self.slots)
         self._pending: Optional[Pending] = None
         self._forgotten: Optional[Pending] = None
+        self._ranks = len(reduction.process_set.registered_ranks())
         self._version = 0
         first = slots[0].parameter
         offsets, count = _layout([slot.parameter for slot in slots])
@@ -98,7 +99,7 @@ class Bucket:
             self._flat = self._wire
         for slot, offset in zip(self.slots, offsets):
             slot.bucket = self
-            slot.view = _view(self._flat, offset, slot.parameter)
+            slot.view = view_of(self._flat, offset, slot.parameter)
         self._prepared: Prepared = operations.prepare(
             "all_reduce", name, process_set=reduction.process_set,
             buffers=[(address, address, count)],
@@ -122,6 +123,13 @@ class Bucket:
                 self._wire.copy_(self._flat)
         self._version = self._flat._version
         self._pending = self._prepared.submit()
+
+    def proceed(self, wait: bool = True) -> None:
+        """For buckets with several exchanges; this one has a single one."""
+
+    def wire_bytes(self) -> int:
+        """The bytes that this rank sends in a step, with an algorithm that sends the least bytes."""
+        return _least_bytes(self._wire.numel() * self._wire.element_size(), self._ranks)
 
     def finish(self) -> None:
         """Waits; then every `p.grad` is the reduced gradient."""
@@ -176,6 +184,8 @@ class CompressedBucket:
         self._reduction = reduction
         self._pending: List[Tuple[Slot, Pending, torch.Tensor, Any]] = []
         self._forgotten: List[Pending] = []
+        self._ranks = len(reduction.process_set.registered_ranks())
+        self._sent_bytes = 0
         for slot in self.slots:
             slot.bucket = self
 
@@ -186,6 +196,7 @@ class CompressedBucket:
     def launch(self) -> None:
         while self._forgotten:
             self._forgotten.pop().wait()
+        self._sent_bytes = 0
         for slot in self.slots:
             gradient = slot.parameter.grad
             if gradient is None:
@@ -197,6 +208,7 @@ class CompressedBucket:
             if host.data_ptr() == gradient.data_ptr():
                 host = host.clone()
             type_name = tensors.check(host)
+            self._sent_bytes += host.numel() * host.element_size()
             pending = operations.submit(
                 "all_reduce", f"{self._name}.{slot.name}", process_set=self._reduction.process_set,
                 buffers=[(host.data_ptr(), host.data_ptr(), host.numel())], type=type_name, op=self._reduction.op,
@@ -204,6 +216,13 @@ class CompressedBucket:
                 shape=tensors.shape_text(type_name, host.shape), keep=host)
             self._pending.append((slot, pending, host.to(smaller.device), context)
                                  if tensors.is_on_host(smaller) else (slot, pending, host, context))
+
+    def proceed(self, wait: bool = True) -> None:
+        """As in Bucket."""
+
+    def wire_bytes(self) -> int:
+        """As in Bucket, for the gradients of the last step."""
+        return _least_bytes(self._sent_bytes, self._ranks)
 
     def finish(self) -> None:
         while self._pending:
@@ -233,6 +252,11 @@ class CompressedBucket:
             slot.bucket = None
 
 
+def _least_bytes(size: int, ranks: int) -> int:
+    """What each rank sends in an all-reduce of `size` bytes."""
+    return 2 * (ranks - 1) * size // ranks
+
+
 def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
     """The offset of each parameter's gradient, and the length of all, in elements."""
     step = max(_ALIGNMENT_BYTES // parameters[0].element_size(), 1)
@@ -243,7 +267,7 @@ def _layout(parameters: Sequence[torch.Tensor]) -> Tuple[List[int], int]:
     return offsets, end
 
 
-def _view(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
+def view_of(flat: torch.Tensor, offset: int, parameter: torch.Tensor) -> torch.Tensor:
     """A view with the parameter's strides (for example channels_last) if its elements fill their memory."""
     strides = parameter.stride()
     if not parameter.is_contiguous() and not is_dense(parameter):

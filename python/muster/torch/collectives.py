@@ -14,7 +14,7 @@ from ..common.handles import synchronize
 from ..common.operations import Pending, Result
 from ..common.process_sets import ProcessSet
 from ..common.reduce_ops import ReduceOp
-from . import submission, tensors
+from . import in_place, submission, tensors
 from .submission import Route, name_of
 
 #: The submitted operation or operations, and the function that makes a value of their results.
@@ -48,8 +48,12 @@ def reduce_now(tensor: torch.Tensor, output: Optional[torch.Tensor], name: Optio
             "all_reduce", full_name, process_set=process_set, buffers=[_buffer(tensor, output)], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape))
         submission.remember(key, prepared)
+    if output is tensor:
+        in_place.check((tensor,), prepared.name)
     # If Ctrl-C ends the wait, the ranks still write here: the operation holds the tensors, as no other object may.
     prepared.run((tensor, output))
+    if output is tensor:
+        in_place.changed(tensor)
     return output
 
 
@@ -63,9 +67,13 @@ def _reduce_nameless(tensor: torch.Tensor, output: Optional[torch.Tensor], op: R
     if not tensor.is_cpu:
         return synchronize(begin_reduce(  # type: ignore[return-value]
             tensor, output, full_name, op, prescale, postscale, process_set))
+    if output is tensor:
+        in_place.check((tensor,), full_name)
     operations.run("all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),), type=type_name,
                    op=op, prescale=prescale, postscale=postscale, shape=tensors.shape_text(type_name, tensor.shape),
                    keep=(tensor, output))
+    if output is tensor:
+        in_place.changed(tensor)
     return output
 
 
@@ -79,14 +87,15 @@ def reduce_group_now(listed: Sequence[torch.Tensor], full_name: str, op: ReduceO
 def begin_reduce(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op: ReduceOp, prescale: float,
                  postscale: float, process_set: ProcessSet) -> int:
     type_name = tensors.check(tensor)
+    writing = [output] if output is tensor else []
     if tensor.is_cpu:
         return submission.begin(
-            lambda _: output, "all_reduce", full_name, process_set=process_set, buffers=(_buffer(tensor, output),),
-            type=type_name, op=op, prescale=prescale, postscale=postscale,
+            lambda _: output, "all_reduce", full_name, writing, process_set=process_set,
+            buffers=(_buffer(tensor, output),), type=type_name, op=op, prescale=prescale, postscale=postscale,
             shape=tensors.shape_text(type_name, tensor.shape), keep=(tensor, output))
     route = Route(tensor, output)
     return submission.begin(
-        lambda _: route.bring_back(), "all_reduce", full_name, process_set=process_set,
+        lambda _: route.bring_back(), "all_reduce", full_name, writing, process_set=process_set,
         buffers=[_buffer(route.source, route.target)], type=type_name, op=op, prescale=prescale, postscale=postscale,
         shape=tensors.shape_text(type_name, tensor.shape), keep=route)
 
@@ -94,9 +103,18 @@ def begin_reduce(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op:
 def begin_group_reduce(listed: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], full_name: str,
                        op: ReduceOp, prescale: float, postscale: float, process_set: ProcessSet) -> int:
     types = tensors.check_all(listed)
-    apart: FrozenSet[int] = frozenset() if outputs is None else _sharing_memory(listed)
-    if outputs is None:
-        outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in listed]
+    if outputs is not None:
+        writing = in_place.Writing(outputs, full_name)
+        with writing.released_on_failure():
+            return _begin_group(listed, outputs, types, _sharing_memory(listed), full_name, op, prescale, postscale,
+                                process_set, writing)
+    outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in listed]
+    return _begin_group(listed, outputs, types, frozenset(), full_name, op, prescale, postscale, process_set, None)
+
+
+def _begin_group(listed: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], types: Sequence[str],
+                 apart: FrozenSet[int], full_name: str, op: ReduceOp, prescale: float, postscale: float,
+                 process_set: ProcessSet, writing: Optional[in_place.Writing]) -> int:
     routes = [Route(tensor, output, index in apart) for index, (tensor, output) in enumerate(zip(listed, outputs))]
     parts = []
     together = _by_type(types)
@@ -106,7 +124,7 @@ def begin_group_reduce(listed: Sequence[torch.Tensor], outputs: Optional[Sequenc
             "all_reduce", full_name if len(together) == 1 else f"{full_name}.{type_name}", process_set=process_set,
             buffers=[_buffer(routes[i].source, routes[i].target) for i in members], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=shape, keep=routes))
-    return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts)
+    return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts, writing)
 
 
 def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:
@@ -231,7 +249,7 @@ def begin_broadcast(tensor: torch.Tensor, output: torch.Tensor, root_rank: int, 
         return output
 
     return submission.begin(
-        finish, "broadcast", full_name, process_set=process_set,
+        finish, "broadcast", full_name, [output] if output is tensor else [], process_set=process_set,
         buffers=[(None, buffer.data_ptr(), buffer.numel() * buffer.element_size())], root=root_rank,
         shape=tensors.shape_text(type_name, tensor.shape), keep=buffer)
 

@@ -30,6 +30,8 @@ from ..common.reduce_ops import ReduceOp
 from ..common.session import SHUT_DOWN
 from . import bucket_plan, tensors
 from .buckets import Bucket, CompressedBucket, Reduction, Slot
+from .compressed_buckets import Int8Bucket, PowerSGDBucket
+from .compression import Compression, PowerSGDCompressor, has_feedback
 from .hooks import on_gradient
 from .sparse import sparse_allreduce_async
 
@@ -53,10 +55,13 @@ class GradientReducer:
         self._generation = 0  # the number of agreements that were dropped
         self._buckets: List[Any] = []
         self._hooks: List[Any] = []
+        #: Without `reduces`: called when a gradient is ready.
+        self.on_ready: Optional["weakref.WeakMethod[Callable[[Slot], None]]"] = None
         self.set_passes(passes)
 
     def watch(self, reduces: bool = True) -> None:
-        """Begins to reduce gradients as they become ready; without `reduces`, it only counts backward passes."""
+        """Begins to reduce gradients as they become ready; without `reduces`, it only counts backward passes and calls
+        on_ready."""
         own = weakref.ref(self)
         self._reduces = reduces
         for slot in self.slots:
@@ -111,6 +116,8 @@ class GradientReducer:
                 bucket: Any = slot.bucket
                 bucket.missing -= 1
                 if bucket.missing == 0:
+                    for other in self._buckets:
+                        other.proceed(wait=False)
                     bucket.launch()
 
     def synchronize(self) -> None:
@@ -124,6 +131,8 @@ class GradientReducer:
             with self._lock:
                 self._launch()
                 sparse = [slot for slot in self.slots if slot.sparse_dimensions]
+            for bucket in self._buckets:
+                bucket.proceed()
             for bucket in self._buckets:
                 bucket.finish()
             for slot in sparse:
@@ -179,6 +188,10 @@ class GradientReducer:
         self.unwatch()
         self.watch(self._reduces)
 
+    def wire_bytes(self) -> int:
+        """The bytes of dense gradients that this rank sends in a step; 0 before the first step."""
+        return sum(bucket.wire_bytes() for bucket in self._buckets)
+
     def digest(self) -> str:
         """A digest of the parameters' names, which identifies the optimizer."""
         return hashlib.sha256("\n".join(slot.name for slot in self.slots).encode()).hexdigest()[:12]
@@ -187,11 +200,11 @@ class GradientReducer:
         """Begins an agreement with all ranks, and does not wait for it."""
         with self._lock:
             seen = self._seen()
-            described = bucket_plan.contents([_described(slot) for slot in self.slots])
+            contents = bucket_plan.contents([described(slot) for slot in self.slots])
             pending = operations.submit(
                 "all_reduce", f"allreduce.optimizer.{self.digest()}", process_set=self._reduction.process_set,
                 buffers=[(seen.data_ptr(), seen.data_ptr(), seen.numel())], type="int64", op=ReduceOp.SUM,
-                shape=f"{described}, {self._division()}", keep=seen)
+                shape=f"{contents}, {self._division()}", keep=seen)
             return _Agreement(self._generation, seen, pending)
 
     def complete(self, agreement: "_Agreement") -> bool:
@@ -285,19 +298,25 @@ class GradientReducer:
         buckets for ever."""
         free = f"{self._parts} buckets" if self._parts else f"buckets of {_bucket_bytes()} bytes"
         lists = f", {len(self._groups)} groups {[list(group) for group in self._groups]}" if self._groups else ""
-        return f"in {free} (groups, HOROVOD_FUSION_THRESHOLD){lists}"
+        text = f", {self._reduction.compression.text}" if has_feedback(self._reduction.compression) else ""
+        return f"in {free} (groups, HOROVOD_FUSION_THRESHOLD){lists}{text}"
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         for bucket in self._buckets:
             bucket.abandon()
-        gradients = [_described(slot) for slot in self.slots]
+        gradients = [described(slot) for slot in self.slots]
         groups = [[place for place in group if not self.slots[place].sparse_dimensions] for group in self._groups]
         planned = bucket_plan.plan(gradients, order, groups, _bucket_bytes(), self._parts)
         self._buckets = []
         for places in planned:
             slots = [self.slots[place] for place in places]
             name = bucket_plan.name_of(gradients, places)
-            if self._reduction.is_own_compression():
+            if isinstance(self._reduction.compression, PowerSGDCompressor):
+                self._buckets.append(PowerSGDBucket(slots, name, bucket_plan.shape_of(gradients, places),
+                                                    self._reduction))
+            elif self._reduction.compression is Compression.int8:
+                self._buckets.append(Int8Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
+            elif self._reduction.is_own_compression():
                 self._buckets.append(CompressedBucket(slots, name, self._reduction))
             else:
                 self._buckets.append(Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
@@ -350,8 +369,10 @@ def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Cal
 
     def counted(*_: object) -> None:
         reducer = own()
-        if reducer is not None:
-            reducer.count(reducer.slots[place])
+        if reducer is not None and reducer.count(reducer.slots[place]) and reducer.on_ready is not None:
+            on_ready = reducer.on_ready()
+            if on_ready is not None:
+                on_ready(reducer.slots[place])
 
     def ready(*_: object) -> None:
         reducer = own()
@@ -361,7 +382,7 @@ def _hook(own: "weakref.ref[GradientReducer]", place: int, reduces: bool) -> Cal
     return ready if reduces else counted
 
 
-def _described(slot: Slot) -> bucket_plan.Gradient:
+def described(slot: Slot) -> bucket_plan.Gradient:
     parameter = slot.parameter
     type_name = tensors.NAME_OF_TYPE.get(parameter.dtype)
     if type_name is None:

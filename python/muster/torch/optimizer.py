@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -18,12 +19,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import torch
 
 from ..common.basics import size
+from ..common.exceptions import HorovodInternalError
+from ..common.handles import synchronize
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp, choose
-from . import optimizer_arguments as arguments
-from .buckets import Reduction
-from .compression import Compression
-from .gradient_reducer import GradientReducer
+from . import bucket_plan, collectives, optimizer_arguments as arguments
+from .buckets import Reduction, Slot
+from .compression import Compression, PowerSGDCompressor
+from .gradient_reducer import GradientReducer, described
 from .reducing import grouped_allreduce
 
 
@@ -39,6 +42,8 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
       optimizers with similar parameters are used at the same time.
     backward_passes_per_step: the gradients of this number of backward passes are added up before they are reduced.
     op: Average, Sum, or Adasum, which reduces the changes by the optimizer's step instead of the gradients.
+    compression: none, fp16, bf16, or with error feedback int8 and powersgd(rank=4), for op Average and Sum. The errors
+      are not a part of state_dict(): after a restart they begin with zeros.
     gradient_predivide_factor: for Average: gradients are divided by it before the sum, and by the rest after the sum.
     groups: a number of buckets, or lists of parameters whose gradients are reduced together; the other gradients are
       reduced in buckets by size, and so are all gradients by default. num_groups is the older name of the number.
@@ -51,7 +56,7 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
 
     Errors: ValueError for invalid arguments, and before init().
     """
-    if isinstance(optimizer, _Distributed):
+    if is_distributed(optimizer):
         raise ValueError("the optimizer is a DistributedOptimizer already")
     reduce_op = choose(op)
     named = arguments.named_parameters_of(optimizer, named_parameters)
@@ -59,7 +64,9 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
         warnings.warn("Parameter `num_groups` has been replaced with `groups` and will be removed.",
                       DeprecationWarning, stacklevel=2)
         groups = num_groups if groups is None else groups
-    arguments.check(reduce_op, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
+    if compression is PowerSGDCompressor:
+        compression = PowerSGDCompressor()
+    arguments.check(reduce_op, compression, gradient_predivide_factor, backward_passes_per_step, groups, process_set)
     settings = {"compression": compression, "backward_passes_per_step": backward_passes_per_step, "op": reduce_op,
                 "gradient_predivide_factor": gradient_predivide_factor, "groups": groups,
                 "sparse_as_dense": sparse_as_dense, "process_set": process_set}
@@ -67,6 +74,11 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
     if reduce_op == ReduceOp.ADASUM and size() > 1:
         kind = _DistributedAdasumOptimizer
     return _derive(kind, optimizer, named, settings)
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether DistributedOptimizer() has made it."""
+    return isinstance(optimizer, _Distributed)
 
 
 def _derive(kind: type, optimizer: torch.optim.Optimizer, named: List[Tuple[str, torch.Tensor]],
@@ -124,6 +136,11 @@ class _Distributed:
 
     def _watch(self) -> None:
         self._reducer.watch()
+
+    def wire_bytes(self) -> int:
+        """The bytes of gradients that this rank sends in a step, with an algorithm that sends the least bytes; 0 before
+        the first step. Sparse gradients do not count."""
+        return self._reducer.wire_bytes()
 
     @property
     def backward_passes_per_step(self) -> int:
@@ -232,13 +249,107 @@ class _DistributedOptimizer(_Distributed):
 
 
 class _DistributedAdasumOptimizer(_Distributed):
-    """The optimizer for Adasum. Each rank takes its own step with its own gradients; step() then combines the changes
-    of all ranks by Adasum, tensor by tensor (Maleki et al.: Scaling distributed training with adaptive summation,
-    MLSys 2021). It therefore also works for optimizers that scale their gradients, such as Adam."""
+    """The optimizer for Adasum. Each rank takes its own step with its own gradients, and the changes of all ranks are
+    combined by Adasum, tensor by tensor (Maleki et al.: Scaling distributed training with adaptive summation, MLSys
+    2021). It therefore also works for optimizers that scale their gradients, such as Adam.
+
+    The first step is taken in step(). There the ranks agree whether later steps may be taken bucket by bucket during
+    the backward pass: no rank has changed gradients between the backward pass and step(), and none has hooks of the
+    optimizer. The result is the same to the bit.
+    """
 
     def _watch(self) -> None:
-        """Counts backward passes only."""
+        #: Whether steps are taken during the backward pass; None before the agreement.
+        self._overlaps: Optional[bool] = None
+        self._buckets: List[_AdasumBucket] = []
+        #: By position of the parameter: its gradient and the gradient's version, when it was ready.
+        self._seen: Dict[int, Tuple[Any, int]] = {}
+        self._lock = threading.RLock()
+        self._reducer.on_ready = weakref.WeakMethod(self._ready)
         self._reducer.watch(reduces=False)
+
+    def _ready(self, slot: Slot) -> None:
+        """Called when the last backward pass has computed a gradient."""
+        with self._lock:
+            if self._overlaps is None:
+                gradient = slot.parameter.grad
+                if gradient is not None:
+                    self._seen[slot.place] = gradient, gradient._version
+                return
+            if not self._overlaps:
+                return
+            bucket = self._buckets[slot.bucket]  # type: ignore[index]
+            bucket.missing -= 1
+            if bucket.missing == 0:
+                self._begin(bucket)
+
+    def _begin(self, bucket: "_AdasumBucket") -> None:
+        """Takes this rank's step for the parameters of the bucket, begins to combine the changes, and undoes the step:
+        the backward pass may still need the parameters."""
+        own: Any = self
+        parameters = [slot.parameter for slot in bucket.slots]
+        chosen = set(map(id, parameters))
+        every = [group["params"] for group in own.param_groups]
+        with torch.no_grad():
+            bucket.before = [parameter.detach().clone() for parameter in parameters]
+            try:
+                for group in own.param_groups:
+                    group["params"] = [parameter for parameter in group["params"] if id(parameter) in chosen]
+                step = self._inner_class.step  # type: ignore[attr-defined]
+                (step.__wrapped__ if getattr(step, "hooked", False) else step)(self)
+            finally:
+                for group, params in zip(own.param_groups, every):
+                    group["params"] = params
+            changes = [(parameter - start).contiguous() for parameter, start in zip(parameters, bucket.before)]
+            for parameter, start in zip(parameters, bucket.before):
+                parameter.copy_(start)
+            compression = self._settings["compression"]
+            pairs = [compression.compress(change) for change in changes]
+        bucket.contexts = [context for _, context in pairs]
+        bucket.versions = [(parameter.grad, None if parameter.grad is None else parameter.grad._version)
+                           for parameter in parameters]
+        bucket.handle = collectives.begin_group_reduce([change for change, _ in pairs], None, bucket.name,
+                                                       ReduceOp.ADASUM, 1.0, 1.0, self._process_set)
+
+    def _end(self, bucket: "_AdasumBucket") -> None:
+        handle, bucket.handle = bucket.handle, None
+        combined: Any = synchronize(handle)  # type: ignore[arg-type]
+        with torch.no_grad():
+            for slot, start, change, context in zip(bucket.slots, bucket.before, combined, bucket.contexts):
+                slot.parameter.copy_(start.add_(self._settings["compression"].decompress(change, context)))
+        if any(slot.parameter.grad is not gradient or (gradient is not None and gradient._version != version)
+               for slot, (gradient, version) in zip(bucket.slots, bucket.versions)):
+            warnings.warn("gradients were changed between loss.backward() and optimizer.step(), which had no effect: "
+                          "Adasum takes each rank's step during the backward pass, because gradients were not changed "
+                          "before the first step", stacklevel=3)
+        bucket.reset()
+
+    def _agree(self, may_overlap: bool) -> None:
+        flag = torch.tensor([0 if may_overlap else 1], dtype=torch.int64)
+        collectives.reduce_now(flag, flag, f"adasum.overlap.{self._reducer.digest()}", ReduceOp.MAX, 1.0, 1.0,
+                               self._process_set)
+        self._overlaps = int(flag) == 0
+        self._seen.clear()
+        if not self._overlaps:
+            return
+        slots = self._reducer.slots
+        gradients = [described(slot) for slot in slots]
+        planned = bucket_plan.plan(gradients, list(reversed(range(len(slots)))), [], bucket_plan.BUCKET_BYTES)
+        self._buckets = []
+        for number, places in enumerate(planned):
+            for place in places:
+                slots[place].bucket = number
+            self._buckets.append(_AdasumBucket([slots[place] for place in places],
+                                               f"adasum.{bucket_plan.name_of(gradients, places)}"))
+
+    def _may_overlap(self, closure: Any) -> bool:
+        has_hooks = any(value for name, value in vars(self).items()
+                        if name.startswith("_optimizer_step_") and isinstance(value, dict))
+        are_dense = all(slot.parameter.grad is None or not slot.parameter.grad.is_sparse
+                        for slot in self._reducer.slots)
+        return closure is None and not has_hooks and are_dense and all(
+            self._reducer.slots[place].parameter.grad is gradient and gradient._version == version
+            for place, (gradient, version) in self._seen.items())
 
     def synchronize(self) -> None:
         """Does nothing: gradients are not reduced."""
@@ -252,12 +363,43 @@ class _DistributedAdasumOptimizer(_Distributed):
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         super(_Distributed, self).zero_grad(*args, **kwargs)  # type: ignore[misc]
 
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """As in the wrapped optimizer. Drops a step that has begun."""
+        for bucket in self._buckets:
+            if bucket.handle is not None:
+                with contextlib.suppress(HorovodInternalError, ValueError):
+                    synchronize(bucket.handle)
+            bucket.reset()
+        return super().load_state_dict(*args, **kwargs)
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        self._overlaps = None
+        self._seen.clear()
+
     def step(self, closure: Optional[Callable[[], Any]] = None, **kwargs: Any) -> Any:
-        """The optimizer's step, and then the combination of the changes of all ranks."""
+        """This rank's step, and the combination of the changes of all ranks."""
+        self._tell_schedulers()
+        if not self._overlaps or kwargs:
+            return self._step_whole(closure, **kwargs)
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with self._lock:
+            for bucket in self._buckets:
+                if bucket.handle is None:
+                    self._begin(bucket)
+        for bucket in self._buckets:
+            self._end(bucket)
+        self._reducer.set_passes(self._reducer.passes)
+        return loss
+
+    def _step_whole(self, closure: Optional[Callable[[], Any]], **kwargs: Any) -> Any:
+        may_overlap = self._overlaps is None and self._may_overlap(closure) and not kwargs
         parameters = [slot.parameter for slot in self._reducer.slots]
         with torch.no_grad():
             before = [parameter.detach().clone() for parameter in parameters]
-        self._tell_schedulers()
         loss = super().step(closure, **kwargs)  # type: ignore[misc]
         with torch.no_grad():
             changes = [(parameter - start).contiguous() for parameter, start in zip(parameters, before)]
@@ -267,6 +409,24 @@ class _DistributedAdasumOptimizer(_Distributed):
             for parameter, start, change in zip(parameters, before, combined):
                 parameter.copy_(start.add_(change))
         self._reducer.set_passes(self._reducer.passes)
+        if self._overlaps is None:
+            self._agree(may_overlap)
         return loss
 
     step.hooked = True  # type: ignore[attr-defined]
+
+
+class _AdasumBucket:
+    """Parameters whose changes are combined together."""
+
+    def __init__(self, slots: Sequence[Slot], name: str) -> None:
+        self.slots = list(slots)
+        self.name = name
+        self.reset()
+
+    def reset(self) -> None:
+        self.missing = len(self.slots)
+        self.handle: Optional[int] = None
+        self.before: List[torch.Tensor] = []
+        self.contexts: List[Any] = []
+        self.versions: List[Any] = []

@@ -11,6 +11,7 @@ import torch
 from ..common.basics import size
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp
+from .compression import has_feedback
 
 
 def named_parameters_of(optimizer: torch.optim.Optimizer,
@@ -43,10 +44,13 @@ def name_of_unnamed(group: int, place: int) -> str:
     return f"allreduce.noname.{group}.{place}"
 
 
-def check(op: ReduceOp, predivide: float, passes: int, groups: Any, process_set: ProcessSet) -> None:
+def check(op: ReduceOp, compression: Any, predivide: float, passes: int, groups: Any, process_set: ProcessSet) -> None:
     """Errors: ValueError; NotImplementedError for Adasum in a process set."""
     if op not in (ReduceOp.AVERAGE, ReduceOp.SUM, ReduceOp.ADASUM):
         raise ValueError(f"DistributedOptimizer takes op Average, Sum or Adasum, not {op.name.capitalize()}")
+    if has_feedback(compression) and (op == ReduceOp.ADASUM or predivide != 1.0):
+        raise ValueError(f"{compression.text} computes averages with error feedback: it can be used with op Average or "
+                         f"Sum, without gradient_predivide_factor")
     if predivide != 1.0:
         if op != ReduceOp.AVERAGE:
             raise ValueError(f"gradient_predivide_factor can be used with op=Average only, not with "

@@ -15,6 +15,7 @@ from ..common import handles, operations
 from ..common.operations import Pending, Prepared, Result
 from ..common.process_sets import ProcessSet
 from . import tensors
+from .in_place import Writing
 
 #: The key is the complete set of arguments. The cache is emptied when it is full: a program with ever new names gains
 #: nothing from it, and any other program fills it again within a step.
@@ -83,14 +84,22 @@ def remember(key: Tuple[Any, ...], prepared: Prepared) -> Prepared:
     return prepared
 
 
-def begin(finish: Callable[[Any], object], kind: str, name: str, **arguments: Any) -> int:
-    """Submits an operation; synchronize() of the handle returns the result of `finish`."""
-    return handles.add(operations.submit(kind, name, **arguments), finish)
+def begin(finish: Callable[[Any], object], kind: str, name: str, written: Sequence[torch.Tensor] = (),
+          **arguments: Any) -> int:
+    """Submits an operation; synchronize() of the handle returns the result of `finish`. `written`: the program's
+    tensors into which it writes."""
+    if not written:
+        return handles.add(operations.submit(kind, name, **arguments), finish)
+    writing: Any = Writing(written, name)
+    with writing.released_on_failure():
+        return handles.add(writing.begin(operations.submit(kind, name, **arguments)), finish)
 
 
-def begin_all(finish: Callable[[Any], object], parts: Sequence[Any]) -> int:
+def begin_all(finish: Callable[[Any], object], parts: Sequence[Any], writing: Optional[Writing] = None) -> int:
     """A handle for several submitted operations; `finish` gets the list of their results."""
-    return handles.add(Several(parts), finish)  # type: ignore[arg-type]
+    several = Several(parts)
+    pending: Any = several if writing is None else writing.begin(several)
+    return handles.add(pending, finish)
 
 
 def name_of(operation: str, name: Optional[str], process_set: ProcessSet) -> str:

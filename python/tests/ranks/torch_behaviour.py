@@ -223,5 +223,63 @@ class Worlds(Case):
             hvd.init()
 
 
+class InPlace(Case):
+    def test_two_operations_that_write_to_one_tensor_are_refused(self):
+        whole = torch.ones(100)
+        begin_each = {
+            "allreduce": lambda tensor: hvd.allreduce_async_(tensor, name="second", op=hvd.Sum),
+            "group": lambda tensor: hvd.grouped_allreduce_async_([torch.ones(2), tensor], name="second"),
+            "broadcast": lambda tensor: hvd.broadcast_async_(tensor, 0, name="second"),
+            "blocking": lambda tensor: hvd.allreduce_(tensor, name="second"),
+        }
+        for part in (whole, whole[50:60], whole[99:], whole.view(10, 10)):
+            handle = hvd.allreduce_async_(whole, name="first", op=hvd.Sum)
+            for begin in begin_each.values():
+                with self.assertRaisesRegex(ValueError, "'[a-z]+.second' would write .* 'allreduce.first'"):
+                    begin(part)
+            hvd.synchronize(handle)
+            self.assertIsNotNone(hvd.synchronize(begin_each["allreduce"](part)))
+
+    def test_neighbours_are_not_refused(self):
+        whole = torch.ones(100)
+        handles = [hvd.allreduce_async_(whole[10 * each:10 * each + 10], name=f"part.{each}", op=hvd.Sum)
+                   for each in (5, 3, 4, 0, 9, 1)]
+        for handle in handles:
+            hvd.synchronize(handle)
+        self.assertEqual(whole[55].item(), hvd.size())
+
+    def test_a_failed_operation_gives_the_tensor_back(self):
+        tensor, other = torch.ones(4), torch.ones(3)
+        handle = hvd.allreduce_async_(other, name="taken")
+        with self.assertRaises(ValueError):
+            hvd.allreduce_async_(tensor, name="taken")
+        hvd.synchronize(handle)
+        hvd.allreduce_(tensor, name="free")
+        if hvd.size() > 1:
+            handle = hvd.allreduce_async_(tensor if hvd.rank() else torch.ones(5), name="different")
+            with self.assertRaises(hvd.HorovodInternalError):
+                hvd.synchronize(handle)
+            hvd.allreduce_(tensor, name="free again")
+
+    def test_autograd_notices(self):
+        for reduce in (lambda tensor: hvd.allreduce_(tensor, name="noticed"), hvd.allreduce_,
+                       lambda tensor: hvd.synchronize(hvd.allreduce_async_(tensor, name="noticed later")),
+                       lambda tensor: hvd.grouped_allreduce_([tensor], name="noticed group"),
+                       lambda tensor: hvd.broadcast_(tensor, 0, name="noticed broadcast")):
+            for shape in ((), (3,), (2, 3)):
+                factor, weight = torch.full(shape, 2.0), torch.ones(shape, requires_grad=True)
+                product = (factor * weight).sum()
+                version = factor._version
+                reduce(factor)
+                self.assertGreater(factor._version, version)
+                with self.assertRaisesRegex(RuntimeError, "inplace operation"):
+                    product.backward()
+        handle = hvd.allreduce_async_(factor, name="between")
+        product = (factor * weight).sum()
+        hvd.synchronize(handle)
+        with self.assertRaisesRegex(RuntimeError, "inplace operation"):
+            product.backward()
+
+
 if __name__ == "__main__":
     unittest.main()

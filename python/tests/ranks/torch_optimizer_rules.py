@@ -396,6 +396,70 @@ class AdasumTraining(Case):
                     self.assertLessEqual((own - right).abs().max().item(), 1e-10)
                     self.assert_same_bits(own)
 
+    def adasum(self, model, make=sgd, **arguments):
+        return hvd.DistributedOptimizer(make(model.parameters()), model.named_parameters(), op=hvd.Adasum, **arguments)
+
+    def test_steps_during_the_backward_pass_have_the_same_bits(self):
+        for arguments in ({}, {"backward_passes_per_step": 2}, {"compression": hvd.Compression.fp16}):
+            for make in (sgd, lambda parameters: torch.optim.Adam(parameters, lr=0.01)):
+                models = model_of(), model_of()
+                optimizers = [self.adasum(model, make, **arguments) for model in models]
+                passes = arguments.get("backward_passes_per_step", 1)
+                for step in range(5):
+                    for model, optimizer in zip(models, optimizers):
+                        optimizer.zero_grad()
+                        for number in range(passes):
+                            loss_of(model, *batch(step * passes + number, hvd.rank())).backward()
+                        if optimizer is optimizers[1]:
+                            for parameter in model.parameters():
+                                parameter.grad.mul_(1.0)  # as clipping does: keeps the exchange in step()
+                        elif hvd.size() > 1 and step > 0:
+                            self.assertTrue(all(bucket.handle is not None for bucket in optimizer._buckets))
+                        optimizer.step()
+                if hvd.size() > 1:
+                    self.assertEqual([optimizer._overlaps for optimizer in optimizers], [True, False])
+                for left, right in zip(*(model.parameters() for model in models)):
+                    self.assertTrue(torch.equal(left, right))
+                    self.assert_same_bits(left)
+
+    def test_changed_gradients_of_one_rank_keep_all_ranks_in_step(self):
+        if hvd.size() == 1:
+            return
+        model = model_of()
+        optimizer = self.adasum(model)
+        loss_of(model, *batch(0, hvd.rank())).backward()
+        if hvd.rank() == 0:
+            list(model.parameters())[0].grad.mul_(0.5)
+        optimizer.step()
+        self.assertIs(optimizer._overlaps, False)
+
+    def test_gradients_that_change_too_late_and_missing_ones(self):
+        if hvd.size() == 1:
+            return
+        model = model_of()
+        optimizer = self.adasum(model)
+        for step in range(2):
+            optimizer.zero_grad()
+            loss_of(model, *batch(step, hvd.rank())).backward()
+            if step == 1:
+                list(model.parameters())[0].grad.mul_(0.5)
+                with self.assertWarnsRegex(UserWarning, "had no effect"):
+                    optimizer.step()
+            else:
+                optimizer.step()
+        # No backward pass on one rank, and a state that is loaded between the backward pass and step().
+        optimizer.zero_grad()
+        if hvd.rank() > 0:
+            loss_of(model, *batch(2, hvd.rank())).backward()
+        optimizer.step()
+        loss_of(model, *batch(3, hvd.rank())).backward()
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.zero_grad()
+        loss_of(model, *batch(4, hvd.rank())).backward()
+        optimizer.step()
+        for parameter in model.parameters():
+            self.assert_same_bits(parameter)
+
     def test_refusals(self):
         model = model_of()
         if hvd.size() > 1:

@@ -8,12 +8,18 @@ import type {Fault, Problem} from './types';
 
 export class Failure extends Error {
   constructor(
-      readonly status: number, message: string, readonly advice: string = '',
-      readonly faults: Fault[] = [], readonly code: string = '') {
+    readonly status: number,
+    message: string,
+    readonly advice: string = '',
+    readonly faults: Fault[] = [],
+    readonly code: string = '',
+  ) {
     super(message);
   }
   /** Is the server unreachable, rather than the request wrong? */
-  get unreachable(): boolean { return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504; }
+  get unreachable(): boolean {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  }
 }
 
 /** The requests that wait for a login; true shows the sheet. */
@@ -60,8 +66,14 @@ export interface Options {
 
 async function failure_of(answer: Response): Promise<Failure> {
   try {
-    const problem = await answer.json() as Problem;
-    return new Failure(answer.status, problem.detail || problem.title, problem.advice ?? '', problem.faults ?? [], problem.code ?? '');
+    const problem = (await answer.json()) as Problem;
+    return new Failure(
+      answer.status,
+      problem.detail || problem.title,
+      problem.advice ?? '',
+      problem.faults ?? [],
+      problem.code ?? '',
+    );
   } catch {
     return new Failure(answer.status, `the server answered ${answer.status}`);
   }
@@ -75,7 +87,10 @@ export async function send(method: string, path: string, options: Options = {}):
     let answer: Response;
     try {
       answer = await fetch(with_query(path, options.query), {
-        method, headers, credentials: 'same-origin', cache: 'no-store',
+        method,
+        headers,
+        credentials: 'same-origin',
+        cache: 'no-store',
         body: options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body)),
         signal: options.signal,
       });
@@ -93,10 +108,16 @@ export async function send(method: string, path: string, options: Options = {}):
 }
 
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return await (await send('GET', path, {query, signal})).json() as T;
+  return (await (await send('GET', path, {query, signal})).json()) as T;
 }
 
-export async function change<T = void>(method: string, path: string, body?: unknown, query: Query = {}, headers: Record<string, string> = {}): Promise<T> {
+export async function change<T = void>(
+  method: string,
+  path: string,
+  body?: unknown,
+  query: Query = {},
+  headers: Record<string, string> = {},
+): Promise<T> {
   const answer = await send(method, path, {body, query, headers});
   const text = await answer.text();
   return (text ? JSON.parse(text) : undefined) as T;

@@ -6,6 +6,10 @@ test('events come whole, however the text is cut', () => {
   for (let cut = 1; cut < text.length; cut++) {
     const parser = new EventParser();
     const events = [...parser.push(text.slice(0, cut)), ...parser.push(text.slice(cut))];
-    expect(events).toEqual([{event: 'log', data: '{"a":1}', id: ''}, {event: 'place', data: '', id: '0;1.main@7'}, {event: 'log', data: 'b\nc', id: ''}]);
+    expect(events).toEqual([
+      {event: 'log', data: '{"a":1}', id: ''},
+      {event: 'place', data: '', id: '0;1.main@7'},
+      {event: 'log', data: 'b\nc', id: ''},
+    ]);
   }
 });

@@ -24,7 +24,11 @@ export class EventParser {
       begin = end + 1;
       if (line === '') {
         if (this.data.length || this.id) {
-          out.push({event: this.data.length ? this.event || 'message' : 'place', data: this.data.join('\n'), id: this.id});
+          out.push({
+            event: this.data.length ? this.event || 'message' : 'place',
+            data: this.data.join('\n'),
+            id: this.id,
+          });
         }
         this.event = '';
         this.data = [];

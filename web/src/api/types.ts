@@ -391,6 +391,12 @@ export type LimitReached = {
 
 export type ListedObject = 'job' | 'array' | 'sweep' | 'schedule';
 
+export type LogHits = {
+  row: JobRow;
+  more: boolean;
+  records: LogRecord[];
+};
+
 export type LogRecord = {
   time: Time;
   task: string;
@@ -405,6 +411,12 @@ export type LogRecord = {
   bytes?: number;
   unfinished?: boolean;
   hit?: boolean;
+};
+
+export type LogSearchProgress = {
+  searched: number;
+  jobs: number;
+  older: boolean;
 };
 
 export type LogWindow = {

@@ -1,8 +1,19 @@
 import {expect, test} from 'vitest';
 import {amount_text, bytes_text, clock_text, count_text, job_gpus, span_text, text_of, time_text} from './format';
 
-test.each([[0, '0s'], [59999, '59s'], [61000, '1m 01s'], [3600000 * 5 + 120000, '5h 02m'], [86400000 * 3 + 3600000 * 4, '3d 4h']])('%d ms', (ms, text) => expect(span_text(ms)).toBe(text));
-test.each([[0, '0 B'], [1023, '1023 B'], [1536, '1.5 KiB'], [85899345920, '80 GiB']])('%d bytes', (bytes, text) => expect(bytes_text(bytes)).toBe(text));
+test.each([
+  [0, '0s'],
+  [59999, '59s'],
+  [61000, '1m 01s'],
+  [3600000 * 5 + 120000, '5h 02m'],
+  [86400000 * 3 + 3600000 * 4, '3d 4h'],
+])('%d ms', (ms, text) => expect(span_text(ms)).toBe(text));
+test.each([
+  [0, '0 B'],
+  [1023, '1023 B'],
+  [1536, '1.5 KiB'],
+  [85899345920, '80 GiB'],
+])('%d bytes', (bytes, text) => expect(bytes_text(bytes)).toBe(text));
 
 test('times in UTC name their zone', () => {
   const time = Date.parse('2026-01-31T12:00:05.5Z');

@@ -5,7 +5,11 @@ import type {Job, JobSpec, Resources} from '../api/types';
 export const utc = signal(load('muster.utc') === 'yes');
 
 function load(key: string): string | null {
-  try { return localStorage.getItem(key); } catch { return null; }
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
 }
 
 const two = (n: number) => String(n).padStart(2, '0');
@@ -18,14 +22,17 @@ export function millis(time: string | undefined): number {
 export function clock_text(time: number, in_utc: boolean, seconds = true): string {
   if (Number.isNaN(time)) return '';
   const d = new Date(time);
-  const [h, m, s] = in_utc ? [d.getUTCHours(), d.getUTCMinutes(), d.getUTCSeconds()] : [d.getHours(), d.getMinutes(), d.getSeconds()];
+  const [h, m, s] = in_utc
+    ? [d.getUTCHours(), d.getUTCMinutes(), d.getUTCSeconds()]
+    : [d.getHours(), d.getMinutes(), d.getSeconds()];
   return `${two(h)}:${two(m)}${seconds ? ':' + two(s) : ''}`;
 }
 
 export function day_text(time: number, in_utc: boolean): string {
   const d = new Date(time);
-  return in_utc ? `${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())}` :
-                  `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+  return in_utc
+    ? `${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())}`
+    : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
 }
 
 /** 2026-01-31 12:00:00, with Z in UTC. */
@@ -49,7 +56,10 @@ export function bytes_text(bytes: number | null | undefined): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;
   let unit = 0;
-  while (Math.abs(value) >= 1024 && unit + 1 < units.length) { value /= 1024; unit++; }
+  while (Math.abs(value) >= 1024 && unit + 1 < units.length) {
+    value /= 1024;
+    unit++;
+  }
   return `${unit === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
 
@@ -96,7 +106,9 @@ export function text_of(value: unknown): string {
     try {
       const raw = atob(String((value as {base64: string}).base64));
       return new TextDecoder().decode(Uint8Array.from(raw, (c) => c.charCodeAt(0)));
-    } catch { return '\ufffd'; }
+    } catch {
+      return '\ufffd';
+    }
   }
   return value === null || value === undefined ? '' : String(value);
 }

@@ -30,7 +30,9 @@ export function listen(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-export function anything_changed(): void { tell(null); }
+export function anything_changed(): void {
+  tell(null);
+}
 
 const kPauses = [300, 500, 1000, 2000, 3000];
 
@@ -68,8 +70,11 @@ export async function run_live(): Promise<never> {
 }
 
 /** Calls `refresh` now, after changes (coalesced), and now and then while the page is visible. */
-export function useRefresh(refresh: () => void | Promise<void>, depends: unknown[],
-                           options: {match?: (event: JobEvent) => boolean; interval?: number; every?: number} = {}): void {
+export function useRefresh(
+  refresh: () => void | Promise<void>,
+  depends: unknown[],
+  options: {match?: (event: JobEvent) => boolean; interval?: number; every?: number} = {},
+): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let running = false;
@@ -78,19 +83,32 @@ export function useRefresh(refresh: () => void | Promise<void>, depends: unknown
     const run = async () => {
       timer = undefined;
       if (stopped) return;
-      if (running || document.hidden) { again = true; return; }
+      if (running || document.hidden) {
+        again = true;
+        return;
+      }
       running = true;
       again = false;
-      try { await refresh(); } finally {
+      try {
+        await refresh();
+      } finally {
         running = false;
         if (again && !stopped) soon();
       }
     };
-    const soon = () => { if (timer === undefined) timer = setTimeout(run, options.interval ?? 400); };
-    const on_visible = () => { if (!document.hidden && again) void run(); };
-    const stop = listen((event) => { if (event === null || !options.match || options.match(event)) soon(); });
+    const soon = () => {
+      if (timer === undefined) timer = setTimeout(run, options.interval ?? 400);
+    };
+    const on_visible = () => {
+      if (!document.hidden && again) void run();
+    };
+    const stop = listen((event) => {
+      if (event === null || !options.match || options.match(event)) soon();
+    });
     document.addEventListener('visibilitychange', on_visible);
-    const poll = setInterval(() => { if (!document.hidden) soon(); }, options.every ?? 15000);
+    const poll = setInterval(() => {
+      if (!document.hidden) soon();
+    }, options.every ?? 15000);
     void run();
     return () => {
       stopped = true;

@@ -66,10 +66,20 @@ export function query_value(name: string): string {
 }
 
 export function start_router(): void {
-  window.addEventListener('popstate', () => { place.value = read(); });
+  window.addEventListener('popstate', () => {
+    place.value = read();
+  });
   // Plain clicks on links of the page stay in the page.
   document.addEventListener('click', (event) => {
-    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     const link = (event.target as Element | null)?.closest?.('a');
     if (!link || link.target || link.hasAttribute('download')) return;
     const url = new URL(link.href, location.href);

@@ -28,7 +28,9 @@ export async function load_session(): Promise<void> {
   server.value = await get<ServerInfo>('/v1/info');
 }
 
-export function is_server_admin(): boolean { return me.value?.server_role === 'admin'; }
+export function is_server_admin(): boolean {
+  return me.value?.server_role === 'admin';
+}
 
 const kRanks: Record<string, number> = {none: 0, viewer: 1, member: 2, admin: 3};
 
@@ -66,7 +68,10 @@ export function LoginSheet() {
       const before = me.value?.user;
       const answer = await change<WhoAmI>('POST', '/v1/ui/session', {code: code.value.trim().replace(/^.*#code=/, '')});
       // Another user must not see what the previous one had on the page.
-      if (before && before !== answer.user) { location.reload(); return; }
+      if (before && before !== answer.user) {
+        location.reload();
+        return;
+      }
       me.value = answer;
       code.value = '';
       fault.value = '';
@@ -74,17 +79,42 @@ export function LoginSheet() {
       anything_changed();
     } catch (problem) {
       fault.value = error_text(problem);
-    } finally { busy.value = false; }
+    } finally {
+      busy.value = false;
+    }
   };
-  return <Dialog title={was_here ? 'Your session has expired' : 'Log in to Muster'} onClose={() => {}} closable={false}>
-    {was_here && <p>Nothing that you typed is lost. Log in again to continue.</p>}
-    <p>Run <code>muster ui</code> and paste the code or the address that it prints. A token of <code>muster token create</code> or an invitation is accepted as well.</p>
-    <form class="stack tight" onSubmit={submit}>
-      <div class="field"><label for="login-code">Code or token</label>
-        <input id="login-code" type="password" autocomplete="off" autoFocus value={code.value} aria-invalid={fault.value ? 'true' : undefined}
-               aria-describedby="login-fault" onInput={(e) => { code.value = e.currentTarget.value; }} />
-        <span id="login-fault" class="fault" role="alert">{fault.value}</span></div>
-      <div class="actions"><button class="primary" disabled={busy.value || !code.value.trim()}>Log in</button></div>
-    </form>
-  </Dialog>;
+  return (
+    <Dialog title={was_here ? 'Your session has expired' : 'Log in to Muster'} onClose={() => {}} closable={false}>
+      {was_here && <p>Nothing that you typed is lost. Log in again to continue.</p>}
+      <p>
+        Run <code>muster ui</code> and paste the code or the address that it prints. A token of{' '}
+        <code>muster token create</code> or an invitation is accepted as well.
+      </p>
+      <form class="stack tight" onSubmit={submit}>
+        <div class="field">
+          <label for="login-code">Code or token</label>
+          <input
+            id="login-code"
+            type="password"
+            autocomplete="off"
+            autoFocus
+            value={code.value}
+            aria-invalid={fault.value ? 'true' : undefined}
+            aria-describedby="login-fault"
+            onInput={(e) => {
+              code.value = e.currentTarget.value;
+            }}
+          />
+          <span id="login-fault" class="fault" role="alert">
+            {fault.value}
+          </span>
+        </div>
+        <div class="actions">
+          <button class="primary" disabled={busy.value || !code.value.trim()}>
+            Log in
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
 }

@@ -3,10 +3,18 @@ import {effect, signal} from '@preact/signals';
 import {utc} from './format';
 
 function load(key: string, otherwise: string): string {
-  try { return localStorage.getItem(key) ?? otherwise; } catch { return otherwise; }
+  try {
+    return localStorage.getItem(key) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
 }
 function keep(key: string, value: string): void {
-  try { localStorage.setItem(key, value); } catch { /* private windows may refuse */ }
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    /* private windows may refuse */
+  }
 }
 
 export type Theme = 'auto' | 'light' | 'dark';
@@ -21,9 +29,13 @@ export function start_settings(): void {
     if (chosen === 'auto') document.documentElement.removeAttribute('data-theme');
     else document.documentElement.dataset['theme'] = chosen;
     keep('muster.theme', chosen);
-    queueMicrotask(() => { colours.value++; });
+    queueMicrotask(() => {
+      colours.value++;
+    });
   });
   effect(() => keep('muster.shortcuts', shortcuts_on.value ? 'yes' : 'no'));
   effect(() => keep('muster.utc', utc.value ? 'yes' : 'no'));
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { colours.value++; });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    colours.value++;
+  });
 }

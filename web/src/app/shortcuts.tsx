@@ -6,7 +6,11 @@ import {Dialog} from '../ui/parts';
 import {navigate} from './router';
 import {shortcuts_on} from './settings';
 
-export interface Shortcut { keys: string; what: string; run: () => void }
+export interface Shortcut {
+  keys: string;
+  what: string;
+  run: () => void;
+}
 
 const kGlobal: Shortcut[] = [
   {keys: 'g o', what: 'Overview', run: () => navigate('/overview')},
@@ -16,8 +20,18 @@ const kGlobal: Shortcut[] = [
   {keys: 'g n', what: 'Nodes', run: () => navigate('/nodes')},
   {keys: 'g c', what: 'Compare jobs', run: () => navigate('/compare')},
   {keys: 'c', what: 'Submit a job', run: () => navigate('/submit')},
-  {keys: '/', what: 'Go to the search or filter of the page', run: () => document.querySelector<HTMLElement>('[data-search]')?.focus()},
-  {keys: '?', what: 'List the shortcuts', run: () => { help_open.value = true; }},
+  {
+    keys: '/',
+    what: 'Go to the search or filter of the page',
+    run: () => document.querySelector<HTMLElement>('[data-search]')?.focus(),
+  },
+  {
+    keys: '?',
+    what: 'List the shortcuts',
+    run: () => {
+      help_open.value = true;
+    },
+  },
 ];
 
 export const help_open = signal(false);
@@ -26,13 +40,17 @@ const local = signal<Shortcut[]>([]);
 export function useShortcuts(list: Shortcut[], depends: unknown[] = []): void {
   useEffect(() => {
     local.value = [...local.value, ...list];
-    return () => { local.value = local.value.filter((each) => !list.includes(each)); };
+    return () => {
+      local.value = local.value.filter((each) => !list.includes(each));
+    };
   }, depends);
 }
 
 function typing(target: EventTarget | null): boolean {
   const element = target as HTMLElement | null;
-  return !!element?.closest?.('input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], .xterm');
+  return !!element?.closest?.(
+    'input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], .xterm',
+  );
 }
 
 export function start_shortcuts(): void {
@@ -57,10 +75,50 @@ export function start_shortcuts(): void {
 
 export function ShortcutHelp() {
   if (!help_open.value) return null;
-  const rows = (list: Shortcut[]) => list.map((each) => <tr key={each.keys}><td class="nowrap">{each.keys.split(' ').map((k, i) => <>{i > 0 && ' '}<kbd key={i}>{k}</kbd></>)}</td><td>{each.what}</td></tr>);
-  return <Dialog title="Keyboard shortcuts" onClose={() => { help_open.value = false; }}>
-    <label><input type="checkbox" checked={shortcuts_on.value} onChange={(e) => { shortcuts_on.value = e.currentTarget.checked; }} /> Shortcuts are on</label>
-    <table class="grid"><caption class="hidden-text">Shortcuts</caption><thead><tr><th>Keys</th><th>Action</th></tr></thead>
-      <tbody>{rows(local.value)}{rows(kGlobal)}</tbody></table>
-  </Dialog>;
+  const rows = (list: Shortcut[]) =>
+    list.map((each) => (
+      <tr key={each.keys}>
+        <td class="nowrap">
+          {each.keys.split(' ').map((k, i) => (
+            <>
+              {i > 0 && ' '}
+              <kbd key={i}>{k}</kbd>
+            </>
+          ))}
+        </td>
+        <td>{each.what}</td>
+      </tr>
+    ));
+  return (
+    <Dialog
+      title="Keyboard shortcuts"
+      onClose={() => {
+        help_open.value = false;
+      }}
+    >
+      <label>
+        <input
+          type="checkbox"
+          checked={shortcuts_on.value}
+          onChange={(e) => {
+            shortcuts_on.value = e.currentTarget.checked;
+          }}
+        />{' '}
+        Shortcuts are on
+      </label>
+      <table class="grid">
+        <caption class="hidden-text">Shortcuts</caption>
+        <thead>
+          <tr>
+            <th>Keys</th>
+            <th>Action</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows(local.value)}
+          {rows(kGlobal)}
+        </tbody>
+      </table>
+    </Dialog>
+  );
 }

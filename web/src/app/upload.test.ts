@@ -8,7 +8,15 @@ test.each<[string, string[], [string, string][], string[]]>([
   ['a folder only', ['data', 'x/data/y'], [['', 'data/']], ['data']],
   ['taken back in', ['a.log', 'keep.log'], [['', '*.log\n!keep.log']], ['keep.log']],
   ['nothing comes back from a folder that is left out', ['out/keep.log'], [['', 'out/\n!out/keep.log']], []],
-  ['a deeper file decides', ['src/a.o', 'b.o'], [['', '*.o'], ['src', '!a.o']], ['src/a.o']],
+  [
+    'a deeper file decides',
+    ['src/a.o', 'b.o'],
+    [
+      ['', '*.o'],
+      ['src', '!a.o'],
+    ],
+    ['src/a.o'],
+  ],
   ['two stars', ['a/b/c/x.ckpt', 'a/x.ckpt', 'x.ckpt'], [['', 'a/**/x.ckpt']], ['x.ckpt']],
   ['comments, spaces, sets', ['#x', 'a1', 'a2', 'b'], [['', '# no\n\na[!2]  ']], ['#x', 'a2', 'b']],
   ['dots are not wildcards', ['axb', 'a.b'], [['', 'a.b']], ['axb']],

@@ -3,12 +3,19 @@
 // is left out here as well: .git, .idea, .pytest_cache, and what the .gitignore files exclude.
 import {change, get, project_path, send, Failure} from '../api/client';
 
-export interface Dropped { path: string; file: File }
+export interface Dropped {
+  path: string;
+  file: File;
+}
 
 const kChunk = 1 << 20;
 const kAlways = new Set(['.git', '.idea', '.pytest_cache']);
 
-interface Rule { pattern: RegExp; keep: boolean; folders: boolean }
+interface Rule {
+  pattern: RegExp;
+  keep: boolean;
+  folders: boolean;
+}
 
 /** One line of a .gitignore below `folder`; nothing for a comment. Exported for its test. */
 export function rule_of(line: string, folder: string): Rule | null {
@@ -24,25 +31,51 @@ export function rule_of(line: string, folder: string): Rule | null {
   for (let i = 0; i < text.length; i++) {
     const c = text[i]!;
     if (c === '*') {
-      if (text.startsWith('**/', i) && (i === 0 || text[i - 1] === '/')) { pattern += '(?:.*/)?'; i += 2; }
-      else if (text.slice(i) === '**' && text[i - 1] === '/') { pattern += '.*'; i += 1; }
-      else { pattern += '[^/]*'; while (text[i + 1] === '*') i++; }
+      if (text.startsWith('**/', i) && (i === 0 || text[i - 1] === '/')) {
+        pattern += '(?:.*/)?';
+        i += 2;
+      } else if (text.slice(i) === '**' && text[i - 1] === '/') {
+        pattern += '.*';
+        i += 1;
+      } else {
+        pattern += '[^/]*';
+        while (text[i + 1] === '*') i++;
+      }
     } else if (c === '?') pattern += '[^/]';
     else if (c === '[') {
       const end = text.indexOf(']', i + (text[i + 1] === ']' || /^\[[!^]\]/.test(text.slice(i)) ? 3 : 1));
       if (end < 0) return null;
-      pattern += '[' + text.slice(i + 1, end).replace(/^!/, '^').replaceAll('\\', '\\\\') + ']';
+      pattern +=
+        '[' +
+        text
+          .slice(i + 1, end)
+          .replace(/^!/, '^')
+          .replaceAll('\\', '\\\\') +
+        ']';
       i = end;
-    } else if (c === '\\' && i + 1 < text.length) { i++; pattern += text[i]!.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'); }
-    else pattern += c.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    } else if (c === '\\' && i + 1 < text.length) {
+      i++;
+      pattern += text[i]!.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    } else pattern += c.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   }
   const base = folder ? folder.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '/' : '';
-  try { return {pattern: new RegExp(`^${base}${anchored ? '' : '(?:.*/)?'}${pattern}$`), keep, folders}; } catch { return null; }
+  try {
+    return {pattern: new RegExp(`^${base}${anchored ? '' : '(?:.*/)?'}${pattern}$`), keep, folders};
+  } catch {
+    return null;
+  }
 }
 
 /** The files that are sent: `texts` are the .gitignore files by their folder. Pure. */
 export function kept(paths: string[], texts: Map<string, string>): string[] {
-  const rules = [...texts].sort((a, b) => a[0].length - b[0].length).flatMap(([folder, text]) => text.split('\n').map((line) => rule_of(line, folder)).filter((rule): rule is Rule => rule !== null));
+  const rules = [...texts]
+    .sort((a, b) => a[0].length - b[0].length)
+    .flatMap(([folder, text]) =>
+      text
+        .split('\n')
+        .map((line) => rule_of(line, folder))
+        .filter((rule): rule is Rule => rule !== null),
+    );
   const known = new Map<string, boolean>();
   const left_out = (path: string, is_folder: boolean): boolean => {
     const before = known.get(path);
@@ -76,20 +109,29 @@ async function entries_of(entry: FileSystemEntry, prefix: string, out: Dropped[]
 
 /** The files of a drop. One folder alone is the root of the tree. */
 export async function files_of(data: DataTransfer): Promise<Dropped[]> {
-  const roots = [...data.items].map((item) => item.webkitGetAsEntry?.()).filter((entry): entry is FileSystemEntry => !!entry);
+  const roots = [...data.items]
+    .map((item) => item.webkitGetAsEntry?.())
+    .filter((entry): entry is FileSystemEntry => !!entry);
   const out: Dropped[] = [];
   if (roots.length === 0) for (const file of data.files) out.push({path: file.name, file});
   for (const root of roots) await entries_of(root, '', out);
-  if (roots.length === 1 && roots[0]!.isDirectory) for (const each of out) each.path = each.path.slice(roots[0]!.name.length + 1);
+  if (roots.length === 1 && roots[0]!.isDirectory)
+    for (const each of out) each.path = each.path.slice(roots[0]!.name.length + 1);
   return out;
 }
 
 export async function without_ignored(files: Dropped[]): Promise<Dropped[]> {
   const texts = new Map<string, string>();
   for (const each of files) {
-    if (each.path === '.gitignore' || each.path.endsWith('/.gitignore')) texts.set(each.path.slice(0, -'.gitignore'.length).replace(/\/$/, ''), await each.file.text());
+    if (each.path === '.gitignore' || each.path.endsWith('/.gitignore'))
+      texts.set(each.path.slice(0, -'.gitignore'.length).replace(/\/$/, ''), await each.file.text());
   }
-  const keep = new Set(kept(files.map((each) => each.path), texts));
+  const keep = new Set(
+    kept(
+      files.map((each) => each.path),
+      texts,
+    ),
+  );
   return files.filter((each) => keep.has(each.path));
 }
 
@@ -107,16 +149,32 @@ function by_bytes(a: string, b: string): number {
   return x.length - y.length;
 }
 
-export interface Sent { id: string; files: number; bytes: number; new_bytes: number }
+export interface Sent {
+  id: string;
+  files: number;
+  bytes: number;
+  new_bytes: number;
+}
 
 /** Sends a tree to a project and returns its id; `progress` gets what has been done, from 0 to 1. */
-export async function send_tree(project: string, files: Dropped[], progress: (part: number, what: string) => void): Promise<Sent> {
-  if (!crypto.subtle) throw new Error('this page is not on TLS or loopback, so the browser offers no SHA-256: use muster submit --workspace');
+export async function send_tree(
+  project: string,
+  files: Dropped[],
+  progress: (part: number, what: string) => void,
+): Promise<Sent> {
+  if (!crypto.subtle)
+    throw new Error(
+      'this page is not on TLS or loopback, so the browser offers no SHA-256: use muster submit --workspace',
+    );
   const folders = new Set<string>();
-  for (const {path} of files) for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at));
+  for (const {path} of files)
+    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at));
   const lines: {path: string; line: string}[] = [...folders].map((path) => ({path, line: `d ${path}\0\n`}));
   const sources = new Map<string, {file: Blob; begin: number; end: number}>();
-  const total = Math.max(1, files.reduce((sum, each) => sum + each.file.size, 0));
+  const total = Math.max(
+    1,
+    files.reduce((sum, each) => sum + each.file.size, 0),
+  );
   let done = 0;
   for (const {path, file} of files) {
     const ids: string[] = [];
@@ -154,9 +212,19 @@ export async function send_tree(project: string, files: Dropped[], progress: (pa
   }
   const all = [...sources.keys()];
   const missing: string[] = [];
-  for (let at = 0; at < all.length; at += 10000) missing.push(...(await change<{chunks: string[]}>('POST', project_path(project, '/chunks/missing'), {chunks: all.slice(at, at + 10000)})).chunks);
+  for (let at = 0; at < all.length; at += 10000)
+    missing.push(
+      ...(
+        await change<{chunks: string[]}>('POST', project_path(project, '/chunks/missing'), {
+          chunks: all.slice(at, at + 10000),
+        })
+      ).chunks,
+    );
   let sent = 0;
-  const new_bytes = missing.reduce((sum, each) => { const s = sources.get(each)!; return sum + s.end - s.begin; }, 0);
+  const new_bytes = missing.reduce((sum, each) => {
+    const s = sources.get(each)!;
+    return sum + s.end - s.begin;
+  }, 0);
   for (let at = 0; at < missing.length; at += 3) {
     const parts: BlobPart[] = [];
     for (const chunk of missing.slice(at, at + 3)) {
@@ -166,7 +234,10 @@ export async function send_tree(project: string, files: Dropped[], progress: (pa
       parts.push(length, source.file.slice(source.begin, source.end));
       sent += source.end - source.begin;
     }
-    await send('PUT', project_path(project, '/chunks'), {raw: new Blob(parts), headers: {'content-type': 'application/octet-stream'}});
+    await send('PUT', project_path(project, '/chunks'), {
+      raw: new Blob(parts),
+      headers: {'content-type': 'application/octet-stream'},
+    });
     progress(0.5 + sent / Math.max(1, new_bytes) / 2, 'sends files');
   }
   await change('PUT', tree, {chunks: manifest_ids});

@@ -8,8 +8,16 @@ import {Card, ErrorNote, Page, Time, Waiting, useData} from '../ui/parts';
 import {DelayedInput} from './delayed_input';
 
 export function Audit(_: {parts: string[]}) {
-  return <Page title="Audit log"><div class="filters" role="search"><DelayedInput name="user" label="User" /><DelayedInput name="project" label="Project" /><DelayedInput name="action" label="Action, such as job" search /></div>
-    <AuditTable user={query_value('user')} project={query_value('project')} action={query_value('action')} /></Page>;
+  return (
+    <Page title="Audit log">
+      <div class="filters" role="search">
+        <DelayedInput name="user" label="User" />
+        <DelayedInput name="project" label="Project" />
+        <DelayedInput name="action" label="Action, such as job" search />
+      </div>
+      <AuditTable user={query_value('user')} project={query_value('project')} action={query_value('action')} />
+    </Page>
+  );
 }
 
 export function AuditTable({user, project, action}: {user?: string; project?: string; action?: string}) {
@@ -26,10 +34,77 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
     const page = await get<AuditPage>('/v1/audit', {...query, before: records.at(-1)!.number});
     older.value = {key, records: [...more.records, ...page.records], end: page.records.length < 100};
   };
-  return <Card title="Changes" scroll>{records.length === 0 ? <div class="empty">No change matches.</div> : <table class="grid"><caption class="hidden-text">Audit log</caption>
-    <thead><tr><th>Time</th><th>User</th><th>Action</th><th>Target</th><th>Project</th><th>Changes</th><th>From</th></tr></thead>
-    <tbody>{records.map((record) => <tr key={record.number}><td><Time at={record.time} /></td><td><bdi>{record.user}</bdi></td><td class="mono nowrap">{record.action}</td><td class="break"><bdi>{visible_text(record.target)}</bdi></td><td><bdi>{record.project}</bdi></td>
-      <td class="break small">{record.changes.map((each, i) => { const c = each as {field: string; before?: string; after?: string}; return <div key={i}><span class="mono">{c.field}</span>: <bdi>{visible_text(String(c.before ?? ''))}</bdi> → <bdi>{visible_text(String(c.after ?? ''))}</bdi></div>; })}</td>
-      <td class="small muted" title={`token ${record.token}, request ${record.request}`}>{record.address}</td></tr>)}</tbody></table>}
-    {newest.length >= 100 && !more.end && <div class="empty"><button onClick={() => { void load_more(); }}>Older changes</button></div>}</Card>;
+  return (
+    <Card title="Changes" scroll>
+      {records.length === 0 ? (
+        <div class="empty">No change matches.</div>
+      ) : (
+        <table class="grid">
+          <caption class="hidden-text">Audit log</caption>
+          <thead>
+            <tr>
+              <th>Time</th>
+              <th>User</th>
+              <th>Action</th>
+              <th>Target</th>
+              <th>Project</th>
+              <th>Changes</th>
+              <th>From</th>
+            </tr>
+          </thead>
+          <tbody>
+            {records.map((record) => (
+              <tr key={record.number}>
+                <td>
+                  <Time at={record.time} />
+                </td>
+                <td>
+                  <bdi>{record.user}</bdi>
+                </td>
+                <td class="mono nowrap">{record.action}</td>
+                <td class="break target">
+                  <bdi>{visible_text(record.target)}</bdi>
+                </td>
+                <td>
+                  <bdi>{record.project}</bdi>
+                </td>
+                <td class="break small">
+                  {record.changes.map((each, i) => {
+                    const c = each as {field: string; before?: string; after?: string};
+                    return (
+                      <div key={i}>
+                        <span class="mono">{c.field}</span>:{' '}
+                        {c.before ? (
+                          <>
+                            <bdi>{visible_text(String(c.before))}</bdi> →{' '}
+                          </>
+                        ) : (
+                          ''
+                        )}
+                        <bdi>{visible_text(String(c.after ?? ''))}</bdi>
+                      </div>
+                    );
+                  })}
+                </td>
+                <td class="small muted" title={`token ${record.token}, request ${record.request}`}>
+                  {record.address}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {newest.length >= 100 && !more.end && (
+        <div class="empty">
+          <button
+            onClick={() => {
+              void load_more();
+            }}
+          >
+            Older changes
+          </button>
+        </div>
+      )}
+    </Card>
+  );
 }

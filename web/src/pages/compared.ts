@@ -1,21 +1,29 @@
 // What is compared of a job: its parameters, and its metrics as curves. Pure.
 import type {Job, MetricSeries} from '../api/types';
 import {millis, text_of} from '../app/format';
-import {flat, to_file} from '../app/spec_text';
+import {flat, to_file, type Tree} from '../app/spec_text';
 import type {Curve} from '../ui/chart';
 
-export interface Compared { job: Job; series: MetricSeries[] }
+export interface Compared {
+  job: Job;
+  series: MetricSeries[];
+}
 
 /** Parameters of a job: its fields, and the options of its command as `--lr`. Pure. */
 export function parameters_of(job: Job): Record<string, string> {
-  const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec) as Record<string, unknown>;
+  const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec as unknown as Tree);
   const out = flat(rest);
-  const words = [...job.spec.command, ...job.spec.arguments ?? []].map(text_of);
+  const words = [...job.spec.command, ...(job.spec.arguments ?? [])].map(text_of);
   const others: string[] = [];
   for (let i = 0; i < words.length; i++) {
     const found = /^--([A-Za-z][\w.-]*)(?:=([\s\S]*))?$/.exec(words[i]!);
-    if (!found) { others.push(words[i]!); continue; }
-    const value = found[2] ?? (i + 1 < words.length && !words[i + 1]!.startsWith('--') && words[i + 1] !== '-' ? words[++i]! : 'yes');
+    if (!found) {
+      others.push(words[i]!);
+      continue;
+    }
+    const value =
+      found[2] ??
+      (i + 1 < words.length && !words[i + 1]!.startsWith('--') && words[i + 1] !== '-' ? words[++i]! : 'yes');
     out[`--${found[1]}`] = value;
   }
   out['command'] = others.join(' ');
@@ -28,15 +36,26 @@ export function curve_of(each: Compared, metric: string, axis: string): Curve | 
   if (!series || !series.points.length) return null;
   const points = series.points as {time: string; value: number}[];
   if (axis !== 'time') {
-    const steps = each.series.find((one) => one.metric === axis && one.task === series.task && one.rank === series.rank);
+    const steps = each.series.find(
+      (one) => one.metric === axis && one.task === series.task && one.rank === series.rank,
+    );
     if (!steps) return null;
     const at = new Map((steps.points as {time: string; value: number}[]).map((point) => [point.time, point.value]));
-    const pairs = points.filter((point) => at.has(point.time)).map((point) => [at.get(point.time)!, point.value] as const).sort((a, b) => a[0] - b[0]);
+    const pairs = points
+      .filter((point) => at.has(point.time))
+      .map((point) => [at.get(point.time)!, point.value] as const)
+      .sort((a, b) => a[0] - b[0]);
     const unique = pairs.filter((pair, i) => i === 0 || pair[0] !== pairs[i - 1]![0]);
-    return unique.length ? {label: each.job.spec.name, x: unique.map((pair) => pair[0]), y: unique.map((pair) => pair[1])} : null;
+    return unique.length
+      ? {label: each.job.spec.name, x: unique.map((pair) => pair[0]), y: unique.map((pair) => pair[1])}
+      : null;
   }
   const start = millis(each.job.started ?? each.job.submitted);
-  return {label: each.job.spec.name, x: points.map((point) => (millis(point.time) - start) / 1000), y: points.map((point) => point.value)};
+  return {
+    label: each.job.spec.name,
+    x: points.map((point) => (millis(point.time) - start) / 1000),
+    y: points.map((point) => point.value),
+  };
 }
 
 export function last_of(each: Compared, metric: string): number | undefined {

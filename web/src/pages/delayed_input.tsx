@@ -6,12 +6,28 @@ export function DelayedInput({name, label, search}: {name: string; label: string
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const ref = useRef<HTMLInputElement>(null);
   const value = query_value(name);
-  useLayoutEffect(() => { if (ref.current && document.activeElement !== ref.current) ref.current.value = value; }, [value]);
-  const apply = () => { clearTimeout(timer.current); if (ref.current && ref.current.value !== query_value(name)) set_query({[name]: ref.current.value.trim()}); };
+  useLayoutEffect(() => {
+    if (ref.current && document.activeElement !== ref.current) ref.current.value = value;
+  }, [value]);
+  const apply = () => {
+    clearTimeout(timer.current);
+    if (ref.current && ref.current.value !== query_value(name)) set_query({[name]: ref.current.value.trim()});
+  };
   useEffect(() => () => clearTimeout(timer.current), []);
   const common = {
-    ref, 'aria-label': label, placeholder: label, defaultValue: value, onChange: apply,
-    onInput: () => { clearTimeout(timer.current); timer.current = setTimeout(apply, 180); },
+    ref,
+    'aria-label': label,
+    placeholder: label,
+    defaultValue: value,
+    onChange: apply,
+    onInput: () => {
+      clearTimeout(timer.current);
+      timer.current = setTimeout(apply, 180);
+    },
   };
-  return search ? <input type="search" data-search size={24} {...common} /> : <input type="text" size={10} {...common} />;
+  return search ? (
+    <input type="search" data-search size={24} {...common} />
+  ) : (
+    <input type="text" size={10} {...common} />
+  );
 }

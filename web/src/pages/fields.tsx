@@ -25,18 +25,26 @@ export interface Schema {
 let schemas: Promise<Record<string, Schema>> | null = null;
 
 export async function spec_schema(): Promise<Record<string, Schema>> {
-  schemas ??= get<{components: {schemas: Record<string, Schema>}}>('/openapi.json').then((document) => document.components.schemas);
-  schemas.catch(() => { schemas = null; });
+  schemas ??= get<{components: {schemas: Record<string, Schema>}}>('/openapi.json').then(
+    (document) => document.components.schemas,
+  );
+  schemas.catch(() => {
+    schemas = null;
+  });
   return await schemas;
 }
 
 /** The schema without null and references; the help of the field itself comes first. */
 export function resolved(schema: Schema, all: Record<string, Schema>): Schema {
   let found = schema;
-  const own = {...(schema.description ? {description: schema.description} : {}), ...(schema.default !== undefined ? {default: schema.default} : {})};
+  const own = {
+    ...(schema.description ? {description: schema.description} : {}),
+    ...(schema.default !== undefined ? {default: schema.default} : {}),
+  };
   for (let i = 0; i < 5; i++) {
     if (found.$ref) found = all[found.$ref.split('/').at(-1)!] ?? {};
-    else if (found.anyOf) found = {...found, ...(found.anyOf.find((each) => each.type !== 'null') ?? {}), anyOf: undefined};
+    else if (found.anyOf)
+      found = {...found, ...(found.anyOf.find((each) => each.type !== 'null') ?? {}), anyOf: undefined};
     else break;
   }
   const type = Array.isArray(found.type) ? found.type.find((each) => each !== 'null') : found.type;
@@ -81,7 +89,12 @@ export function split_words(text: string): string[] | undefined {
 }
 
 export function title_of(name: string): string {
-  const plain = name.replace(/_(bytes|ms)$/, '').replaceAll('_', ' ').replace(/\bgpus?\b/g, (found) => found.toUpperCase().replace('S', 's')).replace(/\bcpus\b/, 'CPUs').replace(/\bid\b/, 'ID');
+  const plain = name
+    .replace(/_(bytes|ms)$/, '')
+    .replaceAll('_', ' ')
+    .replace(/\bgpus?\b/g, (found) => found.toUpperCase().replace('S', 's'))
+    .replace(/\bcpus\b/, 'CPUs')
+    .replace(/\bid\b/, 'ID');
   return plain[0]!.toUpperCase() + plain.slice(1);
 }
 
@@ -98,18 +111,42 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
   const id = useId();
   const typed = useSignal<{text: string; value: unknown} | null>(null);
   const local_fault = useSignal('');
-  const shown_default = schema.default !== undefined && schema.default !== null && schema.default !== '' ? ` Default: ${String(schema.default)}.` : '';
+  const shown_default =
+    schema.default !== undefined && schema.default !== null && schema.default !== ''
+      ? ` Default: ${String(schema.default)}.`
+      : '';
   const numeric = schema.type === 'integer' || schema.type === 'number' || schema.enum !== undefined;
   const help = `${schema.description ?? ''}${numeric ? '' : shown_default}`.trim();
   const problem = fault || local_fault.value;
-  const common = {id, 'aria-describedby': `${id}-help ${id}-fault`, 'aria-invalid': problem ? 'true' as const : undefined};
-  const around = (control: unknown) => <div class="field"><label for={id}>{title_of(name)}</label>{control as never}
-    {help && <span class="help" id={`${id}-help`}>{help.split('`').map((part, i) => i % 2 ? <code key={i}>{part}</code> : part)}</span>}<span class="fault" id={`${id}-fault`}>{problem}</span></div>;
+  const common = {
+    id,
+    'aria-describedby': `${id}-help ${id}-fault`,
+    'aria-invalid': problem ? ('true' as const) : undefined,
+  };
+  const around = (control: unknown) => (
+    <div class="field">
+      <label for={id}>{title_of(name)}</label>
+      {control as never}
+      {help && (
+        <span class="help" id={`${id}-help`}>
+          {help.split('`').map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}
+        </span>
+      )}
+      <span class="fault" id={`${id}-fault`}>
+        {problem}
+      </span>
+    </div>
+  );
 
   /** A text control whose text stands for a value. */
-  const text_control = (show: (value: unknown) => string, read: (text: string) => unknown, wrong: string, tall?: boolean) => {
+  const text_control = (
+    show: (value: unknown) => string,
+    read: (text: string) => unknown,
+    wrong: string,
+    tall?: boolean,
+  ) => {
     const same = typed.value && JSON.stringify(typed.value.value) === JSON.stringify(value);
-    const text = same || local_fault.value ? typed.value?.text ?? show(value) : show(value);
+    const text = same || local_fault.value ? (typed.value?.text ?? show(value)) : show(value);
     const input = (event: {currentTarget: {value: string}}) => {
       const now = event.currentTarget.value;
       const result = now.trim() === '' ? undefined : read(now);
@@ -117,32 +154,137 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
       typed.value = {text: now, value: result};
       if (!local_fault.value) change(result);
     };
-    return around(tall ? <textarea {...common} class="mono" rows={Math.min(8, Math.max(2, text.split('\n').length))} spellcheck={false} value={text} onInput={input} /> : <input type="text" {...common} class={name === 'command' || name === 'arguments' ? 'mono' : ''} spellcheck={false} value={text} onInput={input} />);
+    return around(
+      tall ? (
+        <textarea
+          {...common}
+          class="mono"
+          rows={Math.min(8, Math.max(2, text.split('\n').length))}
+          spellcheck={false}
+          value={text}
+          onInput={input}
+        />
+      ) : (
+        <input
+          type="text"
+          {...common}
+          class={name === 'command' || name === 'arguments' ? 'mono' : ''}
+          spellcheck={false}
+          value={text}
+          onInput={input}
+        />
+      ),
+    );
   };
 
-  if (schema.enum) return around(<select {...common} value={String(value ?? schema.default ?? '')} onChange={(e) => change(e.currentTarget.value || undefined)}>
-    {schema.default === undefined && <option value="" />}{schema.enum.map((each) => <option key={each} selected={each === (value ?? schema.default)}>{each}</option>)}</select>);
-  if (schema.type === 'boolean') return around(<select {...common} value={value === undefined || value === null ? '' : String(value)} onChange={(e) => change(e.currentTarget.value === '' ? undefined : e.currentTarget.value === 'true')}>
-    <option value="">default</option><option value="true" selected={value === true}>yes</option><option value="false" selected={value === false}>no</option></select>);
-  if (name.endsWith('_bytes')) return text_control((v) => typeof v === 'number' && v > 0 ? size_word(v) : '', parse_size, 'not a size such as 512Mi or 16Gi');
-  if (name.endsWith('_ms')) return text_control((v) => typeof v === 'number' && v > 0 ? time_word(v) : '', (text) => /^\d+$/.test(text.trim()) ? Number(text) * 1000 : parse_time(text), 'not a time such as 30s, 5m or 12h');
-  if (schema.type === 'integer' || schema.type === 'number') return around(<input type="number" {...common} value={value === undefined || value === null ? '' : String(value)} min={schema.minimum} max={schema.maximum} step={schema.multipleOf ?? (schema.type === 'integer' ? 1 : 'any')}
-    placeholder={schema.default !== undefined ? String(schema.default) : ''} onInput={(e) => change(e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value))} />);
+  if (schema.enum)
+    return around(
+      <select
+        {...common}
+        value={String(value ?? schema.default ?? '')}
+        onChange={(e) => change(e.currentTarget.value || undefined)}
+      >
+        {schema.default === undefined && <option value="" />}
+        {schema.enum.map((each) => (
+          <option key={each} selected={each === (value ?? schema.default)}>
+            {each}
+          </option>
+        ))}
+      </select>,
+    );
+  if (schema.type === 'boolean')
+    return around(
+      <select
+        {...common}
+        value={value === undefined || value === null ? '' : String(value)}
+        onChange={(e) => change(e.currentTarget.value === '' ? undefined : e.currentTarget.value === 'true')}
+      >
+        <option value="">default</option>
+        <option value="true" selected={value === true}>
+          yes
+        </option>
+        <option value="false" selected={value === false}>
+          no
+        </option>
+      </select>,
+    );
+  if (name.endsWith('_bytes'))
+    return text_control(
+      (v) => (typeof v === 'number' && v > 0 ? size_word(v) : ''),
+      parse_size,
+      'not a size such as 512Mi or 16Gi',
+    );
+  if (name.endsWith('_ms'))
+    return text_control(
+      (v) => (typeof v === 'number' && v > 0 ? time_word(v) : ''),
+      (text) => (/^\d+$/.test(text.trim()) ? Number(text) * 1000 : parse_time(text)),
+      'not a time such as 30s, 5m or 12h',
+    );
+  if (schema.type === 'integer' || schema.type === 'number')
+    return around(
+      <input
+        type="number"
+        {...common}
+        value={value === undefined || value === null ? '' : String(value)}
+        min={schema.minimum}
+        max={schema.maximum}
+        step={schema.multipleOf ?? (schema.type === 'integer' ? 1 : 'any')}
+        placeholder={schema.default !== undefined ? String(schema.default) : ''}
+        onInput={(e) => change(e.currentTarget.value === '' ? undefined : Number(e.currentTarget.value))}
+      />,
+    );
   if (schema.type === 'array' && (name === 'command' || name === 'arguments' || name === 'worker_command')) {
-    return text_control((v) => (Array.isArray(v) ? v : []).map((word) => shell_word(text_of(word))).join(' '), split_words, 'a quote is not closed', true);
+    return text_control(
+      (v) => (Array.isArray(v) ? v : []).map((word) => shell_word(text_of(word))).join(' '),
+      split_words,
+      'a quote is not closed',
+      true,
+    );
   }
-  if (schema.type === 'array') return text_control((v) => (Array.isArray(v) ? v : []).map(String).join(', '), (text) => text.split(',').map((each) => each.trim()).filter(Boolean), '');
+  if (schema.type === 'array')
+    return text_control(
+      (v) => (Array.isArray(v) ? v : []).map(String).join(', '),
+      (text) =>
+        text
+          .split(',')
+          .map((each) => each.trim())
+          .filter(Boolean),
+      '',
+    );
   if (schema.type === 'object') {
-    return text_control((v) => Object.entries((v ?? {}) as Tree).map(([key, each]) => `${key}=${text_of(each)}`).join('\n'),
-        (text) => Object.fromEntries(text.split('\n').filter((line) => line.trim()).map((line) => { const at = line.indexOf('='); return at < 0 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)]; })), 'one NAME=VALUE on each line', true);
+    return text_control(
+      (v) =>
+        Object.entries((v ?? {}) as Tree)
+          .map(([key, each]) => `${key}=${text_of(each)}`)
+          .join('\n'),
+      (text) =>
+        Object.fromEntries(
+          text
+            .split('\n')
+            .filter((line) => line.trim())
+            .map((line) => {
+              const at = line.indexOf('=');
+              return at < 0 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)];
+            }),
+        ),
+      'one NAME=VALUE on each line',
+      true,
+    );
   }
-  return text_control((v) => text_of(v), (text) => text, '');
+  return text_control(
+    (v) => text_of(v),
+    (text) => text,
+    '',
+  );
 }
 
 /** Can the form show this field, or only the job file? */
 export function is_simple(schema: Schema, all: Record<string, Schema>): boolean {
   if (schema.enum) return true;
   if (schema.type === 'object') return !schema.properties;
-  if (schema.type === 'array') { const item = resolved(schema.items ?? {}, all); return item.type === 'string' || item.type === undefined; }
+  if (schema.type === 'array') {
+    const item = resolved(schema.items ?? {}, all);
+    return item.type === 'string' || item.type === undefined;
+  }
   return true;
 }

@@ -1,56 +1,38 @@
 // The rows of the list of jobs: pages of the server's answer, of which only those near the view are
 // kept. A row is a small part of a job, so that a long list costs little memory.
-import type {Job, Progress} from '../api/types';
+import type {Job, JobCounts, JobRow, RowPage} from '../api/types';
 import {get, type Query} from '../api/client';
 import {job_gpus, text_of} from '../app/format';
 
-export interface Origin { kind: string; name: string; id?: string; index?: number }
-
-/** How many members of an array, or trials of a sweep, are in which state. */
-export interface Members { all: number; waiting: number; running: number; succeeded: number; failed: number; stopped: number }
-
-/** A row of GET /v1/list. */
-export interface JobRow {
-  object: 'job' | 'array' | 'sweep' | 'schedule';
-  id: string;
-  name: string;
-  project: string;
-  owner: string;
-  kind: string;
-  phase: string;
-  reason: string;
-  labels: Record<string, string>;
-  origin?: Origin;
-  gpus: number;
-  priority: number;
-  tasks: number;
-  tasks_running: number;
-  members?: Members;
-  submitted: string;
-  started?: string;
-  ended?: string;
-  may_start?: string;
-  exit_code?: number;
-  attempt: number;
-  restarts: number;
-  suspended: boolean;
-  stop_requested: boolean;
-  progress?: Progress;
-}
-
-/** The phases of the matches, apart from the filter by phase. */
-export type Counts = Record<'all' | 'queued' | 'starting' | 'running' | 'succeeded' | 'failed' | 'stopped', number>;
+export type {JobRow};
 
 export function row_of(job: Job): JobRow {
   const spec = job.spec;
   return {
-    object: 'job', id: job.id, name: spec.name, project: spec.project ?? 'default', owner: job.owner, kind: spec.kind ?? 'single',
-    phase: job.phase, reason: job.failure ? text_of(job.failure.cause) || job.reason : job.reason,
-    labels: (spec.labels ?? {}) as Record<string, string>, origin: (job as unknown as {origin?: Origin}).origin,
-    gpus: job_gpus(spec), priority: spec.scheduling?.priority ?? 50, tasks: job.tasks.length,
+    object: 'job',
+    id: job.id,
+    name: spec.name,
+    project: spec.project ?? 'default',
+    owner: job.owner,
+    kind: spec.kind ?? 'single',
+    phase: job.phase,
+    reason: job.failure ? text_of(job.failure.cause) || job.reason : job.reason,
+    labels: (spec.labels ?? {}) as Record<string, string>,
+    origin: job.origin,
+    gpus: job_gpus(spec),
+    priority: spec.scheduling?.priority ?? 50,
+    tasks: job.tasks.length,
     tasks_running: job.tasks.filter((task) => task.phase === 'Running').length,
-    submitted: job.submitted, started: job.started, ended: job.ended, may_start: job.may_start, exit_code: job.exit_code,
-    attempt: job.attempt, restarts: job.restarts, suspended: job.suspended, stop_requested: job.stop_requested, progress: job.progress,
+    submitted: job.submitted,
+    started: job.started,
+    ended: job.ended,
+    may_start: job.may_start,
+    exit_code: job.exit_code,
+    attempt: job.attempt,
+    restarts: job.restarts,
+    suspended: job.suspended,
+    stop_requested: job.stop_requested,
+    progress: job.progress,
   };
 }
 
@@ -65,27 +47,35 @@ interface Part {
 export const kPart = 200;
 const kKept = 8;
 
-type Fetch = (query: Query, signal: AbortSignal) => Promise<{rows: JobRow[]; next: string; counts: Counts | undefined}>;
-
-interface Answer { rows: JobRow[]; next?: string; counts?: Counts }
+type Fetch = (
+  query: Query,
+  signal: AbortSignal,
+) => Promise<{rows: JobRow[]; next: string; counts: JobCounts | undefined}>;
 
 export const fetch_rows: Fetch = async (query, signal) => {
-  const page = await get<Answer>('/v1/list', query, signal);
+  const page = await get<RowPage>('/v1/list', query, signal);
   return {rows: page.rows, next: page.next ?? '', counts: page.counts};
 };
 
 export class JobRows {
   private parts: Part[] = [];
   total: number | undefined;
-  counts: Counts | undefined;
+  counts: JobCounts | undefined;
   /** Is the last part the end of the list? */
   complete = false;
 
-  constructor(private readonly query: Query, private readonly fetch: Fetch = fetch_rows) {}
+  constructor(
+    private readonly query: Query,
+    private readonly fetch: Fetch = fetch_rows,
+  ) {}
 
   /** The number of rows that are known to exist so far. */
-  get known(): number { return this.parts.reduce((sum, part) => sum + part.count, 0); }
-  get length(): number { return Math.max(this.known, this.complete ? 0 : this.total ?? 0); }
+  get known(): number {
+    return this.parts.reduce((sum, part) => sum + part.count, 0);
+  }
+  get length(): number {
+    return Math.max(this.known, this.complete ? 0 : (this.total ?? 0));
+  }
 
   at(index: number): JobRow | undefined {
     let begin = 0;

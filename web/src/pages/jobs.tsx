@@ -1,81 +1,32 @@
 // The list of jobs, and below /jobs/ID the page of one job.
 import {useSignal} from '@preact/signals';
-import type {ComponentChildren} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {get, type Query} from '../api/client';
-import type {Projects} from '../api/types';
-import {amount_text, count_text, run_span, span_text} from '../app/format';
+import {count_text} from '../app/format';
 import {useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
 import {me} from '../app/session';
 import {useShortcuts} from '../app/shortcuts';
 import {Icon} from '../ui/icons';
 import {ActionDialog, type Action} from '../ui/job_actions';
-import {Age, ErrorNote, Link, Page, Phase, Time, now, useData, useSize} from '../ui/parts';
-import {DelayedInput} from './delayed_input';
+import {ErrorNote, Link, Page, useSize} from '../ui/parts';
 import {JobPage} from './job/job';
-import {JobRows, type Counts, type JobRow} from './job_rows';
+import {JobRows, type JobRow} from './job_rows';
+import {Filters, server_query} from './job_filters';
+import {kColumns} from './job_columns';
 
 export function Jobs({parts}: {parts: string[]}) {
   if (parts[0]) return <JobPage key={parts[0]} id={parts[0]} tab={parts[1] ?? 'summary'} />;
   return <JobList />;
 }
 
-const kPhases = ['Queued', 'Starting', 'Running', 'Succeeded', 'Failed', 'Stopped'];
-const kKinds = ['single', 'mpi', 'torch', 'grpc'];
-const kSpans: [string, string, number][] = [['1h', 'Last hour', 3600e3], ['24h', 'Last day', 86400e3], ['7d', 'Last week', 7 * 86400e3], ['30d', 'Last 30 days', 30 * 86400e3]];
-
 const kRow = 32;
 
-/** The query of the server from that of the page. */
-export function server_query(query: URLSearchParams, user: string, at: number): Query {
-  const span = kSpans.find(([key]) => key === query.get('within'))?.[2];
-  const ended = kSpans.find(([key]) => key === query.get('ended'))?.[2];
-  const since = (ms: number | undefined) => ms ? new Date(Math.floor((at - ms) / 60000) * 60000).toISOString() : undefined;
-  const origin = query.get('origin');
-  return {
-    project: query.get('project'), phase: query.get('phase'), label: query.getAll('label'),
-    owner: query.get('mine') ? user : query.get('owner'), kind: query.get('kind'), text: query.get('text'),
-    origin, top: !origin && !query.get('members'),
-    submitted_after: since(span), ended_after: since(ended), sort: query.get('sort') ?? '-submitted',
-  };
-}
-
-interface Column {
-  key: string;
-  name: string;
-  width: number;
-  num?: boolean;
-  /** Sort key of the server. */
-  sort?: string;
-  /** Hidden when the table is narrower than this. */
-  min?: number;
-  cell: (job: JobRow) => ComponentChildren;
-}
-
-const kColumns: Column[] = [
-  {key: 'phase', name: 'Phase', width: 112, sort: 'phase', cell: (job) => <Phase job={job} />},
-  {key: 'reason', name: 'Reason', width: 0, min: 520, cell: (job) => <span title={job.reason}>{job.reason}</span>},
-  {key: 'project', name: 'Project', width: 120, min: 760, sort: 'project', cell: (job) => <span title={job.project}><bdi>{job.project}</bdi></span>},
-  {key: 'owner', name: 'User', width: 90, min: 980, sort: 'owner', cell: (job) => <span title={job.owner}><bdi>{job.owner}</bdi></span>},
-  {key: 'kind', name: 'Kind', width: 64, min: 1100, sort: 'kind', cell: (job) => job.kind},
-  {key: 'gpus', name: 'GPUs', width: 66, num: true, min: 600, sort: 'gpus', cell: (job) => job.gpus ? amount_text(job.gpus) : <span class="muted">0</span>},
-  {key: 'progress', name: 'Progress', width: 110, min: 1200, cell: (job) => <Done job={job} />},
-  {key: 'submitted', name: 'Age', width: 96, min: 430, num: true, sort: 'submitted', cell: (job) => <Age at={job.submitted} />},
-  {key: 'duration', name: 'Ran', width: 84, num: true, min: 700, sort: 'duration', cell: (job) => { const ms = run_span(job, now.value); return Number.isNaN(ms) ? <span class="muted">–</span> : span_text(ms); }},
-  {key: 'ended', name: 'Ended', width: 130, num: true, min: 1400, sort: 'ended', cell: (job) => <Time at={job.ended} />},
-];
-
-function Done({job}: {job: JobRow}) {
-  const m = job.members;
-  const part = m ? m.all && (m.succeeded + m.failed + m.stopped) / m.all : job.progress ? Math.min(1, job.progress.done / job.progress.total) : undefined;
-  if (part === undefined) return null;
-  const text = m ? `${m.succeeded + m.failed + m.stopped}/${m.all}` : `${Math.round(part * 100)} %`;
-  return <span title={m ? `${m.succeeded} succeeded, ${m.failed} failed, ${m.stopped} stopped, ${m.running} running, ${m.waiting} waiting` : text}>
-    <span class="progress"><i style={{width: `${part * 100}%`}} /></span> <span class="small tnum">{text}</span></span>;
-}
-
-const kObjects: Record<JobRow['object'], string> = {job: 'jobs', array: 'arrays', sweep: 'sweeps', schedule: 'schedules'};
+const kObjects: Record<JobRow['object'], string> = {
+  job: 'jobs',
+  array: 'arrays',
+  sweep: 'sweeps',
+  schedule: 'schedules',
+};
 
 function JobList() {
   const query = place.value.query;
@@ -135,7 +86,9 @@ function JobList() {
   useRefresh(() => load(true), [rows], {interval: 700});
   useEffect(() => () => abort.current?.abort(), []);
   const begin = first.value;
-  useEffect(() => { if (rows.lacks(begin, begin + visible)) void load(false); }, [begin, visible, rows]);
+  useEffect(() => {
+    if (rows.lacks(begin, begin + visible)) void load(false);
+  }, [begin, visible, rows]);
 
   const shown_columns = kColumns.filter((column) => (size.width || 1200) >= (column.min ?? 0));
   const length = rows.length;
@@ -147,7 +100,10 @@ function JobList() {
   const toggle = (row: JobRow, index: number, range: boolean) => {
     const next = new Map(selected.value);
     const on = !next.has(row.id);
-    const [a, b] = range && last_clicked.current >= 0 ? [Math.min(index, last_clicked.current), Math.max(index, last_clicked.current)] : [index, index];
+    const [a, b] =
+      range && last_clicked.current >= 0
+        ? [Math.min(index, last_clicked.current), Math.max(index, last_clicked.current)]
+        : [index, index];
     for (let i = a; i <= b; i++) {
       const each = rows.at(i);
       if (!each) continue;
@@ -165,8 +121,11 @@ function JobList() {
     at.value = row.id;
     const element = region.current!;
     if (index * kRow < element.scrollTop) element.scrollTop = index * kRow;
-    if ((index + 2) * kRow > element.scrollTop + element.clientHeight) element.scrollTop = (index + 2) * kRow - element.clientHeight;
-    requestAnimationFrame(() => element.querySelector<HTMLElement>(`[data-id="${CSS.escape(row.id)}"] a`)?.focus({preventScroll: true}));
+    if ((index + 2) * kRow > element.scrollTop + element.clientHeight)
+      element.scrollTop = (index + 2) * kRow - element.clientHeight;
+    requestAnimationFrame(() =>
+      element.querySelector<HTMLElement>(`[data-id="${CSS.escape(row.id)}"] a`)?.focus({preventScroll: true}),
+    );
   };
   const current = () => rows.at(rows.index_of(at.value));
   const act = (what: Action) => {
@@ -177,104 +136,255 @@ function JobList() {
     }
     action.value = what;
   };
-  useShortcuts([
-    {keys: 'j', what: 'Next job', run: () => move(1)},
-    {keys: 'k', what: 'Previous job', run: () => move(-1)},
-    {keys: 'x', what: 'Select the job', run: () => { const row = current(); if (row) toggle(row, rows.index_of(row.id), false); }},
-    {keys: 'l', what: 'Logs of the job', run: () => { const row = current(); if (row) navigate(to(['jobs', row.id, 'logs'])); }},
-    {keys: 's', what: 'Stop the selected jobs', run: () => act('stop')},
-    {keys: 'u', what: 'Clear the selection', run: () => { selected.value = new Map(); }},
-  ], [rows]);
+  useShortcuts(
+    [
+      {keys: 'j', what: 'Next job', run: () => move(1)},
+      {keys: 'k', what: 'Previous job', run: () => move(-1)},
+      {
+        keys: 'x',
+        what: 'Select the job',
+        run: () => {
+          const row = current();
+          if (row) toggle(row, rows.index_of(row.id), false);
+        },
+      },
+      {
+        keys: 'l',
+        what: 'Logs of the job',
+        run: () => {
+          const row = current();
+          if (row) navigate(to(['jobs', row.id, 'logs']));
+        },
+      },
+      {keys: 's', what: 'Stop the selected jobs', run: () => act('stop')},
+      {
+        keys: 'u',
+        what: 'Clear the selection',
+        run: () => {
+          selected.value = new Map();
+        },
+      },
+    ],
+    [rows],
+  );
 
   const chosen = [...selected.value.values()];
   const in_view = page.filter((row): row is JobRow => !!row);
   const all_selected = in_view.length > 0 && in_view.every((row) => selected.value.has(row.id));
-  return <Page title="Jobs" actions={<Link to="/submit" class="button primary"><Icon name="submit" />Submit a job</Link>}>
-    <Filters counts={rows.counts} />
-    <ErrorNote error={fault.value} />
-    <div class="card">
-      <header>
-        <span class="tnum" role="status">{!loaded.value ? 'Loading…' : rows.complete || rows.total !== undefined ? `${count_text(rows.complete ? rows.known : rows.total!)} ${length === 1 ? 'job' : 'jobs'}` : `first ${count_text(rows.known)} jobs; more when you scroll`}</span>
-        {chosen.length > 0 && <div class="row" role="group" aria-label="Selected jobs">
-          <strong>{chosen.length} selected</strong>
-          <button onClick={() => { action.value = 'stop'; }}>Stop</button>
-          <button onClick={() => { action.value = 'suspend'; }}>Suspend</button>
-          <button onClick={() => { action.value = 'resume'; }}>Resume</button>
-          <button onClick={() => { action.value = 'rerun'; }}>Rerun</button>
-          <button class="danger" onClick={() => { action.value = 'delete'; }}>Delete</button>
-          {chosen.length > 1 && chosen.length <= 50 && <Link class="button" to={to(['compare'], {jobs: chosen.map((row) => row.id).join(',')})}>Compare</Link>}
-          <button class="quiet" onClick={() => { selected.value = new Map(); }}>Clear</button>
-        </div>}
-      </header>
-      <div class="vt" ref={region} tabIndex={0} role="region" aria-label="Jobs" onScroll={(event) => { first.value = Math.floor(event.currentTarget.scrollTop / kRow); }}>
-        <table class="grid" aria-rowcount={length + 1}>
-          <caption class="hidden-text">Jobs, page by page as you scroll</caption>
-          <colgroup><col style={{width: '42px'}} /><col style={{width: size.width > 900 ? '220px' : size.width > 520 ? '30%' : 'auto'}} />
-            {shown_columns.map((column) => <col key={column.key} style={column.width ? {width: `${column.width}px`} : {}} />)}</colgroup>
-          <thead><tr aria-rowindex={1}>
-            <th scope="col"><input type="checkbox" aria-label="Select all jobs in view" checked={all_selected} onChange={() => {
-              const next = new Map(selected.value);
-              for (const row of in_view) if (all_selected) next.delete(row.id); else next.set(row.id, row);
-              selected.value = next;
-            }} /></th>
-            <SortHeader name="Name" sort="name" />
-            {shown_columns.map((column) => <SortHeader key={column.key} name={column.name} sort={column.sort} num={column.num} />)}
-          </tr></thead>
-          <tbody>
-            {from > 0 && <tr class="spacer" aria-hidden="true"><td colSpan={shown_columns.length + 2} style={{height: `${from * kRow}px`}} /></tr>}
-            {page.map((row, i) => !row ? <tr key={`empty-${from + i}`} aria-rowindex={from + i + 2}><td /><td class="muted" colSpan={shown_columns.length + 1}>…</td></tr> :
-              <tr key={row.id} data-id={row.id} aria-rowindex={from + i + 2} aria-selected={selected.value.has(row.id)} class={at.value === row.id ? 'at' : ''} onFocusCapture={() => { at.value = row.id; }}>
-                <td><input type="checkbox" aria-label={`Select ${row.name}`} checked={selected.value.has(row.id)} onClick={(event) => toggle(row, from + i, event.shiftKey)} /></td>
-                <th scope="row" title={row.name}><Link to={to([kObjects[row.object], row.id])}><bdi>{row.name}</bdi></Link>{row.object !== 'job' && <> <span class="chip">{row.object}</span></>}</th>
-                {shown_columns.map((column) => <td key={column.key} class={column.num ? 'num' : ''}>{column.cell(row)}</td>)}
-              </tr>)}
-            {until < length && <tr class="spacer" aria-hidden="true"><td colSpan={shown_columns.length + 2} style={{height: `${(length - until) * kRow}px`}} /></tr>}
-          </tbody>
-        </table>
-        {loaded.value && length === 0 && <div class="empty">No job matches. {text ? <Link to="/jobs">Show all jobs</Link> : <Link to="/submit">Submit the first one</Link>}</div>}
+  return (
+    <Page
+      title="Jobs"
+      actions={
+        <Link to="/submit" class="button primary">
+          <Icon name="submit" />
+          Submit a job
+        </Link>
+      }
+    >
+      <Filters counts={rows.counts} />
+      <ErrorNote error={fault.value} />
+      <div class="card">
+        <header>
+          <span class="tnum" role="status">
+            {!loaded.value
+              ? 'Loading…'
+              : rows.complete || rows.total !== undefined
+                ? `${count_text(rows.complete ? rows.known : rows.total!)} ${length === 1 ? 'job' : 'jobs'}`
+                : `first ${count_text(rows.known)} jobs; more when you scroll`}
+          </span>
+          {chosen.length > 0 && (
+            <div class="row" role="group" aria-label="Selected jobs">
+              <strong>{chosen.length} selected</strong>
+              <button
+                onClick={() => {
+                  action.value = 'stop';
+                }}
+              >
+                Stop
+              </button>
+              <button
+                onClick={() => {
+                  action.value = 'suspend';
+                }}
+              >
+                Suspend
+              </button>
+              <button
+                onClick={() => {
+                  action.value = 'resume';
+                }}
+              >
+                Resume
+              </button>
+              <button
+                onClick={() => {
+                  action.value = 'rerun';
+                }}
+              >
+                Rerun
+              </button>
+              <button
+                class="danger"
+                onClick={() => {
+                  action.value = 'delete';
+                }}
+              >
+                Delete
+              </button>
+              {chosen.length > 1 && chosen.length <= 50 && (
+                <Link class="button" to={to(['compare'], {jobs: chosen.map((row) => row.id).join(',')})}>
+                  Compare
+                </Link>
+              )}
+              <button
+                class="quiet"
+                onClick={() => {
+                  selected.value = new Map();
+                }}
+              >
+                Clear
+              </button>
+            </div>
+          )}
+        </header>
+        <div
+          class="vt"
+          ref={region}
+          tabIndex={0}
+          role="region"
+          aria-label="Jobs"
+          onScroll={(event) => {
+            first.value = Math.floor(event.currentTarget.scrollTop / kRow);
+          }}
+        >
+          <table class="grid" aria-rowcount={length + 1}>
+            <caption class="hidden-text">Jobs, page by page as you scroll</caption>
+            <colgroup>
+              <col style={{width: '42px'}} />
+              <col style={{width: size.width > 900 ? '220px' : size.width > 520 ? '30%' : 'auto'}} />
+              {shown_columns.map((column) => (
+                <col key={column.key} style={column.width ? {width: `${column.width}px`} : {}} />
+              ))}
+            </colgroup>
+            <thead>
+              <tr aria-rowindex={1}>
+                <th scope="col">
+                  <input
+                    type="checkbox"
+                    aria-label="Select all jobs in view"
+                    checked={all_selected}
+                    onChange={() => {
+                      const next = new Map(selected.value);
+                      for (const row of in_view)
+                        if (all_selected) next.delete(row.id);
+                        else next.set(row.id, row);
+                      selected.value = next;
+                    }}
+                  />
+                </th>
+                <SortHeader name="Name" sort="name" />
+                {shown_columns.map((column) => (
+                  <SortHeader key={column.key} name={column.name} sort={column.sort} num={column.num} />
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {from > 0 && (
+                <tr class="spacer" aria-hidden="true">
+                  <td colSpan={shown_columns.length + 2} style={{height: `${from * kRow}px`}} />
+                </tr>
+              )}
+              {page.map((row, i) =>
+                !row ? (
+                  <tr key={`empty-${from + i}`} aria-rowindex={from + i + 2}>
+                    <td />
+                    <td class="muted" colSpan={shown_columns.length + 1}>
+                      …
+                    </td>
+                  </tr>
+                ) : (
+                  <tr
+                    key={row.id}
+                    data-id={row.id}
+                    aria-rowindex={from + i + 2}
+                    aria-selected={selected.value.has(row.id)}
+                    class={at.value === row.id ? 'at' : ''}
+                    onFocusCapture={() => {
+                      at.value = row.id;
+                    }}
+                  >
+                    <td>
+                      <input
+                        type="checkbox"
+                        aria-label={`Select ${row.name}`}
+                        checked={selected.value.has(row.id)}
+                        onClick={(event) => toggle(row, from + i, event.shiftKey)}
+                      />
+                    </td>
+                    <th scope="row" title={row.name}>
+                      <Link to={to([kObjects[row.object], row.id])}>
+                        <bdi>{row.name}</bdi>
+                      </Link>
+                      {row.object !== 'job' && (
+                        <>
+                          {' '}
+                          <span class="chip">{row.object}</span>
+                        </>
+                      )}
+                    </th>
+                    {shown_columns.map((column) => (
+                      <td key={column.key} class={column.num ? 'num' : ''}>
+                        {column.cell(row)}
+                      </td>
+                    ))}
+                  </tr>
+                ),
+              )}
+              {until < length && (
+                <tr class="spacer" aria-hidden="true">
+                  <td colSpan={shown_columns.length + 2} style={{height: `${(length - until) * kRow}px`}} />
+                </tr>
+              )}
+            </tbody>
+          </table>
+          {loaded.value && length === 0 && (
+            <div class="empty">
+              No job matches.{' '}
+              {text ? <Link to="/jobs">Show all jobs</Link> : <Link to="/submit">Submit the first one</Link>}
+            </div>
+          )}
+        </div>
       </div>
-    </div>
-    {action.value && <ActionDialog action={action.value} jobs={chosen} onDone={(done) => { action.value = null; if (done) selected.value = new Map(); }} />}
-  </Page>;
+      {action.value && (
+        <ActionDialog
+          action={action.value}
+          jobs={chosen}
+          onDone={(done) => {
+            action.value = null;
+            if (done) selected.value = new Map();
+          }}
+        />
+      )}
+    </Page>
+  );
 }
 
 function SortHeader({name, sort, num}: {name: string; sort?: string | undefined; num?: boolean | undefined}) {
-  if (!sort) return <th scope="col" class={num ? 'num' : ''}>{name}</th>;
+  if (!sort)
+    return (
+      <th scope="col" class={num ? 'num' : ''}>
+        {name}
+      </th>
+    );
   const now_sorted = query_value('sort') || '-submitted';
   const direction = now_sorted === sort ? 'ascending' : now_sorted === `-${sort}` ? 'descending' : undefined;
   const next = now_sorted === sort ? `-${sort}` : sort;
-  return <th scope="col" class={num ? 'num' : ''} aria-sort={direction}>
-    <button class="sort" onClick={() => set_query({sort: next === '-submitted' ? null : next})}>{name}{direction && <Icon name={direction === 'ascending' ? 'up' : 'down'} />}</button></th>;
-}
-
-function Filters({counts}: {counts: Counts | undefined}) {
-  const projects = useData((signal) => get<Projects>('/v1/projects', {}, signal), [], {every: 60000, match: () => false});
-  const phases = new Set((query_value('phase') || '').split(',').filter(Boolean));
-  const names = (projects.data?.projects ?? []).map((project) => project.name);
-  const project = query_value('project');
-  const any = [...place.value.query.keys()].some((name) => name !== 'sort');
-  return <div class="filters" role="search" aria-label="Filters">
-    <DelayedInput name="text" label="Find name, label, command" search />
-    <div class="group" role="group" aria-label="Phase">
-      {kPhases.map((phase) => <button key={phase} aria-pressed={phases.has(phase)} onClick={() => {
-        const next = new Set(phases);
-        if (!next.delete(phase)) next.add(phase);
-        set_query({phase: kPhases.filter((each) => next.has(each)).join(',')});
-      }}>{phase}{counts && <span class="muted small tnum">{count_text(counts[phase.toLowerCase() as keyof Counts] ?? 0)}</span>}</button>)}
-    </div>
-    <button aria-pressed={!!query_value('mine')} onClick={() => set_query({mine: query_value('mine') ? null : 'yes', owner: null})}>Mine</button>
-    <Choice label="Project" name="project" values={project && !names.includes(project) ? [project, ...names] : names} />
-    <Choice label="Kind" name="kind" values={kKinds} />
-    <Choice label="Time" name="within" values={kSpans.map(([key]) => key)} names={kSpans.map(([, name]) => name)} all="Any time" />
-    <DelayedInput name="owner" label="User" />
-    <DelayedInput name="label" label="Label" />
-    {any && <button class="quiet" onClick={() => navigate('/jobs', {replace: true})}>Clear filters</button>}
-  </div>;
-}
-
-function Choice({label, name, values, names, all}: {label: string; name: string; values: string[]; names?: string[]; all?: string}) {
-  return <select aria-label={label} value={query_value(name)} onChange={(event) => set_query({[name]: event.currentTarget.value})}>
-    <option value="">{all ?? `Any ${label.toLowerCase()}`}</option>
-    {values.map((value, i) => <option key={value} value={value} selected={value === query_value(name)}>{names?.[i] ?? value}</option>)}
-  </select>;
+  return (
+    <th scope="col" class={num ? 'num' : ''} aria-sort={direction}>
+      <button class="sort" onClick={() => set_query({sort: next === '-submitted' ? null : next})}>
+        {name}
+        {direction && <Icon name={direction === 'ascending' ? 'up' : 'down'} />}
+      </button>
+    </th>
+  );
 }

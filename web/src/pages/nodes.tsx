@@ -12,20 +12,94 @@ export function Nodes({parts}: {parts: string[]}) {
   const loaded = useData((signal) => get<NodeList>('/v1/nodes', {}, signal), [], {interval: 1000});
   if (parts[0]) {
     const node = loaded.data?.nodes.find((each) => each.name === parts[0]);
-    if (loaded.data && !node) return <Page title="There is no such node"><p><Link to="/nodes">All nodes</Link></p></Page>;
-    return node ? <One node={node} /> : <Page title="Node"><ErrorNote error={loaded.error} /><Waiting /></Page>;
+    if (loaded.data && !node)
+      return (
+        <Page title="There is no such node">
+          <p>
+            <Link to="/nodes">All nodes</Link>
+          </p>
+        </Page>
+      );
+    return node ? (
+      <One node={node} />
+    ) : (
+      <Page title="Node">
+        <ErrorNote error={loaded.error} />
+        <Waiting />
+      </Page>
+    );
   }
-  return <Page title="Nodes">
-    <ErrorNote error={loaded.error} again={loaded.reload} />
-    {loaded.loading && <Waiting />}
-    {loaded.data && <div class="card"><div class="scroll" tabIndex={0} role="region" aria-label="Nodes"><table class="grid"><caption class="hidden-text">Nodes</caption>
-      <thead><tr><th>Node</th><th>State</th><th>Pool</th><th>GPUs</th><th class="num">Free GPUs</th><th class="num">Free CPUs</th><th class="num">Free memory</th><th class="num">Jobs</th><th>Actions</th></tr></thead>
-      <tbody>{loaded.data.nodes.map((node) => { const used = node.devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0); return <tr key={node.name}>
-        <th scope="row"><Link to={to(['nodes', node.name])}>{node.name}</Link></th><td><State node={node} /></td><td>{node.pool}</td>
-        <td class="wide">{node.devices.length ? <div class="row nowrap"><div class="bar grow" role="img" aria-label={`${amount_text(used)} of ${node.devices.length} GPUs used`}><Share kind="used" of={used / node.devices.length} /></div><span class="muted small">{node.devices.length} × {node.devices[0]!.model}</span></div> : <span class="muted">none</span>}</td>
-        <td class="num">{amount_text(node.devices.length - used)}</td><td class="num">{amount_text(node.cpus_free)} / {amount_text(node.cpus)}</td>
-        <td class="num">{bytes_text(node.memory_bytes_free)}</td><td class="num">{node.jobs.length}</td><td><Actions node={node} /></td></tr>; })}</tbody></table></div></div>}
-  </Page>;
+  return (
+    <Page title="Nodes">
+      <ErrorNote error={loaded.error} again={loaded.reload} />
+      {loaded.loading && <Waiting />}
+      {loaded.data && (
+        <div class="card">
+          <div class="scroll" tabIndex={0} role="region" aria-label="Nodes">
+            <table class="grid">
+              <caption class="hidden-text">Nodes</caption>
+              <thead>
+                <tr>
+                  <th>Node</th>
+                  <th>State</th>
+                  <th>Pool</th>
+                  <th>GPUs</th>
+                  <th class="num">Free GPUs</th>
+                  <th class="num">Free CPUs</th>
+                  <th class="num">Free memory</th>
+                  <th class="num">Jobs</th>
+                  <th>Actions</th>
+                </tr>
+              </thead>
+              <tbody>
+                {loaded.data.nodes.map((node) => {
+                  const used = node.devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0);
+                  return (
+                    <tr key={node.name}>
+                      <th scope="row">
+                        <Link to={to(['nodes', node.name])}>{node.name}</Link>
+                      </th>
+                      <td>
+                        <State node={node} />
+                      </td>
+                      <td>{node.pool}</td>
+                      <td class="wide">
+                        {node.devices.length ? (
+                          <div class="row nowrap">
+                            <div
+                              class="bar grow"
+                              role="img"
+                              aria-label={`${amount_text(used)} of ${node.devices.length} GPUs used`}
+                            >
+                              <Share kind="used" of={used / node.devices.length} />
+                            </div>
+                            <span class="muted small">
+                              {node.devices.length} × {node.devices[0]!.model}
+                            </span>
+                          </div>
+                        ) : (
+                          <span class="muted">none</span>
+                        )}
+                      </td>
+                      <td class="num">{amount_text(node.devices.length - used)}</td>
+                      <td class="num">
+                        {amount_text(node.cpus_free)} / {amount_text(node.cpus)}
+                      </td>
+                      <td class="num">{bytes_text(node.memory_bytes_free)}</td>
+                      <td class="num">{node.jobs.length}</td>
+                      <td>
+                        <Actions node={node} />
+                      </td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+        </div>
+      )}
+    </Page>
+  );
 }
 
 function State({node}: {node: Node}) {
@@ -35,42 +109,206 @@ function State({node}: {node: Node}) {
 
 function Actions({node}: {node: Node}) {
   const ask = useSignal<'drain' | null>(null);
-  if (!is_server_admin() || node.state === 'gone') return <span class="muted small">{is_server_admin() ? '' : 'by server admins'}</span>;
+  if (!is_server_admin() || node.state === 'gone')
+    return <span class="muted small">{is_server_admin() ? '' : 'by server admins'}</span>;
   const act = async (what: string) => {
     try {
       await change('POST', `/v1/nodes/${encodeURIComponent(node.name)}/${what}`);
       toast(`${what} ${node.name}`);
       anything_changed();
-    } catch (fault) { toast(error_text(fault), 'error'); }
+    } catch (fault) {
+      toast(error_text(fault), 'error');
+    }
     ask.value = null;
   };
-  return <span class="row nowrap">
-    {node.state === 'ready' ? <button onClick={() => { void act('cordon'); }} title="No new tasks start here; those that run continue">Cordon</button> : <button onClick={() => { void act('uncordon'); }}>Uncordon</button>}
-    {node.state !== 'draining' && <button class="danger" onClick={() => { ask.value = 'drain'; }}>Drain</button>}
-    {ask.value && <Dialog title={`Drain ${node.name}?`} onClose={() => { ask.value = null; }}>
-      <p>No new tasks start on the node, and the tasks that run there are stopped: their jobs wait to start again on other nodes. Elastic jobs continue with fewer workers.</p>
-      <p>{node.jobs.length ? <>Jobs there: {node.jobs.map((name, i) => <>{i > 0 && ', '}<bdi key={name}>{name}</bdi></>)}</> : 'No job that you can see runs there.'}</p>
-      <div class="actions"><button onClick={() => { ask.value = null; }}>Cancel</button><button class="danger" onClick={() => { void act('drain'); }}>Drain</button></div></Dialog>}
-  </span>;
+  return (
+    <span class="row nowrap">
+      {node.state === 'ready' ? (
+        <button
+          onClick={() => {
+            void act('cordon');
+          }}
+          title="No new tasks start here; those that run continue"
+        >
+          Cordon
+        </button>
+      ) : (
+        <button
+          onClick={() => {
+            void act('uncordon');
+          }}
+        >
+          Uncordon
+        </button>
+      )}
+      {node.state !== 'draining' && (
+        <button
+          class="danger"
+          onClick={() => {
+            ask.value = 'drain';
+          }}
+        >
+          Drain
+        </button>
+      )}
+      {ask.value && (
+        <Dialog
+          title={`Drain ${node.name}?`}
+          onClose={() => {
+            ask.value = null;
+          }}
+        >
+          <p>
+            No new tasks start on the node, and the tasks that run there are stopped: their jobs wait to start again on
+            other nodes. Elastic jobs continue with fewer workers.
+          </p>
+          <p>
+            {node.jobs.length ? (
+              <>
+                Jobs there:{' '}
+                {node.jobs.map((name, i) => (
+                  <>
+                    {i > 0 && ', '}
+                    <bdi key={name}>{name}</bdi>
+                  </>
+                ))}
+              </>
+            ) : (
+              'No job that you can see runs there.'
+            )}
+          </p>
+          <div class="actions">
+            <button
+              onClick={() => {
+                ask.value = null;
+              }}
+            >
+              Cancel
+            </button>
+            <button
+              class="danger"
+              onClick={() => {
+                void act('drain');
+              }}
+            >
+              Drain
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </span>
+  );
 }
 
 function One({node}: {node: Node}) {
-  return <Page title={node.name} lead={<Link to="/nodes" class="button quiet" aria-label="All nodes">←</Link>} actions={<Actions node={node} />}>
-    <div class="cards">
-      <Card title="Facts"><dl class="facts"><dt>State</dt><dd><State node={node} /></dd><dt>Pool</dt><dd>{node.pool}</dd>
-        <dt>CPUs</dt><dd>{amount_text(node.cpus_free)} of {amount_text(node.cpus)} not claimed</dd><dt>Memory</dt><dd>{bytes_text(node.memory_bytes_free)} of {bytes_text(node.memory_bytes)} not claimed</dd>
-        {Object.entries(node.topology).map(([level, domain]) => <><dt key={level}>{level}</dt><dd>{domain}</dd></>)}
-        {Object.entries(node.labels).map(([name, value]) => <><dt key={name}>{name}</dt><dd>{value}</dd></>)}</dl></Card>
-      <Card title="GPUs" scroll>{node.devices.length === 0 ? <div class="empty">This node has no GPU.</div> : <table class="grid"><caption class="hidden-text">GPUs of {node.name}</caption>
-        <thead><tr><th class="num">Index</th><th>Model</th><th class="num">Memory</th><th>Used</th><th>Held by</th></tr></thead>
-        <tbody>{node.devices.map((device) => { const used = 1 - Math.max(0, device.free); return <tr key={device.index}><td class="num">{device.index}</td><td>{device.model}</td><td class="num">{device.memory_bytes ? bytes_text(device.memory_bytes) : 'unknown'}</td>
-          <td class="wide"><div class="bar" role="img" aria-label={`${amount_text(used)} used`}><Share kind="used" of={used} /></div></td>
-          <td class="break">{device.jobs.length ? device.jobs.map((name) => <JobLink key={name} name={name} />) : used ? <span class="muted">a job that you may not see</span> : <span class="muted">free</span>}</td></tr>; })}</tbody></table>}</Card>
-      <Card title="Jobs">{node.jobs.length ? <ul>{node.jobs.map((name) => <li key={name}><JobLink name={name} /></li>)}</ul> : <div class="empty">No job that you can see.</div>}</Card>
-    </div></Page>;
+  return (
+    <Page
+      title={node.name}
+      lead={
+        <Link to="/nodes" class="button quiet" aria-label="All nodes">
+          ←
+        </Link>
+      }
+      actions={<Actions node={node} />}
+    >
+      <div class="cards">
+        <Card title="Facts">
+          <dl class="facts">
+            <dt>State</dt>
+            <dd>
+              <State node={node} />
+            </dd>
+            <dt>Pool</dt>
+            <dd>{node.pool}</dd>
+            <dt>CPUs</dt>
+            <dd>
+              {amount_text(node.cpus_free)} of {amount_text(node.cpus)} not claimed
+            </dd>
+            <dt>Memory</dt>
+            <dd>
+              {bytes_text(node.memory_bytes_free)} of {bytes_text(node.memory_bytes)} not claimed
+            </dd>
+            {Object.entries(node.topology).map(([level, domain]) => (
+              <>
+                <dt key={level}>{level}</dt>
+                <dd>{domain}</dd>
+              </>
+            ))}
+            {Object.entries(node.labels).map(([name, value]) => (
+              <>
+                <dt key={name}>{name}</dt>
+                <dd>{value}</dd>
+              </>
+            ))}
+          </dl>
+        </Card>
+        <Card title="GPUs" scroll>
+          {node.devices.length === 0 ? (
+            <div class="empty">This node has no GPU.</div>
+          ) : (
+            <table class="grid">
+              <caption class="hidden-text">GPUs of {node.name}</caption>
+              <thead>
+                <tr>
+                  <th class="num">Index</th>
+                  <th>Model</th>
+                  <th class="num">Memory</th>
+                  <th>Used</th>
+                  <th>Held by</th>
+                </tr>
+              </thead>
+              <tbody>
+                {node.devices.map((device) => {
+                  const used = 1 - Math.max(0, device.free);
+                  return (
+                    <tr key={device.index}>
+                      <td class="num">{device.index}</td>
+                      <td>{device.model}</td>
+                      <td class="num">{device.memory_bytes ? bytes_text(device.memory_bytes) : 'unknown'}</td>
+                      <td class="wide">
+                        <div class="bar" role="img" aria-label={`${amount_text(used)} used`}>
+                          <Share kind="used" of={used} />
+                        </div>
+                      </td>
+                      <td class="break">
+                        {device.jobs.length ? (
+                          device.jobs.map((name) => <JobLink key={name} name={name} />)
+                        ) : used ? (
+                          <span class="muted">a job that you may not see</span>
+                        ) : (
+                          <span class="muted">free</span>
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          )}
+        </Card>
+        <Card title="Jobs">
+          {node.jobs.length ? (
+            <ul class="links">
+              {node.jobs.map((name) => (
+                <li key={name}>
+                  <JobLink name={name} />
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <div class="empty">No job that you can see.</div>
+          )}
+        </Card>
+      </div>
+    </Page>
+  );
 }
 
 /** A node names its jobs by name, which several projects may use: the list finds them. */
 function JobLink({name}: {name: string}) {
-  return <Link to={to(['jobs'], {text: name, phase: 'Starting,Running'})}><bdi>{name}</bdi></Link>;
+  return (
+    <Link to={to(['jobs'], {text: name, phase: 'Starting,Running'})}>
+      <bdi>{name}</bdi>
+    </Link>
+  );
 }

@@ -13,18 +13,34 @@ import {project_rows} from './project_tree';
 import {useSignal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
 
-interface State { nodes: Nodes; projects: Projects; waiting: JobRow[]; failed: JobRow[]; running: number; queued: number; failures: number; succeeded: number }
+interface State {
+  nodes: Nodes;
+  projects: Projects;
+  waiting: JobRow[];
+  failed: JobRow[];
+  running: number;
+  queued: number;
+  failures: number;
+  succeeded: number;
+}
 
 async function load(signal: AbortSignal): Promise<State> {
   const day_ago = new Date(Math.floor(Date.now() / 60000 - 1440) * 60000).toISOString();
   const [nodes, projects, waiting, ended] = await Promise.all([
-    get<Nodes>('/v1/nodes', {}, signal), get<Projects>('/v1/projects', {}, signal),
+    get<Nodes>('/v1/nodes', {}, signal),
+    get<Projects>('/v1/projects', {}, signal),
     fetch_rows({phase: 'Queued', sort: 'submitted', limit: 8, count: true}, signal),
     fetch_rows({phase: 'Failed', ended_after: day_ago, sort: '-ended', limit: 8, count: true}, signal),
   ]);
   return {
-    nodes, projects, waiting: waiting.rows, failed: ended.rows, running: (waiting.counts?.running ?? 0) + (waiting.counts?.starting ?? 0),
-    queued: waiting.counts?.queued ?? waiting.rows.length, failures: ended.counts?.failed ?? ended.rows.length, succeeded: ended.counts?.succeeded ?? 0,
+    nodes,
+    projects,
+    waiting: waiting.rows,
+    failed: ended.rows,
+    running: (waiting.counts?.running ?? 0) + (waiting.counts?.starting ?? 0),
+    queued: waiting.counts?.queued ?? waiting.rows.length,
+    failures: ended.counts?.failed ?? ended.rows.length,
+    succeeded: ended.counts?.succeeded ?? 0,
   };
 }
 
@@ -32,58 +48,243 @@ export function Overview(_: {parts: string[]}) {
   const loaded = useData(load, [], {interval: 1000});
   const evictions = useEvictions();
   const state = loaded.data;
-  if (!state) return <Page title="Overview">{loaded.error ? <ErrorNote error={loaded.error} again={loaded.reload} /> : <Waiting />}</Page>;
-  const devices = state.nodes.nodes.flatMap((node) => node.state === 'gone' ? [] : node.devices);
+  if (!state)
+    return (
+      <Page title="Overview">
+        {loaded.error ? <ErrorNote error={loaded.error} again={loaded.reload} /> : <Waiting />}
+      </Page>
+    );
+  const devices = state.nodes.nodes.flatMap((node) => (node.state === 'gone' ? [] : node.devices));
   const used = devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0);
   const rows = project_rows(state.projects.projects);
   const leaves = rows.filter((row) => !rows.some((other) => other.project.parent === row.project.name));
   const borrowed = leaves.reduce((sum, row) => sum + row.borrowed, 0);
-  const off = state.nodes.nodes.filter((node) => node.state !== 'ready').reduce((sum, node) => sum + node.devices.reduce((free, device) => free + Math.max(0, device.free), 0), 0);
+  const off = state.nodes.nodes
+    .filter((node) => node.state !== 'ready')
+    .reduce((sum, node) => sum + node.devices.reduce((free, device) => free + Math.max(0, device.free), 0), 0);
   const free = Math.max(0, devices.length - used - off);
   const total = Math.max(1, devices.length);
-  return <Page title="Overview">
-    <ErrorNote error={loaded.error} />
-    <div class="tiles">
-      <Tile to="/nodes" value={`${amount_text(used)} / ${devices.length}`} label="GPUs allocated" />
-      <Tile to="/nodes" value={amount_text(free)} label="GPUs free" />
-      <Tile to="/projects" value={amount_text(borrowed)} label="GPUs borrowed" />
-      <Tile to="/jobs?phase=Starting%2CRunning" value={String(state.running)} label="jobs running" />
-      <Tile to="/jobs?phase=Queued&sort=submitted" value={String(state.queued)} label="jobs waiting" warn={state.queued > 0} />
-      <Tile to="/jobs?phase=Failed&ended=24h&sort=-ended" value={String(state.failures)} label="failed in 24 h" bad={state.failures > 0} />
-      <Tile to="/jobs?phase=Succeeded&ended=24h&sort=-ended" value={String(state.succeeded)} label="succeeded in 24 h" />
-    </div>
-    <Card title="GPUs by node" actions={<Link to="/nodes">All nodes</Link>}>
-      {devices.length === 0 ? <div class="empty">No node has a GPU. {state.nodes.nodes.length} {state.nodes.nodes.length === 1 ? 'node runs' : 'nodes run'} jobs with CPUs.</div> : <div class="stack tight">
-        <div class="bar big" role="img" aria-label={`${amount_text(used - borrowed)} GPUs used within quota, ${amount_text(borrowed)} borrowed, ${amount_text(free)} free, ${amount_text(off)} unavailable`}>
-          <Share kind="used" of={(used - borrowed) / total} /><Share kind="borrowed" of={borrowed / total} /><Share kind="free" of={free / total} /><Share kind="off" of={off / total} /></div>
-        <GpuMap nodes={state.nodes.nodes} />
-        <div class="legend"><span class="key"><i class="used" />used</span><span class="key"><i class="borrowed" />borrowed beyond quota (in the bars)</span><span class="key"><i />free</span><span class="key"><i class="off" />cordoned or draining</span></div>
-      </div>}
-    </Card>
-    <div class="cards">
-      <Card title="Projects" scroll actions={<Link to="/projects">Quota</Link>}>
-        <table class="grid"><caption class="hidden-text">GPUs by project</caption><thead><tr><th>Project</th><th>GPUs</th><th class="num">Used</th><th class="num">Quota</th><th class="num">Waiting</th></tr></thead>
-          <tbody>{rows.map((row) => { const allocated = row.project.status.allocated.gpus; const scale = Math.max(1, devices.length); return <tr key={row.project.name}>
-            <th scope="row"><span style={{paddingLeft: `${row.depth * 14}px`}}><Link to={to(['projects', row.project.name])}><bdi>{row.project.name}</bdi></Link></span></th>
-            <td class="wide"><div class="bar" role="img" aria-label={`${amount_text(allocated - row.borrowed)} within quota, ${amount_text(row.borrowed)} borrowed`}><Share kind="used" of={(allocated - row.borrowed) / scale} /><Share kind="borrowed" of={row.borrowed / scale} /></div></td>
-            <td class="num"><Link to={to(['jobs'], {project: row.project.name, phase: 'Starting,Running'})}>{amount_text(allocated)}</Link></td>
-            <td class="num">{amount_text(row.deserved)}</td>
-            <td class="num">{row.project.status.waiting ? <Link to={to(['jobs'], {project: row.project.name, phase: 'Queued'})}>{row.project.status.waiting}</Link> : 0}</td></tr>; })}</tbody></table>
+  return (
+    <Page title="Overview">
+      <ErrorNote error={loaded.error} />
+      <div class="tiles">
+        <Tile to="/nodes" value={`${amount_text(used)} / ${devices.length}`} label="GPUs allocated" />
+        <Tile to="/nodes" value={amount_text(free)} label="GPUs free" />
+        <Tile to="/projects" value={amount_text(borrowed)} label="GPUs borrowed" />
+        <Tile to="/jobs?phase=Starting%2CRunning" value={String(state.running)} label="jobs running" />
+        <Tile
+          to="/jobs?phase=Queued&sort=submitted"
+          value={String(state.queued)}
+          label="jobs waiting"
+          warn={state.queued > 0}
+        />
+        <Tile
+          to="/jobs?phase=Failed&ended=24h&sort=-ended"
+          value={String(state.failures)}
+          label="failed in 24 h"
+          bad={state.failures > 0}
+        />
+        <Tile
+          to="/jobs?phase=Succeeded&ended=24h&sort=-ended"
+          value={String(state.succeeded)}
+          label="succeeded in 24 h"
+        />
+      </div>
+      <Card title="GPUs by node" actions={<Link to="/nodes">All nodes</Link>}>
+        {devices.length === 0 ? (
+          <div class="empty">
+            No node has a GPU. {state.nodes.nodes.length} {state.nodes.nodes.length === 1 ? 'node runs' : 'nodes run'}{' '}
+            jobs with CPUs.
+          </div>
+        ) : (
+          <div class="stack tight">
+            <div
+              class="bar big"
+              role="img"
+              aria-label={`${amount_text(used - borrowed)} GPUs used within quota, ${amount_text(borrowed)} borrowed, ${amount_text(free)} free, ${amount_text(off)} unavailable`}
+            >
+              <Share kind="used" of={(used - borrowed) / total} />
+              <Share kind="borrowed" of={borrowed / total} />
+              <Share kind="free" of={free / total} />
+              <Share kind="off" of={off / total} />
+            </div>
+            <GpuMap nodes={state.nodes.nodes} />
+            <div class="legend">
+              <span class="key">
+                <i class="used" />
+                used
+              </span>
+              <span class="key">
+                <i class="borrowed" />
+                borrowed beyond quota (in the bars)
+              </span>
+              <span class="key">
+                <i />
+                free
+              </span>
+              <span class="key">
+                <i class="off" />
+                cordoned or draining
+              </span>
+            </div>
+          </div>
+        )}
       </Card>
-      <Card title="Waiting" scroll actions={<Link to="/scheduler">The queue</Link>}>{state.waiting.length === 0 ? <div class="empty">No job waits.</div> : <JobTable rows={state.waiting} time="submitted" caption="Waiting jobs" />}</Card>
-      <Card title="Failed in the last 24 hours" scroll actions={<Link to="/jobs?phase=Failed&ended=24h&sort=-ended">All</Link>}>{state.failed.length === 0 ? <div class="empty">No job has failed.</div> : <JobTable rows={state.failed} time="ended" caption="Failed jobs" />}</Card>
-      <Card title="Evictions in the last 24 hours">{evictions.length === 0 ? <div class="empty">No job was evicted.</div> : <ol class="events">{evictions.map((event) => <li key={event.time}><Time at={event.time} /><span><Link to={to(['jobs', event.job_id])}><bdi>{event.job}</bdi></Link> <bdi>{visible_text(event.text)}</bdi></span></li>)}</ol>}</Card>
-    </div>
-  </Page>;
+      <div class="cards">
+        <Card title="Projects" scroll actions={<Link to="/projects">Quota</Link>}>
+          <table class="grid">
+            <caption class="hidden-text">GPUs by project</caption>
+            <thead>
+              <tr>
+                <th>Project</th>
+                <th>GPUs</th>
+                <th class="num">Used</th>
+                <th class="num">Quota</th>
+                <th class="num">Waiting</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => {
+                const allocated = row.project.status.allocated.gpus;
+                const scale = Math.max(1, devices.length);
+                return (
+                  <tr key={row.project.name}>
+                    <th scope="row">
+                      <span style={{paddingLeft: `${row.depth * 14}px`}}>
+                        <Link to={to(['projects', row.project.name])}>
+                          <bdi>{row.project.name}</bdi>
+                        </Link>
+                      </span>
+                    </th>
+                    <td class="wide">
+                      <div
+                        class="bar"
+                        role="img"
+                        aria-label={`${amount_text(allocated - row.borrowed)} within quota, ${amount_text(row.borrowed)} borrowed`}
+                      >
+                        <Share kind="used" of={(allocated - row.borrowed) / scale} />
+                        <Share kind="borrowed" of={row.borrowed / scale} />
+                      </div>
+                    </td>
+                    <td class="num">
+                      <Link to={to(['jobs'], {project: row.project.name, phase: 'Starting,Running'})}>
+                        {amount_text(allocated)}
+                      </Link>
+                    </td>
+                    <td class="num">{amount_text(row.deserved)}</td>
+                    <td class="num">
+                      {row.project.status.waiting ? (
+                        <Link to={to(['jobs'], {project: row.project.name, phase: 'Queued'})}>
+                          {row.project.status.waiting}
+                        </Link>
+                      ) : (
+                        0
+                      )}
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </Card>
+        <Card title="Waiting" scroll actions={<Link to="/scheduler">The queue</Link>}>
+          {state.waiting.length === 0 ? (
+            <div class="empty">No job waits.</div>
+          ) : (
+            <JobTable rows={state.waiting} time="submitted" caption="Waiting jobs" />
+          )}
+        </Card>
+        <Card
+          title="Failed in the last 24 hours"
+          scroll
+          actions={<Link to="/jobs?phase=Failed&ended=24h&sort=-ended">All</Link>}
+        >
+          {state.failed.length === 0 ? (
+            <div class="empty">No job has failed.</div>
+          ) : (
+            <JobTable rows={state.failed} time="ended" caption="Failed jobs" />
+          )}
+        </Card>
+        <Card title="Evictions in the last 24 hours">
+          {evictions.length === 0 ? (
+            <div class="empty">No job was evicted.</div>
+          ) : (
+            <ol class="events">
+              {evictions.map((event) => (
+                <li key={event.time}>
+                  <Time at={event.time} />
+                  <span>
+                    <Link to={to(['jobs', event.job_id])}>
+                      <bdi>{event.job}</bdi>
+                    </Link>{' '}
+                    <bdi>{visible_text(event.text)}</bdi>
+                  </span>
+                </li>
+              ))}
+            </ol>
+          )}
+        </Card>
+      </div>
+    </Page>
+  );
 }
 
-function Tile({to: target, value, label, warn, bad}: {to: string; value: string; label: string; warn?: boolean; bad?: boolean}) {
-  return <Link to={target} class={`tile ${bad ? 'bad' : warn ? 'warn' : ''}`}><strong class="tnum">{value}</strong><span>{label}</span></Link>;
+function Tile({
+  to: target,
+  value,
+  label,
+  warn,
+  bad,
+}: {
+  to: string;
+  value: string;
+  label: string;
+  warn?: boolean;
+  bad?: boolean;
+}) {
+  return (
+    <Link to={target} class={`tile ${bad ? 'bad' : warn ? 'warn' : ''}`}>
+      <strong class="tnum">{value}</strong>
+      <span>{label}</span>
+    </Link>
+  );
 }
 
 function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'ended'; caption: string}) {
-  return <table class="grid fixed"><caption class="hidden-text">{caption}</caption><thead><tr><th class="c-name">Job</th><th>Reason</th><th class="num c-age">{time === 'ended' ? 'Ended' : 'Age'}</th></tr></thead>
-    <tbody>{rows.map((row) => <tr key={row.id}><th scope="row" class="cut"><Link to={to(['jobs', row.id])}><bdi>{row.name}</bdi></Link></th><td title={row.reason}><div class="two-lines">{time === 'submitted' && row.suspended && <><Phase job={row} /> </>}<bdi>{visible_text(text_of(row.reason))}</bdi></div></td><td class="num">{time === 'ended' ? <Time at={row.ended} /> : <Age at={row.submitted} />}</td></tr>)}</tbody></table>;
+  return (
+    <table class="grid fixed">
+      <caption class="hidden-text">{caption}</caption>
+      <thead>
+        <tr>
+          <th class="c-name">Job</th>
+          <th>Reason</th>
+          <th class="num c-age">{time === 'ended' ? 'Ended' : 'Age'}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.id}>
+            <th scope="row" class="cut">
+              <Link to={to(['jobs', row.id])}>
+                <bdi>{row.name}</bdi>
+              </Link>
+            </th>
+            <td title={visible_text(text_of(row.reason))}>
+              <div class="two-lines">
+                {time === 'submitted' && row.suspended && (
+                  <>
+                    <Phase job={row} />{' '}
+                  </>
+                )}
+                <bdi>{visible_text(text_of(row.reason))}</bdi>
+              </div>
+            </td>
+            <td class="num">{time === 'ended' ? <Time at={row.ended} /> : <Age at={row.submitted} />}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }
 
 /** The evictions of the last day: those before the page was opened, and those since. */
@@ -92,13 +293,17 @@ function useEvictions(): JobEvent[] {
   useEffect(() => {
     const abort = new AbortController();
     const take = (event: JobEvent | null) => {
-      if (event?.fact?.['kind'] === 'evicted') list.value = [event, ...list.value.filter((each) => each.time !== event.time)].slice(0, 30);
+      if (event?.fact?.['kind'] === 'evicted')
+        list.value = [event, ...list.value.filter((each) => each.time !== event.time)].slice(0, 30);
     };
     const stop = listen(take);
     void (async () => {
       const {send} = await import('../api/client');
       const {read_events} = await import('../api/events');
-      const answer = await send('GET', '/v1/watch/events', {query: {since: new Date(Date.now() - 86400e3).toISOString()}, signal: abort.signal});
+      const answer = await send('GET', '/v1/watch/events', {
+        query: {since: new Date(Date.now() - 86400e3).toISOString()},
+        signal: abort.signal,
+      });
       const begun = Date.now();
       for await (const event of read_events(answer)) {
         if (event.event !== 'event') continue;
@@ -110,7 +315,11 @@ function useEvictions(): JobEvent[] {
     })().catch(() => {});
     // The history comes at once; the stream is not kept.
     const limit = setTimeout(() => abort.abort(), 5000);
-    return () => { stop(); clearTimeout(limit); abort.abort(); };
+    return () => {
+      stop();
+      clearTimeout(limit);
+      abort.abort();
+    };
   }, []);
   return list.value;
 }

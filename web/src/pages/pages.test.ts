@@ -8,7 +8,26 @@ import {parameters_of} from './compared';
 import {project_rows} from './project_tree';
 import {csv_cell, usage_of} from './usage';
 
-const row = (id: number): JobRow => ({object: 'job', id: String(id), name: `j${id}`, project: 'p', owner: 'ada', kind: 'single', phase: 'Queued', reason: '', labels: {}, gpus: 0, priority: 50, tasks: 1, tasks_running: 0, submitted: '', attempt: 0, restarts: 0, suspended: false, stop_requested: false});
+const row = (id: number): JobRow => ({
+  object: 'job',
+  id: String(id),
+  name: `j${id}`,
+  project: 'p',
+  owner: 'ada',
+  kind: 'single',
+  phase: 'Queued',
+  reason: '',
+  labels: {},
+  gpus: 0,
+  priority: 50,
+  tasks: 1,
+  tasks_running: 0,
+  submitted: '',
+  attempt: 0,
+  restarts: 0,
+  suspended: false,
+  stop_requested: false,
+});
 
 /** A list on the server, newest first; the cursor is the id of the last row. */
 function server(ids: number[]) {
@@ -19,7 +38,11 @@ function server(ids: number[]) {
     const begin = cursor === '' ? 0 : ids.findIndex((id) => id < Number(cursor));
     const rows = begin < 0 ? [] : ids.slice(begin, begin + Number(query.limit)).map(row);
     const more = rows.length > 0 && ids.indexOf(Number(rows.at(-1)!.id)) < ids.length - 1;
-    return Promise.resolve({rows, next: more ? rows.at(-1)!.id : '', counts: {all: ids.length, queued: 0, starting: 0, running: 0, succeeded: 0, failed: 0, stopped: 0}});
+    return Promise.resolve({
+      rows,
+      next: more ? rows.at(-1)!.id : '',
+      counts: {all: ids.length, queued: 0, starting: 0, running: 0, succeeded: 0, failed: 0, stopped: 0},
+    });
   };
   return {ids, asked, fetch: fetch as never};
 }
@@ -65,29 +88,69 @@ describe('JobRows', () => {
 });
 
 test('a command is split as a shell does', () => {
-  expect(split_words(`python3 train.py --name 'a b' "c\\"d" e\\ f ''`)).toEqual(['python3', 'train.py', '--name', 'a b', 'c"d', 'e f', '']);
+  expect(split_words(`python3 train.py --name 'a b' "c\\"d" e\\ f ''`)).toEqual([
+    'python3',
+    'train.py',
+    '--name',
+    'a b',
+    'c"d',
+    'e f',
+    '',
+  ]);
   expect(split_words(`echo 'open`)).toBeUndefined();
 });
 
 test('the timeline of a job that was retried', () => {
   const at = (s: number) => new Date(s * 1000).toISOString();
-  const job = {submitted: at(0), ended: at(40), tasks: [], events: [
-    {time: at(0), text: 'submitted', fact: {kind: 'notice', what: 'submitted'}}, {time: at(10), text: 'placed', fact: {kind: 'placed', attempt: 1}}, {time: at(12), text: 'running', fact: {kind: 'notice', what: 'running'}},
-    {time: at(20), text: 'failed', fact: {kind: 'failed'}}, {time: at(20), text: 'again', fact: {kind: 'starts_again'}}, {time: at(25), text: 'placed', fact: {kind: 'placed', attempt: 2}}, {time: at(26), text: 'running', fact: {kind: 'notice', what: 'running'}}, {time: at(40), text: 'Succeeded', fact: {kind: 'phase'}},
-  ]} as unknown as Job;
-  expect(bars_of(job, 99000).map((bar) => [bar.kind, bar.begin / 1000, bar.end / 1000])).toEqual([['waits', 0, 10], ['starts', 10, 12], ['failed', 12, 20], ['waits', 20, 25], ['starts', 25, 26], ['runs', 26, 40]]);
+  const job = {
+    submitted: at(0),
+    ended: at(40),
+    tasks: [],
+    events: [
+      {time: at(0), text: 'submitted', fact: {kind: 'notice', what: 'submitted'}},
+      {time: at(10), text: 'placed', fact: {kind: 'placed', attempt: 1}},
+      {time: at(12), text: 'running', fact: {kind: 'notice', what: 'running'}},
+      {time: at(20), text: 'failed', fact: {kind: 'failed'}},
+      {time: at(20), text: 'again', fact: {kind: 'starts_again'}},
+      {time: at(25), text: 'placed', fact: {kind: 'placed', attempt: 2}},
+      {time: at(26), text: 'running', fact: {kind: 'notice', what: 'running'}},
+      {time: at(40), text: 'Succeeded', fact: {kind: 'phase'}},
+    ],
+  } as unknown as Job;
+  expect(bars_of(job, 99000).map((bar) => [bar.kind, bar.begin / 1000, bar.end / 1000])).toEqual([
+    ['waits', 0, 10],
+    ['starts', 10, 12],
+    ['failed', 12, 20],
+    ['waits', 20, 25],
+    ['starts', 25, 26],
+    ['runs', 26, 40],
+  ]);
 });
 
 test('projects in the order of their tree; a hidden parent hides no child', () => {
-  const project = (name: string, parent: string, sequence: number, allocated = 0) => ({name, parent, sequence, status: {deserved: {gpus: 2}, allocated: {gpus: allocated}}}) as unknown as Project;
+  const project = (name: string, parent: string, sequence: number, allocated = 0) =>
+    ({name, parent, sequence, status: {deserved: {gpus: 2}, allocated: {gpus: allocated}}}) as unknown as Project;
   const rows = project_rows([project('b', 'a', 2, 3), project('a', '', 3), project('c', 'hidden', 1)]);
-  expect(rows.map((each) => [each.project.name, each.depth, each.borrowed])).toEqual([['c', 0, 0], ['a', 0, 0], ['b', 1, 1]]);
+  expect(rows.map((each) => [each.project.name, each.depth, each.borrowed])).toEqual([
+    ['c', 0, 0],
+    ['a', 0, 0],
+    ['b', 1, 1],
+  ]);
 });
 
 test('usage is clipped to the chosen time', () => {
   const hour = 3600e3;
   const one = {...row(1), gpus: 2, started: new Date(0).toISOString(), ended: new Date(4 * hour).toISOString()};
-  expect(usage_of([one, {...one, owner: 'ben', started: new Date(5 * hour).toISOString(), ended: undefined}], hour, 6 * hour)).toEqual([{user: 'ada', jobs: 1, failed: 0, gpu_hours: 6}, {user: 'ben', jobs: 1, failed: 0, gpu_hours: 2}]);
+  expect(
+    usage_of(
+      [one, {...one, owner: 'ben', started: new Date(5 * hour).toISOString(), ended: undefined}],
+      hour,
+      6 * hour,
+    ),
+  ).toEqual([
+    {user: 'ada', jobs: 1, failed: 0, gpu_hours: 6},
+    {user: 'ben', jobs: 1, failed: 0, gpu_hours: 2},
+  ]);
 });
 
 test('a cell of a CSV file is never a formula', () => {
@@ -96,6 +159,19 @@ test('a cell of a CSV file is never a formula', () => {
 });
 
 test('parameters of a command', () => {
-  const job = {spec: {name: 'x', folder: '/', command: ['python3', 'train.py', '--lr', '0.1', '--epochs=3', '--amp'], environment: {SEED: '1'}}} as unknown as Job;
-  expect(parameters_of(job)).toMatchObject({'--lr': '0.1', '--epochs': '3', '--amp': 'yes', 'environment.SEED': '1', 'command': 'python3 train.py'});
+  const job = {
+    spec: {
+      name: 'x',
+      folder: '/',
+      command: ['python3', 'train.py', '--lr', '0.1', '--epochs=3', '--amp'],
+      environment: {SEED: '1'},
+    },
+  } as unknown as Job;
+  expect(parameters_of(job)).toMatchObject({
+    '--lr': '0.1',
+    '--epochs': '3',
+    '--amp': 'yes',
+    'environment.SEED': '1',
+    command: 'python3 train.py',
+  });
 });

@@ -16,10 +16,17 @@ export function project_rows(projects: Project[]): ProjectRow[] {
   const add = (project: Project, parents: string[]) => {
     if (parents.includes(project.name)) return;
     const deserved = project.status.deserved.gpus;
-    rows.push({project, depth: parents.length, parents, deserved, borrowed: deserved === null ? 0 : Math.max(0, project.status.allocated.gpus - deserved)});
+    rows.push({
+      project,
+      depth: parents.length,
+      parents,
+      deserved,
+      borrowed: deserved === null ? 0 : Math.max(0, project.status.allocated.gpus - deserved),
+    });
     for (const child of projects) if (child.parent === project.name) add(child, [...parents, project.name]);
   };
   // A caller who may not see a parent sees its children at the top.
-  for (const project of [...projects].sort((a, b) => a.sequence - b.sequence)) if (!project.parent || !known.has(project.parent)) add(project, []);
+  for (const project of [...projects].sort((a, b) => a.sequence - b.sequence))
+    if (!project.parent || !known.has(project.parent)) add(project, []);
   return rows;
 }

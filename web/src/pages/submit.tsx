@@ -3,24 +3,26 @@
 import {signal, useSignal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import {Failure, change, get, job_path, send} from '../api/client';
-import type {Forecast, Job, Projects} from '../api/types';
-import {amount_text, text_of} from '../app/format';
+import type {Fault, Forecast, Job, Projects} from '../api/types';
 import {anything_changed} from '../app/live';
 import {leave_guard, navigate, query_value, to} from '../app/router';
-import {command_line, from_file, parse_yaml, to_file, yaml_text, type TextFault, type Tree} from '../app/spec_text';
-import {files_of, send_tree, without_ignored, type Dropped} from '../app/upload';
+import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
+import {send_tree} from '../app/upload';
 import {visible_text} from '../ui/ansi';
 import {crypto_id} from '../ui/job_actions';
-import {Card, Copy, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {Card, Copy, ErrorNote, Page, Waiting, error_text, toast, useData} from '../ui/parts';
 import {Field, is_simple, resolved, spec_schema, title_of, type Schema} from './fields';
+import {Outcome} from './forecast';
+import {dropped, Files} from './submit_files';
 
 const kFirst = ['name', 'project', 'kind', 'workers', 'image', 'folder', 'command'];
 
 /** The draft outlives the page: going elsewhere and back loses nothing. */
 const draft = signal<Tree>({name: '', kind: 'single', command: [], folder: '/tmp'});
+
 const yaml = signal<string | null>(null);
+
 const drafted_from = signal('');
-const dropped = signal<{files: Dropped[]; left_out: number; target: string} | null>(null);
 
 function set_path(tree: Tree, path: string[], value: unknown): Tree {
   const [head, ...rest] = path;
@@ -35,7 +37,14 @@ function set_path(tree: Tree, path: string[], value: unknown): Tree {
 }
 
 export function Submit(_: {parts: string[]}) {
-  const loaded = useData(async (abort) => ({schemas: await spec_schema(), projects: (await get<Projects>('/v1/projects', {}, abort)).projects}), [], {match: () => false, every: 60000});
+  const loaded = useData(
+    async (abort) => ({
+      schemas: await spec_schema(),
+      projects: (await get<Projects>('/v1/projects', {}, abort)).projects,
+    }),
+    [],
+    {match: () => false, every: 60000},
+  );
   const from = query_value('from');
   const project = query_value('project');
   const purpose = query_value('purpose');
@@ -46,30 +55,57 @@ export function Submit(_: {parts: string[]}) {
       return;
     }
     if (drafted_from.value === from) return;
-    get<Job>(job_path(from)).then((job) => {
-      draft.value = structuredClone(job.spec) as unknown as Tree;
-      if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
-      yaml.value = null;
-      drafted_from.value = from;
-    }, (fault) => { load_fault.value = fault; });
+    get<Job>(job_path(from)).then(
+      (job) => {
+        draft.value = structuredClone(job.spec) as unknown as Tree;
+        if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
+        yaml.value = null;
+        drafted_from.value = from;
+      },
+      (fault) => {
+        load_fault.value = fault;
+      },
+    );
   }, [from, project]);
-  return <Page title={drafted_from.value ? 'Rerun with changes' : 'Submit a job'} actions={<button onClick={() => {
-    draft.value = {name: '', kind: 'single', command: [], folder: '/tmp'};
-    yaml.value = null;
-    dropped.value = null;
-    drafted_from.value = '';
-    navigate('/submit', {replace: true});
-  }}>Start over</button>}>
-    <ErrorNote error={load_fault.value ?? loaded.error} again={loaded.reload} />
-    {loaded.data ? <Form schemas={loaded.data.schemas} projects={loaded.data.projects.filter((each) => !loaded.data!.projects.some((other) => other.parent === each.name)).map((each) => each.name)} /> : !loaded.error && <Waiting />}
-  </Page>;
+  return (
+    <Page
+      title={drafted_from.value ? 'Rerun with changes' : 'Submit a job'}
+      actions={
+        <button
+          onClick={() => {
+            draft.value = {name: '', kind: 'single', command: [], folder: '/tmp'};
+            yaml.value = null;
+            dropped.value = null;
+            drafted_from.value = '';
+            navigate('/submit', {replace: true});
+          }}
+        >
+          Start over
+        </button>
+      }
+    >
+      <ErrorNote error={load_fault.value ?? loaded.error} again={loaded.reload} />
+      {loaded.data ? (
+        <Form
+          schemas={loaded.data.schemas}
+          projects={loaded.data.projects
+            .filter((each) => !loaded.data!.projects.some((other) => other.parent === each.name))
+            .map((each) => each.name)}
+        />
+      ) : (
+        !loaded.error && <Waiting />
+      )}
+    </Page>
+  );
 }
 
 function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: string[]}) {
   const spec = schemas['JobSpec']!;
   const fields = spec.properties ?? {};
-  const faults = useSignal<TextFault[]>([]);
-  const text_faults = useSignal<TextFault[]>([]);
+  const faults = useSignal<Fault[]>([]);
+  const text_faults = useSignal<Fault[]>([]);
+  const reading = useSignal(false);
+  const reading_timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const forecast = useSignal<Forecast | null>(null);
   const refusal = useSignal<unknown>(null);
   const busy = useSignal('');
@@ -78,44 +114,70 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
   const file_text = yaml.value ?? yaml_text(to_file(value));
   const text = JSON.stringify(value);
 
-  const edit = (path: string[], next: unknown) => { draft.value = set_path(draft.value, path, next); yaml.value = null; text_faults.value = []; };
-  const edit_yaml = async (next: string) => {
+  const edit = (path: string[], next: unknown) => {
+    draft.value = set_path(draft.value, path, next);
+    yaml.value = null;
+    text_faults.value = [];
+    reading.value = false;
+  };
+  const edit_yaml = (next: string) => {
     yaml.value = next;
-    try {
-      const tree = await parse_yaml(next);
-      if (yaml.value !== next) return;
-      if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('a job file is a map of keys');
-      const found: TextFault[] = [];
-      draft.value = from_file(tree, found) as Tree;
-      text_faults.value = found;
-    } catch (fault) {
-      if (yaml.value === next) text_faults.value = [{field: '', what: (fault as Error).message}];
-    }
+    reading.value = true;
+    clearTimeout(reading_timer.current);
+    reading_timer.current = setTimeout(() => {
+      void read_yaml(next);
+    }, 300);
+  };
+  const read_yaml = async (next: string) => {
+    const result = await read_job_file(next);
+    if (yaml.value !== next) return;
+    reading.value = false;
+    text_faults.value = result.faults;
+    if (result.spec) draft.value = result.spec;
   };
 
   // A dry run shortly after the last change.
   useEffect(() => {
     const abort = new AbortController();
-    const timer = setTimeout(() => { void (async () => {
-      if (!value['name'] && !(value['command'] as unknown[])?.length) { forecast.value = null; faults.value = []; refusal.value = null; return; }
-      try {
-        const answer = await send('POST', '/v1/jobs', {query: {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})}, body: with_defaults(value), signal: abort.signal});
-        forecast.value = await answer.json() as Forecast;
-        faults.value = [];
-        refusal.value = null;
-      } catch (fault) {
-        if ((fault as Error).name === 'AbortError') return;
-        forecast.value = null;
-        faults.value = fault instanceof Failure ? fault.faults.map((each) => ({field: String((each as {field?: string}).field ?? ''), what: String((each as {what?: string}).what ?? '')})) : [];
-        refusal.value = faults.value.length ? null : fault;
-      }
-    })(); }, 500);
-    return () => { clearTimeout(timer); abort.abort(); };
+    const timer = setTimeout(() => {
+      void (async () => {
+        if (!value['name'] && !(value['command'] as unknown[])?.length) {
+          forecast.value = null;
+          faults.value = [];
+          refusal.value = null;
+          return;
+        }
+        try {
+          const answer = await send('POST', '/v1/jobs', {
+            query: {dry_run: true, ...(drafted_from.value ? {name_suffix: true} : {})},
+            body: with_defaults(value),
+            signal: abort.signal,
+          });
+          forecast.value = (await answer.json()) as Forecast;
+          faults.value = [];
+          refusal.value = null;
+        } catch (fault) {
+          if ((fault as Error).name === 'AbortError') return;
+          forecast.value = null;
+          faults.value = fault instanceof Failure ? fault.faults : [];
+          refusal.value = faults.value.length ? null : fault;
+        }
+      })();
+    }, 500);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
   }, [text]);
   useEffect(() => {
-    const guard = (event: BeforeUnloadEvent) => { if (draft.value['name'] && !busy.value) event.preventDefault(); };
+    const guard = (event: BeforeUnloadEvent) => {
+      if (draft.value['name'] && !busy.value) event.preventDefault();
+    };
     window.addEventListener('beforeunload', guard);
-    return () => { window.removeEventListener('beforeunload', guard); leave_guard.ask = null; };
+    return () => {
+      window.removeEventListener('beforeunload', guard);
+      leave_guard.ask = null;
+    };
   }, []);
 
   const submit = async () => {
@@ -123,13 +185,30 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     try {
       let body = with_defaults(value);
       if (dropped.value) {
-        const sent = await send_tree(String(body['project'] ?? 'default'), dropped.value.files, (part, what) => { busy.value = `${what} ${Math.round(part * 100)} %`; });
-        body = {...body, folder: body['folder'] === '/tmp' ? dropped.value.target : body['folder'], volumes: [...(body['volumes'] as unknown[] ?? []).filter((each) => (each as Tree)['target'] !== dropped.value!.target), {kind: 'tree', source: sent.id, target: dropped.value.target}]};
+        const sent = await send_tree(String(body['project'] ?? 'default'), dropped.value.files, (part, what) => {
+          busy.value = `${what} ${Math.round(part * 100)} %`;
+        });
+        body = {
+          ...body,
+          folder: body['folder'] === '/tmp' ? dropped.value.target : body['folder'],
+          volumes: [
+            ...((body['volumes'] as unknown[]) ?? []).filter(
+              (each) => (each as Tree)['target'] !== dropped.value!.target,
+            ),
+            {kind: 'tree', source: sent.id, target: dropped.value.target},
+          ],
+        };
       }
       // The same submission has the same key, so that a lost answer cannot make two jobs.
       const all = JSON.stringify(body);
       if (submitted_key.current.text !== all) submitted_key.current = {key: crypto_id(), text: all};
-      const job = await change<Job>('POST', '/v1/jobs', body, drafted_from.value ? {name_suffix: true, rerun_of: drafted_from.value} : {}, {'idempotency-key': submitted_key.current.key});
+      const job = await change<Job>(
+        'POST',
+        '/v1/jobs',
+        body,
+        drafted_from.value ? {name_suffix: true, rerun_of: drafted_from.value} : {},
+        {'idempotency-key': submitted_key.current.key},
+      );
       toast(`Submitted ${job.spec.name}`);
       draft.value = {name: '', kind: 'single', command: [], folder: '/tmp'};
       yaml.value = null;
@@ -140,7 +219,9 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     } catch (fault) {
       refusal.value = fault;
       toast(error_text(fault), 'error');
-    } finally { busy.value = ''; }
+    } finally {
+      busy.value = '';
+    }
   };
 
   const fault_of = (path: string) => faults.value.find((each) => each.field === path)?.what ?? '';
@@ -149,92 +230,214 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     let shown = resolved(schema, schemas);
     if (path.join('.') === 'project') shown = {...shown, enum: projects};
     const inner = path.reduce<unknown>((tree, key) => (tree as Tree | undefined)?.[key], value);
-    return <Field key={path.join('.')} name={name} schema={shown} value={inner} fault={fault_of(path.join('.'))} change={(next) => edit(path, next)} />;
+    return (
+      <Field
+        key={path.join('.')}
+        name={name}
+        schema={shown}
+        value={inner}
+        fault={fault_of(path.join('.'))}
+        change={(next) => edit(path, next)}
+      />
+    );
   };
   const group = (name: string) => {
     const schema = resolved(fields[name]!, schemas);
-    const inner = Object.entries(schema.properties ?? {}).filter(([, each]) => is_simple(resolved(each, schemas), schemas));
+    const inner = Object.entries(schema.properties ?? {}).filter(([, each]) =>
+      is_simple(resolved(each, schemas), schemas),
+    );
     return <div class="fields">{inner.map(([key, each]) => field([name, key], each))}</div>;
   };
-  const groups = Object.keys(fields).filter((name) => { const schema = resolved(fields[name]!, schemas); return schema.type === 'object' && schema.properties; });
-  const others = Object.keys(fields).filter((name) => !kFirst.includes(name) && !groups.includes(name) && is_simple(resolved(fields[name]!, schemas), schemas) && !['labels', 'environment', 'annotations'].includes(name));
-  const file_only = Object.keys(fields).filter((name) => !is_simple(resolved(fields[name]!, schemas), schemas) && !groups.includes(name));
-  const is_open = (name: string) => value[name] !== undefined && Object.keys(value[name] as Tree ?? {}).some((key) => { const each = (value[name] as Tree)[key]; return each !== 0 && each !== '' && !(Array.isArray(each) && !each.length) && each !== 'auto' && each !== 'train'; }) || faults.value.some((each) => each.field.startsWith(`${name}.`));
-  const unplaced = faults.value.filter((each) => { const [head, next] = each.field.split('.'); return !fields[head!] || file_only.includes(head!.replace(/\[.*/, '')) || /\[/.test(each.field) || (next !== undefined && !groups.includes(head!) && !['labels', 'environment'].includes(head!)); });
+  const groups = Object.keys(fields).filter((name) => {
+    const schema = resolved(fields[name]!, schemas);
+    return schema.type === 'object' && schema.properties;
+  });
+  const others = Object.keys(fields).filter(
+    (name) =>
+      !kFirst.includes(name) &&
+      !groups.includes(name) &&
+      is_simple(resolved(fields[name]!, schemas), schemas) &&
+      !['labels', 'environment', 'annotations'].includes(name),
+  );
+  const file_only = Object.keys(fields).filter(
+    (name) => !is_simple(resolved(fields[name]!, schemas), schemas) && !groups.includes(name),
+  );
+  const is_open = (name: string) =>
+    (value[name] !== undefined &&
+      Object.keys((value[name] as Tree) ?? {}).some((key) => {
+        const each = (value[name] as Tree)[key];
+        return (
+          each !== 0 && each !== '' && !(Array.isArray(each) && !each.length) && each !== 'auto' && each !== 'train'
+        );
+      })) ||
+    faults.value.some((each) => each.field.startsWith(`${name}.`));
+  const unplaced = faults.value.filter((each) => {
+    const [head, next] = each.field.split('.');
+    return (
+      !fields[head!] ||
+      file_only.includes(head!.replace(/\[.*/, '')) ||
+      /\[/.test(each.field) ||
+      (next !== undefined && !groups.includes(head!) && !['labels', 'environment'].includes(head!))
+    );
+  });
 
-  return <div class="submit">
-    <form class="stack" onSubmit={(event) => { event.preventDefault(); void submit(); }} noValidate>
-      <Card title="Job"><div class="stack tight"><div class="fields">{kFirst.filter((name) => fields[name] && name !== 'command' && name !== 'folder').map((name) => field([name], fields[name]!))}</div>
-        {field(['command'], fields['command']!)}{field(['folder'], fields['folder']!)}</div></Card>
-      <Card title="Resources of each task">{group('resources')}</Card>
-      <Files />
-      <Card title="Environment and labels"><div class="fields">{['environment', 'labels'].map((name) => field([name], fields[name]!))}</div></Card>
-      {groups.filter((name) => name !== 'resources').map((name) => <details key={name} class="card fold" open={name === 'scheduling' ? is_open(name) : is_open(name)}><summary>{title_of(name)}</summary><div class="body">{resolved(fields[name]!, schemas).description && <p class="muted small">{resolved(fields[name]!, schemas).description}</p>}{group(name)}</div></details>)}
-      <details class="card fold"><summary>More fields</summary><div class="body"><div class="fields">{others.map((name) => field([name], fields[name]!))}</div>
-        {file_only.length > 0 && <p class="muted small">Set in the job file: {file_only.map((name) => <code key={name}>{name} </code>)}</p>}</div></details>
-    </form>
-    <div class="stack side-pane">
-      <Card title="What would happen" actions={<button class="primary" data-submit disabled={!!busy.value || faults.value.length > 0 || text_faults.value.length > 0 || !value['name']} onClick={() => { void submit(); }}>{busy.value || 'Submit'}</button>}>
-        <div class="stack tight" aria-live="polite">
-          {unplaced.map((each, i) => <div key={i} class="note error">{each.field}: {each.what}</div>)}
-          {faults.value.length > unplaced.length && <div class="note error">{faults.value.length - unplaced.length} {faults.value.length - unplaced.length === 1 ? 'field needs' : 'fields need'} a change: {faults.value.filter((each) => !unplaced.includes(each)).map((each) => each.field).join(', ')}</div>}
-          <ErrorNote error={refusal.value} />
-          {forecast.value ? <Outcome forecast={forecast.value} /> : !faults.value.length && !refusal.value && <p class="muted">Give the job a name and a command.</p>}
-        </div></Card>
-      <Card title="Job file" actions={<Copy text={file_text} />}>
-        <div class="field"><label class="hidden-text" for="yaml">Job file (YAML)</label>
-          <textarea id="yaml" class="mono" rows={Math.min(26, Math.max(10, file_text.split('\n').length + 1))} spellcheck={false} wrap="off" value={file_text} aria-invalid={text_faults.value.length ? 'true' : undefined} aria-describedby="yaml-fault" onInput={(event) => { void edit_yaml(event.currentTarget.value); }} />
-          <span id="yaml-fault" class="fault" role="alert">{text_faults.value.map((each, i) => <div key={i}>{each.field ? `${each.field}: ` : ''}{each.what}</div>)}</span>
-          <span class="help">The form and the job file are the same job: a change in one appears in the other. <code>muster submit -f</code> takes this file.</span></div></Card>
-      <Card title="Command line" actions={<Copy text={command_line(value)} />}><pre class="mono break">{visible_text(command_line(value))}</pre></Card>
+  return (
+    <div class="submit">
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+        noValidate
+      >
+        <Card title="Job">
+          <div class="stack tight">
+            <div class="fields">
+              {kFirst
+                .filter((name) => fields[name] && name !== 'command' && name !== 'folder')
+                .map((name) => field([name], fields[name]!))}
+            </div>
+            {field(['command'], fields['command']!)}
+            {field(['folder'], fields['folder']!)}
+          </div>
+        </Card>
+        <Card title="Resources of each task">{group('resources')}</Card>
+        <Files />
+        <Card title="Environment and labels">
+          <div class="fields">{['environment', 'labels'].map((name) => field([name], fields[name]!))}</div>
+        </Card>
+        {groups
+          .filter((name) => name !== 'resources')
+          .map((name) => (
+            <details key={name} class="card fold" open={name === 'scheduling' ? is_open(name) : is_open(name)}>
+              <summary>{title_of(name)}</summary>
+              <div class="body">
+                {resolved(fields[name]!, schemas).description && (
+                  <p class="muted small">{resolved(fields[name]!, schemas).description}</p>
+                )}
+                {group(name)}
+              </div>
+            </details>
+          ))}
+        <details class="card fold">
+          <summary>More fields</summary>
+          <div class="body">
+            <div class="fields">{others.map((name) => field([name], fields[name]!))}</div>
+            {file_only.length > 0 && (
+              <p class="muted small">
+                Set in the job file:{' '}
+                {file_only.map((name) => (
+                  <code key={name}>{name} </code>
+                ))}
+              </p>
+            )}
+          </div>
+        </details>
+      </form>
+      <div class="stack side-pane">
+        <Card
+          title="What would happen"
+          actions={
+            <button
+              class="primary"
+              data-submit
+              disabled={
+                !!busy.value ||
+                reading.value ||
+                faults.value.length > 0 ||
+                text_faults.value.length > 0 ||
+                !value['name']
+              }
+              onClick={() => {
+                void submit();
+              }}
+            >
+              {busy.value || 'Submit'}
+            </button>
+          }
+        >
+          <div class="stack tight" aria-live="polite">
+            {unplaced.map((each, i) => (
+              <div key={i} class="note error">
+                {each.field}: {each.what}
+              </div>
+            ))}
+            {faults.value.length > unplaced.length && (
+              <div class="note error">
+                {faults.value.length - unplaced.length}{' '}
+                {faults.value.length - unplaced.length === 1 ? 'field needs' : 'fields need'} a change:{' '}
+                {faults.value
+                  .filter((each) => !unplaced.includes(each))
+                  .map((each) => each.field)
+                  .join(', ')}
+              </div>
+            )}
+            <ErrorNote error={refusal.value} />
+            {forecast.value ? (
+              <Outcome forecast={forecast.value} />
+            ) : (
+              !faults.value.length && !refusal.value && <p class="muted">Give the job a name and a command.</p>
+            )}
+          </div>
+        </Card>
+        <Card title="Job file" actions={<Copy text={file_text} />}>
+          <div class="field">
+            <label class="hidden-text" for="yaml">
+              Job file (YAML)
+            </label>
+            <textarea
+              id="yaml"
+              class="mono"
+              rows={Math.min(26, Math.max(10, file_text.split('\n').length + 1))}
+              spellcheck={false}
+              wrap="off"
+              value={file_text}
+              aria-invalid={text_faults.value.length ? 'true' : undefined}
+              aria-describedby="yaml-fault"
+              onInput={(event) => {
+                edit_yaml(event.currentTarget.value);
+              }}
+            />
+            <span id="yaml-fault" class="fault" role="alert">
+              {text_faults.value.map((each, i) => (
+                <div key={i}>
+                  {each.field ? `${each.field}: ` : ''}
+                  {each.what}
+                </div>
+              ))}
+            </span>
+            <span class="help">
+              The form and the job file are the same job: a change in one appears in the other.{' '}
+              <code>muster submit -f</code> takes this file.
+            </span>
+          </div>
+        </Card>
+        <Card title="Command line" actions={<Copy text={command_line(value)} />}>
+          <pre class="mono break">{visible_text(command_line(value))}</pre>
+        </Card>
+      </div>
     </div>
-  </div>;
+  );
 }
 
 function with_defaults(spec: Tree): Tree {
-  const body: Tree = {command: [], folder: '/tmp', ...spec};
-  for (const [key, value] of Object.entries(body)) if (value === '' && key !== 'name') delete body[key];
-  return body;
+  const given = Object.entries(spec).filter(([key, value]) => key === 'name' || value !== '');
+  return {command: [], folder: '/tmp', ...Object.fromEntries(given)};
 }
 
-function Outcome({forecast}: {forecast: Forecast}) {
-  const after = forecast.after.status;
-  const quota = after.deserved.gpus;
-  return <>
-    {forecast.starts_now ? <div class="note good"><strong>It would start now.</strong> {forecast.placing.slice(0, 6).map((each) => `${each.task} on ${each.node}${each.devices.length ? `, GPU ${each.devices.join(', ')}` : ''}`).join('; ')}{forecast.placing.length > 6 && ` and ${forecast.placing.length - 6} more tasks`}</div> :
-      <div class="note warn"><strong>It would wait.</strong> <bdi>{visible_text(forecast.reason)}</bdi>{forecast.may_start && <> It may start at <Time at={forecast.may_start} full />.</>}</div>}
-    {forecast.details.length > 0 && <ul class="ticked">{forecast.details.map((each, i) => <li key={i} class="break"><bdi>{visible_text(text_of(each))}</bdi></li>)}</ul>}
-    {forecast.evictions.length > 0 && <div class="note warn">It would evict: {forecast.evictions.map((each, i) => <div key={i}><bdi>{visible_text(text_of(each))}</bdi></div>)}{forecast.hides_evictions && <div>and jobs that you may not see</div>}</div>}
-    <p class="small muted">Project {forecast.after.name} would then have {amount_text(after.allocated.gpus)} of {amount_text(quota)} GPUs allocated.</p>
-  </>;
-}
-
-function Files() {
-  const over = useSignal(false);
-  const fault = useSignal<unknown>(null);
-  const busy = useSignal(false);
-  const input = useRef<HTMLInputElement>(null);
-  const take = async (read: () => Promise<Dropped[]>) => {
-    busy.value = true;
-    fault.value = null;
-    try {
-      const all = await read();
-      const files = await without_ignored(all);
-      if (!files.length) throw new Error('there is no file to send');
-      dropped.value = {files, left_out: all.length - files.length, target: dropped.value?.target ?? '/workspace'};
-    } catch (problem) { fault.value = problem; } finally { busy.value = false; }
-  };
-  const now = dropped.value;
-  return <Card title="Files">
-    <div class={`drop ${over.value ? 'over' : ''}`} onDragOver={(event) => { event.preventDefault(); over.value = true; }} onDragLeave={() => { over.value = false; }}
-         onDrop={(event) => { event.preventDefault(); over.value = false; const data = event.dataTransfer; if (data) void take(() => files_of(data)); }}>
-      {now ? <div class="stack tight"><div><strong>{now.files.length} files</strong> ({Math.ceil(now.files.reduce((sum, each) => sum + each.file.size, 0) / 1024)} KiB) are sent with the job{now.left_out > 0 && `; ${now.left_out} are left out by .gitignore and the usual rules`}.</div>
-        <label>Folder in the tasks <input value={now.target} onInput={(event) => { dropped.value = {...now, target: event.currentTarget.value}; }} /></label>
-        <div><button type="button" onClick={() => { dropped.value = null; }}>Remove the files</button></div></div> :
-        <div class="stack tight"><span>{busy.value ? 'Reads the files…' : 'Drop a folder or files here, and the tasks get a copy of them.'}</span>
-          <div><button type="button" onClick={() => input.current?.click()}>Choose a folder</button><input ref={input} type="file" class="hidden-text" aria-label="Folder to send" tabIndex={-1} multiple {...{webkitdirectory: true}} onChange={(event) => {
-            const files = [...event.currentTarget.files ?? []];
-            void take(async () => files.map((file) => ({path: file.webkitRelativePath ? file.webkitRelativePath.slice(file.webkitRelativePath.indexOf('/') + 1) : file.name, file})));
-          }} /></div></div>}
-      <ErrorNote error={fault.value} /></div></Card>;
+/** The spec that the text of a job file means, as `muster submit -f` reads it; or its faults. */
+async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[]}> {
+  try {
+    const {workspace, ...tree} = await parse_yaml(text);
+    const spec = await change<Tree>('POST', '/v1/job-file', tree);
+    const faults =
+      workspace === undefined
+        ? []
+        : [{field: 'workspace', what: 'choose the folder under Files; a browser cannot open a path of the file'}];
+    return {spec: {...spec, folder: spec['folder'] || '/tmp'}, faults};
+  } catch (fault) {
+    if (fault instanceof Failure && fault.faults.length) return {faults: fault.faults};
+    return {faults: [{field: '', what: error_text(fault)}]};
+  }
 }

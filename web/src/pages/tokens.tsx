@@ -9,13 +9,44 @@ import {Card, Copy, Dialog, ErrorNote, Page, Time, Waiting, error_text, toast, u
 
 export function Tokens(_: {parts: string[]}) {
   const secret = useSignal<{title: string; text: string} | null>(null);
-  return <Page title="Users and tokens">
-    <TokenCard show={(title, text) => { secret.value = {title, text}; }} />
-    {is_server_admin() && <UserCard show={(title, text) => { secret.value = {title, text}; }} />}
-    {secret.value && <Dialog title={secret.value.title} onClose={() => { secret.value = null; }}>
-      <p>Copy it now: the server keeps only a checksum and cannot show it again.</p><pre class="mono last">{secret.value.text}</pre>
-      <div class="actions"><Copy text={secret.value.text} /><button class="primary" onClick={() => { secret.value = null; }}>Done</button></div></Dialog>}
-  </Page>;
+  return (
+    <Page title="Users and tokens">
+      <TokenCard
+        show={(title, text) => {
+          secret.value = {title, text};
+        }}
+      />
+      {is_server_admin() && (
+        <UserCard
+          show={(title, text) => {
+            secret.value = {title, text};
+          }}
+        />
+      )}
+      {secret.value && (
+        <Dialog
+          title={secret.value.title}
+          onClose={() => {
+            secret.value = null;
+          }}
+        >
+          <p>Copy it now: the server keeps only a checksum and cannot show it again.</p>
+          <pre class="mono last">{secret.value.text}</pre>
+          <div class="actions">
+            <Copy text={secret.value.text} />
+            <button
+              class="primary"
+              onClick={() => {
+                secret.value = null;
+              }}
+            >
+              Done
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </Page>
+  );
 }
 
 type Show = (title: string, text: string) => void;
@@ -24,17 +55,108 @@ function TokenCard({show}: {show: Show}) {
   const loaded = useData((signal) => get<TokenList>('/v1/tokens', {}, signal), [], {every: 60000, match: () => false});
   const making = useSignal(false);
   const revoke = async (id: string) => {
-    try { await change('DELETE', `/v1/tokens/${encodeURIComponent(id)}`); toast('Revoked the token'); loaded.reload(); } catch (fault) { toast(error_text(fault), 'error'); }
+    try {
+      await change('DELETE', `/v1/tokens/${encodeURIComponent(id)}`);
+      toast('Revoked the token');
+      loaded.reload();
+    } catch (fault) {
+      toast(error_text(fault), 'error');
+    }
   };
-  return <Card title="Tokens" scroll actions={<button onClick={() => { making.value = true; }}>New token</button>}>
-    <ErrorNote error={loaded.error} />{loaded.loading && <Waiting />}
-    {loaded.data && (loaded.data.tokens.length === 0 ? <div class="empty">No token yet. Programs log in with a token.</div> : <table class="grid"><caption class="hidden-text">Tokens</caption>
-      <thead><tr><th>Description</th><th>User</th><th>Kind</th><th>Role</th><th>Projects</th><th>Created</th><th>Last used</th><th>Expires</th><th><span class="hidden-text">Revoke</span></th></tr></thead>
-      <tbody>{loaded.data.tokens.map((token) => <tr key={token.id}><th scope="row" class="break"><bdi>{visible_text(text_of(token.description)) || token.id}</bdi>{me.value?.token === token.id && <> <span class="chip">this page</span></>}</th><td><bdi>{token.user}</bdi></td><td>{token.kind}</td><td>{token.ceiling}</td>
-        <td class="break">{token.projects.join(', ') || 'all'}</td><td><Time at={token.created} /></td><td><Time at={token.last_used} /></td><td><Time at={token.expires} /></td>
-        <td><button class="danger" aria-label={`Revoke ${text_of(token.description) || token.id}`} onClick={() => { void revoke(token.id); }}>Revoke</button></td></tr>)}</tbody></table>)}
-    {making.value && <NewTokenDialog close={() => { making.value = false; }} made={(text) => { making.value = false; show('The new token', text); loaded.reload(); }} />}
-  </Card>;
+  return (
+    <Card
+      title="Tokens"
+      scroll
+      actions={
+        <button
+          onClick={() => {
+            making.value = true;
+          }}
+        >
+          New token
+        </button>
+      }
+    >
+      <ErrorNote error={loaded.error} />
+      {loaded.loading && <Waiting />}
+      {loaded.data &&
+        (loaded.data.tokens.length === 0 ? (
+          <div class="empty">No token yet. Programs log in with a token.</div>
+        ) : (
+          <table class="grid">
+            <caption class="hidden-text">Tokens</caption>
+            <thead>
+              <tr>
+                <th>Description</th>
+                <th>User</th>
+                <th>Kind</th>
+                <th>Role</th>
+                <th>Projects</th>
+                <th>Created</th>
+                <th>Last used</th>
+                <th>Expires</th>
+                <th>
+                  <span class="hidden-text">Revoke</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {loaded.data.tokens.map((token) => (
+                <tr key={token.id}>
+                  <th scope="row" class="break">
+                    <bdi>{visible_text(text_of(token.description)) || token.id}</bdi>
+                    {me.value?.token === token.id && (
+                      <>
+                        {' '}
+                        <span class="chip">this page</span>
+                      </>
+                    )}
+                  </th>
+                  <td>
+                    <bdi>{token.user}</bdi>
+                  </td>
+                  <td>{token.kind}</td>
+                  <td>{token.ceiling}</td>
+                  <td class="break">{token.projects.join(', ') || 'all'}</td>
+                  <td>
+                    <Time at={token.created} />
+                  </td>
+                  <td>
+                    <Time at={token.last_used} />
+                  </td>
+                  <td>
+                    <Time at={token.expires} />
+                  </td>
+                  <td>
+                    <button
+                      class="danger"
+                      aria-label={`Revoke ${text_of(token.description) || token.id}`}
+                      onClick={() => {
+                        void revoke(token.id);
+                      }}
+                    >
+                      Revoke
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ))}
+      {making.value && (
+        <NewTokenDialog
+          close={() => {
+            making.value = false;
+          }}
+          made={(text) => {
+            making.value = false;
+            show('The new token', text);
+            loaded.reload();
+          }}
+        />
+      )}
+    </Card>
+  );
 }
 
 function NewTokenDialog({close, made}: {close: () => void; made: (text: string) => void}) {
@@ -46,17 +168,88 @@ function NewTokenDialog({close, made}: {close: () => void; made: (text: string) 
   const submit = async (event: Event) => {
     event.preventDefault();
     try {
-      const answer = await change<NewToken>('POST', '/v1/tokens', {description: description.value, ceiling: ceiling.value, projects: projects.value.split(/[\s,]+/).filter(Boolean), lifetime_s: Math.round(Number(days.value) * 86400),
-        ...(me.value?.address === 'local' ? {user: me.value.user} : {})});
+      const answer = await change<NewToken>('POST', '/v1/tokens', {
+        description: description.value,
+        ceiling: ceiling.value,
+        projects: projects.value.split(/[\s,]+/).filter(Boolean),
+        lifetime_s: Math.round(Number(days.value) * 86400),
+        ...(me.value?.address === 'local' ? {user: me.value.user} : {}),
+      });
       made((answer as unknown as {text: string}).text);
-    } catch (problem) { fault.value = problem; }
+    } catch (problem) {
+      fault.value = problem;
+    }
   };
-  return <Dialog title="New token" onClose={close}><form class="stack tight" onSubmit={(event) => { void submit(event); }}>
-    <div class="field"><label for="tk-d">Description</label><input id="tk-d" required value={description.value} onInput={(e) => { description.value = e.currentTarget.value; }} /></div>
-    <div class="field"><label for="tk-c">Highest role</label><select id="tk-c" value={ceiling.value} onChange={(e) => { ceiling.value = e.currentTarget.value; }}>{['viewer', 'member', 'admin'].map((role) => <option key={role} selected={role === ceiling.value}>{role}</option>)}</select></div>
-    <div class="field"><label for="tk-p">Projects</label><input id="tk-p" value={projects.value} placeholder="all" onInput={(e) => { projects.value = e.currentTarget.value; }} /></div>
-    <div class="field"><label for="tk-l">Days until it expires</label><input id="tk-l" type="number" min="1" max="3650" required value={days.value} onInput={(e) => { days.value = e.currentTarget.value; }} /></div>
-    <ErrorNote error={fault.value} /><div class="actions"><button type="button" onClick={close}>Cancel</button><button class="primary">Create</button></div></form></Dialog>;
+  return (
+    <Dialog title="New token" onClose={close}>
+      <form
+        class="stack tight"
+        onSubmit={(event) => {
+          void submit(event);
+        }}
+      >
+        <div class="field">
+          <label for="tk-d">Description</label>
+          <input
+            id="tk-d"
+            required
+            value={description.value}
+            onInput={(e) => {
+              description.value = e.currentTarget.value;
+            }}
+          />
+        </div>
+        <div class="field">
+          <label for="tk-c">Highest role</label>
+          <select
+            id="tk-c"
+            value={ceiling.value}
+            onChange={(e) => {
+              ceiling.value = e.currentTarget.value;
+            }}
+          >
+            {['viewer', 'member', 'admin'].map((role) => (
+              <option key={role} selected={role === ceiling.value}>
+                {role}
+              </option>
+            ))}
+          </select>
+        </div>
+        <div class="field">
+          <label for="tk-p">Projects</label>
+          <input
+            id="tk-p"
+            value={projects.value}
+            placeholder="all"
+            onInput={(e) => {
+              projects.value = e.currentTarget.value;
+            }}
+          />
+        </div>
+        <div class="field">
+          <label for="tk-l">Days until it expires</label>
+          <input
+            id="tk-l"
+            type="number"
+            min="1"
+            max="3650"
+            required
+            value={days.value}
+            onInput={(e) => {
+              days.value = e.currentTarget.value;
+            }}
+          />
+        </div>
+        <ErrorNote error={fault.value} />
+        <div class="actions">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button class="primary">Create</button>
+        </div>
+      </form>
+    </Dialog>
+  );
 }
 
 function UserCard({show}: {show: Show}) {
@@ -71,7 +264,9 @@ function UserCard({show}: {show: Show}) {
       fault.value = null;
       show('The invitation', (answer as unknown as {invitation: {text: string}}).invitation.text);
       loaded.reload();
-    } catch (problem) { fault.value = problem; }
+    } catch (problem) {
+      fault.value = problem;
+    }
   };
   const act = async (method: string, path: string, body: unknown, done: string) => {
     try {
@@ -79,15 +274,98 @@ function UserCard({show}: {show: Show}) {
       if (answer?.text) show('The invitation', answer.text);
       else toast(done);
       loaded.reload();
-    } catch (problem) { toast(error_text(problem), 'error'); }
+    } catch (problem) {
+      toast(error_text(problem), 'error');
+    }
   };
-  return <Card title="Users" scroll actions={<form class="row" onSubmit={(event) => { void add(event); }}><label>New user <input size={14} value={name.value} onInput={(e) => { name.value = e.currentTarget.value; }} /></label><button disabled={!name.value.trim()}>Invite</button></form>}>
-    <ErrorNote error={fault.value ?? loaded.error} />{loaded.loading && <Waiting />}
-    {loaded.data && (loaded.data.users.length === 0 ? <div class="empty">No user yet: only the owner of the server's socket uses this server.</div> : <table class="grid"><caption class="hidden-text">Users</caption>
-      <thead><tr><th>User</th><th>Server role</th><th>Projects</th><th>State</th><th>Created</th><th>Actions</th></tr></thead>
-      <tbody>{loaded.data.users.map((user) => { const path = `/v1/users/${encodeURIComponent(user.name)}`; return <tr key={user.name}><th scope="row"><bdi>{user.name}</bdi></th><td>{user.server_role}</td><td class="break">{Object.entries(user.projects).map(([project, role]) => `${project}: ${role}`).join(', ') || <span class="muted">none</span>}</td>
-        <td>{user.disabled ? 'disabled' : 'active'}</td><td><Time at={user.created} /></td>
-        <td class="row"><button onClick={() => { void act('PATCH', path, {disabled: !user.disabled}, user.disabled ? `Enabled ${user.name}` : `Disabled ${user.name}`); }}>{user.disabled ? 'Enable' : 'Disable'}</button>
-          <button onClick={() => { void act('POST', `${path}/invitation`, undefined, ''); }}>New invitation</button></td></tr>; })}</tbody></table>)}
-  </Card>;
+  return (
+    <Card
+      title="Users"
+      scroll
+      actions={
+        <form
+          class="row"
+          onSubmit={(event) => {
+            void add(event);
+          }}
+        >
+          <label>
+            New user{' '}
+            <input
+              size={14}
+              value={name.value}
+              onInput={(e) => {
+                name.value = e.currentTarget.value;
+              }}
+            />
+          </label>
+          <button disabled={!name.value.trim()}>Invite</button>
+        </form>
+      }
+    >
+      <ErrorNote error={fault.value ?? loaded.error} />
+      {loaded.loading && <Waiting />}
+      {loaded.data &&
+        (loaded.data.users.length === 0 ? (
+          <div class="empty">No user yet: only the owner of the server's socket uses this server.</div>
+        ) : (
+          <table class="grid">
+            <caption class="hidden-text">Users</caption>
+            <thead>
+              <tr>
+                <th>User</th>
+                <th>Server role</th>
+                <th>Projects</th>
+                <th>State</th>
+                <th>Created</th>
+                <th>Actions</th>
+              </tr>
+            </thead>
+            <tbody>
+              {loaded.data.users.map((user) => {
+                const path = `/v1/users/${encodeURIComponent(user.name)}`;
+                return (
+                  <tr key={user.name}>
+                    <th scope="row">
+                      <bdi>{user.name}</bdi>
+                    </th>
+                    <td>{user.server_role}</td>
+                    <td class="break">
+                      {Object.entries(user.projects)
+                        .map(([project, role]) => `${project}: ${role}`)
+                        .join(', ') || <span class="muted">none</span>}
+                    </td>
+                    <td>{user.disabled ? 'disabled' : 'active'}</td>
+                    <td>
+                      <Time at={user.created} />
+                    </td>
+                    <td class="row">
+                      <button
+                        onClick={() => {
+                          void act(
+                            'PATCH',
+                            path,
+                            {disabled: !user.disabled},
+                            user.disabled ? `Enabled ${user.name}` : `Disabled ${user.name}`,
+                          );
+                        }}
+                      >
+                        {user.disabled ? 'Enable' : 'Disable'}
+                      </button>
+                      <button
+                        onClick={() => {
+                          void act('POST', `${path}/invitation`, undefined, '');
+                        }}
+                      >
+                        New invitation
+                      </button>
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        ))}
+    </Card>
+  );
 }

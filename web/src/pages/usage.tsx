@@ -6,7 +6,12 @@ import {query_value, set_query} from '../app/router';
 import {Card, ErrorNote, Waiting, useData} from '../ui/parts';
 import type {JobRow} from './job_rows';
 
-export interface UsageRow { user: string; jobs: number; gpu_hours: number; failed: number }
+export interface UsageRow {
+  user: string;
+  jobs: number;
+  gpu_hours: number;
+  failed: number;
+}
 
 /** Pure: hours of [begin, end) that each job ran, times its GPUs. */
 export function usage_of(rows: JobRow[], begin: number, end: number): UsageRow[] {
@@ -18,7 +23,7 @@ export function usage_of(rows: JobRow[], begin: number, end: number): UsageRow[]
     if (until <= from) continue;
     const user = users.get(row.owner) ?? {user: row.owner, jobs: 0, gpu_hours: 0, failed: 0};
     user.jobs++;
-    user.gpu_hours += (row.gpus ?? 0) * (until - from) / 3600e3;
+    user.gpu_hours += ((row.gpus ?? 0) * (until - from)) / 3600e3;
     if (row.phase === 'Failed') user.failed++;
     users.set(row.owner, user);
   }
@@ -31,26 +36,42 @@ export function csv_cell(text: string): string {
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-const kSpans: [string, string, number][] = [['7d', 'Last 7 days', 7], ['30d', 'Last 30 days', 30], ['90d', 'Last 90 days', 90]];
+const kSpans: [string, string, number][] = [
+  ['7d', 'Last 7 days', 7],
+  ['30d', 'Last 30 days', 30],
+  ['90d', 'Last 90 days', 90],
+];
 
 export function Usage({project}: {project: string}) {
   const span = query_value('span') || '30d';
   const days = kSpans.find(([key]) => key === span)?.[2] ?? 30;
-  const loaded = useData(async (signal) => {
-    const end = Date.now();
-    const begin = end - days * 86400e3;
-    const rows: JobRow[] = [];
-    let cursor = '';
-    for (let page = 0; page < 100; page++) {
-      const answer = await get<{rows: JobRow[]; next?: string}>('/v1/list', {project, limit: 1000, cursor, sort: '-submitted'}, signal);
-      rows.push(...answer.rows.filter((row) => row.object === 'job'));
-      cursor = answer.next ?? '';
-      if (!cursor) break;
-    }
-    return {rows: usage_of(rows, begin, end), begin, end};
-  }, [project, span], {every: 60000, interval: 10000});
+  const loaded = useData(
+    async (signal) => {
+      const end = Date.now();
+      const begin = end - days * 86400e3;
+      const rows: JobRow[] = [];
+      let cursor = '';
+      for (let page = 0; page < 100; page++) {
+        const answer = await get<{rows: JobRow[]; next?: string}>(
+          '/v1/list',
+          {project, limit: 1000, cursor, sort: '-submitted'},
+          signal,
+        );
+        rows.push(...answer.rows.filter((row) => row.object === 'job'));
+        cursor = answer.next ?? '';
+        if (!cursor) break;
+      }
+      return {rows: usage_of(rows, begin, end), begin, end};
+    },
+    [project, span],
+    {every: 60000, interval: 10000},
+  );
   const rows = loaded.data?.rows ?? [];
-  const csv = () => ['user,jobs,failed,gpu_hours', ...rows.map((row) => [csv_cell(row.user), row.jobs, row.failed, row.gpu_hours.toFixed(3)].join(','))].join('\n') + '\n';
+  const csv = () =>
+    [
+      'user,jobs,failed,gpu_hours',
+      ...rows.map((row) => [csv_cell(row.user), row.jobs, row.failed, row.gpu_hours.toFixed(3)].join(',')),
+    ].join('\n') + '\n';
   const download = () => {
     const url = URL.createObjectURL(new Blob([csv()], {type: 'text/csv'}));
     const link = document.createElement('a');
@@ -59,10 +80,67 @@ export function Usage({project}: {project: string}) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
-  return <Card title="Usage" scroll actions={<><select aria-label="Time" value={span} onChange={(e) => set_query({span: e.currentTarget.value})}>{kSpans.map(([key, name]) => <option key={key} value={key} selected={key === span}>{name}</option>)}</select><button disabled={!rows.length} onClick={download}>CSV</button></>}>
-    <ErrorNote error={loaded.error} />{loaded.loading && <Waiting />}
-    {loaded.data && (rows.length === 0 ? <div class="empty">No job of this project ran in this time.</div> : <table class="grid"><caption class="hidden-text">Usage by user</caption><thead><tr><th>User</th><th class="num">Jobs</th><th class="num">Failed</th><th class="num">GPU hours</th></tr></thead>
-      <tbody>{rows.map((row) => <tr key={row.user}><th scope="row"><bdi>{row.user}</bdi></th><td class="num">{row.jobs}</td><td class="num">{row.failed}</td><td class="num">{amount_text(row.gpu_hours)}</td></tr>)}</tbody>
-      <tfoot><tr><th scope="row">All</th><td class="num">{rows.reduce((s, r) => s + r.jobs, 0)}</td><td class="num">{rows.reduce((s, r) => s + r.failed, 0)}</td><td class="num">{amount_text(rows.reduce((s, r) => s + r.gpu_hours, 0))}</td></tr></tfoot></table>)}
-    <p class="muted small body">Allocated GPUs times the time from the last start to the end of each job that the server still keeps, clipped to the chosen time.</p></Card>;
+  return (
+    <Card
+      title="Usage"
+      scroll
+      actions={
+        <>
+          <select aria-label="Time" value={span} onChange={(e) => set_query({span: e.currentTarget.value})}>
+            {kSpans.map(([key, name]) => (
+              <option key={key} value={key} selected={key === span}>
+                {name}
+              </option>
+            ))}
+          </select>
+          <button disabled={!rows.length} onClick={download}>
+            CSV
+          </button>
+        </>
+      }
+    >
+      <ErrorNote error={loaded.error} />
+      {loaded.loading && <Waiting />}
+      {loaded.data &&
+        (rows.length === 0 ? (
+          <div class="empty">No job of this project ran in this time.</div>
+        ) : (
+          <table class="grid">
+            <caption class="hidden-text">Usage by user</caption>
+            <thead>
+              <tr>
+                <th>User</th>
+                <th class="num">Jobs</th>
+                <th class="num">Failed</th>
+                <th class="num">GPU hours</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.user}>
+                  <th scope="row">
+                    <bdi>{row.user}</bdi>
+                  </th>
+                  <td class="num">{row.jobs}</td>
+                  <td class="num">{row.failed}</td>
+                  <td class="num">{amount_text(row.gpu_hours)}</td>
+                </tr>
+              ))}
+            </tbody>
+            <tfoot>
+              <tr>
+                <th scope="row">All</th>
+                <td class="num">{rows.reduce((s, r) => s + r.jobs, 0)}</td>
+                <td class="num">{rows.reduce((s, r) => s + r.failed, 0)}</td>
+                <td class="num">{amount_text(rows.reduce((s, r) => s + r.gpu_hours, 0))}</td>
+              </tr>
+            </tfoot>
+          </table>
+        ))}
+      <p class="muted small body">
+        Allocated GPUs times the time from the last start to the end of each job that the server still keeps, clipped to
+        the chosen time.
+      </p>
+    </Card>
+  );
 }

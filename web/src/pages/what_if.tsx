@@ -32,26 +32,105 @@ export function WhatIf() {
     busy.value = false;
   };
 
-  return <Card title="What if there were more nodes?" scroll>
-    <form class="row" onSubmit={(event) => { void simulate(event); }}>
-      <label>Add <input type="number" min="0" max="1000" value={add.value} onInput={(event) => { add.value = Number(event.currentTarget.value); }} /></label>
-      <label>nodes like <select value={chosen} onChange={(event) => { like.value = event.currentTarget.value; }}>{names.map((name) => <option key={name} value={name}>{name}</option>)}</select></label>
-      <label>and jobs without a time limit run for <input type="number" min="1" max="8760" value={hours.value} onInput={(event) => { hours.value = Number(event.currentTarget.value); }} /> hours</label>
-      <button disabled={busy.value || !chosen}>{busy.value ? 'Simulating…' : 'Simulate'}</button>
-    </form>
-    <ErrorNote error={error.value} />
-    {answer.value && <Starts answer={answer.value} />}
-  </Card>;
+  return (
+    <Card title="What if there were more nodes?" scroll>
+      <form
+        class="row body"
+        onSubmit={(event) => {
+          void simulate(event);
+        }}
+      >
+        <label>
+          Add{' '}
+          <input
+            type="number"
+            min="0"
+            max="1000"
+            value={add.value}
+            onInput={(event) => {
+              add.value = Number(event.currentTarget.value);
+            }}
+          />
+        </label>
+        <label>
+          nodes like{' '}
+          <select
+            value={chosen}
+            onChange={(event) => {
+              like.value = event.currentTarget.value;
+            }}
+          >
+            {names.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          and jobs without a time limit run for{' '}
+          <input
+            type="number"
+            min="1"
+            max="8760"
+            value={hours.value}
+            onInput={(event) => {
+              hours.value = Number(event.currentTarget.value);
+            }}
+          />{' '}
+          hours
+        </label>
+        <button disabled={busy.value || !chosen}>{busy.value ? 'Simulating…' : 'Simulate'}</button>
+      </form>
+      <ErrorNote error={error.value} />
+      {answer.value && <Starts answer={answer.value} />}
+    </Card>
+  );
 }
 
 function Starts({answer}: {answer: Answer}) {
-  if (answer.jobs.length === 0) return <div class="empty" role="status">No job waits.</div>;
-  return <><table class="grid"><caption class="hidden-text">When each waiting job would start, now and with the added nodes</caption>
-    <thead><tr><th>Job</th><th>Project</th><th>Starts as the cluster is</th><th>Starts with the added nodes</th></tr></thead>
-    <tbody>{answer.jobs.map((job) => <tr key={job.id}>
-      <th scope="row"><Link to={to(['jobs', job.id])}><bdi>{job.name}</bdi></Link></th><td><bdi>{job.project}</bdi></td>
-      <td>{job.before ? <Time at={job.before} /> : <Unknown />}</td><td>{job.after ? <Time at={job.after} /> : <Unknown />}</td></tr>)}</tbody></table>
-    <p class="muted small" role="status">A forecast: jobs that are submitted later are unknown, and programs may end before their time limits. {answer.evictions > 0 && `Running jobs are evicted ${answer.evictions} times. `}{!answer.complete && 'The simulation was stopped before its end.'}</p></>;
+  if (answer.jobs.length === 0)
+    return (
+      <div class="empty" role="status">
+        No job waits.
+      </div>
+    );
+  return (
+    <>
+      <table class="grid">
+        <caption class="hidden-text">When each waiting job would start, now and with the added nodes</caption>
+        <thead>
+          <tr>
+            <th>Job</th>
+            <th>Project</th>
+            <th>Starts as the cluster is</th>
+            <th>Starts with the added nodes</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.jobs.map((job) => (
+            <tr key={job.id}>
+              <th scope="row">
+                <Link to={to(['jobs', job.id])}>
+                  <bdi>{job.name}</bdi>
+                </Link>
+              </th>
+              <td>
+                <bdi>{job.project}</bdi>
+              </td>
+              <td>{job.before ? <Time at={job.before} /> : <Unknown />}</td>
+              <td>{job.after ? <Time at={job.after} /> : <Unknown />}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="muted small body" role="status">
+        A forecast: jobs that are submitted later are unknown, and programs may end before their time limits.{' '}
+        {answer.evictions > 0 && `Running jobs are evicted ${answer.evictions} times. `}
+        {!answer.complete && 'The simulation was stopped before its end.'}
+      </p>
+    </>
+  );
 }
 
 function Unknown() {

@@ -43,6 +43,13 @@ test('every colour can be read on both grounds', () => {
 });
 
 test.each([
-  ['2026-01-31 ERROR disk full', 'error'], ['Traceback (most recent call last):', 'error'], ['ValueError: no', 'error'], ['error: x', 'error'],
-  ['WARNING: slow', 'warning'], ['UserWarning: old', 'warning'], ['INFO started', 'info'], ['DEBUG x', 'debug'], ['epoch 3 loss 0.1', ''],
+  ['2026-01-31 ERROR disk full', 'error'],
+  ['Traceback (most recent call last):', 'error'],
+  ['ValueError: no', 'error'],
+  ['error: x', 'error'],
+  ['WARNING: slow', 'warning'],
+  ['UserWarning: old', 'warning'],
+  ['INFO started', 'info'],
+  ['DEBUG x', 'debug'],
+  ['epoch 3 loss 0.1', ''],
 ])('level of %j', (line, level) => expect(level_of(line)).toBe(level));

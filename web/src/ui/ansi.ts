@@ -19,38 +19,45 @@ export interface Piece {
 type Style = Omit<Piece, 'text'>;
 
 // CSI with any parameters; OSC, DCS, SOS, PM, APC up to their end (or the end of the line); other ESC.
-const kEscape = /\x1b\[([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x9b([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[ -\/]*[0-~]?/g;
+const kEscape =
+  /\x1b\[([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x9b([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[ -\/]*[0-~]?/g;
 
 /** Characters that are invisible or change the direction of what follows. */
 // eslint-disable-next-line no-control-regex
-const kHidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
+const kHidden =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
 
 /** Also shortens towers of combining marks, which would cover the neighbouring lines. */
 const kTower = /(\p{M}{4})\p{M}+/gu;
 
 export function visible_text(text: string): string {
-  return text.replace(kHidden, (found, at: number) => {
-    const code = found.codePointAt(0)!;
-    // Joiners belong to emoji and to several scripts.
-    if ((code === 0x200c || code === 0x200d) && at > 0 && text.charCodeAt(at - 1) > 0x5ff) return found;
-    if (code < 0x20) return String.fromCharCode(0x2400 + code);
-    if (code === 0x7f) return '\u2421';
-    return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
-  }).replace(kTower, '$1');
+  return text
+    .replace(kHidden, (found, at: number) => {
+      const code = found.codePointAt(0)!;
+      // Joiners belong to emoji and to several scripts.
+      if ((code === 0x200c || code === 0x200d) && at > 0 && text.charCodeAt(at - 1) > 0x5ff) return found;
+      if (code < 0x20) return String.fromCharCode(0x2400 + code);
+      if (code === 0x7f) return '\u2421';
+      return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
+    })
+    .replace(kTower, '$1');
 }
 
 function cube(n: number): string {
   const hex = (v: number) => v.toString(16).padStart(2, '0');
-  if (n >= 232) { const v = hex(8 + (n - 232) * 10); return `#${v}${v}${v}`; }
+  if (n >= 232) {
+    const v = hex(8 + (n - 232) * 10);
+    return `#${v}${v}${v}`;
+  }
   const i = n - 16;
-  const level = (v: number) => v === 0 ? 0 : 55 + v * 40;
+  const level = (v: number) => (v === 0 ? 0 : 55 + v * 40);
   return `#${hex(level(Math.floor(i / 36)))}${hex(level(Math.floor(i / 6) % 6))}${hex(level(i % 6))}`;
 }
 
 function apply(style: Style, text: string): Style {
   if (/[<=>?]/.test(text)) return style;
   let next: Style = {...style};
-  const codes = text.split(/[;:]/).map((each) => each === '' ? 0 : Number(each));
+  const codes = text.split(/[;:]/).map((each) => (each === '' ? 0 : Number(each)));
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i]!;
     if (code === 0) next = {};
@@ -60,8 +67,10 @@ function apply(style: Style, text: string): Style {
     else if (code === 4) next.underline = true;
     else if (code === 7) next.inverse = true;
     else if (code === 9) next.strike = true;
-    else if (code === 22) { delete next.bold; delete next.faint; }
-    else if (code === 23) delete next.italic;
+    else if (code === 22) {
+      delete next.bold;
+      delete next.faint;
+    } else if (code === 23) delete next.italic;
     else if (code === 24) delete next.underline;
     else if (code === 27) delete next.inverse;
     else if (code === 29) delete next.strike;
@@ -79,7 +88,8 @@ function apply(style: Style, text: string): Style {
         i += 2;
       } else if (codes[i + 1] === 2) {
         const rgb = codes.slice(i + 2, i + 5);
-        if (rgb.length === 3 && rgb.every((v) => v >= 0 && v <= 255)) next[where] = '#' + rgb.map((v) => v.toString(16).padStart(2, '0')).join('');
+        if (rgb.length === 3 && rgb.every((v) => v >= 0 && v <= 255))
+          next[where] = '#' + rgb.map((v) => v.toString(16).padStart(2, '0')).join('');
         i += 4;
       }
     }
@@ -113,11 +123,16 @@ export function pieces_of(line: string): Piece[] {
 }
 
 export function plain_text(line: string): string {
-  return pieces_of(line).map((piece) => piece.text).join('');
+  return pieces_of(line)
+    .map((piece) => piece.text)
+    .join('');
 }
 
 function luminance(rgb: number[]): number {
-  const [r, g, b] = rgb.map((v) => { const c = v / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+  const [r, g, b] = rgb.map((v) => {
+    const c = v / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  });
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
@@ -129,7 +144,8 @@ export function readable(colour: string, dark: boolean): string {
     const t = step / 20;
     const mixed = rgb.map((v) => Math.round(v + ((dark ? 255 : 0) - v) * t));
     const l = luminance(mixed);
-    if ((Math.max(l, ground) + 0.05) / (Math.min(l, ground) + 0.05) >= 4.6) return '#' + mixed.map((v) => v.toString(16).padStart(2, '0')).join('');
+    if ((Math.max(l, ground) + 0.05) / (Math.min(l, ground) + 0.05) >= 4.6)
+      return '#' + mixed.map((v) => v.toString(16).padStart(2, '0')).join('');
   }
   return dark ? '#ffffff' : '#000000';
 }
@@ -139,7 +155,11 @@ export type Level = 'error' | 'warning' | 'info' | 'debug' | '';
 /** The level that a line names, as common loggers write it. */
 export function level_of(text: string): Level {
   const head = text.slice(0, 160);
-  if (/\b(ERROR|CRITICAL|FATAL|PANIC|Traceback|[A-Za-z]*(?:Error|Exception):)|^E\d{4} /.test(head) || /^\[?(error|fatal)\b/i.test(head)) return 'error';
+  if (
+    /\b(ERROR|CRITICAL|FATAL|PANIC|Traceback|[A-Za-z]*(?:Error|Exception):)|^E\d{4} /.test(head) ||
+    /^\[?(error|fatal)\b/i.test(head)
+  )
+    return 'error';
   if (/\b(WARN|WARNING)\b|^W\d{4} |[A-Za-z]*Warning:/.test(head) || /^\[?warn(ing)?\b/i.test(head)) return 'warning';
   if (/\bDEBUG\b|\bTRACE\b/.test(head)) return 'debug';
   if (/\bINFO\b|^I\d{4} /.test(head)) return 'info';

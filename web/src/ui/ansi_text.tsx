@@ -38,12 +38,29 @@ function look(piece: Piece, dark: boolean): {cls: string; style: Look} {
 
 export function AnsiText({text, dark, mark}: {text: string; dark: boolean; mark?: RegExp | null}) {
   const pieces = pieces_of(text);
-  return <bdi class="ansi">{pieces.map((piece, i) => {
-    const content = mark ? marked(piece.text, mark) : piece.text;
-    if (piece.fg === undefined && piece.bg === undefined && !piece.bold && !piece.inverse && !piece.italic && !piece.underline && !piece.strike) return <span key={i}>{content}</span>;
-    const {cls, style} = look(piece, dark);
-    return <span key={i} class={cls} style={style}>{content}</span>;
-  })}</bdi>;
+  return (
+    <bdi class="ansi">
+      {pieces.map((piece, i) => {
+        const content = mark ? marked(piece.text, mark) : piece.text;
+        if (
+          piece.fg === undefined &&
+          piece.bg === undefined &&
+          !piece.bold &&
+          !piece.inverse &&
+          !piece.italic &&
+          !piece.underline &&
+          !piece.strike
+        )
+          return <span key={i}>{content}</span>;
+        const {cls, style} = look(piece, dark);
+        return (
+          <span key={i} class={cls} style={style}>
+            {content}
+          </span>
+        );
+      })}
+    </bdi>
+  );
 }
 
 function marked(text: string, pattern: RegExp) {
@@ -51,7 +68,10 @@ function marked(text: string, pattern: RegExp) {
   let begin = 0;
   pattern.lastIndex = 0;
   for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
-    if (found[0] === '') { pattern.lastIndex++; continue; }
+    if (found[0] === '') {
+      pattern.lastIndex++;
+      continue;
+    }
     if (found.index > begin) out.push(text.slice(begin, found.index));
     out.push(<mark key={found.index}>{found[0]}</mark>);
     begin = found.index + found[0].length;

@@ -7,12 +7,45 @@ import {time_text, utc, clock_text} from '../app/format';
 import {is_dark} from './ansi_text';
 import {useSize} from './parts';
 
-export interface Curve { label: string; x: number[]; y: (number | null)[] }
+export interface Curve {
+  label: string;
+  x: number[];
+  y: (number | null)[];
+}
 
 /** Twelve colours that are told apart on both grounds; beyond these, dashes tell the curves apart. */
-const kLight = ['#1f5fbf', '#b3541e', '#17693a', '#8a3fa8', '#a3195b', '#0b6370', '#7d5200', '#4d5fd6', '#5a6b00', '#b3261e', '#39424e', '#0f766e'];
-const kDark = ['#84b4ff', '#ffab73', '#5cc98a', '#d5a3f5', '#ff8fbe', '#5cc8d6', '#e8b44c', '#a7b3ff', '#c2d24a', '#ff8f87', '#c6cdd6', '#5fd3c6'];
-export function curve_colour(i: number): string { const list = is_dark() ? kDark : kLight; return list[i % list.length]!; }
+const kLight = [
+  '#1f5fbf',
+  '#b3541e',
+  '#17693a',
+  '#8a3fa8',
+  '#a3195b',
+  '#0b6370',
+  '#7d5200',
+  '#4d5fd6',
+  '#5a6b00',
+  '#b3261e',
+  '#39424e',
+  '#0f766e',
+];
+const kDark = [
+  '#84b4ff',
+  '#ffab73',
+  '#5cc98a',
+  '#d5a3f5',
+  '#ff8fbe',
+  '#5cc8d6',
+  '#e8b44c',
+  '#a7b3ff',
+  '#c2d24a',
+  '#ff8f87',
+  '#c6cdd6',
+  '#5fd3c6',
+];
+export function curve_colour(i: number): string {
+  const list = is_dark() ? kDark : kLight;
+  return list[i % list.length]!;
+}
 
 /** One x axis for all curves: uPlot wants columns of equal length. */
 function joined(curves: Curve[]): uPlot.AlignedData {
@@ -20,6 +53,27 @@ function joined(curves: Curve[]): uPlot.AlignedData {
   return uPlot.join(curves.map((curve) => [curve.x, curve.y] as uPlot.AlignedData));
 }
 
+/** Seconds: the labels of a time axis show no parts of a second. */
+const kTimeSteps = [
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+  60,
+  120,
+  300,
+  600,
+  900,
+  1800,
+  3600,
+  7200,
+  10800,
+  21600,
+  43200,
+  ...Array.from({length: 12}, (_, i) => 86400 * 2 ** i),
+];
 const kByteSteps = Array.from({length: 42}, (_, i) => 2 ** i);
 
 export function number_text(value: number | null | undefined): string {
@@ -29,7 +83,27 @@ export function number_text(value: number | null | undefined): string {
   return String(Number(value.toPrecision(6)));
 }
 
-export function Chart({title, curves, time, height = 200, format = number_text, log, x_label, bytes, from_zero}: {bytes?: boolean; from_zero?: boolean; title: string; curves: Curve[]; time: boolean; height?: number; format?: (v: number | null | undefined) => string; log?: boolean; x_label?: string}) {
+export function Chart({
+  title,
+  curves,
+  time,
+  height = 200,
+  format = number_text,
+  log,
+  x_label,
+  bytes,
+  from_zero,
+}: {
+  bytes?: boolean;
+  from_zero?: boolean;
+  title: string;
+  curves: Curve[];
+  time: boolean;
+  height?: number;
+  format?: (v: number | null | undefined) => string;
+  log?: boolean;
+  x_label?: string;
+}) {
   const ref = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const {width} = useSize(ref);
@@ -41,32 +115,124 @@ export function Chart({title, curves, time, height = 200, format = number_text, 
     if (!element || width < 50 || !curves.length) return;
     const style = getComputedStyle(element);
     const text = style.getPropertyValue('color');
-    const axis: uPlot.Axis = {stroke: text, grid: {stroke: is_dark() ? '#2a323d' : '#e4e7ec', width: 1}, ticks: {stroke: is_dark() ? '#2a323d' : '#e4e7ec', width: 1}, font: '11px system-ui, sans-serif'};
+    const axis: uPlot.Axis = {
+      stroke: text,
+      grid: {stroke: is_dark() ? '#2a323d' : '#e4e7ec', width: 1},
+      ticks: {stroke: is_dark() ? '#2a323d' : '#e4e7ec', width: 1},
+      font: '11px system-ui, sans-serif',
+    };
     const options: uPlot.Options = {
-      width, height, padding: [8, 8, 0, 0], pxAlign: 1,
+      width,
+      height,
+      padding: [8, 8, 0, 0],
+      pxAlign: 1,
       legend: {show: curves.length <= 12, live: true},
       cursor: {points: {size: 6}, drag: {x: true, y: false}, sync: {key: 'charts'}},
-      scales: {x: {time}, y: log ? {distr: 3} : from_zero ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]} : {}},
+      scales: {
+        x: {time},
+        y: log
+          ? {distr: 3}
+          : from_zero
+            ? {range: (_, low_value, high_value) => [Math.min(0, low_value ?? 0), (high_value || 1) * 1.08]}
+            : {},
+      },
       tzDate: in_utc ? (ts) => uPlot.tzDate(new Date(ts * 1000), 'Etc/UTC') : undefined,
-      axes: [{...axis, size: 30, values: (_, list) => list.map((v) => time ? clock_text(v * 1000, in_utc, list.length > 1 && (list[1]! - list[0]!) < 60) : number_text(v)), ...(time ? {space: 76} : {})}, {...axis, size: 66, ...(bytes ? {incrs: kByteSteps} : {}), values: (_, list) => list.map((v) => v === null ? '' : format(v))}],
-      series: [{label: time ? 'time' : x_label ?? 'step', value: (_, v) => v === null || v === undefined ? '–' : time ? clock_text(v * 1000, in_utc) : number_text(v)},
-        ...curves.map((curve, i): uPlot.Series => ({label: curve.label, stroke: curve_colour(i), width: 1.6, dash: i >= 12 ? [6, 3 + Math.floor(i / 12)] : undefined, spanGaps: true,
-          points: {show: curve.x.length < 3, size: 5}, value: (_, v) => format(v)}))],
+      axes: [
+        {
+          ...axis,
+          size: 30,
+          values: (_, list) =>
+            list.map((v) =>
+              time ? clock_text(v * 1000, in_utc, list.length > 1 && list[1]! - list[0]! < 60) : number_text(v),
+            ),
+          ...(time ? {space: 76, incrs: kTimeSteps} : {}),
+        },
+        {
+          ...axis,
+          size: 66,
+          ...(bytes ? {incrs: kByteSteps} : {}),
+          values: (_, list) => list.map((v) => (v === null ? '' : format(v))),
+        },
+      ],
+      series: [
+        {
+          label: time ? 'time' : (x_label ?? 'step'),
+          value: (_, v) => (v === null || v === undefined ? '–' : time ? clock_text(v * 1000, in_utc) : number_text(v)),
+        },
+        ...curves.map((curve, i): uPlot.Series => ({
+          label: curve.label,
+          stroke: curve_colour(i),
+          width: 1.6,
+          dash: i >= 12 ? [6, 3 + Math.floor(i / 12)] : undefined,
+          spanGaps: true,
+          points: {show: curve.x.length < 3, size: 5},
+          value: (_, v) => format(v),
+        })),
+      ],
     };
     const made = new uPlot(options, joined(curves), element);
     plot.current = made;
-    return () => { made.destroy(); plot.current = null; };
+    return () => {
+      made.destroy();
+      plot.current = null;
+    };
   }, [shape, width > 0, height, in_utc, theme, log, time]);
-  useEffect(() => { if (width >= 50) plot.current?.setSize({width, height}); }, [width, height]);
-  useEffect(() => { if (curves.length) plot.current?.setData(joined(curves)); }, [curves]);
-  const last = curves.map((curve) => ({label: curve.label, value: curve.y.filter((v) => v !== null).at(-1), min: low(curve.y), max: high(curve.y), points: curve.x.length, end: curve.x.at(-1)}));
-  return <figure class="chart">
-    <figcaption><strong>{title}</strong></figcaption>
-    <div ref={ref} class="plot" role="img" aria-label={`Curves of ${title}; the table below has the values`} />
-    <details><summary>As a table</summary>
-      <div class="scroll"><table class="grid"><caption class="hidden-text">{title}</caption><thead><tr><th>Curve</th><th class="num">Last</th><th class="num">Min</th><th class="num">Max</th><th class="num">Points</th><th>At</th></tr></thead>
-        <tbody>{last.map((each) => <tr key={each.label}><th scope="row"><bdi>{each.label}</bdi></th><td class="num">{format(each.value)}</td><td class="num">{format(each.min)}</td><td class="num">{format(each.max)}</td><td class="num">{each.points}</td><td class="tnum">{each.end === undefined ? '' : time ? time_text(each.end * 1000, in_utc) : number_text(each.end)}</td></tr>)}</tbody></table></div></details>
-  </figure>;
+  useEffect(() => {
+    if (width >= 50) plot.current?.setSize({width, height});
+  }, [width, height]);
+  useEffect(() => {
+    if (curves.length) plot.current?.setData(joined(curves));
+  }, [curves]);
+  const last = curves.map((curve) => ({
+    label: curve.label,
+    value: curve.y.filter((v) => v !== null).at(-1),
+    min: low(curve.y),
+    max: high(curve.y),
+    points: curve.x.length,
+    end: curve.x.at(-1),
+  }));
+  return (
+    <figure class="chart">
+      <figcaption>
+        <strong>{title}</strong>
+      </figcaption>
+      <div ref={ref} class="plot" role="img" aria-label={`Curves of ${title}; the table below has the values`} />
+      <details>
+        <summary>As a table</summary>
+        <div class="scroll">
+          <table class="grid">
+            <caption class="hidden-text">{title}</caption>
+            <thead>
+              <tr>
+                <th>Curve</th>
+                <th class="num">Last</th>
+                <th class="num">Min</th>
+                <th class="num">Max</th>
+                <th class="num">Points</th>
+                <th>At</th>
+              </tr>
+            </thead>
+            <tbody>
+              {last.map((each) => (
+                <tr key={each.label}>
+                  <th scope="row">
+                    <bdi>{each.label}</bdi>
+                  </th>
+                  <td class="num">{format(each.value)}</td>
+                  <td class="num">{format(each.min)}</td>
+                  <td class="num">{format(each.max)}</td>
+                  <td class="num">{each.points}</td>
+                  <td class="tnum">
+                    {each.end === undefined ? '' : time ? time_text(each.end * 1000, in_utc) : number_text(each.end)}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </figure>
+  );
 }
 
 function low(values: (number | null)[]): number | undefined {

@@ -5,12 +5,30 @@ import {to} from '../app/router';
 import {Link} from './parts';
 
 export function GpuMap({nodes}: {nodes: Node[]}) {
-  return <ul class="gpu-map">{nodes.filter((node) => node.devices.length > 0).map((node) => <li key={node.name}>
-    <Link to={to(['nodes', node.name])} class="node-name cut">{node.name}</Link>
-    <span class="squares">{node.devices.map((device) => {
-      const used = 1 - Math.max(0, device.free);
-      const off = node.state !== 'ready' && used === 0;
-      const text = `GPU ${device.index}, ${device.model}${device.memory_bytes ? ` ${bytes_text(device.memory_bytes)}` : ''}: ${used ? `${amount_text(used)} used${device.jobs.length ? ` by ${device.jobs.join(', ')}` : ''}` : off ? node.state : 'free'}`;
-      return <span key={device.index} class={`square ${off ? 'off' : ''}`} title={text}><i style={{height: `${used * 100}%`}} /><span class="hidden-text">{text}</span></span>;
-    })}</span></li>)}</ul>;
+  return (
+    <ul class="gpu-map">
+      {nodes
+        .filter((node) => node.devices.length > 0)
+        .map((node) => (
+          <li key={node.name}>
+            <Link to={to(['nodes', node.name])} class="node-name cut">
+              {node.name}
+            </Link>
+            <span class="squares">
+              {node.devices.map((device) => {
+                const used = 1 - Math.max(0, device.free);
+                const off = node.state !== 'ready' && used === 0;
+                const text = `GPU ${device.index}, ${device.model}${device.memory_bytes ? ` ${bytes_text(device.memory_bytes)}` : ''}: ${used ? `${amount_text(used)} used${device.jobs.length ? ` by ${device.jobs.join(', ')}` : ''}` : off ? node.state : 'free'}`;
+                return (
+                  <span key={device.index} class={`square ${off ? 'off' : ''}`} title={text}>
+                    <i style={{height: `${used * 100}%`}} />
+                    <span class="hidden-text">{text}</span>
+                  </span>
+                );
+              })}
+            </span>
+          </li>
+        ))}
+    </ul>
+  );
 }

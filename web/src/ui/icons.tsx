@@ -23,11 +23,37 @@ const kPaths: Record<string, string> = {
 };
 
 export function Icon({name}: {name: string}) {
-  return <svg viewBox="0 0 16 16" width="16" height="16" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d={kPaths[name] ?? ''} /></svg>;
+  return (
+    <svg
+      viewBox="0 0 16 16"
+      width="16"
+      height="16"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.6"
+      stroke-linecap="round"
+      stroke-linejoin="round"
+      aria-hidden="true"
+    >
+      <path d={kPaths[name] ?? ''} />
+    </svg>
+  );
 }
 
 export function Logo() {
-  return <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#1f5fbf" /><path d="M8 23V9.5l8 8 8-8V23" fill="none" stroke="#fff" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round" /></svg>;
+  return (
+    <svg viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="7" fill="#1f5fbf" />
+      <path
+        d="M8 23V9.5l8 8 8-8V23"
+        fill="none"
+        stroke="#fff"
+        stroke-width="3.4"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
+    </svg>
+  );
 }
 
 /** A shape for each phase, so that colour is not the only sign. */
@@ -40,5 +66,9 @@ export function PhaseShape({phase}: {phase: string}) {
     Failed: <path d="M1.500 1.500l7 7M8.500 1.500l-7 7" stroke="currentColor" stroke-width="1.900" />,
     Stopped: <rect x="1.500" y="1.500" width="7" height="7" fill="currentColor" />,
   }[phase] ?? <circle cx="5" cy="5" r="2" fill="currentColor" />;
-  return <svg viewBox="0 0 10 10" aria-hidden="true">{shape}</svg>;
+  return (
+    <svg viewBox="0 0 10 10" aria-hidden="true">
+      {shape}
+    </svg>
+  );
 }

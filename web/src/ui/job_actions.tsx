@@ -30,44 +30,71 @@ const plural = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 export const kActions: Record<Action, Kind> = {
   stop: {
-    verb: 'Stop', danger: true, applies: (job) => !has_ended(job.phase),
+    verb: 'Stop',
+    danger: true,
+    applies: (job) => !has_ended(job.phase),
     effect: (jobs) => {
       const running = jobs.filter((job) => job.phase !== 'Queued').length;
       const parts = [];
-      if (running) parts.push(`The tasks of ${plural(running, 'job')} get SIGTERM, and SIGKILL after the grace of the job.`);
+      if (running)
+        parts.push(`The tasks of ${plural(running, 'job')} get SIGTERM, and SIGKILL after the grace of the job.`);
       if (jobs.length - running) parts.push(`${plural(jobs.length - running, 'waiting job')} will not start.`);
       return parts.join(' ');
     },
-    others: 'have already ended', run: (job, now) => change('POST', target_path(job, 'stop'), undefined, now ? {now: true} : {}),
+    others: 'have already ended',
+    run: (job, now) => change('POST', target_path(job, 'stop'), undefined, now ? {now: true} : {}),
   },
   suspend: {
-    verb: 'Suspend', danger: false, applies: (job) => !has_ended(job.phase) && !job.suspended,
-    effect: () => `The tasks that run are stopped (SIGTERM, and SIGKILL after the grace of the job) and their resources released. The jobs keep their place in the queue and wait until they are resumed; a program that writes checkpoints continues from its last one.`,
-    others: 'have ended or are suspended already', run: (job) => change('POST', target_path(job, 'suspend')),
+    verb: 'Suspend',
+    danger: false,
+    applies: (job) => !has_ended(job.phase) && !job.suspended,
+    effect: () =>
+      `The tasks that run are stopped (SIGTERM, and SIGKILL after the grace of the job) and their resources released. The jobs keep their place in the queue and wait until they are resumed; a program that writes checkpoints continues from its last one.`,
+    others: 'have ended or are suspended already',
+    run: (job) => change('POST', target_path(job, 'suspend')),
   },
   resume: {
-    verb: 'Resume', danger: false, applies: (job) => job.suspended && !has_ended(job.phase),
+    verb: 'Resume',
+    danger: false,
+    applies: (job) => job.suspended && !has_ended(job.phase),
     effect: () => 'The jobs wait for resources again and start when there is room.',
-    others: 'are not suspended', run: (job) => change('POST', target_path(job, 'resume')),
+    others: 'are not suspended',
+    run: (job) => change('POST', target_path(job, 'resume')),
   },
   rerun: {
-    verb: 'Rerun', danger: false, applies: (job) => job.object === 'job',
-    effect: (jobs) => `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The name gets a number; the old job stays.`,
-    others: 'are not single jobs', run: (job) => rerun(job.id),
+    verb: 'Rerun',
+    danger: false,
+    applies: (job) => job.object === 'job',
+    effect: (jobs) =>
+      `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The name gets a number; the old job stays.`,
+    others: 'are not single jobs',
+    run: (job) => rerun(job.id),
   },
   delete: {
-    verb: 'Delete', danger: true, applies: (job) => has_ended(job.phase),
+    verb: 'Delete',
+    danger: true,
+    applies: (job) => has_ended(job.phase),
     effect: () => 'The jobs, their logs, metrics and artifacts are removed for good.',
-    others: 'have not ended; stop them first', run: (job) => change('DELETE', target_path(job)),
+    others: 'have not ended; stop them first',
+    run: (job) => change('DELETE', target_path(job)),
   },
 };
 
 /** Submits the same spec again; the server chooses a free name. Returns the new job's id. */
-export async function rerun(id: string, changes: (spec: Record<string, unknown>) => void = () => {}): Promise<{id: string; spec: {name: string}}> {
+export async function rerun(
+  id: string,
+  changes: (spec: Record<string, unknown>) => void = () => {},
+): Promise<{id: string; spec: {name: string}}> {
   const job = await get<{id: string; spec: Record<string, unknown>}>(job_path(id));
   const spec = structuredClone(job.spec);
   changes(spec);
-  return await change('POST', '/v1/jobs', spec, {name_suffix: true, rerun_of: job.id}, {'idempotency-key': crypto_id()});
+  return await change(
+    'POST',
+    '/v1/jobs',
+    spec,
+    {name_suffix: true, rerun_of: job.id},
+    {'idempotency-key': crypto_id()},
+  );
 }
 
 export function crypto_id(): string {
@@ -75,7 +102,15 @@ export function crypto_id(): string {
   return [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-export function ActionDialog({action, jobs, onDone}: {action: Action; jobs: Target[]; onDone: (done: boolean) => void}) {
+export function ActionDialog({
+  action,
+  jobs,
+  onDone,
+}: {
+  action: Action;
+  jobs: Target[];
+  onDone: (done: boolean) => void;
+}) {
   const kind = kActions[action];
   const busy = useSignal(false);
   const now = useSignal(false);
@@ -92,7 +127,9 @@ export function ActionDialog({action, jobs, onDone}: {action: Action; jobs: Targ
         try {
           await kind.run(job, now.value);
           good++;
-        } catch (fault) { faults.push(`${job.name}: ${error_text(fault)}`); }
+        } catch (fault) {
+          faults.push(`${job.name}: ${error_text(fault)}`);
+        }
       }
     };
     await Promise.all([work(), work(), work(), work()]);
@@ -103,15 +140,67 @@ export function ActionDialog({action, jobs, onDone}: {action: Action; jobs: Targ
     else onDone(true);
   };
   const shown = affected.slice(0, 12);
-  return <Dialog title={`${kind.verb} ${affected.length === 1 ? `job ${affected[0]!.name}` : plural(affected.length, 'job')}?`} onClose={() => onDone(failures.value.length > 0)}>
-    {affected.length > 0 ? <p>{kind.effect(affected)}</p> : <p>None of the selected jobs can be changed in this way.</p>}
-    {affected.length > 1 && <p class="break">{shown.map((job, i) => <>{i > 0 && ', '}<bdi key={job.id} class="mono">{job.name}</bdi></>)}{affected.length > shown.length && ` and ${affected.length - shown.length} more`}</p>}
-    {others > 0 && <p class="muted">{plural(others, 'selected job')} {kind.others} and will not change.</p>}
-    {action === 'stop' && affected.some((job) => job.phase !== 'Queued') && <label><input type="checkbox" checked={now.value} onChange={(e) => { now.value = e.currentTarget.checked; }} /> Kill at once (SIGKILL, no time to clean up)</label>}
-    {failures.value.length > 0 && <div class="note error" role="alert">{failures.value.map((text, i) => <div key={i}>{text}</div>)}</div>}
-    <div class="actions">
-      <button onClick={() => onDone(failures.value.length > 0)}>{failures.value.length ? 'Close' : 'Cancel'}</button>
-      {!failures.value.length && <button class={kind.danger ? 'danger' : 'primary'} disabled={busy.value || affected.length === 0} onClick={() => { void run(); }}>{busy.value ? 'Working…' : kind.verb}</button>}
-    </div>
-  </Dialog>;
+  return (
+    <Dialog
+      title={`${kind.verb} ${affected.length === 1 ? `job ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
+      onClose={() => onDone(failures.value.length > 0)}
+    >
+      {affected.length > 0 ? (
+        <p>{kind.effect(affected)}</p>
+      ) : (
+        <p>None of the selected jobs can be changed in this way.</p>
+      )}
+      {affected.length > 1 && (
+        <p class="break">
+          {shown.map((job, i) => (
+            <>
+              {i > 0 && ', '}
+              <bdi key={job.id} class="mono">
+                {job.name}
+              </bdi>
+            </>
+          ))}
+          {affected.length > shown.length && ` and ${affected.length - shown.length} more`}
+        </p>
+      )}
+      {others > 0 && (
+        <p class="muted">
+          {plural(others, 'selected job')} {kind.others} and will not change.
+        </p>
+      )}
+      {action === 'stop' && affected.some((job) => job.phase !== 'Queued') && (
+        <label>
+          <input
+            type="checkbox"
+            checked={now.value}
+            onChange={(e) => {
+              now.value = e.currentTarget.checked;
+            }}
+          />{' '}
+          Kill at once (SIGKILL, no time to clean up)
+        </label>
+      )}
+      {failures.value.length > 0 && (
+        <div class="note error" role="alert">
+          {failures.value.map((text, i) => (
+            <div key={i}>{text}</div>
+          ))}
+        </div>
+      )}
+      <div class="actions">
+        <button onClick={() => onDone(failures.value.length > 0)}>{failures.value.length ? 'Close' : 'Cancel'}</button>
+        {!failures.value.length && (
+          <button
+            class={kind.danger ? 'danger' : 'primary'}
+            disabled={busy.value || affected.length === 0}
+            onClick={() => {
+              void run();
+            }}
+          >
+            {busy.value ? 'Working…' : kind.verb}
+          </button>
+        )}
+      </div>
+    </Dialog>
+  );
 }

@@ -6,28 +6,71 @@ import {Failure, logged_out} from '../api/client';
 import {href} from '../app/router';
 import {clock_text, day_text, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh} from '../app/live';
-import type {Job, JobEvent} from '../api/types';
+import type {JobEvent} from '../api/types';
 import {Icon, PhaseShape} from './icons';
 
 /** The present moment; changes each second while the page is visible. */
 export const now = signal(Date.now());
-setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1000);
 
-export function Page({title, children, actions, lead}: {title: ComponentChildren; children: ComponentChildren; actions?: ComponentChildren; lead?: ComponentChildren}) {
+export function Page({
+  title,
+  children,
+  actions,
+  lead,
+}: {
+  title: ComponentChildren;
+  children: ComponentChildren;
+  actions?: ComponentChildren;
+  lead?: ComponentChildren;
+}) {
   const ref = useRef<HTMLHeadingElement>(null);
-  useEffect(() => { document.title = `${ref.current?.textContent ?? ''} – Muster`; });
-  return <div class="page">
-    <div class="page-head">{lead}<h1 ref={ref}>{title}</h1>{actions && <div class="row">{actions}</div>}</div>
-    {children}
-  </div>;
+  useEffect(() => {
+    document.title = `${ref.current?.textContent ?? ''} – Muster`;
+  });
+  return (
+    <div class="page">
+      <div class="page-head">
+        {lead}
+        <h1 ref={ref}>{title}</h1>
+        {actions && <div class="row">{actions}</div>}
+      </div>
+      {children}
+    </div>
+  );
 }
 
-export function Card({title, children, actions, scroll, id}: {title?: ComponentChildren; children: ComponentChildren; actions?: ComponentChildren; scroll?: boolean; id?: string}) {
+export function Card({
+  title,
+  children,
+  actions,
+  scroll,
+  id,
+}: {
+  title?: ComponentChildren;
+  children: ComponentChildren;
+  actions?: ComponentChildren;
+  scroll?: boolean;
+  id?: string;
+}) {
   const own = useId();
-  return <section class="card" id={id} aria-labelledby={title ? own : undefined}>
-    {title && <header><h2 id={own}>{title}</h2>{actions && <div class="row">{actions}</div>}</header>}
-    {scroll ? <Scroll label={typeof title === 'string' ? title : 'table'}>{children}</Scroll> : <div class="body">{children}</div>}
-  </section>;
+  return (
+    <section class="card" id={id} aria-labelledby={title ? own : undefined}>
+      {title && (
+        <header>
+          <h2 id={own}>{title}</h2>
+          {actions && <div class="row">{actions}</div>}
+        </header>
+      )}
+      {scroll ? (
+        <Scroll label={typeof title === 'string' ? title : 'table'}>{children}</Scroll>
+      ) : (
+        <div class="body">{children}</div>
+      )}
+    </section>
+  );
 }
 
 /** A region that scrolls sideways, reachable by keyboard when it does. */
@@ -37,24 +80,49 @@ export function Scroll({label, children}: {label: string; children: ComponentChi
   useEffect(() => {
     const element = ref.current;
     if (!element) return;
-    const check = () => { scrolls.value = element.scrollWidth > element.clientWidth + 1; };
+    const check = () => {
+      scrolls.value = element.scrollWidth > element.clientWidth + 1;
+    };
     const observer = new ResizeObserver(check);
     observer.observe(element);
     if (element.firstElementChild) observer.observe(element.firstElementChild);
     check();
     return () => observer.disconnect();
   }, []);
-  return <div class="scroll" ref={ref} {...(scrolls.value ? {tabIndex: 0, role: 'group', 'aria-label': label} : {})}>{children}</div>;
+  return (
+    <div class="scroll" ref={ref} {...(scrolls.value ? {tabIndex: 0, role: 'group', 'aria-label': label} : {})}>
+      {children}
+    </div>
+  );
 }
 
 export function Link({to, children, ...rest}: {to: string; children: ComponentChildren; [name: string]: unknown}) {
-  return <a href={href(to)} {...rest}>{children}</a>;
+  return (
+    <a href={href(to)} {...rest}>
+      {children}
+    </a>
+  );
 }
 
-export function Phase({job}: {job: Pick<Job, 'suspended' | 'stop_requested'> & {phase: string; eviction?: unknown}}) {
-  const word = job.stop_requested && !['Succeeded', 'Failed', 'Stopped'].includes(job.phase) ? 'Stopping' :
-      job.suspended ? 'Suspended' : job.eviction ? 'Evicting' : job.phase;
-  return <span class={`badge ${job.suspended ? 'stopped' : job.phase.toLowerCase()}`}><PhaseShape phase={job.suspended ? 'Stopped' : job.phase} />{word}</span>;
+export function Phase({
+  job,
+}: {
+  job: {phase: string; suspended?: boolean; stop_requested?: boolean; eviction?: unknown};
+}) {
+  const word =
+    job.stop_requested && !['Succeeded', 'Failed', 'Stopped'].includes(job.phase)
+      ? 'Stopping'
+      : job.suspended
+        ? 'Suspended'
+        : job.eviction
+          ? 'Evicting'
+          : job.phase;
+  return (
+    <span class={`badge ${job.suspended ? 'stopped' : job.phase.toLowerCase()}`}>
+      <PhaseShape phase={job.suspended ? 'Stopped' : job.phase} />
+      {word}
+    </span>
+  );
 }
 
 /** A moment: today as a time of day, else with its date; the full text and the age as the title. */
@@ -63,25 +131,47 @@ export function Time({at, full}: {at: string | number | undefined; full?: boolea
   if (at === undefined || Number.isNaN(time)) return <span class="muted">–</span>;
   const in_utc = utc.value;
   const today = day_text(Date.now(), in_utc) === day_text(time, in_utc);
-  const text = full ? time_text(time, in_utc) : today ? clock_text(time, in_utc) : `${day_text(time, in_utc)} ${clock_text(time, in_utc, false)}`;
-  return <time class="tnum nowrap" dateTime={new Date(time).toISOString()} title={`${time_text(time, in_utc)}; ${time_text(time, !in_utc)}`}>{text}</time>;
+  const text = full
+    ? time_text(time, in_utc)
+    : today
+      ? clock_text(time, in_utc)
+      : `${day_text(time, in_utc)} ${clock_text(time, in_utc, false)}`;
+  return (
+    <time
+      class="tnum nowrap"
+      dateTime={new Date(time).toISOString()}
+      title={`${time_text(time, in_utc)}; ${time_text(time, !in_utc)}`}
+    >
+      {text}
+    </time>
+  );
 }
 
 export function Age({at}: {at: string | undefined}) {
   const time = millis(at);
   if (Number.isNaN(time)) return <span class="muted">–</span>;
-  return <time class="tnum nowrap" dateTime={new Date(time).toISOString()} title={time_text(time, utc.value)}>{span_text(now.value - time)}</time>;
+  return (
+    <time class="tnum nowrap" dateTime={new Date(time).toISOString()} title={time_text(time, utc.value)}>
+      {span_text(now.value - time)}
+    </time>
+  );
 }
 
 export function ErrorNote({error, again}: {error: unknown; again?: () => void}) {
   if (!error) return null;
   const failure = error instanceof Failure ? error : null;
-  return <div class="note error" role="alert">
-    <div>{(error as Error).message}</div>
-    {failure?.faults.map((fault, i) => <div key={i}>{String((fault as {field?: string}).field ?? '')}: {String((fault as {what?: string}).what ?? '')}</div>)}
-    {failure?.advice && <div class="advice">{failure.advice}</div>}
-    {again && <button onClick={again}>Try again</button>}
-  </div>;
+  return (
+    <div class="note error" role="alert">
+      <div>{(error as Error).message}</div>
+      {failure?.faults.map((fault, i) => (
+        <div key={i}>
+          {String((fault as {field?: string}).field ?? '')}: {String((fault as {what?: string}).what ?? '')}
+        </div>
+      ))}
+      {failure?.advice && <div class="advice">{failure.advice}</div>}
+      {again && <button onClick={again}>Try again</button>}
+    </div>
+  );
 }
 
 export interface Loaded<T> {
@@ -92,40 +182,75 @@ export interface Loaded<T> {
 }
 
 /** Loads, and loads again after changes; old data stay visible meanwhile. */
-export function useData<T>(load: (signal: AbortSignal) => Promise<T>, depends: unknown[],
-                           options: {match?: (event: JobEvent) => boolean; interval?: number; every?: number} = {}): Loaded<T> {
+export function useData<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  depends: unknown[],
+  options: {match?: (event: JobEvent) => boolean; interval?: number; every?: number} = {},
+): Loaded<T> {
   const data = useSignal<T | undefined>(undefined);
   const error = useSignal<unknown>(null);
   const turn = useSignal(0);
   const key = JSON.stringify(depends);
   const shown = useRef('');
   const abort = useRef<AbortController | null>(null);
-  useRefresh(async () => {
-    abort.current?.abort();
-    const mine = new AbortController();
-    abort.current = mine;
-    if (shown.current !== key) { data.value = undefined; error.value = null; }
-    try {
-      const value = await load(mine.signal);
-      if (mine.signal.aborted) return;
-      shown.current = key;
-      data.value = value;
-      error.value = null;
-    } catch (fault) {
-      if ((fault as Error).name === 'AbortError') return;
-      // While the server restarts, the banner reports it; what was loaded stays visible.
-      if (fault instanceof Failure && fault.unreachable && data.value !== undefined) return;
-      error.value = fault;
-    }
-  }, [key, turn.value], options);
+  useRefresh(
+    async () => {
+      abort.current?.abort();
+      const mine = new AbortController();
+      abort.current = mine;
+      if (shown.current !== key) {
+        data.value = undefined;
+        error.value = null;
+      }
+      try {
+        const value = await load(mine.signal);
+        if (mine.signal.aborted) return;
+        shown.current = key;
+        data.value = value;
+        error.value = null;
+      } catch (fault) {
+        if ((fault as Error).name === 'AbortError') return;
+        // While the server restarts, the banner reports it; what was loaded stays visible.
+        if (fault instanceof Failure && fault.unreachable && data.value !== undefined) return;
+        error.value = fault;
+      }
+    },
+    [key, turn.value],
+    options,
+  );
   useEffect(() => () => abort.current?.abort(), []);
-  return {data: data.value, error: error.value, loading: data.value === undefined && !error.value, reload: () => { turn.value++; }};
+  return {
+    data: data.value,
+    error: error.value,
+    loading: data.value === undefined && !error.value,
+    reload: () => {
+      turn.value++;
+    },
+  };
 }
 
-export function Waiting() { return <div class="empty" role="status">Loading…</div>; }
+export function Waiting() {
+  return (
+    <div class="empty" role="status">
+      Loading…
+    </div>
+  );
+}
 
 /** A dialog of the browser: it holds the focus and gives it back. */
-export function Dialog({title, onClose, children, wide, closable = true}: {title: string; onClose: () => void; children: ComponentChildren; wide?: boolean; closable?: boolean}) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+  wide,
+  closable = true,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  wide?: boolean;
+  closable?: boolean;
+}) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -137,37 +262,110 @@ export function Dialog({title, onClose, children, wide, closable = true}: {title
       before?.focus?.();
     };
   }, []);
-  return <dialog ref={ref} class={wide ? 'wide' : ''} aria-labelledby={id}
-                 onCancel={(event) => { event.preventDefault(); if (closable) onClose(); }}
-                 onClose={(event) => { const dialog = event.currentTarget; if (!closable && dialog.isConnected && logged_out.value) dialog.showModal(); }}>
-    <div class="box">
-      <div class="row"><h2 id={id} class="grow">{title}</h2>
-        {closable && <button class="quiet" aria-label="Close" onClick={onClose}><Icon name="close" /></button>}</div>
-      {children}
-    </div>
-  </dialog>;
+  return (
+    <dialog
+      ref={ref}
+      class={wide ? 'wide' : ''}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (closable) onClose();
+      }}
+      onClose={(event) => {
+        const dialog = event.currentTarget;
+        if (!closable && dialog.isConnected && logged_out.value) dialog.showModal();
+      }}
+    >
+      <div class="box">
+        <div class="row">
+          <h2 id={id} class="grow">
+            {title}
+          </h2>
+          {closable && (
+            <button class="quiet" aria-label="Close" onClick={onClose}>
+              <Icon name="close" />
+            </button>
+          )}
+        </div>
+        {children}
+      </div>
+    </dialog>
+  );
 }
 
-interface Message { id: number; kind: 'good' | 'error' | 'plain'; text: string }
+/** Links to the parts of a page. The current one is scrolled into view on a narrow screen. */
+export function Tabs({
+  label,
+  tabs,
+  current,
+  target,
+}: {
+  label: string;
+  tabs: [string, string][];
+  current: string;
+  target: (key: string) => string;
+}) {
+  const ref = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const [bar, tab] = [ref.current, ref.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (bar && tab) bar.scrollLeft = tab.offsetLeft - bar.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+  }, [current]);
+  return (
+    <nav class="tabs" aria-label={label} ref={ref}>
+      {tabs.map(([key, name]) => (
+        <Link key={key} to={target(key)} aria-current={current === key ? 'page' : undefined}>
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+interface Message {
+  id: number;
+  kind: 'good' | 'error' | 'plain';
+  text: string;
+}
 const messages = signal<Message[]>([]);
 let next_message = 1;
 
 export function toast(text: string, kind: Message['kind'] = 'good'): void {
   const id = next_message++;
   messages.value = [...messages.value.slice(-4), {id, kind, text}];
-  setTimeout(() => { messages.value = messages.value.filter((each) => each.id !== id); }, kind === 'error' ? 12000 : 5000);
+  setTimeout(
+    () => {
+      messages.value = messages.value.filter((each) => each.id !== id);
+    },
+    kind === 'error' ? 12000 : 5000,
+  );
 }
 
 export function Toasts() {
-  return <div class="toasts" role="status" aria-live="polite">
-    {messages.value.map((each) => <div key={each.id} class={`toast ${each.kind}`}><span class="grow">{each.text}</span>
-      <button class="quiet" aria-label="Dismiss" onClick={() => { messages.value = messages.value.filter((other) => other.id !== each.id); }}><Icon name="close" /></button></div>)}
-  </div>;
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {messages.value.map((each) => (
+        <div key={each.id} class={`toast ${each.kind}`}>
+          <span class="grow">{each.text}</span>
+          <button
+            class="quiet"
+            aria-label="Dismiss"
+            onClick={() => {
+              messages.value = messages.value.filter((other) => other.id !== each.id);
+            }}
+          >
+            <Icon name="close" />
+          </button>
+        </div>
+      ))}
+    </div>
+  );
 }
 
 export function error_text(fault: unknown): string {
   if (fault instanceof Failure) {
-    const faults = fault.faults.map((each) => `${(each as {field?: string}).field}: ${(each as {what?: string}).what}`).join('; ');
+    const faults = fault.faults
+      .map((each) => `${(each as {field?: string}).field}: ${(each as {what?: string}).what}`)
+      .join('; ');
     return [fault.message, faults, fault.advice].filter(Boolean).join(' – ');
   }
   return (fault as Error).message;
@@ -181,11 +379,23 @@ export function Share({of, kind}: {of: number; kind: string}) {
 /** Copies a text; the browser may refuse on a page without TLS, then it selects it instead. */
 export function Copy({text, label = 'Copy'}: {text: string; label?: string}) {
   const done = useSignal(false);
-  return <button onClick={async () => {
-    try { await navigator.clipboard.writeText(text); } catch { copy_by_selection(text); }
-    done.value = true;
-    setTimeout(() => { done.value = false; }, 1500);
-  }}>{done.value ? 'Copied' : label}</button>;
+  return (
+    <button
+      onClick={async () => {
+        try {
+          await navigator.clipboard.writeText(text);
+        } catch {
+          copy_by_selection(text);
+        }
+        done.value = true;
+        setTimeout(() => {
+          done.value = false;
+        }, 1500);
+      }}
+    >
+      {done.value ? 'Copied' : label}
+    </button>
+  );
 }
 
 function copy_by_selection(text: string): void {

@@ -90,6 +90,9 @@ struct Label {
 /// lengths are known, with the bytes of each rank; returns memory for all of them, or null.
 using Allocate = std::function<void*(std::span<const std::uint64_t> bytes_of_rank)>;
 
+/// The sender of a receive that takes a message of any rank.
+inline constexpr int kAnyRank = -1;
+
 namespace session {
 class Engine;
 }
@@ -136,6 +139,31 @@ class Session {
   Result<Ticket> all_to_all(const Label& label, const void* in, std::span<const std::uint64_t> sent,
                             Allocate allocate);
   Result<Ticket> barrier(const Label& label);
+
+  /// all_reduce whose result only the root needs; `out` may be null elsewhere.
+  Result<Ticket> reduce(const Label& label, const void* in, void* out, std::uint64_t count,
+                        DataType type, const Reduction& reduction, int root);
+
+  /// Sends `bytes` bytes of each rank to the root, whose `allocate` provides the memory; those of
+  /// other ranks are called with zeros.
+  Result<Ticket> gather(const Label& label, const void* part, std::uint64_t bytes, int root,
+                        Allocate allocate);
+
+  /// The root sends `sent[r]` bytes to rank r, packed by rank; other ranks pass nothing.
+  Result<Ticket> scatter(const Label& label, const void* in, std::span<const std::uint64_t> sent,
+                         int root, Allocate allocate);
+
+  /// Messages between two ranks, in the order of their calls for each tag. They need no agreement
+  /// of other ranks, and both ranks pass the same length: otherwise both operations fail with
+  /// kMismatch (a short message, which may already be sent, on the receiver only). A send is done
+  /// when its buffer can be used again, for a long message when it has been received.
+  ///
+  /// A message fails if the other rank leaves; a receive with kAnyRank if all others have left.
+  /// `sender` may be null; otherwise it must live until the receive is done, and has its sender
+  /// then.
+  Result<Ticket> send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag = 0);
+  Result<Ticket> receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag = 0,
+                         int* sender = nullptr);
 
   /// Reports that this rank has no more data. Until all ranks have joined, it contributes zeros to
   /// the all_reduces of other ranks; other operations fail. Done when all ranks have joined;

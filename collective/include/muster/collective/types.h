@@ -34,6 +34,8 @@ enum class DataType : std::uint8_t {
 ///
 /// Adasum (Maleki et al., "Scaling distributed training with adaptive summation", MLSys 2021) adds
 /// the orthogonal parts of two gradients and averages the parallel parts. Floats only.
+///
+/// The bitwise operations take integers and bools, without scales; for bools they are logical.
 enum class ReduceOp : std::uint8_t {
   kSum = 1,
   kAverage = 2,
@@ -41,6 +43,9 @@ enum class ReduceOp : std::uint8_t {
   kMax = 4,
   kProduct = 5,
   kAdasum = 6,
+  kBitAnd = 7,
+  kBitOr = 8,
+  kBitXor = 9,
 };
 
 /// An operation with its scales: every input is multiplied by `prescale` before, the result by
@@ -73,6 +78,9 @@ std::size_t size_of(DataType type);
 /// For messages: "float32", "sum".
 std::string_view to_string(DataType type);
 std::string_view to_string(ReduceOp op);
+
+/// kBitAnd, kBitOr and kBitXor.
+bool is_bitwise(ReduceOp op);
 
 /// float16, bfloat16, float32 and float64.
 bool is_float(DataType type);

@@ -7,15 +7,75 @@ import {Icon} from '../../ui/icons';
 import {Card, ErrorNote, Time, Waiting, useData} from '../../ui/parts';
 
 export function Files({job}: {job: Job}) {
-  const loaded = useData((signal) => get<ArtifactList>(job_path(job.id, 'artifacts'), {}, signal), [job.id], {match: (event) => event.job_id === job.id});
+  const loaded = useData((signal) => get<ArtifactList>(job_path(job.id, 'artifacts'), {}, signal), [job.id], {
+    match: (event) => event.job_id === job.id,
+  });
   const list = loaded.data?.artifacts ?? [];
   const total = list.reduce((sum, each) => sum + each.bytes, 0);
-  return <Card title="Artifacts" scroll actions={list.length > 0 && <span class="muted">{list.length} entries, {bytes_text(total)}</span>}>
-    <ErrorNote error={loaded.error} />
-    {loaded.loading && <Waiting />}
-    {loaded.data && list.length === 0 && <div class="empty">No artifacts. A job that has a volume of kind <code>artifacts</code> leaves its files here.</div>}
-    {list.length > 0 && <table class="grid"><caption class="hidden-text">Artifacts</caption><thead><tr><th>Path</th><th>Kind</th><th class="num">Size</th><th>Changed</th><th><span class="hidden-text">Download</span></th></tr></thead>
-      <tbody>{list.map((each) => { const path = text_of(each.path); return <tr key={path}><th scope="row" class="mono break"><bdi>{visible_text(path)}</bdi></th><td>{each.kind}</td><td class="num">{each.kind === 'file' ? bytes_text(each.bytes) : ''}</td><td><Time at={each.modified} /></td>
-        <td>{each.kind === 'file' && <a class="button" download={path.split('/').at(-1)} href={with_query(job_path(job.id, 'artifact'), {path})} aria-label={`Download ${path}`}><Icon name="download" /></a>}</td></tr>; })}</tbody></table>}
-  </Card>;
+  return (
+    <Card
+      title="Artifacts"
+      scroll
+      actions={
+        list.length > 0 && (
+          <span class="muted">
+            {list.length} entries, {bytes_text(total)}
+          </span>
+        )
+      }
+    >
+      <ErrorNote error={loaded.error} />
+      {loaded.loading && <Waiting />}
+      {loaded.data && list.length === 0 && (
+        <div class="empty">
+          No artifacts. A job that has a volume of kind <code>artifacts</code> leaves its files here.
+        </div>
+      )}
+      {list.length > 0 && (
+        <table class="grid">
+          <caption class="hidden-text">Artifacts</caption>
+          <thead>
+            <tr>
+              <th>Path</th>
+              <th>Kind</th>
+              <th class="num">Size</th>
+              <th>Changed</th>
+              <th>
+                <span class="hidden-text">Download</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((each) => {
+              const path = text_of(each.path);
+              return (
+                <tr key={path}>
+                  <th scope="row" class="mono break">
+                    <bdi>{visible_text(path)}</bdi>
+                  </th>
+                  <td>{each.kind}</td>
+                  <td class="num">{each.kind === 'file' ? bytes_text(each.bytes) : ''}</td>
+                  <td>
+                    <Time at={each.modified} />
+                  </td>
+                  <td>
+                    {each.kind === 'file' && (
+                      <a
+                        class="button"
+                        download={path.split('/').at(-1)}
+                        href={with_query(job_path(job.id, 'artifact'), {path})}
+                        aria-label={`Download ${path}`}
+                      >
+                        <Icon name="download" />
+                      </a>
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
 }

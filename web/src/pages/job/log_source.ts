@@ -22,9 +22,14 @@ export const kMost = 200000;
 export const kLongest = 4000;
 
 export function line_of(record: LogRecord, number: number): LogLine {
-  const text = record.base64 !== undefined ? text_of({base64: record.base64}) : record.text ?? '';
+  const text = record.base64 !== undefined ? text_of({base64: record.base64}) : (record.text ?? '');
   return {
-    number, time: record.time, task: record.task, rank: record.rank, attempt: record.attempt, stream: record.stream,
+    number,
+    time: record.time,
+    task: record.task,
+    rank: record.rank,
+    attempt: record.attempt,
+    stream: record.stream,
     text: text.length > kLongest ? text.slice(0, kLongest) + ' … (cut here; the download has the whole line)' : text,
   };
 }
@@ -50,7 +55,10 @@ export class LogSource {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private next = 1;
 
-  constructor(private readonly query: LogQuery, private readonly changed: () => void) {
+  constructor(
+    private readonly query: LogQuery,
+    private readonly changed: () => void,
+  ) {
     void this.run();
   }
 
@@ -60,7 +68,11 @@ export class LogSource {
   }
 
   private soon(): void {
-    if (this.timer === undefined) this.timer = setTimeout(() => { this.timer = undefined; this.changed(); }, 80);
+    if (this.timer === undefined)
+      this.timer = setTimeout(() => {
+        this.timer = undefined;
+        this.changed();
+      }, 80);
   }
 
   private add(record: LogRecord): void {
@@ -69,7 +81,8 @@ export class LogSource {
     if (rank !== '' && record.rank !== undefined && String(record.rank) !== rank) return;
     if (level && line.stream !== 'notice') {
       const own = level_of(plain_text(line.text));
-      const bad = own === 'error' || (level === 'warning' && own === 'warning') || (level === 'info' && own !== 'debug');
+      const bad =
+        own === 'error' || (level === 'warning' && own === 'warning') || (level === 'info' && own !== 'debug');
       if (!bad) return;
     }
     this.next++;

@@ -25,47 +25,151 @@ export function Logs({job}: {job: Job}) {
   const tasks = job.tasks.map((task) => task.name);
   const task = query_value('task');
   const slots = job.spec.slots_per_worker ?? 1;
-  const ranks = (job.spec.kind === 'mpi') ? Array.from({length: Math.min(1000, (job.spec.workers ?? 0) * slots + (job.spec.leader_slots ?? 0))}, (_, i) => String(i)) : [];
+  const ranks =
+    job.spec.kind === 'mpi'
+      ? Array.from({length: Math.min(1000, (job.spec.workers ?? 0) * slots + (job.spec.leader_slots ?? 0))}, (_, i) =>
+          String(i),
+        )
+      : [];
   useShortcuts([
-    {keys: 'f', what: 'Follow the log, or stop following', run: () => { follow.value = !follow.value; }},
-    {keys: 't', what: 'Show or hide time stamps', run: () => set_query({times: query_value('times') === 'no' ? null : 'no'})},
+    {
+      keys: 'f',
+      what: 'Follow the log, or stop following',
+      run: () => {
+        follow.value = !follow.value;
+      },
+    },
+    {
+      keys: 't',
+      what: 'Show or hide time stamps',
+      run: () => set_query({times: query_value('times') === 'no' ? null : 'no'}),
+    },
   ]);
-  const choose = (name: string, other: string) => <select aria-label={name === 'beside' ? 'Second task or rank' : 'Task or rank'} value={query_value(name)} onChange={(e) => set_query({[name]: e.currentTarget.value})}>
-    <option value="">{other}</option>
-    {tasks.length > 1 && tasks.map((each) => <option key={each} value={each} selected={each === query_value(name)}>{each}</option>)}
-    {ranks.map((rank) => <option key={`r${rank}`} value={`rank:${rank}`} selected={`rank:${rank}` === query_value(name)}>rank {rank}</option>)}
-  </select>;
+  const choose = (name: string, other: string) => (
+    <select
+      aria-label={name === 'beside' ? 'Second task or rank' : 'Task or rank'}
+      value={query_value(name)}
+      onChange={(e) => set_query({[name]: e.currentTarget.value})}
+    >
+      <option value="">{other}</option>
+      {tasks.length > 1 &&
+        tasks.map((each) => (
+          <option key={each} value={each} selected={each === query_value(name)}>
+            {each}
+          </option>
+        ))}
+      {ranks.map((rank) => (
+        <option key={`r${rank}`} value={`rank:${rank}`} selected={`rank:${rank}` === query_value(name)}>
+          rank {rank}
+        </option>
+      ))}
+    </select>
+  );
   const attempts = Array.from({length: job.attempt}, (_, i) => String(i + 1));
-  return <div class="card">
-    <header>
-      <div class="filters grow">
-        {(tasks.length > 1 || ranks.length > 0) && choose('task', 'All tasks merged')}
-        {(tasks.length > 1 || ranks.length > 0) && choose('beside', 'Nothing beside')}
-        {attempts.length > 1 && <select aria-label="Attempt" value={query_value('attempt')} onChange={(e) => set_query({attempt: e.currentTarget.value})}>
-          <option value="">All attempts</option>{attempts.map((n) => <option key={n} value={n} selected={n === query_value('attempt')}>Attempt {n}</option>)}</select>}
-        <DelayedInput name="grep" label="Search the whole log" search />
-        <select aria-label="Level" value={query_value('level')} onChange={(e) => set_query({level: e.currentTarget.value})}>
-          {[['', 'All levels'], ['error', 'Errors'], ['warning', 'Warnings and errors'], ['info', 'No debug lines']].map(([value, text]) => <option key={value} value={value} selected={value === query_value('level')}>{text}</option>)}
-        </select>
-        <button aria-pressed={follow.value} onClick={() => { follow.value = !follow.value; }}>Follow</button>
-        <button aria-pressed={times} onClick={() => set_query({times: times ? 'no' : null})}>Times</button>
-        <a class="button" download href={with_query(job_path(job.id, 'log-file'), {task: task.startsWith('rank:') ? '' : task})}><Icon name="download" />Download</a>
-      </div>
-    </header>
-    {beside ? <div class="panes"><Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} /><Pane job={job} which={beside} follow={follow} times={times} label={beside} /></div> :
-      <Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />}
-  </div>;
+  return (
+    <div class="card">
+      <header>
+        <div class="filters grow">
+          {(tasks.length > 1 || ranks.length > 0) && choose('task', 'All tasks merged')}
+          {(tasks.length > 1 || ranks.length > 0) && choose('beside', 'Nothing beside')}
+          {attempts.length > 1 && (
+            <select
+              aria-label="Attempt"
+              value={query_value('attempt')}
+              onChange={(e) => set_query({attempt: e.currentTarget.value})}
+            >
+              <option value="">All attempts</option>
+              {attempts.map((n) => (
+                <option key={n} value={n} selected={n === query_value('attempt')}>
+                  Attempt {n}
+                </option>
+              ))}
+            </select>
+          )}
+          <DelayedInput name="grep" label="Search the whole log" search />
+          <select
+            aria-label="Level"
+            value={query_value('level')}
+            onChange={(e) => set_query({level: e.currentTarget.value})}
+          >
+            {[
+              ['', 'All levels'],
+              ['error', 'Errors'],
+              ['warning', 'Warnings and errors'],
+              ['info', 'No debug lines'],
+            ].map(([value, text]) => (
+              <option key={value} value={value} selected={value === query_value('level')}>
+                {text}
+              </option>
+            ))}
+          </select>
+          <button
+            aria-pressed={follow.value}
+            onClick={() => {
+              follow.value = !follow.value;
+            }}
+          >
+            Follow
+          </button>
+          <button aria-pressed={times} onClick={() => set_query({times: times ? 'no' : null})}>
+            Times
+          </button>
+          <a
+            class="button"
+            download
+            href={with_query(job_path(job.id, 'log-file'), {task: task.startsWith('rank:') ? '' : task})}
+          >
+            <Icon name="download" />
+            Download
+          </a>
+        </div>
+      </header>
+      {beside ? (
+        <div class="panes">
+          <Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />
+          <Pane job={job} which={beside} follow={follow} times={times} label={beside} />
+        </div>
+      ) : (
+        <Pane job={job} which={task} follow={follow} times={times} label={task || 'all tasks'} />
+      )}
+    </div>
+  );
 }
 
 /** One task is shown by the numbers of its lines, over its whole length; several are merged as they come. */
-function Pane({job, which, follow, times, label}: {job: Job; which: string; follow: {value: boolean}; times: boolean; label: string}) {
+function Pane({
+  job,
+  which,
+  follow,
+  times,
+  label,
+}: {
+  job: Job;
+  which: string;
+  follow: {value: boolean};
+  times: boolean;
+  label: string;
+}) {
   const only = job.tasks.length === 1 ? job.tasks[0]!.name : '';
   const task = which && !which.startsWith('rank:') ? which : which ? '' : only;
-  if (task && !query_value('at')) return <WindowPane key={`${job.id} ${task}`} job={job} task={task} follow={follow} times={times} />;
+  if (task && !query_value('at'))
+    return <WindowPane key={`${job.id} ${task}`} job={job} task={task} follow={follow} times={times} />;
   return <LogPane job={job} which={which} follow={follow} times={times} label={label} />;
 }
 
-function LogPane({job, which, follow, times, label}: {job: Job; which: string; follow: {value: boolean}; times: boolean; label: string}) {
+function LogPane({
+  job,
+  which,
+  follow,
+  times,
+  label,
+}: {
+  job: Job;
+  which: string;
+  follow: {value: boolean};
+  times: boolean;
+  label: string;
+}) {
   const version = useSignal(0);
   const at = query_value('at');
   const grep = query_value('grep');
@@ -83,7 +187,9 @@ function LogPane({job, which, follow, times, label}: {job: Job; which: string; f
   useEffect(() => {
     // A linked line is shown with what was printed shortly before it.
     const since = at ? new Date(millis(at) - 3000).toISOString() : '';
-    const mine = new LogSource({id: job.id, task, rank, grep, level, attempt, since, tail: tail.value}, () => { version.value++; });
+    const mine = new LogSource({id: job.id, task, rank, grep, level, attempt, since, tail: tail.value}, () => {
+      version.value++;
+    });
     source.current = mine;
     version.value++;
     return () => mine.stop();
@@ -114,7 +220,11 @@ function LogPane({job, which, follow, times, label}: {job: Job; which: string; f
 
   const mark = useMemo(() => {
     if (!grep) return null;
-    try { return new RegExp(grep, 'g'); } catch { return null; }
+    try {
+      return new RegExp(grep, 'g');
+    } catch {
+      return null;
+    }
   }, [grep]);
   const dark = is_dark();
   const several = job.tasks.length > 1 && !which;
@@ -125,31 +235,112 @@ function LogPane({job, which, follow, times, label}: {job: Job; which: string; f
     delete query['at'];
     return to(['jobs', job.id, 'logs'], {...query, at: line.time});
   };
-  useShortcuts([{keys: 'y', what: 'Link to the first visible line', run: () => { const line = source.current?.lines[Math.ceil(top.value / kRow)]; if (line) navigate(link_of(line)); }}], [key]);
-  return <div>
-    <ErrorNote error={mine?.fault} />
-    {grep && mark && <div class="row small muted" role="status" style={{padding: '4px 12px'}}>{count_text(lines.length)} lines match in the whole log{mine?.ended ? '' : ' so far'}; the time of a line opens it with what was printed around it</div>}
-    {lines.length >= tail.value && !grep && !at && <div style={{padding: '4px 12px'}}><button class="link small" onClick={() => { follow.value = false; tail.value = Math.min(tail.value * 8, 200000); }}>The last {count_text(tail.value)} lines are shown: load earlier lines</button></div>}
-    {at && <div style={{padding: '4px 12px'}}><button class="link small" onClick={() => { set_query({at: null}); follow.value = true; }}>Lines from the linked time on: show the end of the log</button></div>}
-    <div class="log" ref={region} tabIndex={0} role="region" aria-label={`Log of ${label}`} onScroll={(event) => {
-      const element = event.currentTarget;
-      top.value = element.scrollTop;
-      // Scrolling up stops following; reaching the end resumes it.
-      const at_end = element.scrollTop + element.clientHeight >= element.scrollHeight - 4;
-      if (element.scrollTop < last_scroll.current - 2 && !at_end) follow.value = false;
-      last_scroll.current = element.scrollTop;
-    }}>
-      <div class="lines" style={{height: `${lines.length * kRow}px`}}>
-        {shown.map((line, i) => <div key={line.number} class={`line ${line.stream === 'notice' ? 'notice' : line.stream === 'error' ? 'err' : ''} ${at && line.time === at ? 'target' : ''}`} style={{top: `${(first + i) * kRow}px`}}>
-          {times && <span class="at tnum" onClick={() => navigate(link_of(line))} title={`${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to this line`}>{clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}</span>}
-          {several && <span class={`who w${colour_of(line)}`}>{line.rank !== undefined ? `rank ${line.rank}` : line.task}</span>}
-          <AnsiText text={line.text} dark={dark} mark={mark} />
-        </div>)}
+  useShortcuts(
+    [
+      {
+        keys: 'y',
+        what: 'Link to the first visible line',
+        run: () => {
+          const line = source.current?.lines[Math.ceil(top.value / kRow)];
+          if (line) navigate(link_of(line));
+        },
+      },
+    ],
+    [key],
+  );
+  return (
+    <div>
+      <ErrorNote error={mine?.fault} />
+      {grep && mark && (
+        <div class="row small muted" role="status" style={{padding: '4px 12px'}}>
+          {count_text(lines.length)} lines match in the whole log{mine?.ended ? '' : ' so far'}; the time of a line
+          opens it with what was printed around it
+        </div>
+      )}
+      {lines.length >= tail.value && !grep && !at && (
+        <div style={{padding: '4px 12px'}}>
+          <button
+            class="link small"
+            onClick={() => {
+              follow.value = false;
+              tail.value = Math.min(tail.value * 8, 200000);
+            }}
+          >
+            The last {count_text(tail.value)} lines are shown: load earlier lines
+          </button>
+        </div>
+      )}
+      {at && (
+        <div style={{padding: '4px 12px'}}>
+          <button
+            class="link small"
+            onClick={() => {
+              set_query({at: null});
+              follow.value = true;
+            }}
+          >
+            Lines from the linked time on: show the end of the log
+          </button>
+        </div>
+      )}
+      <div
+        class="log"
+        ref={region}
+        tabIndex={0}
+        role="region"
+        aria-label={`Log of ${label}`}
+        onScroll={(event) => {
+          const element = event.currentTarget;
+          top.value = element.scrollTop;
+          // Scrolling up stops following; reaching the end resumes it.
+          const at_end = element.scrollTop + element.clientHeight >= element.scrollHeight - 4;
+          if (element.scrollTop < last_scroll.current - 2 && !at_end) follow.value = false;
+          last_scroll.current = element.scrollTop;
+        }}
+      >
+        <div class="lines" style={{height: `${lines.length * kRow}px`}}>
+          {shown.map((line, i) => (
+            <div
+              key={line.number}
+              class={`line ${line.stream === 'notice' ? 'notice' : line.stream === 'error' ? 'err' : ''} ${at && line.time === at ? 'target' : ''}`}
+              style={{top: `${(first + i) * kRow}px`}}
+            >
+              {times && (
+                <span
+                  class="at tnum"
+                  onClick={() => navigate(link_of(line))}
+                  title={`${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to this line`}
+                >
+                  {clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}
+                </span>
+              )}
+              {several && (
+                <span class={`who w${colour_of(line)}`}>
+                  {line.rank !== undefined ? `rank ${line.rank}` : line.task}
+                </span>
+              )}
+              <AnsiText text={line.text} dark={dark} mark={mark} />
+            </div>
+          ))}
+        </div>
+        {mine?.started && lines.length === 0 && (
+          <div class="empty">
+            {grep || level
+              ? 'No line matches.'
+              : mine.ended
+                ? 'The job printed nothing, or its log is gone.'
+                : 'Nothing has been printed yet.'}
+          </div>
+        )}
       </div>
-      {mine?.started && lines.length === 0 && <div class="empty">{grep || level ? 'No line matches.' : mine.ended ? 'The job printed nothing, or its log is gone.' : 'Nothing has been printed yet.'}</div>}
+      <div class="row small muted" style={{padding: '4px 12px'}}>
+        <span>
+          {count_text(lines.length)} lines{mine?.dropped ? `; ${count_text(mine.dropped)} older ones were let go` : ''}
+          {mine?.ended ? '; end of the log' : ''}
+        </span>
+      </div>
     </div>
-    <div class="row small muted" style={{padding: '4px 12px'}}><span>{count_text(lines.length)} lines{mine?.dropped ? `; ${count_text(mine.dropped)} older ones were let go` : ''}{mine?.ended ? '; end of the log' : ''}</span></div>
-  </div>;
+  );
 }
 
 function colour_of(line: LogLine): number {
@@ -158,4 +349,3 @@ function colour_of(line: LogLine): number {
   for (const c of line.task) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
   return hash % 6;
 }
-

@@ -22,20 +22,62 @@ export function Shell({job}: {job: Job}) {
     state.value = 'opening';
     note.value = '';
     const {open_shell} = await import('./terminal');
-    session.current = open_shell(host.current!, job.id, task, command.value, (text) => { note.value = text; state.value = 'closed'; });
+    session.current = open_shell(host.current!, job.id, task, command.value, (text) => {
+      note.value = text;
+      state.value = 'closed';
+    });
     state.value = 'open';
   };
-  if (has_ended(job.phase) || tasks.length === 0) return <Card title="Shell"><div class="empty">{has_ended(job.phase) ? 'The job has ended: its tasks take no shells.' : 'No task runs yet.'}</div></Card>;
-  return <Card title="Shell">
-    <div class="stack tight">
-      <form class="filters" onSubmit={(event) => { void open(event); }}>
-        <select aria-label="Task" value={task} onChange={(e) => set_query({task: e.currentTarget.value})}>{tasks.map((name) => <option key={name} value={name} selected={name === task}>{name}</option>)}</select>
-        <input aria-label="Command" value={command.value} onInput={(e) => { command.value = e.currentTarget.value; }} />
-        <button class="primary" disabled={!command.value.trim()}>{state.value === 'open' ? 'Open again' : 'Open a shell'}</button>
-        {state.value === 'open' && <button type="button" onClick={() => session.current?.close()}>Close</button>}
-      </form>
-      {note.value && <div class="note" role="status">{note.value}</div>}
-      <div ref={host} class={`shell-host ${state.value === 'idle' ? 'off' : ''}`} />
-      <p class="muted small">The terminal takes every key, Tab included; press <kbd>Ctrl</kbd>+<kbd>Shift</kbd>+<kbd>Esc</kbd> to leave it.</p>
-    </div></Card>;
+  if (has_ended(job.phase) || tasks.length === 0)
+    return (
+      <Card title="Shell">
+        <div class="empty">
+          {has_ended(job.phase) ? 'The job has ended: its tasks take no shells.' : 'No task runs yet.'}
+        </div>
+      </Card>
+    );
+  return (
+    <Card title="Shell">
+      <div class="stack tight">
+        <form
+          class="filters"
+          onSubmit={(event) => {
+            void open(event);
+          }}
+        >
+          <select aria-label="Task" value={task} onChange={(e) => set_query({task: e.currentTarget.value})}>
+            {tasks.map((name) => (
+              <option key={name} value={name} selected={name === task}>
+                {name}
+              </option>
+            ))}
+          </select>
+          <input
+            aria-label="Command"
+            value={command.value}
+            onInput={(e) => {
+              command.value = e.currentTarget.value;
+            }}
+          />
+          <button class="primary" disabled={!command.value.trim()}>
+            {state.value === 'open' ? 'Open again' : 'Open a shell'}
+          </button>
+          {state.value === 'open' && (
+            <button type="button" onClick={() => session.current?.close()}>
+              Close
+            </button>
+          )}
+        </form>
+        {note.value && (
+          <div class="note" role="status">
+            {note.value}
+          </div>
+        )}
+        <div ref={host} class={`shell-host ${state.value === 'idle' ? 'off' : ''}`} />
+        <p class="muted small">
+          The terminal takes every key, Tab included; press <kbd>Ctrl</kbd>+<kbd>Shift</kbd>+<kbd>Esc</kbd> to leave it.
+        </p>
+      </div>
+    </Card>
+  );
 }

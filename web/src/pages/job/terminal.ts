@@ -5,7 +5,9 @@ import '@xterm/xterm/css/xterm.css';
 import {with_query} from '../../api/client';
 import {is_dark} from '../../ui/ansi_text';
 
-export interface ShellSession { close(): void }
+export interface ShellSession {
+  close(): void;
+}
 
 let wrapped = false;
 
@@ -22,7 +24,12 @@ function allow_styles_of_xterm(): void {
       element.hidden = true;
       const sheet = new CSSStyleSheet();
       document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
-      Object.defineProperty(element, 'textContent', {set: (text: string) => { sheet.replaceSync(text); }, get: () => ''});
+      Object.defineProperty(element, 'textContent', {
+        set: (text: string) => {
+          sheet.replaceSync(text);
+        },
+        get: () => '',
+      });
       Object.defineProperty(element, 'sheet', {get: () => sheet});
       const remove = element.remove.bind(element);
       element.remove = () => {
@@ -44,16 +51,48 @@ function allow_styles_of_xterm(): void {
 }
 
 const kDark = {background: '#0b0f14', foreground: '#e3e8ef', cursor: '#84b4ff', selectionBackground: '#2f4a75'};
-const kLight = {background: '#ffffff', foreground: '#1a222d', cursor: '#1a56b0', selectionBackground: '#bcd3f5',
-  black: '#1a222d', red: '#b3261e', green: '#17693a', yellow: '#7d5200', blue: '#1a56b0', magenta: '#6b3fa0', cyan: '#0b6370', white: '#4d5663',
-  brightBlack: '#556070', brightRed: '#b3261e', brightGreen: '#17693a', brightYellow: '#7d5200', brightBlue: '#1a56b0', brightMagenta: '#6b3fa0', brightCyan: '#0b6370', brightWhite: '#1a222d'};
+const kLight = {
+  background: '#ffffff',
+  foreground: '#1a222d',
+  cursor: '#1a56b0',
+  selectionBackground: '#bcd3f5',
+  black: '#1a222d',
+  red: '#b3261e',
+  green: '#17693a',
+  yellow: '#7d5200',
+  blue: '#1a56b0',
+  magenta: '#6b3fa0',
+  cyan: '#0b6370',
+  white: '#4d5663',
+  brightBlack: '#556070',
+  brightRed: '#b3261e',
+  brightGreen: '#17693a',
+  brightYellow: '#7d5200',
+  brightBlue: '#1a56b0',
+  brightMagenta: '#6b3fa0',
+  brightCyan: '#0b6370',
+  brightWhite: '#1a222d',
+};
 
-export function open_shell(host: HTMLElement, id: string, task: string, command: string, ended: (text: string) => void): ShellSession {
+export function open_shell(
+  host: HTMLElement,
+  id: string,
+  task: string,
+  command: string,
+  ended: (text: string) => void,
+): ShellSession {
   allow_styles_of_xterm();
   host.replaceChildren();
   const terminal = new Terminal({
-    cursorBlink: false, fontSize: 13, fontFamily: getComputedStyle(document.documentElement).getPropertyValue('--mono'), scrollback: 10000,
-    theme: is_dark() ? kDark : kLight, screenReaderMode: false, allowProposedApi: false, minimumContrastRatio: 4.5, linkHandler: null,
+    cursorBlink: false,
+    fontSize: 13,
+    fontFamily: getComputedStyle(document.documentElement).getPropertyValue('--mono'),
+    scrollback: 10000,
+    theme: is_dark() ? kDark : kLight,
+    screenReaderMode: false,
+    allowProposedApi: false,
+    minimumContrastRatio: 4.5,
+    linkHandler: null,
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
@@ -68,7 +107,13 @@ export function open_shell(host: HTMLElement, id: string, task: string, command:
     return true;
   });
   const words = /\s/.test(command.trim()) ? ['sh', '-c', command] : [command.trim()];
-  const path = with_query(`/v1/jobs/${encodeURIComponent(id)}/exec`, {task, command: JSON.stringify(words), terminal: true, rows: terminal.rows, columns: terminal.cols});
+  const path = with_query(`/v1/jobs/${encodeURIComponent(id)}/exec`, {
+    task,
+    command: JSON.stringify(words),
+    terminal: true,
+    rows: terminal.rows,
+    columns: terminal.cols,
+  });
   const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`);
   socket.binaryType = 'arraybuffer';
   const encoder = new TextEncoder();
@@ -85,19 +130,36 @@ export function open_shell(host: HTMLElement, id: string, task: string, command:
       if (bytes.length > 1) terminal.write(bytes.subarray(1));
     } else {
       const exit = (JSON.parse(String(message.data)) as {exit?: {code?: number; signal?: number; error?: string}}).exit;
-      if (exit) end(exit.error ? `The program was not started: ${exit.error}` : exit.signal ? `The program was ended by signal ${exit.signal}.` : `The program ended with code ${exit.code ?? 0}.`);
+      if (exit)
+        end(
+          exit.error
+            ? `The program was not started: ${exit.error}`
+            : exit.signal
+              ? `The program was ended by signal ${exit.signal}.`
+              : `The program ended with code ${exit.code ?? 0}.`,
+        );
     }
   };
   socket.onclose = () => end('The connection to the task was closed.');
-  terminal.onData((text) => { if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text)); });
-  terminal.onBinary((text) => { if (socket.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(text, (c) => c.charCodeAt(0))); });
-  terminal.onResize(({rows, cols}) => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({resize: {rows, columns: cols}})); });
-  const observer = new ResizeObserver(() => { if (host.isConnected) fit.fit(); });
+  terminal.onData((text) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+  });
+  terminal.onBinary((text) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(Uint8Array.from(text, (c) => c.charCodeAt(0)));
+  });
+  terminal.onResize(({rows, cols}) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({resize: {rows, columns: cols}}));
+  });
+  const observer = new ResizeObserver(() => {
+    if (host.isConnected) fit.fit();
+  });
   observer.observe(host);
   terminal.focus();
-  return {close: () => {
-    observer.disconnect();
-    socket.close();
-    end('The shell was closed.');
-  }};
+  return {
+    close: () => {
+      observer.disconnect();
+      socket.close();
+      end('The shell was closed.');
+    },
+  };
 }

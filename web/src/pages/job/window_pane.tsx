@@ -15,8 +15,20 @@ import {WindowSource, search_log, type SearchHits} from './window_source';
 
 const kRow = 18;
 const kMostPixels = 20e6;
+/** The page counts lines from 1, as editors do; the API counts from 0. */
+const kFirstLine = 1;
 
-export function WindowPane({job, task, follow, times}: {job: Job; task: string; follow: {value: boolean}; times: boolean}) {
+export function WindowPane({
+  job,
+  task,
+  follow,
+  times,
+}: {
+  job: Job;
+  task: string;
+  follow: {value: boolean};
+  times: boolean;
+}) {
   const version = useSignal(0);
   const attempt = query_value('attempt');
   const target = query_value('line');
@@ -30,7 +42,13 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
   void version.value;
   void colours.value;
   useEffect(() => {
-    const mine = new WindowSource({id: job.id, task, attempt}, () => !ended.current, () => { version.value++; });
+    const mine = new WindowSource(
+      {id: job.id, task, attempt},
+      () => !ended.current,
+      () => {
+        version.value++;
+      },
+    );
     source.current = mine;
     return () => mine.stop();
   }, [job.id, task, attempt]);
@@ -44,9 +62,11 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
   const first = Math.max(0, Math.min(top.value, total - fitting + 1));
   const begin = Math.max(0, Math.floor(first) - 10);
   const end = Math.min(total, Math.ceil(first + fitting) + 10);
-  useEffect(() => { mine?.want(begin, end); }, [mine, begin, end, version.value]);
+  useEffect(() => {
+    mine?.want(begin, end);
+  }, [mine, begin, end, version.value]);
   const own_scroll = useRef(-1);
-  const pixels_of = (line: number) => scaled ? line / Math.max(1, total - fitting) * (height - view) : line * kRow;
+  const pixels_of = (line: number) => (scaled ? (line / Math.max(1, total - fitting)) * (height - view) : line * kRow);
   const show = (line: number) => {
     top.value = Math.max(0, Math.min(line, total - fitting + 1));
     const element = region.current;
@@ -61,7 +81,7 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
     if (target && jumped.current !== `${task} ${target}`) {
       jumped.current = `${task} ${target}`;
       follow.value = false;
-      show(Number(target) - mine.first - 4);
+      show(Number(target) - kFirstLine - mine.first - 4);
     } else if (follow.value && !target) show(total - fitting + 1);
   }, [version.value, total, follow.value, view]);
   useEffect(() => {
@@ -75,35 +95,113 @@ export function WindowPane({job, task, follow, times}: {job: Job; task: string; 
     element.addEventListener('wheel', wheel, {passive: false});
     return () => element.removeEventListener('wheel', wheel);
   }, [scaled, total, view]);
-  useShortcuts([{keys: 'y', what: 'Link to the first visible line', run: () => navigate(link_to_line(job, task, (source.current?.first ?? 0) + Math.ceil(top.value)))}], [job.id, task]);
+  useShortcuts(
+    [
+      {
+        keys: 'y',
+        what: 'Link to the first visible line',
+        run: () => navigate(link_to_line(job, task, (source.current?.first ?? 0) + Math.ceil(top.value))),
+      },
+    ],
+    [job.id, task],
+  );
   const dark = is_dark();
   const in_utc = utc.value;
   const level = query_value('level');
   const offset = scaled ? pixels_of(first) - (first - begin) * kRow : begin * kRow;
   const rows = [];
   for (let i = begin; i < end; i++) rows.push({i, line: mine?.at(i)});
-  const mark = useMemo(() => { if (!grep) return null; try { return new RegExp(grep, 'g'); } catch { return null; } }, [grep]);
-  return <div>
-    <ErrorNote error={mine?.fault} />
-    {grep && <Hits job={job} task={task} attempt={attempt} pattern={grep} mark={mark} times={times} dark={dark} />}
-    <div class="log" ref={region} tabIndex={0} role="region" aria-label={`Log of ${task}`} onScroll={(event) => {
-      const element = event.currentTarget;
-      if (Math.abs(element.scrollTop - own_scroll.current) < 1) return;
-      const up = element.scrollTop < own_scroll.current;
-      own_scroll.current = element.scrollTop;
-      top.value = scaled ? element.scrollTop / Math.max(1, height - view) * (total - fitting) : element.scrollTop / kRow;
-      if (up) follow.value = false;
-      else if (element.scrollTop + element.clientHeight >= element.scrollHeight - 2 && !target) follow.value = true;
-    }}>
-      <div class="lines" style={{height: `${height}px`}}>
-        {rows.map(({i, line}, k) => <Row key={(mine?.first ?? 0) + i} line={line} top={offset + k * kRow} number={(mine?.first ?? 0) + i} job={job} task={task} times={times} dark={dark} in_utc={in_utc} mark={mark} target={target === String((mine?.first ?? 0) + i)} dim={!!line && !!level && !level_fits(line, level)} />)}
+  const mark = useMemo(() => {
+    if (!grep) return null;
+    try {
+      return new RegExp(grep, 'g');
+    } catch {
+      return null;
+    }
+  }, [grep]);
+  return (
+    <div>
+      <ErrorNote error={mine?.fault} />
+      {grep && <Hits job={job} task={task} attempt={attempt} pattern={grep} mark={mark} times={times} dark={dark} />}
+      <div
+        class="log"
+        ref={region}
+        tabIndex={0}
+        role="region"
+        aria-label={`Log of ${task}`}
+        onScroll={(event) => {
+          const element = event.currentTarget;
+          if (Math.abs(element.scrollTop - own_scroll.current) < 1) return;
+          const up = element.scrollTop < own_scroll.current;
+          own_scroll.current = element.scrollTop;
+          top.value = scaled
+            ? (element.scrollTop / Math.max(1, height - view)) * (total - fitting)
+            : element.scrollTop / kRow;
+          if (up) follow.value = false;
+          else if (element.scrollTop + element.clientHeight >= element.scrollHeight - 2 && !target) follow.value = true;
+        }}
+      >
+        <div class="lines" style={{height: `${height}px`}}>
+          {rows.map(({i, line}, k) => (
+            <Row
+              key={(mine?.first ?? 0) + i}
+              line={line}
+              top={offset + k * kRow}
+              number={(mine?.first ?? 0) + i}
+              job={job}
+              task={task}
+              times={times}
+              dark={dark}
+              in_utc={in_utc}
+              mark={mark}
+              target={target === String(kFirstLine + (mine?.first ?? 0) + i)}
+              dim={!!line && !!level && !level_fits(line, level)}
+            />
+          ))}
+        </div>
+        {mine?.started && total === 0 && !mine.fault && (
+          <div class="empty">
+            {!ended.current
+              ? 'Nothing has been printed yet.'
+              : mine.missing
+                ? 'The log of this task is gone. The summary of the job has its exit code and its last lines.'
+                : 'The task printed nothing.'}
+          </div>
+        )}
       </div>
-      {mine?.started && total === 0 && !mine.fault && <div class="empty">{ended.current ? 'The task printed nothing, or its log is gone.' : 'Nothing has been printed yet.'}</div>}
+      <div class="row small muted log-foot">
+        <span>
+          {count_text(total)} lines
+          {mine && mine.first > 0
+            ? `; the first ${count_text(mine.first)} were deleted because the log grew past its quota`
+            : ''}
+          {mine && !mine.complete && mine.started ? '; the server still reads the log' : ''}
+        </span>
+        <label>
+          Go to line{' '}
+          <input
+            size={8}
+            inputMode="numeric"
+            onChange={(event) => {
+              const n = event.currentTarget.value.trim();
+              if (/^\d+$/.test(n)) set_query({line: n});
+            }}
+          />
+        </label>
+        {target && (
+          <button
+            class="link"
+            onClick={() => {
+              set_query({line: null});
+              follow.value = true;
+            }}
+          >
+            To the end
+          </button>
+        )}
+      </div>
     </div>
-    <div class="row small muted log-foot"><span>{count_text(total)} lines{mine && mine.first > 0 ? `; the first ${count_text(mine.first)} were deleted because the log grew past its quota` : ''}{mine && !mine.complete && mine.started ? '; the server still reads the log' : ''}</span>
-      <label>Go to line <input size={8} inputMode="numeric" onChange={(event) => { const n = event.currentTarget.value.trim(); if (/^\d+$/.test(n)) set_query({line: n}); }} /></label>
-      {target && <button class="link" onClick={() => { set_query({line: null}); follow.value = true; }}>To the end</button>}</div>
-  </div>;
+  );
 }
 
 function level_fits(line: LogLine, level: string): boolean {
@@ -115,16 +213,80 @@ function level_fits(line: LogLine, level: string): boolean {
 function link_to_line(job: Job, task: string, number: number): string {
   const query = Object.fromEntries(place.value.query);
   delete query['at'];
-  return to(['jobs', job.id, 'logs'], {...query, task, line: number});
+  return to(['jobs', job.id, 'logs'], {...query, task, line: number + kFirstLine});
 }
 
-function Row({line, top, number, job, task, times, dark, in_utc, mark, target, dim}: {line: LogLine | undefined; top: number; number: number; job: Job; task: string; times: boolean; dark: boolean; in_utc: boolean; mark: RegExp | null; target: boolean; dim: boolean}) {
-  return <div class={`line ${line?.stream === 'notice' ? 'notice' : line?.stream === 'error' ? 'err' : ''} ${target ? 'target' : ''} ${dim ? 'dim' : ''}`} style={{top: `${top}px`}}>
-    <span class="at tnum" onClick={() => navigate(link_to_line(job, task, number))} title={line ? `${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to line ${number}` : ''}>{String(number).padStart(6)}{times && line ? ` ${clock_text(millis(line.time), in_utc)}` : ''}</span>
-    {line ? <>{line.rank !== undefined && <span class={`who w${line.rank % 6}`}>rank {line.rank}</span>}<AnsiText text={line.text} dark={dark} mark={mark} /></> : <span class="muted">…</span>}</div>;
+function Row({
+  line,
+  top,
+  number,
+  job,
+  task,
+  times,
+  dark,
+  in_utc,
+  mark,
+  target,
+  dim,
+}: {
+  line: LogLine | undefined;
+  top: number;
+  number: number;
+  job: Job;
+  task: string;
+  times: boolean;
+  dark: boolean;
+  in_utc: boolean;
+  mark: RegExp | null;
+  target: boolean;
+  dim: boolean;
+}) {
+  return (
+    <div
+      class={`line ${line?.stream === 'notice' ? 'notice' : line?.stream === 'error' ? 'err' : ''} ${target ? 'target' : ''} ${dim ? 'dim' : ''}`}
+      style={{top: `${top}px`}}
+    >
+      <span
+        class="at tnum"
+        onClick={() => navigate(link_to_line(job, task, number))}
+        title={
+          line
+            ? `${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to line ${number + kFirstLine}`
+            : ''
+        }
+      >
+        {String(number + kFirstLine).padStart(6)}
+        {times && line ? ` ${clock_text(millis(line.time), in_utc)}` : ''}
+      </span>
+      {line ? (
+        <>
+          {line.rank !== undefined && <span class={`who w${line.rank % 6}`}>rank {line.rank}</span>}
+          <AnsiText text={line.text} dark={dark} mark={mark} />
+        </>
+      ) : (
+        <span class="muted">…</span>
+      )}
+    </div>
+  );
 }
 
-function Hits({job, task, attempt, pattern, mark, times, dark}: {job: Job; task: string; attempt: string; pattern: string; mark: RegExp | null; times: boolean; dark: boolean}) {
+function Hits({
+  job,
+  task,
+  attempt,
+  pattern,
+  mark,
+  times,
+  dark,
+}: {
+  job: Job;
+  task: string;
+  attempt: string;
+  pattern: string;
+  mark: RegExp | null;
+  times: boolean;
+  dark: boolean;
+}) {
   const found = useSignal<SearchHits | null>(null);
   const fault = useSignal<unknown>(null);
   const busy = useSignal(false);
@@ -135,20 +297,60 @@ function Hits({job, task, attempt, pattern, mark, times, dark}: {job: Job; task:
     abort.current = mine;
     busy.value = true;
     try {
-      const before = from ? found.value?.lines ?? [] : [];
+      const before = from ? (found.value?.lines ?? []) : [];
       const next = await search_log(job.id, task, attempt, pattern, from, mine.signal);
-      found.value = {...next, lines: [...before, ...next.lines.filter((line) => !before.some((each) => each.number === line.number))]};
+      found.value = {
+        ...next,
+        lines: [...before, ...next.lines.filter((line) => !before.some((each) => each.number === line.number))],
+      };
       fault.value = null;
-    } catch (problem) { if ((problem as Error).name !== 'AbortError') fault.value = problem; } finally { if (abort.current === mine) busy.value = false; }
+    } catch (problem) {
+      if ((problem as Error).name !== 'AbortError') fault.value = problem;
+    } finally {
+      if (abort.current === mine) busy.value = false;
+    }
   };
-  useEffect(() => { found.value = null; void load(0); return () => abort.current?.abort(); }, [job.id, task, attempt, pattern]);
+  useEffect(() => {
+    found.value = null;
+    void load(0);
+    return () => abort.current?.abort();
+  }, [job.id, task, attempt, pattern]);
   const hits = useComputed(() => found.value?.lines.filter((line) => line.hit).length ?? 0);
   const in_utc = utc.value;
-  return <div class="search-hits">
-    <ErrorNote error={fault.value} />
-    <div class="row small muted log-foot" role="status">{busy.value && !found.value ? 'Searches the whole log…' : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}; a line number opens the log there`}
-      {found.value?.next !== undefined && <button class="link" onClick={() => { void load(found.value!.next!); }}>Search on from line {count_text(found.value.next)}</button>}</div>
-    {found.value && found.value.lines.length > 0 && <div class="hits body" tabIndex={0} role="region" aria-label="Hits">{found.value.lines.map((line, i, all) => <div key={line.number} class={`hit ${line.hit ? '' : 'context'} ${i > 0 && all[i - 1]!.number + 1 !== line.number ? 'gap' : ''}`}>
-      <a class="tnum" href={href(link_to_line(job, task, line.number))}>{String(line.number).padStart(6)}</a>{times && <span class="muted tnum">{clock_text(millis(line.time), in_utc)}</span>}<AnsiText text={line.text} dark={dark} mark={line.hit ? mark : null} /></div>)}</div>}
-  </div>;
+  return (
+    <div class="search-hits">
+      <ErrorNote error={fault.value} />
+      <div class="row small muted log-foot" role="status">
+        {busy.value && !found.value
+          ? 'Searches the whole log…'
+          : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}; a line number opens the log there`}
+        {found.value?.next !== undefined && (
+          <button
+            class="link"
+            onClick={() => {
+              void load(found.value!.next!);
+            }}
+          >
+            Search on from line {count_text(found.value.next + kFirstLine)}
+          </button>
+        )}
+      </div>
+      {found.value && found.value.lines.length > 0 && (
+        <div class="hits body" tabIndex={0} role="region" aria-label="Hits">
+          {found.value.lines.map((line, i, all) => (
+            <div
+              key={line.number}
+              class={`hit ${line.hit ? '' : 'context'} ${i > 0 && all[i - 1]!.number + 1 !== line.number ? 'gap' : ''}`}
+            >
+              <a class="tnum" href={href(link_to_line(job, task, line.number))}>
+                {String(line.number + kFirstLine).padStart(6)}
+              </a>
+              {times && <span class="muted tnum">{clock_text(millis(line.time), in_utc)}</span>}
+              <AnsiText text={line.text} dark={dark} mark={line.hit ? mark : null} />
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  );
 }

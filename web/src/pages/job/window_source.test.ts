@@ -17,27 +17,54 @@ beforeEach(() => {
     const count = Number(query.get('lines'));
     const begin = Math.max(first, query.has('line') ? Number(query.get('line')) : lines - count);
     const records = [];
-    for (let line = begin; line < Math.min(lines, (query.has('line') ? Number(query.get('line')) : begin) + count); line++) records.push({line, time: '2026-01-31T12:00:00Z', task: 'main', host: 'x', stream: 'output', text: `line ${line}`});
+    for (
+      let line = begin;
+      line < Math.min(lines, (query.has('line') ? Number(query.get('line')) : begin) + count);
+      line++
+    )
+      records.push({
+        line,
+        time: '2026-01-31T12:00:00Z',
+        task: 'main',
+        host: 'x',
+        stream: 'output',
+        text: `line ${line}`,
+      });
     return Promise.resolve(new Response(JSON.stringify({lines, first, bytes: lines * 10, complete: true, records})));
   });
 });
-afterEach(() => { vi.useRealTimers(); vi.unstubAllGlobals(); });
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
-const source = () => new WindowSource({id: 'j', task: 'main', attempt: ''}, () => true, () => {});
-const settle = async () => { for (let i = 0; i < 20; i++) await vi.advanceTimersByTimeAsync(0); };
+const source = () =>
+  new WindowSource(
+    {id: 'j', task: 'main', attempt: ''},
+    () => true,
+    () => {},
+  );
+const settle = async () => {
+  for (let i = 0; i < 20; i++) await vi.advanceTimersByTimeAsync(0);
+};
 /** Wants a range again until it is complete, as the page does after each answer. */
 async function see(mine: WindowSource, begin: number, end: number): Promise<string[]> {
-  for (let i = 0; i < 5; i++) { mine.want(begin, end); await settle(); }
+  for (let i = 0; i < 5; i++) {
+    mine.want(begin, end);
+    await settle();
+  }
   return Array.from({length: end - begin}, (_, i) => mine.at(begin + i)?.text ?? '');
 }
-const expected = (begin: number, end: number, shift = 0) => Array.from({length: end - begin}, (_, i) => `line ${begin + i + shift}`);
+const expected = (begin: number, end: number, shift = 0) =>
+  Array.from({length: end - begin}, (_, i) => `line ${begin + i + shift}`);
 
 test('any part of a log of ten million lines is fetched by its numbers', async () => {
   lines = 10_000_000;
   const mine = source();
   await settle();
   expect(mine.length).toBe(lines);
-  for (const begin of [0, 123_456, 5_000_000, lines - 50]) expect(await see(mine, begin, begin + 50)).toEqual(expected(begin, begin + 50));
+  for (const begin of [0, 123_456, 5_000_000, lines - 50])
+    expect(await see(mine, begin, begin + 50)).toEqual(expected(begin, begin + 50));
   expect(asked.length).toBeLessThan(12);
   mine.stop();
 });

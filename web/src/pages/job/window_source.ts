@@ -4,7 +4,14 @@ import {Failure, get, job_path} from '../../api/client';
 import type {LogRecord} from '../../api/types';
 import {line_of, type LogLine} from './log_source';
 
-interface Answer { lines: number; first: number; bytes: number; complete: boolean; records: (LogRecord & {line: number; hit?: boolean; unfinished?: boolean})[]; next?: number }
+interface Answer {
+  lines: number;
+  first: number;
+  bytes: number;
+  complete: boolean;
+  records: (LogRecord & {line: number; hit?: boolean; unfinished?: boolean})[];
+  next?: number;
+}
 
 const kBlock = 500;
 const kKept = 24;
@@ -14,13 +21,19 @@ export class WindowSource {
   first = 0;
   complete = false;
   started = false;
+  /** The server has no log of the task: not yet, or no longer. */
+  missing = false;
   fault: unknown = null;
   private blocks = new Map<number, LogLine[]>();
   private asked = new Set<number>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly abort = new AbortController();
 
-  constructor(private readonly query: {id: string; task: string; attempt: string}, private readonly grows: () => boolean, private readonly changed: () => void) {
+  constructor(
+    private readonly query: {id: string; task: string; attempt: string},
+    private readonly grows: () => boolean,
+    private readonly changed: () => void,
+  ) {
     void this.poll();
   }
 
@@ -29,7 +42,9 @@ export class WindowSource {
     clearTimeout(this.timer);
   }
 
-  get length(): number { return this.total - this.first; }
+  get length(): number {
+    return this.total - this.first;
+  }
 
   /** The line at a position, counted from the first line that is still there. */
   at(index: number): LogLine | undefined {
@@ -45,7 +60,10 @@ export class WindowSource {
       if (!this.blocks.has(block) && !this.asked.has(block)) void this.fetch_block(block);
     }
     if (this.blocks.size > kKept) {
-      for (const block of [...this.blocks.keys()].sort((a, b) => Math.abs(b - from) - Math.abs(a - from)).slice(0, this.blocks.size - kKept)) this.blocks.delete(block);
+      for (const block of [...this.blocks.keys()]
+        .sort((a, b) => Math.abs(b - from) - Math.abs(a - from))
+        .slice(0, this.blocks.size - kKept))
+        this.blocks.delete(block);
     }
   }
 
@@ -61,7 +79,11 @@ export class WindowSource {
   }
 
   private async ask(range: {line?: number; lines: number}): Promise<Answer> {
-    return await get<Answer>(job_path(this.query.id, 'log-window'), {task: this.query.task, attempt: this.query.attempt, ...range}, this.abort.signal);
+    return await get<Answer>(
+      job_path(this.query.id, 'log-window'),
+      {task: this.query.task, attempt: this.query.attempt, ...range},
+      this.abort.signal,
+    );
   }
 
   private take(answer: Answer): void {
@@ -69,6 +91,7 @@ export class WindowSource {
     this.first = answer.first;
     this.complete = answer.complete;
     this.started = true;
+    this.missing = false;
     this.fault = null;
     for (const record of answer.records) {
       const block = Math.floor(record.line / kBlock);
@@ -85,7 +108,9 @@ export class WindowSource {
   private failed(fault: unknown): void {
     if ((fault as Error).name === 'AbortError' || this.abort.signal.aborted) return;
     if (fault instanceof Failure && fault.unreachable) return;
-    this.fault = fault;
+    this.missing = fault instanceof Failure && fault.status === 404;
+    if (this.missing) this.complete = true;
+    else this.fault = fault;
     this.started = true;
     this.changed();
   }
@@ -98,23 +123,53 @@ export class WindowSource {
       if (this.abort.signal.aborted) return;
       // Lines between the former end and these would be holes of a block that is kept.
       const begin = last.records[0]?.line ?? last.lines;
-      if (this.started && begin > before) for (let block = Math.floor(before / kBlock); block <= Math.floor(begin / kBlock); block++) this.blocks.delete(block);
+      if (this.started && begin > before)
+        for (let block = Math.floor(before / kBlock); block <= Math.floor(begin / kBlock); block++)
+          this.blocks.delete(block);
       this.take(last);
       // A block of which only the end is here is fetched whole when it is seen.
       const block = Math.floor(begin / kBlock);
       const lines = this.blocks.get(block);
-      if (lines && begin > Math.max(block * kBlock, this.first) && !lines[Math.max(block * kBlock, this.first) % kBlock]) await this.fetch_block(block);
-    } catch (fault) { this.failed(fault); }
+      if (
+        lines &&
+        begin > Math.max(block * kBlock, this.first) &&
+        !lines[Math.max(block * kBlock, this.first) % kBlock]
+      )
+        await this.fetch_block(block);
+    } catch (fault) {
+      this.failed(fault);
+    }
     if (this.abort.signal.aborted || (this.fault && this.started)) return;
     const pause = !this.complete ? 50 : this.grows() && !document.hidden ? 1000 : 5000;
-    this.timer = setTimeout(() => { void this.poll(); }, pause);
+    this.timer = setTimeout(() => {
+      void this.poll();
+    }, pause);
   }
 }
 
-export interface SearchHits { lines: (LogLine & {hit: boolean})[]; next: number | undefined; complete: boolean }
+export interface SearchHits {
+  lines: (LogLine & {hit: boolean})[];
+  next: number | undefined;
+  complete: boolean;
+}
 
 /** The hits of a pattern in the whole log of a task, with the lines around them. */
-export async function search_log(id: string, task: string, attempt: string, pattern: string, from: number, signal: AbortSignal): Promise<SearchHits> {
-  const answer = await get<Answer>(job_path(id, 'log-search'), {task, attempt, q: pattern, regex: true, line: from, hits: 200, context: 2}, signal);
-  return {lines: answer.records.map((record) => ({...line_of(record, record.line), hit: record.hit === true})), next: answer.next, complete: answer.complete};
+export async function search_log(
+  id: string,
+  task: string,
+  attempt: string,
+  pattern: string,
+  from: number,
+  signal: AbortSignal,
+): Promise<SearchHits> {
+  const answer = await get<Answer>(
+    job_path(id, 'log-search'),
+    {task, attempt, q: pattern, regex: true, line: from, hits: 200, context: 2},
+    signal,
+  );
+  return {
+    lines: answer.records.map((record) => ({...line_of(record, record.line), hit: record.hit === true})),
+    next: answer.next,
+    complete: answer.complete,
+  };
 }

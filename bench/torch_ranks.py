@@ -1,0 +1,37 @@
+"""Starts a benchmark's program on several ranks with muster.torch, and returns what rank 0 has measured."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from measure import BUILD
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Debian's Python, which has Debian's PyTorch.
+PYTHON = os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
+
+
+def run_on_ranks(program, ranks, *arguments, **variables):
+    """Runs `program FILE ARGUMENTS...` on each rank, with one thread and these variables of the environment; rank 0
+    writes JSON to FILE, which is returned."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("MUSTER_", "HOROVOD_", "OMPI_", "PMI", "SLURM_"))}
+    environment = dict(kept, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1",
+                       PYTHONPATH=f"{ROOT / 'python'}:{ROOT / 'bench'}:{ROOT / 'bench' / 'horovod'}",
+                       MUSTER_COLLECTIVE_LIBRARY=str(BUILD / "collective" / "package" / "libmuster_collective.so.0"),
+                       **variables)
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
+        file = pathlib.Path(folder) / "measured"
+        ended = subprocess.run([PYTHON, "-m", "muster.runner.launch", "-np", str(ranks), PYTHON, program, str(file),
+                                *map(str, arguments)], env=environment, capture_output=True, text=True)
+        if ended.returncode != 0:
+            raise SystemExit(f"{program} {' '.join(map(str, arguments))} ended with {ended.returncode}:\n"
+                             f"{ended.stdout}{ended.stderr}")
+        return json.loads(file.read_text())
+
+
+def write(file, rank, measured):
+    if rank == 0:
+        pathlib.Path(file).write_text(json.dumps(measured))

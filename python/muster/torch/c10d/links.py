@@ -1,0 +1,207 @@
+"""The session of one process group on this rank: how its ranks meet through the group's store, and its end.
+
+Each group is a world of its own. Rank 0 opens a port, and puts its address and a fresh key into the store. The store is
+not authenticated: a program that can write to it can read the key.
+
+Thread-safety: all functions, from any thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import fcntl
+import itertools
+import os
+import resource
+import secrets
+import socket
+import struct
+import weakref
+from ctypes import byref, c_uint64, c_void_p
+from datetime import timedelta
+from typing import Any, Dict, List, Optional, Tuple
+
+from ..._native import abi, library
+from ...common.session import FORKED
+from .errors import GroupError, raise_last
+
+ENDED = "the process group was destroyed"
+
+#: The key of the store under which rank 0 publishes the place where the ranks meet.
+_MEETING = "muster/meeting"
+
+#: Names of operations: the same number on every rank means the same operation. They are used again in turn.
+NAMES: Tuple[bytes, ...] = tuple(f"operation {number}".encode() for number in range(4096))
+MASK = len(NAMES) - 1
+
+#: How long a thread stays in the library at a time; in between, Ctrl-C and the end of the group take effect.
+SLICE_MS = 100
+
+#: A world needs about this many descriptors beside one for each other rank.
+_DESCRIPTORS = 6
+
+_SIOCGIFADDR = 0x8915
+
+
+class Slot:
+    """The structures of one call of the library, which are used again."""
+
+    __slots__ = ("operation", "reference", "tensor", "ticket", "ticket_reference", "arrays")
+
+    def __init__(self) -> None:
+        self.operation = abi.operation()
+        self.reference = byref(self.operation)
+        self.tensor = abi.Tensor()
+        self.one_tensor()
+        self.ticket = c_uint64()
+        self.ticket_reference = byref(self.ticket)
+        #: The arrays to which the operation points, kept alive.
+        self.arrays: Any = None
+
+    def one_tensor(self) -> None:
+        """Again for operations of one tensor."""
+        self.operation.tensors = ctypes.pointer(self.tensor)
+        self.operation.tensor_count = 1
+
+
+class Link:
+    """A session, and what is in flight in it."""
+
+    __slots__ = ("native", "pointer", "rank", "size", "timeout_ms", "closed", "sequence", "turns", "pending", "slots",
+                 "begin", "run", "wait_for", "is_done", "process", "__weakref__")
+
+    def __init__(self, native: Any, pointer: Any, rank: int, size: int, timeout_ms: int) -> None:
+        self.native = native
+        self.pointer = pointer
+        self.rank = rank
+        self.size = size
+        #: The group's limit of an operation.
+        self.timeout_ms = timeout_ms
+        #: Why the library must not be called any more, or None.
+        self.closed: Optional[str] = None
+        self.sequence = itertools.count()
+        #: By name, for names in their turn: the last operation with this name that was in flight.
+        self.turns: List[Any] = [None] * len(NAMES)
+        #: The operations in flight, by identity.
+        self.pending: Dict[int, Any] = {}
+        self.slots: List[Slot] = []
+        self.begin = native.muster_session_begin
+        self.run = native.muster_session_run
+        self.wait_for = native.muster_session_wait_for
+        self.is_done = native.muster_session_done
+        self.process = os.getpid()
+        _links.add(self)
+
+    def refuse(self) -> None:
+        raise GroupError(self.closed or ENDED)
+
+    def raise_last(self, code: int) -> None:
+        """Raises the exception for the last failure of the library on this thread."""
+        if self.closed is not None:
+            self.refuse()
+        raise_last(self.native, code)
+
+    def take_slot(self) -> Slot:
+        try:
+            return self.slots.pop()
+        except IndexError:
+            return Slot()
+
+    def end(self) -> None:
+        """Fails the operations in flight, and leaves. A second call does nothing."""
+        if self.closed is None:
+            self.closed = ENDED
+            self.native.muster_session_end(self.pointer)
+            self.pending.clear()
+
+    def __del__(self) -> None:
+        if self.closed is None and self.process == os.getpid():
+            self.end()
+
+
+_links: "weakref.WeakSet[Link]" = weakref.WeakSet()
+
+
+def join(store: Any, rank: int, size: int, timeout: timedelta) -> Link:
+    """Joins the ranks of a group. Called by all of them; waits for them, at most for `timeout`.
+
+    Errors: GroupError, naming the missing ranks.
+    """
+    native = library.load()
+    limit = max(1, min(int(timeout.total_seconds() * 1000), 2**31 - 1))
+    options = abi.options()
+    options.rank, options.size, options.timeout_ms = rank, size, limit
+    options.arena_bytes = 0  # no tensor of a group lies in it
+    _make_room_for_descriptors(size)
+    if size > 1:
+        _meet(store, rank, options)
+    comm = c_void_p()
+    code = native.muster_connect(byref(options), byref(comm))
+    if code != abi.OK:
+        raise_last(native, code)
+    session_options = abi.session_options()
+    session_options.stall_limit_ms = limit
+    session_options.stall_warning_ms = 0
+    pointer = c_void_p()
+    code = native.muster_session_start(comm, byref(session_options), byref(pointer))
+    if code != abi.OK:
+        raise_last(native, code)
+    return Link(native, pointer, rank, size, limit)
+
+
+def _meet(store: Any, rank: int, options: abi.Options) -> None:
+    if rank == 0:
+        try:
+            listener = socket.create_server((_address(), 0), backlog=1024)
+        except OSError as error:
+            raise GroupError(f"rank 0 cannot open a port for the other ranks: {error}; name an interface in "
+                             f"GLOO_SOCKET_IFNAME") from error
+        host, port = listener.getsockname()[:2]
+        meeting = f"{host}:{port} {secrets.token_hex(32)}"
+        store.set(_MEETING, meeting)
+        options.listener = listener.detach()
+    else:
+        meeting = store.get(_MEETING).decode()
+    endpoint, key = meeting.split()
+    options.rendezvous, options.key = endpoint.encode(), key.encode()
+
+
+def _address() -> str:
+    """The address of this host that the other ranks reach: that of the interface in GLOO_SOCKET_IFNAME, otherwise the
+    one that reaches MASTER_ADDR, otherwise that of the host's name."""
+    interface = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
+    if interface:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))
+        return socket.inet_ntoa(answer[20:24])
+    target = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect((target, 9))  # sends nothing
+            return str(asking.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _make_room_for_descriptors(size: int) -> None:
+    """Raises the soft limit of open files where many groups need it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 256 + (len(_links) + 1) * (_DESCRIPTORS + size)
+    if needed > soft and (hard == resource.RLIM_INFINITY or soft < hard):
+        limit = max(2 * needed, soft)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def _close_in_child() -> None:
+    for link in list(_links):
+        link.closed = FORKED
+
+
+def _end_all() -> None:
+    for link in list(_links):
+        link.end()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+atexit.register(_end_all)

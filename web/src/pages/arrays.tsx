@@ -1,0 +1,176 @@
+// One array: how many of its members are in which state, those that failed, its jobs.
+import {useSignal} from '@preact/signals';
+import {get} from '../api/client';
+import type {Array as ArrayOf} from '../api/types';
+import {navigate, to} from '../app/router';
+import {visible_text} from '../ui/ansi';
+import {ActionDialog, type Action} from '../ui/job_actions';
+import {Card, Link, Page, Phase, Waiting, useData} from '../ui/parts';
+import {type JobRow} from './job_rows';
+import {AllObjects, CountBar, Gone, useAct, Members} from './groups';
+
+export function Arrays({parts}: {parts: string[]}) {
+  return parts[0] ? <ArrayPage key={parts[0]} id={parts[0]} /> : <AllObjects />;
+}
+
+function ArrayPage({id}: {id: string}) {
+  const loaded = useData((signal) => get<ArrayOf>(`/v1/arrays/${encodeURIComponent(id)}`, {}, signal), [id], {
+    interval: 1000,
+  });
+  const action = useSignal<Action | null>(null);
+  const act = useAct('arrays', id, loaded.reload);
+  const array = loaded.data;
+  if (!array)
+    return loaded.error ? (
+      <Gone what="array" error={loaded.error} again={loaded.reload} />
+    ) : (
+      <Page title="Array">
+        <Waiting />
+      </Page>
+    );
+  const ended = ['Succeeded', 'Failed', 'Stopped'].includes(array.phase);
+  const row = {
+    object: 'array',
+    id: array.id,
+    name: array.spec.name,
+    project: array.spec.project ?? 'default',
+    phase: array.phase,
+    suspended: array.suspended,
+  } as JobRow;
+  const c = array.counts;
+  const failed = array.failed ?? [];
+  return (
+    <Page
+      title={<bdi>{array.spec.name}</bdi>}
+      lead={
+        <Link to="/sweeps" class="button quiet" aria-label="All arrays">
+          ←
+        </Link>
+      }
+      actions={
+        <>
+          {!ended && (
+            <button
+              class="danger"
+              onClick={() => {
+                action.value = 'stop';
+              }}
+            >
+              Stop
+            </button>
+          )}
+          {!ended && !array.suspended && (
+            <button
+              onClick={() => {
+                action.value = 'suspend';
+              }}
+            >
+              Suspend
+            </button>
+          )}
+          {array.suspended && (
+            <button
+              onClick={() => {
+                action.value = 'resume';
+              }}
+            >
+              Resume
+            </button>
+          )}
+          {c.failed + c.stopped > 0 && (
+            <button
+              onClick={() => {
+                void act('POST', 'rerun', `The failed members of ${array.spec.name} run again`, {});
+              }}
+            >
+              Rerun failed
+            </button>
+          )}
+          {ended && (
+            <button
+              class="danger"
+              onClick={() => {
+                action.value = 'delete';
+              }}
+            >
+              Delete
+            </button>
+          )}
+        </>
+      }
+    >
+      <div class="row">
+        <Phase job={array} />
+        <span class="chip">array</span>
+        <span class="muted">in</span>
+        <Link to={to(['projects', row.project])}>{row.project}</Link>
+        <span class="muted">by {array.owner}</span>
+      </div>
+      <Card title={`${array.percent} % done`}>
+        <div class="stack tight">
+          <CountBar counts={c} />
+          <div class="row">
+            {(['queued', 'starting', 'running', 'succeeded', 'failed', 'stopped'] as const).map((key) => (
+              <Link
+                key={key}
+                class="chip"
+                to={to(['jobs'], {origin: `array/${array.id}`, phase: key[0]!.toUpperCase() + key.slice(1)})}
+              >
+                {key}: <strong class="tnum">{c[key]}</strong>
+              </Link>
+            ))}
+          </div>
+          {array.too_many_failures && (
+            <div class="note warn">It was stopped because more members failed than it allows.</div>
+          )}
+        </div>
+      </Card>
+      {failed.length > 0 && (
+        <Card title="Members that failed first" scroll>
+          <table class="grid">
+            <caption class="hidden-text">Failed members</caption>
+            <thead>
+              <tr>
+                <th>Member</th>
+                <th class="num">Exit code</th>
+                <th>Reason</th>
+              </tr>
+            </thead>
+            <tbody>
+              {failed.map((each) => (
+                <tr key={each.index}>
+                  <th scope="row">
+                    {each.job ? (
+                      <Link to={to(['jobs', each.job])}>
+                        {array.spec.name}[{each.index}]
+                      </Link>
+                    ) : (
+                      `${array.spec.name}[${each.index}]`
+                    )}
+                  </th>
+                  <td class="num">{each.exit_code ?? ''}</td>
+                  <td class="break">{visible_text(each.reason ?? '')}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Card>
+      )}
+      <Members origin={`array/${array.id}`} />
+      {action.value && (
+        <ActionDialog
+          action={action.value}
+          jobs={[row]}
+          onDone={(done) => {
+            const what = action.value;
+            action.value = null;
+            if (done) {
+              if (what === 'delete') navigate('/sweeps');
+              else loaded.reload();
+            }
+          }}
+        />
+      )}
+    </Page>
+  );
+}

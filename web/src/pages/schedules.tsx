@@ -1,0 +1,128 @@
+// One schedule: when it runs, and its past runs.
+import {get} from '../api/client';
+import type {Schedule} from '../api/types';
+import {to} from '../app/router';
+import {Card, Link, Page, Time, Waiting, useData} from '../ui/parts';
+import {AllObjects, Gone, useAct} from './groups';
+
+export function Schedules({parts}: {parts: string[]}) {
+  return parts[0] ? <SchedulePage key={parts[0]} id={parts[0]} /> : <AllObjects />;
+}
+
+function SchedulePage({id}: {id: string}) {
+  const loaded = useData((signal) => get<Schedule>(`/v1/schedules/${encodeURIComponent(id)}`, {}, signal), [id], {
+    interval: 1500,
+  });
+  const act = useAct('schedules', id, loaded.reload);
+  const schedule = loaded.data;
+  if (!schedule)
+    return loaded.error ? (
+      <Gone what="schedule" error={loaded.error} again={loaded.reload} />
+    ) : (
+      <Page title="Schedule">
+        <Waiting />
+      </Page>
+    );
+  return (
+    <Page
+      title={<bdi>{schedule.spec.name}</bdi>}
+      lead={
+        <Link to="/sweeps" class="button quiet" aria-label="All schedules">
+          ←
+        </Link>
+      }
+      actions={
+        <>
+          <button
+            onClick={() => {
+              void act('POST', 'run', `Started a run of ${schedule.spec.name}`);
+            }}
+          >
+            Run now
+          </button>
+          {schedule.paused ? (
+            <button
+              onClick={() => {
+                void act('POST', 'resume', `Resumed ${schedule.spec.name}`);
+              }}
+            >
+              Resume
+            </button>
+          ) : (
+            <button
+              onClick={() => {
+                void act('POST', 'pause', `Paused ${schedule.spec.name}`);
+              }}
+            >
+              Pause
+            </button>
+          )}
+        </>
+      }
+    >
+      {schedule.problem && <div class="note error">{schedule.problem}</div>}
+      <div class="cards">
+        <Card title="Facts">
+          <dl class="facts">
+            <dt>Times</dt>
+            <dd class="mono">{schedule.spec.cron}</dd>
+            <dt>Zone</dt>
+            <dd>{schedule.spec.timezone}</dd>
+            <dt>Overlap</dt>
+            <dd>{schedule.spec.overlap}</dd>
+            <dt>Project</dt>
+            <dd>{schedule.spec.project}</dd>
+            <dt>User</dt>
+            <dd>{schedule.owner}</dd>
+            <dt>State</dt>
+            <dd>{schedule.paused ? 'paused' : 'active'}</dd>
+          </dl>
+        </Card>
+        <Card title="Next runs">
+          {(schedule.upcoming ?? []).length === 0 ? (
+            <div class="empty">None.</div>
+          ) : (
+            <ul>
+              {schedule.upcoming!.map((at) => (
+                <li key={at}>
+                  <Time at={at} full />
+                </li>
+              ))}
+            </ul>
+          )}
+        </Card>
+      </div>
+      <Card title="Runs" scroll>
+        {(schedule.history ?? []).length === 0 ? (
+          <div class="empty">It has not run yet.</div>
+        ) : (
+          <table class="grid">
+            <caption class="hidden-text">Runs</caption>
+            <thead>
+              <tr>
+                <th>Time</th>
+                <th>Outcome</th>
+                <th>Job</th>
+                <th>Phase</th>
+                <th>Error</th>
+              </tr>
+            </thead>
+            <tbody>
+              {schedule.history!.map((run) => (
+                <tr key={run.time}>
+                  <td>
+                    <Time at={run.time} />
+                  </td>
+                  <td>{run.outcome}</td>
+                  <td>{run.job_id ? <Link to={to(['jobs', run.job_id])}>{run.job}</Link> : ''}</td>
+                  <td>{run.phase ?? ''}</td>
+                  <td class="break">{run.error ?? ''}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Card>
+    </Page>
+  );
+}

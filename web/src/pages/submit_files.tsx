@@ -1,0 +1,115 @@
+// The files that are sent with a job: dropped on the page, or chosen.
+import {signal, useSignal} from '@preact/signals';
+import {useRef} from 'preact/hooks';
+import {files_of, without_ignored, type Dropped} from '../app/upload';
+import {Card, ErrorNote} from '../ui/parts';
+
+export const dropped = signal<{files: Dropped[]; left_out: number; target: string} | null>(null);
+
+export function Files() {
+  const over = useSignal(false);
+  const fault = useSignal<unknown>(null);
+  const busy = useSignal(false);
+  const input = useRef<HTMLInputElement>(null);
+  const take = async (read: () => Promise<Dropped[]>) => {
+    busy.value = true;
+    fault.value = null;
+    try {
+      const all = await read();
+      const files = await without_ignored(all);
+      if (!files.length) throw new Error('there is no file to send');
+      dropped.value = {files, left_out: all.length - files.length, target: dropped.value?.target ?? '/workspace'};
+    } catch (problem) {
+      fault.value = problem;
+    } finally {
+      busy.value = false;
+    }
+  };
+  const now = dropped.value;
+  return (
+    <Card title="Files">
+      <div
+        class={`drop ${over.value ? 'over' : ''}`}
+        onDragOver={(event) => {
+          event.preventDefault();
+          over.value = true;
+        }}
+        onDragLeave={() => {
+          over.value = false;
+        }}
+        onDrop={(event) => {
+          event.preventDefault();
+          over.value = false;
+          const data = event.dataTransfer;
+          if (data) void take(() => files_of(data));
+        }}
+      >
+        {now ? (
+          <div class="stack tight">
+            <div>
+              <strong>
+                {now.files.length} {now.files.length === 1 ? 'file' : 'files'}
+              </strong>{' '}
+              ({Math.ceil(now.files.reduce((sum, each) => sum + each.file.size, 0) / 1024)} KiB){' '}
+              {now.files.length === 1 ? 'is' : 'are'} sent with the job
+              {now.left_out > 0 &&
+                `; ${now.left_out} ${now.left_out === 1 ? 'is' : 'are'} left out by .gitignore and the usual rules`}
+              .
+            </div>
+            <label>
+              Folder in the tasks{' '}
+              <input
+                value={now.target}
+                onInput={(event) => {
+                  dropped.value = {...now, target: event.currentTarget.value};
+                }}
+              />
+            </label>
+            <div>
+              <button
+                type="button"
+                onClick={() => {
+                  dropped.value = null;
+                }}
+              >
+                Remove the files
+              </button>
+            </div>
+          </div>
+        ) : (
+          <div class="stack tight">
+            <span>
+              {busy.value ? 'Reads the files…' : 'Drop a folder or files here, and the tasks get a copy of them.'}
+            </span>
+            <div>
+              <button type="button" onClick={() => input.current?.click()}>
+                Choose a folder
+              </button>
+              <input
+                ref={input}
+                type="file"
+                class="hidden-text"
+                aria-label="Folder to send"
+                tabIndex={-1}
+                multiple
+                {...{webkitdirectory: true}}
+                onChange={(event) => {
+                  const files = [...(event.currentTarget.files ?? [])];
+                  void take(async () =>
+                    files.map((file) => ({
+                      path: file.webkitRelativePath
+                        ? file.webkitRelativePath.slice(file.webkitRelativePath.indexOf('/') + 1)
+                        : file.name,
+                      file,
+                    })),
+                  );
+                }}
+              />
+            </div>
+          </div>
+        )}
+        <ErrorNote error={fault.value} />
+      </div>
+    </Card>
+  );
+}
