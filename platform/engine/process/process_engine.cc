@@ -26,8 +26,8 @@ using base::UniqueFd;
 namespace {
 
 // Processes of a task that was killed from outside end some time after its shim.
-constexpr std::chrono::milliseconds kRemovalPause{50};
-constexpr int kMostRemovals = 1200;
+constexpr std::chrono::milliseconds kPauseOfLeftGroups{50};
+constexpr int kMostTriesOfLeftGroups = 1200;
 
 }  // namespace
 
@@ -44,14 +44,14 @@ void GroupRemovals::add(const TaskFolder& folder) {
 void GroupRemovals::try_once() {
   std::erase_if(left_, [](Left& left) {
     left.groups.kill();
-    return left.groups.remove() || ++left.tries == kMostRemovals;
+    return left.groups.remove() || ++left.tries == kMostTriesOfLeftGroups;
   });
 }
 
 void GroupRemovals::try_all() {
   try_once();
   timer_.reset();
-  if (!left_.empty()) timer_ = loop_.after(kRemovalPause, [this] { try_all(); });
+  if (!left_.empty()) timer_ = loop_.after(kPauseOfLeftGroups, [this] { try_all(); });
 }
 
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options, Node node)
