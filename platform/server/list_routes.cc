@@ -149,9 +149,21 @@ class Listing {
     return takes_phase;
   }
 
+  /// A schedule is in no phase: a selection by phase leaves it out, unless it selects all objects that
+  /// have not ended.
+  bool takes_without_phase(const api::ListedJob& object) {
+    const bool taken =
+        filter_.takes_phase(job::Phase::kQueued) && filter_.takes_phase(job::Phase::kStarting) &&
+        filter_.takes_phase(job::Phase::kRunning) && filter_.takes_apart_from_phase(object);
+    if (taken) ++counts_.all;
+    return taken;
+  }
+
   void add_objects() {
     each_listed_object(controller_, sight_, [&](const ListedObject& object) {
-      if (!is_counted(object.listed, [] { return true; })) return;
+      const bool taken = object.has_phase ? is_counted(object.listed, [] { return true; })
+                                          : takes_without_phase(object.listed);
+      if (!taken) return;
       Entry entry{.place = place_of(query_.order, object.listed, now_)};
       if (!is_after_cursor(entry.place)) return;
       entry.row = object.row();
@@ -406,6 +418,7 @@ void each_listed_object(const Controller& controller, const Sight& sight,
                       .id = schedule.id,
                       .owner = schedule.owner,
                       .submitted = schedule.created},
+           .has_phase = false,
            .row = [&schedule] { return row_of_schedule(schedule); }});
   }
 }

@@ -14,6 +14,7 @@ namespace muster::server {
 
 struct ListedObject {
   api::ListedJob listed;  ///< what the query filters and sorts by
+  bool has_phase = true;  ///< false: of a schedule
   /// Called if the object is on the page. Contains only what the caller may see.
   std::function<api::JobRow()> row;
 };
