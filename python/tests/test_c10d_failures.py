@@ -267,6 +267,8 @@ class Failures(unittest.TestCase):
             dist.all_reduce(total)
             subgroup = dist.new_group()
             dist.monitored_barrier()
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3))
+            model(torch.ones(2, 3)).sum().backward()
             print(type(dist.group.WORLD).__name__, type(subgroup).__name__, dist.get_backend(), total[0].item(),
                   flush=True)
         """
