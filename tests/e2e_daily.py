@@ -90,7 +90,7 @@ class Repeating(DailyTest):
         self.assertIn("rate 1", self.muster.logs("train-2"))
         self.assertEqual(self.muster.run("diff", "train", "train-2").stdout, "")
         origin = self.muster.job("train-2")["origin"]
-        self.assertEqual(origin, {"kind": "rerun", "name": "train", "id": self.muster.job("train")["id"]})
+        self.assertEqual(origin, {"kind": "rerun", "name": "train", "id": self.muster.job("train")["id"], "member": 0})
         self.assertRegex(self.muster.run("get", "train-2").stdout, r"ORIGIN +rerun of train\n")
 
         self.muster.run("rerun", "train-2", "-e", "LR=2", "--retries", 1, "--follow")

@@ -86,7 +86,7 @@ class Lists(MusterTest):
         self.assertTrue(live.text.endswith(b"\x1b[?25h\x1b[?1049l"), live.text[-40:])
         live.close()
         refused = self.muster.run("list", "--watch", code=2)
-        self.assertIn("--watch needs a terminal", refused.stderr)
+        self.assertIn("--watch requires a terminal", refused.stderr)
 
     def test_rows_and_counts_are_in_the_api(self):
         self.three_jobs()

@@ -352,14 +352,14 @@ TEST_F(ArraysTest, ReportsItsEndOnce) {
   EXPECT_EQ(store_.ends[1].phase, Phase::kSucceeded);
 }
 
-TEST_F(ArraysTest, KeepsTheFilesOfMembersThatAreNoJobsYet) {
-  job::JobSpec spec = array("train", "0-199");
-  const std::string tree(64, 'a');
-  spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = tree, .target = "/data"}};
-  spec.held = true;
-  submit_array(spec);
-  ASSERT_TRUE(controller_->jobs().list().empty());
-  EXPECT_EQ(controller_->trees_in_use(), (FileTrees{{"default", tree}}));
+TEST(TreesOf, AreTheUploadedFilesOfTheVolumes) {
+  const job::JobSpec spec{
+      .name = "train",
+      .project = "lab",
+      .volumes = {{.kind = job::Volume::Kind::kTree, .source = "t1", .target = "/data"},
+                  {.kind = job::Volume::Kind::kTree, .source = "", .target = "/empty"},
+                  {.kind = job::Volume::Kind::kStorage, .source = "s1", .target = "/store"}}};
+  EXPECT_EQ(trees_of(spec), (FileTrees{{"lab", "t1"}}));
 }
 
 TEST_F(ArraysTest, IsRemovedByTheRulesOfRetentionWithItsJobs) {

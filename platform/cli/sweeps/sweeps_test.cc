@@ -109,7 +109,7 @@ TEST(SweepCreate, TakesTrialsOfAnyKind) {
 TEST(SweepCreate, RefusesFlagsOfOtherKinds) {
   const std::string text =
       refusal(with_program({"sweep", "create", "lr", "--workers", "2"}, kGridFlags));
-  EXPECT_NE(text.find("--workers: is not a flag of 'single' jobs; --kind sets another kind"),
+  EXPECT_NE(text.find("--workers is not a flag of 'single' jobs; --kind sets another kind"),
             std::string::npos)
       << text;
 }
