@@ -19,8 +19,11 @@ namespace {
 
 // Every node is looked at: one such search stands for so many trials.
 constexpr int kTrialsOfOneSearch = 32;
-// How many nodes are tried as the one to empty.
+// How many nodes are tried as the one to empty, and how many are examined for these. The nodes with
+// the most free resources come first: the limit matters only where more than a thousand lack about
+// the same.
 constexpr size_t kMostNodesTried = 32;
+constexpr int kMostNodesExamined = 1024;
 // How many chains of two moves are tried, how many nodes their first unit may leave, and how many
 // nodes are looked at for the second, beyond a first look at all.
 constexpr int kMostChainsTried = 64;
@@ -37,6 +40,10 @@ struct ClearableNode {
   NodeIndex node = -1;
 
   auto operator<=>(const ClearableNode&) const = default;
+  bool lacks_less_than(const ClearableNode& other) const {
+    return std::tie(lacks_gpu, lacks_cpu, lacks_memory) <
+           std::tie(other.lacks_gpu, other.lacks_cpu, other.lacks_memory);
+  }
 };
 
 Amounts amounts_of(const Booking& booking) {
@@ -100,35 +107,48 @@ class Consolidation {
   /// Nodes on which a task of `claim` may fit after moves; nodes that lack the least come first.
   /// The result has as many nodes as can matter: each tried node may need some of the nodes after
   /// it, but never more than may move. A heap with the worst of the best nodes at its front limits
-  /// the memory, because most nodes are no candidates.
+  /// the memory, because most nodes are no candidates. Nodes with the most free GPUs are examined
+  /// first, so the search ends when the heap is full and the others lack more, or when enough nodes
+  /// have been examined.
   std::vector<ClearableNode> find_candidates(const Claim& claim) {
     const size_t most =
         kMostNodesTried + static_cast<size_t>(cycle_.options.most_consolidation_victims);
+    const int64_t gpu_milli = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli;
     std::vector<ClearableNode> best;
-    const std::vector<NodeIndex> nodes = pool_.nodes.all();
-    nodes_ = nodes.size();
     ClearableNode one;
-    for (const NodeIndex node : nodes) {
-      if (!is_clearable(claim, node, one)) continue;
-      if (best.size() < most) {
-        best.push_back(one);
-      } else if (one < best.front()) {
-        std::pop_heap(best.begin(), best.end());
-        best.back() = one;
-      } else {
-        continue;
+    int left = kMostNodesExamined;
+    pool_.nodes.each_set(FreeWhen::kLater, [&](const NodeSet& same) {
+      const Amounts lacks{gpu_milli - same.free.gpu_milli, claim.cpu_milli - same.free.cpu_milli,
+                          claim.memory_bytes - same.free.memory_bytes};
+      one.lacks_gpu = std::max<int64_t>(lacks.gpu_milli, 0);
+      one.lacks_cpu = std::max<int64_t>(lacks.cpu_milli, 0);
+      one.lacks_memory = std::max<int64_t>(lacks.memory_bytes, 0);
+      const bool is_full = best.size() == most;
+      if (is_full && best.front().lacks_less_than(one)) {
+        return gpu_milli - same.usable_gpu_milli <= best.front().lacks_gpu;
       }
-      std::push_heap(best.begin(), best.end());
-    }
+      for (const NodeIndex node : same.nodes) {
+        if (left-- == 0) return false;
+        if (!is_clearable(lacks, node, one)) continue;
+        if (best.size() < most) {
+          best.push_back(one);
+        } else if (one < best.front()) {
+          std::pop_heap(best.begin(), best.end());
+          best.back() = one;
+        } else {
+          continue;
+        }
+        std::push_heap(best.begin(), best.end());
+      }
+      return true;
+    });
     std::sort_heap(best.begin(), best.end());
     return best;
   }
 
-  /// Whether a task of `claim` may fit on `node` after its movable units have left; fills in `one`.
-  bool is_clearable(const Claim& claim, NodeIndex node, ClearableNode& one) const {
-    const Amounts free = pool_.nodes.free(node, FreeWhen::kLater);
-    const Amounts lacks{claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli - free.gpu_milli,
-                        claim.cpu_milli - free.cpu_milli, claim.memory_bytes - free.memory_bytes};
+  /// Whether the resources that `node` lacks become free when its movable units leave; fills in
+  /// their ranks and the node.
+  bool is_clearable(const Amounts& lacks, NodeIndex node, ClearableNode& one) const {
     one.rank_of_movers.clear();
     Amounts movable;
     for (const Tenant& tenant : pool_.tenants_of(node)) {
@@ -139,9 +159,6 @@ class Consolidation {
     }
     // Without a movable unit the node cannot gain anything.
     if (one.rank_of_movers.empty() || !lacks.within(movable)) return false;
-    one.lacks_gpu = std::max<int64_t>(lacks.gpu_milli, 0);
-    one.lacks_cpu = std::max<int64_t>(lacks.cpu_milli, 0);
-    one.lacks_memory = std::max<int64_t>(lacks.memory_bytes, 0);
     one.node = node;
     std::sort(one.rank_of_movers.begin(), one.rank_of_movers.end());
     return true;
@@ -215,7 +232,9 @@ class Consolidation {
     const Claim claim = hardest_claim(first);
     const auto known = seconds_.find(weight_of(claim));
     if (known != seconds_.end()) return &known->second;
-    if (seconds_.size() * nodes_ > kMostNodesLookedAtAgain) return nullptr;
+    if (seconds_.size() * static_cast<size_t>(pool_.nodes.count()) > kMostNodesLookedAtAgain) {
+      return nullptr;
+    }
     return &seconds_.emplace(weight_of(claim), find_candidates(claim)).first->second;
   }
 
@@ -281,7 +300,6 @@ class Consolidation {
   Trial& trial_;
   const PlacementRequest& asking_;
   std::set<std::pair<uint64_t, int>> moved_;  ///< gang and task, on the nodes before
-  size_t nodes_ = 0;                          ///< of the pool
   int chains_left_ = kMostChainsTried;
   /// By the weight of a claim (weight_of()): the nodes on which a task of it fits after a move.
   std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, std::vector<ClearableNode>> seconds_;

@@ -312,7 +312,7 @@ class Allocation {
   Reservations::Placed place(GangState& gang, WaitClass& waiting) {
     const std::vector<int> counts = waiting.key.ask.counts;
     Reservations::Placed placed =
-        reservations_.place(request_of(cycle_.options, gang, pool_, counts));
+        reservations_.place(request_of(cycle_.options, gang, pool_, counts), waiting.ask);
     if (placed.bookings) return placed;
     waiting.ask->shortage = placed.shortage;
     waiting.ask->only_reserved = placed.only_reserved;

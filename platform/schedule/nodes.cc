@@ -107,6 +107,35 @@ std::vector<int> Nodes::free_devices(NodeIndex node, FreeWhen room) const {
   return free.devices;
 }
 
+int Nodes::count() const {
+  return static_cast<int>(state_->books.table.by_name().size());
+}
+
+void Nodes::each_set(FreeWhen room, const std::function<bool(const NodeSet&)>& visit) {
+  state_->books.settle(room);
+  const RoomIndex& index = state_->books.index(room);
+  const auto key = [&](int number) {
+    const NodeClass& same = index.at(number);
+    return std::tuple(same.room.cpu_milli, same.room.memory_bytes,
+                      state_->books.table.rank(same.members.front()));
+  };
+  std::vector<int> classes;
+  for (auto bucket = index.buckets().rbegin(); bucket != index.buckets().rend(); ++bucket) {
+    classes = bucket->second.classes;
+    std::sort(classes.begin(), classes.end(),
+              [&](int left, int right) { return key(left) < key(right); });
+    for (const int number : classes) {
+      const NodeClass& same = index.at(number);
+      const NodeRoom& free = same.room;
+      if (!visit({.free = {free.gpu_milli, free.cpu_milli, free.memory_bytes},
+                  .usable_gpu_milli = bucket->first.second,
+                  .nodes = same.members})) {
+        return;
+      }
+    }
+  }
+}
+
 void Nodes::set_usual_claims(std::vector<UsualClaim> claims) {
   state_->books.fragmentation.set(std::move(claims));
   state_->books.now.forget_scores();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,13 @@ struct Booking {
   int64_t memory_bytes = 0;
 
   bool operator==(const Booking&) const = default;
+};
+
+/// Nodes that have the same amounts free.
+struct NodeSet {
+  Amounts free;                         ///< of each; negative where more is booked than exists
+  int64_t usable_gpu_milli = 0;         ///< free.gpu_milli without over-booked devices
+  const std::vector<NodeIndex>& nodes;  ///< by name
 };
 
 /// Which resources a placement may use.
@@ -90,6 +98,12 @@ class Nodes {
   std::optional<NodeIndex> find(const std::string& name) const;
   const Node& node(NodeIndex index) const;
   std::vector<NodeIndex> all() const;  ///< by name
+  int count() const;
+
+  /// Calls `visit` for each set of nodes with equal free resources, until it returns false: sets with
+  /// more free GPUs first. Cordoned nodes are left out. The order depends on
+  /// the nodes and bookings alone, not on their history. `visit` must not change bookings.
+  void each_set(FreeWhen room, const std::function<bool(const NodeSet&)>& visit);
 
   /// The sum of all nodes that are not cordoned.
   Amounts total() const;

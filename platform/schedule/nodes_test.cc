@@ -47,6 +47,31 @@ TEST(Nodes, AReleaseCanBeUndoneUntilItsRoomIsPromised) {
   EXPECT_FALSE(nodes.can_undo_release(first));
 }
 
+TEST(Nodes, SetsOfEqualNodesComeByFreeGpusWhateverTheHistory) {
+  const auto sets = [](Nodes& nodes, int most) {
+    std::string text;
+    nodes.each_set(FreeWhen::kLater, [&](const NodeSet& same) {
+      for (const NodeIndex node : same.nodes) text += nodes.node(node).name;
+      text += ":" + std::to_string(same.free.gpu_milli) + " ";
+      return --most > 0;
+    });
+    return text;
+  };
+  const std::vector<Node> list{node_of("d", 0), node_of("c", 2), node_of("a", 2), node_of("b", 2)};
+  Nodes nodes = nodes_of(list);
+  EXPECT_EQ(sets(nodes, 9), "abc:2000 d:0 ");
+
+  Node cordoned = list.back();
+  cordoned.cordoned = true;
+  nodes.set(cordoned);
+  const Booking booking = one_gpu(*nodes.find("a"));
+  nodes.book(booking);
+  EXPECT_EQ(sets(nodes, 9), "c:2000 a:1000 d:0 ");
+  EXPECT_EQ(sets(nodes, 1), "c:2000 ");
+  nodes.begin_release(booking);
+  EXPECT_EQ(sets(nodes, 9), "ac:2000 d:0 ");
+}
+
 TEST(Nodes, WhatIsPromisedIsNotFreeForOthersNow) {
   Nodes nodes = nodes_of({node_of("a", 1)});
   nodes.reserve(one_gpu(0));

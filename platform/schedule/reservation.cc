@@ -76,6 +76,7 @@ std::optional<ShadowStart> shadow_start(Pool& pool, const PlacementRequest& requ
 Reservations::Reservations(const Cycle& cycle, Pool& pool) : cycle_(cycle), pool_(pool) {}
 
 Reservations::~Reservations() {
+  put_back_all();
   for (const Reservation& timed : timed_) {
     for (const Booking& booking : timed.bookings) pool_.nodes.unreserve(booking);
   }
@@ -96,49 +97,75 @@ bool Reservations::must_honour(const PlacementRequest& request,
   return same_project || reservation.within_quota || !is_within_quota(request);
 }
 
-std::vector<Reservation*> Reservations::all() {
-  std::vector<Reservation*> all;
-  for (Reservation& kept : pool_.kept) all.push_back(&kept);
-  for (Reservation& timed : timed_) all.push_back(&timed);
+std::vector<const Reservation*> Reservations::all() const {
+  std::vector<const Reservation*> all;
+  for (const Reservation& kept : pool_.kept) all.push_back(&kept);
+  for (const Reservation& timed : timed_) all.push_back(&timed);
   return all;
 }
 
-Reservations::Placed Reservations::place(const PlacementRequest& request) {
+void Reservations::lift(const Reservation& reservation) {
+  if (!lifted_.insert(reservation.gang).second) return;
+  for (const Booking& booking : reservation.bookings) pool_.nodes.unreserve(booking);
+}
+
+void Reservations::put_back(const Reservation& reservation) {
+  if (lifted_.erase(reservation.gang) == 0) return;
+  for (const Booking& booking : reservation.bookings) pool_.nodes.reserve(booking);
+}
+
+void Reservations::put_back_all() {
+  for (const Reservation* const one : all()) put_back(*one);
+}
+
+Reservations::Placed Reservations::place(const PlacementRequest& request,
+                                         const SharedRequest* ask) {
   Nodes& nodes = pool_.nodes;
-  const std::vector<Reservation*> everyone = all();
-  std::vector<Reservation*> lifted;
-  std::vector<Reservation*> honoured;
-  for (Reservation* const one : everyone) {
-    (must_honour(request, *one) ? honoured : lifted).push_back(one);
+  const std::vector<const Reservation*> existing = all();
+  std::vector<const Reservation*> honoured;
+  std::pair<const SharedRequest*, std::vector<const GangState*>> key{ask, {}};
+  for (const Reservation* const one : existing) {
+    if (!must_honour(request, *one)) continue;
+    honoured.push_back(one);
+    key.second.push_back(one->gang);
   }
-  const auto lift = [&](const Reservation* one) {
-    for (const Booking& booking : one->bookings) nodes.unreserve(booking);
-  };
-  const auto put_back = [&](const Reservation* one) {
-    for (const Booking& booking : one->bookings) nodes.reserve(booking);
-  };
+  if (ask != nullptr) {
+    const auto refused = refused_.find(key);
+    if (refused != refused_.end()) return refused->second;
+  }
+  const Reservation* own = nullptr;
+  for (const Reservation* const one : existing) {
+    if (one->gang == &request.gang) own = one;
+    if (std::find(honoured.begin(), honoured.end(), one) != honoured.end()) {
+      put_back(*one);
+    } else {
+      lift(*one);
+    }
+  }
   const auto try_now = [&] {
     return nodes.place(request.gang.gang, request.counts,
                        {.room = FreeWhen::kNow, .packing = request.packing},
                        held_bookings(request.gang));
   };
-  std::for_each(lifted.begin(), lifted.end(), lift);
   Placed result;
   if (auto placed = try_now()) {
     result.bookings = *std::move(placed);
+    refused_.clear();
   } else {
     result.shortage = std::move(placed).error();
   }
   if (result.shortage && !honoured.empty()) {
-    std::for_each(honoured.begin(), honoured.end(), lift);
+    for (const Reservation* const one : honoured) lift(*one);
     if (const auto without = try_now()) {
       for (const Booking& booking : *without) nodes.unbook(booking);
       result.only_reserved = true;
       result.held_by = ref_to(honoured.front()->gang->gang);
     }
-    std::for_each(honoured.begin(), honoured.end(), put_back);
+    for (const Reservation* const one : honoured) put_back(*one);
   }
-  std::for_each(lifted.begin(), lifted.end(), put_back);
+  // If the gang starts, its reservation is dropped, and must be in the books for that.
+  if (own != nullptr) put_back(*own);
+  if (result.shortage && ask != nullptr) refused_.emplace(std::move(key), result);
   return result;
 }
 
@@ -154,6 +181,7 @@ void Reservations::blocked(const PlacementRequest& request) {
       std::any_of(pool_.kept.begin(), pool_.kept.end(),
                   [&](const Reservation& kept) { return kept.gang == &request.gang; });
   if (is_kept) return;
+  put_back_all();
   std::optional<ShadowStart> shadow = shadow_start(pool_, request, cycle_.now);
   if (!shadow || shadow->start <= cycle_.now) return;
   for (const Booking& booking : shadow->bookings) pool_.nodes.reserve(booking);

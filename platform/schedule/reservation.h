@@ -13,7 +13,10 @@
 // reservation of a gang over its project's quota does not keep another project from its quota.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "schedule/cycle.h"
@@ -55,7 +58,8 @@ class Reservations {
     bool only_reserved = false;  ///< the gang fits, but only on reserved resources
     job::JobRef held_by;
   };
-  Placed place(const PlacementRequest& request);
+  /// `ask` is that of the request's class, so that a refusal is remembered for the other classes.
+  Placed place(const PlacementRequest& request, const SharedRequest* ask = nullptr);
   /// The gang did not fit: makes a reservation if the gang is among the first blocked ones.
   void blocked(const PlacementRequest& request);
   bool takes_more() const;
@@ -66,10 +70,20 @@ class Reservations {
  private:
   bool must_honour(const PlacementRequest& request, const Reservation& reservation) const;
   bool is_within_quota(const PlacementRequest& request) const;
-  std::vector<Reservation*> all();
+  std::vector<const Reservation*> all() const;
+  void lift(const Reservation& reservation);
+  void put_back(const Reservation& reservation);
+  void put_back_all();
 
   const Cycle& cycle_;
   Pool& pool_;
+  /// The gangs whose reservations are not in the books at present. The next placement mostly lifts
+  /// the same ones: putting them back only when needed saves most updates of the nodes' index.
+  std::set<const GangState*> lifted_;
+  /// Requests that found no place since the last gang started, with the gangs whose reservations
+  /// they had to respect: the same request finds none again. There may be hundreds of classes with
+  /// one request, one for each project.
+  std::map<std::pair<const SharedRequest*, std::vector<const GangState*>>, Placed> refused_;
   std::vector<Reservation> timed_;
   int blocked_ = 0;
 };

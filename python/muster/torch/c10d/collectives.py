@@ -118,7 +118,7 @@ def _rank_of(options: Any, name: str = "rootRank") -> int:
 
 
 class _Memory:
-    """A contiguous tensor over the same values. `bring_back()` copies them to the given tensor, if it is not the same."""
+    """A contiguous tensor with the same values. bring_back() copies them to the given tensor, if that is another."""
 
     __slots__ = ("given", "flat")
 
@@ -435,7 +435,8 @@ class Collectives:
         return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, input, sizes, _is_sync(opts), 0)
 
     def _gather_list(self, kind: int, what: str, outputs: Sequence[torch.Tensor], input: torch.Tensor,
-                     sizes: List[int], sync: bool, root: int, counts: Optional[List[int]] = None) -> Any:
+                     sizes: List[int], sync: bool, root: int, counts: Optional[List[int]] = None,
+                     shown: Optional[Sequence[torch.Tensor]] = None) -> Any:
         """Gathers into one piece of memory, of which each tensor is filled. `sizes` are the bytes of the tensors,
         `counts` those of the ranks, if they are not the same."""
         flat = torch.empty(sum(sizes), dtype=torch.uint8)
@@ -453,7 +454,7 @@ class Collectives:
 
         return self._begin(kind, what, source.data_ptr(), flat.data_ptr(), _bytes(source), sum(sizes),
                            (source, flat, outputs), tuple(outputs), sync, counts=counts or sizes, root=root,
-                           finish=fill, shown=(input,))
+                           finish=fill, shown=shown or (input,))
 
     def _gather_flat(self, output: torch.Tensor, input: torch.Tensor, sync: bool,
                      sizes: Optional[Sequence[int]] = None) -> Any:
@@ -489,7 +490,8 @@ class Collectives:
         self._check_list(output_lists, "all_gather_coalesced")
         for outputs in output_lists:
             if len(outputs) != len(input_list):
-                raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs and {len(outputs)} outputs of a rank")
+                raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs, but {len(outputs)} outputs of a "
+                                 f"rank")
             for output, input in zip(outputs, input_list):
                 _check(output, "all_gather_coalesced")
                 if output.shape != input.shape or output.dtype != input.dtype:
@@ -499,7 +501,7 @@ class Collectives:
         outputs = [output for outputs in output_lists for output in outputs]
         return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, source,
                                  [_bytes(output) for output in outputs], _is_sync(opts), 0,
-                                 [_bytes(source)] * self._link.size)
+                                 [_bytes(source)] * self._link.size, input_list)
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = 0, root: Any = None) -> Any:
         input = _one(input_tensors, "gather")
@@ -631,13 +633,18 @@ class Collectives:
     def recv(self, tensors: Any, src: int, tag: int = 0) -> Any:
         tensor = _one(tensors, "recv")
         _check(tensor, "recv")
+        return self._receive(tensor, src, tag, f"recv from rank {src}")
+
+    def _receive(self, tensor: torch.Tensor, src: int, tag: int, what: str) -> Work:
         into = _Memory(tensor, is_read=False)
         _written(tensor)
-        return self._message(abi.OPERATION_RECEIVE, into.flat, src, tag, f"recv from rank {src} with tag {tag}",
-                             c_int(src), into.bring_back if into.is_copy else None, tensor)
+        return self._message(abi.OPERATION_RECEIVE, into.flat, src, tag, f"{what} with tag {tag}", c_int(src),
+                             into.bring_back if into.is_copy else None, tensor)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
-        return self.recv(tensors, abi.ANY_RANK, tag)
+        tensor = _one(tensors, "recv")
+        _check(tensor, "recv")
+        return self._receive(tensor, abi.ANY_RANK, tag, "recvAnySource")
 
     recvAnysource = recv_anysource
 

@@ -59,8 +59,11 @@ class _Common(Collectives):
     def name(self) -> str:
         return self._name
 
-    getBackendName = name
     _get_backend_name = name
+
+    def getBackendName(self) -> str:
+        """For C++, which takes a group with the name "gloo" for an object of gloo."""
+        return NAME
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._link.timeout_ms = max(1, int(timeout.total_seconds() * 1000))
@@ -127,6 +130,13 @@ def _create_extended(options: Any, _: Any) -> Any:
     return MusterProcessGroup(link)
 
 
+def _create_for_gloo(options: Any, _: Any) -> Any:
+    # Where there is a GPU, the group may have another backend for its tensors.
+    if _HAS_BACKEND and torch.cuda.is_available():
+        return MusterBackend(join(options.store, options.group_rank, options.group_size, options.timeout), "gloo")
+    return create(options.store, options.group_rank, options.group_size, options.timeout, "gloo")
+
+
 def register() -> None:
     """Makes the name "muster" known to torch.distributed, once."""
     if hasattr(dist.Backend, NAME.upper()):
@@ -135,6 +145,21 @@ def register() -> None:
         dist.Backend.register_backend(NAME, _create_extended, extended_api=True, devices=["cpu"])
     except TypeError:  # before 2.0
         dist.Backend.register_backend(NAME, _create_extended, extended_api=True)
+    if not _HAS_BACKEND:
+        _extend_monitored_barrier()
+
+
+def _extend_monitored_barrier() -> None:
+    """Older releases refuse every group whose backend is not called gloo."""
+    for_gloo = distributed_c10d.monitored_barrier
+
+    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+        used = dist.group.WORLD if group is None else group
+        if isinstance(used, _Common):
+            return used.monitored_barrier(timeout, wait_all_ranks)
+        return for_gloo(group, timeout, wait_all_ranks)
+
+    distributed_c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
 
 
 #: Set while PyTorch makes the gloo group with which it checks calls of another backend.
@@ -173,12 +198,9 @@ def replace_gloo() -> None:
             _wraps.others = False
 
     distributed_c10d._create_process_group_wrapper = wrap_others
-    plugins = getattr(dist.Backend, "_plugins", {})
-    if "GLOO" in plugins:
-        def create_extended(options: Any, _: Any) -> Any:
-            return create(options.store, options.group_rank, options.group_size, options.timeout, "gloo")
-
-        plugins["GLOO"] = dist.Backend._BackendPlugin(create_extended, True)
+    if hasattr(dist.Backend, "_ensure_backend_registered"):  # since 2.15, gloo is registered as a plug-in
+        dist.Backend._ensure_backend_registered("gloo")
+        dist.Backend._plugins["GLOO"] = dist.Backend._BackendPlugin(_create_for_gloo, True)
 
 
 def is_asked_to_replace_gloo() -> bool:

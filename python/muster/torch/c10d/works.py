@@ -23,9 +23,8 @@ from ..._native import abi
 from .errors import GroupError, last_error
 from .links import SLICE_MS, Link
 
-#: How events of a running profiler begin and end.
+#: How events of a running profiler begin.
 enter_event: Any = torch.autograd._record_function_with_args_enter
-_exit_event: Any = torch.autograd._record_function_with_args_exit
 is_profiled: Any = torch.autograd._profiler_enabled
 
 #: A thread waits this much longer than the group's limit, since rank 0 of the session, which detects the limit as
@@ -51,8 +50,8 @@ class Work(_Work):
         self._sender = sender
         #: How long wait() waits, if not for the group's limit.
         self._limit = limit
-        #: The event of a running profiler.
-        self._event = event
+        #: Completed at the end, for the event of a running profiler.
+        self._ending: Any = None
         self._error: Optional[Exception] = None
         self._is_done = False
         self._gate: Optional[threading.Event] = None
@@ -61,6 +60,8 @@ class Work(_Work):
         self._lock = threading.Lock()
         link.pending[id(self)] = self
         if event is not None:
+            self._ending = torch.futures.Future()
+            torch.ops.profiler._call_end_callbacks_on_jit_fut(event, self._ending)
             with self._lock:
                 self._watch()
 
@@ -182,8 +183,8 @@ class Work(_Work):
         """Called by a thread of this module. A profiler takes an event for asynchronous that begins and ends on two
         threads."""
         with self._lock:
-            if self._event is not None:
-                _exit_event(self._event)
+            if self._ending is not None:
+                self._ending.set_result(None)
             self._end(error)
             gate = self._gate
         if gate is not None:
