@@ -19,9 +19,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
-        images image-node image-server kubernetes-manifests quickstart quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-horovod test-horovod-suite test-intel-mpi \
+        images image-node image-server kubernetes-manifests quickstart quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-gpu test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-torch test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-torch bench-web web format lint install clean
+        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-torch bench-web web format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -152,6 +152,14 @@ test-torch: build deps-torch ## run the backend of torch.distributed on Debian's
 	@scripts/python_env.sh torch
 	@scripts/run_tests.sh release -L '^pytorch$$'
 
+# A machine with an NVIDIA GPU; elsewhere it exits with 77.
+test-gpu: ## everything that needs an NVIDIA GPU, with a table at the end
+	@python3 -B tests/gpu.py --machine
+	@$(MAKE) build
+	@cmake --build --preset release --target collective_nccl_check
+	@scripts/python_env.sh torch
+	@python3 -B tests/gpu.py $(GPU_FLAGS)
+
 test-documents: deps programs ## paste every command of the five documents into a shell
 	@python3 tests/documents_test.py
 
@@ -249,6 +257,13 @@ bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, 
 	@python3 bench/collective.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --only latency|bandwidth|gradients|resnet18|resnet20|start|idle, --rounds N.
+# BENCH_FLAGS: --rounds N.
+bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a machine with an NVIDIA GPU
+	@python3 -B tests/gpu.py --machine
+	@$(MAKE) build
+	@scripts/python_env.sh torch
+	@python3 -B bench/gpu.py $(BENCH_FLAGS)
+
 bench-horovod: build deps-horovod ## muster.torch against Horovod 0.28.1, default and tuned, and DDP over gloo
 	@$(TORCH_PYTHON) bench/horovod.py $(BENCH_FLAGS)
 

@@ -8,7 +8,8 @@ weights and another order of images; all compressions of a seed begin with the s
 
   --only NAME      digits or resnet20
   --seeds N        default: 5
-  --epochs N       default: 8 for digits, 6 for resnet20
+  --epochs N       default: 15 for digits, 20 for resnet20
+  --compression C  beside "none", for example int8 or "powersgd 4"; may be given several times (default: all)
 """
 
 import argparse
@@ -21,7 +22,7 @@ from measure import print_table, verdict
 from torch_ranks import ROOT, run_on_ranks, write
 
 COMPRESSIONS = ["none", "fp16", "bf16", "int8", "powersgd 1", "powersgd 2", "powersgd 4"]
-EPOCHS = {"digits": 8, "resnet20": 6}
+EPOCHS = {"digits": 15, "resnet20": 20}
 RANKS = 2
 BATCH = 32
 
@@ -84,10 +85,10 @@ def train(file, name, compression, seed, epochs):
                              "step": 1e3 * took / (epochs * steps)})
 
 
-def compare(name, seeds, epochs):
-    found = {compression: [] for compression in COMPRESSIONS}
+def compare(name, seeds, epochs, compressions):
+    found = {compression: [] for compression in compressions}
     for seed in range(seeds):
-        for compression in COMPRESSIONS:
+        for compression in compressions:
             found[compression].append(run_on_ranks(__file__, RANKS, name, compression, seed, epochs))
             print(f"{name}, seed {seed}, {compression}: {found[compression][-1]['accuracy']:.2f} %", file=sys.stderr)
     rows = []
@@ -113,9 +114,12 @@ def main():
     parser.add_argument("--only", choices=sorted(EPOCHS), action="append")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--compression", action="append", choices=COMPRESSIONS)
     given = parser.parse_args()
     for name in given.only or sorted(EPOCHS):
-        compare(name, given.seeds, given.epochs or EPOCHS[name])
+        chosen = [each for each in COMPRESSIONS
+                  if each == "none" or not given.compression or each in given.compression]
+        compare(name, given.seeds, given.epochs or EPOCHS[name], chosen)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,11 @@ import tempfile
 from measure import BUILD
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Debian's Python, which has Debian's PyTorch.
-PYTHON = os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
+
+
+def python():
+    """Debian's Python, which has Debian's PyTorch, or $TORCH_PYTHON."""
+    return os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
 
 
 def run_on_ranks(program, ranks, *arguments, **variables):
@@ -24,7 +27,7 @@ def run_on_ranks(program, ranks, *arguments, **variables):
                        **variables)
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         file = pathlib.Path(folder) / "measured"
-        ended = subprocess.run([PYTHON, "-m", "muster.runner.launch", "-np", str(ranks), PYTHON, program, str(file),
+        ended = subprocess.run([python(), "-m", "muster.runner.launch", "-np", str(ranks), python(), program, str(file),
                                 *map(str, arguments)], env=environment, capture_output=True, text=True)
         if ended.returncode != 0:
             raise SystemExit(f"{program} {' '.join(map(str, arguments))} ended with {ended.returncode}:\n"

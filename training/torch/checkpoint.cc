@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint_content.h"
 #include "checkpoint_file.h"
 #include "describe.h"
 #include "exchange.h"
@@ -24,6 +25,12 @@ namespace {
 
 constexpr std::size_t kShownDifferences = 3;
 
+std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? "'" + lines[index] + "'" : "nothing";
+}
+
+}  // namespace
+
 std::string progress_line(const Progress& progress) {
   return "progress " + std::to_string(progress.epoch) + " " + std::to_string(progress.step) + " " +
          std::to_string(progress.samples);
@@ -37,6 +44,57 @@ std::optional<Progress> progress_of(const std::string& line) {
   if (!text || word != "progress") return std::nullopt;
   return progress;
 }
+
+Status check_same(const std::string& path, const std::vector<std::string>& there,
+                  const std::vector<std::string>& here, std::size_t first) {
+  std::string differences;
+  std::size_t count = 0;
+  for (std::size_t i = first; i < std::max(there.size(), here.size()); ++i) {
+    if (line_or_nothing(there, i) == line_or_nothing(here, i) || ++count > kShownDifferences) {
+      continue;
+    }
+    differences += (count == 1 ? "" : ", ") + line_or_nothing(there, i) +
+                   " where this training has " + line_or_nothing(here, i);
+  }
+  if (count == 0) return {};
+  if (count > kShownDifferences) {
+    differences += ", and " + std::to_string(count - kShownDifferences) + " more";
+  }
+  return Error{ErrorCode::kMismatch, path + " belongs to another training: it has " + differences,
+               "train the same model with the same optimizer, or choose another folder"};
+}
+
+std::string bytes_of(const std::vector<NamedTensor>& tensors) {
+  std::string all;
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) continue;
+    const torch::Tensor bytes = named.tensor.detach().cpu().contiguous();
+    all.append(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
+  }
+  return all;
+}
+
+std::size_t length_of(const std::vector<NamedTensor>& tensors) {
+  std::size_t length = 0;
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.defined()) length += named.tensor.nbytes();
+  }
+  return length;
+}
+
+void copy_bytes_into(const std::vector<NamedTensor>& tensors, const std::string& bytes) {
+  const torch::NoGradGuard no_grad;
+  std::size_t begin = 0;
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) continue;
+    torch::Tensor values = torch::empty(named.tensor.sizes(), named.tensor.scalar_type());
+    std::memcpy(values.data_ptr(), bytes.data() + begin, values.nbytes());
+    begin += values.nbytes();
+    named.tensor.detach().copy_(values);
+  }
+}
+
+namespace {
 
 // The lines of a checkpoint: progress, optimizer, then one for each tensor. The bytes of the
 // tensors follow in the same order, and after them the state of the optimizer.
@@ -53,64 +111,27 @@ Status write(const std::string& folder, const torch::nn::Module& model,
   const std::vector<NamedTensor> tensors = tensors_of(model);
   Result<std::string> optimizer_bytes = bytes_of(optimizer);
   if (!optimizer_bytes) return optimizer_bytes.error();
-  CheckpointContent content{lines_of(progress, optimizer, tensors), {}};
-  for (const NamedTensor& named : tensors) {
-    if (!named.tensor.defined()) continue;
-    const torch::Tensor bytes = named.tensor.detach().cpu().contiguous();
-    content.bytes.append(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
-  }
+  CheckpointContent content{lines_of(progress, optimizer, tensors), bytes_of(tensors)};
   content.bytes += *optimizer_bytes;
   return write_checkpoint(folder, content);
 }
 
-std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
-  return index < lines.size() ? "'" + lines[index] + "'" : "nothing";
-}
-
-// Compares all lines except the first, which is the progress.
-Status check_same(const std::string& path, const std::vector<std::string>& there,
-                  const std::vector<std::string>& here) {
-  std::string differences;
-  std::size_t count = 0;
-  for (std::size_t i = 1; i < std::max(there.size(), here.size()); ++i) {
-    if (line_or_nothing(there, i) == line_or_nothing(here, i) || ++count > kShownDifferences) {
-      continue;
-    }
-    differences += (count == 1 ? "" : ", ") + line_or_nothing(there, i) +
-                   " where this training has " + line_or_nothing(here, i);
-  }
-  if (count == 0) return {};
-  if (count > kShownDifferences) {
-    differences += ", and " + std::to_string(count - kShownDifferences) + " more";
-  }
-  return Error{ErrorCode::kMismatch, path + " belongs to another training: it has " + differences,
-               "train the same model with the same optimizer, or choose another folder"};
-}
-
 Status load(const std::string& path, const CheckpointContent& content, torch::nn::Module& model,
             torch::optim::Optimizer& optimizer) {
-  const torch::NoGradGuard no_grad;
   const std::vector<NamedTensor> tensors = tensors_of(model);
-  if (Status same = check_same(path, content.lines, lines_of({}, optimizer, tensors)); !same) {
+  // The first line is the progress.
+  if (Status same = check_same(path, content.lines, lines_of({}, optimizer, tensors), 1); !same) {
     return same;
   }
-  std::size_t begin = 0;
-  for (const NamedTensor& named : tensors) {
-    if (named.tensor.defined()) begin += named.tensor.nbytes();
-  }
-  if (begin > content.bytes.size()) {
+  const std::size_t length = length_of(tensors);
+  if (length > content.bytes.size()) {
     return Error{ErrorCode::kBadArgument, path + " has fewer bytes than its tensors"};
   }
   // The step that can fail comes first.
-  if (Status restored = restore(optimizer, content.bytes.substr(begin)); !restored) return restored;
-  begin = 0;
-  for (const NamedTensor& named : tensors) {
-    if (!named.tensor.defined()) continue;
-    torch::Tensor bytes = torch::empty(named.tensor.sizes(), named.tensor.scalar_type());
-    std::memcpy(bytes.data_ptr(), content.bytes.data() + begin, bytes.nbytes());
-    begin += bytes.nbytes();
-    named.tensor.detach().copy_(bytes);
+  if (Status restored = restore(optimizer, content.bytes.substr(length)); !restored) {
+    return restored;
   }
+  copy_bytes_into(tensors, content.bytes);
   return {};
 }
 

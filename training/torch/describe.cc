@@ -84,7 +84,49 @@ std::string group_key(std::size_t group) {
   return "options/" + std::to_string(group);
 }
 
+void write_options(const torch::optim::Optimizer& optimizer,
+                   torch::serialize::OutputArchive& archive) {
+  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::OutputArchive options(archive.compilation_unit());
+    optimizer.param_groups()[i].options().serialize(options);
+    archive.write(group_key(i), options);
+  }
+}
+
+void read_options(torch::optim::Optimizer& optimizer, torch::serialize::InputArchive& archive) {
+  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::InputArchive options;
+    archive.read(group_key(i), options);
+    optimizer.param_groups()[i].options().serialize(options);
+  }
+}
+
 }  // namespace
+
+Result<std::string> option_bytes_of(const torch::optim::Optimizer& optimizer) {
+  try {
+    torch::serialize::OutputArchive archive;
+    write_options(optimizer, archive);
+    std::ostringstream bytes;
+    archive.save_to(bytes);
+    return std::move(bytes).str();
+  } catch (const std::exception& thrown) {
+    return Error{ErrorCode::kBadArgument,
+                 std::string("the optimizer's options cannot be saved: ") + thrown.what()};
+  }
+}
+
+Status restore_options(torch::optim::Optimizer& optimizer, const std::string& bytes) {
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(bytes.data(), bytes.size());
+    read_options(optimizer, archive);
+  } catch (const std::exception& thrown) {
+    return Error{ErrorCode::kBadArgument,
+                 std::string("the optimizer's options cannot be restored: ") + thrown.what()};
+  }
+  return {};
+}
 
 Result<std::string> bytes_of(const torch::optim::Optimizer& optimizer) {
   try {
@@ -93,11 +135,7 @@ Result<std::string> bytes_of(const torch::optim::Optimizer& optimizer) {
     optimizer.save(state);
     archive.write("state", state);
     // The optimizer's own load() does not restore the options, so they are stored separately.
-    for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-      torch::serialize::OutputArchive options(archive.compilation_unit());
-      optimizer.param_groups()[i].options().serialize(options);
-      archive.write(group_key(i), options);
-    }
+    write_options(optimizer, archive);
     std::ostringstream bytes;
     archive.save_to(bytes);
     return std::move(bytes).str();
@@ -115,11 +153,7 @@ Status restore(torch::optim::Optimizer& optimizer, const std::string& bytes) {
     archive.read("state", state);
     optimizer.state().clear();
     optimizer.load(state);
-    for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-      torch::serialize::InputArchive options;
-      archive.read(group_key(i), options);
-      optimizer.param_groups()[i].options().serialize(options);
-    }
+    read_options(optimizer, archive);
   } catch (const std::exception& thrown) {
     return Error{ErrorCode::kBadArgument,
                  std::string("the optimizer's state cannot be restored: ") + thrown.what()};

@@ -48,4 +48,8 @@ collective::Result<std::string> bytes_of(const torch::optim::Optimizer& optimize
 /// then.
 collective::Status restore(torch::optim::Optimizer& optimizer, const std::string& bytes);
 
+/// The options of all groups, as bytes, and their restoration. Errors: as above.
+collective::Result<std::string> option_bytes_of(const torch::optim::Optimizer& optimizer);
+collective::Status restore_options(torch::optim::Optimizer& optimizer, const std::string& bytes);
+
 }  // namespace muster::training

@@ -7,10 +7,12 @@
 #include <muster/training/checkpoint.h>
 #include <muster/training/distributed_optimizer.h>
 #include <muster/training/distributed_sampler.h>
+#include <muster/training/sharded_optimizer.h>
 #include <muster/training/sync_batch_norm.h>
 #include <torch/torch.h>
 
 #include <cstdio>
+#include <string>
 
 using namespace muster::collective;
 using namespace muster::training;
@@ -121,6 +123,20 @@ int keep(Session& session, const std::string& folder) {
   return 0;
 }
 
+int divide(Session& session, const std::string& folder) {
+  torch::nn::Sequential model = make_model();
+  torch::optim::Adam adam(model->parameters(), torch::optim::AdamOptions(0.001));
+  auto optimizer = ShardedOptimizer::over(session, *model, adam);
+  if (!optimizer) return report(optimizer.error());
+  const auto found = (*optimizer)->resume(folder);
+  if (!found) return report(found.error());
+  const Batch batch = load({0, 1, 2, 3});
+  torch::mse_loss(model->forward(batch.x), batch.y).backward();
+  if (Status stepped = (*optimizer)->step(); !stepped) return report(stepped.error());
+  if (Status kept = (*optimizer)->save(folder, {.step = 1}); !kept) return report(kept.error());
+  return 0;
+}
+
 torch::Tensor normalise(Session& session, const torch::Tensor& images) {
   SyncBatchNorm norm(session, "layer1.norm", SyncBatchNormOptions{.features = 64});
   return norm->forward(images);
@@ -133,5 +149,7 @@ int main(int argc, char** argv) {
   if (!session) return report(session.error());
   normalise(*session, torch::randn({8, 64, 4, 4}));
   const int failed = train(*session) + accumulate(*session) + clip(*session);
-  return argc < 2 || failed != 0 ? failed : keep(*session, argv[1]);
+  if (argc < 2 || failed != 0) return failed;
+  const std::string folder = argv[1];
+  return keep(*session, folder) + divide(*session, folder + "/divided");
 }

@@ -241,11 +241,11 @@ typedef struct muster_operation {
    * Beyond 4,000 bytes the text is compared by its hash. NULL is "". Ignored for a join. */
   const char* shape;
 
-  /* all_reduce: one or more. barrier and join: none. Other kinds: exactly one, whose count is in
-   * elements for reduce and for reduce_scatter (of all parts) and otherwise in bytes; broadcast and
-   * receive use its `out`. If `out` is NULL in all_gather, all_to_all, gather on the root or
-   * scatter, the library allocates the result. The count of a scatter is that of this rank's
-   * part. */
+  /* all_reduce: one or more, none of whose outputs overlaps another tensor. barrier and join: none.
+   * Other kinds: exactly one, whose count is in elements for reduce and for reduce_scatter (of all
+   * parts) and otherwise in bytes; broadcast and receive use its `out`. If `out` is NULL in
+   * all_gather, all_to_all, gather on the root or scatter, the library allocates the result. The
+   * count of a scatter is that of this rank's part. */
   const muster_tensor* tensors;
   uint64_t tensor_count;
 

@@ -1,8 +1,10 @@
 #include "call/arguments.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 namespace muster::collective {
 namespace {
@@ -30,6 +32,53 @@ Status check_buffers(const Buffer& in, const Buffer& out) {
   if (in_begin + in.bytes <= out_begin || out_begin + out.bytes <= in_begin) return {};
   return bad_argument(
       "the input and the output overlap partly; they must be the same buffer or not overlap");
+}
+
+struct Extent {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+  std::size_t tensor;
+};
+
+Extent extent_of(const void* data, std::uint64_t bytes, std::size_t tensor) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  return {begin, begin + bytes, tensor};
+}
+
+Error overlapping(std::size_t a, std::size_t b) {
+  return bad_argument("tensors " + std::to_string(std::min(a, b)) + " and " +
+                      std::to_string(std::max(a, b)) +
+                      " of the list overlap: the result of one would be an input of the other");
+}
+
+// Checks that no output of a list overlaps another tensor's output or input.
+Status check_apart(std::span<const Tensor> tensors, std::size_t element) {
+  std::vector<Extent> outputs;
+  outputs.reserve(tensors.size());
+  bool are_in_place = true;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].count == 0) continue;
+    are_in_place = are_in_place && tensors[i].in == tensors[i].out;
+    outputs.push_back(extent_of(tensors[i].out, tensors[i].count * element, i));
+  }
+  std::ranges::sort(outputs, {}, &Extent::begin);
+  for (std::size_t i = 1; i < outputs.size(); ++i) {
+    if (outputs[i].begin < outputs[i - 1].end) {
+      return overlapping(outputs[i - 1].tensor, outputs[i].tensor);
+    }
+  }
+  if (are_in_place) return {};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].count == 0) continue;
+    const Extent input = extent_of(tensors[i].in, tensors[i].count * element, i);
+    // The first output that ends behind the begin of the input, and the output after it: the first
+    // may be the tensor's own.
+    auto output = std::ranges::upper_bound(outputs, input.begin, {}, &Extent::end);
+    for (; output != outputs.end() && output->begin < input.end; ++output) {
+      if (output->tensor != i) return overlapping(i, output->tensor);
+    }
+  }
+  return {};
 }
 
 // Checks the type, the operation, and that they fit together.
@@ -101,6 +150,9 @@ Result<std::uint64_t> check_all_reduce(std::span<const Tensor> tensors, DataType
     if (Status checked = check_buffers({tensor.in, bytes}, {tensor.out, bytes}); !checked) {
       return checked.error();
     }
+  }
+  if (tensors.size() > 1) {
+    if (Status checked = check_apart(tensors, element); !checked) return checked.error();
   }
   return count;
 }

@@ -73,6 +73,39 @@ TEST_P(SessionRefusal, RejectsInvalidArguments) {
   });
 }
 
+TEST_P(SessionRefusal, RejectsAListOfTensorsThatOverlap) {
+  run(2, [&](Session& session) {
+    std::vector<float> values(100, 1);
+    std::vector<float> results(100);
+    float* const in = values.data();
+    float* const out = results.data();
+    const auto reduce = [&](const std::vector<Tensor>& tensors) {
+      return session.all_reduce("x", tensors, DataType::kFloat32, ReduceOp::kSum);
+    };
+    struct Case {
+      std::vector<Tensor> tensors;
+      const char* names;
+    };
+    for (const Case& c : {
+             Case{{{in, in, 10}, {in, in, 10}}, "tensors 0 and 1"},
+             Case{{{in + 20, in + 20, 10}, {in, in, 5}, {in + 29, in + 29, 1}}, "tensors 0 and 2"},
+             Case{{{in, out, 10}, {in + 50, out + 9, 10}}, "tensors 0 and 1"},
+             Case{{{in, out, 10}, {out + 5, in + 50, 1}}, "tensors 0 and 1"},
+             Case{{{in, in, 40}, {out, out, 40}, {in + 39, in + 80, 20}}, "tensors 0 and 2"},
+         }) {
+      const Result<Ticket> begun = reduce(c.tensors);
+      ASSERT_FALSE(begun) << c.names;
+      EXPECT_EQ(begun.error().code, ErrorCode::kBadArgument);
+      EXPECT_NE(begun.error().message.find(c.names), std::string::npos) << begun.error().message;
+    }
+    // Neighbours, inputs in common, empty tensors.
+    EXPECT_OK(session.wait(ticket_of(reduce({{in, out, 10}, {in, out + 10, 10}}))));
+    EXPECT_OK(session.wait(ticket_of(reduce({{in + 10, in + 10, 10}, {in, in, 10}, {in, in, 0}}))));
+    EXPECT_EQ(results[19], 2);
+    EXPECT_EQ(values[19], 2);
+  });
+}
+
 TEST_P(SessionRefusal, NamesBothRequestsOfAMismatchOnEveryRank) {
   run(3, [&](Session& session) {
     for (int step = 0; step < 3; ++step) {

@@ -16,7 +16,7 @@ from ..common import operations
 from ..common.operations import Pending, Prepared
 from ..common.process_sets import ProcessSet
 from ..common.reduce_ops import ReduceOp
-from . import tensors
+from . import device_copies, tensors
 from .arena import shared_zeros
 
 #: Gradients begin at lines of the processor's cache.
@@ -93,7 +93,11 @@ class Bucket:
         travels_elsewhere = not tensors.is_on_host(first) or (wire_type is not None and wire_type != first.dtype)
         if travels_elsewhere:
             self._flat = torch.zeros(count, dtype=first.dtype, device=first.device)
-            self._wire, address = shared_zeros(count, wire_type or first.dtype, reduction.process_set)
+            if first.is_cuda:
+                self._wire = device_copies.empty_on_host((count,), wire_type or first.dtype, first.device).zero_()
+                address = self._wire.data_ptr()
+            else:
+                self._wire, address = shared_zeros(count, wire_type or first.dtype, reduction.process_set)
         else:
             self._wire, address = shared_zeros(count, first.dtype, reduction.process_set)
             self._flat = self._wire
@@ -120,7 +124,7 @@ class Bucket:
         _collect(self.slots)
         if self._wire is not self._flat:
             with torch.no_grad():
-                self._wire.copy_(self._flat)
+                device_copies.copy_to_host(self._wire, self._flat)
         self._version = self._flat._version
         self._pending = self._prepared.submit()
 
@@ -147,7 +151,7 @@ class Bucket:
                           stacklevel=4)
         if self._wire is not self._flat:
             with torch.no_grad():
-                self._flat.copy_(self._wire)
+                device_copies.copy_to_device(self._flat, self._wire)
         for slot in self.slots:
             if slot.dense_dimensions:
                 slot.parameter.grad = slot.view.to_sparse(slot.dense_dimensions)  # type: ignore[misc, union-attr]

@@ -93,7 +93,7 @@ def begin_reduce(tensor: torch.Tensor, output: torch.Tensor, full_name: str, op:
             lambda _: output, "all_reduce", full_name, writing, process_set=process_set,
             buffers=(_buffer(tensor, output),), type=type_name, op=op, prescale=prescale, postscale=postscale,
             shape=tensors.shape_text(type_name, tensor.shape), keep=(tensor, output))
-    route = Route(tensor, output)
+    route = Route(tensor, output, is_plain_sum=_is_plain_sum(op, prescale, postscale))
     return submission.begin(
         lambda _: route.bring_back(), "all_reduce", full_name, writing, process_set=process_set,
         buffers=[_buffer(route.source, route.target)], type=type_name, op=op, prescale=prescale, postscale=postscale,
@@ -115,7 +115,9 @@ def begin_group_reduce(listed: Sequence[torch.Tensor], outputs: Optional[Sequenc
 def _begin_group(listed: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], types: Sequence[str],
                  apart: FrozenSet[int], full_name: str, op: ReduceOp, prescale: float, postscale: float,
                  process_set: ProcessSet, writing: Optional[in_place.Writing]) -> int:
-    routes = [Route(tensor, output, index in apart) for index, (tensor, output) in enumerate(zip(listed, outputs))]
+    is_plain_sum = _is_plain_sum(op, prescale, postscale)
+    routes = [Route(tensor, output, index in apart, is_plain_sum)
+              for index, (tensor, output) in enumerate(zip(listed, outputs))]
     parts = []
     together = _by_type(types)
     for type_name, members in together:
@@ -125,6 +127,10 @@ def _begin_group(listed: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
             buffers=[_buffer(routes[i].source, routes[i].target) for i in members], type=type_name, op=op,
             prescale=prescale, postscale=postscale, shape=shape, keep=routes))
     return submission.begin_all(lambda _: [route.bring_back() for route in routes], parts, writing)
+
+
+def _is_plain_sum(op: ReduceOp, prescale: float, postscale: float) -> bool:
+    return op in (ReduceOp.SUM, ReduceOp.AVERAGE) and prescale == 1.0 and postscale == 1.0
 
 
 def _sharing_memory(listed: Sequence[torch.Tensor]) -> FrozenSet[int]:

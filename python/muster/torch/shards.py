@@ -140,7 +140,9 @@ class ShardBucket:
         self._begin = sum(layout.counts[:rank])
         self._own = layout.counts[rank]
         dtype, device = first.dtype, first.device
-        self._wire_type: torch.dtype = getattr(reduction.compression, "wire_type", None) or dtype
+        # A world of one rank sends nothing.
+        chosen = getattr(reduction.compression, "wire_type", None) if len(layout.counts) > 1 else None
+        self._wire_type: torch.dtype = chosen or dtype
         self._is_on_host = tensors.is_on_host(first)
         pool.announce(layout.total, self._wire_type)
         self._flat = flat_zeros(layout.total, dtype, device)

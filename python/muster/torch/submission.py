@@ -14,7 +14,7 @@ import torch
 from ..common import handles, operations
 from ..common.operations import Pending, Prepared, Result
 from ..common.process_sets import ProcessSet
-from . import tensors
+from . import device_copies, tensors
 from .in_place import Writing
 
 #: The key is the complete set of arguments. The cache is emptied when it is full: a program with ever new names gains
@@ -54,22 +54,32 @@ class Several:
 class Route:
     """The tensors that the library reads and writes for one operation: the given tensors if they are on the host,
     copies for tensors on a device. `bring_back()` copies to the device. `apart`: always copies, as others write into
-    the tensor."""
+    the tensor. `is_plain_sum`: a sum or an average without scales, which the library may compute on the device."""
 
     __slots__ = ("source", "target", "output")
 
-    def __init__(self, tensor: torch.Tensor, output: torch.Tensor, apart: bool = False) -> None:
+    def __init__(self, tensor: torch.Tensor, output: torch.Tensor, apart: bool = False,
+                 is_plain_sum: bool = False) -> None:
         self.output = output
+        if not apart and device_copies.stays_on_device(tensor, is_plain_sum) and output.is_cuda:
+            device_copies.wait_for_device(tensor)
+            self.source, self.target = tensor, output
+            return
         if apart:
             self.source = self.target = tensors.host_copy(tensor).detach().clone()
             return
         self.source = tensors.host_copy(tensor)
-        self.target = output if tensors.is_on_host(output) else torch.empty(output.shape, dtype=output.dtype)
+        self.target = output
+        if not tensors.is_on_host(output):
+            self.target = device_copies.empty_on_host(tuple(output.shape), output.dtype, output.device)
 
     def bring_back(self) -> torch.Tensor:
         if self.target is not self.output:
             with torch.no_grad():
-                self.output.copy_(self.target)
+                if tensors.is_on_host(self.target) and not tensors.is_on_host(self.output):
+                    device_copies.copy_to_device(self.output, self.target)
+                else:
+                    self.output.copy_(self.target)
         return self.output
 
 

@@ -1,8 +1,8 @@
 """The properties of a tensor that operations need: whether it can be handed over, where its memory is, and the text by
 which ranks compare their tensors.
 
-A tensor in the memory of a device (CUDA and the like) travels through memory of the host: `host_copy()` waits for the
-device and copies, and the completion of the operation copies back.
+A tensor in the memory of a device (CUDA and the like) travels through memory of the host (device_copies.py), unless the
+library reaches it there. `host_copy()` waits for the device and copies; the completion of the operation copies back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import functools
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import torch
+
+from . import device_copies
 
 #: The names of muster.common.data_types. The unsigned types exist since PyTorch 2.3.
 NAME_OF_TYPE: Dict[torch.dtype, str] = {
@@ -62,7 +64,11 @@ def is_on_host(tensor: torch.Tensor) -> bool:
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself if the library can reach it, otherwise a copy in the host's memory."""
-    return tensor if is_on_host(tensor) else tensor.detach().cpu()
+    if is_on_host(tensor):
+        return tensor
+    host = device_copies.empty_on_host(tuple(tensor.shape), tensor.dtype, tensor.device)
+    device_copies.copy_to_host(host, tensor.detach())
+    return host
 
 
 def row_bytes(tensor: torch.Tensor) -> int:

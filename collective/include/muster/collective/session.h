@@ -121,7 +121,7 @@ class Session {
   Result<Ticket> all_reduce(const Label& label, const void* in, void* out, std::uint64_t count,
                             DataType type, const Reduction& reduction);
 
-  /// A group of tensors, as one operation.
+  /// A group of tensors, as one operation. No output may overlap another tensor of the group.
   Result<Ticket> all_reduce(const Label& label, std::span<const Tensor> tensors, DataType type,
                             const Reduction& reduction);
 
