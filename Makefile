@@ -48,6 +48,7 @@ deps-slurm: ## install Debian's Slurm, whose services stay off
 deps-kubernetes: ## install and compile a Kubernetes cluster for tests (as root; 12 minutes the first time)
 	@scripts/deps.sh --kubernetes
 	@scripts/kubernetes_programs.sh >/dev/null
+	@scripts/kubernetes_programs.sh containerd >/dev/null
 	@scripts/kubernetes_programs.sh helm >/dev/null
 	@scripts/kubernetes_images.sh >/dev/null
 

@@ -89,6 +89,11 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
   how.pods.space = options.kubernetes_namespace;
   how.pods.cluster_domain = options.kubernetes_cluster_domain;
   how.pods.node_image = options.kubernetes_node_image;
+  if (options.kubernetes_programs == "volume") {
+    how.pods.programs = engine::kubernetes::ProgramsBy::kImageVolume;
+  } else if (options.kubernetes_programs == "copy") {
+    how.pods.programs = engine::kubernetes::ProgramsBy::kInitContainer;
+  }
   how.pods.storage_claim = options.kubernetes_storage_claim;
   how.pods.queue = pod_queue_of(options.kubernetes_queue);
   how.pods.local_queue = options.kubernetes_local_queue;
