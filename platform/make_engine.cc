@@ -48,13 +48,19 @@ auto tree_unpacker(const std::filesystem::path& jobs_folder) {
 }
 
 /// On this machine, the processes of a fork bomb compete for the CPUs with each other, and hold locks
-/// of the kernel while they wait for their turn.
+/// of the kernel while they wait for their turn; without a control group for CPU time, they compete
+/// with all other processes, too.
 int processes_in_team(const ServeOptions& options) {
   constexpr int kMost = 4096;
   constexpr int kForEachCpu = 512;
+  constexpr int kForEachSharedCpu = 128;
   if (options.engine != "process") return kMost;
+  const auto places = engine::group_places();
+  const bool divides_cpus = std::any_of(places.begin(), places.end(), [](const auto& place) {
+    return place.controllers.contains("cpu");
+  });
   const int cpus = std::max(1, static_cast<int>(engine::this_machine().cpus.size()));
-  return std::min(kMost, kForEachCpu * cpus);
+  return std::min(kMost, (divides_cpus ? kForEachCpu : kForEachSharedCpu) * cpus);
 }
 
 engine::TaskLimits task_limits(const ServeOptions& options) {
