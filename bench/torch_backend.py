@@ -139,7 +139,8 @@ def run_ranks(python, section, ranks, rounds):
         environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(20_000 + os.getpid() % 20_000),
                            WORLD_SIZE=str(ranks), OMP_NUM_THREADS="1", PYTHONPATH=str(FOLDER.parent / "python"),
                            TORCH_FR_BUFFER_SIZE="0")
-        command = [python, "-W", "ignore", __file__, "--rank", section, "--rounds", str(rounds), "--results", str(results)]
+        command = [python, "-W", "ignore", __file__, "--rank", section, "--rounds", str(rounds),
+                   "--results", str(results)]
         processes = [subprocess.Popen(command, env=dict(environment, RANK=str(rank)), stdout=subprocess.DEVNULL,
                                       stderr=subprocess.PIPE, text=True) for rank in range(ranks)]
         outputs = [process.communicate()[1] for process in processes]

@@ -397,6 +397,8 @@ class Muster:
         finally:
             for pid in processes_naming(str(self.folder)):
                 os.kill(pid, signal.SIGKILL)
+            for group in self.control_groups():
+                remove_control_group(group)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end_jobs(self):
@@ -413,8 +415,15 @@ class Muster:
         left = [f"mount: {line}" for line in mounts_naming(str(self.folder))]
         left += [f"shared memory: {name}" for name in unused(shared_memory() - self._shared_before)]
         left += [f"private key: {path}" for path in self.private_keys()]
+        left += [f"control group: {path}" for path in self.control_groups()]
         if left:
             raise AssertionError("left behind:\n  " + "\n  ".join(left))
+
+    def control_groups(self):
+        """Those of the tasks of all jobs that were not deleted."""
+        jobs = {path.name for path in self.job_folders()} if (self.state / "jobs").exists() else set()
+        return [group for place in places_of_control_groups() for group in place.glob("*-*-*")
+                if group.name.split("-")[0] in jobs]
 
     def private_keys(self, below=None):
         """The files of the state folder that contain a private key, except the server's own."""
@@ -436,6 +445,20 @@ class MusterTest(unittest.TestCase):
 
 
 # --- facts of the machine
+
+
+def places_of_control_groups():
+    """The folders of the control groups of tasks, wherever a server on this machine may make them."""
+    tops = [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")]
+    return [Path(folder) for top in tops if (top / "cgroup.procs").exists()
+            for folder, below, _ in os.walk(top) if os.path.basename(folder) == "muster"]
+
+
+def remove_control_group(group):
+    """Of a test that has failed. The kernel removes a group only when its last process has ended."""
+    for folder in (group / "task", group, group.parent):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def read_bytes(path, most=-1):

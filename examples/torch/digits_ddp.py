@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits with PyTorch, data-parallel on CPUs: DistributedDataParallel over gloo.
+"""Trains on handwritten digits with PyTorch, data-parallel on CPUs: DistributedDataParallel over gloo, or
+over muster (--backend muster).
 
     muster submit torch digits --workers 1 -- torchrun digits_ddp.py     # a master and a worker, with torchrun
     muster submit torch digits --workers 1 -- python3 digits_ddp.py      # the same without torchrun
@@ -25,6 +26,7 @@ import digits_data
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="gloo", choices=["gloo", "muster"])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=64, help="images per step of all ranks together")
     parser.add_argument("--checkpoint", type=Path, help="file that is written after each epoch and read at the start")
@@ -88,10 +90,12 @@ def checksum(model):
 
 def main():
     options = arguments()
+    if options.backend == "muster":
+        import muster.torch  # noqa: F401  (adds the backend)
     if "RANK" in os.environ:
-        dist.init_process_group("gloo")
+        dist.init_process_group(options.backend)
     else:
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(options.backend, store=dist.HashStore(), rank=0, world_size=1)
     rank, world = dist.get_rank(), dist.get_world_size()
     say(f"rank {rank} of {world}")
 

@@ -435,6 +435,24 @@ TEST_F(Control, AJobThatWaitsSaysWhy) {
       << job("two").reason;
 }
 
+TEST_F(Control, ANodeThatLosesGpusOfATaskHasNoneFreeRatherThanLess) {
+  engine_.offered = {{.name = "node", .task_slots = 10, .gpus = 2, .cpu_milli = 2000}};
+  make();
+  JobSpec spec = one_task_job();
+  spec.resources = {.gpus = 2, .cpu_milli = 2000};
+  submit(spec);
+  ASSERT_EQ(job("one").phase, Phase::kRunning);
+
+  engine_.set_nodes({{.name = "node", .task_slots = 10, .gpus = 1, .cpu_milli = 1000}});
+  settle();
+
+  const auto node = controller_->nodes().find("node");
+  ASSERT_TRUE(node);
+  EXPECT_EQ(node->cpu_milli_free, 0);
+  ASSERT_EQ(node->devices.size(), 2U) << "the task still holds both";
+  for (const job::Device& device : node->devices) EXPECT_EQ(device.free_milli, 0);
+}
+
 TEST_F(Control, TheLogOfAJobThatStartedAgainHoldsEveryAttempt) {
   JobSpec spec = one_task_job();
   spec.scheduling.retries = 1;

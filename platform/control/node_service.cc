@@ -1,5 +1,6 @@
 #include "control/node_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "control/audit_changes.h"
@@ -93,13 +94,15 @@ Result<job::Node> NodeService::find(const std::string& name) const {
 
 job::Node NodeService::view_of(const engine::Node& node, const TasksByNode& tasks) const {
   const schedule::Scheduler& scheduler = parts_.book.scheduler();
+  // What tasks hold on a node that has become smaller is more than the node has.
+  const auto at_least_none = [](auto amount) { return std::max(amount, decltype(amount){0}); };
   const schedule::Amounts free = scheduler.free(node.name);
   job::Node view{.name = node.name,
                  .pool = node.pool,
                  .cpu_milli = node.cpu_milli,
-                 .cpu_milli_free = free.cpu_milli,
+                 .cpu_milli_free = at_least_none(free.cpu_milli),
                  .memory_bytes = node.memory_bytes,
-                 .memory_bytes_free = free.memory_bytes,
+                 .memory_bytes_free = at_least_none(free.memory_bytes),
                  .topology = node.topology,
                  .labels = node.labels};
   const std::vector<int> free_devices = scheduler.free_devices(node.name);
@@ -107,7 +110,7 @@ job::Node NodeService::view_of(const engine::Node& node, const TasksByNode& task
     view.devices.push_back({.index = i,
                             .model = node.gpu_model,
                             .memory_bytes = node.gpu_memory_bytes,
-                            .free_milli = free_devices[static_cast<size_t>(i)]});
+                            .free_milli = at_least_none(free_devices[static_cast<size_t>(i)])});
   }
   if (const auto here = tasks.find(node.name); here != tasks.end()) {
     for (const auto& [job, task] : here->second) add_task(view, job->spec.name, *task);

@@ -1,4 +1,6 @@
 // Properties that hold in a random world after any events.
+#include <algorithm>
+
 #include "control/gang_tasks.h"
 #include "control/random_world.h"
 #include "engine/engine.h"
@@ -177,6 +179,15 @@ void RandomWorld::look_at_devices() {
   }
   for (const auto& [device, share] : held) {
     EXPECT_LE(share, 1000) << device.first << " " << device.second;
+  }
+  for (const job::Node& node : controller_->nodes().list()) {
+    for (const job::Device& device : node.devices) {
+      const auto share = held.find({node.name, device.index});
+      const int taken = share == held.end() ? 0 : share->second;
+      // Also on a node that has lost GPUs which tasks still hold.
+      EXPECT_GE(device.free_milli, 0) << node.name << " " << device.index;
+      EXPECT_LE(device.free_milli, std::max(0, 1000 - taken)) << node.name << " " << device.index;
+    }
   }
 }
 

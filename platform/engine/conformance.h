@@ -59,6 +59,10 @@ struct Ground {
   std::function<void(launch::Site& site, const job::Job& job)> know;
   /// Removes storage, which outlives engines and jobs.
   std::function<void(const std::filesystem::path& jobs_folder)> clear = [](const auto&) {};
+  /// What tasks have of the machine outside of the jobs' folder, such as control groups.
+  std::function<std::vector<std::filesystem::path>()> held_of_machine = [] {
+    return std::vector<std::filesystem::path>();
+  };
 
   // --- differences between engines
   /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
@@ -256,6 +260,7 @@ class Conformance : public testing::TestWithParam<Ground> {
   }
   ~Conformance() override {
     bench_.reset();
+    EXPECT_EQ(GetParam().held_of_machine(), std::vector<std::filesystem::path>());
     GetParam().clear(folder_ / "jobs");
     std::filesystem::remove_all(folder_);
   }

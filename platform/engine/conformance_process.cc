@@ -29,6 +29,21 @@ std::unique_ptr<Engine> make_engine(base::EventLoop& loop, BenchOptions options)
   return std::make_unique<ProcessEngine>(loop, options_for(std::move(options)));
 }
 
+/// All tests name their jobs alike, and tests run side by side.
+std::vector<GroupPlace> group_places_of_tests() {
+  std::vector<GroupPlace> places = group_places();
+  for (GroupPlace& place : places) place.folder += "-test-" + std::to_string(::getpid());
+  return places;
+}
+
+std::vector<std::filesystem::path> groups_of_tests() {
+  std::vector<std::filesystem::path> found;
+  for (const GroupPlace& place : group_places_of_tests()) {
+    if (std::filesystem::exists(place.folder)) found.push_back(place.folder);
+  }
+  return found;
+}
+
 std::unique_ptr<Engine> make_team_engine(base::EventLoop& loop, BenchOptions options) {
   namespace fs = std::filesystem;
   const fs::path folder = options.folder.parent_path();
@@ -48,11 +63,7 @@ std::unique_ptr<Engine> make_team_engine(base::EventLoop& loop, BenchOptions opt
   how.own_networks = true;
   how.own_devices = true;
   how.holds_claims = true;
-  how.group_places = group_places();
-  // All tests name their jobs alike, and tests run side by side.
-  for (GroupPlace& place : how.group_places) {
-    place.folder += "-test-" + std::to_string(::getpid());
-  }
+  how.group_places = group_places_of_tests();
   return std::make_unique<ProcessEngine>(loop, std::move(how));
 }
 
@@ -73,6 +84,7 @@ std::vector<Ground> grounds() {
   if (::geteuid() != 0) return all;
   Ground team = process_ground("ProcessWithAccounts", Sandbox::kBubblewrap);
   team.make_engine = make_team_engine;
+  team.held_of_machine = groups_of_tests;
   team.shares_network = team.shows_tmp = false;
   team.placed = [](TaskPlan plan, const std::filesystem::path&) {
     plan.owner = "ada";

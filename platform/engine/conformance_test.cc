@@ -181,7 +181,9 @@ TEST_P(Conformance, NothingOfATaskOutlivesItsShim) {
   ::kill(*shim, SIGKILL);
 
   EXPECT_TRUE(bench_->wait_for_end("main").status.lost);
-  bench_->wait_until([this] { return processes_with(marker_).empty(); });
+  bench_->engine().scrub(gang_);
+  bench_->wait_until(
+      [this] { return processes_with(marker_).empty() && GetParam().held_of_machine().empty(); });
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 

@@ -182,7 +182,7 @@ std::vector<TaskGroup> groups_of(const std::vector<GroupPlace>& places, const st
       settings.emplace_back(file, text(limits.memory_bytes));
     }
     if (has("pids") && limits.processes > 0) {
-      settings.emplace_back("pids.max", text(limits.processes));
+      settings.emplace_back("pids.max", text(limits.processes_of_group()));
     }
     if (has("cpu")) {
       // The group of all tasks gets the weight of one busy process for each CPU.

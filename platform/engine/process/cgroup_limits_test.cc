@@ -170,6 +170,15 @@ TEST(TaskGroups, OfVersionTwoBindToCpusWhereTheyCan) {
             (std::pair<std::string, std::string>("cpuset.cpus", "0,4")));
 }
 
+TEST(TaskGroups, AllowMoreProcessesThanTheNamespaceOfTheTask) {
+  const auto groups = groups_of({{.folder = "/p/muster", .home = "/p", .controllers = {"pids"}}},
+                                "j", {.processes = 7, .user_processes = 7}, 0);
+
+  ASSERT_EQ(groups.size(), 1);
+  EXPECT_EQ(groups[0].settings, (std::vector<std::pair<std::string, std::string>>{
+                                    {"pids.max", std::to_string(7 + kProcessesBeside)}}));
+}
+
 TEST(TaskGroups, AreNotMadeWithoutLimits) {
   EXPECT_TRUE(
       groups_of({{.folder = "/m/muster", .home = "/m", .controllers = {"memory"}}}, "j", {}, 0)

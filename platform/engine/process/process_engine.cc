@@ -1,5 +1,6 @@
 #include "engine/process/process_engine.h"
 
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,14 +25,34 @@ using base::UniqueFd;
 
 namespace {
 
-/// Removes the control groups of a task, which a killed shim leaves behind.
-void remove_groups(const TaskFolder& folder) {
-  const auto text = base::read_file(folder.plan());
-  const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
-  if (plan) TaskGroups(plan->inner.limits.groups).remove();
-}
+// Processes of a task that was killed from outside end some time after its shim.
+constexpr std::chrono::milliseconds kPauseOfLeftGroups{50};
+constexpr int kMostTriesOfLeftGroups = 1200;
 
 }  // namespace
+
+// --- control groups that a killed shim leaves behind
+
+void GroupRemovals::add(const TaskFolder& folder) {
+  const auto text = base::read_file(folder.plan());
+  const auto plan = text ? decode_shim_plan(*text) : Result<ShimPlan>(text.error());
+  if (!plan || plan->inner.limits.groups.empty()) return;
+  left_.push_back({TaskGroups(plan->inner.limits.groups)});
+  try_all();
+}
+
+void GroupRemovals::try_once() {
+  std::erase_if(left_, [](Left& left) {
+    left.groups.kill();
+    return left.groups.remove() || ++left.tries == kMostTriesOfLeftGroups;
+  });
+}
+
+void GroupRemovals::try_all() {
+  try_once();
+  timer_.reset();
+  if (!left_.empty()) timer_ = loop_.after(kPauseOfLeftGroups, [this] { try_all(); });
+}
 
 ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options, Node node)
     : loop_(loop),
@@ -42,7 +63,8 @@ ProcessEngine::ProcessEngine(base::EventLoop& loop, ProcessEngineOptions options
       trees_(loop, options_.folder, options_.unpack_tree,
              [this](const fs::path& path) { return remove_tree_of_tasks(options_, path); }),
       starts_(loop, options_, tasks_, networks_, trees_),
-      helpers_(loop) {
+      helpers_(loop),
+      removals_(loop) {
   // Tasks are laid out for a network with a way out only where there is one.
   if (options_.own_networks && options_.way_out && !networks_.open_way_out(*options_.way_out)) {
     options_.way_out.reset();
@@ -126,7 +148,7 @@ void ProcessEngine::scrub(const GangId& gang) {
   const fs::path attempt = tasks_.attempt_folder(gang);
   for (const auto& entry : fs::directory_iterator(attempt, error)) {
     const TaskFolder folder{entry.path()};
-    remove_groups(folder);
+    removals_.add(folder);
     fs::rename(folder.generated() / "ranks", folder.path / "ranks", error);
     // A killed shim leaves the socket "attach" behind.
     for (const fs::path& gone : {folder.generated(), folder.plan(), folder.hosts(), folder.passwd(),

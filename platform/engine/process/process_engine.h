@@ -8,10 +8,12 @@
 //   ProcessNetworks  the network namespaces of gangs
 //   JobTrees         the files of jobs (engine/folder/trees.h)
 //   ExecHelpers      the processes that hold programs beside the tasks' own
+//   GroupRemovals    the control groups that killed shims have left behind
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "engine/engine.h"
@@ -21,8 +23,33 @@
 #include "engine/process/process_networks.h"
 #include "engine/process/process_starts.h"
 #include "engine/process/process_tasks.h"
+#include "engine/shim/task_limits.h"
 
 namespace muster::engine {
+
+/// Removes the control groups of ended tasks that a killed shim has left behind, and kills what is in
+/// them. The kernel removes no group with a process in it, so the removal is tried again until the
+/// last process has ended; up to a minute. Never blocks.
+class GroupRemovals {
+ public:
+  explicit GroupRemovals(base::EventLoop& loop) : loop_(loop) {}
+  ~GroupRemovals() { try_once(); }
+
+  void add(const TaskFolder& folder);
+
+ private:
+  struct Left {
+    TaskGroups groups;
+    int tries = 0;
+  };
+
+  void try_once();
+  void try_all();
+
+  base::EventLoop& loop_;
+  std::vector<Left> left_;
+  base::EventLoop::Interest timer_;
+};
 
 class ProcessEngine : public Engine {
  public:
@@ -71,6 +98,7 @@ class ProcessEngine : public Engine {
   JobTrees trees_;
   ProcessStarts starts_;
   ExecHelpers helpers_;
+  GroupRemovals removals_;
 };
 
 }  // namespace muster::engine

@@ -206,10 +206,17 @@ void name_own_gpus(const std::vector<std::string>& gpus,
   if (are_there) visible->second = base::joined(names_among_own(gpus), ",");
 }
 
+/// Where no control group divides CPU time: a tenth of the weight of the server, and of the processes
+/// that hold tasks.
+constexpr int kNicenessOfTeam = 10;
+
+/// `has_own_users`: the task has a user namespace of its own.
 TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
-                     const ProcessEngineOptions& options, const std::vector<int>& cpus) {
+                     const ProcessEngineOptions& options, const std::vector<int>& cpus,
+                     bool has_own_users) {
   TaskLimits limits = options.limits;
   limits.cpus = cpus;
+  if (has_own_users) limits.user_processes = limits.processes;
   if (!options.holds_claims) return limits;
   limits.memory_bytes = plan.resources.memory_bytes;
   limits.scratch = {options.generated_in_container.empty()
@@ -219,6 +226,7 @@ TaskLimits limits_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   const std::string name = attempt.parent_path().filename().string() + "-" +
                            attempt.filename().string() + "-" + folder.path.filename().string();
   limits.groups = groups_of(options.group_places, name, limits, plan.resources.cpu_milli);
+  if (options.team && !limits.has_group("cpu")) limits.niceness = kNicenessOfTeam;
   return limits;
 }
 
@@ -230,7 +238,7 @@ Confinement confinement_of(const ProcessEngineOptions& options) {
 /// The plan without the sandbox.
 ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
                       const ProcessEngineOptions& options, const TeamPlaces& places,
-                      const std::vector<int>& cpus) {
+                      const std::vector<int>& cpus, bool has_own_users) {
   const bool sandboxed = plan.sandbox == job::Sandbox::kBubblewrap;
   const bool is_in_container = !options.generated_in_container.empty();
   const fs::path generated = is_in_container ? options.generated_in_container : folder.generated();
@@ -259,7 +267,7 @@ ShimPlan shim_plan_of(const launch::TaskPlan& plan, const TaskFolder& folder,
   for (const auto& [name, value] : environment) {
     shim.inner.environment.emplace_back(name).append("=").append(value);
   }
-  shim.inner.limits = limits_of(plan, folder, options, cpus);
+  shim.inner.limits = limits_of(plan, folder, options, cpus, has_own_users);
   if (sandboxed || is_in_container) shim.inner.filter = options.filter;
   if (is_in_container) {
     shim.generated = generated.string();
@@ -292,7 +300,10 @@ Result<void> lay_out_task(const launch::TaskPlan& plan, const TaskFolder& folder
   TeamPlaces places = options.team.value_or(TeamPlaces());
   std::error_code error;
   if (assigned && fs::is_directory(assigned->home, error)) places.account_home = assigned->home;
-  ShimPlan shim = shim_plan_of(plan, folder, options, places, cpus);
+  // Bubblewrap makes a user namespace for the sandbox of an ordinary account.
+  const bool has_own_users =
+      assigned ? assigned->account.has_namespace() : sandboxed && ::geteuid() != 0;
+  ShimPlan shim = shim_plan_of(plan, folder, options, places, cpus, has_own_users);
   if (sandboxed) {
     MUSTER_TRY(std::vector<Mount> mounts, find_volumes(plan, volumes));
     const std::string& home = places.homes_of_projects ? plan.project : plan.owner;

@@ -140,8 +140,9 @@ bool is_program_for_env(const std::string& word) {
   return !word.starts_with('-') && word.find('=') == std::string::npos;
 }
 
-/// How long a program may clean up after a hang-up before it is killed.
-constexpr std::chrono::milliseconds kGrace{2000};
+/// How long programs that handle a hang-up may clean up before they are killed. As long as that: on a
+/// machine under load, a program may wait for a CPU for seconds before its handler runs.
+constexpr std::chrono::seconds kGrace{30};
 
 void report_end(const job::ExitStatus& status) {
   const std::string text = encode(ExitRecord{.status = status});
@@ -152,8 +153,7 @@ void report_end(const job::ExitStatus& status) {
 Result<base::Child> start_in_task(const InnerPlan& plan) {
   MUSTER_CHECK(TaskGroups(plan.limits.groups).enter());
   if (plan.own_process_tree) MUSTER_CHECK(enter_task(kExecTask));
-  const bool has_own_users = plan.account ? plan.account->has_namespace() : plan.own_process_tree;
-  MUSTER_CHECK(set_resource_limits(plan.limits, has_own_users));
+  MUSTER_CHECK(set_resource_limits(plan.limits));
   if (plan.account) MUSTER_CHECK(take_ids(*plan.account));
   if (!plan.filter.empty()) MUSTER_CHECK(filter_system_calls(plan.filter));
   if (::chdir(plan.folder.c_str()) != 0) {
@@ -198,9 +198,20 @@ int run_between(const InnerPlan& plan) {
   return 0;
 }
 
-std::vector<base::UniqueFd> pidfds_of(const std::vector<pid_t>& processes) {
+/// Whether the process ends by SIGHUP, or does what it has set up for that signal.
+bool heeds_hang_up(pid_t pid) {
+  const std::string status = read_proc_file("/proc/" + std::to_string(pid) + "/status");
+  const size_t at = status.find("\nSigIgn:");
+  if (at == std::string::npos) return false;
+  const uint64_t ignored = std::strtoull(status.c_str() + at + 8, nullptr, 16);
+  return (ignored >> (SIGHUP - 1) & 1) == 0;
+}
+
+/// Of the processes that a hang-up ends. `between` ends after its program.
+std::vector<base::UniqueFd> pidfds_of(const std::vector<pid_t>& processes, pid_t between) {
   std::vector<base::UniqueFd> pidfds;
   for (const pid_t pid : processes) {
+    if (pid == between || !heeds_hang_up(pid)) continue;
     if (auto pidfd = base::open_pidfd(pid)) pidfds.push_back(*std::move(pidfd));
   }
   return pidfds;
@@ -217,12 +228,12 @@ void await_end(const std::vector<base::UniqueFd>& processes) {
   }
 }
 
-/// Sends SIGHUP to the program and all processes below it, gives them time to clean up, and kills
-/// them. A process that is forked meanwhile becomes an orphan in the task's process tree, where
-/// only its session still identifies it.
-void hang_up(pid_t between) {
+/// Sends SIGHUP to the program and all processes below it, waits until those have ended that do not
+/// ignore it, and kills the rest. A process that is forked meanwhile becomes an orphan in the task's
+/// process tree, where only its session still identifies it.
+void hang_up(pid_t between, const base::UniqueFd& its_pidfd) {
   const std::vector<pid_t> all = descendants_of(::getpid());
-  const std::vector<base::UniqueFd> pidfds = pidfds_of(all);
+  const std::vector<base::UniqueFd> pidfds = pidfds_of(all, between);
   std::set<pid_t> sessions = sessions_of(all);
   for (const int signal : {SIGHUP, SIGCONT}) {
     for (const pid_t pid : all) {
@@ -232,6 +243,9 @@ void hang_up(pid_t between) {
   await_end(pidfds);
   sessions.merge(sessions_of(descendants_of(::getpid())));
   kill_sessions(sessions);
+  // It reports the program's end.
+  pollfd end{its_pidfd.get(), POLLIN, 0};
+  ::poll(&end, 1, static_cast<int>(std::chrono::milliseconds(kGrace).count()));
 }
 
 /// Waits until the process between has ended, or the engine or the task is gone.
@@ -239,7 +253,7 @@ void wait_for_end(pid_t between, const base::UniqueFd& pidfd) {
   std::array<pollfd, 3> watched{
       {{pidfd.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0) continue;
-  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between);
+  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between, pidfd);
 }
 
 }  // namespace

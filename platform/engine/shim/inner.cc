@@ -73,8 +73,7 @@ class Inner {
     const bool has_users = plan_.account && plan_.account->has_namespace();
     if (plan_.account) MUSTER_CHECK(make_own_places(*plan_.account));
     if (has_users) MUSTER_CHECK(make_own_users(kInnerControl));
-    const auto limited =
-        set_resource_limits(plan_.limits, plan_.account ? has_users : plan_.own_process_tree);
+    const auto limited = set_resource_limits(plan_.limits);
     if (!limited) dprintf(STDERR_FILENO, "muster: %s\n", limited.error().what.c_str());
     if (!plan_.account) return {};
     MUSTER_CHECK(take_ids(*plan_.account));

@@ -171,7 +171,7 @@ class Outer {
 
   void remove_groups() const {
     groups_.go_home();
-    groups_.remove();
+    groups_.remove_soon();
   }
 
   /// Makes the folder in which ranks sign in: watchers wait for it to exist.
@@ -456,6 +456,7 @@ class Outer {
     const TaskLimits& limits = plan_.inner.limits;
     status.limit = excess_;
     if (!status.limit && !status.succeeded()) status.limit = groups_.reached(limits);
+    if (!status.limit && !status.succeeded()) status.limit = watch_.processes_reached();
     const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
     if (was_refused && stopped_ && !excess_) status.limit.reset();
     const bool is_own_kill =

@@ -126,24 +126,28 @@ json groups_to_json(const std::vector<TaskGroup>& groups) {
 json limits_to_json(const TaskLimits& limits) {
   return {{"memory", limits.memory_bytes},
           {"processes", limits.processes},
+          {"user_processes", limits.user_processes},
           {"open_files", limits.open_files},
           {"file", limits.file_bytes},
           {"scratch", limits.scratch_bytes},
           {"folders", texts_to_json(limits.scratch)},
           {"groups", groups_to_json(limits.groups)},
           {"cpus", limits.cpus},
+          {"niceness", limits.niceness},
           {"held_by_container", limits.is_held_by_container}};
 }
 
 TaskLimits limits_from_json(const json& value) {
   TaskLimits limits{.memory_bytes = value.at("memory").get<int64_t>(),
                     .processes = value.at("processes").get<int64_t>(),
+                    .user_processes = value.value("user_processes", int64_t{0}),
                     .open_files = value.at("open_files").get<int64_t>(),
                     .file_bytes = value.at("file").get<int64_t>(),
                     .scratch_bytes = value.at("scratch").get<int64_t>(),
                     .scratch = texts_from_json(value.at("folders")),
                     .groups = {},
                     .cpus = value.value("cpus", std::vector<int>()),
+                    .niceness = value.value("niceness", 0),
                     .is_held_by_container = value.value("held_by_container", false)};
   for (const json& each : value.at("groups")) {
     TaskGroup group{.folder = text_from_json(each.at("folder")),

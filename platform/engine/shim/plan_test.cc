@@ -52,12 +52,14 @@ TEST(InnerPlan, KeepsTheLimitsAndTheFilterOfATask) {
       .filter = std::string("\x06\0\0\xff", 4),
       .limits = {.memory_bytes = int64_t{1} << 40,
                  .processes = 40,
+                 .user_processes = 30,
                  .open_files = 50,
                  .file_bytes = 60,
                  .scratch_bytes = 70,
                  .scratch = {"/a/\xe4"},
                  .groups = {{.folder = "/g/task", .home = "/g", .settings = {{"pids.max", "40"}}}},
                  .cpus = {0, 130},
+                 .niceness = 5,
                  .is_held_by_container = true}};
 
   const auto read = decode_inner_plan(encode(plan));

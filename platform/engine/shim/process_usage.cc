@@ -65,7 +65,8 @@ std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view t
   state.parent = static_cast<pid_t>(take_number(rest));
   skip(9);
   state.own_ticks = take_number(rest);
-  state.own_ticks += take_number(rest);
+  state.system_ticks = take_number(rest);
+  state.own_ticks += state.system_ticks;
   state.reaped_ticks = take_number(rest);
   state.reaped_ticks += take_number(rest);
   skip(2);

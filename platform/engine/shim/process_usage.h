@@ -42,6 +42,7 @@ struct ProcessKey {
 struct ProcessState {
   pid_t parent = 0;
   uint64_t own_ticks = 0;     ///< CPU time of the process itself
+  uint64_t system_ticks = 0;  ///< the part of it that was spent in the kernel
   uint64_t reaped_ticks = 0;  ///< CPU time of the children that it has reaped, and of theirs
   uint64_t threads = 1;
   uint64_t resident_pages = 0;

@@ -23,10 +23,12 @@ TEST(ParseStat, CountsFieldsAfterANameWithBlanksAndBrackets) {
 
   ASSERT_TRUE(read);
   EXPECT_EQ(read->first, (ProcessKey{.pid = 42, .start_ticks = 12345}));
-  EXPECT_EQ(
-      read->second,
-      (ProcessState{
-          .parent = 7, .own_ticks = 33, .reaped_ticks = 77, .threads = 5, .resident_pages = 321}));
+  EXPECT_EQ(read->second, (ProcessState{.parent = 7,
+                                        .own_ticks = 33,
+                                        .system_ticks = 22,
+                                        .reaped_ticks = 77,
+                                        .threads = 5,
+                                        .resident_pages = 321}));
 }
 
 TEST(ParseStat, RejectsTruncatedText) {

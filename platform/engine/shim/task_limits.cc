@@ -177,6 +177,21 @@ void TaskGroups::kill() const {
   }
 }
 
+std::vector<pid_t> TaskGroups::processes() const {
+  std::vector<pid_t> found;
+  for (const TaskGroup& group : groups_) {
+    if (!is_of(group, "pids")) continue;
+    const std::string text = read_proc_file(fs::path(group.folder) / kProcs);
+    std::string_view rest = text;
+    while (const auto pid = base::number_of<pid_t>(take_word(rest))) found.push_back(*pid);
+  }
+  return found;
+}
+
+std::optional<int64_t> TaskGroups::count_processes() const {
+  return number({"pids.current"});
+}
+
 int64_t TaskGroups::refused_processes() const {
   return number({"pids.events"}, "max").value_or(0);
 }
@@ -205,37 +220,56 @@ std::optional<job::LimitReached> TaskGroups::reached(const TaskLimits& limits) c
     return job::LimitReached{
         .limit = job::Limit::kMemory, .bound = is_own ? limits.memory_bytes : 0, .peak = peak};
   }
-  if (refused_processes() > 0) {
+  // Of Muster's own processes, which RLIMIT_NPROC does not count, at least one is in the group.
+  const int64_t peak = number({"pids.peak"}).value_or(0);
+  const bool had_all = limits.user_processes > 0 && peak > limits.user_processes;
+  if (refused_processes() > 0 || had_all) {
     return job::LimitReached{.limit = job::Limit::kProcesses,
                              .bound = limits.processes,
-                             .peak = number({"pids.peak"}).value_or(0)};
+                             .peak = std::min(peak, limits.processes)};
   }
   return std::nullopt;
 }
 
-void TaskGroups::remove() const {
+namespace {
+
+/// Whether the folder is gone.
+bool remove_group(const fs::path& folder) {
+  return ::rmdir(folder.c_str()) == 0 || errno == ENOENT;
+}
+
+}  // namespace
+
+bool TaskGroups::remove() const {
+  bool all = true;
   for (const TaskGroup& group : groups_) {
-    int tries = kRemovals;
-    while (::rmdir(group.folder.c_str()) != 0 && errno == EBUSY && --tries > 0) {
-      std::this_thread::sleep_for(kRemovalPause);
-    }
-    // The folder that contains all tasks' groups is removed with the last group.
     fs::path above = fs::path(group.folder).parent_path();
+    bool is_gone = remove_group(group.folder);
     if (!group.holder.empty()) {
-      ::rmdir(group.holder.c_str());
+      is_gone = is_gone && remove_group(group.holder);
       above = above.parent_path();
     }
+    // The folder that contains all tasks' groups is removed with the last group.
     ::rmdir(above.c_str());
+    all = all && is_gone;
+  }
+  return all;
+}
+
+void TaskGroups::remove_soon() const {
+  for (int tries = kRemovals; !remove() && tries > 0; --tries) {
+    std::this_thread::sleep_for(kRemovalPause);
   }
 }
 
-Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user) {
+Result<void> set_resource_limits(const TaskLimits& limits) {
   MUSTER_CHECK(bind_to(limits.cpus));
   MUSTER_CHECK(limit_resource(RLIMIT_NOFILE, limits.open_files, "open files"));
   MUSTER_CHECK(limit_resource(RLIMIT_FSIZE, limits.file_bytes, "file sizes"));
-  // Without a user namespace, RLIMIT_NPROC counts all processes of the account, in any task.
-  if (!is_own_user) return {};
-  return limit_resource(RLIMIT_NPROC, limits.processes, "processes");
+  if (limits.niceness > 0 && ::setpriority(PRIO_PROCESS, 0, limits.niceness) != 0) {
+    return base::system_error("cannot set the nice value of the task", errno);
+  }
+  return limit_resource(RLIMIT_NPROC, limits.user_processes, "processes");
 }
 
 // --- limits that the shim measures
@@ -245,10 +279,11 @@ namespace {
 // In this time a program can allocate about 100 MiB.
 constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
-// A program that waits before it tries again is refused some times a second, a fork bomb some
-// hundred times for each CPU.
-constexpr std::chrono::milliseconds kForkPause{500};
+// Between two looks for a fork bomb. A program that waits before it tries again is refused some times
+// a second, a fork bomb some hundred times for each CPU.
 constexpr int64_t kMostRefusals = 50;
+// Of the 50 ticks of a CPU between two looks: a task can have a small share of the CPUs.
+constexpr uint64_t kTicksOfBomb = 3;
 // A program that replaces a killed process fills its memory first.
 constexpr int64_t kMostKills = 10;
 constexpr int kLooksAtBomb = 4;
@@ -337,12 +372,14 @@ LimitWatch::Steady::time_point next_look(LimitWatch::Steady::time_point begin,
 
 }  // namespace
 
-LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc)
-    : limits_(std::move(limits)), root_(root), proc_(std::move(proc)) {
+LimitWatch::LimitWatch(TaskLimits limits, pid_t root, fs::path proc,
+                       std::chrono::milliseconds fork_pause)
+    : limits_(std::move(limits)), root_(root), proc_(std::move(proc)), fork_pause_(fork_pause) {
   const auto now = Steady::now();
   if (watches_memory() || watches_processes()) processes_due_ = now;
   if (limits_.scratch_bytes > 0 && !limits_.scratch.empty()) scratch_due_ = now;
-  const bool has_counts = (limits_.processes > 0 && limits_.has_group("pids")) ||
+  const bool has_counts = limits_.user_processes > 0 ||
+                          (limits_.processes > 0 && limits_.has_group("pids")) ||
                           (limits_.memory_bytes > 0 && limits_.has_group("memory"));
   if (has_counts) forks_due_ = now;
 }
@@ -377,7 +414,7 @@ std::optional<job::LimitReached> LimitWatch::look() {
   }
   if (!excess && forks_due_ && *forks_due_ <= now) {
     excess = look_at_forks();
-    forks_due_ = Steady::now() + kForkPause;
+    forks_due_ = Steady::now() + fork_pause_;
   }
   return excess;
 }
@@ -439,12 +476,16 @@ std::optional<job::LimitReached> LimitWatch::look_at_processes() {
       memory += share_of_memory(proc_ / std::to_string(process.pid), process.status);
     }
   }
+  measured_processes_ = threads;
+  processes_peak_ = std::max(processes_peak_, threads);
+  measured_.clear();
+  for (const Process& process : all) measured_.push_back(process.pid);
   memory_peak_ = std::max(memory_peak_, memory);
   if (watches_memory() && memory > limits_.memory_bytes) {
     return job::LimitReached{
         .limit = job::Limit::kMemory, .bound = limits_.memory_bytes, .peak = memory};
   }
-  if (watches_processes() && threads > limits_.processes) {
+  if (watches_processes() && threads > limits_.processes_of_group()) {
     return job::LimitReached{
         .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = threads};
   }
@@ -455,13 +496,52 @@ std::optional<job::LimitReached> LimitWatch::look_at_forks() {
   const TaskGroups groups(limits_.groups);
   const int64_t refused = groups.refused_processes();
   const int64_t killed = groups.killed_processes();
-  const bool is_bomb = refused - std::exchange(refused_, refused) > kMostRefusals;
+  const bool is_refused = refused - std::exchange(refused_, refused) > kMostRefusals;
+  const bool is_bomb = is_forking_at_its_limit(groups) || is_refused;
   const bool is_filled_again = killed - std::exchange(killed_, killed) > kMostKills;
   looks_at_bomb_ = is_bomb || is_filled_again ? looks_at_bomb_ + 1 : 0;
   if (looks_at_bomb_ < kLooksAtBomb) return std::nullopt;
   if (!is_bomb) return groups.reached(limits_);
   return job::LimitReached{
       .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = limits_.processes};
+}
+
+/// Whether RLIMIT_NPROC refuses the task processes all the time. The kernel counts that nowhere, but
+/// the processes of such a task hardly leave the kernel.
+bool LimitWatch::is_forking_at_its_limit(const TaskGroups& groups) {
+  if (limits_.user_processes == 0) return false;
+  const auto count = groups.count_processes();
+  if (count) processes_peak_ = std::max(processes_peak_, *count - 1);
+  const bool has_all =
+      count ? *count > limits_.user_processes : measured_processes_ >= limits_.user_processes;
+  if (!has_all) {
+    ticks_.reset();
+    return false;
+  }
+  const Ticks now = ticks_of(count ? groups.processes() : measured_);
+  const std::optional<Ticks> before = std::exchange(ticks_, now);
+  if (!before) return false;
+  const uint64_t system = now.system - std::min(before->system, now.system);
+  const uint64_t user = now.user - std::min(before->user, now.user);
+  return system >= kTicksOfBomb && system > user;
+}
+
+LimitWatch::Ticks LimitWatch::ticks_of(const std::vector<pid_t>& processes) const {
+  Ticks sum;
+  for (const pid_t pid : processes) {
+    const auto stat = parse_stat(read_proc_file(proc_ / std::to_string(pid) / "stat"));
+    if (!stat) continue;
+    sum.system += stat->second.system_ticks;
+    sum.user += stat->second.own_ticks - stat->second.system_ticks;
+  }
+  return sum;
+}
+
+std::optional<job::LimitReached> LimitWatch::processes_reached() const {
+  if (limits_.user_processes == 0 || processes_peak_ < limits_.user_processes) return std::nullopt;
+  return job::LimitReached{.limit = job::Limit::kProcesses,
+                           .bound = limits_.processes,
+                           .peak = std::min(processes_peak_, limits_.processes)};
 }
 
 std::optional<job::LimitReached> LimitWatch::look_at_scratch() {

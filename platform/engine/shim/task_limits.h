@@ -5,6 +5,13 @@
 // process to its open files and file sizes, and an affinity mask to the CPUs that it is bound to.
 // LimitWatch measures what neither covers, and the shim kills the task with the reason.
 //
+// The number of processes has two limits. In a user namespace of its own, the resource limit
+// RLIMIT_NPROC counts the processes of the task, and the kernel checks it before it copies anything.
+// A control group refuses a process after its memory map was copied, with a lock held that each fork
+// on the machine takes: a fork bomb at that limit slows down other tasks. So the limit of the group
+// is higher by kProcessesBeside, and is reached by tasks without a namespace, and by programs that
+// change their user id.
+//
 // The shim itself stays out of the groups: it must survive an out-of-memory kill to report it. Its CPU
 // time is the task's, though, or a task that prints without a pause would take time from other tasks
 // through its shim. So the group for CPU time has a group for the task in it, beside which the shim
@@ -44,21 +51,35 @@ struct TaskGroup {
   bool operator==(const TaskGroup&) const = default;
 };
 
+/// How many more processes a task may have by its control group than by RLIMIT_NPROC: the processes
+/// of Muster that hold it, and those between `muster exec` and its program.
+inline constexpr int64_t kProcessesBeside = 32;
+
 /// The limits of a task; 0: no limit.
 struct TaskLimits {
   int64_t memory_bytes = 0;
   int64_t processes = 0;  ///< processes and threads
+  /// RLIMIT_NPROC of a task with a user namespace of its own. Elsewhere that limit would count the
+  /// processes of other tasks of the account, and it does not hold root.
+  int64_t user_processes = 0;
   int64_t open_files = 0;
   int64_t file_bytes = 0;
   int64_t scratch_bytes = 0;
   std::vector<std::string> scratch;  ///< paths of the scratch folders, as the shim sees them
   std::vector<TaskGroup> groups;
   std::vector<int> cpus;  ///< the CPUs that its processes may run on; empty: all
+  /// The nice value of its processes, so that the processes of Muster get CPU time beside them
+  /// where no control group divides it.
+  int niceness = 0;
   /// Its container holds it to its memory and its processes: the shim does not measure these.
   bool is_held_by_container = false;
 
-  /// Whether a control group limits the resource. `controller`: "memory" or "pids".
+  /// Whether a control group limits the resource. `controller`: "memory", "pids" or "cpu".
   bool has_group(const std::string& controller) const;
+  /// The number of processes that a control group allows.
+  int64_t processes_of_group() const {
+    return user_processes > 0 ? processes + kProcessesBeside : processes;
+  }
 
   bool operator==(const TaskLimits&) const = default;
 };
@@ -80,8 +101,13 @@ class TaskGroups {
   /// The limit at which the kernel killed processes of the task for want of memory, or refused it
   /// more processes. A bound of 0: the limit of a group above the task's.
   std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
-  /// How many processes and threads the kernel has refused to the task.
+  /// How many processes and threads a control group has refused to the task. The kernel does not
+  /// count what RLIMIT_NPROC refuses.
   int64_t refused_processes() const;
+  /// How many processes and threads there are now; nullopt: no group counts them.
+  std::optional<int64_t> count_processes() const;
+  /// The processes in the group that counts them.
+  std::vector<pid_t> processes() const;
   /// How many processes the kernel has killed for want of memory.
   int64_t killed_processes() const;
 
@@ -89,9 +115,11 @@ class TaskGroups {
   /// others, too, but only when it gets CPU time; until then a fork bomb goes on.
   void kill() const;
 
-  /// Removes the groups. Waits a moment for processes that are just ending. REQUIRES: all processes
-  /// of the task were killed.
-  void remove() const;
+  /// Removes the groups. False: some are left, since processes in them are still ending.
+  /// REQUIRES: all processes of the task were killed.
+  bool remove() const;
+  /// Removes the groups, and waits up to half a second for processes that are still ending.
+  void remove_soon() const;
 
  private:
   std::optional<int64_t> number(std::initializer_list<const char*> files,
@@ -100,14 +128,12 @@ class TaskGroups {
   std::vector<TaskGroup> groups_;
 };
 
-/// Sets the resource limits (setrlimit) and the CPUs of this process, which its children inherit. A
-/// process may choose other CPUs unless a control group binds it. `is_own_user`: the task has a user
-/// namespace of its own. Only then does the kernel count the task's processes apart from the other
-/// processes of the account, and only then is their number limited.
-base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_user);
+/// Sets the resource limits (setrlimit), the nice value and the CPUs of this process, which its
+/// children inherit. A process may choose other CPUs unless a control group binds it. REQUIRES: with
+/// `user_processes`, this process is in the user namespace of the task.
+base::Result<void> set_resource_limits(const TaskLimits& limits);
 
 // --- limits that the shim measures
-//
 
 /// Measures a task against the limits that no control group enforces: memory, the number of
 /// processes, and the size of its scratch folders.
@@ -123,16 +149,22 @@ base::Result<void> set_resource_limits(const TaskLimits& limits, bool is_own_use
 /// A task that has all its processes and asks for more without a pause is a fork bomb, and so is one
 /// whose processes are killed for want of memory all the time, since new ones take their place. Its
 /// processes keep locks of the kernel for which each new process of the machine waits, so the limit
-/// alone does not protect other tasks.
+/// alone does not protect other tasks. A control group counts what it refuses. Where RLIMIT_NPROC
+/// refuses, the task has as many processes as it may have, and they spend more time in the kernel
+/// than in their programs.
 ///
 /// Owned and called by the thread that polls.
 class LimitWatch {
  public:
   using Steady = std::chrono::steady_clock;
 
+  /// Between two looks for a fork bomb, which are four in a row.
+  static constexpr std::chrono::milliseconds kForkPause{500};
+
   LimitWatch() = default;
-  /// `root`: all processes below it are the task's. `proc`: another folder in tests.
-  LimitWatch(TaskLimits limits, pid_t root, std::filesystem::path proc = "/proc");
+  /// `root`: all processes below it are the task's. `proc`, `fork_pause`: others in tests.
+  LimitWatch(TaskLimits limits, pid_t root, std::filesystem::path proc = "/proc",
+             std::chrono::milliseconds fork_pause = kForkPause);
 
   /// Timeout of poll(2) until the next measurement; -1: there is nothing to measure.
   int milliseconds_to_wait() const;
@@ -140,6 +172,9 @@ class LimitWatch {
   std::optional<job::LimitReached> look();
 
   int64_t memory_peak() const { return memory_peak_; }
+  /// The limit of processes, if the task was seen to have as many as it may have. For a task that has
+  /// failed: the kernel has most likely refused it more.
+  std::optional<job::LimitReached> processes_reached() const;
 
  private:
   struct Process {
@@ -154,10 +189,19 @@ class LimitWatch {
   std::vector<Process> processes();
   void add_processes_beside(std::vector<Process>& all);
   std::optional<job::LimitReached> look_at_forks();
+  bool is_forking_at_its_limit(const TaskGroups& groups);
+
+  /// What the processes of the task have used of the CPUs.
+  struct Ticks {
+    uint64_t system = 0;
+    uint64_t user = 0;
+  };
+  Ticks ticks_of(const std::vector<pid_t>& processes) const;
 
   TaskLimits limits_;
   pid_t root_ = 0;
   std::filesystem::path proc_;
+  std::chrono::milliseconds fork_pause_ = kForkPause;
   int64_t memory_peak_ = 0;
   std::set<pid_t> strangers_;  ///< processes that are not in the task's sandbox
   int looks_beside_ = 0;
@@ -168,6 +212,11 @@ class LimitWatch {
   int64_t refused_ = 0;    ///< processes, until the last look
   int64_t killed_ = 0;     ///< processes, until the last look
   int looks_at_bomb_ = 0;  ///< one after the other that found one
+  // Of the last measurement, where no control group counts.
+  int64_t measured_processes_ = 0;
+  std::vector<pid_t> measured_;
+  int64_t processes_peak_ = 0;
+  std::optional<Ticks> ticks_;  ///< at the last look, while the task has all its processes
 };
 
 // --- kills by the kernel

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -158,6 +157,39 @@ TEST_F(TaskGroupsTest, ReadsHowManyProcessesWereRefused) {
             (job::LimitReached{job::Limit::kProcesses, 40, 40}));
 }
 
+TEST_F(TaskGroupsTest, ATaskThatHadAllItsProcessesInItsNamespaceHasReachedTheLimit) {
+  const fs::path task = folder_ / "muster/task";
+  const TaskLimits limits{.processes = 40, .user_processes = 40};
+  EXPECT_EQ(limits.processes_of_group(), 40 + kProcessesBeside);
+  ASSERT_TRUE(base::write_new_file(task / "pids.events", "max 0\n"));
+  ASSERT_TRUE(base::write_new_file(task / "pids.peak", "40\n"));
+  EXPECT_EQ(groups({}).reached(limits), std::nullopt);
+  ASSERT_TRUE(base::write_file(task / "pids.peak", "41\n"));
+
+  EXPECT_EQ(groups({}).reached(limits), (job::LimitReached{job::Limit::kProcesses, 40, 40}));
+}
+
+TEST_F(TaskGroupsTest, AreRemovedWithTheHolderAndTheFolderOfAllTasks) {
+  const base::TestFolder root;
+  fs::create_directories(root / "muster/one/task");
+  fs::create_directories(root / "muster/two/task");
+  const auto groups_named = [&](const char* name) {
+    return TaskGroups({{.folder = (root / "muster" / name / "task").string(),
+                        .home = fs::path(root).string(),
+                        .holder = (root / "muster" / name).string(),
+                        .settings = {}}});
+  };
+  fs::create_directory(root / "muster/one/task/in-use");
+  EXPECT_FALSE(groups_named("one").remove());
+  EXPECT_TRUE(groups_named("two").remove());
+  EXPECT_FALSE(fs::exists(root / "muster/two"));
+  fs::remove(root / "muster/one/task/in-use");
+
+  EXPECT_TRUE(groups_named("one").remove());
+  EXPECT_FALSE(fs::exists(root / "muster"));
+  EXPECT_TRUE(groups_named("one").remove()) << "they are gone";
+}
+
 TEST_F(TaskGroupsTest, AnotherProgramEntersTheExistingGroups) {
   const TaskGroups gone(
       {{.folder = (folder_ / "muster/other").string(), .home = "/", .settings = {}}});
@@ -168,13 +200,27 @@ TEST_F(TaskGroupsTest, AnotherProgramEntersTheExistingGroups) {
 TEST(ResourceLimits, AreLoweredAndNeverRaised) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool set = set_resource_limits({.open_files = 50, .file_bytes = 4096}, false) &&
-                     set_resource_limits({.open_files = 60}, false);
+    const bool set = set_resource_limits({.open_files = 50, .file_bytes = 4096}) &&
+                     set_resource_limits({.open_files = 60});
     rlimit files{};
     rlimit size{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     ::getrlimit(RLIMIT_FSIZE, &size);
     ::_exit(set && files.rlim_max == 50 && files.rlim_cur == 50 && size.rlim_cur == 4096 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ResourceLimits, IncludeTheNiceValue) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int before = ::getpriority(PRIO_PROCESS, 0);
+    const bool same = set_resource_limits({}) && ::getpriority(PRIO_PROCESS, 0) == before;
+    ::_exit(same && set_resource_limits({.niceness = 19}) && ::getpriority(PRIO_PROCESS, 0) == 19
+                ? 0
+                : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -190,7 +236,7 @@ TEST(BoundCpus, AreThoseOfTheProcessAndItsChildren) {
   }
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool bound = bool{set_resource_limits({.cpus = {last}}, false)};
+    const bool bound = bool{set_resource_limits({.cpus = {last}})};
     cpu_set_t now;
     ::sched_getaffinity(0, sizeof now, &now);
     ::_exit(bound && CPU_COUNT(&now) == 1 && CPU_ISSET(last, &now) ? 0 : 1);
@@ -303,11 +349,10 @@ std::optional<job::LimitReached> report_at_kills(int kills_between_looks) {
   limits.groups = {
       {.folder = group.path().string(), .home = "/", .settings = {{"memory.max", "4096"}}}};
   EXPECT_TRUE(base::write_new_file(group / "memory.peak", "4096\n"));
-  LimitWatch watch(limits, 1);
+  LimitWatch watch(limits, 1, "/proc", std::chrono::milliseconds(0));
   for (int looks = 1; looks <= 5; ++looks) {
     const std::string count = std::to_string(looks * kills_between_looks);
     EXPECT_TRUE(base::write_file(group / "memory.events", "oom_kill " + count + "\n"));
-    ::poll(nullptr, 0, watch.milliseconds_to_wait() + 1);
     if (const auto reached = watch.look()) return reached;
   }
   return std::nullopt;
@@ -316,6 +361,56 @@ std::optional<job::LimitReached> report_at_kills(int kills_between_looks) {
 TEST(LimitWatchOfKills, EndsATaskWhoseProcessesAreKilledAllTheTime) {
   EXPECT_EQ(report_at_kills(20), (job::LimitReached{job::Limit::kMemory, 4096, 4096}));
   EXPECT_EQ(report_at_kills(5), std::nullopt);
+}
+
+/// A task with three processes at its limit, whose CPU time grows between two looks.
+class LimitWatchOfForks : public LimitWatchTest {
+ protected:
+  void use(int system, int user) {
+    system_ += system;
+    user_ += user;
+    for (const char* pid : {"10", "11", "12"}) {
+      const std::string times = std::to_string(user_) + " " + std::to_string(system_);
+      EXPECT_TRUE(base::write_file(
+          proc_ / pid / "stat",
+          std::string(pid) + " (x) R 1 1 1 0 -1 0 0 0 0 0 " + times + " 0 0 20 0 1 0 5 0 0 0\n"));
+    }
+  }
+
+  /// What the watch reports in six looks.
+  std::optional<job::LimitReached> report(const TaskLimits& limits, int system, int user) {
+    LimitWatch watch(limits, 1, fs::path(proc_), std::chrono::milliseconds(0));
+    for (int looks = 0; looks < 6; ++looks) {
+      use(system, user);
+      if (const auto reached = watch.look()) return reached;
+    }
+    return std::nullopt;
+  }
+
+  int system_ = 0;
+  int user_ = 0;
+};
+
+TEST_F(LimitWatchOfForks, EndsATaskThatHasAllItsProcessesAndStaysInTheKernel) {
+  // 2 + 1 + 3 threads.
+  const TaskLimits limits{.processes = 6, .user_processes = 6};
+  EXPECT_EQ(report(limits, 20, 2), (job::LimitReached{job::Limit::kProcesses, 6, 6}));
+  EXPECT_EQ(report(limits, 2, 20), std::nullopt) << "it computes";
+  EXPECT_EQ(report(limits, 0, 0), std::nullopt) << "it waits";
+  EXPECT_EQ(report({.processes = 7, .user_processes = 7}, 20, 2), std::nullopt)
+      << "it may have one more";
+}
+
+TEST_F(LimitWatchOfForks, CountsTheProcessesOfTheControlGroup) {
+  const base::TestFolder group;
+  TaskLimits limits{.processes = 40, .user_processes = 40};
+  limits.groups = {
+      {.folder = group.path().string(), .home = "/", .settings = {{"pids.max", "72"}}}};
+  ASSERT_TRUE(base::write_new_file(group / "cgroup.procs", "10\n11\n12\n"));
+  ASSERT_TRUE(base::write_new_file(group / "pids.current", "41\n"));
+  EXPECT_EQ(report(limits, 20, 2), (job::LimitReached{job::Limit::kProcesses, 40, 40}));
+  ASSERT_TRUE(base::write_file(group / "pids.current", "40\n"));
+  EXPECT_EQ(report(limits, 20, 2), std::nullopt);
 }
 
 TEST_F(LimitWatchTest, MeasuresScratchFoldersWithTheirContent) {

@@ -331,6 +331,7 @@ class Groups(Case):
 
     def test_monitored_barrier(self):
         group = dist.group.WORLD
+        dist.monitored_barrier()
         group.monitored_barrier(timedelta(seconds=60))
         if RANK == 0:
             with self.assertRaisesRegex(RuntimeError, f"Rank {SIZE - 1} failed to pass monitoredBarrier"):

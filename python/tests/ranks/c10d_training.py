@@ -1,5 +1,5 @@
-"""What PyTorch builds on a group, on the backend "muster": DistributedDataParallel with its hooks, sharded optimizers and
-models, meshes and checkpoints. FSDP, meshes and distributed checkpoints are those of PyTorch 2."""
+"""What PyTorch builds on a group, on the backend "muster": DistributedDataParallel with its hooks, sharded optimizers
+and models, meshes and checkpoints. FSDP, meshes and distributed checkpoints are those of PyTorch 2."""
 
 import os
 import unittest

@@ -12,8 +12,8 @@ import torch.distributed as _dist
 
 
 def install() -> None:
-    """Registers the backend, where PyTorch was built with torch.distributed; and replaces gloo if MUSTER_TORCH_BACKEND=1
-    in a task of Muster."""
+    """Registers the backend, where PyTorch was built with torch.distributed. Replaces gloo if MUSTER_TORCH_BACKEND=1 in
+    a task of Muster."""
     if not _dist.is_available():
         return
     from . import groups

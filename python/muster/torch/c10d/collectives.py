@@ -118,7 +118,7 @@ def _rank_of(options: Any, name: str = "rootRank") -> int:
 
 
 class _Memory:
-    """A contiguous tensor over the same values. `bring_back()` copies them to the given tensor, if it is not the same."""
+    """A contiguous tensor with the same values. bring_back() copies them to the given tensor, if that is another."""
 
     __slots__ = ("given", "flat")
 
@@ -490,7 +490,8 @@ class Collectives:
         self._check_list(output_lists, "all_gather_coalesced")
         for outputs in output_lists:
             if len(outputs) != len(input_list):
-                raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs and {len(outputs)} outputs of a rank")
+                raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs, but {len(outputs)} outputs of a "
+                                 f"rank")
             for output, input in zip(outputs, input_list):
                 _check(output, "all_gather_coalesced")
                 if output.shape != input.shape or output.dtype != input.dtype:

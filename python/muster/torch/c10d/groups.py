@@ -145,6 +145,21 @@ def register() -> None:
         dist.Backend.register_backend(NAME, _create_extended, extended_api=True, devices=["cpu"])
     except TypeError:  # before 2.0
         dist.Backend.register_backend(NAME, _create_extended, extended_api=True)
+    if not _HAS_BACKEND:
+        _extend_monitored_barrier()
+
+
+def _extend_monitored_barrier() -> None:
+    """Older releases refuse every group whose backend is not called gloo."""
+    for_gloo = distributed_c10d.monitored_barrier
+
+    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+        used = dist.group.WORLD if group is None else group
+        if isinstance(used, _Common):
+            return used.monitored_barrier(timeout, wait_all_ranks)
+        return for_gloo(group, timeout, wait_all_ranks)
+
+    distributed_c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
 
 
 #: Set while PyTorch makes the gloo group with which it checks calls of another backend.

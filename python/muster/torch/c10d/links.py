@@ -189,8 +189,8 @@ def _make_room_for_descriptors(size: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 256 + (len(_links) + 1) * (_DESCRIPTORS + size)
     if needed > soft and (hard == resource.RLIM_INFINITY or soft < hard):
-        limit = max(2 * needed, soft)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+        limit = 2 * needed if hard == resource.RLIM_INFINITY else min(2 * needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _close_in_child() -> None:
