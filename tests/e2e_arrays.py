@@ -1,8 +1,9 @@
 """Arrays of jobs with a real server: every command on the whole and on one member, limits, and kill -9."""
 
 import json
+import time
 
-from muster_harness import MusterTest, main
+from muster_harness import BOUND, MusterTest, main
 
 
 class Arrays(MusterTest):
@@ -71,6 +72,65 @@ class Arrays(MusterTest):
         self.assertEqual(self.finish("flaky")["counts"]["succeeded"], 6)
         self.call("rerun", "--failed", "flaky", code=4)
         self.assertIn("no member of array 'flaky' has failed", self.errors)
+
+    def test_wait_takes_arrays_and_jobs(self):
+        self.submit("fine", "--array", "0-3", "--", "true")
+        self.submit("single", "--", "true")
+        out = self.call("wait", "single", "fine")
+        self.assertIn("fine: 4 of 4 done (100%): 4 succeeded", out)
+        self.assertIn("single: Succeeded", out)
+        self.submit("mixed", "--array", "0-1", "--", "sh", "-c", "exit $MUSTER_ARRAY_INDEX")
+        self.call("wait", "fine", "mixed", code=1)
+        self.submit("long", "--array", "0-1", "--", "sleep", "1000")
+        self.call("wait", "long", "--for", "started")
+        self.call("wait", "long", "--timeout", "10ms", code=124)
+        self.assertIn("job 'long' has not ended after 10ms; it continues", self.errors)
+        self.assertEqual(json.loads(self.call("wait", "fine", "--output", "json"))["counts"]["succeeded"], 4)
+        self.assertIn("long has ended", self.call("stop", "long", "--now", "--wait"))
+
+    def test_a_whole_array_runs_again(self):
+        (self.muster.work / "names").write_text("ada\ngrace\n")
+        self.submit("lines", "--each-line", "names", "--", "sh", "-c", 'echo "$GREETING $MUSTER_ARRAY_LINE"')
+        self.finish("lines")
+        self.assertIn("submitted lines-rerun-1: 2 members", self.call("rerun", "lines", "-e", "GREETING=hello"))
+        self.finish("lines-rerun-1")
+        self.assertIn("[lines-rerun-1[1]] hello grace", self.call("logs", "lines-rerun-1"))
+        self.assertIn("lines-rerun-2", self.call("rerun", "lines"))
+        self.assertIn("submitted again: 2 members", self.call("rerun", "lines", "--name", "again"))
+
+    def test_the_result_of_a_member_outlives_its_log(self):
+        self.submit("train", "--array", "0-2", "--keep-for", "1h", "--", "sh", "-c", "exit $MUSTER_ARRAY_INDEX")
+        self.finish("train")
+        self.call("delete", "train[1]")
+        self.assertEqual(self.array("train")["counts"]["failed"], 2)
+        self.call("logs", "train[1]", code=4)
+        self.assertIn("no longer kept", self.errors)
+        page = self.call("get", "train[1]")
+        self.assertIn("Failed", page)
+        self.assertIn("its log is no longer kept", page)
+        self.assertEqual(len(self.call("logs", "train").splitlines()), 0)
+
+    def test_an_array_is_removed_by_the_rules_of_retention(self):
+        self.submit("brief", "--array", "0-2", "--keep-for", "0s", "--", "true")
+        self.call("wait", "brief", code=None)
+        deadline = time.monotonic() + BOUND
+        while self.call("list", "--output", "names"):
+            self.assertLess(time.monotonic(), deadline)
+        self.submit("brief", "--array", "0-2", "--", "true")
+
+    def test_members_wait_for_the_members_of_another_array(self):
+        self.submit("prep", "--array", "0-2", "--", "sh", "-c", "exit $((MUSTER_ARRAY_INDEX == 1))")
+        self.submit("train", "--array", "0-3", "--after-member", "prep", "--", "true", code=3)
+        self.assertIn("array 'prep' has no member 3, for which train[3] would wait", self.errors)
+        self.submit("train", "--array", "0-2", "--after-member", "prep", "--", "true")
+        array = self.finish("train")
+        self.assertEqual((array["counts"]["succeeded"], array["counts"]["failed"]), (2, 1))
+        self.assertIn("'prep-1' had to succeed, but failed", self.call("get", "train[1]"))
+
+    def test_the_origin_of_the_first_member_has_its_index(self):
+        self.submit("train", "--array", "0-1", "--", "true")
+        self.finish("train")
+        self.assertEqual(json.loads(self.call("get", "train[0]", "--output", "json"))["origin"]["member"], 0)
 
     def test_max_failures_stops_the_array(self):
         self.submit("bad", "--array", "0-99%2", "--max-failures", "2", "--", "false")

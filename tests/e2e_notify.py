@@ -152,6 +152,22 @@ class Deliveries(NotifyTest):
         self.muster.run("notify", "remove", subscription)
         self.assertEqual(self.muster.run("notify", "list", "-o", "names").stdout, "")
 
+    def test_the_end_of_an_array_is_notified_and_its_members_on_request(self):
+        whole, each = self.receiver(), self.receiver()
+        self.serve(whole.port, each.port)
+        self.subscribe(whole.url)
+        self.subscribe(each.url, "--on", "failed", "--members")
+
+        self.muster.run("submit", "single", "train", "--array", "0-2", "--follow", "--", "sh", "-c",
+                        "exit $((MUSTER_ARRAY_INDEX == 1))", code=1)
+
+        _, headers, body, _ = whole.next()
+        self.assertEqual((headers["muster-event"], body["event"]), ("array.failed", "array.failed"))
+        self.assertEqual(body["array"]["counts"], {"members": 3, "succeeded": 2, "failed": 1, "stopped": 0})
+        told = {each.next()[2]["event"] for _ in range(2)}
+        self.assertEqual(told, {"job.failed", "array.failed"})
+        self.assertTrue(whole.requests.empty())
+
     def test_a_notification_of_a_failure_has_its_last_lines_on_request(self):
         plain, curious = self.receiver(), self.receiver()
         self.serve(plain.port, curious.port)

@@ -127,6 +127,22 @@ class Schedules(MusterTest):
         self.muster.run("schedule", "delete", "weekly")
         self.assertIn("no schedules", self.muster.run("schedule", "list").stdout)
 
+    def test_a_run_may_be_an_array(self):
+        self.muster.run("schedule", "create", "nightly", "--cron", "@yearly", "--set", "array=0-2", "--", "true")
+        run = json.loads(self.muster.run("schedule", "run", "nightly", "--output", "json").stdout)
+        self.assertEqual(sum(run["counts"].values()), 3)
+        self.muster.run("wait", run["spec"]["name"])
+        history = json.loads(self.muster.run("schedule", "get", "nightly", "--output", "json").stdout)["history"]
+        self.assertEqual((history[0]["job"], history[0]["phase"]), (run["spec"]["name"], "Succeeded"))
+
+    def test_a_schedule_has_its_own_words_in_the_list(self):
+        self.muster.run("schedule", "create", "nightly", "--cron", "@yearly", "--", "true")
+        self.assertRegex(self.muster.run("list").stdout, r"nightly +default +schedule +Active +- ")
+        self.assertEqual(self.muster.run("list", "--phase", "queued", "--output", "names").stdout, "")
+        self.assertEqual(self.muster.run("list", "--phase", "active", "--output", "names").stdout, "nightly\n")
+        self.muster.run("schedule", "pause", "nightly")
+        self.assertRegex(self.muster.run("list").stdout, r"nightly +default +schedule +Paused +- ")
+
     def test_the_names_of_runs_are_taken(self):
         self.create("nightly")
         taken = self.muster.run("submit", "single", "nightly-20301129-0300", "--", "true", code=4).stderr

@@ -3,6 +3,7 @@ their checkpoints, and a killed server continues."""
 
 import json
 import sys
+import time
 
 from muster_harness import BOUND, ROOT, MusterTest, main
 
@@ -125,6 +126,57 @@ sweep:
         sweep = self.sweep("grid")
         self.assertEqual([(trial["number"], trial["phase"], trial["best"]) for trial in sweep["trials"]],
                          [(1, "Completed", 0.25), (2, "Completed", 0.5)])
+
+    def test_a_file_has_a_workspace_and_the_values_are_in_a_file(self):
+        (self.muster.work / "code").mkdir()
+        (self.muster.work / "code" / "train.py").write_text(
+            "import json, os\n"
+            "values = json.load(open(os.environ['MUSTER_GENERATED'] + '/parameters.json'))\n"
+            "print('::metrics accuracy=' + str(values['x']))\n")
+        (self.muster.work / "sweep.yaml").write_text("""
+name: sent
+command: python3 train.py
+workspace: code
+sweep: {method: grid, metric: accuracy, parameters: {x: [0.25, 0.5]}}
+""")
+        self.muster.run("sweep", "-f", "sweep.yaml")
+        self.muster.run("sweep", "wait", "sent", "--timeout", "80s")
+        self.assertEqual([trial["best"] for trial in self.sweep("sent")["trials"]], [0.5, 0.25])
+
+    def test_trials_may_have_several_tasks(self):
+        self.muster.run("sweep", "create", "ddp", "--kind", "torch", "--workers", 1, "--param", "x=1,2", "--method", "grid",
+                        "--metric", "score", "--", "sh", "-c", "test $RANK != 0 || echo ::metrics score=$X$WORLD_SIZE")
+        self.muster.run("sweep", "wait", "ddp", "--timeout", "80s")
+        self.assertEqual([trial["best"] for trial in self.sweep("ddp")["trials"]], [22, 12])
+
+    def test_a_trial_that_is_evicted_starts_again_and_its_values_count(self):
+        self.muster.script("train.py", """
+import os, sys, time
+first = os.environ["MUSTER_RESTART_COUNT"] == "0"
+print("::metrics accuracy=" + ("0.9" if first else "0.5"), flush=True)
+if first:
+    time.sleep(1000)
+""")
+        self.muster.run("sweep", "create", "evicted", "--param", "x=1", "--method", "grid", "--metric", "accuracy", "--",
+                        "python3", "train.py")
+        self.muster.run("wait", "evicted-1", "--for", "started")
+        deadline = time.monotonic() + BOUND
+        while self.sweep("evicted")["trials"][0].get("best") != 0.9:
+            self.assertLess(time.monotonic(), deadline)
+        self.muster.run("suspend", "evicted-1")
+        self.muster.run("resume", "evicted-1")
+        self.muster.run("sweep", "wait", "evicted", "--timeout", "80s")
+        trial = self.sweep("evicted")["trials"][0]
+        self.assertEqual((trial["phase"], trial["best"], trial["last"]), ("Completed", 0.9, 0.5))
+
+    def test_a_trial_that_hangs_is_stopped_and_the_others_go_on(self):
+        self.muster.run("sweep", "create", "hangs", "--param", "x=1,2", "--method", "grid", "--metric", "accuracy",
+                        "--metric-timeout", "1s", "--", "sh", "-c",
+                        "test {x} = 1 && exec sleep 1000; echo ::metrics accuracy={x}")
+        self.muster.run("sweep", "wait", "hangs", "--timeout", "80s")
+        trials = {trial["number"]: trial for trial in self.sweep("hangs")["trials"]}
+        self.assertEqual((trials[1]["phase"], trials[2]["phase"]), ("Failed", "Completed"))
+        self.assertIn("reported no value of 'accuracy' for 1s", trials[1]["fault"])
 
     def test_a_wrong_metric_stops_the_sweep_early(self):
         self.muster.run("sweep", "create", "typo", "--param", "x=0..1", "--metric", "acuracy", "--max-trials", 50,

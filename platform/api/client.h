@@ -89,10 +89,16 @@ class Client {
   // Arrays: many jobs from one spec.                                   client_arrays.cc
 
   /// As submit(), for a spec with an array.
-  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key);
+  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,
+                                  const SubmitOptions& options);
+  Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key) {
+    return submit_array(spec, idempotency_key, {});
+  }
   /// Oldest first.
   Result<std::vector<job::Array>> arrays(const std::optional<std::string>& project);
   Result<job::Array> array(const std::string& name);
+  /// With its lines in the spec.
+  Result<job::Array> array_with_lines(const std::string& name);
   /// As stop(), suspend(), resume() and remove(), for all members.
   Result<job::Array> stop_array(const std::string& name, bool now);
   Result<job::Array> suspend_array(const std::string& name);
@@ -190,6 +196,7 @@ class Client {
 
   struct WatchHandlers {  ///< each may be empty; false: stop
     std::function<bool(const job::Job&)> on_job;
+    std::function<bool(const job::Array&)> on_array = {};
     std::function<bool(const RemovedJob&)> on_removed;
     std::function<bool()> on_ready;  ///< all existing jobs have been passed on
     std::function<bool()> on_reset;  ///< all earlier jobs are invalid: all jobs follow again
@@ -297,7 +304,9 @@ class Client {
   Result<job::Schedule> schedule(const std::string& name);
   Result<job::Schedule> pause_schedule(const std::string& name);
   Result<job::Schedule> resume_schedule(const std::string& name);
-  Result<job::Job> run_schedule(const std::string& name);
+  /// The run: a job, or an array if the runs of the schedule are arrays.
+  using ScheduleRunStarted = std::variant<job::Job, job::Array>;
+  Result<ScheduleRunStarted> run_schedule(const std::string& name);
   Result<void> remove_schedule(const std::string& name);
 
   // Notifications (notification_wire.h).                                client_notifications.cc

@@ -23,8 +23,9 @@ Result<job::Array> Client::array_call(http::Request request) {
 }
 
 Result<job::Array> Client::submit_array(const job::JobSpec& spec,
-                                        const std::string& idempotency_key) {
-  http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
+                                        const std::string& idempotency_key,
+                                        const SubmitOptions& options) {
+  http::Request request = submission(spec, options);
   request.headers[std::string(kIdempotencyKey)] = idempotency_key;
   return array_call(std::move(request));
 }
@@ -39,6 +40,13 @@ Result<std::vector<job::Array>> Client::arrays(const std::optional<std::string>&
 Result<job::Array> Client::array(const std::string& name) {
   MUSTER_CHECK(check_job_name(name));
   return array_call(array_request("GET", name));
+}
+
+Result<job::Array> Client::array_with_lines(const std::string& name) {
+  MUSTER_CHECK(check_job_name(name));
+  http::Request request = array_request("GET", name);
+  request.query[kWithLines] = "true";
+  return array_call(std::move(request));
 }
 
 Result<job::Array> Client::stop_array(const std::string& name, bool now) {

@@ -1,4 +1,5 @@
 // The client's requests about schedules.
+#include "api/array_wire.h"
 #include "api/client.h"
 #include "api/requests.h"
 #include "api/routes.h"
@@ -42,9 +43,15 @@ Result<job::Schedule> Client::resume_schedule(const std::string& name) {
   return schedule_from_json(response.body);
 }
 
-Result<job::Job> Client::run_schedule(const std::string& name) {
+Result<Client::ScheduleRunStarted> Client::run_schedule(const std::string& name) {
+  constexpr int kAccepted = 202;
   MUSTER_TRY(const http::Response response, call_schedule("POST", name, kRunAction));
-  return job_from_json(response.body);
+  if (response.status == kAccepted) {
+    MUSTER_TRY(job::Array array, array_from_json(response.body));
+    return ScheduleRunStarted(std::move(array));
+  }
+  MUSTER_TRY(job::Job job, job_from_json(response.body));
+  return ScheduleRunStarted(std::move(job));
 }
 
 Result<void> Client::remove_schedule(const std::string& name) {

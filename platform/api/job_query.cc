@@ -27,40 +27,8 @@ using job::Phase;
 
 namespace {
 
-/// Separates the parts of a cursor, none of which contains it.
-constexpr char kSeparator = '\n';
-
-constexpr std::array<std::pair<JobColumn, std::string_view>, 11> kColumns{
-    {{JobColumn::kSubmitted, "submitted"},
-     {JobColumn::kStarted, "started"},
-     {JobColumn::kEnded, "ended"},
-     {JobColumn::kDuration, "duration"},
-     {JobColumn::kName, "name"},
-     {JobColumn::kProject, "project"},
-     {JobColumn::kOwner, "owner"},
-     {JobColumn::kKind, "kind"},
-     {JobColumn::kPhase, "phase"},
-     {JobColumn::kPriority, "priority"},
-     {JobColumn::kGpus, "gpus"}}};
-
 constexpr std::array<Phase, 6> kPhases{Phase::kQueued,    Phase::kStarting, Phase::kRunning,
                                        Phase::kSucceeded, Phase::kFailed,   Phase::kStopped};
-
-/// Base64 for URLs, which needs no escapes (RFC 4648, section 5).
-std::string url_base64(std::string_view bytes) {
-  std::string text = base::to_base64_for_urls(bytes);
-  while (text.ends_with('=')) text.pop_back();
-  return text;
-}
-
-std::optional<std::string> from_url_base64(std::string_view text) {
-  if (text.find_first_of("+/=") != std::string_view::npos) return std::nullopt;
-  std::string plain(text);
-  std::replace(plain.begin(), plain.end(), '-', '+');
-  std::replace(plain.begin(), plain.end(), '_', '/');
-  while (plain.size() % 4 != 0) plain += '=';
-  return base::from_base64(plain);
-}
 
 std::vector<std::string> phase_words() {
   std::vector<std::string> words;
@@ -216,48 +184,12 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
              "origin", "top", "sort", "limit", "cursor", "count"});
 }
 
-std::optional<int64_t> number_of(const std::optional<base::Time>& time) {
-  if (!time) return std::nullopt;
-  return time->time_since_epoch().count();
-}
-
-/// Nothing: it has not started.
-std::optional<int64_t> run_time_of(const ListedJob& job, base::Time now) {
-  if (!job.started) return std::nullopt;
-  const base::Time until = job.ended.value_or(std::max(now, *job.started));
-  return (until - *job.started).count();
-}
-
 int64_t gpu_milli_of_task(const job::Resources& resources) {
   if (resources.gpus == 0 && resources.gpu_memory_bytes > 0) return 1;
   return int64_t{resources.gpus} * 1000 + resources.gpu_share_milli;
 }
 
 }  // namespace
-
-std::string order_name(JobOrder order) {
-  for (const auto& [column, name] : kColumns) {
-    if (column == order.by) return (order.descending ? "-" : "") + std::string(name);
-  }
-  return "";
-}
-
-std::optional<JobOrder> order_of(std::string_view name) {
-  if (name == "age") return JobOrder::kNewestFirst;
-  if (name == "-age") return JobOrder::kOldestFirst;
-  const bool descending = name.starts_with('-');
-  if (descending) name.remove_prefix(1);
-  for (const auto& [column, known] : kColumns) {
-    if (known == name) return JobOrder{.by = column, .descending = descending};
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> order_names() {
-  std::vector<std::string> names;
-  for (const auto& [column, name] : kColumns) names.emplace_back(name);
-  return names;
-}
 
 bool TimeSpan::contains(const std::optional<base::Time>& time) const {
   if (is_none()) return true;
@@ -298,9 +230,13 @@ JobFilter::JobFilter(const JobQuery& query) : query_(query) {
   }
 }
 
-bool JobFilter::takes_phase(Phase phase) const {
-  return query_.phases.empty() ||
-         std::find(query_.phases.begin(), query_.phases.end(), phase) != query_.phases.end();
+bool JobFilter::takes_phase(const ListedJob& job) const {
+  const std::vector<Phase>& wanted = query_.phases;
+  const auto has = [&](Phase phase) {
+    return std::find(wanted.begin(), wanted.end(), phase) != wanted.end();
+  };
+  if (wanted.empty()) return true;
+  return job.has_phase ? has(job.phase) : has(Phase::kQueued) && has(Phase::kRunning);
 }
 
 bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {
@@ -331,13 +267,16 @@ bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {
          (words_.empty() || has_words(job));
 }
 
+/// Between the texts that are searched; none contains it.
+constexpr char kWordEnd = '\n';
+
 bool JobFilter::has_words(const ListedJob& job) const {
-  searched_.assign(job.spec->name).append(1, kSeparator).append(job.id);
+  searched_.assign(job.spec->name).append(1, kWordEnd).append(job.id);
   for (const auto& [name, value] : job.spec->labels) {
-    searched_.append(1, kSeparator).append(name).append(1, '=').append(value);
+    searched_.append(1, kWordEnd).append(name).append(1, '=').append(value);
   }
   for (const auto* words : {&job.spec->command, &job.spec->arguments}) {
-    for (const std::string& word : *words) searched_.append(1, kSeparator).append(word);
+    for (const std::string& word : *words) searched_.append(1, kWordEnd).append(word);
   }
   for (char& each : searched_) {
     if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
@@ -349,103 +288,6 @@ bool JobFilter::has_words(const ListedJob& job) const {
 
 bool matches(const JobQuery& query, const Job& job) {
   return JobFilter(query).takes(as_listed(job));
-}
-
-JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now) {
-  JobPlace place{.submitted = job.submitted, .id = std::string(job.id)};
-  const auto take = [&](std::optional<int64_t> number) {
-    place.is_absent = !number;
-    place.number = number.value_or(0);
-  };
-  switch (order.by) {
-    case JobColumn::kSubmitted:
-      break;  // it is there for every order
-    case JobColumn::kStarted:
-      take(number_of(job.started));
-      break;
-    case JobColumn::kEnded:
-      take(number_of(job.ended));
-      break;
-    case JobColumn::kDuration:
-      take(run_time_of(job, now));
-      place.now = now;
-      break;
-    case JobColumn::kName:
-      place.text = job.spec->name;
-      place.project = job.spec->project;
-      break;
-    case JobColumn::kProject:
-      place.text = job.spec->project;
-      break;
-    case JobColumn::kOwner:
-      place.text = job.owner;
-      break;
-    case JobColumn::kKind:
-      place.text = job::to_string(job.spec->kind);
-      break;
-    case JobColumn::kPhase:
-      place.number = static_cast<int>(job.phase);
-      break;
-    case JobColumn::kPriority:
-      place.number = job::priority_of(job.spec->scheduling);
-      break;
-    case JobColumn::kGpus:
-      place.number = gpu_milli_of(*job.spec);
-      break;
-  }
-  return place;
-}
-
-JobPlace place_of(JobOrder order, const Job& job, base::Time now) {
-  return place_of(order, as_listed(job), now);
-}
-
-bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right) {
-  if (left.is_absent != right.is_absent) return right.is_absent;
-  const JobPlace& first = order.descending ? right : left;
-  const JobPlace& second = order.descending ? left : right;
-  if (first.number != second.number) return first.number < second.number;
-  if (first.text != second.text) return first.text < second.text;
-  if (first.project != second.project) return first.project < second.project;
-  if (left.submitted != right.submitted) {
-    const bool oldest_first = order == JobOrder::kOldestFirst;
-    return oldest_first ? left.submitted < right.submitted : left.submitted > right.submitted;
-  }
-  return left.id < right.id;
-}
-
-std::string cursor_text(JobOrder order, const JobPlace& place) {
-  const auto count = [](base::Time time) {
-    return std::to_string(time.time_since_epoch().count());
-  };
-  const std::array<std::string, 8> parts{order_name(order),
-                                         place.is_absent ? "-" : "+",
-                                         std::to_string(place.number),
-                                         place.text,
-                                         place.project,
-                                         count(place.submitted),
-                                         place.id,
-                                         count(place.now)};
-  return url_base64(base::joined(parts, std::string_view(&kSeparator, 1)));
-}
-
-std::optional<JobPlace> place_of_cursor(JobOrder order, std::string_view cursor) {
-  const auto text = from_url_base64(cursor);
-  if (!text) return std::nullopt;
-  const std::vector<std::string> parts = base::split(*text, kSeparator);
-  if (parts.size() != 8 || parts[0] != order_name(order)) return std::nullopt;
-  const auto number = base::number_of<int64_t>(parts[2]);
-  const auto submitted = base::number_of<int64_t>(parts[5]);
-  const auto now = base::number_of<int64_t>(parts[7]);
-  if (!number || !submitted || !now || (parts[1] != "-" && parts[1] != "+")) return std::nullopt;
-  const auto time = [](int64_t count) { return base::Time(std::chrono::nanoseconds(count)); };
-  return JobPlace{.is_absent = parts[1] == "-",
-                  .number = *number,
-                  .text = parts[3],
-                  .project = parts[4],
-                  .submitted = time(*submitted),
-                  .id = parts[6],
-                  .now = time(*now)};
 }
 
 Parameters job_query_parameters(const JobQuery& query) {
@@ -561,183 +403,6 @@ const record::Table& table_of(const JobPage*) {
 
 base::Result<JobPage> job_page_from_json(std::string_view text) {
   return record::from_json<JobPage>(text, "list of jobs");
-}
-
-using job::LogQuery;
-
-namespace {
-
-std::optional<bool> flag_of(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
-  return std::nullopt;
-}
-
-std::optional<int> count_of(std::string_view text) {
-  const auto count = base::number_of<int>(text);
-  return count && *count >= 0 ? count : std::nullopt;
-}
-
-/// The fault of one parameter; empty if it was stored in `query`.
-std::string take_log_parameter(LogQuery& query, const std::string& name, const std::string& value) {
-  if (name == "follow") {
-    const auto follow = flag_of(value);
-    query.follow = follow.value_or(false);
-    return follow ? "" : in_quotes(value) + " is neither true nor false";
-  }
-  if (name == "task") {
-    query.task = value;
-    return "";
-  }
-  if (name == "since") {
-    query.since = parse_rfc3339(value);
-    return query.since ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
-  }
-  if (name == "rank") {
-    query.rank = count_of(value);
-    return query.rank ? "" : in_quotes(value) + " is not a rank; give 0 or more";
-  }
-  if (name == "grep") {
-    const auto pattern = job::LogPattern::compile(value);
-    query.grep = value;
-    return pattern ? "" : pattern.error().what;
-  }
-  if (name == "attempt") {
-    const auto attempt = base::number_of<int>(value);
-    if (attempt && *attempt >= 1) query.attempt = attempt;
-    return query.attempt ? "" : in_quotes(value) + " is not an attempt; give 1 or more";
-  }
-  if (name == "tail") {
-    query.tail = count_of(value);
-    return query.tail ? "" : in_quotes(value) + " is not a number of lines";
-  }
-  // The project of the job, and the place to continue from; not part of this query.
-  if (name == "project" || name == kLastEventIdParameter) return "";
-  return unknown_parameter(name, {"follow", "task", "attempt", "rank", "grep", "since", "tail"});
-}
-
-}  // namespace
-
-Parameters log_query_to_parameters(const LogQuery& query) {
-  Parameters parameters;
-  if (query.follow) parameters["follow"] = "true";
-  if (query.task) parameters["task"] = *query.task;
-  if (query.attempt) parameters["attempt"] = std::to_string(*query.attempt);
-  if (query.rank) parameters["rank"] = std::to_string(*query.rank);
-  if (!query.grep.empty()) parameters["grep"] = query.grep;
-  if (query.since) append_rfc3339(parameters["since"], *query.since);
-  if (query.tail) parameters["tail"] = std::to_string(*query.tail);
-  return parameters;
-}
-
-base::Result<LogQuery> log_query_from_parameters(const Parameters& parameters) {
-  LogQuery query;
-  std::vector<Fault> faults =
-      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
-        return take_log_parameter(query, name, value);
-      });
-  if (faults.empty()) return query;
-  return wrong_query("the query for logs is wrong", std::move(faults));
-}
-
-using job::MetricQuery;
-using job::MetricSeries;
-using std::chrono::milliseconds;
-
-namespace {
-
-/// Longer intervals would overflow in nanoseconds.
-constexpr milliseconds kLongest = std::chrono::days(3650);
-
-std::optional<milliseconds> interval_of(const std::string& text) {
-  const auto number = base::number_of<int64_t>(text);
-  if (number && *number >= 0 && *number <= kLongest.count()) return milliseconds(*number);
-  const auto duration = base::parse_duration(text);
-  if (number || !duration || *duration > kLongest) return std::nullopt;
-  return *duration;
-}
-
-std::string not_a_time(const std::string& value) {
-  return in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
-}
-
-std::string take_metric(MetricQuery& query, const std::string& value) {
-  if (!job::is_metric_name(value)) {
-    return in_quotes(value) + " is not a metric name: use letters, digits and _./-, at most " +
-           std::to_string(job::kMaxMetricName);
-  }
-  query.metrics.push_back(value);
-  return "";
-}
-
-std::string take_rank(MetricQuery& query, const std::string& value) {
-  query.rank = base::number_of<int>(value);
-  const bool ok = query.rank && *query.rank >= 0;
-  return ok ? "" : in_quotes(value) + " is not a rank; give 0 or more";
-}
-
-std::string take_last(MetricQuery& query, const std::string& value) {
-  query.last = value == "true";
-  return query.last || value == "false" ? "" : in_quotes(value) + " is neither true nor false";
-}
-
-/// The fault of one parameter; empty if it was stored in `query`.
-std::string take_metric_parameter(MetricQuery& query, const std::string& name,
-                                  const std::string& value) {
-  if (name == "metric") return take_metric(query, value);
-  if (name == "rank") return take_rank(query, value);
-  if (name == "last") return take_last(query, value);
-  if (name == "task") {
-    query.task = value;
-    return "";
-  }
-  if (name == "since" || name == "until") {
-    auto& moment = name == "since" ? query.since : query.until;
-    moment = parse_rfc3339(value);
-    return moment ? "" : not_a_time(value);
-  }
-  if (name == "interval") {
-    const auto interval = interval_of(value);
-    query.interval = interval.value_or(milliseconds(0));
-    return interval ? ""
-                    : in_quotes(value) + " is not an interval such as 30s, or 500 in milliseconds";
-  }
-  if (name == "project") return "";  // the project of the job; not part of this query
-  return unknown_parameter(
-      name, {"metric", "task", "rank", "since", "until", "interval", "last", "project"});
-}
-
-}  // namespace
-
-std::string metrics_to_json(const std::vector<MetricSeries>& series) {
-  return record::list_to_json("series", series);
-}
-base::Result<std::vector<MetricSeries>> metrics_from_json(std::string_view text) {
-  return record::list_from_json<MetricSeries>(text, "series");
-}
-
-Parameters metric_query_to_parameters(const MetricQuery& query) {
-  Parameters parameters;
-  for (const std::string& metric : query.metrics) parameters.add("metric", metric);
-  if (query.task) parameters["task"] = *query.task;
-  if (query.rank) parameters["rank"] = std::to_string(*query.rank);
-  if (query.since) append_rfc3339(parameters["since"], *query.since);
-  if (query.until) append_rfc3339(parameters["until"], *query.until);
-  if (query.interval.count() > 0) {
-    parameters["interval"] = std::to_string(query.interval.count());
-  }
-  if (query.last) parameters["last"] = "true";
-  return parameters;
-}
-
-base::Result<MetricQuery> metric_query_from_parameters(const Parameters& parameters) {
-  MetricQuery query;
-  std::vector<base::Fault> faults =
-      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
-        return take_metric_parameter(query, name, value);
-      });
-  if (faults.empty()) return query;
-  return wrong_query("the query for metrics is wrong", std::move(faults));
 }
 
 }  // namespace muster::api

@@ -115,6 +115,9 @@ struct ListedJob {
   std::optional<base::Time> started;
   std::optional<base::Time> ended;
   const job::JobOrigin* origin = nullptr;  ///< nullptr: none
+  /// False: a schedule. Only queries for all phases, or for all that have not ended, find it, and it
+  /// is not counted in a phase.
+  bool has_phase = true;
 };
 ListedJob as_listed(const job::Job& job);
 
@@ -127,10 +130,8 @@ class JobFilter {
   /// `query` must outlive the filter.
   explicit JobFilter(const JobQuery& query);
 
-  bool takes(const ListedJob& job) const {
-    return takes_phase(job.phase) && takes_apart_from_phase(job);
-  }
-  bool takes_phase(job::Phase phase) const;
+  bool takes(const ListedJob& job) const { return takes_phase(job) && takes_apart_from_phase(job); }
+  bool takes_phase(const ListedJob& job) const;
   bool takes_apart_from_phase(const ListedJob& job) const;
 
  private:

@@ -48,9 +48,10 @@ const Table& table_of(const SubscriptionRequest*) {
                    .need = Need::kRequired,
                    .max_length = 2048,
                    .schema = R"({"example": "https://hooks.example.com/muster"})"}),
-       field<&SubscriptionRequest::on>("on", {.help = "The events of jobs that are sent.",
-                                              .need = Need::kRequired,
-                                              .schema = R"({"minItems": 1})"}),
+       field<&SubscriptionRequest::on>(
+           "on", {.help = "The events of jobs, arrays and sweeps that are sent.",
+                  .need = Need::kRequired,
+                  .schema = R"({"minItems": 1})"}),
        field<&SubscriptionRequest::job>(
            "job", {.help = "A pattern of job names, with * and ?. Empty: every job.",
                    .max_length = 128,
@@ -60,7 +61,11 @@ const Table& table_of(const SubscriptionRequest*) {
            {.help = "The job must have all of these labels.",
             .schema = R"({"additionalProperties": {"type": "string"}, "maxProperties": 16})"}),
        field<&SubscriptionRequest::with_lines>(
-           "with_lines", {.help = "Also send the last lines of a failed job."})});
+           "with_lines", {.help = "Also send the last lines of a failed job."}),
+       field<&SubscriptionRequest::members>(
+           "members", {.help = "Also send the events of each member of an array and each trial of "
+                               "a sweep. Otherwise only the end of the array or the sweep is "
+                               "sent."})});
   return table;
 }
 

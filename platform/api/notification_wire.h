@@ -25,6 +25,7 @@ struct SubscriptionRequest {
   std::string job;
   std::map<std::string, std::string> labels;
   bool with_lines = false;
+  bool members = false;
 
   bool operator==(const SubscriptionRequest&) const = default;
 };

@@ -24,16 +24,15 @@
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "control/array_members.h"
 #include "control/job_maker.h"
 #include "control/job_table.h"
 #include "control/journal.h"
+#include "control/retention.h"
 #include "engine/engine.h"
 #include "job/array.h"
 
 namespace muster::control {
-
-using job::ArrayRecord;
-using job::ArrayState;
 
 /// The parts of the controller that carry out decisions about members. None of the functions
 /// commits.
@@ -48,16 +47,17 @@ struct ArrayServices {
   std::function<void(JobEntry& member)> suspend;
   std::function<void(JobEntry& member)> resume;
   std::function<void(const std::string& job)> forget;  ///< the job was removed
+  std::function<void(const job::Array& array)> ended;  ///< in the commit that follows
   std::function<void()> wake;
 };
 
 class Arrays : public JobMaker {
  public:
   /// How many members of an array wait as jobs.
-  static constexpr int kWindow = 64;
+  static constexpr int kWindow = HeldArray::kWindow;
 
   explicit Arrays(ArrayServices services);
-  ~Arrays() override;
+  ~Arrays() override = default;
 
   // Questions. A name may be an id. The arrays that are being removed are left out.
 
@@ -66,6 +66,7 @@ class Arrays : public JobMaker {
   std::optional<job::Array> with_id(const std::string& id) const;
   /// The arrays with this id or name, at most one in each project.
   std::vector<job::Array> named(const std::string& name) const;
+  std::vector<std::string> lines_of(const std::string& id) const;
   std::optional<job::Array> with_key(const std::string& idempotency_key) const;
 
   /// A member of an array that has no job.
@@ -90,12 +91,20 @@ class Arrays : public JobMaker {
   /// The id of the array to which the job belongs; nothing: it is no member.
   static std::optional<std::string> array_of(const job::Job& job);
 
+  /// The arrays that have ended, for the rules of retention.
+  std::vector<EndedJob> ended() const;
+  /// Every uploaded file tree that members use, now or later.
+  FileTrees trees_in_use() const;
+
   // Requests. Each is committed when it returns; the audit log records it in the same commit.
 
   /// kConflict: the array or one of its members has a name that is in use. The rest of the spec is
   /// checked already.
   Result<job::Array> create(const job::JobSpec& spec, const std::string& id,
                             const std::string& idempotency_key, const access::Actor& by);
+  /// The same for a run of a schedule, which holds the names; `schedule` is in the same commit.
+  Result<job::Array> create_run(const job::JobSpec& spec, const std::string& id,
+                                const access::Actor& by, const store::Object& schedule);
   Result<job::Array> stop(const std::string& id, bool now, const access::Actor& by);
   Result<job::Array> suspend(const std::string& id, const access::Actor& by);
   Result<job::Array> resume(const std::string& id, const access::Actor& by);
@@ -107,8 +116,8 @@ class Arrays : public JobMaker {
   /// removed when they do. kConflict: there are no such members.
   Result<job::Array> rerun_failed(const std::string& id, const Limits& limits,
                                   const access::Actor& by);
-  /// kConflict: not all members have ended.
-  Result<void> remove(const std::string& id, const access::Actor& by);
+  /// kConflict: not all members have ended. `rule`: of retention, for the audit log.
+  Result<void> remove(const std::string& id, const access::Actor& by, const std::string& rule = "");
   /// Ends a member that has no job.
   Result<void> stop_jobless(const JoblessMember& member, const access::Actor& by);
 
@@ -124,12 +133,15 @@ class Arrays : public JobMaker {
   void advance() override;
 
  private:
-  struct Held;
+  using Held = HeldArray;
 
   Held* held_with_id(const std::string& id) const;
   Result<Held*> usable(const std::string& id) const;
+  Result<job::Array> create(ArrayRecord record, const access::Actor& by,
+                            std::vector<store::Object> others);
   Held& hold(ArrayRecord record, ArrayState state);
   job::Array shown(const Held& held) const;
+  void note_end(Held& held);
   void make_members(Held& held);
   void make_member(Held& held, size_t position);
   void member_made(const std::string& id, size_t position, const Result<JobEntry*>& made);

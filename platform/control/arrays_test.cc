@@ -277,6 +277,124 @@ TEST_F(ArraysTest, CountsTheResultOfAMemberBeyondRetention) {
   EXPECT_EQ(gone.front().job.exit_code, 3);
 }
 
+TEST_F(ArraysTest, WaitsMemberByMemberForAnArrayWithTheSameIndexes) {
+  engine_.offered.front().gpus = 8;
+  make();
+  submit_array(array("prep", "0-2"));
+  job::JobSpec spec = array("train", "0-3");
+  spec.after = {{.job = "prep", .by_member = true}};
+
+  const auto refused = controller_->submit_array(spec, "", {.user = "ada"});
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
+  ASSERT_EQ(refused.error().faults.size(), 1U);
+  EXPECT_EQ(refused.error().faults[0].what,
+            "array 'prep' has no member 3, for which train[3] would wait");
+  spec.array.indexes = "0-2";
+  submit_array(spec);
+  end("prep-1");
+  end("prep-0", {.code = 1});
+  EXPECT_EQ(running(), (std::vector<std::string>{"prep-2", "train-1"}));
+  EXPECT_EQ(job("train-0").phase, Phase::kFailed);
+}
+
+TEST_F(ArraysTest, AMemberWhoseSiblingWasDeletedEndsWithThatReason) {
+  submit_array(array("prep", "0-99", 0));
+  job::JobSpec spec = array("train", "0-99", 0);
+  spec.after = {{.job = "prep", .by_member = true}};
+  spec.array.max_running = 1;
+  submit_array(spec);
+  while (counts("prep").ended() < 100) end("prep-" + std::to_string(counts("prep").ended()));
+
+  ASSERT_TRUE(controller_->arrays().remove(id("prep"), {.user = "ada"}));
+  for (int turn = 0; turn < 200 && counts("train").ended() < 100; ++turn) {
+    settle();
+    end_all();
+  }
+
+  ASSERT_EQ(counts("train").ended(), 100);
+  EXPECT_GT(counts("train").failed, 0);
+  const auto& cause = job("train-99").failure->cause;
+  ASSERT_TRUE(std::holds_alternative<job::DependencyUnmet>(cause));
+  EXPECT_EQ(std::get<job::DependencyUnmet>(cause).awaited.job.name, "prep-99");
+}
+
+TEST_F(ArraysTest, AProjectWithAnArrayThatHasNotEndedIsNotDeleted) {
+  add(project_of("lab", 2));
+  job::JobSpec spec = array("train", "0-3");
+  spec.project = "lab";
+  spec.held = true;
+  submit_array(spec);
+  const auto refused = controller_->projects().remove("lab");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("it has 1 array or sweep that has not ended"),
+            std::string::npos)
+      << refused.error().what;
+}
+
+TEST_F(ArraysTest, ReportsItsEndOnce) {
+  submit_array(array("train", "0-3"));
+  end("train-0", {.code = 3});
+  end_all();
+  come_back();
+
+  ASSERT_EQ(store_.ends.size(), 1U);
+  EXPECT_EQ(store_.ends[0].name, "train");
+  EXPECT_EQ(store_.ends[0].phase, Phase::kFailed);
+  EXPECT_EQ(store_.ends[0].counts,
+            (std::map<std::string, int>{
+                {"members", 4}, {"succeeded", 3}, {"failed", 1}, {"stopped", 0}}));
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {.user = "ada"}));
+  settle();
+  end_all();
+  ASSERT_EQ(store_.ends.size(), 2U);
+  EXPECT_EQ(store_.ends[1].phase, Phase::kSucceeded);
+}
+
+TEST_F(ArraysTest, KeepsTheFilesOfMembersThatAreNoJobsYet) {
+  job::JobSpec spec = array("train", "0-199");
+  const std::string tree(64, 'a');
+  spec.volumes = {{.kind = job::Volume::Kind::kTree, .source = tree, .target = "/data"}};
+  spec.held = true;
+  submit_array(spec);
+  ASSERT_TRUE(controller_->jobs().list().empty());
+  EXPECT_EQ(controller_->trees_in_use(), (FileTrees{{"default", tree}}));
+}
+
+TEST_F(ArraysTest, IsRemovedByTheRulesOfRetentionWithItsJobs) {
+  job::JobSpec spec = array("train", "0-3");
+  spec.keep_for = std::chrono::hours(1);
+  submit_array(spec);
+  clock_.advance(std::chrono::hours(2));
+  settle();
+  EXPECT_EQ(counts("train").all(), 4);
+  end_all();
+  EXPECT_EQ(counts("train").succeeded, 4);
+
+  clock_.advance(std::chrono::hours(2));
+  come_back();
+  settle();
+
+  EXPECT_TRUE(controller_->arrays().named("train").empty());
+  EXPECT_TRUE(controller_->jobs().list().empty());
+  EXPECT_TRUE(store_.load()->objects.empty());
+}
+
+TEST_F(ArraysTest, OfTooManyEndedArraysTheOldestIsRemoved) {
+  controller_->set_retention({.keep_jobs = 2});
+  for (const char* const name : {"one", "two", "three"}) {
+    submit_array(array(name, "0-3"));
+    end_all();
+    clock_.advance(std::chrono::seconds(1));
+    settle();
+  }
+  EXPECT_TRUE(controller_->arrays().named("one").empty());
+  EXPECT_EQ(counts("two").succeeded, 4);
+  EXPECT_EQ(counts("three").succeeded, 4);
+  EXPECT_EQ(controller_->jobs().list().size(), 2U);
+}
+
 TEST_F(ArraysTest, IsRemovedWithAllItsJobs) {
   submit_array(array("train", "0-199", 0));
   EXPECT_EQ(controller_->arrays().remove(id("train"), {}).error().code, ErrorCode::kConflict);

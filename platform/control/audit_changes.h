@@ -16,6 +16,9 @@
 
 namespace muster::control {
 
+/// The actor of what the server does by itself. No user has such a name.
+inline constexpr const char* kServer = "(server)";
+
 /// The fields that differ; nullptr: the object did not exist before, or does not exist afterwards.
 std::vector<access::FieldChange> changes_of(const job::Project* before, const job::Project* after);
 std::vector<access::FieldChange> changes_of(const job::Job* before, const job::Job* after);

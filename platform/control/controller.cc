@@ -8,51 +8,17 @@
 #include "control/gang_tasks.h"
 #include "control/scheduler_queue.h"
 #include "control/sweeps.h"
-#include "control/unknown_name.h"
-#include "job/validate.h"
 #include "logs/log_follower.h"
 #include "logs/measurements.h"
-#include "schedule/what_if.h"
 
 namespace muster::control {
 
-using base::Error;
-using base::ErrorCode;
 using job::Job;
-using job::Notice;
 using job::Phase;
-using job::Task;
 
 namespace {
 
-constexpr size_t kIdLength = 12;
-
-Error has_ended(const std::string& name, std::string advice) {
-  return {.code = ErrorCode::kConflict,
-          .what = "job " + name_in_quotes(name) + " has ended",
-          .advice = std::move(advice)};
-}
-
-Error belongs_to_sweep(const job::JobSpec& spec) {
-  return {.code = ErrorCode::kConflict,
-          .what = "the name " + name_in_quotes(spec.name) + " belongs to a sweep in project '" +
-                  spec.project + "'",
-          .advice = "choose another name; muster sweep list shows all sweeps"};
-}
-
-/// The action in the audit log.
-std::string action_of(engine::Helper helper) {
-  switch (helper) {
-    case engine::Helper::kPack:
-    case engine::Helper::kUnpack:
-      return "job.copy";
-    case engine::Helper::kConnect:
-      return "job.forward";
-    case engine::Helper::kNone:
-      break;
-  }
-  return "job.exec";
-}
+constexpr size_t kScheduleIdLength = 12;
 
 }  // namespace
 
@@ -76,20 +42,21 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
                  .pace = {},
                  .cluster = parts.engine.has_cluster_queue() ? parts.engine.cluster_name() : ""}),
       placement_(make_placement()),
-      projects_(
-          {.loop = parts.loop,
-           .clock = parts.clock,
-           .journal = journal_,
-           .jobs = jobs_,
-           .nodes = node_table_,
-           .book = book_,
-           .placement = *placement_,
-           .accounts = parts.accounts,
-           .weighs_past_use = options.decay > 0,
-           .deleted = site_.project_gone,
-           .wake = [this] { wake(); },
-           .count_schedules =
-               [this](const std::string& project) { return schedules_.list(project).size(); }}),
+      projects_({.loop = parts.loop,
+                 .clock = parts.clock,
+                 .journal = journal_,
+                 .jobs = jobs_,
+                 .nodes = node_table_,
+                 .book = book_,
+                 .placement = *placement_,
+                 .accounts = parts.accounts,
+                 .weighs_past_use = options.decay > 0,
+                 .deleted = site_.project_gone,
+                 .wake = [this] { wake(); },
+                 .count_schedules =
+                     [this](const std::string& project) { return schedules_.list(project).size(); },
+                 .count_open_objects =
+                     [this](const std::string& project) { return count_open_objects(project); }}),
       nodes_({.engine = parts.engine,
               .clock = parts.clock,
               .journal = journal_,
@@ -105,19 +72,37 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
       schedules_(make_schedules()),
       measurements_(std::make_unique<logs::MetricBook>(parts.loop, parts.engine)),
       progress_(std::make_unique<logs::ProgressBook>(parts.loop, parts.engine)),
-      sweeps_(std::make_unique<Sweeps>(SweepDependencies{.loop = parts.loop,
-                                                         .clock = parts.clock,
-                                                         .random = parts.random,
-                                                         .journal = journal_,
-                                                         .jobs = jobs_,
-                                                         .controller = *this})) {
+      sweeps_(std::make_unique<Sweeps>(
+          SweepDependencies{.loop = parts.loop,
+                            .clock = parts.clock,
+                            .random = parts.random,
+                            .journal = journal_,
+                            .jobs = jobs_,
+                            .controller = *this,
+                            .settled = [this] { retention_.object_ended(); }})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
   jobs_.add_maker(*arrays_);
   jobs_.add_maker(schedules_);
+  jobs_.add_maker(*sweeps_);
+  add_retained_objects();
   parts_.engine.listen([this](const engine::TaskReport& task) { report(task); });
   nodes_.read();
+}
+
+void Controller::add_retained_objects() {
+  const access::Actor server{.user = kServer, .address = "local"};
+  retention_.add({.ended = [this] { return arrays_->ended(); },
+                  .remove =
+                      [this, server](const std::string& id, const std::string& rule) {
+                        return arrays_->remove(id, server, rule);
+                      }});
+  retention_.add({.ended = [this] { return sweeps_->ended(); },
+                  .remove =
+                      [this, server](const std::string& id, const std::string& rule) {
+                        return sweeps_->remove(id, server, rule);
+                      }});
 }
 
 Controller::~Controller() {
@@ -150,6 +135,11 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
       .suspend = [this](JobEntry& member) { hold_back(member); },
       .resume = [this](JobEntry& member) { release(member); },
       .forget = [this](const std::string& id) { retention_.forget(id); },
+      .ended =
+          [this](const job::Array& array) {
+            schedules_.array_ended(array);
+            retention_.object_ended();
+          },
       .wake = [this] { wake(); }});
 }
 
@@ -163,7 +153,22 @@ Schedules Controller::make_schedules() {
        .check = [this](const job::JobSpec& spec,
                        const std::string& owner) { return check_made(spec, owner); },
        .stop = [this](JobEntry& job) { end_by_request(job, false); },
-       .new_id = [this] { return base::random_name(parts_.random, kIdLength); },
+       .make_array = [this](const job::JobSpec& spec, const std::string& id,
+                            const std::string& owner,
+                            const store::Object& schedule) -> Result<job::Array> {
+         MUSTER_TRY(const job::JobSpec resolved, resolved_array(spec));
+         return arrays_->create_run(resolved, id, {.user = owner}, schedule);
+       },
+       .stop_array =
+           [this](const std::string& id) {
+             [[maybe_unused]] const auto reported_by_journal = arrays_->stop(id, false, {});
+           },
+       .array = [this](const std::string& id) { return arrays_->with_id(id); },
+       .is_held_by_others =
+           [this](const JobName& name) {
+             return arrays_->holds(name) || sweeps_->takes(name.second, name.first);
+           },
+       .new_id = [this] { return base::random_name(parts_.random, kScheduleIdLength); },
        .wake = [this] { wake(); }});
 }
 
@@ -199,23 +204,6 @@ OtherJobs Controller::other_jobs() const {
             }
             return std::nullopt;
           }};
-}
-
-/// Whether the server would accept this job of the owner now, under a free name.
-Result<void> Controller::check_made(const job::JobSpec& spec, const std::string& owner) const {
-  MUSTER_CHECK(
-      check_content(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
-  if (parts_.accounts != nullptr) {
-    MUSTER_CHECK(may_submit(*parts_.accounts, owner, site_.user, spec,
-                            projects_.table().line_of(spec.project)));
-  }
-  MUSTER_TRY(std::vector<job::AwaitedJob> awaited, resolve_dependencies(spec, other_jobs()));
-  const Job job{.id = "made",
-                .spec = spec,
-                .awaited = std::move(awaited),
-                .submitted = parts_.clock.now(),
-                .tasks = job::tasks_of(spec)};
-  return placement_->check(job, jobs_.next_sequence());
 }
 
 /// Plans in a later turn of the loop, once for all changes of this turn.
@@ -266,6 +254,7 @@ Result<void> Controller::recover() {
     }
   }
   arrays_->recovered();
+  schedules_.recovered();
   sweeps_->load(objects);
   retention_.apply_rules();
   wake();
@@ -292,354 +281,23 @@ void Controller::recover_jobs(store::Contents stored) {
   add_unreadable(restored);
 }
 
-// --- submission
-
-Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
-                                            const SubmitManner& manner) const {
-  job::JobSpec named = spec;
-  const std::string& pattern = manner.name_template;
-  if (!pattern.empty()) {
-    if (!job::is_name_template(pattern)) {
-      return Error{
-          .code = ErrorCode::kInvalid,
-          .what = "the name template " + name_in_quotes(pattern) + " is invalid",
-          .advice = "a template is a name with {n} once in place of its number, as in train-{n}"};
-    }
-    named.name = jobs_.next_name(spec.project, pattern);
-  } else if (manner.name_suffix && jobs_.is_taken(spec)) {
-    named.name = jobs_.next_name(spec.project, spec.name + "-" + std::string(job::kNumberPlace));
+size_t Controller::count_open_objects(const std::string& project) const {
+  size_t count = 0;
+  for (const job::Array& array : arrays_->list(project)) {
+    if (!array.ended) ++count;
   }
-  return named;
-}
-
-void Controller::submit(const job::JobSpec& given, const std::string& idempotency_key,
-                        Submitted done, const access::Actor& by, const SubmitManner& manner) {
-  jobs_.settle(given, idempotency_key);
-  if (!idempotency_key.empty()) {
-    const auto known = parts_.store.find_by_key(idempotency_key);
-    if (!known) return done(known.error());
-    if (*known) {
-      if (const Job* const job = jobs_.with_id(**known)) return done(*job);
-    }
+  for (const sweep::SweepSummary& sweep : sweeps_->list()) {
+    if (sweep.project == project && !sweep.ended) ++count;
   }
-  const auto named = named_spec(given, manner);
-  if (!named) return done(named.error());
-  const job::JobSpec& spec = *named;
-  const auto checked =
-      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts);
-  if (!checked) return done(checked.error());
-  const bool is_trial = manner.origin && manner.origin->kind == job::JobOrigin::Kind::kSweep;
-  if (!is_trial && sweeps_->takes(spec.project, spec.name)) return done(belongs_to_sweep(spec));
-  // A job that it names may not be committed yet.
-  if (!spec.after.empty()) {
-    [[maybe_unused]] const auto reported_by_callbacks = journal_.flush();
-  }
-  auto awaited = resolve_dependencies(spec, other_jobs());
-  if (!awaited) return done(awaited.error());
-  Job job{.id = base::random_name(parts_.random, kIdLength),
-          .spec = spec,
-          .awaited = *std::move(awaited),
-          .owner = by.user,
-          .reason = placement_->first_reason(),
-          .submitted = jobs_.stamp(),
-          .tasks = job::tasks_of(spec)};
-  job.origin = manner.origin;
-  const auto possible = placement_->check(job, jobs_.next_sequence());
-  if (!possible) return done(possible.error());
-  if (spec.held) {
-    job.suspended = true;
-    job.reason = suspended_reason(job);
-  }
-  jobs_.note(job, Notice{Notice::What::kSubmitted});
-  auto audit = audit_records(parts_.clock.now(), by, "job.submit", nullptr, &job);
-  jobs_.add(std::move(job), idempotency_key, std::move(audit),
-            [this, done = std::move(done)](Result<JobEntry*> added) {
-              if (!added) return done(added.error());
-              JobEntry& entry = **added;
-              ++metrics_.submitted[entry.job.spec.project];
-              enter_queue(entry);
-              done(entry.job);
-            });
+  return count;
 }
 
-/// A new job in the table waits for the scheduler.
-void Controller::enter_queue(JobEntry& entry) {
-  placement_->enter(entry);
-  if (!entry.job.suspended) placement_->enqueue(entry, {});
-  wake();
-}
-
-void Controller::make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done) {
-  Job job{.id = base::random_name(parts_.random, kIdLength),
-          .origin = std::move(made.origin),
-          .spec = std::move(made.spec),
-          .owner = std::move(made.owner),
-          .reason = placement_->first_reason(),
-          .suspended = made.is_suspended,
-          .submitted = jobs_.stamp()};
-  job.tasks = job::tasks_of(job.spec);
-  job.awaited = dependencies_of_made(job.spec, *job.origin, other_jobs());
-  if (job.suspended) job.reason = suspended_reason(job);
-  jobs_.note(job, Notice{Notice::What::kSubmitted});
-  jobs_.add(std::move(job), "", {}, [this, done = std::move(done)](Result<JobEntry*> added) {
-    if (added) {
-      ++metrics_.submitted[(*added)->job.spec.project];
-      enter_queue(**added);
-    }
-    done(added);
-  });
-}
-
-Result<job::Array> Controller::submit_array(const job::JobSpec& spec,
-                                            const std::string& idempotency_key,
-                                            const access::Actor& by) {
-  if (!idempotency_key.empty()) {
-    if (auto known = arrays_->with_key(idempotency_key)) return *std::move(known);
-  }
-  MUSTER_CHECK(
-      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
-  if (sweeps_->takes(spec.project, spec.name)) return belongs_to_sweep(spec);
-  MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
-  const Job first{.id = "first",
-                  .spec = job::member_spec(spec, indexes, 0),
-                  .submitted = parts_.clock.now(),
-                  .tasks = job::tasks_of(spec)};
-  MUSTER_CHECK(resolve_dependencies(first.spec, other_jobs()));
-  MUSTER_CHECK(placement_->check(first, jobs_.next_sequence()));
-  // By id: when the last members are made, other jobs may have these names.
-  job::JobSpec resolved = spec;
-  for (job::Dependency& dependency : resolved.after) {
-    if (dependency.by_member) continue;
-    if (const auto other = other_jobs().find(dependency, spec.project)) dependency.job = other->id;
-  }
-  return arrays_->create(resolved, base::random_name(parts_.random, kIdLength), idempotency_key,
-                         by);
-}
-
-Result<Job> Controller::submit(const job::JobSpec& spec, const std::string& idempotency_key,
-                               const access::Actor& by, const SubmitManner& manner) {
-  std::optional<Result<Job>> answer;
-  submit(
-      spec, idempotency_key, [&](Result<Job> result) { answer.emplace(std::move(result)); }, by,
-      manner);
-  if (!answer) {
-    [[maybe_unused]] const auto reported_by_callback = journal_.flush();
-  }
-  return *std::move(answer);
-}
-
-Result<job::Forecast> Controller::forecast(const job::JobSpec& given,
-                                           const SubmitManner& manner) const {
-  MUSTER_TRY(const job::JobSpec spec, named_spec(given, manner));
-  MUSTER_CHECK(
-      check_submission(spec, jobs_, projects_.table(), parts_.engine, site_, parts_.accounts));
-  Job job{.id = "forecast",
-          .spec = spec,
-          .submitted = parts_.clock.now(),
-          .tasks = job::tasks_of(spec)};
-  int members = 0;
-  if (!spec.array.is_none()) {
-    MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
-    job.spec = job::member_spec(spec, indexes, 0);
-    members = static_cast<int>(indexes.size());
-  }
-  MUSTER_TRY(job.awaited, resolve_dependencies(job.spec, other_jobs()));
-  MUSTER_CHECK(placement_->check(job, jobs_.next_sequence()));
-  MUSTER_TRY(const job::Project* const project, projects_.table().find(spec.project));
-  MUSTER_TRY(const job::ProjectStatus before, projects_.status(spec.project));
-  job::Forecast answer = placement_->forecast(job, jobs_.next_sequence(), *project, before);
-  answer.members = members;
-  return answer;
-}
-
-// --- requests of callers
-
-Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std::string& action,
-                            const std::function<void()>& change) {
-  const Job before = entry.job;
-  change();
-  MUSTER_CHECK(journal_.flush(
-      {.audit = audit_records(parts_.clock.now(), by, action, &before, &entry.job)}));
-  return entry.job;
-}
-
-Result<Job> Controller::stop(const std::string& name, bool now, const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const found, jobs_.entry_of(name));
-  if (unreadable_.has_tasks(*found)) return stop_unreadable(*found, now, by);
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  if (job::is_final(entry->job.phase)) return entry->job;
-  return act(*entry, by, "job.stop", [&] { end_by_request(*entry, now); });
-}
-
-/// REQUIRES: the job has not ended.
-void Controller::end_by_request(JobEntry& entry, bool now) {
-  Job& job = entry.job;
-  if (!job.stop_requested) {
-    job.stop_requested = true;
-    job.reason = Notice{Notice::What::kBeingStopped};
-    jobs_.note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
-    jobs_.change(entry);
-  }
-  if (Attempt* const attempt = attempts_.of(entry)) {
-    attempt->stop(now);
-  } else {
-    attempts_.finish(entry, Phase::kStopped);
-  }
-}
-
-Result<Job> Controller::stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by) {
-  const job::JobSpec& spec = entry.job.spec;
-  MUSTER_CHECK(journal_.flush(
-      {.audit = audit_records(parts_.clock.now(), by, "job.stop", spec.name, spec.project,
-                              {{.field = "stop_requested", .after = "true"}})}));
-  unreadable_.stop(entry, now);
-  return entry.job;
-}
-
-Result<Job> Controller::suspend(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  Job& job = entry->job;
-  if (job::is_final(job.phase))
-    return has_ended(job.spec.name, "muster list shows what runs and waits");
-  if (job.suspended || job.stop_requested) return job;
-  return act(*entry, by, "job.suspend", [&] { hold_back(*entry); });
-}
-
-/// REQUIRES: the job has not ended. A suspended job, and one that is being stopped, stays as it is.
-void Controller::hold_back(JobEntry& entry) {
-  Job& job = entry.job;
-  if (job.suspended || job.stop_requested) return;
-  job.suspended = true;
-  if (Attempt* const attempt = attempts_.of(entry)) {
-    attempt->evict_whole(job::SuspendedByUser{});
-  } else {
-    jobs_.note(job, Notice{Notice::What::kWasSuspended});
-    placement_->requeue(entry, {});
-    job.reason = suspended_reason(job);
-    job.may_start.reset();
-  }
-  jobs_.change(entry);
-}
-
-Result<Job> Controller::resume(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  Job& job = entry->job;
-  if (job::is_final(job.phase)) return has_ended(job.spec.name, "submit it again");
-  if (!job.suspended) return job;
-  return act(*entry, by, "job.resume", [&] { release(*entry); });
-}
-
-/// A job that is not suspended stays as it is.
-void Controller::release(JobEntry& entry) {
-  Job& job = entry.job;
-  if (!job.suspended) return;
-  job.suspended = false;
-  jobs_.note(job, Notice{Notice::What::kResumed});
-  jobs_.change(entry);
-  // A job whose tasks are still being ended is queued once they are gone.
-  if (attempts_.of(entry) != nullptr) return;
-  job.reason = placement_->first_reason();
-  placement_->requeue(entry, {});
-  wake();
-}
-
-Result<Job> Controller::set_labels(const std::string& name, const LabelChanges& changes,
-                                   const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  job::JobSpec changed = entry->job.spec;
-  for (const auto& [label, value] : changes) {
-    if (value) {
-      changed.labels[label] = *value;
-    } else {
-      changed.labels.erase(label);
-    }
-  }
-  if (changed.labels == entry->job.spec.labels) return entry->job;
-  auto faults = job::validate(changed);
-  std::erase_if(faults, [](const auto& fault) { return !fault.field.starts_with("labels"); });
-  if (!faults.empty()) {
-    return Error{
-        .code = ErrorCode::kInvalid,
-        .what = "these labels cannot be given to job " + name_in_quotes(entry->job.spec.name),
-        .faults = std::move(faults)};
-  }
-  return act(*entry, by, "job.label", [&] {
-    entry->job.spec.labels = std::move(changed.labels);
-    jobs_.change(*entry);
-  });
-}
-
-Result<void> Controller::remove(const std::string& name, const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  const Job& job = entry->job;
-  if (!job::is_final(job.phase)) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = "job '" + job.spec.name + "' has not ended",
-                 .advice = "stop it first: muster stop " + job.spec.name};
-  }
-  // Files first: a crash between the two leaves a job without logs, not logs without a job.
-  MUSTER_CHECK(parts_.engine.remove(job.id));
-  const std::string id = job.id;
-  MUSTER_CHECK(
-      jobs_.remove({entry}, audit_records(parts_.clock.now(), by, "job.delete", &job, nullptr)));
-  retention_.forget(id);
-  return {};
-}
-
-Result<job::Explanation> Controller::explain(const std::string& name) const {
-  MUSTER_TRY(const JobEntry* const entry, jobs_.entry_of(name));
-  const Job& job = entry->job;
-  job::Explanation answer{.name = job.spec.name, .phase = job.phase};
-  answer.reason = job.reason;
-  answer.may_start = job.may_start;
-  answer.events = job.events;
-  if (job.phase == Phase::kQueued && !job.suspended) placement_->explain(*entry, answer);
-  return answer;
-}
-
-// --- programs in running tasks
-
-/// The task, after a record of the action was committed: no caller enters a task without a trace.
-Result<const Task*> Controller::task_to_enter(Job& job, const std::string& name,
-                                              const std::string& action, const access::Actor& by) {
-  const Task* const task = name.empty() ? &job::deciding_task(job) : find_task(job, name);
-  if (task == nullptr) {
-    return Error{
-        .code = ErrorCode::kNotFound,
-        .what = "job " + name_in_quotes(job.spec.name) + " has no task " + name_in_quotes(name),
-        .advice = "muster get " + job.spec.name + " shows its tasks"};
-  }
-  if (task->phase != job::TaskPhase::kRunning) {
-    return Error{.code = ErrorCode::kConflict,
-                 .what = name_in_quotes(task->name) + " of job " + name_in_quotes(job.spec.name) +
-                         " does not run: it is " + std::string(job::to_string(task->phase)),
-                 .advice = "muster get " + job.spec.name + " shows what its tasks do"};
-  }
-  MUSTER_CHECK(journal_.flush(
-      {.audit = audit_records(parts_.clock.now(), by, action, job.spec.name, job.spec.project,
-                              {{.field = "task", .after = task->name}})}));
-  return task;
-}
-
-Result<std::unique_ptr<engine::Exec>> Controller::exec(const std::string& name,
-                                                       const std::string& task,
-                                                       const engine::ExecPlan& plan,
-                                                       engine::ExecHandlers handlers,
-                                                       const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  Job& job = entry->job;
-  MUSTER_TRY(const Task* const where, task_to_enter(job, task, action_of(plan.helper), by));
-  return parts_.engine.exec({job.id, job.attempt}, where->name, plan, std::move(handlers));
-}
-
-Result<std::unique_ptr<engine::Exec>> Controller::attach(const std::string& name,
-                                                         const std::string& task,
-                                                         engine::ExecHandlers handlers,
-                                                         const access::Actor& by) {
-  MUSTER_TRY(JobEntry* const entry, jobs_.readable_entry_of(name));
-  Job& job = entry->job;
-  MUSTER_TRY(const Task* const where, task_to_enter(job, task, "job.attach", by));
-  return parts_.engine.attach({job.id, job.attempt}, where->name, std::move(handlers));
+FileTrees Controller::trees_in_use() const {
+  FileTrees trees = jobs_.trees_in_use();
+  trees.merge(arrays_->trees_in_use());
+  trees.merge(sweeps_->trees_in_use());
+  trees.merge(schedules_.trees_in_use());
+  return trees;
 }
 
 bool Controller::idle() const {
@@ -658,78 +316,6 @@ std::unique_ptr<logs::LogFollower> Controller::follow_logs(const std::string& na
                 id](std::function<void()> changed) { return jobs_.watch(id, std::move(changed)); }};
   return std::make_unique<logs::LogFollower>(parts_.loop, parts_.engine, std::move(followed),
                                              query);
-}
-
-namespace {
-
-constexpr size_t kMostJobsOfWhatIf = 2000;
-
-Controller::WhatIfAnswer compare(const std::vector<job::JobRef>& waiting,
-                                 const schedule::ClusterState& before,
-                                 const schedule::ClusterState& after,
-                                 const schedule::WhatIfOptions& options) {
-  const schedule::WhatIfResult now = schedule::what_if(before, options);
-  const schedule::WhatIfResult then = schedule::what_if(after, options);
-  const auto start_in = [](const schedule::WhatIfResult& result, const std::string& id) {
-    const auto found = result.starts.find(id);
-    return found == result.starts.end() ? std::nullopt : std::optional(found->second);
-  };
-  Controller::WhatIfAnswer answer{.evictions = then.evictions,
-                                  .complete = now.complete && then.complete};
-  for (const job::JobRef& job : waiting) {
-    answer.jobs.push_back(
-        {.job = job, .before = start_in(now, job.id), .after = start_in(then, job.id)});
-  }
-  return answer;
-}
-
-}  // namespace
-
-Result<std::function<Controller::WhatIfAnswer()>> Controller::what_if(
-    const WhatIfWish& wish) const {
-  if (parts_.engine.has_cluster_queue()) {
-    return base::Error{
-        .code = base::ErrorCode::kConflict,
-        .what = "the cluster starts jobs by its own queue, which Muster cannot foresee"};
-  }
-  schedule::ClusterState cluster{.options = options_,
-                                 .projects = projects_.table().for_scheduler(node_table_.totals())};
-  for (const engine::Node& node : node_table_.all()) {
-    cluster.nodes.push_back(to_schedule(node, node_table_.is_closed(node.name)));
-  }
-  std::vector<job::JobRef> waiting;
-  for (const std::string& id : book_.scheduler().queue()) {
-    const JobEntry* const entry = jobs_.entry_with_id(id);
-    if (entry == nullptr || entry->job.phase != job::Phase::kQueued) continue;
-    cluster.waiting.push_back(book_.gang_of(*entry));
-    waiting.push_back({.id = id, .name = entry->job.spec.name, .project = entry->job.spec.project});
-  }
-  for (const auto& [sequence, entry] : jobs_.entries()) {
-    const Attempt* const attempt = attempts_.of(*entry);
-    if (attempt == nullptr || job::is_final(entry->job.phase)) continue;
-    schedule::RunningGang running{.gang = book_.gang_of(*entry, attempt->shape()),
-                                  .places = places_of(entry->job),
-                                  .started = entry->job.started.value_or(book_.now())};
-    running.places.resize(static_cast<size_t>(schedule::task_count(running.gang)));
-    cluster.running.push_back(std::move(running));
-  }
-  if (cluster.waiting.size() + cluster.running.size() > kMostJobsOfWhatIf) {
-    return base::Error{.code = base::ErrorCode::kExhausted,
-                       .what = "more than " + std::to_string(kMostJobsOfWhatIf) +
-                               " jobs run or wait, which are too many to simulate here",
-                       .advice = "simulate a trace: muster simulate"};
-  }
-  schedule::ClusterState larger = cluster;
-  MUSTER_TRY(const engine::Node* const like, node_table_.known(wish.like));
-  for (int i = 0; i < wish.add_nodes; ++i) {
-    schedule::Node node = to_schedule(*like, false);
-    node.name += "+" + std::to_string(i + 1);
-    larger.nodes.push_back(std::move(node));
-  }
-  const schedule::WhatIfOptions options{.now = book_.now(), .run_time = wish.run_time};
-  return std::function<WhatIfAnswer()>(
-      [waiting = std::move(waiting), cluster = std::move(cluster), larger = std::move(larger),
-       options] { return compare(waiting, cluster, larger, options); });
 }
 
 Result<std::unique_ptr<engine::LogCursor>> Controller::open_log(const std::string& id, int attempt,

@@ -121,9 +121,10 @@ class Controller {
   void submit(const job::JobSpec& spec, const std::string& idempotency_key, Submitted done,
               const access::Actor& by = {}, const SubmitManner& manner = {});
 
-  /// Commits a new array of `by`. Errors and the key as for submit().
+  /// Commits a new array of `by`. Errors, the key and the manner as for submit(); an array has no
+  /// origin.
   Result<job::Array> submit_array(const job::JobSpec& spec, const std::string& idempotency_key,
-                                  const access::Actor& by = {});
+                                  const access::Actor& by = {}, const SubmitManner& manner = {});
   Arrays& arrays() { return *arrays_; }
   const Arrays& arrays() const { return *arrays_; }
   Schedules& schedules() { return schedules_; }
@@ -212,6 +213,9 @@ class Controller {
   /// The progress that the job's program reports (logs/measurements.h).
   std::optional<job::Progress> progress_of(const job::Job& job) const;
 
+  /// Every uploaded file tree that a job, an array, a sweep or a schedule uses, now or later.
+  FileTrees trees_in_use() const;
+
   /// Whether every job has ended, and no sweep is about to submit one.
   bool idle() const;
   /// Whether the store has jobs that cannot be read: the resources they use are unknown.
@@ -229,6 +233,9 @@ class Controller {
   std::unique_ptr<Arrays> make_arrays();
   Schedules make_schedules();
   OtherJobs other_jobs() const;
+  Result<job::JobSpec> resolved_array(const job::JobSpec& spec) const;
+  void add_retained_objects();
+  size_t count_open_objects(const std::string& project) const;
   Result<void> check_made(const job::JobSpec& spec, const std::string& owner) const;
   void make_job(MadeJob made, std::function<void(Result<JobEntry*>)> done);
   void enter_queue(JobEntry& entry);

@@ -162,19 +162,27 @@ std::string JobTable::next_name(const std::string& project, const std::string& p
   const bool has_stem = before.size() > 1 && before.ends_with('-');
   if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + behind))
     highest = 1;
-  return before + std::to_string(highest + 1) + behind;
+  std::string name;
+  do {
+    name = before + std::to_string(++highest) + behind;
+  } while (std::any_of(makers_.begin(), makers_.end(),
+                       [&](const JobMaker* maker) { return maker->holds({name, project}); }));
+  return name;
 }
 
-std::set<std::pair<std::string, std::string>> JobTable::trees_in_use() const {
-  std::set<std::pair<std::string, std::string>> trees;
-  for (const auto& [sequence, entry] : entries_) {
-    const job::JobSpec& spec = entry->job.spec;
-    for (const job::Volume& volume : spec.volumes) {
-      if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
-        trees.emplace(spec.project, volume.source);
-      }
+FileTrees trees_of(const job::JobSpec& spec) {
+  FileTrees trees;
+  for (const job::Volume& volume : spec.volumes) {
+    if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
+      trees.emplace(spec.project, volume.source);
     }
   }
+  return trees;
+}
+
+FileTrees JobTable::trees_in_use() const {
+  FileTrees trees;
+  for (const auto& [sequence, entry] : entries_) trees.merge(trees_of(entry->job.spec));
   return trees;
 }
 

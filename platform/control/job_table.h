@@ -41,6 +41,12 @@ struct JobEntry {
 
 /// The name and the project of a job. No two jobs have both in common.
 using JobName = std::pair<std::string, std::string>;
+
+/// {project, id} of uploaded file trees (workspace/tree_store.h).
+using FileTrees = std::set<std::pair<std::string, std::string>>;
+/// The trees of the spec's volumes.
+FileTrees trees_of(const job::JobSpec& spec);
+
 inline JobName name_of(const job::JobSpec& spec) {
   return {spec.name, spec.project};
 }
@@ -106,10 +112,11 @@ class JobTable {
   bool is_taken(const job::JobSpec& spec) const;
   /// `pattern` with the next number in place of its "{n}": one more than the highest of the names in
   /// use. The name without a number counts as 1: "train-{n}" becomes "train-2" if only "train"
-  /// exists. Numbers of deleted jobs below the highest are not used again.
+  /// exists. Numbers of deleted jobs below the highest are not used again. Names that an object holds
+  /// are left out.
   std::string next_name(const std::string& project, const std::string& pattern) const;
-  /// {project, id} of every uploaded file tree that a job uses.
-  std::set<std::pair<std::string, std::string>> trees_in_use() const;
+  /// Every uploaded file tree that a job uses.
+  FileTrees trees_in_use() const;
   /// Whether every job has ended.
   bool all_ended() const { return not_ended_ == 0 && uncommitted_.empty(); }
 

@@ -1,6 +1,7 @@
 #include "control/journal.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -36,6 +37,11 @@ void Journal::put(store::Object object) {
 
 void Journal::drop(const store::ObjectKey& key) {
   objects_[key].reset();
+  flush_soon();
+}
+
+void Journal::put_end(job::ObjectEnd end) {
+  ends_.push_back(std::move(end));
   flush_soon();
 }
 
@@ -82,7 +88,13 @@ Result<void> Journal::flush(store::Batch more) {
   }
   more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
 
+  // What `more` has of an object is newer.
+  std::set<store::ObjectKey> newer(more.removed_objects.begin(), more.removed_objects.end());
+  for (const store::Object& object : more.objects) {
+    newer.insert({.kind = object.kind, .id = object.id});
+  }
   for (const auto& [key, object] : objects_) {
+    if (newer.contains(key)) continue;
     if (object) {
       more.objects.push_back(*object);
     } else {
@@ -90,12 +102,15 @@ Result<void> Journal::flush(store::Batch more) {
     }
   }
 
+  more.ends.insert(more.ends.end(), ends_.begin(), ends_.end());
+
   const auto committed = commit(more);
   std::vector<std::function<void()>> allowed;
   if (committed) {
     changed_.clear();
     known_changed_.clear();
     objects_.clear();
+    ends_.clear();
     allowed = std::exchange(once_committed_, {});
   } else {
     base::log_error(committed.error().to_string());

@@ -36,7 +36,9 @@ class Journal {
   void change(const job::Job& job);
   /// An object in its new state; of several calls for one object, the last one counts.
   void put(store::Object object);
-  void drop(const store::ObjectKey& key);   ///< removes an object
+  void drop(const store::ObjectKey& key);  ///< removes an object
+  /// An array or a sweep has ended; its state, which records that, is put in the same turn.
+  void put_end(job::ObjectEnd end);
   void then(std::function<void()> action);  ///< is called after the commit, even if it fails
 
   /// Calls `action` once the changes until now are on disk: if the commit fails, after the next
@@ -68,6 +70,7 @@ class Journal {
   std::vector<const job::Job*> changed_;  ///< in the order in which they changed
   std::unordered_set<const job::Job*> known_changed_;
   std::map<store::ObjectKey, std::optional<store::Object>> objects_;  ///< nothing: is removed
+  std::vector<job::ObjectEnd> ends_;
   std::vector<std::function<void()>> then_;
   std::vector<std::function<void()>> once_committed_;
   base::EventLoop::Interest retry_;

@@ -87,6 +87,13 @@ Result<void> ProjectService::remove(const std::string& name, const access::Actor
     return conflict("it has " + base::count_text(jobs, "job") + " that have not ended",
                     "stop them first: muster list --project " + name);
   }
+  if (const size_t count = parts_.count_open_objects ? parts_.count_open_objects(name) : 0;
+      count > 0) {
+    return conflict("it has " + std::to_string(count) +
+                        (count == 1 ? " array or sweep that has not ended"
+                                    : " arrays and sweeps that have not ended"),
+                    "stop them first: muster list --project " + name);
+  }
   if (const size_t count = parts_.count_schedules ? parts_.count_schedules(name) : 0; count > 0) {
     return conflict("it has " + base::count_text(static_cast<int64_t>(count), "schedule"),
                     "delete them first: muster schedule list --project " + name);

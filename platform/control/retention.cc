@@ -107,8 +107,6 @@ constexpr std::chrono::milliseconds kPause{20};
 /// the clock may have been set.
 constexpr std::chrono::seconds kSoonAgain{2};
 constexpr std::chrono::minutes kLongest{10};
-/// The actor in the audit log. No user has such a name.
-constexpr const char* kServer = "(server)";
 
 }  // namespace
 
@@ -166,6 +164,31 @@ void RetentionKeeper::look() {
     return !until || *until <= now;
   });
   if (const auto next = next_removal(later, rules_)) look_at(*next);
+  look_at_objects(now);
+}
+
+void RetentionKeeper::look_at_objects(Time now) {
+  constexpr size_t kMostObjectsAtOnce = 4;  // each may have many jobs
+  for (const RetainedObjects& kind : objects_) {
+    const std::vector<EndedJob> ended = kind.ended();
+    std::vector<Removal> due = removals(ended, rules_, now);
+    std::erase_if(
+        due, [this](const Removal& removal) { return jobs_.watchers().is_watched(removal.id); });
+    const bool is_more = due.size() > kMostObjectsAtOnce;
+    if (is_more) due.resize(kMostObjectsAtOnce);
+    bool has_failed = false;
+    for (const Removal& removal : due) {
+      if (kind.remove(removal.id, removal.rule)) continue;  // the journal logs the error
+      has_failed = true;
+    }
+    if (is_more) look_at(now + kPause);
+    for (const EndedJob& object : ended) {
+      const auto until = kept_until(object.ended, object.keep_for, rules_);
+      if (!until) continue;
+      // A followed object, and one that could not be removed, is looked at again.
+      look_at(*until > now ? *until : now + (has_failed ? kLongest : kSoonAgain));
+    }
+  }
 }
 
 void RetentionKeeper::look_at(Time time) {

@@ -139,9 +139,7 @@ std::vector<job::Schedule> Schedules::list(const std::optional<std::string>& pro
 }
 
 std::vector<job::Schedule> Schedules::named(const std::string& name) const {
-  if (const auto found = schedules_.find(name); found != schedules_.end()) {
-    return {shown(*found->second)};
-  }
+  if (auto by_id = with_id(name)) return {*std::move(by_id)};
   std::vector<job::Schedule> all;
   for (const auto& [known, id] : by_name_) {
     if (known.second == name) all.push_back(shown(*schedules_.at(id)));
@@ -149,16 +147,15 @@ std::vector<job::Schedule> Schedules::named(const std::string& name) const {
   return all;
 }
 
-std::set<std::pair<std::string, std::string>> Schedules::trees_in_use() const {
-  std::set<std::pair<std::string, std::string>> trees;
-  for (const auto& [id, held] : schedules_) {
-    const ScheduleSpec& spec = held->schedule.spec;
-    for (const job::Volume& volume : spec.job.volumes) {
-      if (volume.kind == job::Volume::Kind::kTree && !volume.source.empty()) {
-        trees.emplace(spec.project, volume.source);
-      }
-    }
-  }
+std::optional<job::Schedule> Schedules::with_id(const std::string& id) const {
+  const auto found = schedules_.find(id);
+  if (found == schedules_.end()) return std::nullopt;
+  return shown(*found->second);
+}
+
+FileTrees Schedules::trees_in_use() const {
+  FileTrees trees;
+  for (const auto& [id, held] : schedules_) trees.merge(trees_of(held->schedule.spec.job));
   return trees;
 }
 
@@ -175,6 +172,7 @@ Result<Schedules::Held*> Schedules::usable(const std::string& id) const {
 Result<void> Schedules::commit(const Held& held, const access::Actor& by, const std::string& action,
                                std::vector<access::FieldChange> changes) {
   const ScheduleSpec& spec = held.schedule.spec;
+  services_.jobs.watchers().announce(held.schedule.id);
   return services_.journal.flush(
       {.objects = {object_of(held.schedule)},
        .audit = audit_records(services_.clock.now(), by, action, spec.name, spec.project,
@@ -254,7 +252,7 @@ Result<job::Schedule> Schedules::resume(const std::string& id, const access::Act
   return shown(*held);
 }
 
-Result<job::Job> Schedules::run(const std::string& id, const access::Actor& by) {
+Result<ScheduledRun> Schedules::run(const std::string& id, const access::Actor& by) {
   MUSTER_TRY(Held* const held, usable(id));
   if (held->is_starting) MUSTER_CHECK(services_.journal.flush());
   const ScheduleSpec& spec = held->schedule.spec;
@@ -263,24 +261,21 @@ Result<job::Job> Schedules::run(const std::string& id, const access::Actor& by) 
                  .what = "schedule " + name_in_quotes(spec.name) + " cannot run: " + held->problem};
   }
   if (!held->unfinished.empty() && spec.overlap == ScheduleSpec::Overlap::kForbid) {
-    const job::Job* const earlier = services_.jobs.with_id(*held->unfinished.begin());
+    const auto& history = held->schedule.history;
+    const auto earlier = std::find_if(
+        history.begin(), history.end(),
+        [&](const ScheduledRun& other) { return held->unfinished.contains(other.job_id); });
     return Error{.code = ErrorCode::kConflict,
                  .what = "an earlier run of schedule " + name_in_quotes(spec.name) +
-                         " has not ended: " + (earlier == nullptr ? "" : earlier->spec.name),
+                         " has not ended" + (earlier == history.end() ? "" : ": " + earlier->job),
                  .advice =
                      "wait for its end, or stop it; schedules with --overlap allow or replace "
                      "do not wait"};
   }
   const base::Time now = services_.clock.now();
-  std::optional<Result<job::Job>> answer;
+  std::optional<Result<ScheduledRun>> answer;
   start(*held, {.time = now, .by_request = true}, spec.overlap == ScheduleSpec::Overlap::kReplace,
-        [&answer](Result<JobEntry*> made) {
-          if (made) {
-            answer.emplace((*made)->job);
-          } else {
-            answer.emplace(made.error());
-          }
-        });
+        [&answer](const Result<ScheduledRun>& started) { answer.emplace(started); });
   if (!answer) {
     // `start` refers to `answer`, which the flush sets.
     [[maybe_unused]] const auto reported_by_callback = services_.journal.flush(
@@ -298,8 +293,12 @@ Result<void> Schedules::remove(const std::string& id, const access::Actor& by) {
        .audit = audit_records(services_.clock.now(), by, "schedule.delete", spec.name, spec.project,
                               {{.field = "cron", .before = spec.cron}})}));
   if (held->next) next_.erase({*held->next, held->schedule.id});
+  const JobName name{spec.name, spec.project};
   by_name_.erase({spec.project, spec.name});
-  schedules_.erase(std::string(held->schedule.id));
+  const std::string removed = held->schedule.id;
+  schedules_.erase(removed);
+  services_.jobs.watchers().removed(removed, name.first, name.second);
+  services_.jobs.watchers().feed().call_watchers();
   return {};
 }
 
@@ -336,6 +335,32 @@ void Schedules::load(const std::vector<store::Object>& objects) {
       base::log_error("schedule " + name_in_quotes(object.name) + " of project " +
                       name_in_quotes(object.project) + " does not run: " + held.problem);
     }
+  }
+}
+
+void Schedules::recovered() {
+  for (const auto& [id, held] : schedules_) {
+    for (ScheduledRun& run : held->schedule.history) {
+      if (run.job_id.empty() || run.phase) continue;
+      const auto array = services_.array(run.job_id);
+      if (!array) continue;
+      if (!array->ended) {
+        held->unfinished.insert(run.job_id);
+      } else {
+        run.phase = array->phase;
+      }
+    }
+  }
+}
+
+void Schedules::array_ended(const job::Array& array) {
+  for (const auto& [id, held] : schedules_) {
+    if (held->unfinished.erase(array.id) == 0) continue;
+    for (ScheduledRun& run : held->schedule.history) {
+      if (run.job_id == array.id) run.phase = array.phase;
+    }
+    services_.journal.put(object_of(held->schedule));
+    services_.jobs.watchers().announce(id);
   }
 }
 
@@ -377,6 +402,7 @@ void Schedules::job_changed(const job::Job& job) {
   if (has_ended) {
     run->phase = job.phase;
     run->exit_code = job.exit_code;
+    services_.jobs.watchers().announce(held.schedule.id);
   }
 }
 
@@ -420,12 +446,17 @@ void Schedules::advance() {
                                 services_.wake);
 }
 
-/// Adds a run to the history, and hands the schedule to the journal.
-void Schedules::note(Held& held, ScheduledRun run) {
+void Schedules::add_to_history(Held& held, ScheduledRun run) {
   std::vector<ScheduledRun>& history = held.schedule.history;
   if (!run.by_request) held.schedule.decided_until = run.time;
   history.insert(history.begin(), std::move(run));
   if (history.size() > job::Schedule::kKeptRuns) history.pop_back();
+  services_.jobs.watchers().announce(held.schedule.id);
+}
+
+/// Adds a run to the history, and hands the schedule to the journal.
+void Schedules::note(Held& held, ScheduledRun run) {
+  add_to_history(held, std::move(run));
   services_.journal.put(object_of(held.schedule));
 }
 
@@ -446,28 +477,57 @@ void Schedules::decide(Held& held) {
     case What::kRun:
     case What::kReplace:
       return start(held, {.time = due.time}, due.what == What::kReplace,
-                   [](const Result<JobEntry*>&) {});
+                   [](const Result<ScheduledRun>&) {});
   }
   plan_next(held);
 }
 
+/// Whether the job of a run would be accepted now.
+Result<void> Schedules::check_run(const job::JobSpec& spec, const std::string& owner) const {
+  MUSTER_CHECK(services_.check(spec, owner));
+  bool is_taken = services_.is_held_by_others(name_of(spec));
+  for (const job::Job* const other : services_.jobs.named(spec.name)) {
+    if (other->spec.project == spec.project) is_taken = true;
+  }
+  if (!is_taken) return {};
+  return Error{.code = ErrorCode::kConflict,
+               .what = "the name " + name_in_quotes(spec.name) + " is in use",
+               .advice = "try again in a second"};
+}
+
+/// `next` starts after their end.
+void Schedules::stop_earlier_runs(const Held& held, job::JobSpec& next) {
+  const std::set<std::string> earlier = held.unfinished;
+  for (const std::string& id : earlier) {
+    next.after.push_back({.job = id, .condition = job::Dependency::Condition::kAny});
+    if (JobEntry* const entry = services_.jobs.entry_with_id(id)) {
+      services_.stop(*entry);
+    } else {
+      services_.stop_array(id);
+    }
+  }
+}
+
 /// Submits the job of a run. The history has the run, even if the server does not accept its job.
 void Schedules::start(Held& held, ScheduledRun run, bool replaces,
-                      std::function<void(Result<JobEntry*>)> done) {
-  const job::Schedule before = held.schedule;
+                      std::function<void(const Result<ScheduledRun>&)> done) {
   job::JobSpec spec = held.schedule.spec.job;
-  spec.name = run_name(before.spec.name, *held.zone, run.time, run.by_request);
+  spec.name = run_name(held.schedule.spec.name, *held.zone, run.time, run.by_request);
   run.job = spec.name;
-  Result<void> accepted = services_.check(spec, before.owner);
-  for (const job::Job* const other : services_.jobs.named(spec.name)) {
-    if (other->spec.project != spec.project) continue;
-    accepted = Error{.code = ErrorCode::kConflict,
-                     .what = "job " + name_in_quotes(spec.name) + " exists already",
-                     .advice = "try again in a second"};
+  Result<void> accepted = check_run(spec, held.schedule.owner);
+  if (accepted && replaces) stop_earlier_runs(held, spec);
+  if (accepted && spec.array.is_none()) {
+    return start_job(held, std::move(run), std::move(spec), std::move(done));
   }
+  if (accepted) accepted = start_array(held, run, spec);
   if (!accepted) {
-    // A caller gets the error instead.
-    if (!run.by_request) {
+    const ErrorCode code = accepted.error().code;
+    if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) {
+      // The store is away or full: the run is tried again.
+      plan_next(held);
+      timer_ = services_.loop.after(kRunRetryPause, services_.wake);
+    } else if (!run.by_request) {
+      // A caller gets the error instead.
       run.job.clear();
       run.outcome = ScheduledRun::Outcome::kRefused;
       run.error = accepted.error().to_string();
@@ -476,44 +536,59 @@ void Schedules::start(Held& held, ScheduledRun run, bool replaces,
     }
     return done(accepted.error());
   }
-  if (replaces) {
-    const std::set<std::string> earlier = held.unfinished;
-    for (const std::string& id : earlier) {
-      spec.after.push_back({.job = id, .condition = job::Dependency::Condition::kAny});
-      if (JobEntry* const entry = services_.jobs.entry_with_id(id)) services_.stop(*entry);
-    }
-  }
-  const bool by_request = run.by_request;
-  std::string job = run.job;
+  plan_next(held);
+  services_.wake();
+  done(held.schedule.history.front());
+}
+
+/// Commits the array of the run and the history with the run together.
+Result<void> Schedules::start_array(Held& held, ScheduledRun run, const job::JobSpec& spec) {
+  const job::Schedule before = held.schedule;
+  run.job_id = services_.new_id();
+  const std::string id = run.job_id;
+  add_to_history(held, std::move(run));
+  held.unfinished.insert(id);
+  const auto made = services_.make_array(spec, id, before.owner, object_of(held.schedule));
+  if (made) return {};
+  held.unfinished.erase(id);
+  held.schedule = before;
+  return made.error();
+}
+
+void Schedules::start_job(Held& held, ScheduledRun run, job::JobSpec spec,
+                          std::function<void(const Result<ScheduledRun>&)> done) {
+  const job::Schedule before = held.schedule;
   held.is_starting = true;
-  note(held, std::move(run));
-  services_.make(
-      {.spec = std::move(spec),
-       .origin = {.kind = job::JobOrigin::Kind::kSchedule,
-                  .name = before.spec.name,
-                  .id = before.id},
-       .owner = before.owner},
-      [this, id = before.id, job = std::move(job), by_request, decided_until = before.decided_until,
-       done = std::move(done)](const Result<JobEntry*>& made) {
-        const auto found = schedules_.find(id);
-        if (found == schedules_.end()) return done(made);
-        Held& kept = *found->second;
-        kept.is_starting = false;
-        if (!made) {
-          // Nothing is stored: the run is tried again.
-          std::erase_if(kept.schedule.history,
-                        [&](const ScheduledRun& other) { return other.job == job; });
-          if (!by_request) kept.schedule.decided_until = decided_until;
-          services_.journal.put(object_of(kept.schedule));
-        }
-        plan_next(kept);
-        if (made || by_request) {
-          services_.wake();
-        } else {
-          timer_ = services_.loop.after(kRunRetryPause, services_.wake);
-        }
-        done(made);
-      });
+  note(held, run);
+  services_.make({.spec = std::move(spec),
+                  .origin = {.kind = job::JobOrigin::Kind::kSchedule,
+                             .name = before.spec.name,
+                             .id = before.id},
+                  .owner = before.owner},
+                 [this, id = before.id, run, decided_until = before.decided_until,
+                  done = std::move(done)](const Result<JobEntry*>& made) mutable {
+                   if (made) run.job_id = (*made)->job.id;
+                   const Result<ScheduledRun> started =
+                       made ? Result<ScheduledRun>(run) : Result<ScheduledRun>(made.error());
+                   const auto found = schedules_.find(id);
+                   if (found == schedules_.end()) return done(started);
+                   Held& kept = *found->second;
+                   kept.is_starting = false;
+                   if (!made) {
+                     // Nothing is stored: the run is tried again.
+                     std::erase_if(kept.schedule.history,
+                                   [&](const ScheduledRun& other) { return other.job == run.job; });
+                     if (!run.by_request) kept.schedule.decided_until = decided_until;
+                     services_.journal.put(object_of(kept.schedule));
+                   }
+                   plan_next(kept);
+                   if (made || run.by_request) {
+                     services_.wake();
+                   } else {
+                     timer_ = services_.loop.after(kRunRetryPause, services_.wake);
+                   }
+                   done(started);
+                 });
 }
 
 }  // namespace muster::control

@@ -24,6 +24,7 @@
 #include "control/job_table.h"
 #include "control/journal.h"
 #include "cron/cron.h"
+#include "job/array.h"
 #include "job/schedule.h"
 
 namespace muster::control {
@@ -64,6 +65,14 @@ struct ScheduleServices {
   /// Whether the server would accept this job of the owner now; the name is not checked.
   std::function<Result<void>(const job::JobSpec& spec, const std::string& owner)> check;
   std::function<void(JobEntry& job)> stop;
+  /// For runs that are arrays, as functions of Arrays.
+  std::function<Result<job::Array>(const job::JobSpec& spec, const std::string& id,
+                                   const std::string& owner, const store::Object& schedule)>
+      make_array;  ///< commits the array and the schedule together
+  std::function<void(const std::string& array)> stop_array;
+  std::function<std::optional<job::Array>(const std::string& id)> array;
+  /// Whether an array or a sweep has the name, or one of their jobs.
+  std::function<bool(const JobName& name)> is_held_by_others;
   std::function<std::string()> new_id;
   std::function<void()> wake;
 };
@@ -78,8 +87,9 @@ class Schedules : public JobMaker {
   std::vector<job::Schedule> list(const std::optional<std::string>& project) const;
   /// The schedules with this id or name, at most one in each project.
   std::vector<job::Schedule> named(const std::string& name) const;
-  /// {project, id} of every uploaded file tree that future runs use.
-  std::set<std::pair<std::string, std::string>> trees_in_use() const;
+  std::optional<job::Schedule> with_id(const std::string& id) const;
+  /// Every uploaded file tree that future runs use.
+  FileTrees trees_in_use() const;
 
   // Requests. Each is committed when it returns, with its record in the audit log.
 
@@ -89,15 +99,19 @@ class Schedules : public JobMaker {
   Result<job::Schedule> pause(const std::string& id, const access::Actor& by);
   /// Runs whose time passed while it was paused are left out.
   Result<job::Schedule> resume(const std::string& id, const access::Actor& by);
-  /// A run now, as the job of the schedule's owner. kConflict: an earlier run has not ended, and
-  /// overlap is kForbid.
-  Result<job::Job> run(const std::string& id, const access::Actor& by);
+  /// A run now, as the job of the schedule's owner; returns its place in the history. kConflict: an
+  /// earlier run has not ended, and overlap is kForbid.
+  Result<job::ScheduledRun> run(const std::string& id, const access::Actor& by);
   /// Jobs of its runs stay.
   Result<void> remove(const std::string& id, const access::Actor& by);
 
   // From the controller.
 
   void load(const std::vector<store::Object>& objects);
+  /// To be called once the arrays and the jobs are loaded.
+  void recovered();
+  /// The array may be a run of a schedule.
+  void array_ended(const job::Array& array);
 
   bool holds(const std::pair<std::string, std::string>& name) const override;
   void job_changed(const job::Job& job) override;
@@ -113,9 +127,15 @@ class Schedules : public JobMaker {
   job::Schedule shown(const Held& held) const;
   void plan_next(Held& held);
   void decide(Held& held);
+  void add_to_history(Held& held, job::ScheduledRun run);
   void note(Held& held, job::ScheduledRun run);
+  Result<void> check_run(const job::JobSpec& spec, const std::string& owner) const;
+  void stop_earlier_runs(const Held& held, job::JobSpec& next);
+  Result<void> start_array(Held& held, job::ScheduledRun run, const job::JobSpec& spec);
   void start(Held& held, job::ScheduledRun run, bool replaces,
-             std::function<void(Result<JobEntry*>)> done);
+             std::function<void(const Result<job::ScheduledRun>&)> done);
+  void start_job(Held& held, job::ScheduledRun run, job::JobSpec spec,
+                 std::function<void(const Result<job::ScheduledRun>&)> done);
   Result<void> commit(const Held& held, const access::Actor& by, const std::string& action,
                       std::vector<access::FieldChange> changes);
 

@@ -200,11 +200,67 @@ TEST_F(ScheduledJobs, ARunByRequestObeysTheOverlapPolicy) {
   const std::string id = create(schedule_of("hourly")).id;
   const auto first = controller_->schedules().run(id, {.user = "ada"});
   ASSERT_TRUE(first) << first.error().to_string();
-  EXPECT_EQ(first->spec.name, "hourly-20231114-221320");
+  EXPECT_EQ(first->job, "hourly-20231114-221320");
+  EXPECT_EQ(first->job_id, job("hourly-20231114-221320").id);
   settle();
   const auto second = controller_->schedules().run(id, {.user = "ada"});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);
+}
+
+TEST_F(ScheduledJobs, ARunMayBeAnArray) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-2";
+  spec.job.resources.gpus = 0;
+  create(spec);
+  pass(std::chrono::hours(1));
+
+  EXPECT_EQ(job("hourly-20231114-2300-2").phase, Phase::kRunning);
+  EXPECT_EQ(schedule("hourly").history.at(0).job, "hourly-20231114-2300");
+  EXPECT_FALSE(schedule("hourly").history[0].phase);
+
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(schedule("hourly").history[0].outcome, RunOutcome::kSkipped);
+  restart();
+  for (const char* const member : {"0", "1", "2"}) {
+    end(std::string("hourly-20231114-2300-") + member, {.code = *member == '1' ? 3 : 0});
+  }
+  EXPECT_EQ(schedule("hourly").history.at(1).phase, Phase::kFailed);
+  restart();
+  EXPECT_EQ(schedule("hourly").history.at(1).phase, Phase::kFailed);
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(schedule("hourly").history[0].job, "hourly-20231115-0100");
+  EXPECT_EQ(schedule("hourly").history[0].outcome, RunOutcome::kStarted);
+}
+
+TEST_F(ScheduledJobs, AReplacedArrayIsStoppedBeforeTheNextStarts) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-1";
+  spec.job.resources.gpus = 0;
+  spec.overlap = ScheduleSpec::Overlap::kReplace;
+  create(spec);
+  pass(std::chrono::hours(1));
+  engine_.stops_obey = false;
+  pass(std::chrono::hours(1));
+  EXPECT_TRUE(job("hourly-20231114-2300-0").stop_requested);
+  EXPECT_EQ(job("hourly-20231115-0000-0").phase, Phase::kQueued);
+
+  end("hourly-20231114-2300-0", {.signal = 15, .stopped = true});
+  end("hourly-20231114-2300-1", {.signal = 15, .stopped = true});
+
+  EXPECT_EQ(job("hourly-20231115-0000-0").phase, Phase::kRunning);
+  EXPECT_EQ(schedule("hourly").history.at(1).phase, Phase::kStopped);
+}
+
+TEST_F(ScheduledJobs, AnAutomaticRunIsInTheAuditLog) {
+  create(schedule_of("hourly"));
+  pass(std::chrono::hours(1));
+  const auto records = store_.audit({.action = "job.submit"});
+  ASSERT_TRUE(records && records->size() == 1U);
+  EXPECT_EQ(records->front().actor.user, kServer);
+  EXPECT_EQ(records->front().target, "hourly-20231114-2300");
+  EXPECT_EQ(records->front().changes.back(),
+            (access::FieldChange{.field = "schedule", .after = "hourly"}));
 }
 
 TEST_F(ScheduledJobs, AProjectWithSchedulesIsNotDeleted) {

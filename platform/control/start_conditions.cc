@@ -128,7 +128,11 @@ std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
       resolved.push_back(*std::move(other));
       continue;
     }
-    resolved.push_back({.id = name, .name = name, .is_met = true});
+    // The result of a deleted sibling is unknown: the dependency cannot hold any more.
+    const bool is_sibling = origin.kind == job::JobOrigin::Kind::kArray &&
+                            name.ends_with("-" + std::to_string(origin.member));
+    resolved.push_back({.id = name, .name = name, .is_met = !is_sibling});
+    if (is_sibling) continue;
     others.jobs.each_job(true, std::nullopt, [&](const job::Job& earlier) {
       const bool is_alike = earlier.origin && earlier.origin->id == origin.id &&
                             earlier.awaited.size() == spec.after.size();

@@ -70,7 +70,7 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
 
 /// The same for a job that an object makes. A job that it waits for may have been deleted since the
 /// object was created: then the result of an earlier job of the object counts, or else the dependency
-/// is met.
+/// is met. A member of an array whose sibling (Dependency::by_member) was deleted never starts.
 std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
                                                   const job::JobOrigin& origin,
                                                   const OtherJobs& others);

@@ -51,6 +51,46 @@ int ended_at_rung(const Job& job) {
 
 }  // namespace
 
+namespace {
+
+store::Object progress_object(const sweep::SweepRecord& record,
+                              const sweep::SweepProgress& progress) {
+  return {.kind = kProgressKind,
+          .id = record.id,
+          .project = record.spec.job.project,
+          .name = record.spec.job.name,
+          .document = store::to_document(progress)};
+}
+
+Phase phase_of_ended(sweep::SweepPhase phase) {
+  return phase == sweep::SweepPhase::kSucceeded ? Phase::kSucceeded
+         : phase == sweep::SweepPhase::kFailed  ? Phase::kFailed
+                                                : Phase::kStopped;
+}
+
+/// What subscribers get. REQUIRES: the sweep has ended.
+job::ObjectEnd object_end_of(const sweep::SweepRecord& record, const sweep::SweepProgress& progress) {
+  const sweep::SweepSummary summary = sweep::summary_of(record, progress);
+  job::ObjectEnd end{.kind = kSweepKind,
+                     .id = record.id,
+                     .name = summary.name,
+                     .project = summary.project,
+                     .owner = record.owner,
+                     .labels = record.spec.job.labels,
+                     .phase = phase_of_ended(summary.phase),
+                     .counts = {{"trials", summary.started},
+                                {"completed", summary.completed},
+                                {"failed", summary.failed},
+                                {"stopped", summary.stopped}},
+                     .metric = summary.best,
+                     .submitted = record.created,
+                     .ended = *progress.ended};
+  if (summary.best_trial) end.best = sweep::trial_name(summary.name, *summary.best_trial);
+  return end;
+}
+
+}  // namespace
+
 bool pauses_at_end(const Job& job) {
   return job.origin && job.origin->kind == job::JobOrigin::Kind::kSweep && !job.stop_requested &&
          sweep::may_go_on(job.spec);
@@ -64,6 +104,7 @@ struct Sweeps::Entry {
   explicit Entry(sweep::SweepRecord stored, sweep::SweepProgress progress = {})
       : record(std::move(stored)),
         ended(progress.ended),
+        is_end_told(ended.has_value()),
         search(record.spec, std::move(progress.search)) {}
 
   struct TrialJob {
@@ -76,6 +117,7 @@ struct Sweeps::Entry {
 
   const sweep::SweepRecord record;
   std::optional<base::Time> ended;
+  bool is_end_told = false;  ///< its end was stored, and handed to notifications
   Search search;
   std::map<int, TrialJob> jobs;  ///< by trial
   bool unsaved = false;          ///< the state has changed since it was stored
@@ -182,16 +224,14 @@ Result<sweep::Sweep> Sweeps::create(const SweepSpec& spec, const access::Actor& 
                              .project = spec.job.project,
                              .name = spec.job.name,
                              .document = store::to_document(record)};
-  store::Object progress = object;
-  progress.kind = kProgressKind;
-  progress.document = store::to_document(entry->progress());
   MUSTER_CHECK(parts_.journal.flush(
-      {.objects = {object, progress},
+      {.objects = {object, progress_object(record, entry->progress())},
        .audit = audit_records(
            record.created, by, "sweep.create", spec.job.name, spec.job.project,
            {{.field = "trials", .after = std::to_string(sweep::trial_count(spec))}})}));
   const std::string id = record.id;
   entries_[id] = std::move(entry);
+  parts_.jobs.watchers().announce(id);
   look_soon();
   return *with_id(id);
 }
@@ -234,7 +274,8 @@ Result<sweep::Sweep> Sweeps::set_paused(const std::string& id, bool paused,
                 [&](Search& search) { search.set_paused(paused); });
 }
 
-Result<void> Sweeps::remove(const std::string& id, const access::Actor& by) {
+Result<void> Sweeps::remove(const std::string& id, const access::Actor& by,
+                            const std::string& rule) {
   MUSTER_TRY(Entry* const entry, entry_of(id));
   const job::JobSpec& spec = entry->record.spec.job;
   const auto not_ended = [&](const std::string& what) {
@@ -255,13 +296,50 @@ Result<void> Sweeps::remove(const std::string& id, const access::Actor& by) {
     if (job_of(*entry, trial) == nullptr) continue;
     MUSTER_CHECK(parts_.controller.remove(std::string(link.id)));
   }
-  MUSTER_CHECK(parts_.journal.flush(
-      {.removed_objects = {{kSweepKind, id}, {kProgressKind, id}},
-       .audit =
-           audit_records(parts_.clock.now(), by, "sweep.delete", spec.name, spec.project,
-                         {{.field = "trials", .before = std::to_string(entry->jobs.size())}})}));
-  entries_.erase(id);
+  std::vector<access::FieldChange> changes{
+      {.field = "trials", .before = std::to_string(entry->jobs.size())}};
+  if (!rule.empty()) changes.push_back({.field = "rule", .after = rule});
+  MUSTER_CHECK(
+      parts_.journal.flush({.removed_objects = {{kSweepKind, id}, {kProgressKind, id}},
+                            .audit = audit_records(parts_.clock.now(), by, "sweep.delete",
+                                                   spec.name, spec.project, std::move(changes))}));
+  const JobName name = name_of(spec);
+  const std::string removed = id;
+  entries_.erase(removed);
+  parts_.jobs.watchers().removed(removed, name.first, name.second);
+  parts_.jobs.watchers().feed().call_watchers();
   return {};
+}
+
+std::vector<EndedJob> Sweeps::ended() const {
+  std::vector<EndedJob> all;
+  for (const auto& [id, entry] : entries_) {
+    const job::JobSpec& spec = entry->record.spec.job;
+    if (!entry->settled) continue;
+    all.push_back(
+        {.id = id, .project = spec.project, .ended = *entry->ended, .keep_for = spec.keep_for});
+  }
+  return all;
+}
+
+FileTrees Sweeps::trees_in_use() const {
+  FileTrees trees;
+  for (const auto& [id, entry] : entries_) trees.merge(trees_of(entry->record.spec.job));
+  return trees;
+}
+
+void Sweeps::job_leaves(const Job& job, store::Batch& batch) {
+  if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kSweep) return;
+  const auto found = entries_.find(job.origin->id);
+  if (found == entries_.end()) return;
+  // The commit may fail: only the stored state changes here, and the next look does the same.
+  sweep::SweepProgress progress = found->second->progress();
+  for (Trial& trial : progress.search.trials) {
+    const bool is_open = trial.phase == TrialPhase::kActive || trial.phase == TrialPhase::kPaused;
+    if (trial.number != job.origin->member || !is_open) continue;
+    trial.phase = TrialPhase::kStopped;
+    batch.objects.push_back(progress_object(found->second->record, progress));
+  }
 }
 
 std::vector<sweep::SweepSummary> Sweeps::list() const {
@@ -290,6 +368,12 @@ std::optional<sweep::Sweep> Sweeps::with_id(const std::string& id) const {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return std::nullopt;
   return sweep::sweep_of(found->second->record, found->second->progress());
+}
+
+std::optional<sweep::SweepSummary> Sweeps::summary_with_id(const std::string& id) const {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return std::nullopt;
+  return sweep::summary_of(found->second->record, found->second->progress());
 }
 
 bool Sweeps::are_busy() const {
@@ -441,19 +525,20 @@ void Sweeps::advance(Entry& entry) {
     entry.ended = parts_.clock.now();
   }
   if (entry.unsaved && !save(entry)) return;  // tried again at the next look
+  const bool was_settled = entry.settled;
   entry.settled = carry_out(entry) && entry.ended;
+  if (entry.settled && !was_settled) parts_.settled();
 }
 
 Result<void> Sweeps::save(Entry& entry, std::vector<access::AuditRecord> audit) {
-  const job::JobSpec& spec = entry.record.spec.job;
-  MUSTER_CHECK(
-      parts_.journal.flush({.objects = {{.kind = kProgressKind,
-                                         .id = entry.record.id,
-                                         .project = spec.project,
-                                         .name = spec.name,
-                                         .document = store::to_document(entry.progress())}},
-                            .audit = std::move(audit)}));
+  std::vector<job::ObjectEnd> ends;
+  if (entry.ended && !entry.is_end_told) ends.push_back(object_end_of(entry.record, entry.progress()));
+  MUSTER_CHECK(parts_.journal.flush({.objects = {progress_object(entry.record, entry.progress())},
+                                     .audit = std::move(audit),
+                                     .ends = std::move(ends)}));
+  entry.is_end_told = entry.ended.has_value();
   entry.unsaved = false;
+  parts_.jobs.watchers().announce(entry.record.id);
   return {};
 }
 

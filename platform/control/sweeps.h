@@ -24,8 +24,10 @@
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "control/job_maker.h"
 #include "control/job_table.h"
 #include "control/journal.h"
+#include "control/retention.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
 
@@ -41,12 +43,13 @@ struct SweepDependencies {
   JobTable& jobs;
   /// Submits, suspends, resumes and stops the jobs of trials.
   Controller& controller;
+  std::function<void()> settled;  ///< a sweep and all its jobs have ended
 };
 
-class Sweeps {
+class Sweeps : public JobMaker {
  public:
   explicit Sweeps(SweepDependencies parts);
-  ~Sweeps();
+  ~Sweeps() override;
 
   /// To be called once, after the jobs were loaded.
   void load(const std::vector<store::Object>& objects);
@@ -62,8 +65,8 @@ class Sweeps {
   /// While a sweep is paused, no trial starts or is promoted; running trials run on.
   Result<sweep::Sweep> set_paused(const std::string& id, bool paused, const access::Actor& by);
   /// Deletes the sweep with the jobs of its trials, and their logs and artifacts. kConflict: the
-  /// sweep, or a trial's job, has not ended.
-  Result<void> remove(const std::string& id, const access::Actor& by);
+  /// sweep, or a trial's job, has not ended. `rule`: of retention, for the audit log.
+  Result<void> remove(const std::string& id, const access::Actor& by, const std::string& rule = "");
 
   struct Entry;
   using Entries = std::map<std::string, std::unique_ptr<Entry>>;  ///< by id
@@ -78,10 +81,25 @@ class Sweeps {
   /// nullopt: no sweep has this id.
   std::optional<sweep::Sweep> with_id(const std::string& id) const;
 
+  std::optional<sweep::SweepSummary> summary_with_id(const std::string& id) const;
+
   /// Whether a sweep that is not paused has not ended, or jobs of an ended sweep have not.
   bool are_busy() const;
+  /// The sweeps that have ended with all their jobs, for the rules of retention.
+  std::vector<EndedJob> ended() const;
+  /// Every uploaded file tree that trials use, now or later.
+  FileTrees trees_in_use() const;
   /// Whether the name is that of a sweep, or of one of its trials.
   bool takes(const std::string& project, const std::string& name) const;
+
+  // As a maker of jobs. The names of trials are not held, because trials are submitted like other
+  // jobs; takes() checks them.
+
+  bool holds(const JobName& /*name*/) const override { return false; }
+  void job_changed(const job::Job& /*job*/) override {}
+  /// A trial whose job is deleted has ended: in the same commit, so that it never starts again.
+  void job_leaves(const job::Job& job, store::Batch& batch) override;
+  void advance() override {}
 
   /// Reads the metrics of running trials, and decides. Called by itself; public for tests.
   void look();

@@ -275,6 +275,43 @@ TEST_F(SweepControl, NotesATrialThatAUserStoppedAndDeleted) {
   EXPECT_EQ(job_of(1), nullptr) << "it is not submitted again";
 }
 
+TEST_F(SweepControl, ATrialThatAUserDeletedIsNotStartedAgainByAServerThatWasKilledAtOnce) {
+  create(sweep_of_x(8));
+  ASSERT_TRUE(controller_->stop("lr-1", false));
+  settle();
+  ASSERT_TRUE(controller_->remove("lr-1"));
+
+  live_again();  // before the sweep has looked
+  ASSERT_TRUE(controller_->recover());
+  settle();
+  look();
+
+  EXPECT_EQ(job_of(1), nullptr);
+  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
+}
+
+TEST_F(SweepControl, ReportsItsEndOnceAndIsRemovedByTheRulesOfRetention) {
+  SweepSpec spec = sweep_of_x(6);
+  spec.job.keep_for = std::chrono::hours(1);
+  create(spec);
+  play_to_the_end();
+
+  ASSERT_EQ(store_.ends.size(), 1U);
+  EXPECT_EQ(store_.ends[0].kind, "sweep");
+  EXPECT_EQ(store_.ends[0].name, "lr");
+  EXPECT_EQ(store_.ends[0].phase, Phase::kSucceeded);
+  EXPECT_EQ(store_.ends[0].counts.at("trials"), 6);
+  EXPECT_EQ(store_.ends[0].metric, the_sweep().summary.best);
+
+  clock_.advance(std::chrono::hours(2));
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  for (int turn = 0; turn < 5; ++turn) look();
+  EXPECT_TRUE(sweeps().list().empty());
+  EXPECT_TRUE(store_.load()->objects.empty());
+  EXPECT_EQ(store_.ends.size(), 1U);
+}
+
 TEST_F(SweepControl, PausesAndResumes) {
   create(sweep_of_x(8));
   ASSERT_TRUE(sweeps().set_paused(id_, true, {.user = "ada"}));

@@ -32,6 +32,7 @@ class MortalStore : public store::MemoryStore {
     if (commits == dies_before) throw Crash{};
     if (full) return base::Error{.code = base::ErrorCode::kExhausted, .what = "the disk is full"};
     const auto committed = MemoryStore::commit(batch);
+    if (committed) ends.insert(ends.end(), batch.ends.begin(), batch.ends.end());
     if (commits == dies_after) throw Crash{};
     return committed;
   }
@@ -62,6 +63,7 @@ class MortalStore : public store::MemoryStore {
   int dies_before = 0;
   int dies_after = 0;
   bool full = false;
+  std::vector<job::ObjectEnd> ends;  ///< of all commits
 };
 
 /// Tasks outlive the controller, as with shims: a new controller finds running tasks, and gets

@@ -289,7 +289,7 @@ const Table& table_of(const ArrayState*) {
       {field<&ArrayState::stop_requested>("stop_requested"),
        field<&ArrayState::too_many_failures>("too_many_failures"),
        field<&ArrayState::suspended>("suspended"), field<&ArrayState::removing>("removing"),
-       field<&ArrayState::max_running>("max_running"),
+       field<&ArrayState::end_told>("end_told"), field<&ArrayState::max_running>("max_running"),
        field<&ArrayState::max_failures>("max_failures"), field<&ArrayState::results>("results"),
        field<&ArrayState::exit_codes>("exit_codes"), field<&ArrayState::last>("last")});
   return table;

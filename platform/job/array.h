@@ -127,6 +127,7 @@ struct ArrayState {
   bool too_many_failures = false;
   bool suspended = false;
   bool removing = false;
+  bool end_told = false;            ///< its end was handed to notifications; false after a rerun
   std::optional<int> max_running;   ///< instead of the spec's
   std::optional<int> max_failures;  ///< instead of the spec's
   /// A letter for each member: '.' its job tells, or it has none yet; 'S', 'F', 'T' it succeeded,

@@ -282,7 +282,9 @@ const Table& table_of(const JobOrigin*) {
                                             .need = Need::kRequired}),
            field<&JobOrigin::id>("id", {.help = "Of the same."}),
            field<&JobOrigin::member>(
-               "member", {.help = "Its index in the array, or the number of the trial."})},
+               "member", {.help = "Its index in the array, or the number of the trial; 0 for other "
+                                  "origins.",
+                          .told = record::Told::kAlways})},
           "The object from which a job was made.")
           .as_answer();
   return table;

@@ -95,6 +95,7 @@ const Table& table_of(const Subscription*) {
            field<&Subscription::job>("job", {.told = Told::kAlways}),
            field<&Subscription::labels>("labels", {.told = Told::kAlways, .schema = kLabelTexts}),
            field<&Subscription::with_lines>("with_lines", {.told = Told::kAlways}),
+           field<&Subscription::members>("members", {.told = Told::kAlways}),
            field<&Subscription::sealed_key>("sealed_key",
                                             {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
            field<&Subscription::created>("created", {.need = Need::kRequired}),
@@ -117,6 +118,8 @@ const Table& table_of(const Delivery*) {
            field<&Delivery::project>("project",
                                      {.need = Need::kRequired, .kept = Kept::kStoreOnly}),
            field<&Delivery::happening>("event", {.need = Need::kRequired}),
+           field<&Delivery::object>(
+               "object", {.help = "`array` or `sweep`; absent: the event is that of a job."}),
            field<&Delivery::job>("job", {.told = Told::kAlways}),
            field<&Delivery::body>("body", {.kept = Kept::kStoreOnly}),
            field<&Delivery::created>("created", {.need = Need::kRequired}),

@@ -1,4 +1,5 @@
-// Subscriptions to the events of a project's jobs, and deliveries that have not arrived yet.
+// Subscriptions to the events of a project's jobs, arrays and sweeps, and deliveries that have not
+// arrived yet.
 //
 // Plain values.
 #pragma once
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "job/job.h"
 #include "record/table.h"
 #include "record/words.h"
 
@@ -39,6 +41,7 @@ struct Subscription {
   std::string job;            ///< a pattern of job names, with * and ?; empty: every job
   std::map<std::string, std::string> labels;  ///< the job must have all of them
   bool with_lines = false;                    ///< also send the last lines of a failed job
+  bool members = false;                       ///< also for each member of arrays and sweeps
   std::string sealed_key;                     ///< of the signature
   base::Time created;
   std::string created_by;
@@ -47,14 +50,33 @@ struct Subscription {
   bool operator==(const Subscription&) const = default;
 };
 
+/// The end of an array or a sweep, of which subscribers are notified as of the end of a job.
+struct ObjectEnd {
+  std::string kind;  ///< "array" or "sweep"
+  std::string id;
+  std::string name;
+  std::string project;
+  std::string owner;
+  std::map<std::string, std::string> labels;
+  Phase phase = Phase::kSucceeded;    ///< an ended one
+  std::map<std::string, int> counts;  ///< of its jobs: "succeeded", "failed", "stopped" ...
+  std::optional<std::string> best;    ///< of a sweep: the job of the best trial
+  std::optional<double> metric;       ///< of this trial
+  base::Time submitted;
+  base::Time ended;
+
+  bool operator==(const ObjectEnd&) const = default;
+};
+
 /// One event for one subscription, until it has arrived.
 struct Delivery {
   std::string id;  ///< the same at each attempt
   std::string subscription;
   std::string project;
   Happening happening = Happening::kPing;
-  std::string job;   ///< its name
-  std::string body;  ///< of the request
+  std::string object;  ///< "array" or "sweep"; empty: a job
+  std::string job;     ///< the name of the job, the array or the sweep
+  std::string body;    ///< of the request
   base::Time created;
   int attempts = 0;
   base::Time next;                 ///< when it is sent again

@@ -130,7 +130,6 @@ std::vector<base::Fault> validate_schedule(const ScheduleSpec& spec) {
                     " of a-z, 0-9 and '-', with a letter or digit at both ends");
   check.require(is_dns_label(spec.project, 63), "project",
                 "'" + spec.project + "' is not a project name; use a-z, 0-9 and '-'");
-  check.require(spec.job.array.is_none(), "job.array", "is not supported in a schedule");
   std::vector<base::Fault> faults = check.take();
   JobSpec job = spec.job;
   job.name = "run";

@@ -46,6 +46,13 @@ void add_image(const GangContext& gang, const Task& task, TaskPlan& plan) {
   }
 }
 
+/// The values of a sweep's trial, for programs that read a file.
+void add_parameters(const job::JobSpec& spec, TaskPlan& plan) {
+  const auto parameters = spec.environment.find("MUSTER_PARAMETERS");
+  if (parameters == spec.environment.end()) return;
+  plan.files.push_back({.path = "parameters.json", .content = parameters->second + "\n"});
+}
+
 ShellReach shell_reach(const GangContext& gang) {
   ShellReach reach;
   if (gang.shell_hosts.empty()) return reach;
@@ -124,6 +131,7 @@ TaskPlan plan_task(const GangContext& gang, size_t index) {
   if (spec.kind == job::Kind::kMpi) add_mpi_parts(gang, index, plan);
   add_shell_files(shell_reach(gang), generated, plan);
   add_secret_files(spec.secrets, gang.site.secrets, plan);
+  add_parameters(spec, plan);
   return plan;
 }
 

@@ -77,6 +77,15 @@ TEST(PlanGang, WritesTheHostfileWithTheSlotsOfTheWorkersWithoutTheLauncher) {
             "dist-worker-0 slots=4\ndist-worker-1 slots=4\n");
 }
 
+TEST(PlanGang, WritesTheParametersOfATrialForEveryTask) {
+  job::JobSpec spec = mpi_spec();
+  spec.environment["MUSTER_PARAMETERS"] = R"({"lr":0.1})";
+  const GangPlan plan = plan_of(spec);
+  EXPECT_EQ(find_file(plan.then[0], "parameters.json")->content, "{\"lr\":0.1}\n");
+  EXPECT_NE(find_file(plan.first[1], "parameters.json"), nullptr);
+  EXPECT_EQ(find_file(plan_of(mpi_spec()).then[0], "parameters.json"), nullptr);
+}
+
 TEST(PlanGang, PinsHostKeysAndChecksThem) {
   const TaskPlan launcher = plan_of(mpi_spec()).then[0];
   const std::string& config = find_file(launcher, "ssh/config")->content;

@@ -35,8 +35,8 @@ Result<UniqueFd> input_with(const std::string& payload) {
 
 std::vector<std::string> environment_of(const CommandHook::Event& event) {
   return {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8",
-          "MUSTER_EVENT=" + event_name(event.happening), "MUSTER_PROJECT=" + event.project,
-          "MUSTER_JOB=" + event.job};
+          "MUSTER_EVENT=" + event_name(event.happening, event.object),
+          "MUSTER_PROJECT=" + event.project, "MUSTER_JOB=" + event.job};
 }
 
 /// The program's process group. Its number cannot be reused, because the program is not reaped yet.
@@ -61,9 +61,10 @@ CommandHook::~CommandHook() {
 void CommandHook::tell(Event event) {
   if (!is_set()) return;
   if (waiting_.size() >= kMostWaiting) {
-    base::log_error(
-        "the queue of the notify command is full; an event is dropped",
-        {{"event", event_name(event.happening)}, {"project", event.project}, {"job", event.job}});
+    base::log_error("the queue of the notify command is full; an event is dropped",
+                    {{"event", event_name(event.happening, event.object)},
+                     {"project", event.project},
+                     {"job", event.job}});
     return;
   }
   waiting_.push_back({.event = std::move(event)});
@@ -129,8 +130,9 @@ void CommandHook::ended(int number) {
   read_output(run);
   kill_group(run.child);  // processes that it left behind
   const auto status = base::wait_for(run.child);
-  const base::LogFields fields{{"event", event_name(run.turn.event.happening)},
-                               {"job", run.turn.event.job}};
+  const base::LogFields fields{
+      {"event", event_name(run.turn.event.happening, run.turn.event.object)},
+      {"job", run.turn.event.job}};
   if (!run.said.empty()) base::log_info("output of the notify command: " + run.said, fields);
   if (run.timed_out) {
     failed(std::move(run.turn),
@@ -147,7 +149,7 @@ void CommandHook::failed(Turn turn, const std::string& why) {
   ++turn.attempts;
   const bool goes_on = turn.attempts < kAttempts;
   base::log_warning("the notify command failed: " + why + (goes_on ? "" : "; giving up"),
-                    {{"event", event_name(turn.event.happening)},
+                    {{"event", event_name(turn.event.happening, turn.event.object)},
                      {"project", turn.event.project},
                      {"job", turn.event.job},
                      {"attempt", turn.attempts}});

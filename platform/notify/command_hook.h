@@ -41,8 +41,9 @@ class CommandHook {
 
   struct Event {
     job::Happening happening = job::Happening::kStarted;
+    std::string object;  ///< "array" or "sweep"; empty: a job
     std::string project;
-    std::string job;
+    std::string job;  ///< the name of the job, the array or the sweep
     std::string payload;
   };
   void tell(Event event);

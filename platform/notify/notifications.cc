@@ -41,27 +41,44 @@ void Notifications::load(std::vector<Subscription> subscriptions,
   look();
 }
 
+Delivery Notifications::new_delivery(const Subscription& subscription, Happening happening) {
+  const base::Time now = unique_time();
+  Delivery delivery{.id = base::random_name(parts_.random, kDeliveryIdLength),
+                    .subscription = subscription.id,
+                    .project = subscription.project,
+                    .happening = happening,
+                    .created = now,
+                    .next = now};
+  if (deliveries_.due(subscription.id) >= kMostWaiting) {
+    delivery.dead = now;
+    delivery.fault = std::to_string(kMostWaiting) + " notifications already wait for this receiver";
+  }
+  return delivery;
+}
+
 std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happening) {
   std::vector<Delivery> drafts;
   for (const auto& [id, subscriber] : subscribers_) {
     const Subscription& subscription = subscriber.subscription;
     if (!matches(subscription, job, happening)) continue;
-    const base::Time now = unique_time();
-    Delivery delivery{.id = base::random_name(parts_.random, kDeliveryIdLength),
-                      .subscription = id,
-                      .project = subscription.project,
-                      .happening = happening,
-                      .job = job.spec.name,
-                      .created = now,
-                      .next = now};
+    Delivery delivery = new_delivery(subscription, happening);
+    delivery.job = job.spec.name;
     delivery.body =
-        payload_of(job, happening, delivery.id, now,
+        payload_of(job, happening, delivery.id, delivery.created,
                    subscription.with_lines ? PayloadLines::kOfFailure : PayloadLines::kNone);
-    if (deliveries_.due(id) >= kMostWaiting) {
-      delivery.dead = now;
-      delivery.fault =
-          std::to_string(kMostWaiting) + " notifications already wait for this receiver";
-    }
+    drafts.push_back(std::move(delivery));
+  }
+  return drafts;
+}
+
+std::vector<Delivery> Notifications::draft(const job::ObjectEnd& end) {
+  std::vector<Delivery> drafts;
+  for (const auto& [id, subscriber] : subscribers_) {
+    if (!matches(subscriber.subscription, end)) continue;
+    Delivery delivery = new_delivery(subscriber.subscription, happening_of(end));
+    delivery.object = end.kind;
+    delivery.job = end.name;
+    delivery.body = payload_of(end, delivery.id, delivery.created);
     drafts.push_back(std::move(delivery));
   }
   return drafts;
@@ -70,6 +87,10 @@ std::vector<Delivery> Notifications::draft(const job::Job& job, Happening happen
 std::string Notifications::payload_for_hook(const job::Job& job, Happening happening) {
   return payload_of(job, happening, base::random_name(parts_.random, kDeliveryIdLength),
                     unique_time(), PayloadLines::kOfFailure);
+}
+
+std::string Notifications::payload_for_hook(const job::ObjectEnd& end) {
+  return payload_of(end, base::random_name(parts_.random, kDeliveryIdLength), unique_time());
 }
 
 void Notifications::take(std::vector<Delivery> deliveries) {
@@ -165,8 +186,9 @@ void Notifications::send_next(Subscriber& subscriber) {
     --under_way_[project];
     settle(of, id, outcome);
   };
-  auto request = notification_to(subscription, parts_.box, id, delivery.happening, delivery.body,
-                                 parts_.clock.now());
+  auto request =
+      notification_to(subscription, parts_.box, id, event_name(delivery.happening, delivery.object),
+                      delivery.body, parts_.clock.now());
   if (request) return parts_.send(*std::move(request), std::move(settled));
   parts_.loop.post(
       [settled, fault = std::move(request).error()] { settled(DeliveryOutcome{.fault = fault}); });
@@ -391,8 +413,9 @@ void Notifications::test(const std::string& project, const std::string& id, cons
   }
   const std::string ping = base::random_name(parts_.random, kDeliveryIdLength);
   const base::Time now = parts_.clock.now();
-  auto request = notification_to(subscriber->subscription, parts_.box, ping, Happening::kPing,
-                                 ping_payload(project, ping, now), now);
+  auto request =
+      notification_to(subscriber->subscription, parts_.box, ping, event_name(Happening::kPing),
+                      ping_payload(project, ping, now), now);
   if (!request) return done(std::move(request).error());
   const auto kept =
       parts_.keep({.audit = {record(subscriber->subscription, "notification.test", by)}});

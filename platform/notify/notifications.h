@@ -63,8 +63,11 @@ class Notifications {
 
   /// The deliveries for an event of a job, to be committed with the event.
   std::vector<job::Delivery> draft(const job::Job& job, job::Happening happening);
+  /// The same for the end of an array or a sweep.
+  std::vector<job::Delivery> draft(const job::ObjectEnd& end);
   /// The payload for the command hook, with its own id.
   std::string payload_for_hook(const job::Job& job, job::Happening happening);
+  std::string payload_for_hook(const job::ObjectEnd& end);
   /// The deliveries were committed.
   void take(std::vector<job::Delivery> deliveries);
 
@@ -115,6 +118,7 @@ class Notifications {
     bool is_being_tested = false;
   };
 
+  job::Delivery new_delivery(const job::Subscription& subscription, job::Happening happening);
   Subscriber* find(const std::string& project, const std::string& id);
   Result<IssuedSubscription> keep_new(const SubscriptionRequest& request, const access::Actor& by);
 

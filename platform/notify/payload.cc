@@ -45,12 +45,9 @@ ordered_json failure_of(const job::Failure& failure, PayloadLines lines) {
   return json;
 }
 
-ordered_json envelope(job::Happening happening, const std::string& id, base::Time time,
+ordered_json envelope(const std::string& event, const std::string& id, base::Time time,
                       const std::string& project) {
-  return {{"id", id},
-          {"event", event_name(happening)},
-          {"time", base::to_rfc3339(time)},
-          {"project", project}};
+  return {{"id", id}, {"event", event}, {"time", base::to_rfc3339(time)}, {"project", project}};
 }
 
 /// Names and lines may contain any bytes.
@@ -73,7 +70,7 @@ job::Job as_of(const job::Job& job, job::Happening happening) {
 
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
                        base::Time time, PayloadLines lines) {
-  ordered_json json = envelope(happening, id, time, job.spec.project);
+  ordered_json json = envelope(event_name(happening), id, time, job.spec.project);
   json["job"] = job_of(as_of(job, happening));
   if (happening == job::Happening::kFailed && job.failure) {
     json["failure"] = failure_of(*job.failure, lines);
@@ -81,13 +78,38 @@ std::string payload_of(const job::Job& job, job::Happening happening, const std:
   return text_of(json);
 }
 
-std::string ping_payload(const std::string& project, const std::string& id, base::Time time) {
-  return text_of(envelope(job::Happening::kPing, id, time, project));
+std::string payload_of(const job::ObjectEnd& end, const std::string& id, base::Time time) {
+  ordered_json json = envelope(event_name(happening_of(end), end.kind), id, time, end.project);
+  ordered_json& object = json[end.kind];
+  object = {{"name", end.name},
+            {"id", end.id},
+            {"owner", end.owner},
+            {"labels", end.labels},
+            {"phase", job::to_string(end.phase)},
+            {"counts", end.counts},
+            {"submitted", base::to_rfc3339(end.submitted)},
+            {"ended", base::to_rfc3339(end.ended)}};
+  if (end.best) {
+    object["best"] = {{"job", *end.best},
+                      {"metric", end.metric ? ordered_json(*end.metric) : ordered_json()}};
+  }
+  return text_of(json);
 }
 
-std::string event_name(job::Happening happening) {
+std::string ping_payload(const std::string& project, const std::string& id, base::Time time) {
+  return text_of(envelope(event_name(job::Happening::kPing), id, time, project));
+}
+
+std::string event_name(job::Happening happening, const std::string& object) {
   const std::string name(job::to_string(happening));
-  return happening == job::Happening::kPing ? name : "job." + name;
+  if (happening == job::Happening::kPing) return name;
+  return (object.empty() ? "job" : object) + "." + name;
+}
+
+job::Happening happening_of(const job::ObjectEnd& end) {
+  return end.phase == job::Phase::kSucceeded ? job::Happening::kSucceeded
+         : end.phase == job::Phase::kFailed  ? job::Happening::kFailed
+                                             : job::Happening::kStopped;
 }
 
 using job::Happening;

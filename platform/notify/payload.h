@@ -20,11 +20,16 @@ enum class PayloadLines { kNone, kOfFailure };
 /// JSON. `id`: of the delivery; `time`: of the event.
 std::string payload_of(const job::Job& job, job::Happening happening, const std::string& id,
                        base::Time time, PayloadLines lines);
+/// The same for the end of an array or a sweep.
+std::string payload_of(const job::ObjectEnd& end, const std::string& id, base::Time time);
 /// The body of a ping, which concerns a project and no job.
 std::string ping_payload(const std::string& project, const std::string& id, base::Time time);
 
-/// The event in the header: "job.failed" or "ping".
-std::string event_name(job::Happening happening);
+/// The event in the header: "job.failed", "array.failed" or "ping". `object`: "array" or "sweep";
+/// empty: a job.
+std::string event_name(job::Happening happening, const std::string& object = "");
+
+job::Happening happening_of(const job::ObjectEnd& end);
 
 /// The state of a job that events are derived from.
 struct ObservedState {

@@ -68,6 +68,7 @@ Subscription subscription_of(const SubscriptionRequest& request, const access::A
                             .job = request.job,
                             .labels = request.labels,
                             .with_lines = request.with_lines,
+                            .members = request.members,
                             .created = created,
                             .created_by = by.user};
   for (const Happening happening : job::all_happenings()) {
@@ -78,20 +79,40 @@ Subscription subscription_of(const SubscriptionRequest& request, const access::A
   return subscription;
 }
 
-bool matches(const Subscription& subscription, const job::Job& job, Happening happening) {
-  if (subscription.gone || subscription.project != job.spec.project) return false;
+namespace {
+
+bool matches_event(const Subscription& subscription, Happening happening,
+                   const std::string& project, const std::string& name,
+                   const std::map<std::string, std::string>& labels) {
+  if (subscription.gone || subscription.project != project) return false;
   if (std::find(subscription.on.begin(), subscription.on.end(), happening) ==
       subscription.on.end()) {
     return false;
   }
-  if (!subscription.job.empty() && !job::matches_pattern(subscription.job, job.spec.name)) {
+  if (!subscription.job.empty() && !job::matches_pattern(subscription.job, name)) {
     return false;
   }
   return std::all_of(subscription.labels.begin(), subscription.labels.end(),
                      [&](const auto& label) {
-                       const auto found = job.spec.labels.find(label.first);
-                       return found != job.spec.labels.end() && found->second == label.second;
+                       const auto found = labels.find(label.first);
+                       return found != labels.end() && found->second == label.second;
                      });
+}
+
+bool is_member(const job::Job& job) {
+  using Kind = job::JobOrigin::Kind;
+  return job.origin && (job.origin->kind == Kind::kArray || job.origin->kind == Kind::kSweep);
+}
+
+}  // namespace
+
+bool matches(const Subscription& subscription, const job::Job& job, Happening happening) {
+  if (is_member(job) && !subscription.members) return false;
+  return matches_event(subscription, happening, job.spec.project, job.spec.name, job.spec.labels);
+}
+
+bool matches(const Subscription& subscription, const job::ObjectEnd& end) {
+  return matches_event(subscription, happening_of(end), end.project, end.name, end.labels);
 }
 
 std::string seal_new_key(Subscription& subscription, const access::SecretBox& box,
@@ -103,7 +124,7 @@ std::string seal_new_key(Subscription& subscription, const access::SecretBox& bo
 
 Result<OutgoingNotification> notification_to(const Subscription& subscription,
                                              const access::SecretBox& box, const std::string& id,
-                                             Happening happening, const std::string& body,
+                                             const std::string& event, const std::string& body,
                                              base::Time now) {
   MUSTER_TRY(Receiver receiver, receiver_of(subscription.url));
   auto key = box.open(subscription.sealed_key, subscription.project, seal_name(subscription.id));
@@ -115,7 +136,7 @@ Result<OutgoingNotification> notification_to(const Subscription& subscription,
   return OutgoingNotification{.receiver = std::move(receiver),
                               .headers = {{"content-type", "application/json"},
                                           {"user-agent", "muster"},
-                                          {kEventHeader, event_name(happening)},
+                                          {kEventHeader, event},
                                           {kDeliveryHeader, id},
                                           {kSignatureHeader, signature_of(*key, now, body)}},
                               .body = body};

@@ -31,6 +31,7 @@ struct SubscriptionRequest {
   std::string job;
   std::map<std::string, std::string> labels;
   bool with_lines = false;
+  bool members = false;
 };
 
 /// A new subscription with its key, which is not shown again.
@@ -47,17 +48,20 @@ job::Subscription subscription_of(const SubscriptionRequest& request, const acce
                                   base::Time created, base::RandomSource& random);
 
 /// Whether the subscription asks for this event of this job, and its receiver is not gone.
+/// Members of arrays and trials of sweeps match only if it asks for them.
 bool matches(const job::Subscription& subscription, const job::Job& job, job::Happening happening);
+/// The same for the end of an array or a sweep.
+bool matches(const job::Subscription& subscription, const job::ObjectEnd& end);
 
 /// Gives the subscription a new key, sealed with the key of the server. Returns the new key.
 std::string seal_new_key(job::Subscription& subscription, const access::SecretBox& box,
                          base::RandomSource& random);
 
 /// A signed request to the receiver. `id`: of the delivery; `body`: its payload. kRefused: the key
-/// of the subscription was sealed with another key of the server.
+/// of the subscription was sealed with another key of the server. `event`: as of event_name().
 Result<OutgoingNotification> notification_to(const job::Subscription& subscription,
                                              const access::SecretBox& box, const std::string& id,
-                                             job::Happening happening, const std::string& body,
+                                             const std::string& event, const std::string& body,
                                              base::Time now);
 
 /// The audit record of a change of the subscription. It contains the origin of the receiver's URL,

@@ -48,6 +48,8 @@ RouteAnswer list_arrays(const Controller& controller, const ApiCall& call) {
 RouteAnswer get_array(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(job::Array array, array_of_call(sight, call, Role::kViewer));
+  MUSTER_TRY(const bool with_lines, says_true(call.request, api::kWithLines));
+  if (with_lines) array.spec.array.lines = controller.arrays().lines_of(array.id);
   return array_answer(200, sight, std::move(array));
 }
 
@@ -99,7 +101,8 @@ class ArrayLogStream : public EventStream {
         who_(std::move(who)),
         array_(std::move(array)),
         query_(std::move(query)),
-        feed_watch_(controller.feed().watch([this] { wake(); })) {}
+        feed_watch_(controller.feed().watch([this] { wake(); })),
+        kept_(controller.jobs().watch(array_, [] {})) {}
 
  protected:
   std::optional<http::BodyPiece> next() override {
@@ -194,6 +197,7 @@ class ArrayLogStream : public EventStream {
   std::string ready_;
   job::MemberCounts counts_;
   std::shared_ptr<void> feed_watch_;
+  std::shared_ptr<void> kept_;  ///< the rules of retention spare a watched array
 };
 
 RouteAnswer array_logs(base::EventLoop& loop, Controller& controller, const ApiCall& call) {

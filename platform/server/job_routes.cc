@@ -86,8 +86,9 @@ RouteAnswer submitted(const Sight& sight, const Result<job::Job>& job) {
 }
 
 RouteAnswer submit_array(Controller& controller, const Sight& sight, const job::JobSpec& spec,
-                         const std::string& key, const ApiCall& call) {
-  auto array = controller.submit_array(spec, key, call.actor());
+                         const std::string& key, const control::SubmitManner& manner,
+                         const ApiCall& call) {
+  auto array = controller.submit_array(spec, key, call.actor(), manner);
   if (!array) return sight.redacted(array.error());
   return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
 }
@@ -111,7 +112,7 @@ void submit(Controller& controller, const ApiCall& call, const Respond& respond)
   const auto key = idempotency_key_of(call);
   if (!key) return respond(problem(key.error()));
   if (!spec->array.is_none()) {
-    return respond(answered(submit_array(controller, sight, *spec, *key, call)));
+    return respond(answered(submit_array(controller, sight, *spec, *key, *manner, call)));
   }
   controller.submit(
       *spec, *key,

@@ -8,7 +8,9 @@
 #include "api/job_query.h"
 #include "api/job_rows.h"
 #include "control/controller.h"
+#include "job/schedule.h"
 #include "server/sight.h"
+#include "sweep/sweep.h"
 
 namespace muster::server {
 
@@ -22,8 +24,10 @@ struct ListedObject {
 void each_listed_object(const control::Controller& controller, const Sight& sight,
                         const std::function<void(const ListedObject&)>& visit);
 
-/// The row of an array. REQUIRES: the caller sees the array.
+/// The row of an object. REQUIRES: the caller sees it.
 api::JobRow row_for(const job::Array& array);
+api::JobRow row_for(const sweep::Sweep& sweep);
+api::JobRow row_for(const job::Schedule& schedule);
 /// The row of a job, as the caller may see it, with the progress of its program.
 api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job);
 

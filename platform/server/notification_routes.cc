@@ -48,7 +48,8 @@ void add_subscription(Notifications& notifications, const Controller& controller
                      .on = std::move(wish->on),
                      .job = std::move(wish->job),
                      .labels = std::move(wish->labels),
-                     .with_lines = wish->with_lines},
+                     .with_lines = wish->with_lines,
+                     .members = wish->members},
                     call.actor(), [respond](const Result<IssuedSubscription>& added) {
                       respond(added ? keyed_answer(201, *added) : problem(added.error()));
                     });

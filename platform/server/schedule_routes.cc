@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_wire.h"
 #include "api/schedule_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
@@ -98,8 +99,12 @@ RouteAnswer resume_schedule(Controller& controller, const ApiCall& call) {
 RouteAnswer run_schedule(Controller& controller, const ApiCall& call) {
   MUSTER_TRY(const job::Schedule schedule, schedule_of(controller, call, Role::kMember));
   const Sight sight(controller, call.who);
-  const auto job = controller.schedules().run(schedule.id, call.actor());
-  if (!job) return sight.redacted(job.error());
+  const auto run = controller.schedules().run(schedule.id, call.actor());
+  if (!run) return sight.redacted(run.error());
+  if (auto array = controller.arrays().with_id(run->job_id)) {
+    return json_answer(202, api::array_to_json(sight.shown(*std::move(array))));
+  }
+  MUSTER_TRY(const job::Job* const job, controller.jobs().find(run->job_id));
   return json_answer(201, api::job_to_json(sight.shown(*job)));
 }
 

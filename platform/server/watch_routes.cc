@@ -12,12 +12,14 @@
 #include "api/fields.h"
 #include "api/query_parameters.h"
 #include "api/routes.h"
+#include "api/schedule_wire.h"
 #include "api/wire.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "control/controller.h"
+#include "control/sweeps.h"
 #include "http/message.h"
 #include "http/server_sent_events.h"
 #include "job/job.h"
@@ -151,8 +153,14 @@ class JobWatchStream : public EventStream {
   bool follow_some(std::string& text);
   void append_job(std::string& text, const Sight& sight, const job::Job& job,
                   const std::string& id) const;
+  void append_object(std::string& text, const Sight& sight, const std::string& object,
+                     const std::string& id) const;
   void append_array(std::string& text, const Sight& sight, const job::Array& array,
                     const std::string& id) const;
+  void append_sweep(std::string& text, const Sight& sight, const sweep::SweepSummary& sweep,
+                    const std::string& id) const;
+  void append_schedule(std::string& text, const Sight& sight, const job::Schedule& schedule,
+                       const std::string& id) const;
   void append_change(std::string& text, const Sight& sight,
                      const control::ChangeFeed::Change& change) const;
 
@@ -518,6 +526,12 @@ void JobWatchStream::list_some(std::string& text) {
   for (const job::Array& array : controller_.arrays().list(filter_.project)) {
     append_array(text, sight, array, "");
   }
+  for (const sweep::SweepSummary& sweep : controller_.sweeps().list()) {
+    append_sweep(text, sight, sweep, "");
+  }
+  for (const job::Schedule& schedule : controller_.schedules().list(filter_.project)) {
+    append_schedule(text, sight, schedule, "");
+  }
   listing_ = false;
   http::append_event(text, api::kReadyEvent, "{}", to_string(at_));
 }
@@ -565,8 +579,21 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
   const Job* const job = controller_.jobs().with_id(change.job);
   if (job != nullptr) {
     if (filter_.takes(sight, *job)) append_job(text, sight, *job, id);
-  } else if (const auto array = controller_.arrays().with_id(change.job)) {
-    append_array(text, sight, *array, id);
+  } else {
+    append_object(text, sight, change.job, id);
+  }
+}
+
+void JobWatchStream::append_object(std::string& text, const Sight& sight, const std::string& object,
+                                   const std::string& id) const {
+  if (const auto array = controller_.arrays().with_id(object)) {
+    return append_array(text, sight, *array, id);
+  }
+  if (const auto sweep = controller_.sweeps().summary_with_id(object)) {
+    return append_sweep(text, sight, *sweep, id);
+  }
+  if (const auto schedule = controller_.schedules().with_id(object)) {
+    append_schedule(text, sight, *schedule, id);
   }
 }
 
@@ -577,6 +604,26 @@ void JobWatchStream::append_array(std::string& text, const Sight& sight, const j
     return http::append_event(text, api::kRowEvent, record::to_json(row_for(array)), id);
   }
   http::append_event(text, api::kArrayEvent, api::array_to_json(sight.shown(array)), id);
+}
+
+void JobWatchStream::append_sweep(std::string& text, const Sight& sight,
+                                  const sweep::SweepSummary& sweep, const std::string& id) const {
+  if (!filter_.takes(sweep.project, sweep.name) || !sight.sees_project(sweep.project)) return;
+  if (!as_rows_) {
+    return http::append_event(text, api::kSweepEvent, record::to_json(sweep), id);
+  }
+  const auto whole = controller_.sweeps().with_id(sweep.id);
+  if (whole) http::append_event(text, api::kRowEvent, record::to_json(row_for(*whole)), id);
+}
+
+void JobWatchStream::append_schedule(std::string& text, const Sight& sight,
+                                     const job::Schedule& schedule, const std::string& id) const {
+  const job::ScheduleSpec& spec = schedule.spec;
+  if (!filter_.takes(spec.project, spec.name) || !sight.sees_project(spec.project)) return;
+  if (as_rows_) {
+    return http::append_event(text, api::kRowEvent, record::to_json(row_for(schedule)), id);
+  }
+  http::append_event(text, api::kScheduleEvent, api::schedule_to_json(schedule), id);
 }
 
 }  // namespace muster::server

@@ -86,8 +86,7 @@ base::Result<void> Leader::take_up() {
 /// is unreadable, its files are unknown, and none are deleted.
 void Leader::collect_trees() {
   if (controller_.has_unreadable_jobs()) return;
-  auto used = controller_.jobs().trees_in_use();
-  used.merge(controller_.schedules().trees_in_use());
+  auto used = controller_.trees_in_use();
   auto collect = [this, used = std::move(used), before = clock_.now() - kUnusedTreesAreKept] {
     const auto freed = trees_.collect(used, before);
     if (!freed) base::log_warning(freed.error().to_string());

@@ -25,6 +25,9 @@ Result<void> NotifyingStore::commit(const store::Batch& batch) {
       deliveries.push_back(std::move(draft));
     }
   }
+  for (const job::ObjectEnd& end : batch.ends) {
+    for (job::Delivery& draft : notifications_.draft(end)) deliveries.push_back(std::move(draft));
+  }
   MUSTER_CHECK(commit_with(batch, deliveries));
   remember(batch);
   for (const std::string& project : batch.removed_projects) {
@@ -32,6 +35,7 @@ Result<void> NotifyingStore::commit(const store::Batch& batch) {
   }
   notifications_.take(std::move(deliveries));
   for (const Told& each : told) tell_hook(each);
+  for (const job::ObjectEnd& end : batch.ends) tell_hook(end);
   return {};
 }
 
@@ -85,6 +89,15 @@ void NotifyingStore::tell_hook(const Told& told) {
               .project = told.job->spec.project,
               .job = told.job->spec.name,
               .payload = notifications_.payload_for_hook(*told.job, told.happening)});
+}
+
+void NotifyingStore::tell_hook(const job::ObjectEnd& end) {
+  if (!hook_.is_set()) return;
+  hook_.tell({.happening = notify::happening_of(end),
+              .object = end.kind,
+              .project = end.project,
+              .job = end.name,
+              .payload = notifications_.payload_for_hook(end)});
 }
 
 store::Batch batch_of(const notify::NotificationChanges& changes) {

@@ -45,6 +45,7 @@ class NotifyingStore : public store::Store {
   void remember(const store::Batch& batch);
   void remember(const job::Job& job);
   void tell_hook(const Told& told);
+  void tell_hook(const job::ObjectEnd& end);
 
   store::Store& store_;
   notify::Notifications& notifications_;

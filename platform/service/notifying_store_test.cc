@@ -71,6 +71,37 @@ class Telling : public testing::Test {
   NotifyingStore store_{kept_, notifications_, hook_};
 };
 
+TEST_F(Telling, NotifiesOfTheEndOfAnArrayAndNotOfItsMembers) {
+  Job member = job_in("lab");
+  member.origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kArray, .name = "all", .id = "a1"};
+  ASSERT_TRUE(adds(member));
+  member.phase = Phase::kFailed;
+  ASSERT_TRUE(store_.commit({.changed_jobs = {&member},
+                             .ends = {{.kind = "array",
+                                       .id = "a1",
+                                       .name = "all",
+                                       .project = "lab",
+                                       .phase = Phase::kFailed,
+                                       .counts = {{"failed", 1}}}}}));
+
+  EXPECT_EQ(told(), Texts{"all failed"});
+  const store::Contents contents = *kept_.load();
+  EXPECT_EQ(contents.deliveries.front().object, "array");
+  EXPECT_NE(contents.deliveries.front().body.find("\"event\":\"array.failed\""), std::string::npos);
+}
+
+TEST_F(Telling, NotifiesOfMembersIfTheSubscriptionAsksForThem) {
+  notifications_.add(
+      {.project = "lab", .url = "https://h", .on = {Happening::kFailed}, .members = true}, {},
+      [](const auto& added) { ASSERT_TRUE(added); });
+  Job trial = job_in("lab");
+  trial.origin = job::JobOrigin{.kind = job::JobOrigin::Kind::kSweep, .name = "lr", .id = "s1"};
+  ASSERT_TRUE(adds(trial));
+  trial.phase = Phase::kFailed;
+  ASSERT_TRUE(changes(trial));
+  EXPECT_EQ(told(), Texts{"one failed"});
+}
+
 TEST_F(Telling, CommitsNotificationsTogetherWithTheirEvents) {
   Job job = job_in("lab");
   ASSERT_TRUE(adds(job));

@@ -78,6 +78,8 @@ struct Batch {
   std::vector<job::Delivery> deliveries;           ///< new ones and changed ones, by id
   std::vector<std::string> removed_deliveries;     ///< ids
   std::vector<access::AuditRecord> audit;          ///< appended; the store gives the numbers
+  /// The arrays and sweeps whose end is stored by this commit: for notifications, not stored.
+  std::vector<job::ObjectEnd> ends;
 
   bool empty() const;
 };

@@ -110,7 +110,7 @@ std::string trial_name(const std::string& sweep, int number);
 /// The job of a trial: `{NAME}` in its command, arguments and environment is replaced by the value
 /// of the parameter, and variables are added:
 ///   NAME (upper case; unless the template sets it) and MUSTER_PARAM_NAME   the value
-///   MUSTER_PARAMETERS                                                      all values, as JSON
+///   MUSTER_PARAMETERS (and /generated/parameters.json)                     all values, as JSON
 ///   MUSTER_SWEEP, MUSTER_SWEEP_TRIAL                                       the sweep, the number
 /// and those of set_rung().
 job::JobSpec trial_job(const SweepSpec& spec, int number, int rung);

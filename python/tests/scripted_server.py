@@ -29,6 +29,7 @@ class ScriptedServer:
 
     def __init__(self, answers):
         self.requests = []
+        self._closed = threading.Semaphore(0)
         self._folder = tempfile.TemporaryDirectory()
         self.path = os.path.join(self._folder.name, "socket")
         self._answers = list(answers)
@@ -37,6 +38,10 @@ class ScriptedServer:
         self._listener.listen(8)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
+
+    def wait_until_closed(self):
+        """Waits until the server has closed the next of its connections: a client that reads an answer may be faster."""
+        assert self._closed.acquire(timeout=20), "the server has closed no connection"
 
     def close(self):
         """Ends the server. Fails if an answer was not used."""
@@ -60,6 +65,7 @@ class ScriptedServer:
                 self.requests.append(request)
                 if self._answers:
                     connection.sendall(self._answers.pop(0))
+            self._closed.release()
 
     @staticmethod
     def _read(connection):

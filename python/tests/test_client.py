@@ -123,6 +123,7 @@ class Client(unittest.TestCase):
     def test_a_connection_that_the_server_has_closed_is_not_used_again(self):
         client = self.serve(answer(200, INFO), answer(204))
         client.get_info()
+        self.server.wait_until_closed()
         client.delete_job("one")
         self.assertEqual(self.asked(), ["GET /v1/info", "DELETE /v1/jobs/one"])
 

@@ -49,12 +49,13 @@ std::string kind_cell(const JobRow& row, const CellForm&) {
 }
 
 std::string phase_cell(const JobRow& row, const CellForm&) {
+  if (row.object == JobRow::Object::kSchedule) return row.suspended ? "Paused" : "Active";
   return row.unreadable ? "Unreadable" : std::string(job::to_string(row.phase));
 }
 
 /// "2/3" running; of an ended job all of them: "3". Of an array: "37/100" done.
 std::string tasks_cell(const JobRow& row, const CellForm&) {
-  if (row.unreadable) return "-";
+  if (row.unreadable || row.object == JobRow::Object::kSchedule) return "-";
   if (row.members)
     return std::to_string(done_of(*row.members)) + "/" + std::to_string(row.members->all);
   if (job::is_final(row.phase)) return std::to_string(row.tasks);
@@ -108,7 +109,8 @@ const std::vector<ColumnOfRows>& all_columns() {
        false,
        [](const JobRow& row, const CellForm&) { return row.owner; }},
       {{"kind", "single, mpi, grpc, torch; or array, sweep, schedule"}, "KIND", false, kind_cell},
-      {{"phase", "Queued, Starting, Running, Succeeded, Failed, Stopped"},
+      {{"phase",
+        "Queued, Starting, Running, Succeeded, Failed, Stopped; of a schedule Active, Paused"},
        "PHASE",
        false,
        phase_cell},
@@ -161,7 +163,7 @@ const std::vector<ColumnOfRows>& all_columns() {
        "ENDED",
        false,
        [](const JobRow& row, const CellForm&) { return time_cell(row.ended); }},
-      {{"may_start", "when a waiting job is expected to start"},
+      {{"may_start", "when a waiting job is expected to start, or the next run of a schedule"},
        "MAY START",
        false,
        [](const JobRow& row, const CellForm& form) -> std::string {

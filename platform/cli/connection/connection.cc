@@ -270,6 +270,7 @@ class Watcher {
     seen_.clear();
     const api::Client::WatchHandlers handlers{
         .on_job = [this](const job::Job& job) { return tell(job.spec.name, &job); },
+        .on_array = [this](const job::Array& array) { return tell(array); },
         .on_removed = [this](const api::RemovedJob& gone) { return tell(gone.name, nullptr); },
         .on_ready = [this] { return tell_missing(); },
         .on_reset =
@@ -289,6 +290,14 @@ class Watcher {
     if (!watch_.names.contains(name)) return true;
     seen_.insert(name);
     return goes_on(watch_.on_job(name, job));
+  }
+
+  bool tell(const job::Array& array) {
+    connection_.is_well();
+    const std::string& name = array.spec.name;
+    if (!watch_.on_array || !watch_.names.contains(name)) return true;
+    seen_.insert(name);
+    return goes_on(watch_.on_array(name, array));
   }
 
   bool tell_missing() {

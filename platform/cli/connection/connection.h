@@ -194,10 +194,12 @@ Result<void> show(Output output, std::string_view text, std::string_view json);
 /// What watch_jobs() waits for.
 struct JobWatch {
   std::string project;
-  std::set<std::string> names;  ///< of the jobs
+  std::set<std::string> names;  ///< of the jobs and arrays
   /// Called with each job, and again after each change; nullptr: the job does not exist or was removed.
   /// Returns false to stop.
   std::function<bool(const std::string& name, const job::Job* job)> on_job;
+  /// The same for an array with one of the names; not set: arrays are ignored.
+  std::function<bool(const std::string& name, const job::Array& array)> on_array = {};
   std::optional<std::chrono::milliseconds> bound = {};  ///< maximum time
   Interrupts* interrupts = nullptr;  ///< Ctrl-C ends the wait; nullptr: Ctrl-C ends the process
 };

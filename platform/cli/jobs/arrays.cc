@@ -196,13 +196,15 @@ Result<int> change_each(Connection& connection, const std::vector<std::string>& 
     arrays.push_back(api::array_to_json(*array));
     return {};
   });
-  const std::string document =
-      arrays.empty() ? api::jobs_to_json(jobs)
-      : arrays.size() == 1 && jobs.empty()
-          ? arrays.front()
-          : "[" + api::jobs_to_json(jobs) + "," + base::joined(arrays, ",") + "]";
-  MUSTER_CHECK(show(output, text, document));
+  MUSTER_CHECK(show(output, text, jobs_and_arrays(jobs, arrays)));
   return code;
+}
+
+std::string jobs_and_arrays(const std::vector<job::Job>& jobs,
+                            const std::vector<std::string>& arrays) {
+  if (arrays.empty()) return api::jobs_to_json(jobs);
+  if (arrays.size() == 1 && jobs.empty()) return arrays.front();
+  return "[" + api::jobs_to_json(jobs) + "," + base::joined(arrays, ",") + "]";
 }
 
 std::string array_stop_text(const job::Array& array) {

@@ -64,6 +64,10 @@ struct NamedChange {
 Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
                         Output output, const NamedChange& change);
 
+/// The document of a result: {"jobs": [...]}, a single array, or a list of both. `arrays`: as JSON.
+std::string jobs_and_arrays(const std::vector<job::Job>& jobs,
+                            const std::vector<std::string>& arrays);
+
 /// "stopping train: 5 of 10 done ...".
 std::string array_stop_text(const job::Array& array);
 

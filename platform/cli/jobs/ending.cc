@@ -1,4 +1,4 @@
-// The commands stop, wait and delete: end jobs, wait for their end, and remove them.
+// The commands stop and wait: end jobs, and wait for their end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "api/array_wire.h"
@@ -85,55 +86,6 @@ Call read_wait(Reading& in) {
   return command;
 }
 
-/// The phases of --phase, which must be those of ended jobs.
-std::vector<job::Phase> read_ended_phases(FlagReader& reader) {
-  std::vector<job::Phase> phases;
-  for (const std::string& text : reader.texts("--phase")) {
-    for (const std::string& word : base::split(text, ',')) {
-      const auto phase = job::phase_of(word);
-      if (phase && job::is_final(*phase)) {
-        phases.push_back(*phase);
-      } else {
-        reader.fault("--phase", record::not_a_choice(word, final_phase_words()));
-      }
-    }
-  }
-  return phases;
-}
-
-bool selects_jobs(const FlagReader& reader) {
-  return reader.has("--all-ended") || reader.has("--ended-before") || reader.has("--label") ||
-         reader.has("--phase");
-}
-
-Call read_delete(Reading& in) {
-  DeleteCommand command{.names = in.arguments.names,
-                        .project = in.whose_job(),
-                        .ignore_missing = in.reader.has("--ignore-missing"),
-                        .force = in.reader.has("--force"),
-                        .dry_run = in.reader.has("--dry-run"),
-                        .yes = in.reader.has("--yes"),
-                        .output = in.output()};
-  if (selects_jobs(in.reader)) {
-    command.ended.emplace(DeleteCommand::Ended{
-        .project = command.project.empty() ? in.caller.project : command.project,
-        .before = in.reader.moment("--ended-before", in.caller.now),
-        .labels = in.reader.texts("--label"),
-        .phases = read_ended_phases(in.reader)});
-  }
-  constexpr const char* kSelections = "--all-ended, --ended-before, --label and --phase";
-  if (command.ended && !command.names.empty()) {
-    in.reader.fault("NAME", std::string("cannot be used with ") + kSelections);
-  } else if (!command.ended && command.names.empty()) {
-    in.reader.fault("NAME", "is missing; name the jobs, or give --ended-before 7d");
-  }
-  if (command.ended && command.force) {
-    in.reader.fault("--force",
-                    std::string("cannot be used with ") + kSelections + ", whose jobs have ended");
-  }
-  return command;
-}
-
 }  // namespace
 
 Command stop_command() {
@@ -172,40 +124,6 @@ Command wait_command() {
       .see_also = "muster stop --wait, muster logs -f"};
 }
 
-Command delete_command() {
-  return {
-      .name = "delete",
-      .alias = "rm",
-      .help = "delete ended jobs with their logs and artifacts",
-      .read = read_delete,
-      .positionals = any_of(Offer::kJobs),
-      .flags =
-          Flags{{.name = "--ignore-missing", .help = "do not fail if a job does not exist"},
-                {.name = "--force", .help = "kill running jobs before deleting them"},
-                {.name = "--all-ended", .help = "delete all ended jobs of the project"},
-                {.name = "--ended-before",
-                 .value = "TIME",
-                 .help = "delete jobs of the project that ended before this time: 7d (ago), "
-                         "or 2026-01-31T12:00:00Z"},
-                {.name = "--label",
-                 .letter = "-l",
-                 .value = "NAME[=VALUE]",
-                 .help = "delete ended jobs of the project with this label; repeated: with all "
-                         "these labels",
-                 .repeats = true},
-                {.name = "--phase",
-                 .value = "PHASE",
-                 .help = "delete jobs of the project that ended so: Succeeded, Failed or Stopped; "
-                         "repeated: any of these",
-                 .choices = final_phase_words(),
-                 .offer = Offer::kChoices,
-                 .repeats = true},
-                {.name = "--dry-run", .help = "print the jobs, delete nothing"},
-                {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
-          whose_job_flag() + output_flag(),
-      .example = "muster delete --phase Failed --ended-before 7d"};
-}
-
 // --- waiting
 //
 // The server's feed of changes is read for each project: nothing is polled. A job is known by its
@@ -215,66 +133,99 @@ namespace {
 
 enum class Standing { kWaiting, kReached, kMissed };
 
-Standing standing_of(const job::Job& job, const JobGoal& goal) {
-  const bool ended = job::is_final(job.phase);
+Standing standing_of(job::Phase phase, const JobGoal& goal) {
+  const bool ended = job::is_final(phase);
   switch (goal.kind) {
     case JobGoal::Kind::kEnded:
       return ended ? Standing::kReached : Standing::kWaiting;
     case JobGoal::Kind::kStarted:
-      if (job.phase == job::Phase::kRunning || job.phase == job::Phase::kSucceeded) {
+      if (phase == job::Phase::kRunning || phase == job::Phase::kSucceeded) {
         return Standing::kReached;
       }
       return ended ? Standing::kMissed : Standing::kWaiting;
     case JobGoal::Kind::kPhase:
-      if (job.phase == goal.phase) return Standing::kReached;
+      if (phase == goal.phase) return Standing::kReached;
       return ended ? Standing::kMissed : Standing::kWaiting;
   }
   return Standing::kWaiting;
 }
 
-/// The exit code for a job that is no longer waited for.
-int code_of_wait(const job::Job& job, const JobGoal& goal) {
-  if (standing_of(job, goal) == Standing::kReached) {
-    return goal.kind == JobGoal::Kind::kEnded ? exit_code_of(job) : kExitDone;
+/// A job or an array that a command waits for, in its newest state.
+struct Waited {
+  std::string id;
+  std::string name;
+  std::string project;
+  std::variant<job::Job, job::Array> state;
+
+  job::Phase phase() const {
+    return std::visit([](const auto& each) { return each.phase; }, state);
   }
-  const int code = exit_code_of(job);
+  /// Of its end.
+  int exit_code() const {
+    if (const auto* const job = std::get_if<job::Job>(&state)) return exit_code_of(*job);
+    return phase() == job::Phase::kSucceeded ? kExitDone : kExitFailed;
+  }
+};
+
+Waited waited_for(job::Job job) {
+  return {job.id, job.spec.name, job.spec.project, std::move(job)};
+}
+Waited waited_for(job::Array array) {
+  return {array.id, array.spec.name, array.spec.project, std::move(array)};
+}
+
+/// The exit code for a job or an array that is no longer waited for.
+int code_of_wait(const Waited& waited, const JobGoal& goal) {
+  if (standing_of(waited.phase(), goal) == Standing::kReached) {
+    return goal.kind == JobGoal::Kind::kEnded ? waited.exit_code() : kExitDone;
+  }
+  const int code = waited.exit_code();
   return code == kExitDone ? kExitFailed : code;
 }
 
-/// "train: Failed, exit code 3".
-std::string line_of_wait(const job::Job& job) {
-  std::string line = job.spec.name + ": " + std::string(job::to_string(job.phase));
+/// "train: Failed, exit code 3", or of an array "train: 40 of 100 done: ...".
+std::string line_of_wait(const Waited& waited) {
+  if (const auto* const array = std::get_if<job::Array>(&waited.state)) {
+    return waited.name + ": " + array_counts(*array) + "\n";
+  }
+  const auto& job = std::get<job::Job>(waited.state);
+  std::string line = waited.name + ": " + std::string(job::to_string(job.phase));
   if (job::is_final(job.phase) && job.exit_code.value_or(0) != 0) {
     line += ", exit code " + std::to_string(*job.exit_code);
   }
   return line + "\n";
 }
 
-/// Waits until each of several jobs has reached a goal, or can no longer reach it.
+/// Waits until each of several jobs and arrays has reached a goal, or can no longer reach it.
 class JobWait {
  public:
   enum class End { kDone, kTimeout, kInterrupted };
-  using OnDone = std::function<void(const job::Job& job)>;
+  using OnDone = std::function<void(const Waited& waited)>;
 
-  /// `jobs`: in the order of the command line.
-  JobWait(Connection& connection, std::vector<job::Job> jobs, JobGoal goal, OnDone on_done)
-      : connection_(connection),
-        jobs_(std::move(jobs)),
-        goal_(goal),
-        on_done_(std::move(on_done)) {}
+  /// `all`: in the order of the command line.
+  JobWait(Connection& connection, std::vector<Waited> all, JobGoal goal, OnDone on_done)
+      : connection_(connection), all_(std::move(all)), goal_(goal), on_done_(std::move(on_done)) {}
 
   Result<End> run(std::optional<std::chrono::milliseconds> timeout) {
     const auto deadline =
         timeout ? std::optional(std::chrono::steady_clock::now() + *timeout) : std::nullopt;
     Interrupts interrupts;
-    for (const job::Job& job : jobs_) take(job.spec.name, &job);
+    for (const Waited& waited : all_) note_if_done(waited);
     std::set<std::string> projects;
-    for (const job::Job& job : jobs_) projects.insert(job.spec.project);
+    for (const Waited& waited : all_) projects.insert(waited.project);
     for (const std::string& project : projects) {
       JobWatch watch{.project = project, .names = waiting_in(project)};
       if (watch.names.empty()) continue;
       watch.on_job = [this, &project](const std::string& name, const job::Job* job) {
-        take(name, job);
+        if (job != nullptr) {
+          take(waited_for(*job));
+        } else {
+          note_deleted(project, name);
+        }
+        return !waiting_in(project).empty();
+      };
+      watch.on_array = [this, &project](const std::string& /*name*/, const job::Array& array) {
+        take(waited_for(array));
         return !waiting_in(project).empty();
       };
       watch.interrupts = &interrupts;
@@ -290,22 +241,32 @@ class JobWait {
     return End::kDone;
   }
 
-  const std::vector<job::Job>& jobs() const { return jobs_; }
-  /// Ids of the jobs that were deleted while the command waited.
-  const std::set<std::string>& deleted() const { return deleted_; }
+  /// As JSON: the jobs, or a single array, or a list of both.
+  std::string document() const {
+    std::vector<job::Job> jobs;
+    std::vector<std::string> arrays;
+    for (const Waited& waited : all_) {
+      if (const auto* const job = std::get_if<job::Job>(&waited.state)) {
+        jobs.push_back(*job);
+      } else {
+        arrays.push_back(api::array_to_json(std::get<job::Array>(waited.state)));
+      }
+    }
+    return jobs_and_arrays(jobs, arrays);
+  }
 
   std::set<std::string> waiting() const {
     std::set<std::string> names;
-    for (const job::Job& job : jobs_) {
-      if (!done_.contains(job.id)) names.insert(job.spec.name);
+    for (const Waited& waited : all_) {
+      if (!done_.contains(waited.id)) names.insert(waited.name);
     }
     return names;
   }
 
-  /// The first exit code that is not 0, in the order of the jobs.
+  /// The first exit code that is not 0, in the order of the command line.
   int code() const {
-    for (const job::Job& job : jobs_) {
-      const int code = deleted_.contains(job.id) ? kExitNotFound : code_of_wait(job, goal_);
+    for (const Waited& waited : all_) {
+      const int code = deleted_.contains(waited.id) ? kExitNotFound : code_of_wait(waited, goal_);
       if (code != kExitDone) return code;
     }
     return kExitDone;
@@ -314,48 +275,65 @@ class JobWait {
  private:
   std::set<std::string> waiting_in(const std::string& project) const {
     std::set<std::string> names;
-    for (const job::Job& job : jobs_) {
-      if (job.spec.project == project && !done_.contains(job.id)) names.insert(job.spec.name);
+    for (const Waited& waited : all_) {
+      if (waited.project == project && !done_.contains(waited.id)) names.insert(waited.name);
     }
     return names;
   }
 
-  /// The newest state of a job; nullptr: it does not exist any more.
-  void take(const std::string& name, const job::Job* news) {
-    for (job::Job& job : jobs_) {
-      if (job.spec.name != name || done_.contains(job.id)) continue;
-      if (news != nullptr && news->spec.project != job.spec.project) continue;
-      if (news == nullptr || news->id != job.id) {
-        done_.insert(job.id);
-        deleted_.insert(job.id);
-        std::cerr << "muster: job '" << job.spec.name << "' was deleted" << std::endl;
-        continue;
-      }
-      if (news != &job) job = *news;
-      if (standing_of(job, goal_) == Standing::kWaiting) continue;
-      done_.insert(job.id);
-      on_done_(job);
+  /// The newest state of a job or an array. One with another id has replaced it.
+  void take(Waited news) {
+    for (Waited& waited : all_) {
+      if (waited.id != news.id || done_.contains(waited.id)) continue;
+      waited.state = std::move(news.state);
+      return note_if_done(waited);
+    }
+    note_deleted(news.project, news.name);
+  }
+
+  void note_if_done(const Waited& waited) {
+    if (done_.contains(waited.id) || standing_of(waited.phase(), goal_) == Standing::kWaiting) {
+      return;
+    }
+    done_.insert(waited.id);
+    on_done_(waited);
+  }
+
+  void note_deleted(const std::string& project, const std::string& name) {
+    for (const Waited& waited : all_) {
+      const bool is_it = waited.project == project && waited.name == name;
+      if (!is_it || done_.contains(waited.id)) continue;
+      done_.insert(waited.id);
+      deleted_.insert(waited.id);
+      std::cerr << "muster: job '" << waited.name << "' was deleted" << std::endl;
     }
   }
 
   Connection& connection_;
-  std::vector<job::Job> jobs_;
+  std::vector<Waited> all_;
   JobGoal goal_;
   OnDone on_done_;
-  std::set<std::string> done_;  ///< ids
-  std::set<std::string> deleted_;
+  std::set<std::string> done_;     ///< ids
+  std::set<std::string> deleted_;  ///< ids of those that were deleted meanwhile
 };
 
-/// The jobs of these names or ids. Errors: the first that does not exist.
-Result<std::vector<job::Job>> jobs_named(Connection& connection,
-                                         const std::vector<std::string>& names) {
-  std::vector<job::Job> jobs;
+/// The jobs and arrays of these names or ids. Errors: the first that does not exist.
+Result<std::vector<Waited>> all_named(Connection& connection,
+                                      const std::vector<std::string>& names) {
+  std::vector<Waited> all;
   for (const std::string& name : names) {
-    MUSTER_TRY(job::Job job,
-               connection.call([&](api::Client& client) { return client.get(name); }));
-    jobs.push_back(std::move(job));
+    auto job = connection.call([&](api::Client& client) { return client.get(name); });
+    if (job) {
+      all.push_back(waited_for(*std::move(job)));
+      continue;
+    }
+    MUSTER_TRY(
+        std::optional<job::Array> array,
+        as_array(connection, job.error(), [&](api::Client& client) { return client.array(name); }));
+    if (!array) return std::move(job).error();
+    all.push_back(waited_for(*std::move(array)));
   }
-  return jobs;
+  return all;
 }
 
 void print_safely(const std::string& text) {
@@ -370,43 +348,17 @@ std::string goal_words(const JobGoal& goal) {
 
 }  // namespace
 
-namespace {
-
-/// Waits for an array that is named alone: until all members have ended.
-Result<int> wait_for_array_alone(Connection& connection, const job::Array& array,
-                                 const WaitCommand& command) {
-  if (command.goal.kind != JobGoal::Kind::kEnded || command.timeout) {
-    return Error{
-        .code = ErrorCode::kInvalid,
-        .what = "'" + array.spec.name + "' is an array: --for and --timeout are for jobs",
-        .advice = "leave them out, or name a member: " + job::member_title(array.spec.name, 0)};
-  }
-  MUSTER_TRY(const job::Array ended, wait_for_array(connection, array.id));
-  MUSTER_CHECK(show(command.output, ended.spec.name + ": " + array_counts(ended) + "\n",
-                    api::array_to_json(ended)));
-  return ended.phase == job::Phase::kSucceeded ? kExitDone : kExitFailed;
-}
-
-}  // namespace
-
 Result<int> execute(const WaitCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  auto named = jobs_named(connection, command.names);
-  if (!named && command.names.size() == 1) {
-    MUSTER_TRY(const std::optional<job::Array> array,
-               as_array(connection, named.error(),
-                        [&](api::Client& client) { return client.array(command.names.front()); }));
-    if (array) return wait_for_array_alone(connection, *array, command);
-  }
-  MUSTER_TRY(std::vector<job::Job> jobs, std::move(named));
-  JobWait wait(connection, std::move(jobs), command.goal, [&](const job::Job& job) {
-    if (command.output == Output::kTable) (void)show(line_of_wait(job));
-    print_safely(failure_text(job));
+  MUSTER_TRY(std::vector<Waited> all, all_named(connection, command.names));
+  JobWait wait(connection, std::move(all), command.goal, [&](const Waited& waited) {
+    if (command.output == Output::kTable) (void)show(line_of_wait(waited));
+    if (const auto* const job = std::get_if<job::Job>(&waited.state)) {
+      print_safely(failure_text(*job));
+    }
   });
   MUSTER_TRY(const JobWait::End end, wait.run(command.timeout));
-  if (command.output != Output::kTable) {
-    MUSTER_CHECK(show(command.output, "", api::jobs_to_json(wait.jobs())));
-  }
+  if (command.output != Output::kTable) MUSTER_CHECK(show(command.output, "", wait.document()));
   if (end == JobWait::End::kInterrupted) {
     std::cerr << "muster: interrupted; the jobs continue" << std::endl;
     return kExitInterrupted;
@@ -442,188 +394,31 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
       .job_line = stop_text,
       .array_line = array_stop_text};
   if (!command.wait) return change_each(connection, command.names, command.output, stop);
-  std::vector<job::Job> stopped;
+  std::vector<Waited> stopped;
   const int code = for_each_name(command.names, [&](const std::string& name) -> Result<void> {
     auto job = connection.call([&](api::Client& client) { return stop.of_job(client, name); });
     if (job) {
-      stopped.push_back(*std::move(job));
+      stopped.push_back(waited_for(*std::move(job)));
       return {};
     }
-    MUSTER_TRY(const std::optional<job::Array> array,
+    MUSTER_TRY(std::optional<job::Array> array,
                as_array(connection, job.error(),
                         [&](api::Client& client) { return stop.of_array(client, name); }));
     if (!array) return std::move(job).error();
-    MUSTER_TRY(const job::Array ended, wait_for_array(connection, array->id));
-    return command.output == Output::kTable ? show(array_stop_text(ended)) : Result<void>();
+    stopped.push_back(waited_for(*std::move(array)));
+    return {};
   });
-  JobWait wait(connection, std::move(stopped), {}, [&](const job::Job& job) {
-    if (command.output == Output::kTable) (void)show(stop_text(job));
+  JobWait wait(connection, std::move(stopped), {}, [&](const Waited& waited) {
+    if (command.output != Output::kTable) return;
+    const auto* const job = std::get_if<job::Job>(&waited.state);
+    (void)show(job != nullptr ? stop_text(*job)
+                              : array_stop_text(std::get<job::Array>(waited.state)));
   });
   MUSTER_TRY(const JobWait::End end, wait.run(std::nullopt));
-  if (command.output != Output::kTable) {
-    MUSTER_CHECK(show(command.output, "", api::jobs_to_json(wait.jobs())));
-  }
+  if (command.output != Output::kTable) MUSTER_CHECK(show(command.output, "", wait.document()));
   if (end != JobWait::End::kInterrupted) return code;
   std::cerr << "muster: interrupted; the jobs are still being stopped" << std::endl;
   return kExitInterrupted;
-}
-
-// --- delete
-
-namespace {
-
-Result<void> wait_for_end(Connection& connection, const std::string& name) {
-  // Only the end of the logs matters here, not their content.
-  const job::LogQuery query{.follow = true, .task = {}, .since = {}, .tail = 0};
-  const auto ended = connection.call([&](api::Client& client) {
-    return client.logs(name, query, [](const job::LogRecord&) { return true; });
-  });
-  if (!ended) return ended.error();
-  return {};
-}
-
-}  // namespace
-
-namespace {
-
-Result<void> remove_plain_job(Connection& connection, const std::string& name, bool force) {
-  if (force) {
-    const auto stopped =
-        connection.call([&](api::Client& client) { return client.stop(name, true); });
-    if (!stopped) return stopped.error();
-    if (!job::is_final(stopped->phase)) MUSTER_CHECK(wait_for_end(connection, name));
-  }
-  auto removed = connection.call([&](api::Client& client) { return client.remove(name); });
-  if (removed || removed.error().code != ErrorCode::kConflict) return removed;
-  // `muster stop` returns before the program has ended. The grace period is the longest wait here.
-  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
-  if (!job || !job->stop_requested) return removed;
-  MUSTER_CHECK(wait_for_end(connection, name));
-  return connection.call([&](api::Client& client) { return client.remove(name); });
-}
-
-}  // namespace
-
-Result<void> remove_job(Connection& connection, const std::string& name, bool force) {
-  auto removed = remove_plain_job(connection, name, force);
-  if (removed || removed.error().code != ErrorCode::kNotFound) return removed;
-  auto array = remove_array(connection, name, force);
-  if (!array && array.error().code == ErrorCode::kNotFound) return removed;
-  return array;
-}
-
-namespace {
-
-Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand& command) {
-  std::vector<job::Job> jobs;
-  for (const std::string& name : command.names) {
-    auto job = connection.call([&](api::Client& client) { return client.get(name); });
-    const bool missing = !job && job.error().code == ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) continue;
-    if (!job) return std::move(job).error();
-    jobs.push_back(*std::move(job));
-  }
-  return jobs;
-}
-
-/// The ended jobs, in the order in which they ended.
-Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
-  api::JobQuery query{
-      .project = wanted.project.empty() ? std::string(job::kDefaultProject) : wanted.project,
-      .phases = wanted.phases,
-      .labels = wanted.labels};
-  if (query.phases.empty()) {
-    query.phases = {job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped};
-  }
-  MUSTER_TRY(std::vector<job::Job> jobs,
-             connection.call([&](api::Client& client) { return client.list_all(query); }));
-  std::erase_if(jobs, [&](const job::Job& job) {
-    if (!job::is_final(job.phase) || !job.ended) return true;
-    return wanted.before && *job.ended >= *wanted.before;
-  });
-  std::sort(jobs.begin(), jobs.end(),
-            [](const job::Job& one, const job::Job& other) { return *one.ended < *other.ended; });
-  return jobs;
-}
-
-/// Whether the user confirms the deletion. A script must pass --yes, because it cannot be asked.
-Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& command) {
-  if (command.yes || jobs.empty()) return true;
-  if (::isatty(STDIN_FILENO) != 1) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "this command deletes " +
-                         workspace::count_text(jobs.size(), "job", "jobs") +
-                         " and needs a confirmation, but standard input is not a terminal",
-                 .advice = "confirm with --yes; list the jobs with --dry-run"};
-  }
-  const std::string table = job_table(jobs, base::SystemClock().now());
-  if (command.output == Output::kTable) {
-    MUSTER_CHECK(show(table));
-  } else {
-    print_safely(table);
-  }
-  Interrupts interrupts;
-  const std::string question = "delete " + workspace::count_text(jobs.size(), "job", "jobs") +
-                               " with all logs and artifacts? [y/N] ";
-  MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
-  return answer && (*answer == "y" || *answer == "Y" || *answer == "yes");
-}
-
-/// Deletes the jobs, which are known by their ids, and prints them.
-Result<int> delete_jobs(Connection& connection, const std::vector<job::Job>& jobs,
-                        const DeleteCommand& command) {
-  std::vector<std::string> ids;
-  std::map<std::string, const job::Job*> by_id;
-  for (const job::Job& job : jobs) {
-    ids.push_back(job.id);
-    by_id[job.id] = &job;
-  }
-  std::vector<job::Job> deleted;
-  const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
-    auto removed = remove_job(connection, id, command.force);
-    // Another user or a retention rule may have removed the job first.
-    if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
-    deleted.push_back(*by_id[id]);
-    if (command.output != Output::kTable) return {};
-    return show("deleted " + by_id[id]->spec.name + "\n");
-  });
-  if (command.output == Output::kTable) return code;
-  MUSTER_CHECK(show(command.output, "", api::jobs_to_json(deleted)));
-  return code;
-}
-
-Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
-  MUSTER_TRY(const std::vector<job::Job> jobs, ended(connection, *command.ended));
-  MUSTER_TRY(const bool meant, is_meant(jobs, command));
-  if (!meant) {
-    std::cerr << "muster: nothing was deleted" << std::endl;
-    return kExitFailed;
-  }
-  if (jobs.empty()) std::cerr << "muster: no job to delete" << std::endl;
-  return delete_jobs(connection, jobs, command);
-}
-
-Result<int> only_say(Connection& connection, const DeleteCommand& command) {
-  MUSTER_TRY(const std::vector<job::Job> jobs,
-             command.ended ? ended(connection, *command.ended) : named(connection, command));
-  MUSTER_CHECK(
-      show(command.output, job_table(jobs, base::SystemClock().now()), api::jobs_to_json(jobs)));
-  return kExitDone;
-}
-
-}  // namespace
-
-Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  if (command.dry_run) return only_say(connection, command);
-  if (command.ended) return delete_ended(connection, command);
-  if (command.output != Output::kTable) {
-    MUSTER_TRY(const std::vector<job::Job> jobs, named(connection, command));
-    return delete_jobs(connection, jobs, command);
-  }
-  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
-    return remove_job(connection, name, command.force);
-  });
 }
 
 }  // namespace muster::cli::jobs

@@ -352,7 +352,7 @@ Result<int> execute(const ListCommand& command, const Hooks& hooks) {
   }
   if (command.watch && !terminal_of(STDOUT_FILENO).is_terminal) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "--watch needs a terminal, and standard output is none",
+                       .what = "--watch requires a terminal, but standard output is not a terminal",
                        .advice = "print changes as lines: muster events --follow"};
   }
   MUSTER_TRY(Connection connection, connect(hooks));

@@ -218,14 +218,40 @@ Result<int> rerun_failed_members(Connection& connection, const RerunCommand& com
 
 }  // namespace
 
+namespace {
+
+/// What runs again, before the command line changes it.
+struct Rerun {
+  Submission submission;
+  std::string repeated;  ///< the name of the old job or array
+};
+
+Result<Rerun> rerun_of(Connection& connection, const RerunCommand& command) {
+  const auto job = connection.call([&](api::Client& client) { return client.get(command.name); });
+  if (job) {
+    Submission rerun{.spec = job->spec, .options = {.rerun_of = job->id}};
+    set_name(command.new_name.empty() ? template_of_reruns(*job) : command.new_name, rerun);
+    return Rerun{.submission = std::move(rerun), .repeated = job->spec.name};
+  }
+  MUSTER_TRY(const std::optional<job::Array> array,
+             as_array(connection, job.error(),
+                      [&](api::Client& client) { return client.array_with_lines(command.name); }));
+  if (!array) return job.error();
+  Submission rerun{.spec = array->spec};
+  // "train-2" may be a member of the array.
+  const std::string pattern = array->spec.name + "-rerun-" + std::string(job::kNumberPlace);
+  set_name(command.new_name.empty() ? pattern : command.new_name, rerun);
+  return Rerun{.submission = std::move(rerun), .repeated = array->spec.name};
+}
+
+}  // namespace
+
 Result<int> execute(const RerunCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   if (command.failed) return rerun_failed_members(connection, command);
-  MUSTER_TRY(const job::Job job,
-             connection.call([&](api::Client& client) { return client.get(command.name); }));
-  Submission rerun{.spec = job.spec, .workspace = command.workspace};
-  set_name(command.new_name.empty() ? template_of_reruns(job) : command.new_name, rerun);
-  rerun.options.rerun_of = job.id;
+  MUSTER_TRY(Rerun repeats, rerun_of(connection, command));
+  Submission& rerun = repeats.submission;
+  rerun.workspace = command.workspace;
   MUSTER_TRY(rerun.changes, change_spec(command, rerun.spec));
   std::vector<Submission> jobs;
   jobs.push_back(std::move(rerun));
@@ -235,7 +261,7 @@ Result<int> execute(const RerunCommand& command, const Hooks& hooks) {
                     .dry_run = command.dry_run,
                     .look = command.look,
                     .output = command.output,
-                    .origin = job.spec.name},
+                    .origin = repeats.repeated},
                    hooks);
 }
 

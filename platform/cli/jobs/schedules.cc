@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_wire.h"
 #include "api/schedule_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "cli/command/command.h"
+#include "cli/common/array_view.h"
 #include "cli/common/format.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
@@ -328,7 +330,13 @@ Result<int> execute(const ScheduleCommand& command, const Hooks& hooks) {
   std::optional<Result<Schedule>> answer;
   switch (command.action) {
     case ScheduleAction::kRun: {
-      MUSTER_TRY(const job::Job job, call(&api::Client::run_schedule));
+      MUSTER_TRY(const auto started, call(&api::Client::run_schedule));
+      if (const auto* const array = std::get_if<job::Array>(&started)) {
+        MUSTER_CHECK(show(command.output, array->spec.name + ": " + array_counts(*array) + "\n",
+                          api::array_to_json(*array)));
+        return kExitDone;
+      }
+      const auto& job = std::get<job::Job>(started);
       MUSTER_CHECK(
           show(command.output, job_table({job}, base::SystemClock().now()), api::job_to_json(job)));
       return kExitDone;

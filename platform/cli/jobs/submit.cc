@@ -150,19 +150,45 @@ Flags submit_flags() {
 
 namespace {
 
+/// The flags that give the number of tasks of a job of this kind.
+Flags shape_flags(std::string_view kind) {
+  if (kind == "single") return {};
+  const char* const help = kind == "mpi"    ? "number of workers"
+                           : kind == "grpc" ? "number of workers besides the chief"
+                                            : "number of workers besides the master";
+  Flags shape = {{.name = "--workers", .letter = "-n", .value = "N", .help = help}};
+  if (kind == "grpc") {
+    shape = shape + Flags{{.name = "--parameter-server-command",
+                           .value = "TEXT",
+                           .help = "command of the parameter servers, run by sh -c (default: CMD)"},
+                          {.name = "--evaluators",
+                           .value = "N",
+                           .help = "number of evaluators: 0 or 1 (default: 0)"},
+                          {.name = "--evaluator-command",
+                           .value = "TEXT",
+                           .help = "command of the evaluator, run by sh -c; implies one evaluator "
+                                   "(default: CMD)"}};
+  }
+  return shape + spec::worker_flags();
+}
+
+}  // namespace
+
+Flags flags_of_job(std::string_view kind) {
+  return shape_flags(kind) + job_flags(kind);
+}
+
+namespace {
+
 Command submit_mpi() {
-  const Flags shape = {
-      {.name = "--workers", .letter = "-n", .value = "N", .help = "number of workers"},
-  };
-  return {
-      .name = "mpi",
-      .help = "submit an MPI job: a launcher runs the command and reaches the workers",
-      .read = read_submit_kind<job::Kind::kMpi>,
-      .positionals = new_name(),
-      .takes_program = true,
-      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("mpi") + submit_flags()),
-      .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train",
-      .see_also = "muster logs, muster get, muster explain, muster stop"};
+  return {.name = "mpi",
+          .help = "submit an MPI job: a launcher runs the command and reaches the workers",
+          .read = read_submit_kind<job::Kind::kMpi>,
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = spec::in_groups(flags_of_job("mpi") + submit_flags()),
+          .example = "muster submit mpi dist --workers 2 --follow -- mpirun -np 2 ./train",
+          .see_also = "muster logs, muster get, muster explain, muster stop"};
 }
 
 Command submit_single() {
@@ -171,55 +197,32 @@ Command submit_single() {
           .read = read_submit_kind<job::Kind::kSingle>,
           .positionals = new_name(),
           .takes_program = true,
-          .flags = spec::in_groups(job_flags("single") + submit_flags()),
+          .flags = spec::in_groups(flags_of_job("single") + submit_flags()),
           .example = "muster submit single train --gpus 1 -- python3 train.py"};
 }
 
 Command submit_grpc() {
-  const Flags shape = {
-      {.name = "--workers",
-       .letter = "-n",
-       .value = "N",
-       .help = "number of workers besides the chief"},
-      {.name = "--parameter-server-command",
-       .value = "TEXT",
-       .help = "command of the parameter servers, run by sh -c (default: CMD)"},
-      {.name = "--evaluators", .value = "N", .help = "number of evaluators: 0 or 1 (default: 0)"},
-      {.name = "--evaluator-command",
-       .value = "TEXT",
-       .help = "command of the evaluator, run by sh -c; implies one evaluator (default: CMD)"}};
   return {
       .name = "grpc",
       .help = "submit a TensorFlow cluster: a chief, workers, parameter servers, an evaluator",
       .read = read_submit_kind<job::Kind::kGrpc>,
       .positionals = new_name(),
       .takes_program = true,
-      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("grpc") + submit_flags()),
+      .flags = spec::in_groups(flags_of_job("grpc") + submit_flags()),
       .example = "muster submit grpc mnist --workers 1 --parameter-servers 1 -- python3 mnist.py"};
 }
 
 Command submit_torch() {
-  const Flags shape = {
-      {.name = "--workers",
-       .letter = "-n",
-       .value = "N",
-       .help = "number of workers besides the master"},
-  };
-  return {
-      .name = "torch",
-      .help = "submit a PyTorch job: a master and workers with the variables of torchrun",
-      .read = read_submit_kind<job::Kind::kTorch>,
-      .positionals = new_name(),
-      .takes_program = true,
-      .flags = spec::in_groups(shape + spec::worker_flags() + job_flags("torch") + submit_flags()),
-      .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
+  return {.name = "torch",
+          .help = "submit a PyTorch job: a master and workers with the variables of torchrun",
+          .read = read_submit_kind<job::Kind::kTorch>,
+          .positionals = new_name(),
+          .takes_program = true,
+          .flags = spec::in_groups(flags_of_job("torch") + submit_flags()),
+          .example = "muster submit torch ddp --workers 1 --gpus 1 -- torchrun train.py"};
 }
 
 }  // namespace
-
-Flags flags_of_job(std::string_view kind) {
-  return job_flags(kind);
-}
 
 Command submit_command() {
   const Flags file = {

@@ -111,17 +111,6 @@ std::string example_of(const std::string& name) {
   return example;
 }
 
-/// What the job file's key means: a path is relative to the file.
-spec::WorkspaceOptions options_of(const spec::WorkspaceKey& key, const std::string& file) {
-  std::string where = key.from;
-  const bool is_url = where.substr(0, where.find('/')).find(':') != std::string::npos;
-  if (!is_url && file != "-") {
-    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-    where = (folder / where).lexically_normal().string();
-  }
-  return {.source = {.where = where, .ref = key.ref}, .ignore = key.ignore};
-}
-
 /// Of the example of a template, which the file's own name only seems to change.
 bool is_about_name(const spec::ChangedValue& change) {
   return change.value.path == "name";
@@ -206,6 +195,16 @@ std::function<std::set<std::string>(job::JobSpec&)> applied(
 }
 
 }  // namespace
+
+spec::WorkspaceOptions options_of(const spec::WorkspaceKey& key, const std::string& file) {
+  std::string where = key.from;
+  const bool is_url = where.substr(0, where.find('/')).find(':') != std::string::npos;
+  if (!is_url && file != "-") {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    where = (folder / where).lexically_normal().string();
+  }
+  return {.source = {.where = where, .ref = key.ref}, .ignore = key.ignore};
+}
 
 void set_name(const std::string& name, Submission& job) {
   job.spec.name = example_of(name);
@@ -339,7 +338,7 @@ Result<Submitted> submit_one(Connection& connection, const Submission& job,
                              const std::string& key) {
   if (!job.spec.array.is_none()) {
     MUSTER_TRY(job::Array array, connection.call([&](api::Client& client) {
-      return client.submit_array(job.spec, key);
+      return client.submit_array(job.spec, key, job.options);
     }));
     return submitted_array(std::move(array));
   }

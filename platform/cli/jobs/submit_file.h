@@ -49,6 +49,9 @@ struct FileWish {
 /// Errors: kInvalid, with all faults of all documents.
 Result<std::vector<Submission>> read_job_file(const FileWish& wish, const Hooks& hooks);
 
+/// What the key `workspace` of a job file means: a path is relative to the file. "-": standard input.
+spec::WorkspaceOptions options_of(const spec::WorkspaceKey& key, const std::string& file);
+
 /// Gives the job a name from a template, such as "train-{n}"; any other name becomes its name.
 void set_name(const std::string& name, Submission& job);
 

@@ -56,6 +56,7 @@ Call read_notify_add(Reading& in) {
         equals == label.size() ? "" : label.substr(equals + 1);
   }
   command.request.with_lines = in.reader.has("--with-lines");
+  command.request.members = in.reader.has("--members");
   return command;
 }
 
@@ -132,6 +133,9 @@ Command notify_add() {
                       .value = "NAME[=VALUE]",
                       .help = "only jobs with this label",
                       .repeats = true},
+                     {.name = "--members",
+                      .help = "also for each member of an array and each trial of a sweep, not "
+                              "only for the end of the whole"},
                      {.name = "--with-lines",
                       .help = "also send the last lines of a failed job; they may contain "
                               "confidential data"}} +
@@ -211,7 +215,8 @@ std::string job_filter_words(const Subscription& subscription) {
   for (const auto& [name, value] : subscription.labels) {
     text += (text.empty() ? "" : " ") + name + (value.empty() ? "" : "=" + value);
   }
-  return text.empty() ? "all" : text;
+  if (text.empty()) text = "all";
+  return subscription.members ? text + ", members" : text;
 }
 
 std::string table_of(const std::vector<Subscription>& subscriptions) {
@@ -227,8 +232,10 @@ std::string table_of(const std::vector<Subscription>& subscriptions) {
 std::string table_of(const std::vector<Delivery>& letters) {
   Table table({{"ID"}, {"SUBSCRIPTION"}, {"EVENT"}, {"JOB"}, {"SINCE"}, {"TRIES", true}, {"WHY"}});
   for (const Delivery& each : letters) {
-    table.add({each.id, each.subscription, std::string(job::to_string(each.happening)), each.job,
-               each.dead ? moment_words(*each.dead) : "-", std::to_string(each.attempts),
+    table.add({each.id, each.subscription,
+               (each.object.empty() ? "" : each.object + " ") +
+                   std::string(job::to_string(each.happening)),
+               each.job, each.dead ? moment_words(*each.dead) : "-", std::to_string(each.attempts),
                each.fault});
   }
   return table.to_string();

@@ -65,7 +65,7 @@ std::vector<Fault> set_sweep_keys(const std::vector<std::pair<std::string, std::
   return read_section(document, spec);
 }
 
-Result<SweepSpec> parse_sweep_file(std::string_view text, const std::string& source,
+Result<SweepFile> parse_sweep_file(std::string_view text, const std::string& source,
                                    const job::JobSpec& defaults,
                                    const std::vector<std::pair<std::string, std::string>>& keys,
                                    const std::string& name,
@@ -96,10 +96,12 @@ Result<SweepSpec> parse_sweep_file(std::string_view text, const std::string& sou
     }
   }
   for (Fault& fault : set_sweep_keys(keys, spec)) faults.push_back(std::move(fault));
+  std::optional<spec::WorkspaceKey> workspace;
   auto job =
-      spec::parse_spec_document(*root, source, defaults, {.name = name, .settings = settings});
+      spec::read_spec_document(*root, source, defaults, {.name = name, .settings = settings});
   if (job) {
-    spec.job = *std::move(job);
+    spec.job = std::move(job->spec);
+    workspace = std::move(job->workspace);
     const std::vector<Fault> unread = faults;
     for (Fault& fault : sweep::validate(spec)) {
       if (is_known(unread, "sweep." + fault.field)) continue;
@@ -114,7 +116,7 @@ Result<SweepSpec> parse_sweep_file(std::string_view text, const std::string& sou
   } else {
     for (const Fault& fault : job.error().faults) faults.push_back(fault);
   }
-  if (faults.empty()) return spec;
+  if (faults.empty()) return SweepFile{.spec = std::move(spec), .workspace = std::move(workspace)};
   std::stable_sort(faults.begin(), faults.end(),
                    [](const Fault& a, const Fault& b) { return a.line < b.line; });
   return Error{.code = ErrorCode::kInvalid,

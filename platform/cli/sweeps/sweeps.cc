@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/common/terminal.h"
 #include "cli/jobs/jobs.h"
+#include "cli/jobs/submit_file.h"
 #include "cli/metrics/chart.h"
 #include "cli/spec/spec_file.h"
 #include "cli/spec/spec_flags.h"
@@ -66,10 +67,20 @@ Flags search_flags() {
   return flags;
 }
 
-/// The flags of a job, without those that a sweep replaces: an array has --max-failures, too.
+constexpr std::array<const char*, 4> kKindsOfTrials{"single", "mpi", "grpc", "torch"};
+
+/// The flags of a job of any kind, without those that a sweep replaces: an array has --max-failures,
+/// too.
 Flags job_flags_of_trial() {
   const Flags own = search_flags();
-  Flags flags = jobs::flags_of_job("single");
+  Flags flags;
+  for (const char* const kind : kKindsOfTrials) {
+    for (Flag& flag : jobs::flags_of_job(kind)) {
+      const bool is_new = std::none_of(flags.begin(), flags.end(),
+                                       [&](const Flag& other) { return other.name == flag.name; });
+      if (is_new) flags.push_back(std::move(flag));
+    }
+  }
   std::erase_if(flags, [&](const Flag& flag) {
     constexpr std::array<std::string_view, 5> kNotOfTrials{"--hold", "--array", "--each-line",
                                                            "--each-json", "--idempotency-key"};
@@ -106,10 +117,30 @@ std::vector<std::pair<std::string, std::string>> read_keys(Reading& in) {
   return keys;
 }
 
+/// Flags of other kinds of jobs are faults.
+job::Kind read_kind_of_trials(Reading& in) {
+  const std::string kind =
+      in.reader.has("--kind")
+          ? in.reader.choice("--kind", {kKindsOfTrials.begin(), kKindsOfTrials.end()})
+          : "single";
+  const auto known = job::kind_of(kind);
+  if (!known) return job::Kind::kSingle;
+  const Flags flags = jobs::flags_of_job(kind);
+  for (const Flag& flag : job_flags_of_trial()) {
+    const bool is_of_kind = std::any_of(flags.begin(), flags.end(),
+                                        [&](const Flag& other) { return other.name == flag.name; });
+    if (in.reader.has(flag.name) && !is_of_kind) {
+      in.reader.fault(flag.name, "is not a flag of '" + kind + "' jobs; --kind sets another kind");
+    }
+  }
+  return *known;
+}
+
 Call read_sweep_create(Reading& in) {
   SweepCreateCommand command{.dry_run = in.reader.has("--dry-run"), .output = in.output()};
   command.keys = read_keys(in);
-  command.spec.job = spec::read_submit_spec(job::Kind::kSingle, in.arguments, in.caller, in.reader);
+  command.spec.job =
+      spec::read_submit_spec(read_kind_of_trials(in), in.arguments, in.caller, in.reader);
   command.workspace = spec::read_workspace_flags(in.reader);
   const bool is_job_valid = in.reader.ok();
   for (const base::Fault& fault : set_sweep_keys(command.keys, command.spec)) {
@@ -203,11 +234,18 @@ Command sweep_command() {
       .flags = file + search_flags() + output_flag(),
       .commands =
           {{.name = "create",
-            .help = "create a sweep of jobs with one task and start its first trials",
+            .help = "create a sweep and start its first trials",
             .read = read_sweep_create,
             .positionals = new_name(),
             .takes_program = true,
-            .flags = spec::in_groups(search_flags() + job_flags_of_trial() + output_flag()),
+            .flags = spec::in_groups(
+                search_flags() +
+                Flags{{.name = "--kind",
+                       .value = "KIND",
+                       .help = "kind of the trials: single (the default), mpi, grpc or torch",
+                       .choices = {kKindsOfTrials.begin(), kKindsOfTrials.end()},
+                       .offer = Offer::kChoices}} +
+                job_flags_of_trial() + output_flag()),
             .example = "muster sweep create lr --param lr=log:1e-4..1e-1 --metric accuracy "
                        "--max-trials 16 -- ./train --lr {lr}",
             .see_also = "muster sweep get, muster sweep best"},
@@ -278,23 +316,31 @@ Result<std::string> text_of_file(const std::string& file) {
   return text;
 }
 
-Result<SweepSpec> spec_of(const SweepCreateCommand& command, const Hooks& hooks) {
-  if (!command.file) return command.spec;
+/// The sweep, and the files of its trials.
+struct SweepToCreate {
+  SweepSpec spec;
+  std::optional<spec::WorkspaceOptions> workspace;
+};
+
+Result<SweepToCreate> sweep_of(const SweepCreateCommand& command, const Hooks& hooks) {
+  if (!command.file) return SweepToCreate{.spec = command.spec, .workspace = command.workspace};
   MUSTER_TRY(const std::string text, text_of_file(*command.file));
   MUSTER_TRY(const Caller caller, this_caller(hooks.context));
-  return parse_sweep_file(text, *command.file == "-" ? "standard input" : *command.file,
-                          spec::default_spec(caller), command.keys, command.name, command.settings);
+  MUSTER_TRY(
+      SweepFile file,
+      parse_sweep_file(text, *command.file == "-" ? "standard input" : *command.file,
+                       spec::default_spec(caller), command.keys, command.name, command.settings));
+  SweepToCreate made{.spec = std::move(file.spec), .workspace = {}};
+  if (file.workspace) made.workspace = jobs::options_of(*file.workspace, *command.file);
+  return made;
 }
 
 /// Sends the files of the trials' workspace, if any: all trials share one tree.
-Result<void> send_sweep_files(Connection& connection, const SweepCreateCommand& command,
-                              SweepSpec& spec) {
-  if (!command.workspace) return {};
-  MUSTER_TRY(const spec::SentWorkspace sent,
-             spec::send_workspace(connection, spec.job.project, *command.workspace));
-  spec::work_in(sent.tree, spec.job);
-  if (!sent.commit.empty()) spec.job.annotations["muster/commit"] = sent.commit;
-  return {};
+Result<void> send_sweep_files(Connection& connection, SweepToCreate& made) {
+  jobs::Submission trial{.spec = std::move(made.spec.job), .workspace = made.workspace};
+  const auto sent = jobs::send_files(connection, trial);
+  made.spec.job = std::move(trial.spec);
+  return sent;
 }
 
 /// The plan, and when the first trial could start.
@@ -350,11 +396,11 @@ Result<std::string> chart_of(Connection& connection, const sweep::Sweep& sweep) 
 }  // namespace
 
 Result<int> execute(const SweepCreateCommand& command, const Hooks& hooks) {
-  MUSTER_TRY(SweepSpec spec, spec_of(command, hooks));
+  MUSTER_TRY(SweepToCreate wish, sweep_of(command, hooks));
   MUSTER_TRY(Connection connection, connect(hooks));
-  if (command.dry_run) return show_plan(connection, spec, command.output);
-  MUSTER_CHECK(send_sweep_files(connection, command, spec));
-  MUSTER_TRY(const sweep::Sweep made, connection.client().create_sweep(spec));
+  if (command.dry_run) return show_plan(connection, wish.spec, command.output);
+  MUSTER_CHECK(send_sweep_files(connection, wish));
+  MUSTER_TRY(const sweep::Sweep made, connection.client().create_sweep(wish.spec));
   const std::string& name = made.summary.name;
   MUSTER_CHECK(
       show(command.output,

@@ -75,10 +75,15 @@ Result<int> execute(const SweepDeleteCommand& command, const Hooks& hooks);
 
 // --- files
 
+struct SweepFile {
+  sweep::SweepSpec spec;
+  std::optional<spec::WorkspaceKey> workspace;
+};
+
 /// A job file with a section `sweep`. `keys` and `overrides` override the file.
 ///
 /// Errors: kInvalid, with every fault of the file and its line.
-Result<sweep::SweepSpec> parse_sweep_file(
+Result<SweepFile> parse_sweep_file(
     std::string_view text, const std::string& source, const job::JobSpec& defaults,
     const std::vector<std::pair<std::string, std::string>>& keys = {}, const std::string& name = {},
     const std::vector<std::string>& settings = {});

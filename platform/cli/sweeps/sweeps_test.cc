@@ -41,13 +41,14 @@ std::vector<std::string> faults_in(const base::Error& error) {
 TEST(SweepFile, IsAJobFileWithASection) {
   const auto spec = parse_sweep_file(kSweepFile, "sweep.yaml", sweep_defaults());
   ASSERT_TRUE(spec) << spec.error().to_string();
-  EXPECT_EQ(spec->job.name, "lr");
-  EXPECT_EQ(spec->job.resources.gpus, 1);
-  EXPECT_EQ(spec->method, sweep::Method::kAsha);
-  EXPECT_EQ(spec->max_steps, 40);
-  EXPECT_EQ(spec->parameters.at("lr"), (sweep::Parameter{.low = 1e-4, .high = 0.1, .log = true}));
-  EXPECT_EQ(spec->parameters.at("batch"), (sweep::Parameter{.values = {"16", "32", "64"}}));
-  EXPECT_EQ(spec->parameters.at("layers"),
+  EXPECT_EQ(spec->spec.job.name, "lr");
+  EXPECT_EQ(spec->spec.job.resources.gpus, 1);
+  EXPECT_EQ(spec->spec.method, sweep::Method::kAsha);
+  EXPECT_EQ(spec->spec.max_steps, 40);
+  EXPECT_EQ(spec->spec.parameters.at("lr"),
+            (sweep::Parameter{.low = 1e-4, .high = 0.1, .log = true}));
+  EXPECT_EQ(spec->spec.parameters.at("batch"), (sweep::Parameter{.values = {"16", "32", "64"}}));
+  EXPECT_EQ(spec->spec.parameters.at("layers"),
             (sweep::Parameter{.low = 1, .high = 4, .integer = true}));
 }
 
@@ -56,11 +57,21 @@ TEST(SweepFile, IsOverriddenByFlags) {
                                      {{"max_trials", "4"}, {"parameters.lr", "0.1,0.2"}}, "other",
                                      {"resources.gpus=2"});
   ASSERT_TRUE(spec) << spec.error().to_string();
-  EXPECT_EQ(spec->job.name, "other");
-  EXPECT_EQ(spec->job.resources.gpus, 2);
-  EXPECT_EQ(spec->max_trials, 4);
-  EXPECT_EQ(spec->parameters.at("lr").values, (std::vector<std::string>{"0.1", "0.2"}));
-  EXPECT_EQ(spec->parameters.size(), 3U);
+  EXPECT_EQ(spec->spec.job.name, "other");
+  EXPECT_EQ(spec->spec.job.resources.gpus, 2);
+  EXPECT_EQ(spec->spec.max_trials, 4);
+  EXPECT_EQ(spec->spec.parameters.at("lr").values, (std::vector<std::string>{"0.1", "0.2"}));
+  EXPECT_EQ(spec->spec.parameters.size(), 3U);
+}
+
+TEST(SweepFile, MayHaveAWorkspace) {
+  const auto file =
+      parse_sweep_file("workspace: {from: src, ignore: [\"*.pt\"]}\n" + std::string(kSweepFile),
+                       "sweep.yaml", sweep_defaults());
+  ASSERT_TRUE(file) << file.error().to_string();
+  ASSERT_TRUE(file->workspace);
+  EXPECT_EQ(file->workspace->from, "src");
+  EXPECT_EQ(file->workspace->ignore, (std::vector<std::string>{"*.pt"}));
 }
 
 TEST(SweepFile, ReportsEveryFaultWithItsLine) {
@@ -86,6 +97,23 @@ TEST(SweepFile, WithoutTheSectionIsRefused) {
   EXPECT_EQ(faults_in(spec.error()).front(), "1 sweep");
 }
 
+const Words kGridFlags{"--param", "lr=0.1,0.2", "--method", "grid", "--metric", "loss"};
+
+TEST(SweepCreate, TakesTrialsOfAnyKind) {
+  Words words{"sweep", "create", "lr", "--kind", "torch", "--workers", "2"};
+  const auto command = parsed<SweepCreateCommand>(with_program(words, kGridFlags));
+  EXPECT_EQ(command.spec.job.kind, job::Kind::kTorch);
+  EXPECT_EQ(command.spec.job.workers, 2);
+}
+
+TEST(SweepCreate, RefusesFlagsOfOtherKinds) {
+  const std::string text =
+      refusal(with_program({"sweep", "create", "lr", "--workers", "2"}, kGridFlags));
+  EXPECT_NE(text.find("--workers: is not a flag of 'single' jobs; --kind sets another kind"),
+            std::string::npos)
+      << text;
+}
+
 TEST(SweepKeys, ReportFaultsByKey) {
   SweepSpec spec;
   const auto faults = set_sweep_keys({{"max_trials", "many"}, {"goal", "min"}}, spec);
@@ -96,8 +124,10 @@ TEST(SweepKeys, ReportFaultsByKey) {
 
 sweep::Sweep shown_sweep() {
   const auto spec = parse_sweep_file(kSweepFile, "sweep.yaml", sweep_defaults());
-  const sweep::SweepRecord record{
-      .id = "s1", .owner = "ada", .created = base::Time(std::chrono::seconds(0)), .spec = *spec};
+  const sweep::SweepRecord record{.id = "s1",
+                                  .owner = "ada",
+                                  .created = base::Time(std::chrono::seconds(0)),
+                                  .spec = spec->spec};
   sweep::SweepProgress progress;
   progress.search.trials = {{.number = 1,
                              .values = {{"batch", "16"}, {"layers", "2"}, {"lr", "0.01"}},
@@ -158,7 +188,7 @@ TEST(PlanPage, ShowsTheCostAndTheFirstTrials) {
   const auto spec = parse_sweep_file(kSweepFile, "sweep.yaml", sweep_defaults(),
                                      {{"max_trials", "30"}}, "", {"scheduling.time_limit=1h"});
   ASSERT_TRUE(spec) << spec.error().to_string();
-  const std::string page = plan_page(*spec, sweep::plan_of(*spec));
+  const std::string page = plan_page(spec->spec, sweep::plan_of(spec->spec));
   EXPECT_NE(page.find("trials     30, at most 4 at the same time\n"), std::string::npos) << page;
   EXPECT_NE(page.find("steps      at most 1200, about 146 expected\n"), std::string::npos) << page;
   EXPECT_NE(page.find("GPU hours  at most 30\n"), std::string::npos) << page;

@@ -1,0 +1,197 @@
+#include "server/listed_objects.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "control/sweeps.h"
+#include "job/validate.h"
+
+namespace muster::server {
+
+api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job) {
+  // Only the fields that can name other projects are redacted.
+  job::Job shown;
+  shown.spec.project = job.spec.project;
+  shown.phase = job.phase;
+  shown.reason = job.reason;
+  shown.failure = job.failure;
+  shown = sight.redacted(std::move(shown));
+  api::JobRow row = api::row_of(job);
+  row.reason = api::row_of(shown).reason;
+  if (!job::is_final(job.phase)) row.progress = controller.progress_of(job);
+  return row;
+}
+
+namespace {
+
+job::Phase phase_of(const sweep::SweepSummary& sweep) {
+  switch (sweep.phase) {
+    case sweep::SweepPhase::kSucceeded:
+      return job::Phase::kSucceeded;
+    case sweep::SweepPhase::kFailed:
+      return job::Phase::kFailed;
+    case sweep::SweepPhase::kStopped:
+      return job::Phase::kStopped;
+    case sweep::SweepPhase::kRunning:
+    case sweep::SweepPhase::kPaused:
+      break;
+  }
+  return job::Phase::kRunning;
+}
+
+std::string reason_of(const sweep::SweepSummary& sweep) {
+  const std::string of = sweep.metric + " of " + std::to_string(sweep.trials) + " trials";
+  if (sweep.end == sweep::SweepEnd::kNoMetric) return "no trial reported " + sweep.metric;
+  if (sweep.end == sweep::SweepEnd::kFailures) return "too many trials failed";
+  const std::string start = sweep.phase == sweep::SweepPhase::kPaused ? "paused; " : "";
+  if (!sweep.best_trial) return start + "no value of " + of + " yet";
+  return start + "best " + of + ": " + sweep::trial_name(sweep.name, *sweep.best_trial);
+}
+
+api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& sweep) {
+  const job::JobSpec& spec = record.spec.job;
+  api::JobRow row{.object = api::JobRow::Object::kSweep,
+                  .id = sweep.id,
+                  .name = sweep.name,
+                  .project = sweep.project,
+                  .owner = sweep.owner,
+                  .kind = spec.kind,
+                  .phase = phase_of(sweep)};
+  row.reason = reason_of(sweep);
+  row.gpu_milli = api::gpu_milli_of(spec);
+  row.priority = job::priority_of(spec.scheduling);
+  row.members = api::MemberCounts{.all = sweep.trials,
+                                  .waiting = sweep.trials - sweep.started + sweep.paused,
+                                  .running = sweep.active,
+                                  .succeeded = sweep.completed,
+                                  .failed = sweep.failed,
+                                  .stopped = sweep.stopped};
+  row.labels = spec.labels;
+  row.submitted = sweep.created;
+  row.started = sweep.created;
+  row.ended = sweep.ended;
+  return row;
+}
+
+}  // namespace
+
+api::JobRow row_for(const job::Array& array) {
+  const job::MemberCounts& counts = array.counts;
+  const int running = counts.starting + counts.running;
+  std::string reason;
+  if (array.too_many_failures) {
+    reason = "more members failed than max_failures allows";
+  } else if (array.suspended && !array.ended) {
+    reason = "is suspended";
+  } else if (counts.failed > 0) {
+    reason =
+        std::to_string(counts.failed) + (counts.failed == 1 ? " member" : " members") + " failed";
+  }
+  return {.object = api::JobRow::Object::kArray,
+          .id = array.id,
+          .name = array.spec.name,
+          .project = array.spec.project,
+          .owner = array.owner,
+          .kind = array.spec.kind,
+          .phase = array.phase,
+          .reason = std::move(reason),
+          .gpu_milli = api::gpu_milli_of(array.spec),
+          .priority = job::priority_of(array.spec.scheduling),
+          .tasks = counts.all(),
+          .tasks_running = running,
+          .members = api::MemberCounts{.all = counts.all(),
+                                       .waiting = counts.queued,
+                                       .running = running,
+                                       .succeeded = counts.succeeded,
+                                       .failed = counts.failed,
+                                       .stopped = counts.stopped},
+          .labels = array.spec.labels,
+          .submitted = array.submitted,
+          .ended = array.ended,
+          .suspended = array.suspended,
+          .stop_requested = array.stop_requested};
+}
+
+/// A schedule waits for its next run.
+api::JobRow row_for(const job::Schedule& schedule) {
+  const job::JobSpec& spec = schedule.spec.job;
+  api::JobRow row{.object = api::JobRow::Object::kSchedule,
+                  .id = schedule.id,
+                  .name = schedule.spec.name,
+                  .project = schedule.spec.project,
+                  .owner = schedule.owner,
+                  .kind = spec.kind,
+                  .gpu_milli = api::gpu_milli_of(spec),
+                  .priority = job::priority_of(spec.scheduling),
+                  .labels = spec.labels,
+                  .submitted = schedule.created,
+                  .suspended = schedule.paused};
+  const std::string times = schedule.spec.cron + ", " + schedule.spec.timezone;
+  if (!schedule.problem.empty()) {
+    row.reason = "schedule (" + times + ") cannot run: " + schedule.problem;
+  } else if (schedule.paused) {
+    row.reason = "schedule (" + times + ") is paused; muster schedule resume " +
+                 schedule.spec.name + " continues it";
+  } else {
+    row.reason = "schedule (" + times + ")";
+    if (!schedule.upcoming.empty()) {
+      row.may_start = schedule.upcoming.front();
+      row.reason += ": next run at " + base::to_rfc3339(schedule.upcoming.front(), 0);
+    }
+  }
+  return row;
+}
+
+namespace {
+
+ListedObject listed_sweep(const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
+  return {.listed = {.spec = &record.spec.job,
+                     .id = record.id,
+                     .owner = record.owner,
+                     .phase = phase_of(summary),
+                     .submitted = record.created,
+                     .started = record.created,
+                     .ended = summary.ended},
+          .row = [&record, summary] { return row_of(record, summary); }};
+}
+
+}  // namespace
+
+void each_listed_object(const control::Controller& controller, const Sight& sight,
+                        const std::function<void(const ListedObject&)>& visit) {
+  controller.sweeps().each(
+      [&](const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
+        if (sight.sees_project(summary.project)) visit(listed_sweep(record, summary));
+      });
+  for (const job::Array& array : controller.arrays().list(std::nullopt)) {
+    if (!sight.sees(array)) continue;
+    visit({.listed = {.spec = &array.spec,
+                      .id = array.id,
+                      .owner = array.owner,
+                      .phase = array.phase,
+                      .submitted = array.submitted,
+                      .ended = array.ended},
+           .row = [&array] { return row_for(array); }});
+  }
+  for (const job::Schedule& schedule : controller.schedules().list(std::nullopt)) {
+    if (!sight.sees_project(schedule.spec.project)) continue;
+    visit({.listed = {.spec = &schedule.spec.job,
+                      .id = schedule.id,
+                      .owner = schedule.owner,
+                      .submitted = schedule.created,
+                      .has_phase = false},
+           .row = [&schedule] { return row_for(schedule); }});
+  }
+}
+
+api::JobRow row_for(const sweep::Sweep& sweep) {
+  sweep::SweepRecord record{.id = sweep.summary.id,
+                            .owner = sweep.summary.owner,
+                            .created = sweep.summary.created,
+                            .spec = sweep.spec};
+  return row_of(record, sweep.summary);
+}
+
+}  // namespace muster::server
