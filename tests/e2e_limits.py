@@ -69,6 +69,21 @@ FORKS = "\n".join((
     "    time.sleep(30)",
     "    print('was not stopped')"))
 
+# Forks until it is refused, and computes then.
+BUSY_AT_THE_LIMIT = "\n".join((
+    "import os, signal, time",
+    "children = []",
+    "try:",
+    "    while True:",
+    "        child = os.fork()",
+    "        if child == 0: signal.pause()",
+    "        children.append(child)",
+    "except OSError: pass",
+    "end = time.process_time() + 0.5",
+    "while time.process_time() < end: sum(range(1000))",
+    "for child in children: os.kill(child, signal.SIGKILL)",
+    "print('fine')"))
+
 # A daemon in a session of its own, whose parents have ended, takes memory; the program waits for its end.
 DAEMON_HOG = "\n".join((
     "import os, signal, sys, time",
@@ -184,6 +199,22 @@ class Limits(Configured):
             self.assertRegex(ran.stderr, r"too many processes and threads \(its limit is 40")
             reached = self.reached()
             self.assertEqual((reached["limit"], reached["bound"]), ("processes", 40))
+
+    def test_a_fork_bomb_is_ended_with_the_reason(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass")
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
+        self.assertIn("tasks.processes", ran.stderr)
+
+    def test_a_task_that_has_all_its_processes_and_computes_is_not_ended(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "python3", "-c", BUSY_AT_THE_LIMIT)
+
+        self.assertIn("fine", ran.stdout, ran.stderr)
 
     def test_a_program_beside_the_tasks_own_is_within_its_limits(self):
         self.configured("tasks: {processes: 40}\n")
@@ -360,16 +391,6 @@ def account(test):
 
 class AsThisAccount(Limits, MusterTest):
     in_groups = True
-
-    @unittest.skipIf(os.geteuid() != 0, "needs control groups, which count what the kernel refuses")
-    def test_a_fork_bomb_is_ended_with_the_reason(self):
-        self.configured("tasks: {processes: 40}\n")
-
-        ran = self.follow("--", "python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass")
-
-        self.assertNotEqual(ran.returncode, 0)
-        self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
-        self.assertIn("tasks.processes", ran.stderr)
 
     @unittest.skipIf(os.geteuid() != 0, "needs control groups, which count what the kernel kills")
     def test_a_task_that_fills_its_memory_again_and_again_is_ended_with_the_reason(self):

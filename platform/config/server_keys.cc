@@ -367,7 +367,7 @@ Keys tasks() {
            .type = "count",
            .fallback =
                "4096 with listen, and for the process engine at most 512 for each CPU of the "
-               "machine; otherwise no limit",
+               "machine, or 128 without control groups for CPU time; otherwise no limit",
            .help = "maximum number of processes and threads of a task; 0: no limit"},
           &ServeOptions::task_processes, read_maybe_count),
       key({.name = "tasks.open_files",

@@ -281,12 +281,16 @@ constexpr std::chrono::milliseconds kProcessPause{100};
 constexpr std::chrono::milliseconds kScratchPause{1000};
 // Between two looks for a fork bomb. A program that waits before it tries again is refused some times
 // a second, a fork bomb some hundred times for each CPU.
-constexpr int64_t kMostRefusals = 50;
-// Of the 50 ticks of a CPU between two looks: a task can have a small share of the CPUs.
+constexpr int64_t kMostRefusals = 25;
+// Of the 25 ticks of a CPU between two looks: a task can have a small share of the CPUs.
 constexpr uint64_t kTicksOfBomb = 3;
+constexpr uint64_t kSystemForUser = 3;
+// Of the processes that a task may have, some may just be in the making, which takes long in a bomb.
+constexpr int64_t kPartInTheMaking = 32;
+constexpr int kPauseOfStopped = 4;  ///< looks
 // A program that replaces a killed process fills its memory first.
-constexpr int64_t kMostKills = 10;
-constexpr int kLooksAtBomb = 4;
+constexpr int64_t kMostKills = 5;
+constexpr int kLooksAtBomb = 3;
 
 /// The value of a line such as "RssAnon:      124 kB" in /proc/PID/status, in bytes.
 int64_t bytes_behind(std::string_view name, std::string_view status) {
@@ -414,7 +418,7 @@ std::optional<job::LimitReached> LimitWatch::look() {
   }
   if (!excess && forks_due_ && *forks_due_ <= now) {
     excess = look_at_forks();
-    forks_due_ = Steady::now() + fork_pause_;
+    forks_due_ = Steady::now() + (is_stopped_ ? kPauseOfStopped : 1) * fork_pause_;
   }
   return excess;
 }
@@ -494,13 +498,23 @@ std::optional<job::LimitReached> LimitWatch::look_at_processes() {
 
 std::optional<job::LimitReached> LimitWatch::look_at_forks() {
   const TaskGroups groups(limits_.groups);
+  if (is_stopped_) {
+    go_on(groups);
+    return std::nullopt;
+  }
   const int64_t refused = groups.refused_processes();
   const int64_t killed = groups.killed_processes();
   const bool is_refused = refused - std::exchange(refused_, refused) > kMostRefusals;
   const bool is_bomb = is_forking_at_its_limit(groups) || is_refused;
   const bool is_filled_again = killed - std::exchange(killed_, killed) > kMostKills;
   looks_at_bomb_ = is_bomb || is_filled_again ? looks_at_bomb_ + 1 : 0;
-  if (looks_at_bomb_ < kLooksAtBomb) return std::nullopt;
+  if (looks_at_bomb_ == 0) return std::nullopt;
+  if (looks_at_bomb_ < kLooksAtBomb) {
+    signal_all(groups, SIGSTOP);
+    is_stopped_ = true;
+    return std::nullopt;
+  }
+  end_in_parts(groups);
   if (!is_bomb) return groups.reached(limits_);
   return job::LimitReached{
       .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = limits_.processes};
@@ -512,18 +526,83 @@ bool LimitWatch::is_forking_at_its_limit(const TaskGroups& groups) {
   if (limits_.user_processes == 0) return false;
   const auto count = groups.count_processes();
   if (count) processes_peak_ = std::max(processes_peak_, *count - 1);
-  const bool has_all =
-      count ? *count > limits_.user_processes : measured_processes_ >= limits_.user_processes;
-  if (!has_all) {
-    ticks_.reset();
+  const int64_t all = limits_.user_processes;
+  const int64_t has = count ? *count - 1 : measured_processes_;
+  if (has < all - all / kPartInTheMaking) {
+    ticks_ = {};
     return false;
   }
   const Ticks now = ticks_of(count ? groups.processes() : measured_);
-  const std::optional<Ticks> before = std::exchange(ticks_, now);
-  if (!before) return false;
-  const uint64_t system = now.system - std::min(before->system, now.system);
-  const uint64_t user = now.user - std::min(before->user, now.user);
-  return system >= kTicksOfBomb && system > user;
+  const Ticks before = std::exchange(ticks_, now);
+  const uint64_t system = now.system - std::min(before.system, now.system);
+  const uint64_t user = now.user - std::min(before.user, now.user);
+  return system >= kTicksOfBomb && system > kSystemForUser * user;
+}
+
+std::vector<pid_t> LimitWatch::current_processes(const TaskGroups& groups) {
+  if (groups.count_processes()) return groups.processes();
+  std::vector<pid_t> found;
+  for (const Process& process : processes()) found.push_back(process.pid);
+  return found;
+}
+
+/// Processes that are forked meanwhile get the signal, too. Children come before their parents, since
+/// a shell reports a child that it finds stopped.
+void LimitWatch::signal_all(const TaskGroups& groups, int signal) {
+  constexpr int kMostPasses = 10;
+  if (root_ <= 1) return;  // in tests: that would be all processes of the machine
+  std::set<pid_t> signalled;
+  bool found = true;
+  for (int passes = 0; found && passes < kMostPasses; ++passes) {
+    found = false;
+    std::vector<pid_t> all = current_processes(groups);
+    std::sort(all.rbegin(), all.rend());
+    for (const pid_t pid : all) {
+      if (pid <= 1 || pid == ::getpid() || !signalled.insert(pid).second) continue;
+      ::kill(pid, signal);
+      found = true;
+    }
+  }
+}
+
+namespace {
+
+/// Whether the process has given back its memory.
+bool has_ended(const fs::path& process) {
+  const std::string stat = read_proc_file(process / "stat");
+  const size_t bracket = stat.rfind(')');
+  return bracket == std::string::npos || stat.compare(bracket, 3, ") Z") == 0 ||
+         stat.compare(bracket, 3, ") X") == 0;
+}
+
+}  // namespace
+
+/// Leaves the processes that the sandbox began with: if they end, the kernel kills all others at once.
+void LimitWatch::end_in_parts(const TaskGroups& groups) {
+  constexpr size_t kPart = 24;
+  constexpr size_t kFirst = 4;
+  constexpr int kMostLooks = 50;
+  if (root_ <= 1) return;
+  signal_all(groups, SIGSTOP);
+  std::vector<pid_t> all = current_processes(groups);
+  std::sort(all.begin(), all.end());
+  while (all.size() > kFirst) {
+    const size_t left = std::max(kFirst, all.size() - std::min(all.size(), kPart));
+    for (size_t i = left; i < all.size(); ++i) ::kill(all[i], SIGKILL);
+    for (int looks = 0; looks < kMostLooks && all.size() > left; ++looks) {
+      while (all.size() > left && has_ended(proc_ / std::to_string(all.back()))) all.pop_back();
+      if (all.size() > left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    all.resize(left);
+  }
+}
+
+void LimitWatch::go_on(const TaskGroups& groups) {
+  signal_all(groups, SIGCONT);
+  is_stopped_ = false;
+  ticks_ = ticks_of(current_processes(groups));
+  refused_ = groups.refused_processes();
+  killed_ = groups.killed_processes();
 }
 
 LimitWatch::Ticks LimitWatch::ticks_of(const std::vector<pid_t>& processes) const {

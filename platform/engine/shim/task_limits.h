@@ -150,16 +150,19 @@ base::Result<void> set_resource_limits(const TaskLimits& limits);
 /// whose processes are killed for want of memory all the time, since new ones take their place. Its
 /// processes keep locks of the kernel for which each new process of the machine waits, so the limit
 /// alone does not protect other tasks. A control group counts what it refuses. Where RLIMIT_NPROC
-/// refuses, the task has as many processes as it may have, and they spend more time in the kernel
-/// than in their programs.
+/// refuses, the task has nearly all processes that it may have, and they spend most of their time in
+/// the kernel. Such a task is stopped for a second (SIGSTOP), so that processes that are just being
+/// forked let go of their locks, and goes on; if it is a fork bomb still, it is stopped once more,
+/// and the third time it has exceeded its limit. Its processes are then killed some at a time: those
+/// that end take the same locks.
 ///
 /// Owned and called by the thread that polls.
 class LimitWatch {
  public:
   using Steady = std::chrono::steady_clock;
 
-  /// Between two looks for a fork bomb, which are four in a row.
-  static constexpr std::chrono::milliseconds kForkPause{500};
+  /// Between two looks for a fork bomb.
+  static constexpr std::chrono::milliseconds kForkPause{250};
 
   LimitWatch() = default;
   /// `root`: all processes below it are the task's. `proc`, `fork_pause`: others in tests.
@@ -190,6 +193,10 @@ class LimitWatch {
   void add_processes_beside(std::vector<Process>& all);
   std::optional<job::LimitReached> look_at_forks();
   bool is_forking_at_its_limit(const TaskGroups& groups);
+  std::vector<pid_t> current_processes(const TaskGroups& groups);
+  void signal_all(const TaskGroups& groups, int signal);
+  void go_on(const TaskGroups& groups);
+  void end_in_parts(const TaskGroups& groups);
 
   /// What the processes of the task have used of the CPUs.
   struct Ticks {
@@ -216,7 +223,8 @@ class LimitWatch {
   int64_t measured_processes_ = 0;
   std::vector<pid_t> measured_;
   int64_t processes_peak_ = 0;
-  std::optional<Ticks> ticks_;  ///< at the last look, while the task has all its processes
+  Ticks ticks_;              ///< at the last look, while the task has nearly all its processes
+  bool is_stopped_ = false;  ///< all processes have SIGSTOP
 };
 
 // --- kills by the kernel
