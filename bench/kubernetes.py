@@ -15,7 +15,8 @@
 
 The cluster is started for the benchmark (tests/kubernetes_cluster.py): etcd, the API server and two nodes on this
 machine, with kube-proxy unless --no-kube-proxy. All are interleaved. A job is deleted, and its pods are gone, before
-the next one begins. Requires root.
+the next one begins. No pod has requests or limits: a container with a small limit of CPUs is throttled while runc
+starts it, which would measure the limit. Requires root.
 """
 
 import argparse
@@ -50,7 +51,6 @@ LINES = f"yes 012345678901234567890123456789012345678901234567890123456789012345
 # Ranks and their launchers share two cores: a waiting process yields.
 MPIRUN = ["mpirun", "--allow-run-as-root", "-bind-to", "none", "-mca", "pml", "ob1", "-mca", "btl", "tcp,self",
           "-mca", "mpi_yield_when_idle", "1"]
-SMALL = {"requests": {"cpu": "20m", "memory": "32Mi"}}
 
 
 class Server:
@@ -156,7 +156,7 @@ def indexed_job(name, count):
         "completionMode": "Indexed", "completions": count, "parallelism": count, "backoffLimit": 0,
         "template": {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [{
             "name": "main", "image": IMAGES["busybox"], "imagePullPolicy": "IfNotPresent",
-            "command": ["echo", FIRST], "resources": SMALL}]}}}}
+            "command": ["echo", FIRST]}]}}}}
 
 
 def mpi_job(name, count):
@@ -166,7 +166,7 @@ def mpi_job(name, count):
     def replica(number, command, more=None):
         return {"replicas": number, "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [{
             "name": "main", "image": IMAGES["debian"], "imagePullPolicy": "IfNotPresent",
-            "command": ["sh", "-c", command], "resources": SMALL} | (more or {})]}}}
+            "command": ["sh", "-c", command]} | (more or {})]}}}
     # The image of the tests has no host keys. One key is quicker than the three of `ssh-keygen -A`.
     serve = ("mkdir -p /run/sshd; ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; "
              "exec /usr/sbin/sshd -De -o StrictModes=no")
@@ -185,8 +185,8 @@ def measure_start(cluster, server, rounds):
         name = f"start-{next(numbers)}"
         # A torch job of N tasks has a master and N - 1 workers.
         workers = count if kind == "mpi" else count - 1
-        took = server.first_line("submit", kind, name, "--image", IMAGES[image], "--workers", workers, "--cpus", "0.02",
-                                 "--memory", "32Mi", "--follow", "--", *command)
+        took = server.first_line("submit", kind, name, "--image", IMAGES[image], "--workers", workers, "--follow", "--",
+                                 *command)
         server.muster("delete", name)
         no_pods(cluster)
         return took
@@ -237,8 +237,8 @@ def measure_calls(cluster, server):
     count = 4
     log = cluster.folder / "log" / "audit.log"
     since = log.stat().st_size
-    server.muster("submit", "mpi", "calls", "--image", IMAGES["debian"], "--workers", count, "--cpus", "0.02",
-                  "--memory", "32Mi", "--follow", "--", *MPIRUN, "-np", count, "echo", FIRST)
+    server.muster("submit", "mpi", "calls", "--image", IMAGES["debian"], "--workers", count, "--follow", "--", *MPIRUN,
+                  "-np", count, "echo", FIRST)
     server.muster("delete", "calls")
     no_pods(cluster)
     requests = {key: number for key, number in requests_by(cluster, "muster", since).items()
@@ -283,8 +283,7 @@ def measure_logs(cluster, server, rounds):
 def measure_jobs(cluster, server):
     start = time.monotonic()
     for number in range(JOBS):
-        server.muster("submit", "single", f"short-{number}", "--image", IMAGES["busybox"], "--cpus", "0.02", "--memory",
-                      "32Mi", "--", "true")
+        server.muster("submit", "single", f"short-{number}", "--image", IMAGES["busybox"], "--", "true")
     submitted = time.monotonic() - start
 
     def all_ended():

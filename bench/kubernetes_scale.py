@@ -7,7 +7,7 @@ bench/kubernetes/fake_nodes.cc, plays all of them: for each pod that kwok report
 server does the same work as with real pods, but the fake nodes send no logs and no metrics.
 
 Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory
-of the server before and after; requests of the server to the API server, in all, a minute and a pod (audit log), its
+and CPU time of the server; requests of the server to the API server, in all, a minute and a pod (audit log), its
 lists without a page limit; time until all pods are gone after the jobs were stopped. Aim: at most 10 requests a pod, no
 unpaged list.
 
@@ -34,6 +34,13 @@ from kubernetes_operators import add_simulated_nodes, start_kwok  # noqa: E402
 SPACE = "default"
 PORT = 7445
 AIM_CALLS = 10
+JOB = """kind: torch
+name: gang-{number}
+image: localhost/any:1
+workers: {workers}
+resources: {{cpus: 1}}
+command: ["true"]
+"""
 FAKE_NODES = BUILD / "bench" / "kubernetes" / "fake_nodes"
 
 
@@ -56,14 +63,19 @@ class Server:
             raise SystemExit(f"muster {' '.join(map(str, words))}: {ran.stderr}")
         return ran.stdout
 
+    def _process(self):
+        return Path(f"/proc/{json.loads(self.muster('version', '-o', 'json'))['server']['pid']}")
+
     def megabytes(self):
-        pid = json.loads(self.muster("version", "-o", "json"))["server"]["pid"]
-        status = Path(f"/proc/{pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+        return int((self._process() / "status").read_text().split("VmRSS:")[1].split()[0]) / 1024
+
+    def cpu_seconds(self):
+        fields = (self._process() / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class FakeNodes:
-    """Connects a fake muster-node for each pod that runs. Polls the pods of the namespace, page by page."""
+    """Connects a fake muster-node for each pod that runs. Watches the pods of the namespace."""
 
     def __init__(self, cluster, total):
         self._cluster = cluster
@@ -73,18 +85,12 @@ class FakeNodes:
         self._ends = False
         self.created = self.running = self.started = None
         self._process = subprocess.Popen([FAKE_NODES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._poll, self._count)]
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._follow, self._count)]
         for thread in self._threads:
             thread.start()
 
-    def pods(self):
-        token = ""
-        while True:
-            page = self._cluster.api.get(f"/api/v1/namespaces/{SPACE}/pods?limit=1000{token}")
-            yield from page["items"]
-            if not (following := page["metadata"].get("continue")):
-                return
-            token = f"&continue={following}"
+    def are_gone(self):
+        return not self._cluster.api.get(f"/api/v1/namespaces/{SPACE}/pods?limit=1")["items"]
 
     def _brief(self, gang):
         if gang not in self._briefs:
@@ -93,25 +99,30 @@ class FakeNodes:
             self._briefs[gang] = base64.b64decode(secret["data"]["brief"]).decode()
         return self._briefs[gang]
 
-    def _poll(self):
+    def _follow(self):
+        created = set()
         while not self._ends:
-            count = 0
-            for pod in self.pods():
-                count += 1
-                uid = pod["metadata"]["uid"]
-                if pod["status"]["phase"] != "Running" or uid in self._seen:
-                    continue
-                self._seen.add(uid)
-                variables = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-                self._process.stdin.write(json.dumps({
-                    "brief": self._brief(pod["metadata"]["labels"]["muster.dev/gang"]), "uid": uid,
-                    "index": int(variables["MUSTER_POD_INDEX"]), "node": pod["spec"]["nodeName"]}) + "\n")
-                self._process.stdin.flush()
-            if count >= self._total and not self.created:
-                self.created = time.monotonic()
-            if len(self._seen) >= self._total and not self.running:
-                self.running = time.monotonic()
-            time.sleep(1)
+            for kind, pod in self._cluster.api.watch(f"/api/v1/namespaces/{SPACE}/pods"):
+                if self._ends:
+                    return
+                if kind in ("ADDED", "MODIFIED"):
+                    created.add(pod["metadata"]["uid"])
+                    self._take(pod)
+                if len(created) >= self._total and not self.created:
+                    self.created = time.monotonic()
+
+    def _take(self, pod):
+        uid = pod["metadata"]["uid"]
+        if pod["status"]["phase"] != "Running" or uid in self._seen:
+            return
+        self._seen.add(uid)
+        variables = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+        self._process.stdin.write(json.dumps({
+            "brief": self._brief(pod["metadata"]["labels"]["muster.dev/gang"]), "uid": uid,
+            "index": int(variables["MUSTER_POD_INDEX"]), "node": pod["spec"]["nodeName"]}) + "\n")
+        self._process.stdin.flush()
+        if len(self._seen) >= self._total:
+            self.running = time.monotonic()
 
     def _count(self):
         for number, _ in enumerate(self._process.stdout, 1):
@@ -119,8 +130,7 @@ class FakeNodes:
                 self.started = time.monotonic()
 
     def close(self):
-        self._ends = True
-        self._threads[0].join()
+        self._ends = True  # the thread of the watch ends with this process
         self._process.stdin.close()
         self._process.wait()
 
@@ -155,24 +165,27 @@ def main():
         cluster = stack.enter_context(Cluster(nodes=0, grace_seconds=100000, audit=True))
         start_kwok(cluster)
         add_simulated_nodes(cluster, arguments.nodes, {"nvidia.com/gpu": "8"})
-        server = Server(cluster, stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-"))
+        server = Server(cluster, folder)
         stack.callback(server.muster, "server", "--stop")
         before = server.megabytes()
+        cpu_before = server.cpu_seconds()
         nodes = FakeNodes(cluster, total)
         stack.callback(nodes.close)
         begin = time.monotonic()
-        for number in range(arguments.gangs):
-            server.muster("submit", "torch", f"gang-{number}", "--image", "localhost/any:1", "--workers",
-                          arguments.pods - 1, "--gpus", "0", "--cpus", "1", "--", "true")
+        jobs = Path(folder) / "jobs.yaml"
+        jobs.write_text("---\n".join(JOB.format(number=number, workers=arguments.pods - 1)
+                                     for number in range(arguments.gangs)))
+        server.muster("submit", "-f", jobs)
         submitted = time.monotonic()
         cluster.until(lambda: nodes.started, "all tasks have started", bound=3600)
         memory = server.megabytes()
+        cpu = server.cpu_seconds() - cpu_before
         requests, unpaged = requests_of_server(cluster)
         minutes = (nodes.started - begin) / 60
         stopping = time.monotonic()
-        for number in range(arguments.gangs):
-            server.muster("stop", f"gang-{number}")
-        cluster.until(lambda: not next(nodes.pods(), None), "all pods are gone", bound=3600)
+        server.muster("stop", *(f"gang-{number}" for number in range(arguments.gangs)))
+        cluster.until(nodes.are_gone, "all pods are gone", bound=3600)
         gone = time.monotonic() - stopping
         whole, unpaged = requests_of_server(cluster)
         print("requests:", json.dumps(whole, sort_keys=True), file=sys.stderr)
@@ -186,6 +199,7 @@ def main():
             ["all pods gone after the stop", f"{gone:.1f}", "", "", "s", ""],
             ["memory of the server before", f"{before:.0f}", "", "", "MB", ""],
             ["memory of the server, all running", f"{memory:.0f}", "", "", "MB", ""],
+            ["CPU time of the server until all have started", f"{cpu:.1f}", "", "", "s", ""],
             ["requests a minute until all have started", f"{sum(requests.values()) / minutes:.0f}", "", "", "", ""],
             ["requests a pod over its life", f"{calls / total:.2f}", "", "", "",
              f"at most {AIM_CALLS}  {verdict(calls / total <= AIM_CALLS)}"],

@@ -64,8 +64,25 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # MUSTER_OPTIMISE: the optimisation of a release build instead of -O3, for folders that do not gain from -O3.
+#
+# IN names a library in which several small folders are compiled together, in shared batches; it is made where
+# the first of them is. Its folders follow each other in the order of the build, and depend on no library
+# between them.
 function(muster_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "IN" "SOURCES;DEPENDS" ${ARGN})
+  if(ARG_IN AND MUSTER_UNITY)
+    if(NOT TARGET ${ARG_IN})
+      muster_library(${ARG_IN})
+    endif()
+    set_property(TARGET ${ARG_IN} APPEND PROPERTY MUSTER_FOLDERS ${name})
+    get_target_property(neighbours ${ARG_IN} MUSTER_FOLDERS)
+    list(REMOVE_ITEM ARG_DEPENDS ${neighbours})
+    target_sources(${ARG_IN} PRIVATE ${ARG_SOURCES})
+    target_link_libraries(${ARG_IN} PUBLIC ${ARG_DEPENDS})
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${ARG_IN})
+    return()
+  endif()
   add_library(${name} STATIC ${ARG_SOURCES})
   if(MUSTER_OPTIMISE)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:${MUSTER_OPTIMISE}>)

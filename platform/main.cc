@@ -1,10 +1,12 @@
-// The muster program, and the only file that names every engine and every store; all other code
-// uses their interfaces.
+// The muster program, which names every store; parts.h names every engine. All other code uses their
+// interfaces.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,18 +16,13 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/random.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
 #include "cli/connection/server_start.h"
 #include "config/paths.h"
-#include "dialects/gradient/gradient.h"
-#include "dialects/kubernetes/kubernetes.h"
-#include "dialects/runai/runai.h"
-#include "engine/doctor/doctor.h"
 #include "engine/host_facts.h"
-#include "engine/kubernetes/own_pod.h"
 #include "make_engine.h"
+#include "parts.h"
 #include "service/service.h"
 #include "service/settings.h"
 #include "store/maintenance.h"
@@ -54,15 +51,6 @@ Result<muster::service::OpenedStore> open_store(const std::string& place, const 
   return muster::service::OpenedStore{.store = std::move(store), .leadership = leadership};
 }
 
-/// In a cluster with several servers, the pod of the one that leads has a label.
-Result<std::function<void(bool)>> make_role_sign(muster::base::EventLoop& loop) {
-  MUSTER_TRY(auto made,
-             muster::engine::kubernetes::own_pod(loop, muster::base::current_environment()));
-  std::shared_ptr<muster::engine::kubernetes::OwnPod> pod = std::move(made);
-  if (!pod) return std::function<void(bool)>();
-  return std::function<void(bool)>([pod](bool leads) { pod->set_leads(leads); });
-}
-
 int tell(const Error& error) {
   std::cerr << "muster: " << error.to_string() << "\n";
   return error.code == ErrorCode::kInvalid ? 2 : 1;
@@ -76,15 +64,37 @@ void tell_starter(int fd, std::string_view word) {
   ::close(fd);
 }
 
+/// Why a part of Muster is not in this program: "the slurm engine".
+Error left_out(const std::string& part) {
+  return {.code = ErrorCode::kUnavailable,
+          .what = "this muster was built without " + part,
+          .advice = "compile all of Muster, as with: make build"};
+}
+
+const muster::EnginePart* engine_named(std::string_view name) {
+  for (const muster::EnginePart& engine : muster::parts().engines) {
+    if (engine.name == name) return &engine;
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<muster::engine::Engine>> make_engine(
+    muster::base::EventLoop& loop, const std::filesystem::path& jobs_folder,
+    const ServeOptions& options) {
+  const auto* const engine = engine_named(options.engine);
+  if (engine == nullptr) return left_out("the " + options.engine + " engine");
+  return engine->make(loop, jobs_folder, options);
+}
+
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
   const auto accounts = muster::account_source(options);
   muster::service::Makers makers{
       .open_store = open_store,
-      .make_engine = muster::make_engine,
+      .make_engine = make_engine,
       .ready =
           [&starter] { tell_starter(std::exchange(starter, -1), muster::cli::kServerIsReady); },
-      .make_role_sign = make_role_sign,
+      .make_role_sign = muster::parts().make_role_sign,
       .site = {.user = muster::engine::user_name(),
                .programs = muster::programs_folder(),
                .rank_agent = muster::shim_path(),
@@ -167,33 +177,12 @@ Result<StoreReport> set_record_aside(const ServeOptions& options, const std::str
   return report_of(check);
 }
 
-muster::job::Diagnosis examine_one(const std::string& engine, const muster::cli::DoctorWish& wish) {
-  namespace doctor = muster::engine::doctor;
-  const std::filesystem::path programs = muster::shim_path().parent_path();
-  if (engine == "container") {
-    return diagnose(doctor::look_at_containers(muster::container_hosts(wish.options), programs));
-  }
-  if (engine == "slurm") {
-    return diagnose(doctor::look_at_slurm({.options = muster::slurm_options(wish.options),
-                                           .environment = muster::base::current_environment(),
-                                           .jobs_folder = wish.jobs_folder,
-                                           .server_runs = wish.server_runs}));
-  }
-  if (engine == "kubernetes") {
-    return diagnose(doctor::look_at_kubernetes(muster::kubernetes_options(wish.options)));
-  }
-  std::optional<muster::base::Result<muster::engine::WayOutOptions>> way_out;
-  if (wish.options.task_internet) {
-    way_out = muster::way_out_options(wish.options, wish.jobs_folder);
-  }
-  return diagnose(doctor::look_at_process({.environment = muster::base::current_environment(),
-                                           .programs = programs,
-                                           .declared_gpus = wish.options.declared_gpus,
-                                           .is_team = !wish.options.listen.empty(),
-                                           .shares_network = wish.options.task_network == "shared",
-                                           .trusts_projects = wish.options.trust_each_other,
-                                           .way_out = std::move(way_out),
-                                           .accounts = muster::account_source(wish.options)}));
+muster::job::Diagnosis examine_one(const std::string& name, const muster::cli::DoctorWish& wish) {
+  using muster::job::Finding;
+  if (const auto* const engine = engine_named(name)) return engine->examine(wish);
+  const Error error = left_out("the " + name + " engine");
+  return {.engine = name,
+          .findings = {{"this program", Finding::Verdict::kFails, error.what, error.advice}}};
 }
 
 /// Concurrently, because each check mostly waits for other programs.
@@ -210,39 +199,35 @@ std::vector<muster::job::Diagnosis> examine(const muster::cli::DoctorWish& wish)
 Result<muster::cli::ForeignJobs> read_foreign(
     const std::vector<muster::config::YamlValue>& documents, const std::string& source,
     const muster::cli::ForeignWish& wish) {
-  namespace kubernetes = muster::dialects::kubernetes;
-  muster::base::SystemRandom random;
-  MUSTER_TRY(kubernetes::Translation translation,
-             kubernetes::translate(documents, source,
-                                   {.defaults = wish.defaults,
-                                    .name = wish.name,
-                                    .settings = wish.settings,
-                                    .flags = wish.flags,
-                                    .random = random,
-                                    .on_kubernetes = wish.on_kubernetes}));
-  muster::cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
-  for (kubernetes::TranslatedJob& job : translation.jobs) {
-    jobs.jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
-  }
-  return jobs;
+  const auto read = muster::parts().read_foreign;
+  if (read == nullptr) return left_out("job files of Kubernetes");
+  return read(documents, source, wish);
 }
 
-/// `gradient` and `runai` are this program under other names: the program's name becomes the first
-/// word.
+/// The command lines of other products are this program under other names: the program's name becomes
+/// the first word.
+constexpr std::string_view kDialects[] = {"gradient", "runai"};
+
+bool is_dialect(std::string_view word) {
+  return std::find(std::begin(kDialects), std::end(kDialects), word) != std::end(kDialects);
+}
+
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
-  if (name == "gradient" || name == "runai") words.insert(words.begin(), name);
+  if (is_dialect(name)) words.insert(words.begin(), name);
   return words;
 }
 
 /// The commands of a dialect follow its name.
 int run(std::vector<std::string> words, const muster::cli::Hooks& hooks) {
-  const std::string first = words.empty() ? "" : words.front();
-  if (first != "gradient" && first != "runai") return muster::cli::run(words, hooks);
+  if (words.empty() || !is_dialect(words.front())) return muster::cli::run(words, hooks);
+  const std::string name = words.front();
   words.erase(words.begin());
-  return first == "gradient" ? muster::dialects::gradient::run(words, hooks)
-                             : muster::dialects::runai::run(words, hooks);
+  for (const muster::DialectPart& dialect : muster::parts().dialects) {
+    if (dialect.name == name) return dialect.run(words, hooks);
+  }
+  return tell(left_out("the commands of " + name));
 }
 
 }  // namespace

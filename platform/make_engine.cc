@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/subprocess.h"
 #include "config/paths.h"
-#include "engine/container/container_engine.h"
-#include "engine/container/options.h"
+#include "engine/doctor/doctor.h"
 #include "engine/host_facts.h"
-#include "engine/kubernetes/kubernetes_engine.h"
 #include "engine/process/machine.h"
 #include "engine/process/process_engine.h"
 #include "engine/process/task_filter.h"
-#include "engine/slurm/slurm_engine.h"
 #include "store/postgres_store.h"
 #include "workspace/tree_store.h"
 
@@ -22,30 +20,6 @@ using config::Paths;
 using config::ServeOptions;
 
 namespace {
-
-/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
-/// database they could do all that the server can. Who has a server alone could do that anyway, and
-/// their jobs may well submit others.
-Result<std::vector<std::filesystem::path>> hidden_from_jobs(
-    const std::filesystem::path& jobs_folder, const ServeOptions& options) {
-  if (options.listen.empty()) return std::vector<std::filesystem::path>();
-  MUSTER_TRY(const Paths paths, config::paths_here(options.state_folder));
-  std::vector<std::filesystem::path> hidden{paths.socket.parent_path(), paths.state_folder,
-                                            jobs_folder};
-  for (const auto& file : {options.secret_key_file, options.tls_key, options.store_password_file}) {
-    if (file) hidden.push_back(*file);
-  }
-  if (!options.store.empty() && !store::is_postgres_url(options.store)) {
-    for (const char* ending : {"", "-wal", "-shm"}) hidden.emplace_back(options.store + ending);
-  }
-  return hidden;
-}
-
-auto tree_unpacker(const std::filesystem::path& jobs_folder) {
-  return [trees = workspace::TreeStore(config::trees_folder(jobs_folder))](
-             const std::string& project, const std::string& tree,
-             const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
-}
 
 /// On this machine, the processes of a fork bomb compete for the CPUs with each other, and hold locks
 /// of the kernel while they wait for their turn; without a control group for CPU time, they compete
@@ -61,71 +35,6 @@ int processes_in_team(const ServeOptions& options) {
   });
   const int cpus = std::max(1, static_cast<int>(engine::this_machine().cpus.size()));
   return std::min(kMost, (divides_cpus ? kForEachCpu : kForEachSharedCpu) * cpus);
-}
-
-engine::TaskLimits task_limits(const ServeOptions& options) {
-  const int usual = options.listen.empty() ? 0 : processes_in_team(options);
-  return {.processes = options.task_processes.value_or(usual),
-          .open_files = options.task_open_files,
-          .file_bytes = options.task_file_bytes,
-          .scratch_bytes = options.task_scratch_bytes,
-          .scratch = {},
-          .groups = {}};
-}
-
-Result<std::unique_ptr<engine::Engine>> make_container_engine(
-    base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
-  engine::ContainerEngineOptions how{.folder = jobs_folder,
-                                     .programs = shim_path().parent_path(),
-                                     .log_quota = static_cast<uint64_t>(options.log_quota),
-                                     .unpack_tree = tree_unpacker(jobs_folder)};
-  how.limits = task_limits(options);
-  MUSTER_TRY(how.hosts, container_hosts(options));
-  MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
-  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
-  if (!options.listen.empty()) {
-    MUSTER_TRY(how.filter,
-               engine::filter_program({.user_namespaces = options.task_user_namespaces}));
-  }
-  if (!how.hidden.empty()) {
-    for (auto& way : engine::ways_in(how.hosts)) how.hidden.push_back(std::move(way));
-  }
-  MUSTER_TRY(auto engine, engine::ContainerEngine::open(loop, std::move(how)));
-  return std::unique_ptr<engine::Engine>(std::move(engine));
-}
-
-engine::node::Sharing sharing_of(const std::string& word) {
-  if (word == "yes") return engine::node::Sharing::kYes;
-  return word == "no" ? engine::node::Sharing::kNo : engine::node::Sharing::kAuto;
-}
-
-Result<std::unique_ptr<engine::Engine>> make_slurm_engine(base::EventLoop& loop,
-                                                          const std::filesystem::path& jobs_folder,
-                                                          const ServeOptions& options) {
-  engine::slurm::SlurmEngineOptions how = slurm_options(options);
-  how.folder = jobs_folder;
-  how.limits = task_limits(options);
-  MUSTER_TRY(how.owner, engine::owner_of(jobs_folder));
-  MUSTER_TRY(how.hidden, hidden_from_jobs(jobs_folder, options));
-  if (!options.listen.empty()) {
-    MUSTER_TRY(how.filter,
-               engine::filter_program({.user_namespaces = options.task_user_namespaces}));
-  }
-  how.storage_folder = options.storage_folder.value_or(config::storage_folder(jobs_folder));
-  how.unpack_tree = tree_unpacker(jobs_folder);
-  MUSTER_TRY(auto engine, engine::SlurmEngine::open(loop, std::move(how)));
-  return std::unique_ptr<engine::Engine>(std::move(engine));
-}
-
-Result<std::unique_ptr<engine::Engine>> make_kubernetes_engine(
-    base::EventLoop& loop, const std::filesystem::path& jobs_folder, const ServeOptions& options) {
-  MUSTER_TRY(engine::kubernetes::KubernetesOptions how, kubernetes_options(options));
-  how.folder = jobs_folder;
-  how.limits = task_limits(options);
-  MUSTER_TRY(how.pods.owner, engine::owner_of(jobs_folder));
-  how.unpack_tree = tree_unpacker(jobs_folder);
-  MUSTER_TRY(auto engine, engine::KubernetesEngine::open(loop, std::move(how)));
-  return std::unique_ptr<engine::Engine>(std::move(engine));
 }
 
 std::vector<engine::GroupPlace> group_places(const ServeOptions& options) {
@@ -153,6 +62,39 @@ Result<std::optional<engine::AccountSource>> find_accounts(const std::filesystem
                                          source.error().code == base::ErrorCode::kInvalid);
   if (insists) return std::move(source).error();
   return std::optional<engine::AccountSource>();
+}
+
+}  // namespace
+
+Result<std::vector<std::filesystem::path>> hidden_from_jobs(
+    const std::filesystem::path& jobs_folder, const ServeOptions& options) {
+  if (options.listen.empty()) return std::vector<std::filesystem::path>();
+  MUSTER_TRY(const Paths paths, config::paths_here(options.state_folder));
+  std::vector<std::filesystem::path> hidden{paths.socket.parent_path(), paths.state_folder,
+                                            jobs_folder};
+  for (const auto& file : {options.secret_key_file, options.tls_key, options.store_password_file}) {
+    if (file) hidden.push_back(*file);
+  }
+  if (!options.store.empty() && !store::is_postgres_url(options.store)) {
+    for (const char* ending : {"", "-wal", "-shm"}) hidden.emplace_back(options.store + ending);
+  }
+  return hidden;
+}
+
+UnpackTree tree_unpacker(const std::filesystem::path& jobs_folder) {
+  return [trees = workspace::TreeStore(config::trees_folder(jobs_folder))](
+             const std::string& project, const std::string& tree,
+             const std::filesystem::path& folder) { return trees.unpack(project, tree, folder); };
+}
+
+engine::TaskLimits task_limits(const ServeOptions& options) {
+  const int usual = options.listen.empty() ? 0 : processes_in_team(options);
+  return {.processes = options.task_processes.value_or(usual),
+          .open_files = options.task_open_files,
+          .file_bytes = options.task_file_bytes,
+          .scratch_bytes = options.task_scratch_bytes,
+          .scratch = {},
+          .groups = {}};
 }
 
 Result<std::unique_ptr<engine::Engine>> make_process_engine(
@@ -190,7 +132,19 @@ Result<std::unique_ptr<engine::Engine>> make_process_engine(
   return std::make_unique<engine::ProcessEngine>(loop, std::move(how));
 }
 
-}  // namespace
+job::Diagnosis examine_process_engine(const cli::DoctorWish& wish) {
+  std::optional<Result<engine::WayOutOptions>> way_out;
+  if (wish.options.task_internet) way_out = way_out_options(wish.options, wish.jobs_folder);
+  return diagnose(
+      engine::doctor::look_at_process({.environment = base::current_environment(),
+                                       .programs = shim_path().parent_path(),
+                                       .declared_gpus = wish.options.declared_gpus,
+                                       .is_team = !wish.options.listen.empty(),
+                                       .shares_network = wish.options.task_network == "shared",
+                                       .trusts_projects = wish.options.trust_each_other,
+                                       .way_out = std::move(way_out),
+                                       .accounts = account_source(wish.options)}));
+}
 
 Result<engine::WayOutOptions> way_out_options(const ServeOptions& options,
                                               const std::filesystem::path& jobs_folder) {
@@ -239,115 +193,6 @@ Result<engine::AccountSource> account_source(const ServeOptions& options) {
     MUSTER_CHECK(engine::run_in_id_space(shim_path().string(), *source.space, {"--nothing"}));
   }
   return source;
-}
-
-Result<std::vector<engine::ContainerHostOptions>> container_hosts(const ServeOptions& options) {
-  engine::Surroundings here = engine::surroundings_here();
-  if (options.docker_cert_path) {
-    here.variable = [variable = here.variable,
-                     folder = options.docker_cert_path->string()](const std::string& name) {
-      return name == "DOCKER_CERT_PATH" ? folder : variable(name);
-    };
-  }
-  const engine::HostTexts texts{
-      .endpoints = options.container_hosts,
-      .addresses = options.host_addresses,
-      .gpus = options.host_gpus,
-      .certificates = options.docker_cert_path.value_or(std::filesystem::path()),
-      .own_name = engine::host_name(),
-      .own_gpus = options.declared_gpus};
-  MUSTER_TRY(auto hosts, engine::read_hosts(texts, here));
-  for (engine::ContainerHostOptions& host : hosts) {
-    host.pool = options.node_pool;
-    host.task_slots = options.task_slots;
-    host.topology = options.topology;
-  }
-  return hosts;
-}
-
-engine::kubernetes::PodQueue pod_queue_of(const std::string& word) {
-  using engine::kubernetes::PodQueue;
-  if (word == "kueue") return PodQueue::kKueue;
-  return word == "default" ? PodQueue::kDefault : PodQueue::kMuster;
-}
-
-engine::slurm::SlurmEngineOptions slurm_options(const ServeOptions& options) {
-  return {.programs = shim_path().parent_path(),
-          .programs_on_nodes = options.slurm_programs,
-          .version = MUSTER_VERSION,
-          .rest = options.slurm_rest,
-          .rest_user = options.slurm_rest_user,
-          .token_command = options.slurm_token_command,
-          .callback_bind = options.slurm_callback_bind,
-          .callback_port = options.slurm_callback.port,
-          .callback_hosts = options.slurm_callback.hosts,
-          .sharing = sharing_of(options.slurm_shared),
-          .node_folder = options.slurm_node_folder,
-          .tasks_per_node = options.slurm_tasks_per_node,
-          .accounts = options.slurm_accounts,
-          .default_account = options.slurm_default_account,
-          .qos = options.slurm_qos,
-          .sbatch_options = options.slurm_options,
-          .log_quota = static_cast<uint64_t>(options.log_quota)};
-}
-
-Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOptions& options) {
-  engine::kubernetes::KubernetesOptions how;
-  how.version = MUSTER_VERSION;
-  how.access.environment = base::current_environment();
-  if (options.kubernetes_kubeconfig) how.access.kubeconfig = {*options.kubernetes_kubeconfig};
-  how.access.context = options.kubernetes_context;
-  how.pods.space = options.kubernetes_namespace;
-  how.pods.cluster_domain = options.kubernetes_cluster_domain;
-  how.pods.node_image = options.kubernetes_node_image;
-  how.pods.storage_claim = options.kubernetes_storage_claim;
-  how.pods.queue = pod_queue_of(options.kubernetes_queue);
-  how.pods.local_queue = options.kubernetes_local_queue;
-  how.pods.priority_class = options.kubernetes_priority_class;
-  how.pods.runtime_class = options.kubernetes_runtime_class;
-  how.pods.image_pull_secrets = options.kubernetes_pull_secrets;
-  how.pods.tolerations = options.kubernetes_tolerations;
-  for (const auto& [model, resource] : options.kubernetes_gpu_resources) {
-    how.pods.gpu_resources[model] = resource;
-  }
-  MUSTER_TRY(const auto account,
-             engine::kubernetes::pod_account(options.kubernetes_user, how.pods));
-  how.pods.uid = account.uid;
-  how.pods.gid = account.gid;
-  how.nodes.pool_label = options.kubernetes_pool_label;
-  if (!options.kubernetes_topology.empty()) how.nodes.topology = options.kubernetes_topology;
-  how.pod_timeout = options.kubernetes_pod_timeout;
-  how.log_quota = static_cast<uint64_t>(options.log_quota);
-  if (options.kubernetes_connect != "forward") {
-    how.callback_hosts = options.kubernetes_callback.hosts;
-    how.callback_port = options.kubernetes_callback.port;
-  }
-  const bool lacks_queue = how.pods.queue == engine::kubernetes::PodQueue::kKueue &&
-                           options.kubernetes_local_queue.empty();
-  if (lacks_queue) {
-    return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "kubernetes.queue is kueue, and no LocalQueue is named",
-                       .advice =
-                           "set kubernetes.local_queue to a LocalQueue of the namespace, as in "
-                           "training or {project}"};
-  }
-  if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
-    return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "kubernetes.connect is call, and pods do not know where to call",
-                       .advice =
-                           "set kubernetes.callback to this server's address for pods, as in "
-                           "muster.training.svc:7445"};
-  }
-  return how;
-}
-
-Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
-                                                    const std::filesystem::path& jobs_folder,
-                                                    const ServeOptions& options) {
-  if (options.engine == "container") return make_container_engine(loop, jobs_folder, options);
-  if (options.engine == "slurm") return make_slurm_engine(loop, jobs_folder, options);
-  if (options.engine == "kubernetes") return make_kubernetes_engine(loop, jobs_folder, options);
-  return make_process_engine(loop, jobs_folder, options);
 }
 
 }  // namespace muster

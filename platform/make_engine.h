@@ -1,22 +1,22 @@
-// How main.cc makes engines of what a server was told, and where Muster's own programs are.
+// How the process engine is made of what a server was told, and where Muster's own programs are. The
+// other engines are in make_other_engines.h.
 //
 // Blocking: files of the configuration are read, hosts and clusters are met.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "cli/connection/connection.h"
 #include "config/serve_options.h"
-#include "engine/container/options.h"
 #include "engine/engine.h"
-#include "engine/kubernetes/options.h"
 #include "engine/process/accounts.h"
 #include "engine/process/way_out.h"
-#include "engine/slurm/options.h"
 
 namespace muster {
 
@@ -29,12 +29,14 @@ std::filesystem::path shim_path();
 /// Muster's own remote shell; empty: it was left out.
 std::string remote_shell_path();
 
-/// The engine that the options name.
+/// The engine for processes of this machine.
 ///
 /// Errors: kInvalid: a text of the options cannot be read; those of the engine.
-base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
-                                                          const std::filesystem::path& jobs_folder,
-                                                          const config::ServeOptions& options);
+base::Result<std::unique_ptr<engine::Engine>> make_process_engine(
+    base::EventLoop& loop, const std::filesystem::path& jobs_folder,
+    const config::ServeOptions& options);
+
+job::Diagnosis examine_process_engine(const cli::DoctorWish& wish);
 
 /// Where a server that listens takes the ids of its users from. Tries it out, which takes some
 /// milliseconds.
@@ -42,23 +44,25 @@ base::Result<std::unique_ptr<engine::Engine>> make_engine(base::EventLoop& loop,
 /// kUnavailable, or kInvalid: why all tasks run under the account of the server.
 base::Result<engine::AccountSource> account_source(const config::ServeOptions& options);
 
-/// The hosts that containers run on.
-base::Result<std::vector<engine::ContainerHostOptions>> container_hosts(
-    const config::ServeOptions& options);
-
 /// What the way out of jobs' networks is made of.
 ///
 /// kInvalid: an address or a network of the options cannot be read.
 base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,
                                                     const std::filesystem::path& jobs_folder);
 
-/// How Slurm is asked and where nodes call back; nothing of the folder of the jobs.
-engine::slurm::SlurmEngineOptions slurm_options(const config::ServeOptions& options);
+// What all engines are told.
 
-/// How the cluster of Kubernetes is reached, and its pods are made; nothing of the folder of the jobs.
-///
-/// kInvalid: options that contradict each other.
-base::Result<engine::kubernetes::KubernetesOptions> kubernetes_options(
-    const config::ServeOptions& options);
+/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
+/// database they could do all that the server can. Who has a server alone could do that anyway, and
+/// their jobs may well submit others.
+base::Result<std::vector<std::filesystem::path>> hidden_from_jobs(
+    const std::filesystem::path& jobs_folder, const config::ServeOptions& options);
+
+/// Unpacks uploaded files of a project into a folder.
+using UnpackTree = std::function<base::Result<void>(
+    const std::string& project, const std::string& tree, const std::filesystem::path& folder)>;
+UnpackTree tree_unpacker(const std::filesystem::path& jobs_folder);
+
+engine::TaskLimits task_limits(const config::ServeOptions& options);
 
 }  // namespace muster

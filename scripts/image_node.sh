@@ -3,9 +3,10 @@
 #
 #   scripts/image_node.sh [OUT.tar]     (default: build/muster-node.tar)
 #
-# The image has no base: it holds only the programs, in /muster, which are linked statically (except
-# muster-gpu-sampler, which loads NVIDIA's library in images that have one). An init container copies them into
-# a volume that the task's own image sees, whatever that image is. The same programs make the same image.
+# The image has no base: it holds only the programs, in /, which are linked statically (except
+# muster-gpu-sampler, which loads NVIDIA's library in images that have one). Pods mount the image as a volume, or
+# an init container copies the programs into a volume, so that the task's own image sees them, whatever that
+# image is. The same programs make the same image.
 #
 # It is named localhost/muster-node, with the tags `test` and the version of Muster. It takes the programs of
 # $MUSTER_BUILD (default: build/release).
@@ -21,9 +22,9 @@ for name in muster-node muster-shim muster-helper muster-rsh muster-gpu-sampler;
     echo "image-node: $programs/$name is missing; make image-node compiles it" >&2
     exit 1
   }
-  files+=("$programs/$name=/muster/$name")
+  files+=("$programs/$name=/$name")
 done
 mkdir -p "$(dirname "$out")"
 "$root/scripts/docker_archive.py" "$out" --tag "localhost/muster-node:$version" --tag localhost/muster-node:test \
-  --entrypoint /muster/muster-node --env PATH=/muster "${files[@]}"
+  --entrypoint /muster-node --env PATH=/ "${files[@]}"
 echo "image-node: localhost/muster-node:$version ($(du -h "$out" | cut -f 1)) in $out"

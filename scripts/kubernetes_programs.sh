@@ -4,6 +4,7 @@
 #   scripts/kubernetes_programs.sh                etcd, kube-apiserver, kube-controller-manager,
 #                                                 kube-scheduler, kube-proxy, kubelet, kubectl, coredns,
 #                                                 gpu-stand-ins
+#   scripts/kubernetes_programs.sh containerd    containerd 2, its shim and ctr: Debian's containerd cannot mount images
 #   scripts/kubernetes_programs.sh programs-1.29  kube-apiserver, kube-scheduler and kubelet of the oldest version that
 #                                                 Muster supports
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
@@ -108,6 +109,14 @@ make_programs() {
   done
 }
 
+make_containerd() {
+  local name
+  for name in containerd containerd-shim-runc-v2 ctr; do
+    build "$1/$name" "github.com/containerd/containerd/v2/cmd/$name" \
+      " -X github.com/containerd/containerd/v2/version.Version=v2.2.1"
+  done
+}
+
 make_programs-1.29() {
   kubernetes=v1.29.15
   build "$1/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
@@ -151,7 +160,7 @@ readonly module=${1:-programs}
 readonly source=$root/tests/kubernetes/$module
 [[ $# -le 1 && $(type -t "make_$module") == function && -e $source/go.mod ]] ||
   fail "unknown argument: $*" \
-    "usage: scripts/kubernetes_programs.sh [--find] [programs-1.29 | mpi-operator | kwok | kueue | helm]"
+    "usage: scripts/kubernetes_programs.sh [--find] [containerd | programs-1.29 | mpi-operator | kwok | kueue | helm]"
 
 place=$cache/$module-$(key)
 if [[ ! -d $place ]]; then

@@ -67,6 +67,19 @@ class Api:
     def delete(self, path, body=None):
         return self.call("DELETE", path, body)
 
+    def watch(self, path):
+        """The objects of a list, and then each change: (type, object), until the API server ends it."""
+        mark = "&" if "?" in path else "?"
+        more = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        connection = http.client.HTTPSConnection(HOST, API_PORT, context=self._context, timeout=BOUND)
+        try:
+            connection.request("GET", f"{path}{mark}{more}")
+            for line in connection.getresponse():
+                event = json.loads(line)
+                yield event["type"], event["object"]
+        finally:
+            connection.close()
+
     def call(self, method, path, body=None, kind="application/json", bound=BOUND):
         """JSON, or text if the answer is no JSON."""
         connection = http.client.HTTPSConnection(HOST, API_PORT, context=self._context, timeout=bound)

@@ -396,11 +396,13 @@ def _start(folder, options, detached, progress=None):
     # Compiled when it is first needed.
     api_programs = (_folder_of("kubernetes_programs.sh", f"programs-{options.api_version}") if options.api_version
                     else programs)
+    is_new = not options.api_version and not options.debian_containerd
+    containerd = _folder_of("kubernetes_programs.sh", "--find", "containerd") if is_new else "/usr/bin"
     (folder / "log").mkdir()
     (folder / "bin").mkdir()
     (folder / "bin" / "kubectl").symlink_to(f"{programs}/kubectl")
     for name, text in (("options.json", options.to_json()), ("programs", programs), ("images", images),
-                       ("api-programs", api_programs)):
+                       ("api-programs", api_programs), ("containerd", containerd)):
         (folder / name).write_text(text)
     holder = subprocess.Popen(
         [sys.executable, "-B", kubernetes_supervisor.__file__, "hold", str(folder),

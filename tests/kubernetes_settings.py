@@ -33,6 +33,9 @@ class Options:
     kube_proxy: bool = False
     # Another API server, scheduler and kubelet, of those that kubernetes_programs.sh builds: "1.29". The rest is new.
     api_version: str = ""
+    # Debian's containerd 1.6 instead of containerd 2: its pods cannot mount images. So are the nodes of an older API
+    # server.
+    debian_containerd: bool = False
     # Enforces NetworkPolicies, which the nodes' network plug-in ignores (kubernetes_policies.py).
     policies: bool = False
     # Admission plug-ins besides the API server's defaults (PodSecurity, ResourceQuota, LimitRanger, ...).

@@ -179,6 +179,7 @@ class Supervisor:
         self.options = Options.from_json((folder / "options.json").read_text())
         self.programs = Path((folder / "programs").read_text())
         self.api_programs = Path((folder / "api-programs").read_text())
+        self.containerd = Path((folder / "containerd").read_text())
         self.images = Path((folder / "images").read_text())
         self.nodes = [Node(number + 1, folder / f"node-{number + 1}") for number in range(self.options.nodes)]
         self.certificates = Certificates(folder / "pki")
@@ -391,7 +392,7 @@ class Supervisor:
     def import_images(self, paths):
         """Gives every node the images of docker archives."""
         imports = [subprocess.Popen(
-            ["ctr", "--address", str(node.containerd_socket), "--namespace", "k8s.io", "images", "import", str(path)],
+            [self.containerd / "ctr", "--address", str(node.containerd_socket), "--namespace", "k8s.io", "images", "import", str(path)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             for path in paths for node in self.nodes if self._await_containerd(node)]
         for each in imports:
@@ -472,7 +473,9 @@ class Supervisor:
 
     def _on_node(self, kind, node):
         return {
-            "containerd": lambda: ["containerd", "--config", node.folder / "containerd.toml"],
+            # It finds its shim on PATH.
+            "containerd": lambda: ["env", f"PATH={self.containerd}:/usr/sbin:/usr/bin:/sbin:/bin",
+                                   self.containerd / "containerd", "--config", node.folder / "containerd.toml"],
             "kubelet": lambda: [self.api_programs / "kubelet", *kubelet_flags(node)],
             "proxy": lambda: [self.programs / "kube-proxy", f"--config={node.folder}/proxy.json"],
             "gpus": lambda: [self.programs / "gpu-stand-ins", f"--count={self.gpus[node.number]}",
@@ -483,7 +486,7 @@ class Supervisor:
         def answers():
             self._is_alive(f"containerd-{node.number}")
             with contextlib.suppress(RuntimeError):
-                return _run("ctr", "--address", node.containerd_socket, "version")
+                return _run(self.containerd / "ctr", "--address", node.containerd_socket, "version")
 
         until(answers, f"containerd of {node.name} answers")
         return True

@@ -152,7 +152,8 @@ struct ServeOptions {
   std::string kubernetes_connect = "auto";  ///< or "forward", "call": how pods and server connect
   CallbackAddress kubernetes_callback;      ///< at which pods call the server
   std::string kubernetes_node_image = "muster-node";
-  std::string kubernetes_user = "1000:1000";                    ///< of tasks whose job names none
+  std::string kubernetes_programs = "auto";   ///< or "volume", "copy": how pods get them
+  std::string kubernetes_user = "1000:1000";  ///< of tasks whose job names none
   std::map<std::string, std::string> kubernetes_gpu_resources;  ///< model -> resource
   std::map<std::string, std::string> kubernetes_topology;       ///< level -> label
   std::string kubernetes_pool_label = "muster.dev/pool";

@@ -43,6 +43,28 @@ void read_connect(const KeyValue& value, std::string& target) {
   target = std::move(text);
 }
 
+/// Names of claims, and "secret:NAME" and "configmap:NAME".
+void read_claims(const KeyValue& value, std::vector<std::string>& target) {
+  std::vector<std::string> names;
+  read_names(value, names);
+  for (const std::string& name : names) {
+    const auto claim = job::claim_of(name + ":/x");
+    if (claim && claim->object() == name) continue;
+    add_fault(value, "'" + name + "' is not the name of a claim, secret:NAME or configmap:NAME");
+  }
+  target = std::move(names);
+}
+
+void read_programs(const KeyValue& value, std::string& target) {
+  std::string text;
+  read_filled_text(value, text);
+  if (text.empty()) return;
+  if (text != "auto" && text != "volume" && text != "copy") {
+    return add_fault(value, "'" + text + "' is neither auto, volume nor copy");
+  }
+  target = std::move(text);
+}
+
 void read_queue(const KeyValue& value, std::string& target) {
   std::string text;
   read_filled_text(value, text);
@@ -175,6 +197,14 @@ ServerKeys pods() {
            .fallback = "muster-node",
            .help = "image with muster-node, from which each pod gets Muster's programs"},
           &ServeOptions::kubernetes_node_image, read_filled_text),
+      key({.name = "kubernetes.programs",
+           .flag = "--kubernetes-programs",
+           .type = "how",
+           .fallback = "auto: volume on nodes with kubelet 1.35 and containerd 2.1, otherwise copy",
+           .help = "how pods get Muster's programs: volume (the image is mounted) or copy (by an "
+                   "init container)",
+           .choices = {"auto", "volume", "copy"}},
+          &ServeOptions::kubernetes_programs, read_programs),
       key({.name = "kubernetes.user",
            .flag = "--kubernetes-user",
            .type = "UID[:GID]",
@@ -293,8 +323,8 @@ ServerKeys permissions() {
            .flag = "--kubernetes-job-claims",
            .type = "names",
            .fallback = fallback,
-           .help = "persistent volume claims that jobs may name"},
-          &ServeOptions::kubernetes_job_claims, read_object_names),
+           .help = "persistent volume claims that jobs may name, and secret:NAME, configmap:NAME"},
+          &ServeOptions::kubernetes_job_claims, read_claims),
   };
 }
 

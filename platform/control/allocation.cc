@@ -141,6 +141,16 @@ std::vector<std::string> describe(const AllocationRequest& request) {
   return lines;
 }
 
+namespace {
+
+/// Only Slurm's allocations have a number.
+std::string name_of_allocation(const engine::AllocationGranted& allocation) {
+  if (allocation.slurm_job == 0) return "its allocation";
+  return "its allocation (Slurm job " + std::to_string(allocation.slurm_job) + ")";
+}
+
+}  // namespace
+
 base::Result<SeatPlaces> places_in(const engine::AllocationGranted& allocation, const Job& job) {
   const AllocationRequest request = allocation_request(job, {});
   std::map<std::string, const engine::AllocatedPlace*> by_task;
@@ -155,14 +165,13 @@ base::Result<SeatPlaces> places_in(const engine::AllocationGranted& allocation, 
       ++placed;
     } else if (!task.may_be_missing) {
       return Error{.code = ErrorCode::kInternal,
-                   .what = "its allocation (Slurm job " + std::to_string(allocation.slurm_job) +
-                           ") has no place for " + task.task};
+                   .what = name_of_allocation(allocation) + " has no place for " + task.task};
     }
   }
   if (placed == allocation.places.size()) return places;
   return Error{.code = ErrorCode::kInternal,
-               .what = "its allocation (Slurm job " + std::to_string(allocation.slurm_job) +
-                       ") has places for tasks that it does not have, or two for one"};
+               .what = name_of_allocation(allocation) +
+                       " has places for tasks that it does not have, or two for one"};
 }
 
 namespace {

@@ -244,7 +244,9 @@ base::Result<void> check_kubernetes_policy(const job::JobSpec& spec,
   }
   for (const std::string& text : names.claims) {
     const auto claim = job::claim_of(text);
-    check(claim ? claim->claim : text, policy.claims, "claims", "volume claim");
+    const bool is_claim = !claim || claim->kind == job::KubernetesClaim::Kind::kClaim;
+    check(claim ? claim->object() : text, policy.claims, "claims",
+          is_claim ? "volume claim" : "object");
   }
   if (error.faults.empty()) return {};
   return error;

@@ -158,6 +158,25 @@ TEST_F(AsyncWebSocket, ADroppedSocketClosesTheConnection) {
   while (server.connections() > 0) wait_longer_than_soon();
 }
 
+TEST_F(AsyncWebSocket, ASocketThatIsDroppedRightAfterItsEndReportsNothing) {
+  TestServer server(echoing());
+  auto opened = open(server.socket());
+  ASSERT_TRUE(opened && opened->socket != nullptr);
+  opened->socket->set_handlers({.on_message = [](WebSocket::Kind, const std::string&) {},
+                                .on_close = [] { ADD_FAILURE(); },
+                                .on_drain = {}});
+  server.on_loop([&] { server.server().close(); });
+  // The loop finds both at once: the end of the connection, and then the timer.
+  bool is_dropped = false;
+  const auto timer = loop().after(std::chrono::nanoseconds(0), [&] {
+    opened->socket.reset();
+    is_dropped = true;
+    look();
+  });
+  ASSERT_TRUE(run_until([&] { return is_dropped; }));
+  wait_longer_than_soon();
+}
+
 TEST_F(AsyncWebSocket, ADroppedRequestAnswersNothing) {
   TestServer server(echoing());
   handle_ = open_websocket(loop(), server.socket(), "the server", {}, {},

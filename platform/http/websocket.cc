@@ -214,7 +214,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   }
 
   void set_handlers(Handlers handlers) override {
-    if (dropped_) return;
+    if (has_reported_close_) return;
     handlers_ = std::move(handlers);
     if (is_client_) read();
   }
@@ -247,13 +247,16 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
     timer_.cancel();
     socket_.next_layer().close();
     begin_.on_open = nullptr;
-    // Posted to the loop, because the caller may be inside one of its callbacks. Callbacks that
-    // will never run are released, with everything that they hold.
-    asio::post(socket_.get_executor(), [handlers = std::exchange(handlers_, {}),
-                                        on_end = std::exchange(begin_.on_end, nullptr)] {
-      if (handlers.on_close) handlers.on_close();
-      if (on_end) on_end();
-    });
+    // Posted to the loop, because the caller may be inside one of its callbacks. Until then, the
+    // owner of the handlers may go, and removes or replaces them. Callbacks that will never run are
+    // released, with everything that they hold.
+    asio::post(socket_.get_executor(),
+               [self = shared_from_this(), on_end = std::exchange(begin_.on_end, nullptr)] {
+                 self->has_reported_close_ = true;
+                 const Handlers handlers = std::exchange(self->handlers_, {});
+                 if (handlers.on_close) handlers.on_close();
+                 if (on_end) on_end();
+               });
   }
 
  private:
@@ -416,9 +419,10 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   bool paused_ = false;
   bool closing_ = false;
   bool dropped_ = false;
-  bool heard_ = true;     ///< from the client since the last tick
-  bool asked_ = false;    ///< for a sign of life, at the last tick
-  bool pinging_ = false;  ///< a ping is being written
+  bool has_reported_close_ = false;  ///< the handlers are released
+  bool heard_ = true;                ///< from the client since the last tick
+  bool asked_ = false;               ///< for a sign of life, at the last tick
+  bool pinging_ = false;             ///< a ping is being written
   int64_t ticks_ = 0;
   int64_t write_began_ = 0;
 };

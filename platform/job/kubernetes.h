@@ -23,12 +23,18 @@ std::optional<KubernetesToleration> toleration_of(std::string_view text);
 /// Whether the text of a toleration covers a taint "KEY[=VALUE]:EFFECT".
 bool tolerates(std::string_view toleration, std::string_view taint);
 
-/// "CLAIM[/FOLDER]:PATH[:ro]".
+/// An object of the namespace that a pod mounts: "CLAIM[/FOLDER]:PATH[:ro]" a volume claim,
+/// "secret:NAME[/KEY]:PATH" a Secret, "configmap:NAME[/KEY]:PATH" a ConfigMap.
 struct KubernetesClaim {
-  std::string claim;
-  std::string folder;  ///< within the volume, relative; empty: all of it
-  std::string path;    ///< absolute
-  bool read_only = false;
+  enum class Kind { kClaim, kSecret, kConfigMap };
+  Kind kind = Kind::kClaim;
+  std::string claim;       ///< the name of the object
+  std::string folder;      ///< within the volume, relative, or the key; empty: all of it
+  std::string path;        ///< absolute
+  bool read_only = false;  ///< always, but for a volume claim
+
+  /// "CLAIM", "secret:NAME" or "configmap:NAME".
+  std::string object() const;
 
   bool operator==(const KubernetesClaim&) const = default;
 };

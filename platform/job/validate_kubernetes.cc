@@ -61,13 +61,37 @@ void check_pod_labels(const KubernetesSpec& options, Checker& check) {
 void check_claims(const KubernetesSpec& options, Checker& check) {
   for (size_t i = 0; i < options.claims.size(); ++i) {
     const std::string field = "kubernetes.claims[" + std::to_string(i) + "]";
-    check.require(claim_of(options.claims[i]).has_value(), field,
+    const auto claim = claim_of(options.claims[i]);
+    check.require(claim.has_value(), field,
                   in_quotes(options.claims[i]) +
-                      " is not CLAIM[/FOLDER]:PATH[:ro], as in datasets/imagenet:/data:ro");
+                      " is not CLAIM[/FOLDER]:PATH[:ro], as in datasets/imagenet:/data:ro, nor "
+                      "secret:NAME[/KEY]:PATH or configmap:NAME[/KEY]:PATH");
+    // The Secrets of attempts contain the keys of their connections.
+    const bool is_own = claim && claim->kind == KubernetesClaim::Kind::kSecret &&
+                        claim->claim.starts_with("muster-");
+    check.require(!is_own, field,
+                  in_quotes(options.claims[i]) +
+                      " names a secret of Muster; the names of other secrets do not begin with "
+                      "muster-");
   }
 }
 
+constexpr std::string_view kSecretPrefix = "secret:";
+constexpr std::string_view kConfigMapPrefix = "configmap:";
+
 }  // namespace
+
+std::string KubernetesClaim::object() const {
+  switch (kind) {
+    case Kind::kSecret:
+      return std::string(kSecretPrefix) + claim;
+    case Kind::kConfigMap:
+      return std::string(kConfigMapPrefix) + claim;
+    case Kind::kClaim:
+      break;
+  }
+  return claim;
+}
 
 bool is_object_name(std::string_view text) {
   constexpr size_t kLongest = 253;
@@ -132,6 +156,18 @@ std::optional<KubernetesClaim> claim_of(std::string_view text) {
   if (text.ends_with(":ro")) {
     claim.read_only = true;
     text.remove_suffix(3);
+  }
+  const auto take_prefix = [&](std::string_view prefix, KubernetesClaim::Kind kind) {
+    // A claim may be called "secret": then a path follows the colon.
+    if (!text.starts_with(prefix) || text.substr(prefix.size()).starts_with('/')) return;
+    text.remove_prefix(prefix.size());
+    claim.kind = kind;
+    claim.read_only = true;
+  };
+  if (text.starts_with(kSecretPrefix)) {
+    take_prefix(kSecretPrefix, KubernetesClaim::Kind::kSecret);
+  } else {
+    take_prefix(kConfigMapPrefix, KubernetesClaim::Kind::kConfigMap);
   }
   const size_t colon = text.find(":/");
   if (colon == std::string_view::npos) return std::nullopt;

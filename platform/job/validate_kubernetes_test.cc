@@ -49,6 +49,29 @@ TEST(KubernetesClaim, IsReadFromItsShortForm) {
   }
 }
 
+TEST(KubernetesClaim, MayBeASecretOrAConfigMap) {
+  using Kind = KubernetesClaim::Kind;
+  EXPECT_EQ(claim_of("secret:hf/token:/etc/hf"), (KubernetesClaim{.kind = Kind::kSecret,
+                                                                  .claim = "hf",
+                                                                  .folder = "token",
+                                                                  .path = "/etc/hf",
+                                                                  .read_only = true}));
+  EXPECT_EQ(claim_of("configmap:code:/code")->object(), "configmap:code");
+  EXPECT_EQ(claim_of("secret:hf:/etc/hf:ro")->object(), "secret:hf");
+  // A volume claim of that name.
+  EXPECT_EQ(claim_of("secret:/data"), (KubernetesClaim{.claim = "secret", .path = "/data"}));
+  EXPECT_EQ(claim_of("secret:/data")->object(), "secret");
+  for (const char* const wrong : {"secret:", "secret:hf", "secret:Hf:/x", "configmap:a/../b:/x"}) {
+    EXPECT_FALSE(claim_of(wrong)) << wrong;
+  }
+}
+
+TEST(KubernetesOptions, DoNotNameSecretsOfMuster) {
+  const auto faults = faults_of_options({.claims = {"secret:muster-1-j1-1:/x", "muster-x:/y"}});
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_EQ(faults[0].field, "kubernetes.claims[0]");
+}
+
 TEST(KubernetesOptions, AreCheckedAllAtOnce) {
   const KubernetesSpec options{.node_selector = {{"a b", "x"}},
                                .tolerations = {"gpu:Sometimes"},

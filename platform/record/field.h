@@ -36,6 +36,9 @@ struct MemberOf<Member Record::*> {
 template <class T>
 std::shared_ptr<const Type> type_for(As as);
 
+/// Takes over a type. Compiled once, unlike std::make_shared() for each type.
+std::shared_ptr<const Type> shared_type(std::unique_ptr<const Type> type);
+
 /// A document within a document.
 template <class T>
 class TableType final : public Type {
@@ -66,36 +69,49 @@ Schema TableType<T>::schema(const Notes&, Schemas& schemas) const {
   return schema_of_table(*table(), schemas);
 }
 
-template <class E>
-class EnumType final : public Type {
+/// An enumeration, by its words; only the conversion from and to a number depends on its type.
+class WordsType : public Type {
  public:
-  void write(JsonWriter& json, const void* value, Form) const override {
-    json.text(name_in(all(), *static_cast<const E*>(value)));
-  }
-  void read(const Input& input, void* value) const override {
-    for (const auto& [known, alias] : all().aliases) {
-      if (input.is_typed(alias)) return void(*static_cast<E*>(value) = known);
-    }
-    const std::string_view word = input.value.is_text() ? input.value.text() : "";
-    for (const auto& [known, name] : all().values) {
-      if (name == word) return void(*static_cast<E*>(value) = known);
-    }
-    read_choice(input, words());  // reports the fault
-  }
-  bool is_same(const void* a, const void* b) const override {
-    return *static_cast<const E*>(a) == *static_cast<const E*>(b);
-  }
-  Schema schema(const Notes&, Schemas& schemas) const override {
-    return schema_of_words(all().schema, all().help, words(), schemas);
-  }
-  std::vector<std::string> words() const override {
-    std::vector<std::string> words;
-    for (const auto& [value, name] : all().values) words.emplace_back(name);
-    return words;
+  void write(JsonWriter& json, const void* value, Form form) const override;
+  void read(const Input& input, void* value) const override;
+  bool is_same(const void* a, const void* b) const override;
+  Schema schema(const Notes& notes, Schemas& schemas) const override;
+  std::vector<std::string> words() const override;
+
+ protected:
+  template <class E>
+  explicit WordsType(const Words<E>& words) : schema_(words.schema), help_(words.help) {
+    for (const auto& [value, name] : words.values) add(values_, static_cast<int>(value), name);
+    for (const auto& [value, name] : words.aliases) add(aliases_, static_cast<int>(value), name);
   }
 
  private:
-  static Words<E> all() { return words_of(static_cast<const E*>(nullptr)); }
+  using Numbered = std::vector<Named<int>>;
+
+  static void add(Numbered& words, int value, std::string_view name);
+  virtual int number_of(const void* value) const = 0;
+  virtual void set(void* value, int number) const = 0;
+
+  std::string_view schema_;
+  std::string_view help_;
+  Numbered values_;
+  Numbered aliases_;
+};
+
+template <class E>
+class EnumType final : public WordsType {
+  static_assert(sizeof(E) <= sizeof(int));
+
+ public:
+  EnumType() : WordsType(words_of(static_cast<const E*>(nullptr))) {}
+
+ private:
+  int number_of(const void* value) const override {
+    return static_cast<int>(*static_cast<const E*>(value));
+  }
+  void set(void* value, int number) const override {
+    *static_cast<E*>(value) = static_cast<E>(number);
+  }
 };
 
 template <class T>
@@ -289,17 +305,17 @@ std::shared_ptr<const Type> type_for(As as, Shorthand shorthand) {
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
     return pairs_type();
   } else if constexpr (kIsOptional<T>) {
-    return std::make_shared<OptionalType<typename T::value_type>>(as);
+    return shared_type(std::make_unique<OptionalType<typename T::value_type>>(as));
   } else if constexpr (kIsList<T>) {
-    return std::make_shared<ListType<typename T::value_type>>(shorthand);
+    return shared_type(std::make_unique<ListType<typename T::value_type>>(shorthand));
   } else if constexpr (kIsNamed<T>) {
-    return std::make_shared<NamedType<typename T::mapped_type>>();
+    return shared_type(std::make_unique<NamedType<typename T::mapped_type>>());
   } else if constexpr (std::is_enum_v<T>) {
     static_assert(HasWords<T>, "an enumeration needs words_of()");
-    return std::make_shared<EnumType<T>>();
+    return shared_type(std::make_unique<EnumType<T>>());
   } else {
     static_assert(HasTable<T>, "a type needs a table_of()");
-    return std::make_shared<TableType<T>>();
+    return shared_type(std::make_unique<TableType<T>>());
   }
 }
 
@@ -308,59 +324,52 @@ std::shared_ptr<const Type> type_for(As as) {
   return type_for<T>(as, nullptr);
 }
 
+/// A row from its parts. The wire form of `name` appends the unit of `type`.
+Row row_of(const char* name, const Notes& notes, std::shared_ptr<const Type> type,
+           const void* (*member)(const void* record));
+
+template <auto Member>
+const void* member_in(const void* record) {
+  return &(static_cast<const typename MemberOf<decltype(Member)>::RecordType*>(record)->*Member);
+}
+
 /// A row for the member. `name` is its name in job files; the wire form appends the unit.
 template <auto Member>
-Row field(const char* name, Notes notes = {}, As as = As::kPlain) {
-  using Of = MemberOf<decltype(Member)>;
-  using MemberType = typename Of::MemberType;
-  auto type = type_for<MemberType>(as, kIsList<MemberType> ? notes.shorthand : nullptr);
-  std::string wire_name = name + std::string(type->unit());
-  return {.name = name,
-          .wire_name = std::move(wire_name),
-          .notes = notes,
-          .type = std::move(type),
-          .member = [](const void* record) -> const void* {
-            return &(static_cast<const typename Of::RecordType*>(record)->*Member);
-          }};
+Row field(const char* name, const Notes& notes = {}, As as = As::kPlain) {
+  using MemberType = typename MemberOf<decltype(Member)>::MemberType;
+  return row_of(name, notes,
+                type_for<MemberType>(as, kIsList<MemberType> ? notes.shorthand : nullptr),
+                member_in<Member>);
 }
+
+/// A row whose type reads and writes the whole record. It is only sent.
+Row row_of_record(const char* name, const Notes& notes, std::shared_ptr<const Type> type);
 
 /// A row that is only sent: the text that `make` computes from the record.
 template <class Record, std::string (*make)(const Record&),
           void (*take)(Record&, std::string) = nullptr>
-Row computed(const char* name, Notes notes = {}) {
-  notes.kept = Kept::kToldOnly;
-  notes.told = Told::kAlways;
-  return {.name = name,
-          .wire_name = name,
-          .notes = notes,
-          .type = std::make_shared<ComputedType<Record, make, take>>(),
-          .member = [](const void* record) { return record; }};
+Row computed(const char* name, const Notes& notes = {}) {
+  return row_of_record(name, notes,
+                       shared_type(std::make_unique<ComputedType<Record, make, take>>()));
 }
 
 /// A field that a request may have, so that a document that the server sent can be sent back. It is
 /// not read.
-Row ignored(const char* name, Notes notes = {});
+Row ignored(const char* name, const Notes& notes = {});
 
 /// An object in the document whose fields are members of the record itself. `table` outlives the
 /// row.
-Row grouped(const char* name, const Table& table, Notes notes = {});
+Row grouped(const char* name, const Table& table, const Notes& notes = {});
 
 /// A row with a Type of its own.
 template <auto Member>
-Row typed_field(const char* name, std::shared_ptr<const Type> type, Notes notes = {}) {
-  using Of = MemberOf<decltype(Member)>;
-  return {.name = name,
-          .wire_name = name,
-          .notes = notes,
-          .type = std::move(type),
-          .member = [](const void* record) -> const void* {
-            return &(static_cast<const typename Of::RecordType*>(record)->*Member);
-          }};
+Row typed_field(const char* name, std::shared_ptr<const Type> type, const Notes& notes = {}) {
+  return row_of(name, notes, std::move(type), member_in<Member>);
 }
 
 /// A row for a member of a member, as if it were a field of the record itself.
 template <auto Outer, auto Inner>
-Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {
+Row nested_field(const char* name, const Notes& notes = {}, As as = As::kPlain) {
   using Of = MemberOf<decltype(Outer)>;
   Row row = field<Inner>(name, notes, as);
   row.member = [](const void* record) -> const void* {
@@ -372,18 +381,14 @@ Row nested_field(const char* name, Notes notes = {}, As as = As::kPlain) {
 /// The rows of T, the type of the member, as if its fields were the record's own.
 template <auto Member>
 std::vector<Row> rows_of_member(std::vector<Row> rows) {
-  using Of = MemberOf<decltype(Member)>;
-  for (Row& row : rows) {
-    row.lent = [](const void* record) -> const void* {
-      return &(static_cast<const typename Of::RecordType*>(record)->*Member);
-    };
-  }
+  for (Row& row : rows) row.lent = member_in<Member>;
   return rows;
 }
 
 template <class T>
 Table table(std::string name, std::vector<Row> rows, const char* help = "") {
-  return Table(std::move(name), std::move(rows), std::make_shared<const T>(), help);
+  static const T defaults{};
+  return Table(std::move(name), std::move(rows), &defaults, help);
 }
 
 }  // namespace muster::record

@@ -37,9 +37,8 @@ void collect_places(const Table& table, const std::string& prefix, bool gives_fl
 
 }  // namespace
 
-Table::Table(std::string name, std::vector<Row> rows, std::shared_ptr<const void> defaults,
-             const char* help)
-    : name_(std::move(name)), rows_(std::move(rows)), defaults_(std::move(defaults)), help_(help) {}
+Table::Table(std::string name, std::vector<Row> rows, const void* defaults, const char* help)
+    : name_(std::move(name)), rows_(std::move(rows)), defaults_(defaults), help_(help) {}
 
 const Row* Table::find(std::string_view name, Form form) const {
   const auto found = std::find_if(rows_.begin(), rows_.end(),
@@ -56,14 +55,14 @@ std::vector<std::string> Table::names(Form form) const {
 }
 
 bool Table::is_default(const Row& row, const void* record) const {
-  return row.type->is_same(row.member_of(record), row.member_of(defaults_.get()));
+  return row.type->is_same(row.member_of(record), row.member_of(defaults_));
 }
 
 /// An empty optional is omitted, unless null differs from absence: on the wire according to its
 /// row, in the store if the default is not empty.
 bool Table::is_left_out(const Row& row, const void* value, Form form) const {
   if (!row.type->is_absent(value)) return false;
-  if (form == Form::kStore) return row.type->is_absent(row.member_of(defaults_.get()));
+  if (form == Form::kStore) return row.type->is_absent(row.member_of(defaults_));
   return row.notes.null == nullptr || row.notes.told != Told::kAlways;
 }
 

@@ -135,13 +135,13 @@ class Table {
   /// Called after the rows have been read, for values that follow from several fields.
   using Complete = void (*)(const Input& input, void* record);
 
-  Table(std::string name, std::vector<Row> rows, std::shared_ptr<const void> defaults,
-        const char* help);
+  /// `defaults`: a record as its type makes it; outlives the table.
+  Table(std::string name, std::vector<Row> rows, const void* defaults, const char* help);
 
   const std::string& name() const { return name_; }
   const char* help() const { return help_; }
   const std::vector<Row>& rows() const { return rows_; }
-  const void* defaults() const { return defaults_.get(); }
+  const void* defaults() const { return defaults_; }
   /// nullptr: no row has this name.
   const Row* find(std::string_view name, Form form) const;
   std::vector<std::string> names(Form form) const;
@@ -174,7 +174,7 @@ class Table {
 
   std::string name_;
   std::vector<Row> rows_;
-  std::shared_ptr<const void> defaults_;
+  const void* defaults_;
   const char* help_;
   Complete complete_ = nullptr;
   bool is_answer_ = false;

@@ -1,5 +1,6 @@
 #include "record/type.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -360,20 +361,24 @@ class Group final : public Type {
   const Table& table_;
 };
 
-Row row_of_whole(const char* name, std::shared_ptr<const Type> type, Notes notes) {
-  return {.name = name,
-          .wire_name = name,
-          .notes = notes,
-          .type = std::move(type),
-          .member = [](const void* record) { return record; }};
-}
-
 template <class T, class... Arguments>
 std::shared_ptr<const Type> shared(Arguments... arguments) {
-  return std::make_shared<const T>(arguments...);
+  return shared_type(std::make_unique<const T>(arguments...));
+}
+
+/// The number of a word; nullptr: it is none of them.
+const int* number_in(const std::vector<Named<int>>& words, std::string_view wanted) {
+  for (const auto& [number, word] : words) {
+    if (word == wanted) return &number;
+  }
+  return nullptr;
 }
 
 }  // namespace
+
+std::shared_ptr<const Type> shared_type(std::unique_ptr<const Type> type) {
+  return type;
+}
 
 std::shared_ptr<const Type> text_type(As as) {
   if (as == As::kProse) return shared<Prose>();
@@ -413,12 +418,64 @@ std::shared_ptr<const Type> pairs_type() {
   return shared<Pairs>();
 }
 
-Row ignored(const char* name, Notes notes) {
-  return row_of_whole(name, shared<Ignored>(), notes);
+Row row_of(const char* name, const Notes& notes, std::shared_ptr<const Type> type,
+           const void* (*member)(const void* record)) {
+  std::string wire_name = name + std::string(type->unit());
+  return {.name = name,
+          .wire_name = std::move(wire_name),
+          .notes = notes,
+          .type = std::move(type),
+          .member = member};
 }
 
-Row grouped(const char* name, const Table& table, Notes notes) {
-  return row_of_whole(name, std::make_shared<const Group>(table), notes);
+Row row_of_record(const char* name, const Notes& notes, std::shared_ptr<const Type> type) {
+  Row row = row_of(name, notes, std::move(type), [](const void* record) { return record; });
+  row.notes.kept = Kept::kToldOnly;
+  row.notes.told = Told::kAlways;
+  return row;
+}
+
+Row ignored(const char* name, const Notes& notes) {
+  return row_of(name, notes, shared<Ignored>(), [](const void* record) { return record; });
+}
+
+Row grouped(const char* name, const Table& table, const Notes& notes) {
+  return row_of(name, notes, shared_type(std::make_unique<const Group>(table)),
+                [](const void* record) { return record; });
+}
+
+void WordsType::add(Numbered& words, int value, std::string_view name) {
+  words.emplace_back(value, name);
+}
+
+void WordsType::write(JsonWriter& json, const void* value, Form) const {
+  const int number = number_of(value);
+  const auto found = std::find_if(values_.begin(), values_.end(),
+                                  [&](const auto& named) { return named.first == number; });
+  json.text(found == values_.end() ? "?" : found->second);
+}
+
+void WordsType::read(const Input& input, void* value) const {
+  for (const auto& [number, alias] : aliases_) {
+    if (input.is_typed(alias)) return set(value, number);
+  }
+  const int* number = number_in(values_, input.value.is_text() ? input.value.text() : "");
+  if (number != nullptr) return set(value, *number);
+  read_choice(input, words());  // reports the fault
+}
+
+bool WordsType::is_same(const void* a, const void* b) const {
+  return number_of(a) == number_of(b);
+}
+
+Schema WordsType::schema(const Notes&, Schemas& schemas) const {
+  return schema_of_words(schema_, help_, words(), schemas);
+}
+
+std::vector<std::string> WordsType::words() const {
+  std::vector<std::string> words;
+  for (const auto& [number, word] : values_) words.emplace_back(word);
+  return words;
 }
 
 void read_pairs(const Input& input,

@@ -84,10 +84,11 @@ class FactType final : public record::Type {
 
 /// The member as data.
 template <auto Member>
-record::Row fact_row(const char* name, record::Notes notes = {}) {
+record::Row fact_row(const char* name, const record::Notes& notes = {}) {
   using Of = record::MemberOf<decltype(Member)>;
   return record::typed_field<Member>(
-      name, std::make_shared<const FactType<typename Of::MemberType>>(), notes);
+      name, record::shared_type(std::make_unique<const FactType<typename Of::MemberType>>()),
+      notes);
 }
 
 template <auto Member, class Record = typename record::MemberOf<decltype(Member)>::RecordType>
@@ -101,7 +102,7 @@ void take_sentence(Record& record, std::string text) {
 
 /// The member as a sentence.
 template <auto Member>
-record::Row sentence_row(const char* name, record::Notes notes = {}) {
+record::Row sentence_row(const char* name, const record::Notes& notes = {}) {
   using Record = typename record::MemberOf<decltype(Member)>::RecordType;
   return record::computed<Record, sentence_of<Member>, take_sentence<Member>>(name, notes);
 }
@@ -138,7 +139,7 @@ std::vector<record::Row> reason_rows(const char* details, const char* help) {
   record::Row sentences = record::computed<typename record::MemberOf<decltype(Member)>::RecordType,
                                            sentence_of<Member>>(
       details, {.help = "The holders of the resources that the job needs, and remedies."});
-  sentences.type = std::make_shared<const DetailsType<Member>>();
+  sentences.type = record::shared_type(std::make_unique<const DetailsType<Member>>());
   return {sentence_row<Member>("reason", {.help = help}), std::move(sentences),
           fact_row<Member>("reason_facts",
                            {.help = "`reason` as data: its `kind`, and the fields of that kind; "

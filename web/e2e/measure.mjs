@@ -1,11 +1,12 @@
 // Measures the page in Chromium, for bench/web.py: opens the address of `muster ui`, and prints JSON.
 //
 //   node e2e/measure.mjs URL jobs          first paint, memory, frames and the filter of the list of jobs
-//   node e2e/measure.mjs URL view SECONDS  keeps the list open, and prints "open" when it is
+//   node e2e/measure.mjs URL log NAME      the log of a job: first lines, frames while it scrolls, memory
+//   node e2e/measure.mjs URL view          the frames of the list, until standard input ends. First prints "open"
 import {chromium} from 'playwright-core';
 import {chromium_path} from './server.mjs';
 
-const [address, what, seconds] = process.argv.slice(2);
+const [address, what, argument] = process.argv.slice(2);
 const browser = await chromium.launch({executablePath: chromium_path, args: ['--enable-precise-memory-info']});
 const context = await browser.newContext({ignoreHTTPSErrors: true, viewport: {width: 1440, height: 900}});
 const page = await context.newPage();
@@ -59,12 +60,12 @@ async function heap() {
   return usedSize;
 }
 
-/// The times between frames while the list scrolls through all of its rows.
-const frames = () =>
+/// The times between frames while a region scrolls from its begin to its end.
+const frames = (region) =>
   page.evaluate(
-    () =>
+    (selector) =>
       new Promise((done) => {
-        const table = document.querySelector('.vt');
+        const table = document.querySelector(selector);
         const times = [];
         const steps = 180;
         let step = 0;
@@ -78,7 +79,45 @@ const frames = () =>
         };
         requestAnimationFrame(frame);
       }),
+    region,
   );
+
+/// The times between frames until standard input ends.
+async function frames_until_the_end() {
+  process.stdin.resume().on('end', () => page.evaluate(() => (window.is_over = true)));
+  return await page.evaluate(
+    () =>
+      new Promise((done) => {
+        const times = [];
+        let last = performance.now();
+        const frame = (now) => {
+          times.push(now - last);
+          last = now;
+          if (window.is_over) done(times.slice(2));
+          else requestAnimationFrame(frame);
+        };
+        requestAnimationFrame(frame);
+      }),
+  );
+}
+
+/// How long a long log takes to show its last lines, and what scrolling through it costs.
+async function measure_log(name) {
+  const lines = () => page.locator('.log .line .ansi').first().waitFor();
+  await page.goto('about:blank');
+  const begin = performance.now();
+  await page.goto(`${origin}/ui/jobs/${name}/logs`);
+  await lines();
+  const shown = performance.now() - begin;
+  const times = await frames('.log');
+  await lines();
+  return {
+    shown,
+    frames: times,
+    heap: await heap(),
+    elements: await page.evaluate(() => document.querySelectorAll('.log .line').length),
+  };
+}
 
 /// From the server's answer to a filter until its rows are painted.
 async function filter(text) {
@@ -115,10 +154,12 @@ try {
   await log_in();
   if (what === 'view') {
     console.log('open');
-    await new Promise((done) => setTimeout(done, Number(seconds) * 1000));
+    console.log(JSON.stringify({frames: await frames_until_the_end(), heap: await heap()}));
+  } else if (what === 'log') {
+    console.log(JSON.stringify(await measure_log(argument)));
   } else {
     const paints = await first_paint(`${origin}/ui/jobs`);
-    const times = await frames();
+    const times = await frames('.vt');
     const result = {
       paints,
       frames: times,

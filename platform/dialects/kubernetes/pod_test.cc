@@ -160,6 +160,22 @@ TEST(KubernetesPod, HasTheOptionsOfACluster) {
   EXPECT_TRUE(spec.scheduling.node_pools.empty());
 }
 
+TEST(KubernetesPod, MountsSecretsAndConfigMapsOfTheNamespace) {
+  const std::string file = simple_job(
+      {"command: [ls]",
+       "volumeMounts: [{name: s, mountPath: /s}, {name: k, mountPath: /k}, {name: c, mountPath: "
+       "/c/train.py, subPath: train.py}]"},
+      {"volumes: [{name: s, secret: {secretName: hf, defaultMode: 256}}, {name: k, secret: "
+       "{secretName: tls, items: [{key: tls.key, path: a/key}]}}, {name: c, configMap: {name: "
+       "code}}]"});
+  const TranslatedFile translated = translated_with({.on_kubernetes = true}, file);
+  ASSERT_EQ(translated.faults, Lines{});
+  EXPECT_EQ(translated.jobs[0].spec.kubernetes.claims,
+            (Lines{"secret:hf:/s", "secret:tls/tls.key:/k/a/key",
+                   "configmap:code/train.py:/c/train.py"}));
+  EXPECT_EQ(translated_with({}, file).faults.size(), 3U);
+}
+
 TEST(KubernetesPod, SaysNothingOfWhatChangesNothing) {
   EXPECT_EQ(warnings_with({"ports: [{containerPort: 80, name: http}]",
                            "readinessProbe: {tcpSocket: "

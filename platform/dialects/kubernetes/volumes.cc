@@ -3,7 +3,9 @@
 //   hostPath                  a path of the node
 //   persistentVolumeClaim     a folder of the project of the same name ("storage/NAME")
 //   emptyDir, ephemeral       an empty folder of the job; at /dev/shm the size of shared memory
-//   configMap                 the files of a ConfigMap of the same file
+//   configMap                 the files of a ConfigMap of the same file; on a server that runs jobs on
+//                             Kubernetes, else the ConfigMap of the namespace
+//   secret                    on a server that runs jobs on Kubernetes: the Secret of the namespace
 #include <algorithm>
 #include <filesystem>
 
@@ -66,6 +68,9 @@ class MountReading {
     if (const auto source = map.take("persistentVolumeClaim")) return claim(*source);
     if (const auto source = map.take("emptyDir")) return empty_folder(*source);
     if (const auto source = map.take("configMap")) return config_map(*source);
+    if (context_.on_kubernetes) {
+      if (const auto source = map.take("secret")) return mounted_object(*source, "secret");
+    }
     if (const auto source = map.take("ephemeral")) {
       source->warning("is an empty folder of the job; its size and class are not enforced");
       return add({.kind = Volume::Kind::kTree, .source = "", .target = target_});
@@ -79,7 +84,8 @@ class MountReading {
   static std::string advice_on(const std::string& kind) {
     if (kind == "secret") {
       return ": secrets of Muster are variables, or files below /generated/secrets; store it with "
-             "'muster secret set', and read it with secretKeyRef";
+             "'muster secret set', and read it with secretKeyRef. A server that runs jobs on "
+             "Kubernetes mounts the secrets of its namespace";
     }
     if (kind == "nfs") return "; mount it on the nodes, and use hostPath";
     return "; use hostPath, persistentVolumeClaim, emptyDir or configMap";
@@ -167,7 +173,46 @@ class MountReading {
     pod_.container.shm_bytes = std::max(pod_.container.shm_bytes, bytes);
   }
 
+  /// A Secret or ConfigMap of the namespace.
+  void mounted_object(const Node& source, const std::string& kind) {
+    Map map(source);
+    const auto name = map.require(kind == "secret" ? "secretName" : "name");
+    const auto optional = map.take("optional");
+    const auto items = map.take("items");
+    map.skip({"defaultMode"});
+    map.end();
+    if (optional && optional->flag().value_or(false)) {
+      optional->warning("has no effect: the object must exist");
+    }
+    const auto text = name ? name->text() : std::nullopt;
+    if (!text) return;
+    const std::string object = kind + ":" + *text;
+    auto& claims = pod_.kubernetes.claims;
+    if (!items) {
+      claims.push_back(object + (sub_path_.empty() ? "" : "/" + sub_path_) + ":" + target_);
+      return;
+    }
+    for (const Node& item : items->elements()) {
+      Map each(item);
+      const auto key_node = each.require("key");
+      const auto path_node = each.require("path");
+      each.skip({"mode"});
+      each.end();
+      const auto key = key_node ? key_node->text() : std::nullopt;
+      const auto path = path_node ? path_node->text() : std::nullopt;
+      if (!key || !path || (!sub_path_.empty() && sub_path_ != *path)) continue;
+      const std::string place = sub_path_.empty() ? target_ + "/" + *path : target_;
+      claims.push_back(object + "/" + *key + ":" + place);
+    }
+  }
+
   void config_map(const Node& source) {
+    if (context_.on_kubernetes) {
+      Map peek(source);
+      const auto name = peek.text("name");
+      const bool is_in_file = name && context_.config_maps.count(*name) > 0;
+      if (name && !is_in_file) return mounted_object(source, "configmap");
+    }
     Map map(source);
     const auto name = map.require("name");
     const bool optional = map.flag("optional").value_or(false);

@@ -50,6 +50,7 @@ void ClusterView::begin() {
   watch_pods("");
   watch_nodes_of_cluster();
   watch_warnings();
+  if (hooks_.on_container) watch_containers();
   if (hooks_.on_workload) watch_workloads();
 }
 
@@ -118,6 +119,27 @@ void ClusterView::watch_warnings() {
                                                 .labels = "",
                                                 .fields = "involvedObject.kind=Pod,type=Warning"},
                                       std::move(handlers));
+}
+
+void ClusterView::watch_containers() {
+  WatchHandlers handlers;
+  handlers.on_object = [this](const Json& event) {
+    const auto read = read_event(event);
+    if (!read || !read->is_task) return;
+    const auto own = own_.find(read->uid);
+    if (own == own_.end()) return;
+    const OwnPod copy = own->second;
+    hooks_.on_container(copy);
+  };
+  handlers.on_gone = [](const ObjectKey&, const Json*) {};
+  handlers.on_outdated = [](const base::Error&) {};  // the status of the pods is enough
+  containers_ =
+      std::make_unique<Watch>(client_,
+                              Selection{.resource = kEvents,
+                                        .space = options_.space,
+                                        .labels = "",
+                                        .fields = "involvedObject.kind=Pod,reason=Started"},
+                              std::move(handlers));
 }
 
 void ClusterView::watch_workloads() {

@@ -1,5 +1,6 @@
-// What the server sees of the cluster, by three watches: its pods, the nodes with the pods of others
-// on them, and the warnings about its pods.
+// What the server sees of the cluster, by watches: its pods, the nodes with the pods of others on
+// them, the warnings about its pods, and the starts of their containers, which their status reports
+// up to a second later.
 //
 // Where the server may not see the pods of all namespaces, it sees those of its own, and the nodes
 // seem emptier than they are; the cluster's scheduler then has the last word.
@@ -35,6 +36,8 @@ class ClusterView {
     std::function<void(const OwnPod&)> on_pod;
     std::function<void(const OwnPod&)> on_pod_gone;
     std::function<void(const PodEvent&)> on_warning;
+    /// The container of a task has been started. Optional: not watched without it.
+    std::function<void(const OwnPod&)> on_container = {};
     /// Why Kueue does not admit a group of pods; empty: it has admitted it. Optional.
     std::function<void(const std::string& group, const std::string& why)> on_workload = {};
     /// All pods that exist have been reported.
@@ -51,6 +54,7 @@ class ClusterView {
   std::vector<Node> nodes() const;
   bool has_node(const std::string& name) const { return book_.has(name); }
   bool has_nodes() const { return has_nodes_; }
+  bool mounts_images(const std::string& node) const { return book_.mounts_images(node); }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed);
 
   /// Whether the pods are known.
@@ -62,6 +66,7 @@ class ClusterView {
   void watch_pods(const std::string& space);
   void watch_nodes_of_cluster();
   void watch_warnings();
+  void watch_containers();
   void watch_workloads();
   void take_pod(const Json& pod);
   void pod_gone(const ObjectKey& key, const Json* last);
@@ -76,6 +81,7 @@ class ClusterView {
   std::unique_ptr<Watch> pods_;
   std::unique_ptr<Watch> nodes_;
   std::unique_ptr<Watch> warnings_;
+  std::unique_ptr<Watch> containers_;
   std::unique_ptr<Watch> workloads_;
   bool has_nodes_ = false;
   bool is_synced_ = false;

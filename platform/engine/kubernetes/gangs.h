@@ -33,6 +33,7 @@ struct HeldPod {
   std::optional<base::Error> refusal;  ///< the API server's latest refusal, which may pass
   std::optional<PodFacts> facts;       ///< as last watched
   bool is_gone = false;                ///< it was seen, and does not exist any more
+  bool is_started = false;             ///< its container has been started, as an event reports
   std::optional<PodEvent> event;       ///< the latest warning
   // The connection to its muster-node, if the server connects.
   Call dial;

@@ -102,6 +102,7 @@ struct KubernetesEngine::Impl {
                                       Preparations::Done done, Preparations::Since since);
   void give_up(const PodGangPointer& gang, const std::vector<std::string>& names);
   std::string gpu_model_on(const std::string& node) const;
+  bool mounts_programs_on(const std::string& node) const;
   std::vector<launch::ImageFacts> facts_of(const GangId& gang,
                                            const std::vector<ImageRequest>& images);
 
@@ -109,6 +110,7 @@ struct KubernetesEngine::Impl {
   void pod_changed(const OwnPod& own);
   void pod_gone(const OwnPod& own);
   void warned(const kubernetes::PodEvent& event);
+  std::function<void(const OwnPod&)> on_container();
   std::function<void(const std::string&, const std::string&)> on_workload();
   kubernetes::PodLosses::Preempted on_preempted();
   void synced();
@@ -129,6 +131,7 @@ struct KubernetesEngine::Impl {
       {.on_pod = [this](const OwnPod& own) { pod_changed(own); },
        .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
        .on_warning = [this](const kubernetes::PodEvent& event) { warned(event); },
+       .on_container = on_container(),
        .on_workload = on_workload(),
        .on_synced = [this] { synced(); },
        .on_reach = [this] { preparations.look_at_all(); }}};
@@ -271,6 +274,18 @@ std::string KubernetesEngine::Impl::gpu_model_on(const std::string& node) const 
   return "";
 }
 
+bool KubernetesEngine::Impl::mounts_programs_on(const std::string& node) const {
+  switch (options.pods.programs) {
+    case kubernetes::ProgramsBy::kImageVolume:
+      return true;
+    case kubernetes::ProgramsBy::kInitContainer:
+      return false;
+    case kubernetes::ProgramsBy::kNode:
+      break;
+  }
+  return view.mounts_images(node);
+}
+
 std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::vector<PodTask> pods,
                                                       Preparations::Progress progress,
                                                       Preparations::Done done,
@@ -290,6 +305,7 @@ std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::ve
     const lent::Seat& seat = gang->seat_of(*gang->tasks.at(task.task));
     if (seat.started || pod.is_wanted) continue;
     task.index = seat.index;
+    task.mounts_programs = mounts_programs_on(task.node);
     pod.is_wanted = true;
     pod.plan = std::move(task);
   }
@@ -409,6 +425,21 @@ void KubernetesEngine::Impl::warned(const kubernetes::PodEvent& event) {
       return preparations.look(gang);
     }
   }
+}
+
+/// A server that connects to its pods does so at once.
+std::function<void(const OwnPod&)> KubernetesEngine::Impl::on_container() {
+  if (options.are_called()) return nullptr;
+  return [this](const OwnPod& own) {
+    const PodGangPointer gang = gangs.find_by_name(own.gang);
+    if (gang == nullptr || gang->is_releasing) return;
+    const auto found = gang->pods.find(own.task);
+    if (found == gang->pods.end() || !found->second.facts) return;
+    HeldPod& pod = found->second;
+    if (pod.facts->uid != own.facts.uid) return;
+    pod.is_started = true;
+    lines.keep(gang, own.task);
+  };
 }
 
 std::function<void(const std::string&, const std::string&)> KubernetesEngine::Impl::on_workload() {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "engine/kubernetes/json_text.h"
 #include "engine/kubernetes/pod.h"
 #include "job/kubernetes.h"
@@ -124,6 +125,25 @@ std::string address_of(const Json& node) {
   return "";
 }
 
+/// Whether `text` is `prefix` and a version of at least `major`.`minor`.
+bool is_at_least(std::string_view text, std::string_view prefix, int major, int minor) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  const size_t dot = std::min(text.find('.'), text.size());
+  const size_t end = std::min(text.find_first_not_of("0123456789", dot + 1), text.size());
+  if (dot >= end) return false;
+  const auto one = base::number_of<int>(std::string(text.substr(0, dot)));
+  const auto two = base::number_of<int>(std::string(text.substr(dot + 1, end - dot - 1)));
+  return one && two && (*one > major || (*one == major && *two >= minor));
+}
+
+/// Not CRI-O: it may mount the volumes without the right to run programs from them.
+bool can_mount_images(const Json& node) {
+  const std::string kubelet = text_of(node, "status", "nodeInfo", "kubeletVersion");
+  const std::string runtime = text_of(node, "status", "nodeInfo", "containerRuntimeVersion");
+  return is_at_least(kubelet, "v", 1, 35) && is_at_least(runtime, "containerd://", 2, 1);
+}
+
 int as_count(int64_t number) {
   return static_cast<int>(std::clamp<int64_t>(number, 0, std::numeric_limits<int>::max()));
 }
@@ -223,6 +243,7 @@ Node NodeBook::read(const Json& node, std::string& gpu_resource) const {
 bool NodeBook::set_node(const Json& node) {
   KnownNode known;
   known.node = read(node, known.gpu_resource);
+  known.mounts_images = can_mount_images(node);
   const auto others = others_.find(known.node.name);
   if (others != others_.end()) known.others = others->second;
   const auto [place, is_new] = nodes_.try_emplace(known.node.name);
@@ -233,6 +254,16 @@ bool NodeBook::set_node(const Json& node) {
 
 bool NodeBook::remove_node(const std::string& name) {
   return nodes_.erase(name) > 0;
+}
+
+bool NodeBook::mounts_images(const std::string& name) const {
+  if (name.empty()) {
+    return !nodes_.empty() && std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+      return node.second.mounts_images;
+    });
+  }
+  const auto found = nodes_.find(name);
+  return found != nodes_.end() && found->second.mounts_images;
 }
 
 bool NodeBook::set_pod(const Json& pod) {

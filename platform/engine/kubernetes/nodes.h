@@ -61,11 +61,15 @@ class NodeBook {
   /// By name.
   std::vector<Node> nodes() const;
   bool has(const std::string& name) const { return nodes_.count(name) > 0; }
+  /// Whether pods on the node can have images as volumes, from which they can run programs: kubelet
+  /// 1.35 or newer, and containerd 2.1 or newer. Empty name: on all nodes.
+  bool mounts_images(const std::string& name) const;
 
  private:
   struct KnownNode {
     Node node;  ///< with all that it has
     std::string gpu_resource;
+    bool mounts_images = false;
     ClusterAmounts others;
 
     bool operator==(const KnownNode&) const = default;

@@ -31,6 +31,37 @@ NodeBook book_for_tests() {
   return NodeBook({.owner = "me", .space = "training", .tolerations = {"gpu"}});
 }
 
+TEST(NodeBook, MountsImagesWhereKubeletAndRuntimeSupportIt) {
+  struct Case {
+    const char* kubelet;
+    const char* runtime;
+    bool mounts;
+  };
+  const std::vector<Case> cases{{"v1.35.0", "containerd://2.1.0", true},
+                                {"v1.37.2-gke.100", "containerd://2.2.1-k3s1", true},
+                                {"v1.34.9", "containerd://2.2.1", false},
+                                {"v1.37.2", "containerd://1.7.30", false},
+                                {"v1.37.2", "containerd://2.0.5", false},
+                                {"v1.37.2", "cri-o://1.37.0", false},
+                                {"v2.0.0", "containerd://3.0.0", true},
+                                {"kwok-v0.8.0", "kwok", false},
+                                {"", "", false},
+                                {"v1", "containerd://2", false}};
+  for (const Case& one : cases) {
+    NodeBook book = book_for_tests();
+    Json node = node_in_cluster("n1");
+    node["status"]["nodeInfo"] = {{"kubeletVersion", one.kubelet},
+                                  {"containerRuntimeVersion", one.runtime}};
+    book.set_node(node);
+    EXPECT_EQ(book.mounts_images("n1"), one.mounts) << one.kubelet << " " << one.runtime;
+    EXPECT_EQ(book.mounts_images(""), one.mounts);
+    book.set_node(node_in_cluster("n2"));
+    EXPECT_FALSE(book.mounts_images(""));
+  }
+  EXPECT_FALSE(book_for_tests().mounts_images(""));
+  EXPECT_FALSE(book_for_tests().mounts_images("n1"));
+}
+
 TEST(NodeBook, OffersWhatANodeHas) {
   NodeBook book = book_for_tests();
   Json node = node_in_cluster("n1");

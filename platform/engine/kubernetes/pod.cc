@@ -31,8 +31,8 @@ namespace {
 constexpr std::array kRootCapabilities{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
                                        "KILL",  "SETGID",       "SETUID", "SYS_CHROOT"};
 
-// Places in the init container, whose image has its programs in /muster.
-constexpr const char* kNodeProgram = "/muster/muster-node";
+// Places in the init container.
+constexpr const char* kNodeProgram = "/muster-node";
 constexpr const char* kInstallFolder = "/pod";  ///< the volume that the task sees as /muster
 constexpr const char* kSecretFolder = "/brief";
 
@@ -93,18 +93,6 @@ Json owned(Json metadata, const PodJob& job, const PodSite& site, const std::str
                                               {"name", gang_name(site.owner, job.gang)},
                                               {"uid", uid}}});
   return metadata;
-}
-
-const char* pull_word(job::PullPolicy policy) {
-  switch (policy) {
-    case job::PullPolicy::kAlways:
-      return "Always";
-    case job::PullPolicy::kNever:
-      return "Never";
-    case job::PullPolicy::kIfMissing:
-      break;
-  }
-  return "IfNotPresent";
 }
 
 // --- resources
@@ -197,12 +185,18 @@ Json from_pod(const char* name, const char* field) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
 }
 
-Json variables_of_pod(const PodTask& task, int64_t grace) {
-  return Json::array({from_pod(node::kPodNode, "spec.nodeName"),
-                      from_pod(node::kPodUid, "metadata.uid"),
-                      from_pod(node::kPodAddress, "status.podIP"),
-                      {{"name", node::kPodIndex}, {"value", std::to_string(task.index)}},
-                      {{"name", node::kPodGrace}, {"value", std::to_string(grace)}}});
+Json variables_of_pod(const PodTask& task, int64_t grace, const std::string& secret) {
+  Json variables = Json::array({from_pod(node::kPodNode, "spec.nodeName"),
+                                from_pod(node::kPodUid, "metadata.uid"),
+                                from_pod(node::kPodAddress, "status.podIP"),
+                                {{"name", node::kPodIndex}, {"value", std::to_string(task.index)}},
+                                {{"name", node::kPodGrace}, {"value", std::to_string(grace)}}});
+  if (task.mounts_programs) {
+    variables.push_back(
+        {{"name", node::kPodBriefText},
+         {"valueFrom", {{"secretKeyRef", {{"name", secret}, {"key", kBriefFile}}}}}});
+  }
+  return variables;
 }
 
 Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
@@ -211,8 +205,9 @@ Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
           {"image", task.image},
           {"imagePullPolicy", pull_word(job.container.pull)},
           {"command", Json::array({std::string(node::kPodPrograms) + "/muster-node"})},
-          {"args", Json::array({"--pod", node::kPodBrief})},
-          {"env", variables_of_pod(task, grace)},
+          {"args",
+           task.mounts_programs ? Json::array({"--pod"}) : Json::array({"--pod", node::kPodBrief})},
+          {"env", variables_of_pod(task, grace, gang_name(site.owner, job.gang))},
           {"resources", resources_of(job, task, site)},
           {"securityContext", container_security(job, account)},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
@@ -407,10 +402,6 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
     metadata["annotations"][kKueueCount] = std::to_string(job.pods);
     metadata["annotations"][kKueueRetriable] = "false";
   }
-  // The init container runs as the task's account, and it alone mounts this.
-  constexpr int kAllRead = 0444;
-  volumes.push_back(
-      {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kAllRead}}}});
   Json spec{{"restartPolicy", "Never"},
             {"hostname", task.hostname},
             {"subdomain", gang},
@@ -418,9 +409,15 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
             {"enableServiceLinks", false},
             {"terminationGracePeriodSeconds", grace},
             {"securityContext", pod_security(job, account)},
-            {"initContainers", Json::array({install_container(site, container["resources"])})},
             {"containers", Json::array({container})},
             {"volumes", std::move(volumes)}};
+  if (!task.mounts_programs) {
+    // The init container runs as the task's account, and it alone mounts this.
+    constexpr int kAllRead = 0444;
+    spec["volumes"].push_back(
+        {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kAllRead}}}});
+    spec["initContainers"] = Json::array({install_container(site, container["resources"])});
+  }
   spec["dnsConfig"]["searches"] =
       Json::array({gang + "." + site.space + ".svc." + site.cluster_domain});
   if (Json secrets = pull_secrets_of(job, site); !secrets.empty()) {

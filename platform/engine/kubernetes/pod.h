@@ -1,7 +1,8 @@
 // The objects of one attempt of a job, as JSON for the API server. One Secret owns all others, so
 // that deleting it deletes all: a headless Service for names, a NetworkPolicy, and a pod for each
-// task. The container of a pod has the user's image, and runs muster-node in it; an init container
-// copies muster-node into the pod first, so that any image will do.
+// task. The container of a pod has the user's image, and runs muster-node in it. Muster's own image,
+// mounted as a volume, brings muster-node into the pod, so that any image will do. Where the node
+// cannot mount images, an init container copies muster-node into the pod first.
 //
 // A pod meets the level "restricted" of Pod Security. A job that requests more (root, capabilities,
 // a folder of the node) relaxes exactly that.
@@ -37,18 +38,27 @@ inline constexpr const char* kJobNameKey = "muster.dev/job-name";
 inline constexpr const char* kProjectKey = "muster.dev/project";
 inline constexpr const char* kUserKey = "muster.dev/user";
 
-/// The file of the owner object with the brief. Only the init container sees the Secret, so that no
-/// task can read the key; muster-node removes the copy that it gets.
+/// The key of the owner object with the brief. No task can read the attempt's key there: muster-node
+/// gets the brief in a variable, which it overwrites, or from an init container, which alone mounts
+/// the Secret, as a file, which it removes.
 inline constexpr const char* kBriefFile = "brief";
 
 inline constexpr const char* kTaskContainer = "task";
 inline constexpr const char* kInstallContainer = "muster";
+inline constexpr const char* kProgramsVolume = "muster-programs";  ///< of the image with them
 
 /// What decides when the pods of a gang run, and where.
 enum class PodQueue {
   kMuster,   ///< Muster's scheduler: pods are created for their nodes, when it is their turn
   kDefault,  ///< the cluster's scheduler: pods are created at once, and wait for nodes
   kKueue,    ///< Kueue: the same, and they wait until it admits all of them
+};
+
+/// How pods get Muster's programs.
+enum class ProgramsBy {
+  kNode,           ///< by the first way that the pod's node supports (NodeBook::mounts_images())
+  kImageVolume,    ///< the pod mounts the image with the programs
+  kInitContainer,  ///< an init container copies them: one more container start for each pod
 };
 
 /// The options of the server for all pods.
@@ -58,6 +68,7 @@ struct PodSite {
   std::string cluster_domain = "cluster.local";
   std::string node_image;  ///< Muster's image with muster-node
   job::PullPolicy node_image_pull = job::PullPolicy::kIfMissing;
+  ProgramsBy programs = ProgramsBy::kNode;
   uint16_t port = 0;  ///< at which muster-node listens in the pod; 0: it calls the server
   uid_t uid = 1000;   ///< of jobs that name no user
   gid_t gid = 1000;
@@ -121,7 +132,8 @@ struct PodTask {
   std::string task;
   int index = 0;  ///< the number of the task in the gang
   std::string hostname;
-  std::string node;  ///< where it runs; empty: the cluster chooses
+  std::string node;              ///< where it runs; empty: the cluster chooses
+  bool mounts_programs = false;  ///< as ProgramsBy::kImageVolume
   std::string image;
   std::string user;  ///< "UID[:GID]"; empty: the site's
   job::Resources resources;

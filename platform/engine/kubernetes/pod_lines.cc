@@ -86,7 +86,9 @@ void PodLines::keep(const PodGangPointer& gang, const std::string& task) {
   const TaskPointer held = gang->task(task);
   if (port_ == 0 || found == gang->pods.end() || held == nullptr || gang->is_releasing) return;
   HeldPod& pod = found->second;
-  const bool runs = pod.facts && pod.facts->task.runs && !pod.is_gone;
+  const bool runs = pod.facts && !pod.is_gone &&
+                    (pod.facts->task.runs ||
+                     (pod.is_started && !pod.facts->task.has_ended && !pod.facts->is_over()));
   if (!runs) {
     pod.dial_retry.reset();
     pod.dial_pause = {};

@@ -178,8 +178,12 @@ void PodStarts::stop(const GangId& gang, const std::vector<std::string>& names) 
 std::vector<std::pair<std::string, std::string>> hosts_of(const PodGang& gang) {
   std::vector<std::pair<std::string, std::string>> hosts;
   for (const auto& [task, pod] : gang.pods) {
-    if (!pod.facts || pod.facts->address.empty() || pod.facts->hostname.empty()) continue;
-    hosts.emplace_back(pod.facts->hostname, pod.facts->address);
+    if (!pod.facts || pod.facts->hostname.empty()) continue;
+    // The pod's status gets its address later than muster-node.
+    const TaskPointer held = gang.task(task);
+    const std::string reported = held && held->line ? held->line->hello().address : "";
+    const std::string& address = reported.empty() ? pod.facts->address : reported;
+    if (!address.empty()) hosts.emplace_back(pod.facts->hostname, address);
   }
   return hosts;
 }

@@ -69,6 +69,17 @@ void read_conditions(const Json& pod, PodFacts& facts) {
   }
 }
 
+/// The kubelet reports a volume's image that it cannot get as if it were the container's.
+void name_image_of_volume(const Json& pod, ContainerFacts& task) {
+  const Json& volumes = member_of(pod, "spec", "volumes");
+  if (!volumes.is_array()) return;
+  for (const Json& volume : volumes) {
+    const std::string image = text_of(volume, "image", "reference");
+    const bool is_it = !image.empty() && task.waiting_text.find(image) != std::string::npos;
+    if (is_it) task.image = image;
+  }
+}
+
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -80,7 +91,7 @@ bool waits_for_image(const ContainerFacts& container) {
 }
 
 const ContainerFacts& container_behind(const PodFacts& pod) {
-  const bool is_installed = pod.install.has_ended && pod.install.code == 0;
+  const bool is_installed = !pod.has_install || (pod.install.has_ended && pod.install.code == 0);
   return is_installed ? pod.task : pod.install;
 }
 
@@ -197,15 +208,22 @@ PodFacts read_pod(const Json& pod) {
   facts.install =
       read_container(member_of(pod, "status", "initContainerStatuses"), kInstallContainer);
   facts.task = read_container(member_of(pod, "status", "containerStatuses"), kTaskContainer);
+  const Json& init = member_of(pod, "spec", "initContainers");
+  facts.has_install = init.is_array() && !init.empty();
+  name_image_of_volume(pod, facts.task);
   return facts;
 }
 
 std::optional<PodEvent> read_event(const Json& event) {
   if (text_of(event, "involvedObject", "kind") != "Pod") return std::nullopt;
+  const std::string container = std::string("{") + kTaskContainer + "}";
   return PodEvent{.pod = text_of(event, "involvedObject", "name"),
+                  .uid = text_of(event, "involvedObject", "uid"),
                   .word = text_of(event, "reason"),
                   .text = pod_sentence(text_of(event, "message")),
-                  .is_warning = text_of(event, "type") == "Warning"};
+                  .is_warning = text_of(event, "type") == "Warning",
+                  .is_task = text_of(event, "involvedObject", "fieldPath").find(container) !=
+                             std::string::npos};
 }
 
 job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,

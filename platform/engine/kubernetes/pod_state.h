@@ -45,6 +45,7 @@ struct PodFacts {
   std::string unscheduled_text;  ///< of the cluster's scheduler
   std::string disruption;        ///< reason of the condition DisruptionTarget; empty: none
   std::string disruption_text;
+  bool has_install = false;  ///< an init container brings Muster's programs
   ContainerFacts install;
   ContainerFacts task;
 
@@ -60,9 +61,11 @@ PodFacts read_pod(const nlohmann::json& pod);
 /// The latest event of a pod that waits.
 struct PodEvent {
   std::string pod;
+  std::string uid;   ///< of the pod
   std::string word;  ///< "FailedMount"
   std::string text;
   bool is_warning = false;
+  bool is_task = false;  ///< about the container of the task
 
   bool operator==(const PodEvent&) const = default;
 };

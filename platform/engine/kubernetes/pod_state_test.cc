@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/kubernetes/api_client.h"
+#include "engine/kubernetes/pod.h"
 #include "words/sentence.h"
 
 namespace muster::engine::kubernetes {
@@ -13,7 +14,7 @@ namespace {
 
 Json pod_on(const std::string& node, const std::string& phase) {
   Json pod{{"metadata", {{"name", "muster-x-w0"}, {"uid", "u"}}},
-           {"spec", Json::object()},
+           {"spec", {{"initContainers", Json::array({{{"name", "muster"}}})}}},
            {"status", {{"phase", phase}, {"podIP", "10.1.0.3"}}}};
   if (!node.empty()) pod["spec"]["nodeName"] = node;
   return pod;
@@ -86,6 +87,24 @@ TEST(PodWaits, FollowsThePodFromItsNodeToItsMusterNode) {
             "(ErrImagePull)");
   EXPECT_EQ(wait_sentence(with_task(pod_on("n1", "Running"), {{"running", Json::object()}})),
             "the pod of worker-0 on node n1 runs, and its muster-node does not answer yet");
+}
+
+TEST(PodWaits, NamesTheImageOfTheVolumeWithThePrograms) {
+  Json pod = pod_on("n1", "Pending");
+  pod["spec"] = {
+      {"nodeName", "n1"},
+      {"volumes",
+       Json::array({{{"name", kProgramsVolume}, {"image", {{"reference", "muster-node:7"}}}}})}};
+  pod["status"]["containerStatuses"] = Json::array({container_in(
+      "task", {{"waiting",
+                {{"reason", "ErrImageNeverPull"},
+                 {"message", "Container image \"muster-node:7\" is not present"}}}})});
+  EXPECT_EQ(wait_sentence(pod),
+            "the pod of worker-0 on node n1 waits for image muster-node:7: Container image "
+            "\"muster-node:7\" is not present (ErrImageNeverPull)");
+  EXPECT_EQ(hopeless(read_pod(pod), "worker-0")->what,
+            "node n1 cannot get image muster-node:7 of worker-0: Container image "
+            "\"muster-node:7\" is not present (ErrImageNeverPull)");
 }
 
 TEST(HopelessPod, IsToldFromOneThatMayStillRun) {

@@ -37,6 +37,7 @@ PodTask task_for_tests() {
           .index = 1,
           .hostname = "dist-worker-0",
           .node = "n1",
+          .mounts_programs = false,
           .image = "pytorch:2",
           .user = "",
           .resources = {},
@@ -116,6 +117,24 @@ TEST(Pod, RunsMusterNodeInTheImageOfTheUser) {
   EXPECT_EQ(pod.at("spec").at("terminationGracePeriodSeconds"), 40);
   EXPECT_EQ(pod.at("metadata").at("ownerReferences").at(0).at("uid"), "uid-1");
   EXPECT_EQ(pod.at("metadata").at("labels").at(kTaskKey), "worker-0");
+}
+
+TEST(Pod, MountsTheImageWithTheProgramsIfItsNodeCan) {
+  PodTask task = task_for_tests();
+  task.mounts_programs = true;
+  PodSite site = site_for_tests();
+  site.node_image_pull = job::PullPolicy::kAlways;
+  const Json pod = pod_of(job_for_tests(), task, site);
+  EXPECT_FALSE(pod.at("spec").contains("initContainers"));
+  EXPECT_EQ(volume_at(pod, "/muster/bin").at("image"),
+            Json({{"reference", "muster-node:1"}, {"pullPolicy", "Always"}}));
+  EXPECT_EQ(main_container(pod).at("command"), Json({"/muster/bin/muster-node"}));
+  EXPECT_EQ(main_container(pod).at("args"), Json({"--pod"}));
+  const std::string gang = gang_name("0123456789abcdef", {"j7", 2});
+  const Json brief{{"name", "MUSTER_POD_BRIEF"},
+                   {"valueFrom", {{"secretKeyRef", {{"name", gang}, {"key", "brief"}}}}}};
+  EXPECT_EQ(main_container(pod).at("env").back(), brief);
+  for (const Json& volume : pod.at("spec").at("volumes")) EXPECT_FALSE(volume.contains("secret"));
 }
 
 TEST(Pod, OfAJobThatRequestsRootRelaxesThatAlone) {
@@ -214,6 +233,20 @@ TEST(Pod, HasItsVolumesClaimsAndSharedMemory) {
   EXPECT_TRUE(volume_at(pod, "/tmp").contains("emptyDir"));
   job.container.writable_root = true;
   EXPECT_TRUE(volume_at(pod_of(job, task, site), "/tmp").is_null());
+}
+
+TEST(Pod, MountsSecretsAndConfigMaps) {
+  PodJob job = job_for_tests();
+  job.options.claims = {"secret:hf/token:/etc/token", "secret:hf:/etc/hf", "configmap:code:/code"};
+  const Json pod = pod_of(job, task_for_tests());
+  EXPECT_EQ(volume_at(pod, "/etc/hf").at("secret"), Json({{"secretName", "hf"}}));
+  EXPECT_EQ(volume_at(pod, "/etc/token"), volume_at(pod, "/etc/hf"));
+  EXPECT_EQ(volume_at(pod, "/code").at("configMap"), Json({{"name", "code"}}));
+  for (const Json& mount : main_container(pod).at("volumeMounts")) {
+    if (mount.at("mountPath") != "/etc/token") continue;
+    EXPECT_EQ(mount.at("subPath"), "token");
+    EXPECT_EQ(mount.at("readOnly"), true);
+  }
 }
 
 TEST(OwnerObject, HoldsTheBriefAndFactsThatAreNoLabelsAsAnnotations) {

@@ -64,8 +64,15 @@ class Mounts {
   std::set<std::string> taken_;
 };
 
-void add_own_places(Mounts& mounts) {
+void add_own_places(const PodTask& task, const PodSite& site, Mounts& mounts) {
   mounts.add_scratch("muster", node::kPodFolder);
+  if (task.mounts_programs) {
+    mounts.add(
+        kProgramsVolume,
+        {{"image",
+          {{"reference", site.node_image}, {"pullPolicy", pull_word(site.node_image_pull)}}}},
+        {{"mountPath", node::kPodPrograms}, {"readOnly", true}});
+  }
   mounts.add_scratch("muster-generated", node::kPodGenerated);
 }
 
@@ -90,6 +97,18 @@ void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts
   }
 }
 
+Json volume_of_claim(const job::KubernetesClaim& claim) {
+  switch (claim.kind) {
+    case job::KubernetesClaim::Kind::kSecret:
+      return {{"secret", {{"secretName", claim.claim}}}};
+    case job::KubernetesClaim::Kind::kConfigMap:
+      return {{"configMap", {{"name", claim.claim}}}};
+    case job::KubernetesClaim::Kind::kClaim:
+      break;
+  }
+  return {{"persistentVolumeClaim", {{"claimName", claim.claim}}}};
+}
+
 /// A claim is one volume of the pod, however often it is mounted.
 void add_claims(const PodJob& job, Mounts& mounts) {
   std::map<std::string, std::string> names;
@@ -100,9 +119,9 @@ void add_claims(const PodJob& job, Mounts& mounts) {
     if (!claim->folder.empty()) mount["subPath"] = claim->folder;
     if (claim->read_only) mount["readOnly"] = true;
     const auto [known, is_new] =
-        names.try_emplace(claim->claim, "claim-" + std::to_string(names.size()));
+        names.try_emplace(claim->object(), "claim-" + std::to_string(names.size()));
     if (is_new) {
-      mounts.add(known->second, {{"persistentVolumeClaim", {{"claimName", claim->claim}}}}, mount);
+      mounts.add(known->second, volume_of_claim(*claim), mount);
     } else {
       mount["name"] = known->second;
       mounts.add_mount(std::move(mount));
@@ -131,10 +150,22 @@ void check_volume(const Volume& volume, size_t index, const PodSite& site,
 
 }  // namespace
 
+const char* pull_word(job::PullPolicy policy) {
+  switch (policy) {
+    case job::PullPolicy::kAlways:
+      return "Always";
+    case job::PullPolicy::kNever:
+      return "Never";
+    case job::PullPolicy::kIfMissing:
+      break;
+  }
+  return "IfNotPresent";
+}
+
 void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site, Json& volumes,
                   Json& all_mounts) {
   Mounts mounts;
-  add_own_places(mounts);
+  add_own_places(task, site, mounts);
   for (size_t i = 0; i < job.volumes.size(); ++i) add_job_volume(job, site, i, mounts);
   add_claims(job, mounts);
   Json memory{{"medium", "Memory"}};

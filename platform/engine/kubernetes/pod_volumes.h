@@ -11,6 +11,9 @@
 
 namespace muster::engine::kubernetes {
 
+/// "IfNotPresent"
+const char* pull_word(job::PullPolicy policy);
+
 /// Sets the `volumes` of the pod, and the `volumeMounts` of the task's container.
 void make_volumes(const PodJob& job, const PodTask& task, const PodSite& site,
                   nlohmann::json& volumes, nlohmann::json& mounts);

@@ -5,7 +5,8 @@
 // In pods of Kubernetes (pod.h):
 //
 //   muster-node --install FOLDER [BRIEF]   copies Muster's programs, and the brief
-//   muster-node --pod BRIEF                runs the task as process 1 of its container
+//   muster-node --pod [BRIEF]              runs the task as process 1 of its container; without BRIEF,
+//                                          the brief is in a variable
 //   muster-node --bridge PORT              connects standard input and output to that muster-node
 //
 // The program is linked statically, since it runs on machines about which nothing is known.
@@ -167,7 +168,7 @@ int run_step(int component) {
 /// Until the kubelet kills the container.
 constexpr std::chrono::seconds kBeforeTheKubelet{2};
 
-base::Result<NodeBrief> take_brief(const std::string& path) {
+base::Result<NodeBrief> take_brief_file(const std::string& path) {
   MUSTER_TRY(const std::string text, base::read_file(path, kLongestBrief));
   // The task must not get the key. A mounted Secret cannot be removed.
   if (::unlink(path.c_str()) != 0) {
@@ -176,11 +177,19 @@ base::Result<NodeBrief> take_brief(const std::string& path) {
   return decode_node_brief(text);
 }
 
-int run_pod(const char* brief_path) {
+base::Result<NodeBrief> take_brief(int argc, char** argv) {
+  if (argc == 3) return take_brief_file(argv[2]);
+  if (const auto text = take_brief_variable()) return decode_node_brief(*text);
+  return base::Error{
+      .code = base::ErrorCode::kInvalid,
+      .what = "the variable " + std::string(kPodBriefText) + " is not set",
+      .advice = "muster-node --pod is started in the pods that Muster's server creates"};
+}
+
+int run_pod(base::Result<NodeBrief> brief) {
   const base::UniqueFd signals = watch_signals();
   auto pod = read_pod(variables_of(base::current_environment()));
   if (!pod) return fail(pod.error());
-  auto brief = take_brief(brief_path);
   if (!brief) return fail(brief.error());
   if (pod->port != 0) brief->port = pod->port;
   base::EventLoop loop;
@@ -211,8 +220,9 @@ int run_install(int argc, char** argv) {
 std::optional<int> run_in_pod(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "--install" && (argc == 3 || argc == 4)) return run_install(argc, argv);
-  if (mode == "--pod" && argc == 3) {
-    return hold_as_process_one([&] { return run_pod(argv[2]); });
+  if (mode == "--pod" && argc <= 3) {
+    auto brief = take_brief(argc, argv);  // before there is a second process with its variables
+    return hold_as_process_one([&] { return run_pod(std::move(brief)); });
   }
   const auto port = argc == 3 ? base::number_of<uint16_t>(argv[2]) : std::nullopt;
   if (mode == "--bridge" && port) return run_bridge(*port);

@@ -102,7 +102,7 @@ class NodeInCluster : public TestPodServer {
     };
     const Json init{{"name", "install"},
                     {"image", "localhost/muster-node:test"},
-                    {"command", {"/muster/muster-node", "--install", "/install", "/brief/brief"}},
+                    {"command", {"/muster-node", "--install", "/install", "/brief/brief"}},
                     {"securityContext", rights},
                     {"volumeMounts", {mount("muster", "/install"), mount("brief", "/brief")}}};
     const Json main{

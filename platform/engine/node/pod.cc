@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -139,6 +140,17 @@ Result<PodFacts> read_pod(const PodVariables& variables, const fs::path& root) {
   }
   MUSTER_TRY(pod.image, read_image(variables, root));
   return pod;
+}
+
+// --- the brief
+
+std::optional<std::string> take_brief_variable() {
+  char* const value = std::getenv(kPodBriefText);
+  if (value == nullptr) return std::nullopt;
+  std::string brief = value;
+  ::explicit_bzero(value, brief.size());
+  ::unsetenv(kPodBriefText);
+  return brief;
 }
 
 // --- installing

@@ -1,7 +1,7 @@
-// muster-node in a pod of Kubernetes. An init container of Muster's image puts the programs into an
-// emptyDir volume (install()); the pod's main container, of any image, then runs muster-node as
-// process 1, which needs nothing of the image: no shell, library, sshd or account. The container is
-// the task's sandbox.
+// muster-node in a pod of Kubernetes. The pod mounts Muster's image as a volume with the programs, or,
+// where the node cannot, an init container of that image puts them into an emptyDir volume
+// (install()). The pod's main container, of any image, runs muster-node as process 1, which needs
+// nothing of the image: no shell, library, sshd or account. The container is the task's sandbox.
 //
 // I/O.
 #pragma once
@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ inline constexpr const char* kPodNode = "MUSTER_POD_NODE";        ///< spec.node
 inline constexpr const char* kPodUid = "MUSTER_POD_UID";          ///< metadata.uid
 inline constexpr const char* kPodAddress = "MUSTER_POD_ADDRESS";  ///< status.podIP
 inline constexpr const char* kPodIndex = "MUSTER_POD_INDEX";      ///< NodeFacts::index
-inline constexpr const char* kPodPort = "MUSTER_POD_PORT";    ///< replaces the port of the brief
+inline constexpr const char* kPodPort = "MUSTER_POD_PORT";  ///< replaces the port of the brief
+/// The brief itself, from the Secret, if no init container has left it in kPodBrief.
+inline constexpr const char* kPodBriefText = "MUSTER_POD_BRIEF";
 inline constexpr const char* kPodGrace = "MUSTER_POD_GRACE";  ///< the grace period in seconds
 
 struct PodFacts {
@@ -52,6 +55,10 @@ struct PodFacts {
 /// kInvalid: a variable is missing or malformed.
 base::Result<PodFacts> read_pod(const std::map<std::string, std::string>& variables,
                                 const std::filesystem::path& root = "/");
+
+/// The value of kPodBriefText. Overwrites and removes the variable, so that nothing that this process
+/// starts gets the key, and no /proc/PID/environ has it. REQUIRES: this process has one thread.
+std::optional<std::string> take_brief_variable();
 
 /// Copies the programs beside this one to FOLDER/bin, and the brief, if any, to FOLDER/brief. The
 /// brief is readable by every account, as the main container may run as another one; muster-node

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "base/files.h"
@@ -25,6 +26,16 @@ TEST(ReadPod, NumbersMustBeNumbers) {
   const auto pod = read_pod({{kPodNode, "n1"}, {kPodPort, "99999"}});
   ASSERT_FALSE(pod);
   EXPECT_NE(pod.error().what.find("'99999'"), std::string::npos) << pod.error().what;
+}
+
+TEST(TakeBriefVariable, ErasesTheKeyFromTheEnvironment) {
+  EXPECT_EQ(take_brief_variable(), std::nullopt);
+  const std::string text = "a key";
+  ASSERT_EQ(::setenv(kPodBriefText, text.c_str(), 1), 0);
+  const char* const place = std::getenv(kPodBriefText);
+  EXPECT_EQ(take_brief_variable(), text);
+  EXPECT_EQ(std::getenv(kPodBriefText), nullptr);
+  EXPECT_EQ(std::string(place, text.size()), std::string(text.size(), '\0'));
 }
 
 TEST(ReadPod, LooksIntoTheImage) {

@@ -140,8 +140,9 @@ class ShardBucket:
         self._begin = sum(layout.counts[:rank])
         self._own = layout.counts[rank]
         dtype, device = first.dtype, first.device
+        self._is_alone = len(layout.counts) == 1
         # A world of one rank sends nothing.
-        chosen = getattr(reduction.compression, "wire_type", None) if len(layout.counts) > 1 else None
+        chosen = getattr(reduction.compression, "wire_type", None) if not self._is_alone else None
         self._wire_type: torch.dtype = chosen or dtype
         self._is_on_host = tensors.is_on_host(first)
         pool.announce(layout.total, self._wire_type)
@@ -208,6 +209,11 @@ class ShardBucket:
         with torch.no_grad():
             for slot in self.slots:
                 _check_place(slot)
+                if self._is_alone and slot.piece is not None:
+                    # As without ranks: the optimizer skips a parameter without a gradient.
+                    at = slot.offset - self._begin
+                    slot.piece.grad = (None if slot.parameter.grad is None
+                                       else self._reduced[at:at + slot.length])
             source = self._collect() if self._keeps else None
             if source is None or source.dtype != self._wire_type or not self._is_on_host:
                 self._wire = self._pool.take(self._wire_type)

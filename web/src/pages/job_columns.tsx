@@ -18,7 +18,13 @@ interface Column {
 }
 
 export const kColumns: Column[] = [
-  {key: 'phase', name: 'Phase', width: 128, sort: 'phase', cell: (job) => <Phase job={job} />},
+  {
+    key: 'phase',
+    name: 'Phase',
+    width: 128,
+    sort: 'phase',
+    cell: (job) => (job.object === 'schedule' ? <ScheduleState paused={job.suspended} /> : <Phase job={job} />),
+  },
   {
     key: 'reason',
     name: 'Reason',
@@ -99,6 +105,10 @@ export const kColumns: Column[] = [
     cell: (job) => <Time at={job.ended} />,
   },
 ];
+
+function ScheduleState({paused}: {paused: boolean}) {
+  return <span class="badge">{paused ? 'Paused' : 'Scheduled'}</span>;
+}
 
 function Done({job}: {job: JobRow}) {
   const m = job.members;

@@ -29,8 +29,8 @@ async function load(signal: AbortSignal): Promise<State> {
   const [nodes, projects, waiting, ended] = await Promise.all([
     get<Nodes>('/v1/nodes', {}, signal),
     get<Projects>('/v1/projects', {}, signal),
-    fetch_rows({phase: 'Queued', sort: 'submitted', limit: 8, count: true}, signal),
-    fetch_rows({phase: 'Failed', ended_after: day_ago, sort: '-ended', limit: 8, count: true}, signal),
+    fetch_rows({phase: 'Queued', top: true, sort: 'submitted', limit: 8, count: true}, signal),
+    fetch_rows({phase: 'Failed', top: true, ended_after: day_ago, sort: '-ended', limit: 8, count: true}, signal),
   ]);
   return {
     nodes,
