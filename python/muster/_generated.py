@@ -2347,7 +2347,7 @@ class Operations(abc.ABC):
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     existing: Optional[bool] = None, rows: Optional[bool] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, Dict[str, Any], RemovedJob]]]:
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, SweepSummary, Schedule, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
         First a `job` event for each existing job, and an `array`, `sweep` (a SweepSummary) or
@@ -2359,7 +2359,7 @@ class Operations(abc.ABC):
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
                             {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "sweep": SweepSummary.from_wire, "schedule": Schedule.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
