@@ -567,8 +567,8 @@ void LimitWatch::signal_all(const TaskGroups& groups, int signal) {
 
 namespace {
 
-/// Whether the process has given back its memory.
-bool has_ended(const fs::path& process) {
+/// Whether the process is gone, or a zombie.
+bool has_given_back_memory(const fs::path& process) {
   const std::string stat = read_proc_file(process / "stat");
   const size_t bracket = stat.rfind(')');
   return bracket == std::string::npos || stat.compare(bracket, 3, ") Z") == 0 ||
@@ -590,7 +590,8 @@ void LimitWatch::end_in_parts(const TaskGroups& groups) {
     const size_t left = std::max(kFirst, all.size() - std::min(all.size(), kPart));
     for (size_t i = left; i < all.size(); ++i) ::kill(all[i], SIGKILL);
     for (int looks = 0; looks < kMostLooks && all.size() > left; ++looks) {
-      while (all.size() > left && has_ended(proc_ / std::to_string(all.back()))) all.pop_back();
+      while (all.size() > left && has_given_back_memory(proc_ / std::to_string(all.back())))
+        all.pop_back();
       if (all.size() > left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     all.resize(left);
