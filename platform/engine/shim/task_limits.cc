@@ -285,8 +285,9 @@ constexpr int64_t kMostRefusals = 25;
 // Of the 25 ticks of a CPU between two looks: a task can have a small share of the CPUs.
 constexpr uint64_t kTicksOfBomb = 3;
 constexpr uint64_t kSystemForUser = 3;
-// Of the processes that a task may have, some may just be in the making, which takes long in a bomb.
-constexpr int64_t kPartInTheMaking = 32;
+// Of the processes that a task may have, some are just in the making, which takes long in a bomb: 110
+// of 1024 on a machine under load.
+constexpr int64_t kPartInTheMaking = 4;
 constexpr int kPauseOfStopped = 4;  ///< looks
 // A program that replaces a killed process fills its memory first.
 constexpr int64_t kMostKills = 5;
@@ -516,8 +517,10 @@ std::optional<job::LimitReached> LimitWatch::look_at_forks() {
   }
   end_in_parts(groups);
   if (!is_bomb) return groups.reached(limits_);
-  return job::LimitReached{
-      .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = limits_.processes};
+  const int64_t peak = processes_peak_ > 0 ? processes_peak_ : limits_.processes;
+  return job::LimitReached{.limit = job::Limit::kProcesses,
+                           .bound = limits_.processes,
+                           .peak = std::min(peak, limits_.processes)};
 }
 
 /// Whether RLIMIT_NPROC refuses the task processes all the time. The kernel counts that nowhere, but
