@@ -611,10 +611,10 @@ class JobOrigin(Record):
     kind: JobOriginKind
     #: Of the job that it repeats, or of its array, sweep or schedule.
     name: str
+    #: Its index in the array, or the number of the trial; 0 for other origins.
+    member: int
     #: Of the same.
     id: Optional[str] = None
-    #: Its index in the array, or the number of the trial.
-    member: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -1518,7 +1518,7 @@ class SubscriptionRequest:
 
     #: An https URL without user and fragment.
     url: str
-    #: The events of jobs that are sent.
+    #: The events of jobs, arrays and sweeps that are sent.
     on: Sequence[Happening]
     #: A pattern of job names, with * and ?. Empty: every job.
     job: Optional[str] = None
@@ -1526,6 +1526,9 @@ class SubscriptionRequest:
     labels: Optional[Mapping[str, str]] = None
     #: Also send the last lines of a failed job.
     with_lines: bool = False
+    #: Also send the events of each member of an array and each trial of a sweep. Otherwise only the
+    #: end of the array or the sweep is sent.
+    members: bool = False
 
 
 @dataclass(frozen=True)
@@ -1540,6 +1543,7 @@ class Subscription(Record):
     job: str
     labels: Dict[str, str]
     with_lines: bool
+    members: bool
     created: datetime.datetime
     created_by: str
     #: When the receiver answered 410. Since then nothing is sent.
@@ -1591,6 +1595,8 @@ class DeadLetter(Record):
     fault: str
     #: When it was given up.
     dead: Optional[datetime.datetime]
+    #: `array` or `sweep`; absent: the event is that of a job.
+    object: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -2281,9 +2287,9 @@ class Operations(abc.ABC):
         _, answer = self._call("GET", "/v1/arrays", {"project": project}, {}, None)
         return Arrays.from_wire(answer)
 
-    def get_array(self, name: str, *, project: Optional[str] = None) -> Array:
+    def get_array(self, name: str, *, project: Optional[str] = None, lines: Optional[bool] = None) -> Array:
         """One array: its members by phase, and the first that failed."""
-        _, answer = self._call("GET", f"/v1/arrays/{_segment(name)}", {"project": project}, {}, None)
+        _, answer = self._call("GET", f"/v1/arrays/{_segment(name)}", {"project": project, "lines": lines}, {}, None)
         return Array.from_wire(answer)
 
     def delete_array(self, name: str, *, project: Optional[str] = None) -> None:
@@ -2341,18 +2347,19 @@ class Operations(abc.ABC):
 
     def stream_jobs(self, *, project: Optional[str] = None, name: Optional[str] = None,
                     existing: Optional[bool] = None, rows: Optional[bool] = None,
-                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, Dict[str, Any], RemovedJob]]]:
+                    last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Job, JobRow, Array, SweepSummary, Schedule, Dict[str, Any], RemovedJob]]]:
         """The existing jobs, and then each change.
 
-        First a `job` event for each existing job and an `array` event for each array, then `ready`,
-        then `job`, `array` and `removed` events for changes. If a job changed several times while
-        the client did not read, only its last state is sent. After a lost connection, continue with
-        `Last-Event-ID`; if the changes since then are no longer known, a `reset` event announces
-        that all jobs follow again.
+        First a `job` event for each existing job, and an `array`, `sweep` (a SweepSummary) or
+        `schedule` event for each array, sweep and schedule, then `ready`, then the same events and
+        `removed` for changes. If a job changed several times while the client did not read, only
+        its last state is sent. After a lost connection, continue with `Last-Event-ID`; if the
+        changes since then are no longer known, a `reset` event announces that all jobs follow
+        again.
         """
         return self._events("/v1/watch/jobs", {"project": project, "name": name, "existing": existing, "rows": rows},
                             {"Last-Event-ID": last_event_id},
-                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
+                            {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "sweep": SweepSummary.from_wire, "schedule": Schedule.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
                       since: Optional[Union[datetime.datetime, str]] = None,
@@ -2404,13 +2411,15 @@ class Operations(abc.ABC):
         _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/resume", {"project": project}, {}, None)
         return Schedule.from_wire(answer)
 
-    def run_schedule(self, name: str, *, project: Optional[str] = None) -> Job:
+    def run_schedule(self, name: str, *, project: Optional[str] = None) -> Union[Job, Array]:
         """Submits a run of a schedule now.
 
         409 if an earlier run has not ended and `overlap` is `forbid`.
         """
-        _, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/run", {"project": project}, {}, None)
-        return Job.from_wire(answer)
+        status, answer = self._call("POST", f"/v1/schedules/{_segment(name)}/run", {"project": project}, {}, None)
+        if status == 201:
+            return Job.from_wire(answer)
+        return Array.from_wire(answer)
 
     def list_sweeps(self, *, project: Optional[str] = None) -> Sweeps:
         """The sweeps that the caller sees, without their trials."""

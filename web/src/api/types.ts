@@ -95,6 +95,7 @@ export type DeadLetter = {
   id: string;
   subscription: string;
   event: Happening;
+  object?: string;
   job: string;
   created: Time;
   attempts: number;
@@ -260,7 +261,7 @@ export type JobOrigin = {
   kind: JobOriginKind;
   name: string;
   id?: string;
-  member?: number;
+  member: number;
 };
 
 export type JobOriginKind = 'rerun' | 'array' | 'sweep' | 'schedule';
@@ -848,6 +849,7 @@ export type Subscription = {
   job: string;
   labels: Record<string, string>;
   with_lines: boolean;
+  members: boolean;
   created: Time;
   created_by: string;
   gone: Time | null;
@@ -859,6 +861,7 @@ export type SubscriptionRequest = {
   job?: string | null;
   labels?: Record<string, string> | null;
   with_lines?: boolean | null;
+  members?: boolean | null;
 };
 
 export type Subscriptions = {
