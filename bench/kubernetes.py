@@ -134,7 +134,8 @@ def follow(cluster, selector):
 
 
 def seconds_by_kubectl(cluster, created, selector, remove):
-    """From the creation of an object to the first line of one of its pods."""
+    """From the creation of an object to the first line of one of its pods; None: it failed, as a launcher of the
+    operator does on a busy machine, when the name of a worker does not resolve in time."""
     start = time.monotonic()
     created()
     lines = []
@@ -144,10 +145,10 @@ def seconds_by_kubectl(cluster, created, selector, remove):
             lines.append(line)
             if took is None and FIRST.encode() in line:
                 took = time.monotonic() - start
-    if took is None:
-        raise SystemExit(f"a pod with {selector} ended without its line: {b''.join(lines[-20:]).decode()}")
     remove()
     no_pods(cluster)
+    if took is None:
+        print(f"a pod with {selector} ended without its line: {b''.join(lines[-20:]).decode()}", file=sys.stderr)
     return took
 
 
@@ -178,7 +179,7 @@ def mpi_job(name, count):
                 "Worker": replica(count, serve, probe)}}}
 
 
-def measure_start(cluster, server, rounds):
+def measure_start(cluster, server, rounds, sizes):
     numbers = itertools.count()
 
     def muster(kind, count, image, *command):
@@ -192,13 +193,16 @@ def measure_start(cluster, server, rounds):
         return took
 
     def by_hand(made, count, path, labels):
-        name = f"start-{next(numbers)}"
-        return seconds_by_kubectl(
-            cluster, lambda: cluster.api.post(path, made(name, count)), labels.format(name),
-            lambda: cluster.api.delete(f"{path}/{name}", {"propagationPolicy": "Background"}))
+        while True:
+            name = f"start-{next(numbers)}"
+            took = seconds_by_kubectl(
+                cluster, lambda: cluster.api.post(path, made(name, count)), labels.format(name),
+                lambda: cluster.api.delete(f"{path}/{name}", {"propagationPolicy": "Background"}))
+            if took is not None:
+                return took
 
     rows = []
-    for count in WORKERS:
+    for count in sizes:
         samples = interleaved({
             "muster, mpi": lambda: muster("mpi", count, "debian", *MPIRUN, "-np", count, "echo", FIRST),
             "mpi-operator": lambda: by_hand(
@@ -305,6 +309,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("parts", nargs="*", default=["start", "calls", "logs", "jobs"])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--workers", type=int, nargs="*", default=WORKERS)
     parser.add_argument("--no-kube-proxy", action="store_true")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -314,7 +319,7 @@ def main():
         if "start" in arguments.parts:
             start_mpi_operator(cluster)
         server = stack.enter_context(Server(cluster))
-        measured = {"start": lambda: measure_start(cluster, server, arguments.rounds),
+        measured = {"start": lambda: measure_start(cluster, server, arguments.rounds, arguments.workers),
                     "calls": lambda: measure_calls(cluster, server),
                     "logs": lambda: measure_logs(cluster, server, arguments.rounds),
                     "jobs": lambda: measure_jobs(cluster, server)}

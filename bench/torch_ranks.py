@@ -21,7 +21,8 @@ def run_on_ranks(program, ranks, *arguments, **variables):
     writes JSON to FILE, which is returned."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("MUSTER_", "HOROVOD_", "OMPI_", "PMI", "SLURM_"))}
-    environment = dict(kept, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1",
+    # On a crowded machine a rank may be silent for longer than the default of 0.7 s.
+    environment = dict(kept, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", MUSTER_COLLECTIVE_SILENCE="60",
                        PYTHONPATH=f"{ROOT / 'python'}:{ROOT / 'bench'}:{ROOT / 'bench' / 'horovod'}",
                        MUSTER_COLLECTIVE_LIBRARY=str(BUILD / "collective" / "package" / "libmuster_collective.so.0"),
                        **variables)

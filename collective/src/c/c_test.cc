@@ -225,6 +225,100 @@ TEST(CInterface, AResultOutlivesItsSession) {
   });
 }
 
+muster_operation with(int kind, const char* name, const muster_tensor& tensor) {
+  muster_operation operation = MUSTER_OPERATION_INIT;
+  operation.kind = kind;
+  operation.name = name;
+  operation.tensors = &tensor;
+  operation.tensor_count = 1;
+  return operation;
+}
+
+TEST(CInterface, GatherAndScatterFillBuffersOfTheCaller) {
+  on_two_ranks([](muster_session* session, int rank) {
+    const std::array<char, 2> mine = {static_cast<char>('a' + rank), '.'};
+    const std::array<std::uint64_t, 2> counts = {2, 2};
+    std::array<char, 4> all = {};
+    const muster_tensor part{mine.data(), rank == 1 ? all.data() : nullptr, mine.size()};
+    muster_operation gather = with(MUSTER_OPERATION_GATHER, "g", part);
+    gather.root = 1;
+    gather.counts = rank == 1 ? counts.data() : nullptr;
+    ASSERT_EQ(muster_session_run(session, &gather, -1, nullptr, nullptr), MUSTER_OK)
+        << muster_last_error();
+    EXPECT_EQ(std::string(all.data(), 4), rank == 1 ? std::string("a.b.") : std::string(4, '\0'));
+
+    std::array<char, 2> received = {};
+    const muster_tensor place{rank == 1 ? all.data() : nullptr, received.data(), received.size()};
+    muster_operation scatter = with(MUSTER_OPERATION_SCATTER, "s", place);
+    scatter.root = 1;
+    scatter.counts = rank == 1 ? counts.data() : nullptr;
+    ASSERT_EQ(muster_session_run(session, &scatter, -1, nullptr, nullptr), MUSTER_OK)
+        << muster_last_error();
+    EXPECT_EQ(received, mine);
+
+    // A root without counts is refused on that rank, before anything is sent.
+    scatter.counts = nullptr;
+    if (rank == 1) {
+      EXPECT_EQ(muster_session_run(session, &scatter, -1, nullptr, nullptr), MUSTER_BAD_ARGUMENT);
+    }
+  });
+}
+
+TEST(CInterface, AllToAllHasLengthsForEachDirection) {
+  on_two_ranks([](muster_session* session, int rank) {
+    // Rank 0 sends 1 and 3 bytes, rank 1 sends 2 and 1.
+    const std::array<std::uint64_t, 2> sent =
+        rank == 0 ? std::array<std::uint64_t, 2>{1, 3} : std::array<std::uint64_t, 2>{2, 1};
+    const std::array<std::uint64_t, 2> received =
+        rank == 0 ? std::array<std::uint64_t, 2>{1, 2} : std::array<std::uint64_t, 2>{3, 1};
+    const std::string in(sent[0] + sent[1], static_cast<char>('a' + rank));
+    std::string out(received[0] + received[1], ' ');
+    const muster_tensor tensor{in.data(), out.data(), in.size()};
+    muster_operation swap = with(MUSTER_OPERATION_ALL_TO_ALL, "swap", tensor);
+    swap.counts = sent.data();
+    swap.received = received.data();
+    ASSERT_EQ(muster_session_run(session, &swap, -1, nullptr, nullptr), MUSTER_OK)
+        << muster_last_error();
+    EXPECT_EQ(out, std::string(received[0], 'a') + std::string(received[1], 'b'));
+  });
+}
+
+TEST(CInterface, AQueueReturnsOperationsWhenTheyEnd) {
+  on_two_ranks([](muster_session* session, int rank) {
+    muster_queue* const queue = muster_queue_new();
+    int sender = -1;
+    std::array<char, 3> bytes = {'x', 'y', 'z'};
+    const muster_tensor tensor{bytes.data(), bytes.data(), bytes.size()};
+    muster_operation message =
+        with(rank == 0 ? MUSTER_OPERATION_SEND : MUSTER_OPERATION_RECEIVE, nullptr, tensor);
+    message.root = rank == 0 ? 1 : MUSTER_ANY_RANK;
+    message.tag = 8;
+    message.sender = &sender;
+    muster_ticket ticket = 0;
+    std::uint64_t user = 0;
+    EXPECT_EQ(muster_queue_next(queue, 0, &user), MUSTER_PENDING);
+    ASSERT_EQ(muster_session_begin(session, &message, &ticket), MUSTER_OK) << muster_last_error();
+    ASSERT_EQ(muster_session_watch(session, ticket, queue, 5), MUSTER_OK);
+    EXPECT_EQ(muster_queue_next(queue, -1, &user), MUSTER_OK);
+    EXPECT_EQ(user, 5u);
+    EXPECT_EQ(sender, rank == 1 ? 0 : -1);
+
+    // A failure has its message on the thread that reads the queue.
+    message = with(MUSTER_OPERATION_RECEIVE, nullptr, tensor);
+    message.root = 1 - rank;
+    message.tag = 9;
+    ASSERT_EQ(muster_session_begin(session, &message, &ticket), MUSTER_OK);
+    ASSERT_EQ(muster_session_watch(session, ticket, queue, 6), MUSTER_OK);
+    muster_session_end(session);
+    EXPECT_EQ(muster_queue_next(queue, -1, &user), MUSTER_PEER_LOST);
+    EXPECT_EQ(user, 6u);
+    EXPECT_NE(std::string(muster_last_error()), "");
+    muster_queue_end(queue);
+    EXPECT_EQ(muster_queue_next(queue, -1, &user), MUSTER_OK);
+    EXPECT_EQ(user, 0u);
+  });
+}
+
 TEST(CInterface, AWorldOfOneIsItsOwnSum) {
   muster_session* session = nullptr;
   ASSERT_EQ(muster_session_start(world_of_one(), nullptr, &session), MUSTER_OK);

@@ -441,6 +441,27 @@ TEST(Kernel, TreatsEveryNonZeroByteAsTrue) {
   }
 }
 
+TEST(Kernel, CombinesTheBitsOfIntegersAndTheTruthOfBools) {
+  const std::vector<std::vector<std::uint16_t>> inputs(
+      {std::vector<std::uint16_t>(100, 0x00ff), std::vector<std::uint16_t>(100, 0x0ff0)});
+  const std::vector<std::vector<std::uint8_t>> truths = {{0, 0, 2, 255}, {0, 4, 0, 1}};
+  using Truths = std::vector<std::uint8_t>;
+  for (const Isa isa : kIsas) {
+    const auto bits = [&](ReduceOp op) {
+      return reduced<std::uint16_t>({.type = DataType::kUInt16, .op = op}, isa, inputs).back();
+    };
+    EXPECT_EQ(bits(ReduceOp::kBitAnd), 0x00f0);
+    EXPECT_EQ(bits(ReduceOp::kBitOr), 0x0fff);
+    EXPECT_EQ(bits(ReduceOp::kBitXor), 0x0f0f);
+    const auto truth = [&](ReduceOp op) {
+      return reduced<std::uint8_t>({.type = DataType::kBool, .op = op}, isa, truths);
+    };
+    EXPECT_EQ(truth(ReduceOp::kBitAnd), (Truths{0, 0, 0, 1}));
+    EXPECT_EQ(truth(ReduceOp::kBitOr), (Truths{0, 1, 1, 1}));
+    EXPECT_EQ(truth(ReduceOp::kBitXor), (Truths{0, 1, 1, 0}));
+  }
+}
+
 TEST(KernelSpec, DividesByTheRanksForAnAverageOnly) {
   const KernelSpec average = spec_of(DataType::kInt8, {ReduceOp::kAverage, 2, 3}, 5);
   EXPECT_EQ(average.op, ReduceOp::kSum);

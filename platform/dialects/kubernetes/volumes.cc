@@ -84,8 +84,7 @@ class MountReading {
   static std::string advice_on(const std::string& kind) {
     if (kind == "secret") {
       return ": secrets of Muster are variables, or files below /generated/secrets; store it with "
-             "'muster secret set', and read it with secretKeyRef. A server that runs jobs on "
-             "Kubernetes mounts the secrets of its namespace";
+             "'muster secret set', and read it with secretKeyRef";
     }
     if (kind == "nfs") return "; mount it on the nodes, and use hostPath";
     return "; use hostPath, persistentVolumeClaim, emptyDir or configMap";

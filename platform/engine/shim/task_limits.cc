@@ -285,8 +285,9 @@ constexpr int64_t kMostRefusals = 25;
 // Of the 25 ticks of a CPU between two looks: a task can have a small share of the CPUs.
 constexpr uint64_t kTicksOfBomb = 3;
 constexpr uint64_t kSystemForUser = 3;
-// Of the processes that a task may have, some may just be in the making, which takes long in a bomb.
-constexpr int64_t kPartInTheMaking = 32;
+// Of the processes that a task may have, some are just in the making, which takes long in a bomb: 110
+// of 1024 on a machine under load.
+constexpr int64_t kPartInTheMaking = 4;
 constexpr int kPauseOfStopped = 4;  ///< looks
 // A program that replaces a killed process fills its memory first.
 constexpr int64_t kMostKills = 5;
@@ -516,8 +517,10 @@ std::optional<job::LimitReached> LimitWatch::look_at_forks() {
   }
   end_in_parts(groups);
   if (!is_bomb) return groups.reached(limits_);
-  return job::LimitReached{
-      .limit = job::Limit::kProcesses, .bound = limits_.processes, .peak = limits_.processes};
+  const int64_t peak = processes_peak_ > 0 ? processes_peak_ : limits_.processes;
+  return job::LimitReached{.limit = job::Limit::kProcesses,
+                           .bound = limits_.processes,
+                           .peak = std::min(peak, limits_.processes)};
 }
 
 /// Whether RLIMIT_NPROC refuses the task processes all the time. The kernel counts that nowhere, but
@@ -567,8 +570,8 @@ void LimitWatch::signal_all(const TaskGroups& groups, int signal) {
 
 namespace {
 
-/// Whether the process has given back its memory.
-bool has_ended(const fs::path& process) {
+/// Whether the process is gone, or a zombie.
+bool has_given_back_memory(const fs::path& process) {
   const std::string stat = read_proc_file(process / "stat");
   const size_t bracket = stat.rfind(')');
   return bracket == std::string::npos || stat.compare(bracket, 3, ") Z") == 0 ||
@@ -590,7 +593,8 @@ void LimitWatch::end_in_parts(const TaskGroups& groups) {
     const size_t left = std::max(kFirst, all.size() - std::min(all.size(), kPart));
     for (size_t i = left; i < all.size(); ++i) ::kill(all[i], SIGKILL);
     for (int looks = 0; looks < kMostLooks && all.size() > left; ++looks) {
-      while (all.size() > left && has_ended(proc_ / std::to_string(all.back()))) all.pop_back();
+      while (all.size() > left && has_given_back_memory(proc_ / std::to_string(all.back())))
+        all.pop_back();
       if (all.size() > left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     all.resize(left);

@@ -150,7 +150,7 @@ base::Result<void> set_resource_limits(const TaskLimits& limits);
 /// whose processes are killed for want of memory all the time, since new ones take their place. Its
 /// processes keep locks of the kernel for which each new process of the machine waits, so the limit
 /// alone does not protect other tasks. A control group counts what it refuses. Where RLIMIT_NPROC
-/// refuses, the task has nearly all processes that it may have, and they spend most of their time in
+/// refuses, the task has most of the processes that it may have, and they spend most of their time in
 /// the kernel. Such a task is stopped for a second (SIGSTOP), so that processes that are just being
 /// forked let go of their locks, and goes on; if it is a fork bomb still, it is stopped once more,
 /// and the third time it has exceeded its limit. Its processes are then killed some at a time: those

@@ -141,6 +141,7 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
               <td>
                 {each.on.join(', ')}
                 {each.with_lines && <div class="muted small">with the last lines of failed jobs</div>}
+                {each.members && <div class="muted small">with each member of arrays and sweeps</div>}
               </td>
               <td>
                 <bdi>{visible_text(selection_of(each))}</bdi>
@@ -245,6 +246,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
   const job = useSignal('');
   const on = useSignal<Happening[]>(kAtFirst);
   const with_lines = useSignal(false);
+  const members = useSignal(false);
   const fault = useSignal<unknown>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -254,6 +256,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
         on: on.value,
         ...(job.value.trim() ? {job: job.value.trim()} : {}),
         ...(with_lines.value ? {with_lines: true} : {}),
+        ...(members.value ? {members: true} : {}),
       });
       url.value = '';
       job.value = '';
@@ -321,6 +324,16 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
             }}
           />{' '}
           Send the last lines of a failed job, too. They may contain confidential text.
+        </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={members.value}
+            onChange={(e) => {
+              members.value = e.currentTarget.checked;
+            }}
+          />{' '}
+          Send the events of each member of an array and each trial of a sweep, too, not only their end.
         </label>
         <ErrorNote error={fault.value} />
         <div>
@@ -412,7 +425,7 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
                   <td>
                     <Time at={each.created} />
                   </td>
-                  <td>{each.event}</td>
+                  <td>{each.object ? `${each.object} ${each.event}` : each.event}</td>
                   <th scope="row">
                     <Link to={to(['jobs'], {project, text: each.job})}>
                       <bdi>{each.job}</bdi>
