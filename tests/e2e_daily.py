@@ -183,8 +183,8 @@ class Waiting(DailyTest):
         waiting.until("done: Succeeded")
         waiting.interrupt()
         self.assertEqual(waiting.finish(), 130)
-        self.assertEqual(self.phase("job"), "Running")
         gate.open()
+        self.assertEqual(self.muster.stream("wait", "job").finish(), 0)
 
     def test_wait_survives_the_death_of_the_server(self):
         gate = self.muster.gate()

@@ -69,7 +69,8 @@ Phase phase_of_ended(sweep::SweepPhase phase) {
 }
 
 /// What subscribers get. REQUIRES: the sweep has ended.
-job::ObjectEnd object_end_of(const sweep::SweepRecord& record, const sweep::SweepProgress& progress) {
+job::ObjectEnd object_end_of(const sweep::SweepRecord& record,
+                             const sweep::SweepProgress& progress) {
   const sweep::SweepSummary summary = sweep::summary_of(record, progress);
   job::ObjectEnd end{.kind = kSweepKind,
                      .id = record.id,
@@ -532,7 +533,8 @@ void Sweeps::advance(Entry& entry) {
 
 Result<void> Sweeps::save(Entry& entry, std::vector<access::AuditRecord> audit) {
   std::vector<job::ObjectEnd> ends;
-  if (entry.ended && !entry.is_end_told) ends.push_back(object_end_of(entry.record, entry.progress()));
+  if (entry.ended && !entry.is_end_told)
+    ends.push_back(object_end_of(entry.record, entry.progress()));
   MUSTER_CHECK(parts_.journal.flush({.objects = {progress_object(entry.record, entry.progress())},
                                      .audit = std::move(audit),
                                      .ends = std::move(ends)}));

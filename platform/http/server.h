@@ -66,7 +66,8 @@ class Server {
   /// Listens for plain HTTP on 127.0.0.1. Returns the port, which the kernel chooses for 0. May be
   /// called in addition to the other listen(). kConflict: the port is taken.
   base::Result<int> listen_on_loopback(int port);
-  /// Closes the loopback port and drops its connections. Not to be called by a handler.
+  /// Closes the loopback port and drops its connections. Not to be called by the handler of
+  /// a request that came over that port.
   void close_loopback();
   /// The number of open connections of the loopback port.
   size_t loopback_connections() const;

@@ -10,7 +10,8 @@
 
 namespace muster::server {
 
-api::JobRow row_for(const control::Controller& controller, const Sight& sight, const job::Job& job) {
+api::JobRow row_for(const control::Controller& controller, const Sight& sight,
+                    const job::Job& job) {
   // Only the fields that can name other projects are redacted.
   job::Job shown;
   shown.spec.project = job.spec.project;

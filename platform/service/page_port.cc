@@ -81,10 +81,7 @@ void PagePort::close() {
   std::error_code ignored;
   std::filesystem::remove(file_, ignored);
   base::log_info("closes the port of its web page");
-  // Later: the present request may have come over it.
-  loop_.post([this] {
-    if (!address_) server_.close_loopback();
-  });
+  server_.close_loopback();  // the request to close it came over the unix socket
 }
 
 void PagePort::look_whether_idle(std::chrono::minutes idle) {

@@ -415,7 +415,7 @@ TEST(Communicator, RejectsInvalidArguments) {
             "the input and the output overlap partly; they must be the same buffer or not overlap");
   EXPECT_EQ(message(world->all_reduce(&x, 1, DataType{77}, ReduceOp::kSum)),
             "unknown data type 77");
-  EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp{9})), "unknown operation 9");
+  EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp{99})), "unknown operation 99");
   EXPECT_EQ(message(world->all_reduce(&x, 1, ReduceOp::kAdasum)),
             "adasum requires floats, not int32");
   bool flag = true;

@@ -313,9 +313,10 @@ int64_t resident_in(std::string_view status) {
 }
 
 /// What a process has resident without files; memory that it shares counts in part.
-int64_t share_of_memory(const fs::path& process, std::string_view status) {
+int64_t share_of_memory(const fs::path& process) {
   const std::string shares = read_proc_file(process / "smaps_rollup");
-  if (shares.empty()) return resident_in(status);
+  // This process may not read it, or the other one has just ended, and then has nothing resident.
+  if (shares.empty()) return resident_in(read_proc_file(process / "status"));
   return bytes_behind("Pss_Anon:", shares) + bytes_behind("Pss_Shmem:", shares);
 }
 
@@ -478,7 +479,7 @@ std::optional<job::LimitReached> LimitWatch::look_at_processes() {
   if (measures_shares_) {
     memory = 0;
     for (const Process& process : all) {
-      memory += share_of_memory(proc_ / std::to_string(process.pid), process.status);
+      memory += share_of_memory(proc_ / std::to_string(process.pid));
     }
   }
   measured_processes_ = threads;
