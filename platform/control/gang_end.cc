@@ -33,13 +33,6 @@ bool was_killed_by_others(const Job& job, const Task& task) {
   return !task.exit->stopped || *task.ended < *leader.ended + job.spec.grace;
 }
 
-/// Where all tasks run the program, a killed task is the cause of the ends of others, also of those
-/// that were noticed earlier.
-bool is_blamed_before(const Job& job, const Task& one, const Task& other) {
-  const bool one_killed = was_killed_by_others(job, one);
-  return one_killed != was_killed_by_others(job, other) ? one_killed : one.ended < other.ended;
-}
-
 /// The task that failed first, in a gang that ended by itself.
 const Task& task_at_fault(const Job& job) {
   const Task& leader = job::deciding_task(job);
@@ -53,7 +46,7 @@ const Task& task_at_fault(const Job& job) {
     const bool is_cause = !task.left && is_loss(job, task) && is_before_leader;
     const bool leader_reacted = leader.exit && !job::was_killed(*leader.exit);
     if (!is_cause && !(leader_reacted && was_killed_by_others(job, task))) continue;
-    if (first == nullptr || is_blamed_before(job, task, *first)) first = &task;
+    if (first == nullptr || task.ended < first->ended) first = &task;
   }
   return first == nullptr ? leader : *first;
 }

@@ -239,19 +239,6 @@ TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsShimWasToldToStopBeforeItNoticed) {
   EXPECT_EQ(job().failure->task, "ps-0");
 }
 
-TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsEndIsNoticedAfterThatOfAWorker) {
-  engine_.stops_obey = false;
-  submit(grpc("mnist", 1, 1));
-
-  end("worker-0", {.code = 1});
-  clock_.advance(std::chrono::milliseconds(50));
-  end("chief", {.code = 1});
-  clock_.advance(std::chrono::milliseconds(50));
-  end("ps-0", {.signal = SIGKILL});
-
-  EXPECT_EQ(job().failure->task, "ps-0");
-}
-
 TEST_F(Roles, ATaskThatMusterKilledAfterItsGraceIsNotToBlame) {
   engine_.stops_obey = false;
   submit(grpc("mnist", 0, 1));
