@@ -40,7 +40,7 @@ class ProjectService {
     std::function<void()> wake;  ///< the scheduler should plan again soon
     /// The number of schedules of the project. Not set: the server has no schedules.
     std::function<size_t(const std::string& project)> count_schedules;
-    /// The number of its arrays and sweeps that have not ended. Not set: there are none.
+    /// The number of its arrays and sweeps that have not ended. Not set if it has no such object.
     std::function<size_t(const std::string& project)> count_open_objects;
   };
   explicit ProjectService(Dependencies parts);

@@ -53,7 +53,7 @@ struct OtherJobs {
   /// ("train-17"). Not set: there are no arrays.
   std::function<std::optional<job::AwaitedJob>(const std::string& name, const std::string& project)>
       find_in_arrays;
-  /// The phase of an array or a member with an id from find_in_arrays(); nothing: there is none.
+  /// The phase of an array or a member with an id from find_in_arrays(); nothing: it was deleted.
   std::function<std::optional<job::Phase>(const std::string& id)> phase_in_arrays;
 
   std::optional<job::AwaitedJob> find(const job::Dependency& dependency,

@@ -366,7 +366,7 @@ std::shared_ptr<const Type> shared(Arguments... arguments) {
   return shared_type(std::make_unique<const T>(arguments...));
 }
 
-/// The number of a word; nullptr: it is none of them.
+/// The number of a word; nullptr: the word is unknown.
 const int* number_in(const std::vector<Named<int>>& words, std::string_view wanted) {
   for (const auto& [number, word] : words) {
     if (word == wanted) return &number;

@@ -232,7 +232,7 @@ std::optional<Decision> Search::judge(Trial& trial) {
   return Decision{.what = What::kPause, .trial = trial.number, .rung = trial.rung};
 }
 
-/// The paused trial to promote: at the highest rung first, as in the paper, and the best of those.
+/// The paused trial to promote: the best one at the highest rung, as in the paper.
 Trial* Search::promotable() {
   Trial* found = nullptr;
   for (Trial& trial : state_.trials) {
