@@ -314,7 +314,7 @@ class JobWait {
   JobGoal goal_;
   OnDone on_done_;
   std::set<std::string> done_;     ///< ids
-  std::set<std::string> deleted_;  ///< ids of those that were deleted meanwhile
+  std::set<std::string> deleted_;  ///< ids of jobs that were deleted during the wait
 };
 
 /// The jobs and arrays of these names or ids. Errors: the first that does not exist.
