@@ -603,7 +603,7 @@ struct KubernetesWaits {
 struct RequestsAllocation {
   static constexpr std::string_view kKind = "asks_for_room";
   std::string cluster;
-  std::optional<SlurmEnded> after;
+  std::optional<AllocationEnd> after;
 
   bool operator==(const RequestsAllocation&) const = default;
   static void fields(auto& self, auto&& visit) {
@@ -658,8 +658,8 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, KubernetesWaits, RequestsAllocation, ClusterDecides, Runs,
-                 WaitsForJobs, WaitsUntil, WaitsForSingleton>;
+                 SlurmEnded, KubernetesEnded, KubernetesWaits, RequestsAllocation, ClusterDecides,
+                 Runs, WaitsForJobs, WaitsUntil, WaitsForSingleton>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

@@ -1,4 +1,5 @@
-// Why the pods of a job on Kubernetes do not run yet.
+// Why the pods of a job on Kubernetes do not run, or run no more.
+#include "job/exit_status.h"
 #include "words/parts.h"
 
 namespace muster::words {
@@ -50,6 +51,10 @@ std::string kubernetes_sentence(const job::KubernetesWaits& fact) {
             (fact.others == 1 ? " does" : " do") + " not run yet";
   }
   return text;
+}
+
+std::string kubernetes_sentence(const job::KubernetesEnded& fact) {
+  return fact.pod ? job::explain(*fact.pod) : fact.text;
 }
 
 }  // namespace muster::words

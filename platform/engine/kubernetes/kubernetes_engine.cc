@@ -455,9 +455,8 @@ std::function<void(const std::string&, const std::string&)> KubernetesEngine::Im
 /// A gang that waits in a queue of the cluster goes back there if it is preempted.
 kubernetes::PodLosses::Preempted KubernetesEngine::Impl::on_preempted() {
   if (!options.has_queue()) return nullptr;
-  return [this](const PodGangPointer& gang, const job::ExitStatus& end) {
-    allocations.revoke(gang, end);
-  };
+  return
+      [this](const PodGangPointer& gang, const job::PodEnd& end) { allocations.revoke(gang, end); };
 }
 
 /// Pods that should be there and are not were deleted while no server watched; pods without a record

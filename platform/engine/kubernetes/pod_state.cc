@@ -169,7 +169,7 @@ std::optional<Error> container_fault(const PodFacts& pod, const std::string& tas
 PodEnd::Cause cause_of_disruption(std::string_view word) {
   if (word == "PreemptionByScheduler") return PodEnd::Cause::kPreempted;
   // Of Kueue: "WorkloadEvictedDueToPreempted".
-  if (word.starts_with("WorkloadEvicted")) return PodEnd::Cause::kPreempted;
+  if (word.starts_with("WorkloadEvicted")) return PodEnd::Cause::kQueueEvicted;
   if (word == "DeletionByTaintManager") return PodEnd::Cause::kTainted;
   if (word == "EvictionByEvictionAPI") return PodEnd::Cause::kDrained;
   if (word == "DeletionByPodGC") return PodEnd::Cause::kNodeLost;
