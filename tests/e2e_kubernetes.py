@@ -144,6 +144,98 @@ class Jobs(KubernetesTest):
         self.assertIn("the command of an image cannot be read", ran.stderr)
 
 
+class ObjectsOfTheNamespace(KubernetesTest):
+    """Secrets and ConfigMaps of the namespace, and files of Kubernetes with containers beside the task's."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.apply(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hf", "namespace": NAMESPACE},
+             "stringData": {"token": "abc", "other": "xyz"}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code", "namespace": NAMESPACE},
+             "data": {"train.sh": "echo trains with $(cat /etc/hf/token)"}})
+
+    def test_are_mounted_whole_or_by_key(self):
+        ran = self.muster.run("submit", "single", "job", *self.SMALL, "--kubernetes-claim", "secret:hf/token:/etc/hf/token",
+                              "--kubernetes-claim", "secret:hf:/all", "--kubernetes-claim", "configmap:code:/code",
+                              "--follow", "--", "sh", "-c", "ls /all /etc/hf; sh /code/train.sh; echo x > /code/new || echo read-only")
+
+        lines = [line.removeprefix("[main] ") for line in ran.stdout.splitlines()]
+        self.assertEqual(lines.count("token"), 2)
+        self.assertEqual(lines.count("other"), 1)
+        self.assertIn("trains with abc", lines)
+        self.assertIn("read-only", lines)
+
+    def test_that_are_missing_keep_the_job_waiting_until_they_are_there(self):
+        self.submit("job", "cat /later/file", "--kubernetes-claim", "configmap:later:/later")
+        self.muster.await_words("job", 'configmap "later" not found')
+
+        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later", "namespace": NAMESPACE},
+                            "data": {"file": "here\n"}})
+
+        self.ends_well("job")
+        self.assertIn("here", self.muster.logs("job"))
+
+    FILE = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: beside}}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: Never
+      template:
+        spec:
+          volumes: [{{name: data, emptyDir: {{}}}}]
+          initContainers:
+          - name: fetch
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, '{fetch}']
+            env: [{{name: WHAT, value: fetched}}]
+            volumeMounts: [{{name: data, mountPath: /out}}]
+          containers:
+          - name: pytorch
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, 'until [ -e /data/beside ]; do sleep 0.1; done; cat /data/file']
+            volumeMounts: [{{name: data, mountPath: /data}}]
+          - name: log
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, 'touch /data/beside; exec sleep 100000']
+            volumeMounts: [{{name: data, mountPath: /data}}]
+"""
+
+    def submit_beside(self, fetch):
+        text = self.FILE.format(image=self.SMALL[1], fetch=fetch)
+        return self.muster.run("submit", "-f", "-", input=text)
+
+    def test_init_containers_run_before_the_tasks_and_sidecars_beside_them(self):
+        self.submit_beside("echo $WHAT $(hostname) > /out/file; touch /out/ready")
+
+        self.ends_well("beside")
+        logs = self.muster.logs("beside")
+        for host in ("beside-master", "beside-worker-0"):
+            self.assertIn(f"fetched {host}", logs)
+        self.cluster.until(lambda: not self.muster.pods("beside"), "its sidecars are gone")
+
+    def test_an_init_container_that_fails_is_named_with_its_last_words(self):
+        self.submit_beside("echo there is no data; exit 3")
+
+        self.muster.await_words("beside", "init container fetch of master ended with code 3: there is no data")
+        self.muster.run("stop", "beside")
+
+    def test_explain_names_an_init_container_that_runs(self):
+        self.submit_beside("until [ -e /out/go ]; do sleep 0.1; done")
+
+        self.muster.await_words("beside", "runs init container fetch")
+        self.muster.run("stop", "beside")
+        self.assertEqual(self.muster.ended("beside")["phase"], "Stopped")
+
+
 class TheDocuments(KubernetesTest):
     """Their commands, with the images that they name: each is Debian with Open MPI here."""
 

@@ -296,6 +296,7 @@ void add_kubernetes(MessageTable& table) {
                                     .others = 2,
                                     .node = "n1",
                                     .image = "tf:2",
+                                    .container = "fetch",
                                     .word = "Unschedulable",
                                     .text = "0/2 nodes are available"});
   }

@@ -130,11 +130,12 @@ constexpr std::array<record::Named<PodCause>, 11> kPodEndNames{
      {PodCause::kDeadline, "deadline"}}};
 
 using PodStage = KubernetesWaits::Stage;
-constexpr std::array<record::Named<PodStage>, 7> kPodStageNames{
+constexpr std::array<record::Named<PodStage>, 8> kPodStageNames{
     {{PodStage::kToBeCreated, "to_be_created"},
      {PodStage::kUnschedulable, "unschedulable"},
      {PodStage::kImage, "image"},
      {PodStage::kCreating, "creating"},
+     {PodStage::kInitContainer, "init_container"},
      {PodStage::kStarting, "starting"},
      {PodStage::kConnecting, "connecting"},
      {PodStage::kAway, "away"}}};

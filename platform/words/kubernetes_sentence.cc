@@ -35,6 +35,9 @@ std::string kubernetes_sentence(const job::KubernetesWaits& fact) {
     case Stage::kCreating:
       text = who + on + " is being prepared";
       break;
+    case Stage::kInitContainer:
+      text = who + on + " runs init container " + fact.container;
+      break;
     case Stage::kStarting:
       text = who + on + " starts";
       break;

@@ -141,6 +141,8 @@ struct PodTask {
   std::string gpu_model;
   /// Further folders that the task's files need: "/etc/mpi".
   std::vector<std::string> folders;
+  std::vector<job::PodContainer> containers =
+      {};  ///< beside the program, in the order of their start
 
   bool operator==(const PodTask&) const = default;
 };
@@ -175,8 +177,5 @@ nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
 /// kInvalid: as check_pods() finds.
 base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
                                         const std::string& uid);
-
-/// "500m", and bytes as a plain number: a Kubernetes quantity.
-std::string cpu_quantity(int64_t milli);
 
 }  // namespace muster::engine::kubernetes
