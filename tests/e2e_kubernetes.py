@@ -236,6 +236,39 @@ spec:
         self.assertEqual(self.muster.ended("beside")["phase"], "Stopped")
 
 
+class SharedArtifacts(KubernetesTest):
+    """The tasks of a job have one /artifacts, in a claim of each attempt. A storage class without a provisioner stands in
+    for one of a network file system; its volume is a folder of this machine, which all nodes see."""
+
+    SETTINGS = {"artifacts_class": "shared", "artifacts_size": "1Gi"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="mk-"))) / "shared"
+        folder.parent.chmod(0o755)
+        folder.mkdir()
+        folder.chmod(0o777)
+        cls.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "shared"},
+                           "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "shared",
+                                    "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
+
+    def test_are_seen_by_all_tasks_at_once_and_go_to_the_server_as_a_whole(self):
+        each = ("cd /artifacts; mkdir $MUSTER_TASK; hostname > $MUSTER_TASK/name; "
+                "until [ -e master/name ] && [ -e worker-0/name ]; do sleep 0.1; done; cat */name")
+        ran = self.muster.run("submit", "torch", "job", *self.SMALL, "--workers", 1, "--packing", "spread", "--artifacts",
+                              "--set", "success=all", "--follow", "--", "sh", "-c", each)
+
+        for task in ("master", "worker-0"):
+            for host in ("job-master", "job-worker-0"):
+                self.assertIn(f"[{task}] {host}", ran.stdout)
+        listed = self.muster.run("artifacts", "list", "job").stdout
+        self.assertIn("master/name", listed)
+        self.assertIn("worker-0/name", listed)
+        self.cluster.until(lambda: not self.cluster.kubectl("get", "pvc", "-n", NAMESPACE, "-o", "name").split(),
+                           "its claim is gone")
+
+
 class TheDocuments(KubernetesTest):
     """Their commands, with the images that they name: each is Debian with Open MPI here."""
 

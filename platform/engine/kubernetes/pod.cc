@@ -87,18 +87,18 @@ Json owned(Json metadata, const PodJob& job, const PodSite& site, const std::str
 }
 
 /// Claims belong to root when they are new: a group of the task makes them writable.
-bool needs_group(const PodJob& job) {
-  return !job.options.claims.empty() ||
+bool needs_group(const PodJob& job, const PodSite& site) {
+  return !job.options.claims.empty() || shares_artifacts(job, site) ||
          std::any_of(job.volumes.begin(), job.volumes.end(),
                      [](const Volume& volume) { return volume.kind == Volume::Kind::kStorage; });
 }
 
-Json pod_security(const PodJob& job, const PodAccount& account) {
+Json pod_security(const PodJob& job, const PodSite& site, const PodAccount& account) {
   Json security{{"runAsNonRoot", account.uid != 0},
                 {"runAsUser", account.uid},
                 {"runAsGroup", account.gid},
                 {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-  if (needs_group(job)) {
+  if (needs_group(job, site)) {
     security["fsGroup"] = account.gid;
     security["fsGroupChangePolicy"] = "OnRootMismatch";
   }
@@ -195,6 +195,16 @@ std::string local_queue_of(const std::string& project, const PodSite& site) {
   return name;
 }
 
+bool shares_artifacts(const PodJob& job, const PodSite& site) {
+  return !site.artifacts_class.empty() &&
+         std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [](const Volume& volume) { return volume.kind == Volume::Kind::kArtifacts; });
+}
+
+std::string artifacts_claim(const PodJob& job, const PodSite& site) {
+  return gang_name(site.owner, job.gang) + "-artifacts";
+}
+
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
   std::vector<base::Fault> faults;
   check_user(spec.user, "user", site, faults);
@@ -251,6 +261,18 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
       {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
 }
 
+Json artifacts_claim_object(const PodJob& job, const PodSite& site, const std::string& uid) {
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata",
+           owned(labelled_metadata(job, site, artifacts_claim(job, site)), job, site, uid)},
+          {"spec",
+           {{"accessModes", Json::array({"ReadWriteMany"})},
+            {"storageClassName", site.artifacts_class},
+            {"resources",
+             {{"requests", {{"storage", std::to_string(site.artifacts_bytes)}}}}}}}};
+}
+
 /// Headless: each pod's host name resolves to the pod, also before it is ready.
 Json service_object(const PodJob& job, const PodSite& site, const std::string& uid) {
   const std::string name = gang_name(site.owner, job.gang);
@@ -304,7 +326,7 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
             {"automountServiceAccountToken", !job.options.service_account.empty()},
             {"enableServiceLinks", false},
             {"terminationGracePeriodSeconds", grace},
-            {"securityContext", pod_security(job, account)},
+            {"securityContext", pod_security(job, site, account)},
             {"volumes", std::move(volumes)}};
   if (!task.mounts_programs) {
     // The init container runs as the task's account, and it alone mounts this.

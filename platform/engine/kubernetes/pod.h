@@ -75,6 +75,9 @@ struct PodSite {
   /// GPU model -> the resource of its device plugin; "": all other models.
   std::map<std::string, std::string> gpu_resources = {{"", "nvidia.com/gpu"}};
   std::string storage_claim;  ///< for storage volumes, a folder for each project; empty: none
+  /// Of the claim for /artifacts that each attempt gets, if its tasks share it; empty: they do not.
+  std::string artifacts_class;
+  int64_t artifacts_bytes = 0;
   // Of pods whose job names none.
   std::string priority_class;
   std::string runtime_class;
@@ -163,6 +166,11 @@ std::string owner_selector(const std::string& owner);
 /// The LocalQueue of Kueue for jobs of a project.
 std::string local_queue_of(const std::string& project, const PodSite& site);
 
+/// Whether the tasks of the job have one folder of artifacts, in a claim of the attempt.
+bool shares_artifacts(const PodJob& job, const PodSite& site);
+/// The name of that claim.
+std::string artifacts_claim(const PodJob& job, const PodSite& site);
+
 /// All reasons why no pod could be made of a job, before it is accepted. kInvalid, kRefused.
 base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);
 
@@ -170,6 +178,9 @@ base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);
 nlohmann::json owner_object(const PodJob& job, const PodSite& site, std::string_view brief);
 /// `uid`: of the created owner object. REQUIRES: the job has logins.
 nlohmann::json registry_object(const PodJob& job, const PodSite& site, const std::string& uid);
+/// For the folder of artifacts that the tasks share. REQUIRES: shares_artifacts()
+nlohmann::json artifacts_claim_object(const PodJob& job, const PodSite& site,
+                                      const std::string& uid);
 nlohmann::json service_object(const PodJob& job, const PodSite& site, const std::string& uid);
 /// Only the pods of the gang may connect to its pods.
 nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
