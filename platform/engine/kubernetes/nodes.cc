@@ -266,7 +266,7 @@ bool NodeBook::mounts_images(const std::string& name) const {
   return found != nodes_.end() && found->second.mounts_images;
 }
 
-std::string NodeBook::gpu_model_of(const std::string& name) const {
+std::string NodeBook::gpu_model_on(const std::string& name) const {
   const auto found = nodes_.find(name);
   return found == nodes_.end() ? "" : found->second.node.gpu_model;
 }
