@@ -95,6 +95,8 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
     how.pods.programs = engine::kubernetes::ProgramsBy::kInitContainer;
   }
   how.pods.storage_claim = options.kubernetes_storage_claim;
+  how.pods.artifacts_class = options.kubernetes_artifacts_class;
+  how.pods.artifacts_bytes = options.kubernetes_artifacts_bytes;
   how.pods.queue = pod_queue_of(options.kubernetes_queue);
   how.pods.local_queue = options.kubernetes_local_queue;
   how.pods.priority_class = options.kubernetes_priority_class;

@@ -265,6 +265,7 @@ class FromGradient(PageTest):
 class FromKubeflow(PageTest):
     PAGE = "from-kubeflow.md"
     SUBSTITUTED = AS_ROOT
+    NOT_TYPED = {"$ cat fetch.yaml": "requires a cluster; e2e_kubernetes.py runs such a file"}
 
     def test_every_block_does_what_the_page_shows(self):
         self.walk({"muster logs ddp -f": self.ranks, "$ cat squares.yaml": self.squares})

@@ -144,6 +144,131 @@ class Jobs(KubernetesTest):
         self.assertIn("the command of an image cannot be read", ran.stderr)
 
 
+class ObjectsOfTheNamespace(KubernetesTest):
+    """Secrets and ConfigMaps of the namespace, and files of Kubernetes with containers beside the task's."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.apply(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hf", "namespace": NAMESPACE},
+             "stringData": {"token": "abc", "other": "xyz"}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code", "namespace": NAMESPACE},
+             "data": {"train.sh": "echo trains with $(cat /etc/hf/token)"}})
+
+    def test_are_mounted_whole_or_by_key(self):
+        ran = self.muster.run("submit", "single", "job", *self.SMALL, "--kubernetes-claim", "secret:hf/token:/etc/hf/token",
+                              "--kubernetes-claim", "secret:hf:/all", "--kubernetes-claim", "configmap:code:/code",
+                              "--follow", "--", "sh", "-c", "ls /all /etc/hf; sh /code/train.sh; echo x > /code/new || echo read-only")
+
+        lines = [line.removeprefix("[main] ") for line in ran.stdout.splitlines()]
+        self.assertEqual(lines.count("token"), 2)
+        self.assertEqual(lines.count("other"), 1)
+        self.assertIn("trains with abc", lines)
+        self.assertIn("read-only", lines)
+
+    def test_that_are_missing_keep_the_job_waiting_until_they_are_there(self):
+        self.submit("job", "cat /later/file", "--kubernetes-claim", "configmap:later:/later")
+        self.muster.await_words("job", 'configmap "later" not found')
+
+        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later", "namespace": NAMESPACE},
+                            "data": {"file": "here\n"}})
+
+        self.ends_well("job")
+        self.assertIn("here", self.muster.logs("job"))
+
+    FILE = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: beside}}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: Never
+      template:
+        spec:
+          volumes: [{{name: data, emptyDir: {{}}}}]
+          initContainers:
+          - name: fetch
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, '{fetch}']
+            env: [{{name: WHAT, value: fetched}}]
+            volumeMounts: [{{name: data, mountPath: /out}}]
+          containers:
+          - name: pytorch
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, 'until [ -e /data/beside ]; do sleep 0.1; done; cat /data/file']
+            volumeMounts: [{{name: data, mountPath: /data}}]
+          - name: log
+            image: {image}
+            imagePullPolicy: IfNotPresent
+            command: [sh, -c, 'touch /data/beside; exec sleep 100000']
+            volumeMounts: [{{name: data, mountPath: /data}}]
+"""
+
+    def submit_beside(self, fetch):
+        text = self.FILE.format(image=self.SMALL[1], fetch=fetch)
+        return self.muster.run("submit", "-f", "-", input=text)
+
+    def test_init_containers_run_before_the_tasks_and_sidecars_beside_them(self):
+        self.submit_beside("echo $WHAT $(hostname) > /out/file; touch /out/ready")
+
+        self.ends_well("beside")
+        logs = self.muster.logs("beside")
+        for host in ("beside-master", "beside-worker-0"):
+            self.assertIn(f"fetched {host}", logs)
+        self.cluster.until(lambda: not self.muster.pods("beside"), "its sidecars are gone")
+
+    def test_an_init_container_that_fails_is_named_with_its_last_words(self):
+        self.submit_beside("echo there is no data; exit 3")
+
+        self.muster.await_words("beside", "init container fetch of master ended with code 3: there is no data")
+        self.muster.run("stop", "beside")
+
+    def test_explain_names_an_init_container_that_runs(self):
+        self.submit_beside("until [ -e /out/go ]; do sleep 0.1; done")
+
+        self.muster.await_words("beside", "runs init container fetch")
+        self.muster.run("stop", "beside")
+        self.assertEqual(self.muster.ended("beside")["phase"], "Stopped")
+
+
+class SharedArtifacts(KubernetesTest):
+    """The tasks of a job have one /artifacts, in a claim of each attempt. A storage class without a provisioner stands in
+    for one of a network file system; its volume is a folder of this machine, which all nodes see."""
+
+    SETTINGS = {"artifacts_class": "shared", "artifacts_size": "1Gi"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="mk-"))) / "shared"
+        folder.parent.chmod(0o755)
+        folder.mkdir()
+        folder.chmod(0o777)
+        cls.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "shared"},
+                           "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "shared",
+                                    "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
+
+    def test_are_seen_by_all_tasks_at_once_and_go_to_the_server_as_a_whole(self):
+        each = ("cd /artifacts; mkdir $MUSTER_TASK; hostname > $MUSTER_TASK/name; "
+                "until [ -e master/name ] && [ -e worker-0/name ]; do sleep 0.1; done; cat */name")
+        ran = self.muster.run("submit", "torch", "job", *self.SMALL, "--workers", 1, "--packing", "spread", "--artifacts",
+                              "--set", "success=all", "--follow", "--", "sh", "-c", each)
+
+        for task in ("master", "worker-0"):
+            for host in ("job-master", "job-worker-0"):
+                self.assertIn(f"[{task}] {host}", ran.stdout)
+        listed = self.muster.run("artifacts", "list", "job").stdout
+        self.assertIn("master/name", listed)
+        self.assertIn("worker-0/name", listed)
+        self.cluster.until(lambda: not self.cluster.kubectl("get", "pvc", "-n", NAMESPACE, "-o", "name").split(),
+                           "its claim is gone")
+
+
 class TheDocuments(KubernetesTest):
     """Their commands, with the images that they name: each is Debian with Open MPI here."""
 

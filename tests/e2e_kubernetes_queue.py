@@ -68,6 +68,9 @@ class Kueue(KubernetesTest):
         self.submit("high", f"echo up; {WAIT}", "--cpus", "0.8", "--kubernetes-priority-class", "urgent")
         self.muster.await_phase("high", "Running")
         self.muster.await_phase("low", "Queued")
+        evictions = [event["fact"] for event in self.muster.job("low")["events"]
+                     if event["fact"]["kind"] == "kubernetes_ended"]
+        self.assertEqual([fact["pod"]["cause"] for fact in evictions], ["queue_evicted"])
 
         self.go("high")
         self.ends_well("high")

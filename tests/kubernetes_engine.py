@@ -45,7 +45,7 @@ def make_storage(cluster, folder, namespace="default"):
 
 def left_in(cluster, namespace="default"):
     """The names of Muster's objects."""
-    return cluster.kubectl("get", "secrets,services,networkpolicies,pods", "-n", namespace, "-l",
+    return cluster.kubectl("get", "secrets,services,networkpolicies,persistentvolumeclaims,pods", "-n", namespace, "-l",
                            "app.kubernetes.io/managed-by=muster", "-o", "name").split()
 
 

@@ -132,7 +132,10 @@ void add_evictions(MessageTable& table) {
       job::Moved{.so_that = kOther},
       job::Stale{.running = 1, .minimum = 3, .grace = std::chrono::minutes(1)},
       job::NodeDrained{"n1"},
-      job::TooFewWorkers{2}};
+      job::TooFewWorkers{2},
+      job::KubernetesEnded{.pod = job::PodEnd{.cause = job::PodEnd::Cause::kQueueEvicted,
+                                              .text = "Preempted to accommodate a workload",
+                                              .word = "WorkloadEvictedDueToPreempted"}}};
   for (const job::Eviction& why : all) table.line(sentence(why));
   for (const auto stage : up_to(job::Evicted::Stage::kWaitsAgain)) {
     table.fact(job::Evicted{.why = job::NodeDrained{"n1"}, .stage = stage});
@@ -293,6 +296,7 @@ void add_kubernetes(MessageTable& table) {
                                     .others = 2,
                                     .node = "n1",
                                     .image = "tf:2",
+                                    .container = "fetch",
                                     .word = "Unschedulable",
                                     .text = "0/2 nodes are available"});
   }

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "control/schedule_view.h"
 #include "job/amounts.h"
+#include "job/pod_container.h"
 #include "launch/gang.h"
 
 namespace muster::control {
@@ -104,7 +105,7 @@ base::Result<void> check_topology(const job::JobSpec& spec, const std::string& c
 schedule::Amounts requested_amounts(const Job& job) {
   schedule::Amounts all;
   for (const job::Task& task : job.tasks) {
-    const job::Resources& needs = job::resources_of(job.spec, task.role);
+    const job::Resources needs = job::claimed_by(job.spec, task.role);
     const int64_t gpus =
         needs.gpus > 0 ? int64_t{needs.gpus} * schedule::kWholeGpu : int64_t{needs.gpu_share_milli};
     all += {gpus, needs.cpu_milli, needs.memory_bytes};

@@ -18,6 +18,7 @@ using engine::AllocationRevoked;
 using engine::AllocationStateChange;
 using job::JobSpec;
 using job::Phase;
+using job::SlurmEnded;
 
 TEST_F(Allocations, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
   submit(with_retries(mpi("dist", "default", 2), 3));
@@ -49,7 +50,7 @@ TEST_F(Allocations, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
   const std::string id = job("dist").id;
-  take("dist", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it (PREEMPTED)"}});
+  take("dist", {.why = Why::kEvicted, .end = SlurmEnded{.text = "Slurm preempted it (PREEMPTED)"}});
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_EQ(job("dist").reason, "Slurm preempted it (PREEMPTED); waits to start again");
@@ -67,11 +68,31 @@ TEST_F(Allocations, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
   EXPECT_EQ(job("dist").attempt, 2);
 }
 
+TEST_F(Allocations, AnEvictionByKubernetesIsStoredWithTheEndOfItsPod) {
+  const job::PodEnd end{.cause = job::PodEnd::Cause::kQueueEvicted,
+                        .pod = "muster-1",
+                        .node = "n1",
+                        .word = "WorkloadEvictedDueToPreempted"};
+  submit(single("one", "default", 1));
+  give("one");
+  engine_.tell(gang("one"),
+               AllocationRevoked{.why = Why::kEvicted, .end = job::KubernetesEnded{.pod = end}});
+  settle();
+  come_back();
+
+  ASSERT_TRUE(job("one").eviction);
+  const auto* const stored = std::get_if<job::KubernetesEnded>(&*job("one").eviction);
+  ASSERT_NE(stored, nullptr);
+  EXPECT_EQ(stored->pod, end);
+  EXPECT_EQ(count_events("one", "Kueue evicted its pods (WorkloadEvictedDueToPreempted)"), 1);
+}
+
 TEST_F(Allocations, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
   submit(with_retries(mpi("dist", "default", 2), 1));
   give("dist");
-  take("dist",
-       {.why = Why::kNodeLost, .end = {.text = "Slurm lost node n2 (NODE_FAIL)"}, .node = "n2"});
+  take("dist", {.why = Why::kNodeLost,
+                .end = SlurmEnded{.text = "Slurm lost node n2 (NODE_FAIL)"},
+                .node = "n2"});
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
   EXPECT_EQ(job("dist").retries_used, 0);
@@ -82,7 +103,8 @@ TEST_F(Allocations, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
 TEST_F(Allocations, ALostNodeIsTheEndOfAJobThatMayNot) {
   submit(mpi("dist", "default", 2));
   give("dist");
-  take("dist", {.why = Why::kNodeLost, .end = {.text = "Slurm says NODE_FAIL"}, .node = "n2"});
+  take("dist",
+       {.why = Why::kNodeLost, .end = SlurmEnded{.text = "Slurm says NODE_FAIL"}, .node = "n2"});
 
   EXPECT_EQ(job("dist").phase, Phase::kFailed);
   EXPECT_EQ(job("dist").failure->cause, "Slurm says NODE_FAIL");
@@ -94,9 +116,11 @@ TEST_F(Allocations, AJobThatSomebodyDeletedInTheClusterIsStopped) {
   submit(with_retries(mpi("runs", "default", 2), 3));
   submit(with_retries(single("waits", "default", 1), 3));
   give("runs");
-  take("runs", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
+  take("runs",
+       {.why = Why::kCancelled, .end = SlurmEnded{.text = "was cancelled in Slurm by ada"}});
   tell(next("waits"),
-       AllocationRevoked{.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by bob"}});
+       AllocationRevoked{.why = Why::kCancelled,
+                         .end = SlurmEnded{.text = "was cancelled in Slurm by bob"}});
 
   EXPECT_EQ(job("runs").phase, Phase::kStopped);
   EXPECT_EQ(job("runs").reason, "was cancelled in Slurm by ada");
@@ -111,7 +135,7 @@ TEST_F(Allocations, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
   submit(with_retries(single("one", "default", 1), 3));
   give("one");
   take("one", {.why = Why::kFailed,
-               .end = {.text = "Slurm ended it: it ran into its time limit (TIMEOUT)"},
+               .end = SlurmEnded{.text = "Slurm ended it: it ran into its time limit (TIMEOUT)"},
                .advice = "give it a longer --time-limit"});
 
   EXPECT_EQ(job("one").phase, Phase::kFailed);
@@ -126,7 +150,7 @@ TEST_F(Allocations, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
   submit(spec);
   give("one");
   engine_.logs["main"] = "checkpoint written\n";
-  take("one", {.why = Why::kFailed, .end = {.text = "TIMEOUT"}});
+  take("one", {.why = Why::kFailed, .end = SlurmEnded{.text = "TIMEOUT"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_EQ(job("one").retries_used, 1);
@@ -141,8 +165,9 @@ TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
   end("dist");  // its launcher; the workers still run
   ASSERT_EQ(job("dist").phase, Phase::kRunning);
 
-  engine_.tell(
-      of, AllocationRevoked{.why = Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = "n2"});
+  engine_.tell(of,
+               AllocationRevoked{
+                   .why = Why::kNodeLost, .end = SlurmEnded{.text = "NODE_FAIL"}, .node = "n2"});
   lose_tasks(of);
   settle();
 
@@ -154,7 +179,7 @@ TEST_F(Allocations, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
   give("one");
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->suspend("one"));
-  take("one", {.why = Why::kCancelled, .end = {.text = "was cancelled in Slurm by ada"}});
+  take("one", {.why = Why::kCancelled, .end = SlurmEnded{.text = "was cancelled in Slurm by ada"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_TRUE(job("one").suspended);
@@ -168,8 +193,9 @@ TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
   submit(mpi("dist", "default", 2));
   const engine::GangId first = next("dist");
   engine_.tell(first, granted("dist"));
-  engine_.tell(
-      first, AllocationRevoked{.why = GetParam(), .end = {.text = "Slurm took it"}, .node = "n1"});
+  engine_.tell(first,
+               AllocationRevoked{
+                   .why = GetParam(), .end = SlurmEnded{.text = "Slurm took it"}, .node = "n1"});
   settle();
 
   EXPECT_TRUE(engine_.plans.empty());
@@ -197,8 +223,8 @@ TEST_F(Allocations, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
   submit(single("one", "default", 1));
   engine_.slow_starts = {"main"};
   give("one");
-  engine_.tell(gang("one"),
-               AllocationRevoked{.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
+  engine_.tell(gang("one"), AllocationRevoked{.why = Why::kEvicted,
+                                              .end = SlurmEnded{.text = "Slurm preempted it"}});
   engine_.finish_start("main", false);
   settle();
 
@@ -210,7 +236,7 @@ TEST_F(Allocations, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
 TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
   submit(single("one", "default", 1));
   const AllocationRevoked lost{.why = Why::kNodeLost,
-                               .end = {.text = "node n1 did not call back"},
+                               .end = SlurmEnded{.text = "node n1 did not call back"},
                                .advice = "see that it reaches this machine",
                                .node = "n1",
                                .printed = {"srun: error: no such file"}};
@@ -248,7 +274,7 @@ TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
   ASSERT_EQ(job("one").attempt, 2);
   const job::Job before = job("one");
 
-  tell(first, AllocationRevoked{.why = Why::kCancelled, .end = {.text = "late"}});
+  tell(first, AllocationRevoked{.why = Why::kCancelled, .end = SlurmEnded{.text = "late"}});
   tell(first, AllocationStateChange{job::SlurmState{}});
   tell(first, AllocationPending{.reason = job::Remark{"late"}});
 

@@ -87,7 +87,7 @@ Result<void> AllocationQueue::check(const Job& job, uint64_t) const {
   return engine_.check_allocation_request(allocation_request(job, {}));
 }
 
-job::Fact AllocationQueue::asking_reason(std::optional<job::SlurmEnded> after) const {
+job::Fact AllocationQueue::asking_reason(std::optional<job::AllocationEnd> after) const {
   return job::RequestsAllocation{.cluster = engine_.cluster_name(), .after = std::move(after)};
 }
 
@@ -321,14 +321,16 @@ void AllocationQueue::taken_before_granted(JobEntry& entry, const AllocationRevo
       break;
     case AllocationRevoked::Why::kCancelled:
       job.stop_requested = true;
-      entry.cancelled_by = taken.end;
-      jobs_.note(job, taken.end);
+      entry.cancelled_by = job::widened<job::Fact>(taken.end);
+      jobs_.note(job, *entry.cancelled_by);
       return attempts_.finish(entry, Phase::kStopped);
     case AllocationRevoked::Why::kFailed:
       break;
   }
   set_failure(jobs_, job,
-              {.cause = taken.end, .advice = taken.advice, .last_lines = printed_lines(taken)});
+              {.cause = job::widened<job::FailureCause>(taken.end),
+               .advice = taken.advice,
+               .last_lines = printed_lines(taken)});
   attempts_.finish(entry, Phase::kFailed);
 }
 

@@ -82,7 +82,7 @@ class AllocationQueue : public Placement {
   void taken_before_granted(JobEntry& entry, const engine::AllocationRevoked& taken);
   void request_another(JobEntry& entry, const engine::AllocationRevoked& taken,
                        std::chrono::milliseconds delay);
-  job::Fact asking_reason(std::optional<job::SlurmEnded> after) const;
+  job::Fact asking_reason(std::optional<job::AllocationEnd> after) const;
 
   base::EventLoop& loop_;
   engine::Engine& engine_;

@@ -60,7 +60,8 @@ Task culprit_of_loss(const Job& job, const AllocationRevoked& taken) {
   });
   Task culprit = there == job.tasks.end() ? job::deciding_task(job) : *there;
   culprit.exit = {.lost = true, .error = words::sentence(taken.end)};
-  if (taken.end.cause == job::SlurmEnded::Cause::kOutOfMemory) {
+  const auto* const in_slurm = std::get_if<job::SlurmEnded>(&taken.end);
+  if (in_slurm != nullptr && in_slurm->cause == job::SlurmEnded::Cause::kOutOfMemory) {
     culprit.exit->out_of_memory = true;
     culprit.exit->limit = {job::Limit::kMemory,
                            job::resources_of(job.spec, culprit.role).memory_bytes};
@@ -388,17 +389,18 @@ void Attempt::lose_allocation(const AllocationRevoked& taken) {
 
 void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
   Job& job = context_.job();
+  const auto end = job::widened<job::Fact>(taken.end);
   switch (taken.why) {
     case AllocationRevoked::Why::kEvicted:
       evicted_.whole = true;
-      job.eviction = taken.end;
-      job.reason = job::Evicted{.why = taken.end, .stage = job::Evicted::Stage::kBeingEnded};
-      return context_.note(taken.end);
+      job.eviction = job::widened<job::Eviction>(taken.end);
+      job.reason = job::Evicted{.why = *job.eviction, .stage = job::Evicted::Stage::kBeingEnded};
+      return context_.note(end);
     case AllocationRevoked::Why::kCancelled:
       job.stop_requested = true;
-      context_.entry.cancelled_by = taken.end;
-      job.reason = taken.end;
-      return context_.note(taken.end);
+      context_.entry.cancelled_by = end;
+      job.reason = end;
+      return context_.note(end);
     case AllocationRevoked::Why::kNodeLost:
       if (!was_begun(job)) {
         if (const auto pause = pause_before_another_start(context_.entry.unanswered_starts)) {
@@ -418,7 +420,7 @@ void Attempt::decide_without_allocation(const AllocationRevoked& taken) {
   if (lines.empty()) lines = failure_of(culprit, log).last_lines;
   end_.blame(culprit, std::move(log));
   end_.fail({.task = culprit.name,
-             .cause = taken.end,
+             .cause = job::widened<job::FailureCause>(taken.end),
              .advice = taken.advice,
              .last_lines = std::move(lines)});
 }

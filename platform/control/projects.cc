@@ -8,6 +8,7 @@
 #include "control/gang_tasks.h"
 #include "control/schedule_view.h"
 #include "control/unknown_name.h"
+#include "job/pod_container.h"
 #include "schedule/ledger.h"
 
 namespace muster::control {
@@ -186,7 +187,7 @@ std::array<double, 3> held_by(const job::Job& job) {
   std::array<double, 3> held{};
   for (const job::Task& task : job.tasks) {
     if (!holds_place(task)) continue;
-    const job::Resources& claim = job::resources_of(job.spec, task.role);
+    const job::Resources claim = job::claimed_by(job.spec, task.role);
     held[0] += static_cast<double>(task.devices.size()) * task.gpu_share_milli;
     held[1] += static_cast<double>(claim.cpu_milli);
     held[2] += static_cast<double>(claim.memory_bytes);

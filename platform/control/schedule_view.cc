@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/gang_tasks.h"
+#include "job/pod_container.h"
 
 namespace muster::control {
 
@@ -28,19 +29,20 @@ std::optional<schedule::Packing> packing_of(job::Packing packing) {
 }
 
 std::vector<schedule::TaskGroup> groups_of(const job::JobSpec& spec, std::optional<int> workers) {
-  const schedule::Claim claim = claim_of(spec.resources);
-  if (spec.kind == job::Kind::kSingle) return {{.claim = claim}};
+  const auto claim_as = [&](job::TaskRole role) { return claim_of(job::claimed_by(spec, role)); };
+  if (spec.kind == job::Kind::kSingle) return {{.claim = claim_as(job::TaskRole::kSingle)}};
+  const schedule::Claim claim = claim_as(job::TaskRole::kWorker);
   const int count = workers.value_or(spec.workers);
   const int minimum = std::min(count, spec.scheduling.min_workers.value_or(spec.workers));
   std::vector<schedule::TaskGroup> groups{
-      {.claim = claim_of(spec.leader.resources), .launcher = true}};
+      {.claim = claim_as(job::TaskRole::kLauncher), .launcher = true}};
   if (count > 0) groups.push_back({.claim = claim, .count = count, .minimum = minimum});
-  const auto add_all_of = [&](const job::RoleSpec& role, int tasks) {
+  const auto add_all_of = [&](job::TaskRole role, int tasks) {
     if (tasks == 0) return;
-    groups.push_back({.claim = claim_of(role.resources), .count = tasks, .minimum = tasks});
+    groups.push_back({.claim = claim_as(role), .count = tasks, .minimum = tasks});
   };
-  add_all_of(spec.parameter_server, spec.parameter_servers);
-  add_all_of(spec.evaluator, spec.evaluators);
+  add_all_of(job::TaskRole::kParameterServer, spec.parameter_servers);
+  add_all_of(job::TaskRole::kEvaluator, spec.evaluators);
   return groups;
 }
 

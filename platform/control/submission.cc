@@ -50,6 +50,18 @@ Result<void> check_srun(const job::JobSpec& spec, const job::ImageStandIns& imag
   return {};
 }
 
+/// Without them, a task would run without what they prepare.
+Result<void> check_pod_containers(const job::JobSpec& spec, const engine::Engine& engine) {
+  const auto& containers = spec.kubernetes.containers;
+  if (containers.empty() || engine.runs_pods()) return {};
+  return Error{.code = ErrorCode::kRefused,
+               .what = "job '" + spec.name + "' has the init container or sidecar '" +
+                       containers.front().name + "', and this server does not run pods",
+               .advice =
+                   "do its work in the command or the image, or submit the job to a server "
+                   "with the engine kubernetes"};
+}
+
 /// The error names no other project: the caller may not see it.
 Result<void> check_neighbours(const job::JobSpec& spec, const JobTable& jobs,
                               const SeparationGaps& gaps) {
@@ -268,6 +280,7 @@ Result<void> check_content(const job::JobSpec& spec, const JobTable& jobs, const
                  .advice = "submit the job to one of these: muster project list"};
   }
   MUSTER_CHECK(check_programs(spec, engine, site));
+  MUSTER_CHECK(check_pod_containers(spec, engine));
   MUSTER_CHECK(engine.check_spec(spec));
   MUSTER_CHECK(check_kubernetes_policy(spec, site.kubernetes));
   MUSTER_CHECK(check_slurm_policy(spec, site.slurm));

@@ -131,6 +131,20 @@ TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
                   "account; leave it out"});
 }
 
+TEST_F(Allocations, ContainersBesideTasksAreRefusedWhereNoPodsRun) {
+  job::JobSpec spec = single("one", "default", 1);
+  spec.image = "a:1";
+  spec.kubernetes.containers = {{.name = "fetch", .image = "b:1"}};
+
+  const auto refused = controller_->submit(spec, "ada");
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kRefused);
+  EXPECT_EQ(
+      refused.error().what,
+      "job 'one' has the init container or sidecar 'fetch', and this server does not run pods");
+}
+
 TEST_F(Allocations, AnAccountThatAJobMayNotNameIsRefusedWhenItIsSubmitted) {
   controller_ = nullptr;
   controller_ = std::make_unique<Controller>(

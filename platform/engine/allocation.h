@@ -105,7 +105,7 @@ struct AllocationRevoked {
     kFailed,     ///< it exceeded its time limit or its memory
   };
   Why why = Why::kFailed;
-  job::SlurmEnded end;               ///< how the Slurm job ended
+  job::AllocationEnd end;
   std::string advice;                ///< may be empty
   std::string node;                  ///< kNodeLost: the node, if known
   std::vector<std::string> printed;  ///< last lines of the program that started the tasks

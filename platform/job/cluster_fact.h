@@ -94,6 +94,7 @@ struct KubernetesWaits {
     kUnschedulable,  ///< the cluster's scheduler finds no node for it
     kImage,          ///< its node cannot get an image, and tries again
     kCreating,       ///< its node prepares it
+    kInitContainer,  ///< an init container of the job runs: `container`
     kStarting,       ///< its node starts its container
     kConnecting,     ///< its muster-node does not answer yet
     kAway,           ///< the API server does not answer
@@ -104,6 +105,7 @@ struct KubernetesWaits {
   int others = 0;  ///< further pods that do not run yet
   std::string node;
   std::string image;
+  std::string container;
   std::string word;  ///< Kubernetes' reason: "Unschedulable", "ErrImagePull"; empty: none
   std::string text;  ///< Kubernetes' own sentence; may be empty
 
@@ -115,6 +117,7 @@ struct KubernetesWaits {
     visit("others", self.others);
     visit("node", self.node);
     visit("image", self.image);
+    visit("container", self.container);
     visit("word", self.word);
     visit("text", self.text);
   }
@@ -124,7 +127,7 @@ struct KubernetesWaits {
 struct RequestsAllocation {
   static constexpr std::string_view kKind = "asks_for_room";
   std::string cluster;
-  std::optional<SlurmEnded> after;
+  std::optional<AllocationEnd> after;
 
   bool operator==(const RequestsAllocation&) const = default;
   static void fields(auto& self, auto&& visit) {

@@ -355,7 +355,11 @@ const Table& table_of(const KubernetesSpec*) {
                                             .schema = R"({"maxProperties": 64})",
                                             .flag = {.name = "--kubernetes-annotation",
                                                      .value = "KEY=VALUE",
-                                                     .help = "Kubernetes: annotate the pods"}})},
+                                                     .help = "Kubernetes: annotate the pods"}}),
+       field<&KubernetesSpec::containers>(
+           "containers", {.help = "Init containers and sidecars. Servers with another engine "
+                                  "refuse them.",
+                          .schema = R"({"maxItems": 32})"})},
       "Options for Kubernetes, in addition to those that follow from the rest of the spec. Other "
       "engines store them without effect.");
   return table;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "job/exit_status.h"
 #include "job/fact_parts.h"
 
 namespace muster::job {
@@ -149,7 +150,30 @@ struct SlurmEnded {
   }
 };
 
+/// Kubernetes ended the pods of a gang that waits in a queue of the cluster or was placed by it.
+struct KubernetesEnded {
+  static constexpr std::string_view kKind = "kubernetes_ended";
+  std::optional<PodEnd> pod;  ///< of the first pod that was ended; empty: see `text`
+  std::string text;           ///< why its pods did not all start
+
+  bool operator==(const KubernetesEnded&) const = default;
+  static void fields(auto& self, auto&& visit) {
+    visit("pod", self.pod);
+    visit("text", self.text);
+  }
+};
+
+/// How a cluster ended the allocation of a gang.
+using AllocationEnd = std::variant<SlurmEnded, KubernetesEnded>;
+
+/// A Remark is the sentence of an eviction that a client does not know.
 using Eviction = std::variant<SuspendedByUser, Reclaimed, Preempted, Moved, Stale, NodeDrained,
-                              TooFewWorkers, SlurmEnded>;
+                              TooFewWorkers, SlurmEnded, KubernetesEnded, Remark>;
+
+/// The end as a Fact, an Eviction or a FailureCause.
+template <class Wider>
+Wider widened(const AllocationEnd& end) {
+  return std::visit([](const auto& known) { return Wider(known); }, end);
+}
 
 }  // namespace muster::job

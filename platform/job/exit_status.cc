@@ -113,6 +113,8 @@ std::string what_kubernetes_did(const PodEnd& end) {
       return "Kubernetes evicted its pod" + on;
     case Cause::kPreempted:
       return "Kubernetes preempted its pod" + on + " for a pod of higher priority";
+    case Cause::kQueueEvicted:
+      return "Kueue evicted its pods";
     case Cause::kDrained:
       return "its pod" + on + " was evicted by request: the node is being drained";
     case Cause::kTainted:
@@ -133,15 +135,14 @@ std::string what_kubernetes_did(const PodEnd& end) {
   return "its container" + on + " ended before the task's end was reported";
 }
 
-/// "Kubernetes evicted its pod on node n1: The node was low on resource: memory (Evicted)".
+}  // namespace
+
 std::string explain(const PodEnd& end) {
   std::string text = what_kubernetes_did(end);
   if (!end.text.empty()) text += ": " + end.text;
   if (!end.word.empty()) text += " (" + end.word + ")";
   return text;
 }
-
-}  // namespace
 
 int ExitStatus::shell_code() const {
   if (lost) return kSignalBase + SIGKILL;

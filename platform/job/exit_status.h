@@ -34,16 +34,17 @@ struct LimitReached {
 /// How Kubernetes ended the pod of a task, before the task's own end was reported.
 struct PodEnd {
   enum class Cause {
-    kEnded,        ///< its container ended, see ExitStatus
-    kEvicted,      ///< the node was short of a resource
-    kPreempted,    ///< for a pod of higher priority
-    kDrained,      ///< by a request to evict it: somebody drains the node
-    kTainted,      ///< the node got a taint that it does not tolerate
-    kShutDown,     ///< the node shuts down
-    kDeleted,      ///< somebody deleted the pod
-    kNodeLost,     ///< the node is gone, or was declared out of service
-    kNotAdmitted,  ///< the node did not accept it
-    kDeadline,     ///< the time limit of the pod
+    kEnded,         ///< its container ended, see ExitStatus
+    kEvicted,       ///< the node was short of a resource
+    kPreempted,     ///< for a pod of higher priority
+    kQueueEvicted,  ///< by Kueue, which has withdrawn the admission of its gang
+    kDrained,       ///< by a request to evict it: somebody drains the node
+    kTainted,       ///< the node got a taint that it does not tolerate
+    kShutDown,      ///< the node shuts down
+    kDeleted,       ///< somebody deleted the pod
+    kNodeLost,      ///< the node is gone, or was declared out of service
+    kNotAdmitted,   ///< the node did not accept it
+    kDeadline,      ///< the time limit of the pod
   };
   Cause cause = Cause::kEnded;
   std::string pod;
@@ -97,6 +98,9 @@ struct ExitStatus {
 /// "exited with code 127: the command was not found"; "exited with code 0". Lost output is not
 /// included: see lost_output().
 std::string explain(const ExitStatus& status);
+
+/// "Kubernetes evicted its pod on node n1: The node was low on resource: memory (Evicted)".
+std::string explain(const PodEnd& end);
 
 /// Whether explain() contains a reason, not only the code or signal.
 bool says_why(const ExitStatus& status);

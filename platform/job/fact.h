@@ -353,8 +353,8 @@ using Fact =
                  Failed, StartsAgain, AttemptAbandoned, RanksAstray, EveryWorkerAnswers,
                  ImageNotRun, LooksForImages, FetchesImage, ImagesThere, NodeSilence, WorkersLeave,
                  WorkerLost, WorkerJoins, WorkerDidNotJoin, SlurmWaits, SlurmQueue, SlurmState,
-                 SlurmEnded, KubernetesWaits, RequestsAllocation, ClusterDecides, Runs,
-                 WaitsForJobs, WaitsUntil, WaitsForSingleton>;
+                 SlurmEnded, KubernetesEnded, KubernetesWaits, RequestsAllocation, ClusterDecides,
+                 Runs, WaitsForJobs, WaitsUntil, WaitsForSingleton>;
 
 /// A detail of a reason: the holders of the resources, or a remedy.
 struct Detail {

@@ -116,10 +116,11 @@ constexpr std::array<record::Named<Abandoned>, 7> kAbandonedNames{
      {Abandoned::kServerRestarted, "server_restarted"}}};
 
 using PodCause = PodEnd::Cause;
-constexpr std::array<record::Named<PodCause>, 10> kPodEndNames{
+constexpr std::array<record::Named<PodCause>, 11> kPodEndNames{
     {{PodCause::kEnded, "ended"},
      {PodCause::kEvicted, "evicted"},
      {PodCause::kPreempted, "preempted"},
+     {PodCause::kQueueEvicted, "queue_evicted"},
      {PodCause::kDrained, "drained"},
      {PodCause::kTainted, "tainted"},
      {PodCause::kShutDown, "shut_down"},
@@ -129,11 +130,12 @@ constexpr std::array<record::Named<PodCause>, 10> kPodEndNames{
      {PodCause::kDeadline, "deadline"}}};
 
 using PodStage = KubernetesWaits::Stage;
-constexpr std::array<record::Named<PodStage>, 7> kPodStageNames{
+constexpr std::array<record::Named<PodStage>, 8> kPodStageNames{
     {{PodStage::kToBeCreated, "to_be_created"},
      {PodStage::kUnschedulable, "unschedulable"},
      {PodStage::kImage, "image"},
      {PodStage::kCreating, "creating"},
+     {PodStage::kInitContainer, "init_container"},
      {PodStage::kStarting, "starting"},
      {PodStage::kConnecting, "connecting"},
      {PodStage::kAway, "away"}}};
@@ -335,6 +337,12 @@ void read(const Value& from, std::variant<Alternatives...>& into) {
   require((take(std::type_identity<Alternatives>{}) || ...));
 }
 
+/// Only Slurm ended allocations when their ends were stored without a kind.
+void read(const Value& from, AllocationEnd& into) {
+  if (from.find("kind") == nullptr) return read(from, into.emplace<SlurmEnded>());
+  read<SlurmEnded, KubernetesEnded>(from, into);
+}
+
 template <class T>
 void read(const Value& from, T& into) {
   if constexpr (std::is_enum_v<T>) {
@@ -388,7 +396,7 @@ void write_data(JsonWriter& json, const FailureCause& cause) {
   write_value(json, cause);
 }
 
-void write_data(JsonWriter& json, const SlurmEnded& end) {
+void write_data(JsonWriter& json, const AllocationEnd& end) {
   write_value(json, end);
 }
 
@@ -424,8 +432,8 @@ std::optional<FailureCause> failure_cause_of(const Value& data) {
   return read_or_nothing<FailureCause>(data);
 }
 
-std::optional<SlurmEnded> slurm_ended_of(const Value& data) {
-  return read_or_nothing<SlurmEnded>(data);
+std::optional<AllocationEnd> allocation_end_of(const Value& data) {
+  return read_or_nothing<AllocationEnd>(data);
 }
 
 std::optional<JobRef> job_ref_of(const Value& data) {

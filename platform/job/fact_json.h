@@ -20,7 +20,7 @@ namespace muster::job {
 void write_data(record::JsonWriter& json, const Fact& fact);
 void write_data(record::JsonWriter& json, const Eviction& why);
 void write_data(record::JsonWriter& json, const FailureCause& cause);
-void write_data(record::JsonWriter& json, const SlurmEnded& end);
+void write_data(record::JsonWriter& json, const AllocationEnd& end);
 void write_data(record::JsonWriter& json, const JobRef& job);
 /// The fields of its fact, and "details".
 void write_data(record::JsonWriter& json, const Reason& reason);
@@ -36,7 +36,7 @@ std::string data_of(const T& value) {
 std::optional<Fact> fact_of(const record::Value& data);
 std::optional<Eviction> eviction_of(const record::Value& data);
 std::optional<FailureCause> failure_cause_of(const record::Value& data);
-std::optional<SlurmEnded> slurm_ended_of(const record::Value& data);
+std::optional<AllocationEnd> allocation_end_of(const record::Value& data);
 std::optional<JobRef> job_ref_of(const record::Value& data);
 std::optional<Reason> reason_of(const record::Value& data);
 

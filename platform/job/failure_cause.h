@@ -136,7 +136,8 @@ struct DependencyUnmet {
 };
 
 /// A Remark is the message of an error: of an engine, an image, a secret.
-using FailureCause = std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached,
-                                  NoSshAnswer, RanksAstray, SlurmEnded, DependencyUnmet>;
+using FailureCause =
+    std::variant<Remark, TaskFailed, WorkerUnreachable, TimeLimitReached, NoSshAnswer, RanksAstray,
+                 SlurmEnded, KubernetesEnded, DependencyUnmet>;
 
 }  // namespace muster::job

@@ -90,6 +90,33 @@ struct SlurmSpec {
   bool operator==(const SlurmSpec&) const = default;
 };
 
+/// A container beside the program of a task, in the same pod. Only Kubernetes runs it. It has the
+/// network of the task, and the parts of the task's volumes that it mounts.
+struct PodContainer {
+  enum class Runs {
+    kBefore,  ///< an init container: ends before the task starts, each after the one before it
+    kBeside,  ///< a sidecar: runs until the task has ended, and is started again if it ends
+  };
+  /// The tasks whose pods have it.
+  enum class Of { kAll, kLeader, kWorkers, kParameterServers, kEvaluators };
+
+  std::string name;
+  Runs runs = Runs::kBefore;
+  Of of = Of::kAll;
+  std::string image;
+  PullPolicy pull = PullPolicy::kIfMissing;
+  std::vector<std::string> command;  ///< empty: the image's entry point
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment;
+  std::string folder;  ///< empty: the image's
+  std::string user;    ///< "UID[:GID]"; empty: the task's
+  int64_t cpu_milli = 0;
+  int64_t memory_bytes = 0;
+  std::vector<std::string> mounts;  ///< "PATH[:OWN][:ro]": PATH is in a volume of the task
+
+  bool operator==(const PodContainer&) const = default;
+};
+
 /// Options for Kubernetes, if the job runs there, in addition to those that follow from the rest of
 /// the spec. They apply to the pods of all tasks. Empty: the server's defaults.
 struct KubernetesSpec {
@@ -103,6 +130,7 @@ struct KubernetesSpec {
   std::map<std::string, std::string> devices;  ///< other resources of nodes: "rdma/hca" -> "1"
   std::map<std::string, std::string> labels;   ///< of the pods
   std::map<std::string, std::string> annotations;
+  std::vector<PodContainer> containers;  ///< beside the programs of the tasks
 
   bool operator==(const KubernetesSpec&) const = default;
 };

@@ -25,12 +25,15 @@ const record::Table& table_of(const RegistryLogin*);
 const record::Table& table_of(const ContainerSpec*);
 const record::Table& table_of(const SlurmSpec*);
 const record::Table& table_of(const KubernetesSpec*);
+const record::Table& table_of(const PodContainer*);
 const record::Table& table_of(const RoleSpec*);
 
 record::Words<Kind> words_of(const Kind*);
 record::Words<Sandbox> words_of(const Sandbox*);
 record::Words<LaunchBy> words_of(const LaunchBy*);
 record::Words<PullPolicy> words_of(const PullPolicy*);
+record::Words<PodContainer::Runs> words_of(const PodContainer::Runs*);
+record::Words<PodContainer::Of> words_of(const PodContainer::Of*);
 record::Words<Purpose> words_of(const Purpose*);
 record::Words<Packing> words_of(const Packing*);
 record::Words<Resize> words_of(const Resize*);

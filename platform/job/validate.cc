@@ -64,6 +64,7 @@ std::vector<Fault> validate(const JobSpec& spec) {
   check_container(spec, check);
   check_slurm(spec.slurm, check);
   check_kubernetes(spec.kubernetes, check);
+  check_pod_containers(spec, check);
   check_scheduling(spec, check);
   check_dependencies(spec, check);
   check_environments(spec, check);
@@ -99,8 +100,16 @@ size_t size_of(const SlurmSpec& slurm) {
          slurm.reservation.size() + slurm.constraint.size();
 }
 
+size_t size_of(const PodContainer& container) {
+  return container.name.size() + container.image.size() + size_of(container.command) +
+         size_of(container.arguments) + size_of(container.environment) + container.folder.size() +
+         container.user.size() + size_of(container.mounts);
+}
+
 size_t size_of(const KubernetesSpec& options) {
-  return size_of(options.node_selector) + size_of(options.tolerations) +
+  size_t containers = 0;
+  for (const PodContainer& each : options.containers) containers += size_of(each);
+  return containers + size_of(options.node_selector) + size_of(options.tolerations) +
          options.priority_class.size() + options.service_account.size() +
          options.runtime_class.size() + size_of(options.image_pull_secrets) +
          size_of(options.claims) + size_of(options.devices) + size_of(options.labels) +

@@ -73,6 +73,8 @@ void check_secrets(const JobSpec& spec, Checker& check);
 /// Names that are safe in an #SBATCH line, in an argument and in a table.
 void check_slurm(const SlurmSpec& slurm, Checker& check);
 void check_kubernetes(const KubernetesSpec& options, Checker& check);
+/// Init containers and sidecars.
+void check_pod_containers(const JobSpec& spec, Checker& check);
 
 /// The name of a partition, an account, a QOS or a reservation: letters, digits and "_-.+:@", not
 /// beginning with '-' or '.'.

@@ -69,6 +69,9 @@ std::string how_it_ended(const std::optional<job::Phase>& phase) {
 struct CauseWords {
   std::string operator()(const job::Remark& fact) const { return fact.text; }
   std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::KubernetesEnded& fact) const {
+    return kubernetes_sentence(fact);
+  }
   std::string operator()(const RanksAstray& fact) const { return failure_sentence(fact); }
 
   std::string operator()(const TaskFailed& fact) const {

@@ -31,7 +31,7 @@ class SentenceOfEviction final : public record::Type {
   }
   void read(const Input& input, void* job) const override {
     auto text = record::read_text(input);
-    if (text) static_cast<Job*>(job)->eviction = SlurmEnded{.text = *std::move(text)};
+    if (text) static_cast<Job*>(job)->eviction = Remark{*std::move(text)};
   }
   bool is_absent(const void* job) const override {
     return !static_cast<const Job*>(job)->eviction.has_value();

@@ -1,4 +1,5 @@
-// Why the pods of a job on Kubernetes do not run yet.
+// Why the pods of a job on Kubernetes do not run, or run no more.
+#include "job/exit_status.h"
 #include "words/parts.h"
 
 namespace muster::words {
@@ -34,6 +35,9 @@ std::string kubernetes_sentence(const job::KubernetesWaits& fact) {
     case Stage::kCreating:
       text = who + on + " is being prepared";
       break;
+    case Stage::kInitContainer:
+      text = who + on + " runs init container " + fact.container;
+      break;
     case Stage::kStarting:
       text = who + on + " starts";
       break;
@@ -50,6 +54,10 @@ std::string kubernetes_sentence(const job::KubernetesWaits& fact) {
             (fact.others == 1 ? " does" : " do") + " not run yet";
   }
   return text;
+}
+
+std::string kubernetes_sentence(const job::KubernetesEnded& fact) {
+  return fact.pod ? job::explain(*fact.pod) : fact.text;
 }
 
 }  // namespace muster::words

@@ -32,5 +32,6 @@ std::string slurm_sentence(const job::SlurmQueue& fact);
 std::string slurm_sentence(const job::SlurmState& fact);
 std::string slurm_sentence(const job::SlurmEnded& fact);
 std::string kubernetes_sentence(const job::KubernetesWaits& fact);
+std::string kubernetes_sentence(const job::KubernetesEnded& fact);
 
 }  // namespace muster::words

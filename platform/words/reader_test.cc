@@ -15,6 +15,7 @@ namespace {
 using job::Evicted;
 using job::Fact;
 using job::JobRef;
+using job::KubernetesEnded;
 using job::Notice;
 using job::ProjectRef;
 using job::ProjectShare;
@@ -35,6 +36,11 @@ struct Row {
   std::string stranger = kSame;
 };
 
+const job::PodEnd kEvictedByKueue{.cause = job::PodEnd::Cause::kQueueEvicted,
+                                  .pod = "muster-1",
+                                  .node = "n1",
+                                  .word = "WorkloadEvictedDueToPreempted",
+                                  .text = "Preempted to accommodate a workload"};
 const JobRef kMine{.id = "id-dist", .name = "dist", .project = "mine"};
 const JobRef kTheirs{.id = "id-spy", .name = "spy", .project = "theirs"};
 const ProjectRef kAbove{.name = "org", .above = "mine"};
@@ -103,6 +109,16 @@ std::vector<Row> eviction_rows() {
       {Evicted{.why = SlurmEnded{.cause = SlurmEnded::Cause::kPreempted, .slurm_job = 17},
                .stage = Evicted::Stage::kBeingEnded},
        "is being ended: Slurm has ended its Slurm job 17 for another job (PREEMPTED)"},
+      {Evicted{.why = KubernetesEnded{.pod = kEvictedByKueue},
+               .stage = Evicted::Stage::kBeingEnded},
+       "is being ended: Kueue evicted its pods: Preempted to accommodate a workload "
+       "(WorkloadEvictedDueToPreempted)"},
+      {Evicted{.why = KubernetesEnded{.pod = kEvictedByKueue},
+               .stage = Evicted::Stage::kWaitsAgain},
+       "Kueue evicted its pods: Preempted to accommodate a workload "
+       "(WorkloadEvictedDueToPreempted); waits to start again"},
+      {Evicted{.why = job::Remark{"was evicted by a newer server"}},
+       "was evicted by a newer server"},
   };
 }
 
@@ -189,6 +205,8 @@ std::vector<Row> life_rows() {
        "launcher exited with code 205"},
       {job::Failed{job::Remark{"no image 'tf:2'"}}, "no image 'tf:2'"},
       {job::Failed{SlurmEnded{.text = "Slurm took its room"}}, "Slurm took its room"},
+      {job::Failed{KubernetesEnded{.text = "its pods did not start within 1m"}},
+       "its pods did not start within 1m"},
       {job::Failed{job::TimeLimitReached{std::chrono::hours(2)}},
        "ran longer than its time limit of 2h"},
       {job::Failed{
@@ -259,6 +277,17 @@ std::vector<Row> slurm_rows() {
            .cluster = "Slurm",
            .after = SlurmEnded{.cause = SlurmEnded::Cause::kNodeFailed, .slurm_job = 6}},
        "a node of its Slurm job 6 failed (NODE_FAIL); asks Slurm for an allocation"},
+      {KubernetesEnded{.pod = job::PodEnd{.cause = job::PodEnd::Cause::kPreempted,
+                                          .pod = "muster-1",
+                                          .node = "n1",
+                                          .word = "PreemptionByScheduler",
+                                          .text = "preempting to accommodate a pod"}},
+       "Kubernetes preempted its pod on node n1 for a pod of higher priority: preempting to "
+       "accommodate a pod (PreemptionByScheduler)"},
+      {job::RequestsAllocation{.cluster = "Kubernetes",
+                               .after = KubernetesEnded{.pod = kEvictedByKueue}},
+       "Kueue evicted its pods: Preempted to accommodate a workload "
+       "(WorkloadEvictedDueToPreempted); asks Kubernetes for an allocation"},
       {job::ClusterDecides{.cluster = "Slurm", .tasks = 3},
        "Slurm decides when it starts; Muster would request an allocation for 3 tasks"},
       {job::KubernetesWaits{.stage = job::KubernetesWaits::Stage::kUnschedulable,
@@ -302,9 +331,9 @@ std::vector<Row> all_rows() {
 }
 
 // Add a row above for each new fact, then increase this number.
-static_assert(std::variant_size_v<Fact> == 39);
-static_assert(std::variant_size_v<job::FailureCause> == 8);
-static_assert(std::variant_size_v<job::Eviction> == 8);
+static_assert(std::variant_size_v<Fact> == 40);
+static_assert(std::variant_size_v<job::FailureCause> == 9);
+static_assert(std::variant_size_v<job::Eviction> == 10);
 
 TEST(Facts, EachHaveARow) {
   std::set<size_t> facts;
@@ -360,6 +389,16 @@ TEST(Facts, AreReadBackFromJson) {
     const Fact seen = seen_by(sight_of("mine"), row.fact);
     EXPECT_EQ(fact_in(job::data_of(seen)), seen) << json;
   }
+}
+
+TEST(Facts, AnEndOfAnAllocationThatWasStoredWithoutAKindIsSlurms) {
+  const auto fact = fact_in(
+      R"({"kind": "asks_for_room", "cluster": "Slurm", "after": {"cause": "late", "slurm_job": 6}})");
+
+  ASSERT_TRUE(fact);
+  EXPECT_EQ(*fact, Fact(job::RequestsAllocation{
+                       .cluster = "Slurm",
+                       .after = SlurmEnded{.cause = SlurmEnded::Cause::kLate, .slurm_job = 6}}));
 }
 
 TEST(Facts, OfAnUnknownKindOrAWrongTypeAreNotRead) {

@@ -107,7 +107,16 @@ struct EvictionWords {
   }
 
   std::string operator()(const job::SlurmEnded& why) const { return slurm_sentence(why); }
+  std::string operator()(const job::KubernetesEnded& why) const { return kubernetes_sentence(why); }
+  std::string operator()(const job::Remark& why) const { return why.text; }
 };
+
+/// Whether the sentence of the eviction has a subject other than the job.
+bool has_own_subject(const job::Eviction& why) {
+  return std::holds_alternative<job::SlurmEnded>(why) ||
+         std::holds_alternative<job::KubernetesEnded>(why) ||
+         std::holds_alternative<job::Remark>(why);
+}
 
 std::string notice_text(job::Notice::What what) {
   using What = job::Notice::What;
@@ -177,6 +186,9 @@ struct FactWords {
   std::string operator()(const job::SlurmQueue& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmState& fact) const { return slurm_sentence(fact); }
   std::string operator()(const job::SlurmEnded& fact) const { return slurm_sentence(fact); }
+  std::string operator()(const job::KubernetesEnded& fact) const {
+    return kubernetes_sentence(fact);
+  }
   std::string operator()(const job::KubernetesWaits& fact) const {
     return kubernetes_sentence(fact);
   }
@@ -237,9 +249,7 @@ struct FactWords {
       case job::Evicted::Stage::kToldSo:
         break;
       case job::Evicted::Stage::kBeingEnded:
-        return (std::holds_alternative<job::SlurmEnded>(fact.why) ? "is being ended: "
-                                                                  : "is being ended; it ") +
-               why;
+        return (has_own_subject(fact.why) ? "is being ended: " : "is being ended; it ") + why;
       case job::Evicted::Stage::kWaitsAgain:
         return why + "; waits to start again";
     }
@@ -350,8 +360,8 @@ std::string sentence(const job::Eviction& why) {
   return std::visit(EvictionWords{}, why);
 }
 
-std::string sentence(const job::SlurmEnded& end) {
-  return slurm_sentence(end);
+std::string sentence(const job::AllocationEnd& end) {
+  return sentence(job::widened<job::Fact>(end));
 }
 
 std::string sentence(const job::Reason& reason) {

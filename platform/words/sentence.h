@@ -16,7 +16,7 @@ namespace muster::words {
 std::string sentence(const job::Fact& fact);
 /// "was preempted by 'b' of the same project, ..."
 std::string sentence(const job::Eviction& why);
-std::string sentence(const job::SlurmEnded& end);
+std::string sentence(const job::AllocationEnd& end);
 /// "worker-1 was killed by signal 9 (SIGKILL)"
 std::string sentence(const job::FailureCause& cause);
 /// Whether that sentence names the task at fault, or needs no task.

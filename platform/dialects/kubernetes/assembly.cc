@@ -166,6 +166,7 @@ class RoleAdding {
     add_containers();
     add_mounts();
     add_scheduling();
+    add_beside();
     note_inherited();
   }
 
@@ -439,6 +440,47 @@ class RoleAdding {
     add_missing(own.annotations, all.annotations);
     if (all.service_account.empty()) all.service_account = own.service_account;
     if (all.runtime_class.empty()) all.runtime_class = own.runtime_class;
+  }
+
+  using Of = job::PodContainer::Of;
+
+  /// The pods of the job, each with the tasks that it is for.
+  std::vector<std::pair<Of, const Pod*>> pods_by_task() const {
+    const Pod* const leader = roles_.leader == nullptr ? roles_.base : roles_.leader;
+    std::vector<std::pair<Of, const Pod*>> pods{{Of::kLeader, leader}};
+    if (spec_.kind != job::Kind::kSingle) pods.emplace_back(Of::kWorkers, roles_.base);
+    for (const OtherRole& other : others_) {
+      if (&other.spec == &spec_.parameter_server)
+        pods.emplace_back(Of::kParameterServers, &other.pod);
+      if (&other.spec == &spec_.evaluator) pods.emplace_back(Of::kEvaluators, &other.pod);
+    }
+    return pods;
+  }
+
+  static std::vector<job::PodContainer> containers_of(const Pod& pod, Of of) {
+    std::vector<job::PodContainer> containers;
+    for (const BesideContainer& beside : pod.beside) {
+      containers.push_back(beside.container);
+      containers.back().of = of;
+    }
+    return containers;
+  }
+
+  /// Init containers and sidecars: once, if all pods have the same.
+  void add_beside() {
+    const auto pods = pods_by_task();
+    const bool are_same = std::all_of(pods.begin(), pods.end(), [&](const auto& each) {
+      return containers_of(*each.second, Of::kAll) == containers_of(*pods.front().second, Of::kAll);
+    });
+    for (const auto& [of, pod] : pods) {
+      auto& all = spec_.kubernetes.containers;
+      for (const BesideContainer& beside : pod->beside) {
+        draft_.origins["kubernetes.containers[" + std::to_string(all.size()) + "]"] = beside.place;
+        all.push_back(beside.container);
+        all.back().of = are_same ? Of::kAll : of;
+      }
+      if (are_same) return;
+    }
   }
 
   void agree(const std::vector<std::string>& own, std::vector<std::string>& all, const char* what,

@@ -26,6 +26,11 @@ void change_texts(job::JobSpec& spec, const std::function<void(std::string&)>& c
     change_words(role->arguments);
     change_values(role->environment);
   }
+  for (job::PodContainer& container : spec.kubernetes.containers) {
+    change_words(container.command);
+    change_words(container.arguments);
+    change_values(container.environment);
+  }
 }
 
 bool is_of_a_host(char c) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "dialects/kubernetes/program.h"
 #include "job/container.h"
 #include "job/quantity.h"
 #include "job/validate.h"
@@ -273,102 +272,7 @@ void read_pod_fields(Map& spec, const PodContext& context, Pod& pod) {
              "shareProcessNamespace", "readinessGates", "os", "hostUsers"});
 }
 
-// --- containers
-
-namespace {
-
-std::vector<Word> words_of(const std::optional<Node>& list) {
-  std::vector<Word> words;
-  if (!list) return words;
-  for (const Node& element : list->elements()) {
-    if (auto text = element.text()) words.push_back({.text = *text, .place = element.place()});
-  }
-  return words;
-}
-
-/// Kubernetes pulls images without a tag, and those with the tag "latest", at each start.
-job::PullPolicy usual_pull(const std::string& image) {
-  const size_t name = image.rfind('/') == std::string::npos ? 0 : image.rfind('/') + 1;
-  const size_t digest = image.find('@', name);
-  const size_t tag = image.find(':', name);
-  if (digest != std::string::npos) return job::PullPolicy::kIfMissing;
-  const bool is_latest = tag == std::string::npos || image.substr(tag + 1) == "latest";
-  return is_latest ? job::PullPolicy::kAlways : job::PullPolicy::kIfMissing;
-}
-
-void read_pull_policy(Map& map, Pod& pod) {
-  const auto policy = map.take("imagePullPolicy");
-  pod.container.pull = usual_pull(pod.image);
-  if (!policy) return;
-  const auto word = policy->word({"Always", "IfNotPresent", "Never"});
-  if (word == "Always") pod.container.pull = job::PullPolicy::kAlways;
-  if (word == "IfNotPresent") pod.container.pull = job::PullPolicy::kIfMissing;
-  if (word == "Never") pod.container.pull = job::PullPolicy::kNever;
-}
-
-void read_container(const Node& node, const VolumeSources& sources, const PodContext& context,
-                    const Labels& labels, Pod& pod) {
-  Map map(node);
-  pod.container_place = node.place();
-  if (const auto image = map.require("image")) pod.image = image->text().value_or("");
-  pod.command = words_of(map.take("command"));
-  pod.arguments = words_of(map.take("args"));
-  read_pull_policy(map, pod);
-  if (const auto resources = map.take("resources")) read_resources(*resources, context, pod);
-  if (const auto list = map.take("envFrom")) read_environment_from(*list, context, labels, pod);
-  if (const auto list = map.take("env")) read_environment(*list, context, labels, pod);
-  if (const auto folder = map.take("workingDir")) {
-    pod.folder = folder->text().value_or("");
-    pod.folder_place = folder->place();
-  }
-  if (const auto own = map.take("securityContext")) read_security_context(*own, pod);
-  if (const auto mounts = map.take("volumeMounts")) read_mounts(*mounts, sources, context, pod);
-  map.warn("livenessProbe", "has no effect: a task that hangs is not restarted");
-  map.refuse("lifecycle", ": no program runs before or after the task's own");
-  map.refuse("volumeDevices", "");
-  map.refuse("resizePolicy", "");
-  map.skip({"name", "ports", "readinessProbe", "startupProbe", "terminationMessagePath",
-            "terminationMessagePolicy", "stdin", "stdinOnce", "tty", "restartPolicy"});
-  map.end();
-}
-
-std::string container_name(const Node& node) {
-  for (const config::YamlEntry& entry : node.value().map) {
-    if (entry.key == "name") return entry.value.scalar;
-  }
-  return "";
-}
-
-/// The container that runs the program; the others are faults.
-std::optional<Node> main_container(Map& spec, const PodContext& context) {
-  const auto list = spec.require("containers");
-  if (!list) return std::nullopt;
-  const std::vector<Node> containers = list->elements();
-  if (containers.empty()) {
-    list->fault("contains no container");
-    return std::nullopt;
-  }
-  const auto named = std::find_if(containers.begin(), containers.end(), [&](const Node& one) {
-    return !context.container.empty() && container_name(one) == context.container;
-  });
-  const Node& main = named == containers.end() ? containers.front() : *named;
-  for (const Node& one : containers) {
-    if (one.place().path == main.place().path) continue;
-    one.fault("is a second container; a task of Muster has one program");
-  }
-  return main;
-}
-
-void refuse_init_containers(Map& spec) {
-  const auto list = spec.take("initContainers");
-  if (!list) return;
-  for (const Node& container : list->elements()) {
-    container.fault(
-        "is an init container, which Muster does not run; do its work in the command or the image");
-  }
-}
-
-}  // namespace
+// --- the template
 
 Pod read_pod_template(const Node& node, const PodContext& context) {
   Pod pod;
@@ -406,10 +310,7 @@ Pod read_pod_template(const Node& node, const PodContext& context) {
   VolumeSources sources;
   if (const auto volumes = spec.take("volumes")) read_volume_sources(*volumes, sources);
   read_pod_fields(spec, context, pod);
-  refuse_init_containers(spec);
-  if (const auto main = main_container(spec, context)) {
-    read_container(*main, sources, context, labels, pod);
-  }
+  read_containers(spec, sources, context, labels, pod);
   if (const auto whole = spec.take("resources")) read_resources(*whole, context, pod);
   spec.end();
   return pod;

@@ -1,5 +1,5 @@
-// A pod template of a Kubernetes file: the one container that Muster runs as a task, and the fields of
-// the pod around it. Fields without a counterpart in Muster are faults by their path.
+// A pod template of a Kubernetes file: the one container that Muster runs as a task, the containers
+// beside it, and the fields of the pod around them. Fields without a counterpart in Muster are faults by their path.
 //
 // Pure.
 #pragma once
@@ -58,6 +58,18 @@ struct Mount {
   Place place;
 };
 
+/// Where the container of a task has a volume.
+struct MountTarget {
+  std::string target;
+  std::string sub_path;  ///< of the volume; empty: all of it
+};
+
+/// An init container or a sidecar.
+struct BesideContainer {
+  job::PodContainer container;
+  Place place;
+};
+
 struct Pod {
   Place place;            ///< of the pod's spec
   Place container_place;  ///< of the container that runs the program
@@ -71,6 +83,8 @@ struct Pod {
   job::Resources resources;
   job::ContainerSpec container;
   std::vector<Mount> mounts;
+  std::multimap<std::string, MountTarget> targets;  ///< by the name of the volume
+  std::vector<BesideContainer> beside;              ///< in the order in which they start
   std::optional<int64_t> grace_seconds;
   std::string restart_policy;  ///< of the pod's spec; empty: not given
   Place restart_place;
@@ -127,6 +141,10 @@ void read_volume_sources(const Node& list, VolumeSources& sources);
 /// The `volumeMounts` of its container.
 void read_mounts(const Node& list, const VolumeSources& sources, const PodContext& context,
                  Pod& pod);
+
+/// The `containers` and `initContainers` of a pod's spec. `labels`: of the pod.
+void read_containers(Map& spec, const VolumeSources& sources, const PodContext& context,
+                     const Labels& labels, Pod& pod);
 
 /// Muster's name for a key of a Kubernetes Secret: ("hf-secret", "token") is hf_secret_token.
 std::string secret_name(const std::string& secret, const std::string& key);

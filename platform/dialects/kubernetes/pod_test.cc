@@ -99,17 +99,17 @@ TEST(KubernetesPod, NamesWhatHasNoCounterpart) {
                       {"hostPID: true", "hostIPC: false", "initContainers: [{name: a}]",
                        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
                        "{nodeSelectorTerms: []}}}"}),
-      (Lines{kPod + ".hostPID: is not supported: a task sees its own processes only",
-             kPod + ".initContainers[0]: is an init container, which Muster does not run; do its "
-                    "work in the command or the image",
-             kPod + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: is not "
-                    "supported; choose nodes with scheduling.node_pools, scheduling.gpu_models or "
-                    "scheduling.required_topology",
-             kContainer + ".securityContext.privileged: is not supported: a task never has the "
-                          "rights of its host",
-             kContainer +
-                 ".lifecycle: is not supported: no program runs before or after the task's "
-                 "own"}));
+      (Lines{
+          kPod + ".hostPID: is not supported: a task sees its own processes only",
+          kPod + ".initContainers[0]: is an init container, which only a server that runs jobs on "
+                 "Kubernetes runs; elsewhere, do its work in the command or the image",
+          kPod + ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: is not "
+                 "supported; choose nodes with scheduling.node_pools, scheduling.gpu_models or "
+                 "scheduling.required_topology",
+          kContainer + ".securityContext.privileged: is not supported: a task never has the "
+                       "rights of its host",
+          kContainer + ".lifecycle: is not supported: no program runs before or after the task's "
+                       "own"}));
 }
 
 TEST(KubernetesPod, WarnsOfWhatIsHarmless) {
@@ -195,10 +195,12 @@ TEST(KubernetesPod, ChoosesPoolsAndGpuModelsByWellKnownLabels) {
 }
 
 TEST(KubernetesPod, HasOneProgram) {
-  EXPECT_EQ(faults_of(simple_job({"command: [ls]", "", "securityContext: {}"}) +
-                      "      - {name: sidecar, image: b}\n"),
-            (Lines{"spec.template.spec.containers[1]: is a second container; a task of Muster has "
-                   "one program"}));
+  EXPECT_EQ(
+      faults_of(simple_job({"command: [ls]", "", "securityContext: {}"}) +
+                "      - {name: sidecar, image: b}\n"),
+      (Lines{"spec.template.spec.containers[1]: is a second container, which only a server "
+             "that runs jobs on Kubernetes runs; elsewhere, do its work in the command or the "
+             "image"}));
 }
 
 TEST(KubernetesPod, EndsAsItsPodWould) {

@@ -282,7 +282,7 @@ void patch_pod(const Node& node, const PodContext& context, Pod& pod) {
   const auto containers = spec.take("containers");
   if (const auto list = spec.take("initContainers")) {
     for (const Node& one : list->elements())
-      one.fault("is an init container, which Muster does not run");
+      one.fault("is an init container; give it to the runtime, which this file may contain");
   }
   read_pod_fields(spec, context, pod);
   spec.end();

@@ -56,6 +56,7 @@ class MountReading {
     if (source == sources.end()) {
       return name_node->fault("'" + *name + "' is not one of the pod's volumes");
     }
+    pod_.targets.emplace(*name, MountTarget{.target = target_, .sub_path = sub_path_});
     Map volume(source->second);
     volume.skip({"name"});
     read_source(volume);

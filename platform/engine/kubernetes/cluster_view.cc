@@ -38,15 +38,11 @@ std::string why_not_admitted(const Json& workload) {
 
 }  // namespace
 
-ClusterView::ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options, Hooks hooks)
-    : loop_(loop),
-      client_(client),
-      options_(std::move(options)),
-      hooks_(std::move(hooks)),
-      book_(options_) {}
+ClusterView::ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options)
+    : loop_(loop), client_(client), options_(std::move(options)), book_(options_) {}
 
-void ClusterView::begin() {
-  if (pods_ != nullptr) return;
+void ClusterView::begin(Hooks hooks) {
+  hooks_ = std::move(hooks);
   watch_pods("");
   watch_nodes_of_cluster();
   watch_warnings();

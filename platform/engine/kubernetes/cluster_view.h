@@ -46,15 +46,17 @@ class ClusterView {
     std::function<void()> on_reach;
   };
 
-  ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options, Hooks hooks);
+  ClusterView(base::EventLoop& loop, ApiClient& client, NodeOptions options);
 
-  void begin();
+  /// REQUIRES: has not been called before.
+  void begin(Hooks hooks);
 
   /// Empty until all nodes were listed.
   std::vector<Node> nodes() const;
   bool has_node(const std::string& name) const { return book_.has(name); }
   bool has_nodes() const { return has_nodes_; }
   bool mounts_images(const std::string& node) const { return book_.mounts_images(node); }
+  std::string gpu_model_of(const std::string& node) const { return book_.gpu_model_of(node); }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed);
 
   /// Whether the pods are known.

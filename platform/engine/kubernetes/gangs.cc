@@ -114,6 +114,14 @@ std::vector<PodGangPointer> PodGangTable::all() const {
   return all;
 }
 
+PodGangPointer PodGangTable::find_by_pod_name(std::string_view pod) const {
+  for (size_t dash = pod.rfind('-'); dash != std::string_view::npos && dash > 0;
+       dash = pod.rfind('-', dash - 1)) {
+    if (auto gang = find_by_name(std::string(pod.substr(0, dash)))) return gang;
+  }
+  return nullptr;
+}
+
 PodGangPointer PodGangTable::find_by_name(const std::string& name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second.lock();

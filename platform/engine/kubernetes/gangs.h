@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -102,6 +103,8 @@ class PodGangTable {
   PodGangPointer find(const GangId& gang) const { return in_kubernetes(shared_.find(gang)); }
   /// By the label kGangKey.
   PodGangPointer find_by_name(const std::string& name) const;
+  /// By the name of one of its pods.
+  PodGangPointer find_by_pod_name(std::string_view pod) const;
 
   void save(const PodGangPointer& gang) { shared_.save(gang); }
   lent::GangTable& shared() { return shared_; }

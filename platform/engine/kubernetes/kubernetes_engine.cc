@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include "base/log.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "engine/engine_errors.h"
 #include "engine/kubernetes/api_client.h"
+#include "engine/kubernetes/cluster_news.h"
 #include "engine/kubernetes/cluster_view.h"
+#include "engine/kubernetes/gang_pods.h"
 #include "engine/kubernetes/gangs.h"
 #include "engine/kubernetes/losses.h"
 #include "engine/kubernetes/objects.h"
@@ -30,14 +30,11 @@ namespace fs = std::filesystem;
 
 using base::Error;
 using base::ErrorCode;
-using kubernetes::HeldPod;
 using kubernetes::KubernetesOptions;
-using kubernetes::OwnPod;
 using kubernetes::pod_job_of;
 using kubernetes::pod_task_of;
 using kubernetes::PodGangPointer;
 using kubernetes::PodJob;
-using kubernetes::PodQueue;
 using kubernetes::PodTask;
 using kubernetes::Preparations;
 using launch::TaskPlan;
@@ -52,6 +49,7 @@ lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent.folder_on_nodes = node::kPodJobs;
   lent.sharing = node::Sharing::kNo;
   lent.has_own_folders = true;
+  lent.shares_artifacts = !options.pods.artifacts_class.empty();
   lent.mounts_storage = true;
   lent.linger = options.linger;
   lent.log_quota = options.log_quota;
@@ -93,64 +91,26 @@ struct KubernetesEngine::Impl {
   void open_callback();
   std::string brief_of(const kubernetes::PodGang& gang) const;
 
-  // Pods.
-  std::shared_ptr<void> prepare(const PodJob& job, std::vector<PodTask> pods,
-                                Preparations::Progress progress, Preparations::Done done,
-                                Preparations::Since since = Preparations::Since::kBegin);
-  std::shared_ptr<void> prepare_later(const PodGangPointer& leaving, const PodJob& job,
-                                      std::vector<PodTask> pods, Preparations::Progress progress,
-                                      Preparations::Done done, Preparations::Since since);
-  void give_up(const PodGangPointer& gang, const std::vector<std::string>& names);
-  std::string gpu_model_on(const std::string& node) const;
-  bool mounts_programs_on(const std::string& node) const;
-  std::vector<launch::ImageFacts> facts_of(const GangId& gang,
-                                           const std::vector<ImageRequest>& images);
-
-  // News of the cluster.
-  void pod_changed(const OwnPod& own);
-  void pod_gone(const OwnPod& own);
-  void warned(const kubernetes::PodEvent& event);
-  std::function<void(const OwnPod&)> on_container();
-  std::function<void(const std::string&, const std::string&)> on_workload();
+  /// A gang that waits in a queue of the cluster goes back there if it is preempted.
   kubernetes::PodLosses::Preempted on_preempted();
-  void synced();
 
   base::EventLoop& loop;
   const KubernetesOptions options;
   kubernetes::ApiClient client;
-  base::SystemRandom random;
   bool has_begun = false;
   std::optional<Result<node::CallbackSite>> callback;
   lent::LentTasks tasks{loop, lent_options_of(options),
                         kubernetes::pod_table_options(options.folder)};
   kubernetes::PodGangTable gangs{tasks.gangs, options.pods.owner};
-  kubernetes::ClusterView view{
-      loop,
-      client,
-      options.nodes,
-      {.on_pod = [this](const OwnPod& own) { pod_changed(own); },
-       .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
-       .on_warning = [this](const kubernetes::PodEvent& event) { warned(event); },
-       .on_container = on_container(),
-       .on_workload = on_workload(),
-       .on_synced = [this] { synced(); },
-       .on_reach = [this] { preparations.look_at_all(); }}};
+  kubernetes::ClusterView view{loop, client, options.nodes};
   kubernetes::PodLines lines{
       loop, client, options.pods.space, options.pods.owner, options.pods.port, tasks};
-  kubernetes::PodAllocations allocations{
-      gangs, tasks.reports,
-      [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Progress progress,
-             Preparations::Done done) {
-        return prepare(job, std::move(pods), std::move(progress), std::move(done),
-                       Preparations::Since::kNode);
-      }};
-  kubernetes::PodLosses losses{loop, gangs, tasks, on_preempted()};
   Preparations preparations{
       loop,
       options.pod_timeout,
       {.outage = [this] { return view.outage(); },
        .given_up = [this](const PodGangPointer& gang,
-                          const std::vector<std::string>& names) { give_up(gang, names); }}};
+                          const std::vector<std::string>& names) { pods.give_up(gang, names); }}};
   kubernetes::GangObjects objects{
       loop,
       client,
@@ -158,18 +118,35 @@ struct KubernetesEngine::Impl {
       gangs,
       {.brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
+  kubernetes::GangPods pods{
+      options.pods,
+      {.gangs = gangs, .view = view, .objects = objects, .preparations = preparations}};
+  kubernetes::PodAllocations allocations{
+      gangs, tasks.reports,
+      [this](const PodJob& job, std::vector<PodTask> its_pods, Preparations::Progress progress,
+             Preparations::Done done) {
+        return pods.prepare(job, std::move(its_pods), std::move(progress), std::move(done),
+                            Preparations::Since::kNode);
+      }};
+  kubernetes::PodLosses losses{loop, gangs, tasks, on_preempted()};
   kubernetes::PodStarts starts{
       tasks,
       gangs,
       objects,
       {.prepare =
-           [this](const PodJob& job, std::vector<PodTask> pods, Preparations::Done done) {
-             return prepare(job, std::move(pods), nullptr, std::move(done));
+           [this](const PodJob& job, std::vector<PodTask> its_pods, Preparations::Done done) {
+             return pods.prepare(job, std::move(its_pods), nullptr, std::move(done));
            },
        .give_up = [this](const PodGangPointer& gang,
-                         const std::vector<std::string>& names) { give_up(gang, names); },
-       .gpu_model_on = [this](const std::string& node) { return gpu_model_on(node); }}};
-  std::set<std::string> unknown;  ///< names of gangs whose pods no record explains
+                         const std::vector<std::string>& names) { pods.give_up(gang, names); },
+       .gpu_model_on = [this](const std::string& node) { return pods.gpu_model_on(node); }}};
+  kubernetes::ClusterNews news{options,
+                               {.gangs = gangs,
+                                .view = view,
+                                .lines = lines,
+                                .preparations = preparations,
+                                .losses = losses,
+                                .objects = objects}};
 };
 
 Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(base::EventLoop& loop,
@@ -222,7 +199,7 @@ void KubernetesEngine::Impl::begin() {
     const bool is_useless = !gang->has_started_tasks() && !options.has_queue();
     if (gang->record.given_back || is_useless) objects.release(gang);
   }
-  view.begin();
+  view.begin(news.hooks());
 }
 
 void KubernetesEngine::Impl::open_callback() {
@@ -265,219 +242,10 @@ std::string KubernetesEngine::Impl::brief_of(const kubernetes::PodGang& gang) co
   return node::encode(brief);
 }
 
-// --- pods
-
-std::string KubernetesEngine::Impl::gpu_model_on(const std::string& node) const {
-  for (const Node& each : view.nodes()) {
-    if (each.name == node) return each.gpu_model;
-  }
-  return "";
-}
-
-bool KubernetesEngine::Impl::mounts_programs_on(const std::string& node) const {
-  switch (options.pods.programs) {
-    case kubernetes::ProgramsBy::kImageVolume:
-      return true;
-    case kubernetes::ProgramsBy::kInitContainer:
-      return false;
-    case kubernetes::ProgramsBy::kNode:
-      break;
-  }
-  return view.mounts_images(node);
-}
-
-std::shared_ptr<void> KubernetesEngine::Impl::prepare(const PodJob& job, std::vector<PodTask> pods,
-                                                      Preparations::Progress progress,
-                                                      Preparations::Done done,
-                                                      Preparations::Since since) {
-  begin();
-  PodGangPointer gang = gangs.find(job.gang);
-  if (gang != nullptr && gang->is_releasing) {
-    return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done), since);
-  }
-  const bool is_new = gang == nullptr;
-  if (is_new) gang = gangs.add(job.gang, random.bytes<std::tuple_size_v<rsh::Key>>());
-  gang->job = job;
-  std::vector<std::string> names;
-  for (PodTask& task : pods) {
-    names.push_back(task.task);
-    HeldPod& pod = gangs.add_task(gang, task.task);
-    const lent::Seat& seat = gang->seat_of(*gang->tasks.at(task.task));
-    if (seat.started || pod.is_wanted) continue;
-    task.index = seat.index;
-    task.mounts_programs = mounts_programs_on(task.node);
-    pod.is_wanted = true;
-    pod.plan = std::move(task);
-  }
-  if (is_new) {
-    tasks.gangs.save_durably(gang, [this, weak = std::weak_ptr(gang)](const Result<void>& saved) {
-      const PodGangPointer still = weak.lock();
-      if (still == nullptr) return;
-      if (!saved) still->fault = saved.error();
-      objects.create(still);
-      preparations.look(still);
-    });
-  } else {
-    gangs.save(gang);
-    objects.create(gang);
-  }
-  return preparations.add(gang, std::move(names), std::move(progress), std::move(done), since);
-}
-
-/// Objects of the same names are being deleted.
-std::shared_ptr<void> KubernetesEngine::Impl::prepare_later(
-    const PodGangPointer& leaving, const PodJob& job, std::vector<PodTask> pods,
-    Preparations::Progress progress, Preparations::Done done, Preparations::Since since) {
-  const auto handle = std::make_shared<std::shared_ptr<void>>();
-  leaving->when_released.push_back([this, weak = std::weak_ptr(handle), job, pods = std::move(pods),
-                                    progress = std::move(progress), done = std::move(done),
-                                    since]() mutable {
-    const auto still = weak.lock();
-    if (!still) return;
-    *still = prepare(job, std::move(pods), std::move(progress), std::move(done), since);
-  });
-  return handle;
-}
-
-void KubernetesEngine::Impl::give_up(const PodGangPointer& gang,
-                                     const std::vector<std::string>& names) {
-  const bool is_needed =
-      std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& named) {
-        return gang->seat_of(*named.second).started ||
-               preparations.is_waited_for(gang, named.first);
-      });
-  if (!is_needed) return objects.release(gang);
-  for (const std::string& name : names) {
-    const TaskPointer task = gang->task(name);
-    if (task == nullptr || gang->seat_of(*task).started) continue;
-    if (preparations.is_waited_for(gang, name)) continue;
-    objects.remove_pod(gang, name, std::chrono::seconds(1));
-    HeldPod& pod = gang->pods.at(name);
-    kubernetes::Call removal = std::move(pod.removal);
-    pod = HeldPod{};
-    pod.removal = std::move(removal);
-  }
-}
-
-std::vector<launch::ImageFacts> KubernetesEngine::Impl::facts_of(
-    const GangId& name, const std::vector<ImageRequest>& images) {
-  std::vector<launch::ImageFacts> all;
-  const PodGangPointer gang = gangs.find(name);
-  for (const ImageRequest& image : images) {
-    launch::ImageFacts facts;
-    const TaskPointer task = gang == nullptr ? nullptr : gang->task(image.task);
-    if (task != nullptr && task->line != nullptr && task->line->hello().image) {
-      facts = *task->line->hello().image;
-    }
-    facts.image = image.image;
-    facts.id = image.image;
-    if (gang != nullptr && gang->pods.count(image.task) > 0) {
-      const auto& pod = gang->pods.at(image.task);
-      if (pod.facts && !pod.facts->task.image_id.empty()) facts.id = pod.facts->task.image_id;
-    }
-    all.push_back(std::move(facts));
-  }
-  return all;
-}
-
-// --- news of the cluster
-
-void KubernetesEngine::Impl::pod_changed(const OwnPod& own) {
-  const PodGangPointer gang = gangs.find_by_name(own.gang);
-  if (gang == nullptr) {
-    if (!view.is_synced() && !own.gang.empty()) unknown.insert(own.gang);
-    return;
-  }
-  const auto found = gang->pods.find(own.task);
-  if (found == gang->pods.end() || gang->is_releasing) return;
-  HeldPod& pod = found->second;
-  // A pod of an earlier owner, or one that was given up, has the same name.
-  const bool is_old =
-      own.facts.owner != gang->uid || (own.facts.is_being_deleted && pod.is_wanted && !pod.facts);
-  if (is_old) return;
-  pod.facts = own.facts;
-  pod.is_created = true;
-  lines.keep(gang, own.task);
-  preparations.look(gang);
-  losses.examine(gang, own.task);
-}
-
-void KubernetesEngine::Impl::pod_gone(const OwnPod& own) {
-  const PodGangPointer gang = gangs.find_by_name(own.gang);
-  if (gang == nullptr || gang->is_releasing) return;
-  const auto found = gang->pods.find(own.task);
-  if (found == gang->pods.end()) return;
-  HeldPod& pod = found->second;
-  if (!pod.facts || pod.facts->uid != own.facts.uid) return;
-  pod.facts = own.facts;
-  pod.is_gone = true;
-  lines.keep(gang, own.task);
-  preparations.look(gang);
-  losses.examine(gang, own.task);
-}
-
-void KubernetesEngine::Impl::warned(const kubernetes::PodEvent& event) {
-  for (const PodGangPointer& gang : gangs.all()) {
-    if (!event.pod.starts_with(kubernetes::gang_name(options.pods.owner, gang->gang))) continue;
-    for (auto& [task, pod] : gang->pods) {
-      if (!pod.facts || pod.facts->name != event.pod) continue;
-      pod.event = event;
-      return preparations.look(gang);
-    }
-  }
-}
-
-/// A server that connects to its pods does so at once.
-std::function<void(const OwnPod&)> KubernetesEngine::Impl::on_container() {
-  if (options.are_called()) return nullptr;
-  return [this](const OwnPod& own) {
-    const PodGangPointer gang = gangs.find_by_name(own.gang);
-    if (gang == nullptr || gang->is_releasing) return;
-    const auto found = gang->pods.find(own.task);
-    if (found == gang->pods.end() || !found->second.facts) return;
-    HeldPod& pod = found->second;
-    if (pod.facts->uid != own.facts.uid) return;
-    pod.is_started = true;
-    lines.keep(gang, own.task);
-  };
-}
-
-std::function<void(const std::string&, const std::string&)> KubernetesEngine::Impl::on_workload() {
-  if (options.pods.queue != PodQueue::kKueue) return nullptr;
-  return [this](const std::string& group, const std::string& why) {
-    const PodGangPointer gang = gangs.find_by_name(group);
-    if (gang == nullptr || gang->queue_text == why) return;
-    gang->queue_text = why;
-    preparations.look(gang);
-  };
-}
-
-/// A gang that waits in a queue of the cluster goes back there if it is preempted.
 kubernetes::PodLosses::Preempted KubernetesEngine::Impl::on_preempted() {
   if (!options.has_queue()) return nullptr;
-  return [this](const PodGangPointer& gang, const job::ExitStatus& end) {
-    allocations.revoke(gang, end);
-  };
-}
-
-/// Pods that should be there and are not were deleted while no server watched; pods without a record
-/// are leftovers of a server that died.
-void KubernetesEngine::Impl::synced() {
-  for (const std::string& name : std::exchange(unknown, {})) {
-    base::log_warning("pods of " + name + " belong to no job that this server knows; deletes them");
-    objects.remove_orphan(name);
-  }
-  for (const PodGangPointer& gang : gangs.all()) {
-    if (gang->is_releasing) continue;
-    for (auto& [task, pod] : gang->pods) {
-      if (pod.facts || pod.is_wanted) continue;
-      pod.facts.emplace();
-      pod.facts->name = kubernetes::pod_name(options.pods.owner, gang->gang, task);
-      pod.is_gone = true;
-    }
-    const auto held = gang->tasks;
-    for (const auto& [name, task] : held) losses.examine(gang, name);
-  }
+  return
+      [this](const PodGangPointer& gang, const job::PodEnd& end) { allocations.revoke(gang, end); };
 }
 
 // --- the interface
@@ -498,14 +266,15 @@ std::shared_ptr<void> KubernetesEngine::prepare(const GangId& gang,
   }
   std::vector<PodTask> pods;
   for (const ImageRequest& image : images) {
-    pods.push_back(pod_task_of(image, impl_->gpu_model_on(image.node)));
+    pods.push_back(pod_task_of(image, impl_->pods.gpu_model_on(image.node)));
   }
   const PodJob job = pod_job_of(gang, images);
-  return impl_->prepare(
+  impl_->begin();
+  return impl_->pods.prepare(
       job, std::move(pods), std::move(progress),
       [this, gang, images = std::move(images), done = std::move(done)](Result<void> how) {
         if (!how) return done(std::move(how).error());
-        done(impl_->facts_of(gang, images));
+        done(impl_->pods.facts_of(gang, images));
       });
 }
 

@@ -6,8 +6,10 @@
 //
 //   gangs.h         the gangs, their records on disk, the pods of their tasks
 //   cluster_view.h  the watches: pods, nodes, warnings
+//   cluster_news.h  what they report, passed on to the parts below
 //   objects.h       creating and deleting the objects of gangs
 //   pod_lines.h     connections to muster-nodes
+//   gang_pods.h     which pods a gang has
 //   preparations.h  waiting for pods
 //   losses.h        tasks whose pods ended
 //   pod_allocations.h  gangs that wait in a queue of the cluster

@@ -21,6 +21,10 @@ bool was_taken(const HeldPod& pod) {
                                        !pod.facts->disruption.empty()));
 }
 
+bool is_for_others(job::PodEnd::Cause cause) {
+  return cause == job::PodEnd::Cause::kPreempted || cause == job::PodEnd::Cause::kQueueEvicted;
+}
+
 }  // namespace
 
 void PodLosses::examine(const PodGangPointer& gang, const std::string& task) {
@@ -52,10 +56,10 @@ void PodLosses::examine(const PodGangPointer& gang, const std::string& task) {
 
 void PodLosses::lose(const PodGangPointer& gang, const TaskPointer& task, const HeldPod& pod) {
   const job::ExitStatus end = end_of_pod(*pod.facts, pod.is_gone);
-  const bool is_preempted = end.pod && end.pod->cause == job::PodEnd::Cause::kPreempted;
-  if (preempted_ == nullptr || !is_preempted) return tasks_.tasks.lose(gang, task, end);
+  if (preempted_ == nullptr || !end.pod || !is_for_others(end.pod->cause))
+    return tasks_.tasks.lose(gang, task, end);
   // The gang waits again as a whole.
-  preempted_(gang, end);
+  preempted_(gang, *end.pod);
   const auto tasks = gang->tasks;
   for (const auto& [name, each] : tasks) tasks_.tasks.lose(gang, each, end);
 }

@@ -18,7 +18,7 @@ namespace muster::engine::kubernetes {
 class PodLosses {
  public:
   /// Called before the tasks of a gang are lost to another gang.
-  using Preempted = std::function<void(const PodGangPointer&, const job::ExitStatus&)>;
+  using Preempted = std::function<void(const PodGangPointer&, const job::PodEnd&)>;
 
   /// `preempted`: empty if a lost task is all that the caller needs to learn.
   PodLosses(base::EventLoop& loop, PodGangTable& gangs, lent::LentTasks& tasks, Preempted preempted)

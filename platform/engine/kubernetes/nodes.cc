@@ -266,6 +266,11 @@ bool NodeBook::mounts_images(const std::string& name) const {
   return found != nodes_.end() && found->second.mounts_images;
 }
 
+std::string NodeBook::gpu_model_of(const std::string& name) const {
+  const auto found = nodes_.find(name);
+  return found == nodes_.end() ? "" : found->second.node.gpu_model;
+}
+
 bool NodeBook::set_pod(const Json& pod) {
   const std::string uid = text_of(pod, "metadata", "uid");
   const std::string node = text_of(pod, "spec", "nodeName");

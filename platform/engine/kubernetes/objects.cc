@@ -109,6 +109,10 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
 void GangObjects::create_others(const PodGangPointer& gang) {
   create_other(gang, kServices, service_object(gang->job, site_, gang->uid));
   create_other(gang, kNetworkPolicies, network_policy_object(gang->job, site_, gang->uid));
+  if (shares_artifacts(gang->job, site_)) {
+    create_other(gang, kPersistentVolumeClaims,
+                 artifacts_claim_object(gang->job, site_, gang->uid));
+  }
   if (!gang->job.logins.empty()) {
     create_other(gang, kSecrets, registry_object(gang->job, site_, gang->uid));
   }

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "engine/kubernetes/pod_containers.h"
 #include "engine/kubernetes/pod_place.h"
 #include "engine/kubernetes/pod_volumes.h"
 #include "engine/node/pod.h"
@@ -25,16 +26,6 @@ using job::Volume;
 using Json = nlohmann::json;
 
 namespace {
-
-/// Root gets these in a container of its own, as with other engines of containers: enough to install
-/// packages, to run sshd and to change the account. The level "baseline" of Pod Security has them all.
-constexpr std::array kRootCapabilities{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
-                                       "KILL",  "SETGID",       "SETUID", "SYS_CHROOT"};
-
-// Places in the init container.
-constexpr const char* kNodeProgram = "/muster-node";
-constexpr const char* kInstallFolder = "/pod";  ///< the volume that the task sees as /muster
-constexpr const char* kSecretFolder = "/brief";
 
 constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 
@@ -95,64 +86,19 @@ Json owned(Json metadata, const PodJob& job, const PodSite& site, const std::str
   return metadata;
 }
 
-// --- resources
-
-/// Requests and limits are equal: a task gets what it claims, and never more.
-Json resources_of(const PodJob& job, const PodTask& task, const PodSite& site) {
-  Json claims = Json::object();
-  if (task.resources.cpu_milli > 0) claims["cpu"] = cpu_quantity(task.resources.cpu_milli);
-  if (task.resources.memory_bytes > 0) {
-    claims["memory"] = std::to_string(task.resources.memory_bytes);
-  }
-  if (task.gpus > 0) claims[gpu_resource(task.gpu_model, site)] = std::to_string(task.gpus);
-  for (const auto& [name, count] : job.options.devices) claims[name] = count;
-  if (claims.empty()) return Json::object();
-  return {{"requests", claims}, {"limits", claims}};
-}
-
-/// Without devices: the init container only copies files, but a quota may require its limits.
-Json install_resources(const Json& of_task) {
-  Json own = Json::object();
-  for (const char* const which : {"requests", "limits"}) {
-    if (!of_task.contains(which)) continue;
-    for (const char* const name : {"cpu", "memory"}) {
-      if (of_task[which].contains(name)) own[which][name] = of_task[which][name];
-    }
-  }
-  return own;
-}
-
-// --- security
-
-Json container_security(const PodJob& job, const PodAccount& account) {
-  Json capabilities{{"drop", Json::array({"ALL"})}};
-  std::set<std::string> kept(job.container.capabilities.begin(), job.container.capabilities.end());
-  if (account.uid == 0) kept.insert(kRootCapabilities.begin(), kRootCapabilities.end());
-  if (!kept.empty()) capabilities["add"] = kept;
-  return {{"allowPrivilegeEscalation", job.container.new_privileges},
-          {"readOnlyRootFilesystem", !job.container.writable_root},
-          {"capabilities", capabilities}};
-}
-
-Json install_security() {
-  return {{"allowPrivilegeEscalation", false},
-          {"readOnlyRootFilesystem", true},
-          {"capabilities", {{"drop", Json::array({"ALL"})}}}};
-}
-
 /// Claims belong to root when they are new: a group of the task makes them writable.
-bool needs_group(const PodJob& job) {
-  return !job.options.claims.empty() ||
+bool needs_group(const PodJob& job, const PodSite& site) {
+  return !job.options.claims.empty() || shares_artifacts(job, site) ||
          std::any_of(job.volumes.begin(), job.volumes.end(),
                      [](const Volume& volume) { return volume.kind == Volume::Kind::kStorage; });
 }
 
-Json pod_security(const PodJob& job, const PodAccount& account) {
+Json pod_security(const PodJob& job, const PodSite& site, const PodAccount& account) {
   Json security{{"runAsNonRoot", account.uid != 0},
                 {"runAsUser", account.uid},
                 {"runAsGroup", account.gid},
                 {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-  if (needs_group(job)) {
+  if (needs_group(job, site)) {
     security["fsGroup"] = account.gid;
     security["fsGroupChangePolicy"] = "OnRootMismatch";
   }
@@ -178,55 +124,6 @@ std::string registry_of(const std::string& image) {
   const bool is_host = image.find('/') != std::string::npos &&
                        (first.find_first_of(".:") != std::string::npos || first == "localhost");
   return is_host ? first : "https://index.docker.io/v1/";
-}
-
-/// A variable of the downward API.
-Json from_pod(const char* name, const char* field) {
-  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
-}
-
-Json variables_of_pod(const PodTask& task, int64_t grace, const std::string& secret) {
-  Json variables = Json::array({from_pod(node::kPodNode, "spec.nodeName"),
-                                from_pod(node::kPodUid, "metadata.uid"),
-                                from_pod(node::kPodAddress, "status.podIP"),
-                                {{"name", node::kPodIndex}, {"value", std::to_string(task.index)}},
-                                {{"name", node::kPodGrace}, {"value", std::to_string(grace)}}});
-  if (task.mounts_programs) {
-    variables.push_back(
-        {{"name", node::kPodBriefText},
-         {"valueFrom", {{"secretKeyRef", {{"name", secret}, {"key", kBriefFile}}}}}});
-  }
-  return variables;
-}
-
-Json task_container(const PodJob& job, const PodTask& task, const PodSite& site,
-                    const PodAccount& account, const Json& mounts, int64_t grace) {
-  return {{"name", kTaskContainer},
-          {"image", task.image},
-          {"imagePullPolicy", pull_word(job.container.pull)},
-          {"command", Json::array({std::string(node::kPodPrograms) + "/muster-node"})},
-          {"args",
-           task.mounts_programs ? Json::array({"--pod"}) : Json::array({"--pod", node::kPodBrief})},
-          {"env", variables_of_pod(task, grace, gang_name(site.owner, job.gang))},
-          {"resources", resources_of(job, task, site)},
-          {"securityContext", container_security(job, account)},
-          {"terminationMessagePolicy", "FallbackToLogsOnError"},
-          {"volumeMounts", mounts}};
-}
-
-Json install_container(const PodSite& site, const Json& resources) {
-  const std::string brief = std::string(kSecretFolder) + "/" + kBriefFile;
-  return {{"name", kInstallContainer},
-          {"image", site.node_image},
-          {"imagePullPolicy", pull_word(site.node_image_pull)},
-          {"command", Json::array({kNodeProgram})},
-          {"args", Json::array({"--install", kInstallFolder, brief})},
-          {"resources", install_resources(resources)},
-          {"securityContext", install_security()},
-          {"terminationMessagePolicy", "FallbackToLogsOnError"},
-          {"volumeMounts",
-           Json::array({{{"name", "muster"}, {"mountPath", kInstallFolder}},
-                        {{"name", "brief"}, {"mountPath", kSecretFolder}, {"readOnly", true}}})}};
 }
 
 Result<void> refuse_if_any(std::vector<base::Fault> faults, const std::string& job) {
@@ -298,6 +195,16 @@ std::string local_queue_of(const std::string& project, const PodSite& site) {
   return name;
 }
 
+bool shares_artifacts(const PodJob& job, const PodSite& site) {
+  return !site.artifacts_class.empty() &&
+         std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [](const Volume& volume) { return volume.kind == Volume::Kind::kArtifacts; });
+}
+
+std::string artifacts_claim(const PodJob& job, const PodSite& site) {
+  return gang_name(site.owner, job.gang) + "-artifacts";
+}
+
 Result<void> check_pods(const job::JobSpec& spec, const PodSite& site) {
   std::vector<base::Fault> faults;
   check_user(spec.user, "user", site, faults);
@@ -354,6 +261,18 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
       {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
 }
 
+Json artifacts_claim_object(const PodJob& job, const PodSite& site, const std::string& uid) {
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata",
+           owned(labelled_metadata(job, site, artifacts_claim(job, site)), job, site, uid)},
+          {"spec",
+           {{"accessModes", Json::array({"ReadWriteMany"})},
+            {"storageClassName", site.artifacts_class},
+            {"resources",
+             {{"requests", {{"storage", std::to_string(site.artifacts_bytes)}}}}}}}};
+}
+
 /// Headless: each pod's host name resolves to the pod, also before it is ready.
 Json service_object(const PodJob& job, const PodSite& site, const std::string& uid) {
   const std::string name = gang_name(site.owner, job.gang);
@@ -390,7 +309,6 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   Json mounts;
   make_volumes(job, task, site, volumes, mounts);
   const auto grace = std::chrono::ceil<std::chrono::seconds>(job.grace).count() + kLeaveSeconds;
-  const Json container = task_container(job, task, site, account, mounts, grace);
   Json metadata = owned(labelled_metadata(job, site, pod_name(site.owner, job.gang, task.task)),
                         job, site, uid);
   add_fact(metadata, kTaskKey, task.task);
@@ -408,16 +326,15 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
             {"automountServiceAccountToken", !job.options.service_account.empty()},
             {"enableServiceLinks", false},
             {"terminationGracePeriodSeconds", grace},
-            {"securityContext", pod_security(job, account)},
-            {"containers", Json::array({container})},
+            {"securityContext", pod_security(job, site, account)},
             {"volumes", std::move(volumes)}};
   if (!task.mounts_programs) {
     // The init container runs as the task's account, and it alone mounts this.
     constexpr int kAllRead = 0444;
     spec["volumes"].push_back(
         {{"name", "brief"}, {"secret", {{"secretName", gang}, {"defaultMode", kAllRead}}}});
-    spec["initContainers"] = Json::array({install_container(site, container["resources"])});
   }
+  add_containers(job, task, site, {.account = account, .mounts = mounts, .grace = grace}, spec);
   spec["dnsConfig"]["searches"] =
       Json::array({gang + "." + site.space + ".svc." + site.cluster_domain});
   if (Json secrets = pull_secrets_of(job, site); !secrets.empty()) {
@@ -426,13 +343,6 @@ Result<Json> pod_object(const PodJob& job, const PodTask& task, const PodSite& s
   add_place(job, task, site, spec);
   return Json{
       {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", std::move(spec)}};
-}
-
-// --- quantities
-
-std::string cpu_quantity(int64_t milli) {
-  constexpr int64_t kWhole = 1000;
-  return milli % kWhole == 0 ? std::to_string(milli / kWhole) : std::to_string(milli) + "m";
 }
 
 }  // namespace muster::engine::kubernetes

@@ -75,6 +75,9 @@ struct PodSite {
   /// GPU model -> the resource of its device plugin; "": all other models.
   std::map<std::string, std::string> gpu_resources = {{"", "nvidia.com/gpu"}};
   std::string storage_claim;  ///< for storage volumes, a folder for each project; empty: none
+  /// Of the claim for /artifacts that each attempt gets, if its tasks share it; empty: they do not.
+  std::string artifacts_class;
+  int64_t artifacts_bytes = 0;
   // Of pods whose job names none.
   std::string priority_class;
   std::string runtime_class;
@@ -141,6 +144,8 @@ struct PodTask {
   std::string gpu_model;
   /// Further folders that the task's files need: "/etc/mpi".
   std::vector<std::string> folders;
+  std::vector<job::PodContainer> containers =
+      {};  ///< beside the program, in the order of their start
 
   bool operator==(const PodTask&) const = default;
 };
@@ -161,6 +166,11 @@ std::string owner_selector(const std::string& owner);
 /// The LocalQueue of Kueue for jobs of a project.
 std::string local_queue_of(const std::string& project, const PodSite& site);
 
+/// Whether the tasks of the job have one folder of artifacts, in a claim of the attempt.
+bool shares_artifacts(const PodJob& job, const PodSite& site);
+/// The name of that claim.
+std::string artifacts_claim(const PodJob& job, const PodSite& site);
+
 /// All reasons why no pod could be made of a job, before it is accepted. kInvalid, kRefused.
 base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);
 
@@ -168,6 +178,9 @@ base::Result<void> check_pods(const job::JobSpec& spec, const PodSite& site);
 nlohmann::json owner_object(const PodJob& job, const PodSite& site, std::string_view brief);
 /// `uid`: of the created owner object. REQUIRES: the job has logins.
 nlohmann::json registry_object(const PodJob& job, const PodSite& site, const std::string& uid);
+/// For the folder of artifacts that the tasks share. REQUIRES: shares_artifacts()
+nlohmann::json artifacts_claim_object(const PodJob& job, const PodSite& site,
+                                      const std::string& uid);
 nlohmann::json service_object(const PodJob& job, const PodSite& site, const std::string& uid);
 /// Only the pods of the gang may connect to its pods.
 nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
@@ -175,8 +188,5 @@ nlohmann::json network_policy_object(const PodJob& job, const PodSite& site,
 /// kInvalid: as check_pods() finds.
 base::Result<nlohmann::json> pod_object(const PodJob& job, const PodTask& task, const PodSite& site,
                                         const std::string& uid);
-
-/// "500m", and bytes as a plain number: a Kubernetes quantity.
-std::string cpu_quantity(int64_t milli);
 
 }  // namespace muster::engine::kubernetes

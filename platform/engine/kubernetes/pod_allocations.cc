@@ -14,12 +14,8 @@ using base::Result;
 
 namespace {
 
-AllocationRevoked revoked(AllocationRevoked::Why why, std::string text) {
-  return {.why = why,
-          .end = {.cause = job::SlurmEnded::Cause::kOther, .text = std::move(text)},
-          .advice = "",
-          .node = "",
-          .printed = {}};
+AllocationRevoked revoked(AllocationRevoked::Why why, job::KubernetesEnded end) {
+  return {.why = why, .end = std::move(end), .advice = "", .node = "", .printed = {}};
 }
 
 }  // namespace
@@ -54,9 +50,9 @@ void PodAllocations::prepared(const GangId& gang, const AllocationRequest& reque
   using Why = AllocationRevoked::Why;
   switch (error.code) {
     case ErrorCode::kTimeout:  // some pods found nodes and others did not: their nodes are freed
-      return reports_.announce(gang, revoked(Why::kEvicted, error.what));
+      return reports_.announce(gang, revoked(Why::kEvicted, {.text = error.what}));
     case ErrorCode::kUnavailable:
-      return reports_.announce(gang, revoked(Why::kNodeLost, error.what));
+      return reports_.announce(gang, revoked(Why::kNodeLost, {.text = error.what}));
     default:
       return reports_.announce(gang, AllocationRefused{error});
   }
@@ -92,8 +88,8 @@ std::vector<int> PodAllocations::free_devices(const std::string& node, int count
   return devices;
 }
 
-void PodAllocations::revoke(const PodGangPointer& gang, const job::ExitStatus& end) {
-  reports_.announce(gang->gang, revoked(AllocationRevoked::Why::kEvicted, job::explain(end)));
+void PodAllocations::revoke(const PodGangPointer& gang, const job::PodEnd& end) {
+  reports_.announce(gang->gang, revoked(AllocationRevoked::Why::kEvicted, {.pod = end}));
 }
 
 }  // namespace muster::engine::kubernetes

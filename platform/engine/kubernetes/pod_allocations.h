@@ -32,8 +32,9 @@ class PodAllocations {
   void request(const GangId& gang, const AllocationRequest& request);
   /// Waits no longer for the gang's pods.
   void forget(const GangId& gang) { waiting_.erase(gang); }
-  /// Reports that the gang has lost its allocation to another gang.
-  void revoke(const PodGangPointer& gang, const job::ExitStatus& end);
+  /// Reports that the gang has lost its allocation to another gang. `end`: of its first pod that was
+  /// ended.
+  void revoke(const PodGangPointer& gang, const job::PodEnd& end);
 
  private:
   void prepared(const GangId& gang, const AllocationRequest& request, base::Result<void> how);

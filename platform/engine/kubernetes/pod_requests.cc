@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "job/pod_container.h"
+
 namespace muster::engine::kubernetes {
 
 PodJob pod_job_of(const GangId& gang, const std::vector<ImageRequest>& images) {
@@ -48,6 +50,7 @@ PodTask pod_task_of(const ImageRequest& image, const std::string& gpu_model) {
     pod.hostname = task.hostname;
     pod.resources = job::resources_of(job.spec, task.role);
     pod.gpus = pod.resources.gpus;
+    pod.containers = job::pod_containers_of(job.spec, task.role);
   }
   if (job.spec.kind == job::Kind::kMpi) pod.folders = {"/etc/mpi"};
   return pod;

@@ -52,6 +52,27 @@ ContainerFacts read_container(const Json& statuses, std::string_view name) {
   return facts;
 }
 
+/// The job's own init containers run one after the other, after Muster's.
+void read_init(const Json& pod, PodFacts& facts) {
+  const Json& containers = member_of(pod, "spec", "initContainers");
+  if (!containers.is_array()) return;
+  for (const Json& container : containers) {
+    const std::string name = text_of(container, "name");
+    if (name == kInstallContainer) {
+      facts.has_install = true;
+      continue;
+    }
+    ContainerFacts its = read_container(member_of(pod, "status", "initContainerStatuses"), name);
+    const bool is_sidecar = text_of(container, "restartPolicy") == "Always";
+    const bool is_passed = is_sidecar ? its.runs : its.has_ended && its.code == 0;
+    if (is_passed) continue;
+    facts.init_name = name;
+    if (its.image.empty()) its.image = text_of(container, "image");
+    facts.init = std::move(its);
+    return;
+  }
+}
+
 void read_conditions(const Json& pod, PodFacts& facts) {
   const Json& conditions = member_of(pod, "status", "conditions");
   if (!conditions.is_array()) return;
@@ -92,7 +113,8 @@ bool waits_for_image(const ContainerFacts& container) {
 
 const ContainerFacts& container_behind(const PodFacts& pod) {
   const bool is_installed = !pod.has_install || (pod.install.has_ended && pod.install.code == 0);
-  return is_installed ? pod.task : pod.install;
+  if (!is_installed) return pod.install;
+  return pod.init_name.empty() ? pod.task : pod.init;
 }
 
 /// Kubernetes tries to pull an image for ever. The registry's words tell a missing image from one
@@ -131,9 +153,10 @@ Error image_error(ErrorCode code, const ContainerFacts& container, const std::st
 }
 
 std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
-  const ContainerFacts* const container = waits_for_image(pod.install) ? &pod.install
-                                          : waits_for_image(pod.task)  ? &pod.task
-                                                                       : nullptr;
+  const ContainerFacts* container = nullptr;
+  for (const ContainerFacts* const each : {&pod.task, &pod.init, &pod.install}) {
+    if (waits_for_image(*each)) container = each;
+  }
   if (container == nullptr) return std::nullopt;
   // The registry's refusal is often "not found, or access denied": the login may be missing.
   if (is_refused_by_registry(*container)) {
@@ -149,7 +172,7 @@ std::optional<Error> image_fault(const PodFacts& pod, const std::string& task) {
 }
 
 std::optional<Error> container_fault(const PodFacts& pod, const std::string& task) {
-  for (const ContainerFacts* const container : {&pod.install, &pod.task}) {
+  for (const ContainerFacts* const container : {&pod.install, &pod.init, &pod.task}) {
     if (!is_one_of(container->waiting, {"CreateContainerConfigError", "CreateContainerError",
                                         "RunContainerError", "CrashLoopBackOff"})) {
       continue;
@@ -169,7 +192,7 @@ std::optional<Error> container_fault(const PodFacts& pod, const std::string& tas
 PodEnd::Cause cause_of_disruption(std::string_view word) {
   if (word == "PreemptionByScheduler") return PodEnd::Cause::kPreempted;
   // Of Kueue: "WorkloadEvictedDueToPreempted".
-  if (word.starts_with("WorkloadEvicted")) return PodEnd::Cause::kPreempted;
+  if (word.starts_with("WorkloadEvicted")) return PodEnd::Cause::kQueueEvicted;
   if (word == "DeletionByTaintManager") return PodEnd::Cause::kTainted;
   if (word == "EvictionByEvictionAPI") return PodEnd::Cause::kDrained;
   if (word == "DeletionByPodGC") return PodEnd::Cause::kNodeLost;
@@ -208,8 +231,7 @@ PodFacts read_pod(const Json& pod) {
   facts.install =
       read_container(member_of(pod, "status", "initContainerStatuses"), kInstallContainer);
   facts.task = read_container(member_of(pod, "status", "containerStatuses"), kTaskContainer);
-  const Json& init = member_of(pod, "spec", "initContainers");
-  facts.has_install = init.is_array() && !init.empty();
+  read_init(pod, facts);
   name_image_of_volume(pod, facts.task);
   return facts;
 }
@@ -233,6 +255,7 @@ job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
                              .task = task,
                              .node = pod.node,
                              .image = "",
+                             .container = "",
                              .word = "",
                              .text = ""};
   if (pod.node.empty()) {
@@ -248,6 +271,11 @@ job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
     waits.image = container.image;
     waits.word = container.waiting;
     waits.text = container.waiting_text;
+    return waits;
+  }
+  if (&container == &pod.init && container.runs) {
+    waits.stage = Stage::kInitContainer;
+    waits.container = pod.init_name;
     return waits;
   }
   waits.stage = container.has_ended || container.runs ? Stage::kStarting : Stage::kCreating;
@@ -275,6 +303,8 @@ bool is_behind(const job::KubernetesWaits& one, const job::KubernetesWaits& othe
         return 3;
       case Stage::kCreating:
         return waits.text.empty() ? 6 : 4;
+      case Stage::kInitContainer:
+        return 5;
       case Stage::kStarting:
         return 7;
       case Stage::kConnecting:
@@ -297,6 +327,12 @@ std::optional<Error> hopeless(const PodFacts& pod, const std::string& task) {
     return Error{.code = ErrorCode::kUnavailable,
                  .what = "Muster's programs could not be put into the pod of " + task + ": " +
                          in_brackets(pod.install.ended_text, pod.install.ended)};
+  }
+  if (pod.init.has_ended) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .what = "init container " + pod.init_name + " of " + task + " ended with code " +
+                         std::to_string(pod.init.code) + ": " +
+                         in_brackets(pod.init.ended_text, pod.init.ended)};
   }
   if (pod.task.has_ended) {
     return Error{.code = ErrorCode::kUnavailable,

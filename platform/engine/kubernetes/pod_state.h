@@ -47,6 +47,10 @@ struct PodFacts {
   std::string disruption_text;
   bool has_install = false;  ///< an init container brings Muster's programs
   ContainerFacts install;
+  /// The job's own init container or sidecar that has not started, or not ended well, so that the pod
+  /// gets no further; empty: none.
+  std::string init_name;
+  ContainerFacts init;
   ContainerFacts task;
 
   bool is_over() const { return phase == "Succeeded" || phase == "Failed"; }

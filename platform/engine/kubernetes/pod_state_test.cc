@@ -173,7 +173,7 @@ TEST(PodFacts, SurviveObjectsOfAnotherForm) {
   }
 }
 
-TEST(PodEnds, AWorkloadThatKueueEvictsIsPreempted) {
+TEST(PodEnds, AWorkloadThatKueueEvictsIsEvictedByTheQueue) {
   Json pod = disrupted("WorkloadEvictedDueToPreempted", "Preempted to accommodate a workload");
   pod["status"]["conditions"][0]["type"] = "TerminationTarget";
 
@@ -181,7 +181,7 @@ TEST(PodEnds, AWorkloadThatKueueEvictsIsPreempted) {
 
   EXPECT_TRUE(end.lost);
   ASSERT_TRUE(end.pod);
-  EXPECT_EQ(end.pod->cause, job::PodEnd::Cause::kPreempted);
+  EXPECT_EQ(end.pod->cause, job::PodEnd::Cause::kQueueEvicted);
 }
 
 }  // namespace

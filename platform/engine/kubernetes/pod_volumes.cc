@@ -86,8 +86,13 @@ void add_job_volume(const PodJob& job, const PodSite& site, size_t index, Mounts
       // Without a type, the node would make a folder that is missing.
       return mounts.add(name, {{"hostPath", {{"path", volume.source}, {"type", "Directory"}}}},
                         mount);
-    case Volume::Kind::kTree:
     case Volume::Kind::kArtifacts:
+      if (shares_artifacts(job, site)) {
+        return mounts.add(
+            name, {{"persistentVolumeClaim", {{"claimName", artifacts_claim(job, site)}}}}, mount);
+      }
+      [[fallthrough]];
+    case Volume::Kind::kTree:
       mount.erase("readOnly");  // muster-node fills it
       return mounts.add(name, {{"emptyDir", Json::object()}}, mount);
     case Volume::Kind::kStorage:

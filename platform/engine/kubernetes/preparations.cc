@@ -32,6 +32,7 @@ Waits to_be_created(const std::string& task, const std::optional<Error>& refusal
           .task = task,
           .node = "",
           .image = "",
+          .container = "",
           .word = "",
           .text = refusal ? refusal->what : ""};
 }
@@ -177,6 +178,7 @@ void Preparations::look_at(const Pointer& preparation) {
                   .task = first->task,
                   .node = "",
                   .image = "",
+                  .container = "",
                   .word = "",
                   .text = outage->what};
   }
@@ -197,6 +199,10 @@ void Preparations::settle(const Pointer& preparation, Result<void> how) {
 void Preparations::timed_out(const Pointer& preparation) {
   look_at(preparation);
   if (preparation->done == nullptr) return;
+  // The job's own programs may take any time.
+  const bool is_at_work =
+      preparation->told && preparation->told->stage == Waits::Stage::kInitContainer;
+  if (is_at_work) return begin_timeout(preparation);
   const std::string reason =
       preparation->told ? words::sentence(job::Reason(*preparation->told)) : "no pod was reported";
   const PodGang& gang = *preparation->gang;

@@ -74,7 +74,7 @@ std::optional<AllocationRevoked> taken_of(const json& text) {
                           .node = text.at("node"),
                           .printed = text.at("printed").get<std::vector<std::string>>()};
   const auto end = record::ValueTree::of(text.at("end"));
-  if (auto known = job::slurm_ended_of(end.root())) taken.end = *std::move(known);
+  if (auto known = job::allocation_end_of(end.root())) taken.end = *std::move(known);
   const int why = text.at("why");
   for (const auto each : {AllocationRevoked::Why::kEvicted, AllocationRevoked::Why::kNodeLost,
                           AllocationRevoked::Why::kCancelled, AllocationRevoked::Why::kFailed}) {

@@ -26,6 +26,8 @@ struct LentOptions {
   node::Sharing sharing = node::Sharing::kNo;
   /// Each task has a folder of its own, also beside another task of its gang on one node: as in pods.
   bool has_own_folders = false;
+  /// All tasks of a gang have one folder of artifacts, on whatever nodes they run.
+  bool shares_artifacts = false;
   /// The cluster mounts storage volumes in tasks.
   bool mounts_storage = false;
   /// How long a muster-node whose task has ended waits for a server that does not answer.

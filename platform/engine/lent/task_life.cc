@@ -180,18 +180,24 @@ void TaskLife::release_watchers(const TaskPointer& task) {
   for (auto& over : std::exchange(task->when_over, {})) reports_.post(std::move(over));
 }
 
-/// The tasks of a gang share a folder of artifacts on each node: the last task there sends it.
+/// Whether another task has the same folder of artifacts and is still to end. Of tasks that share a
+/// folder, on their node or in the whole gang, the last one sends it.
+bool TaskLife::another_sends_artifacts(const GangPointer& gang, const TaskPointer& task) const {
+  if (options_.has_own_folders && !options_.shares_artifacts) return false;
+  const std::string& node = gang->seat_of(*task).node;
+  return std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& each) {
+    const HeldTask& other = *each.second;
+    const Seat& seat = gang->seat_of(other);
+    if (&other == task.get() || !seat.started || other.end) return false;
+    // A task whose muster-node is gone may never send anything.
+    return options_.shares_artifacts ? other.line != nullptr : seat.node == node;
+  });
+}
+
 void TaskLife::finish(const GangPointer& gang, const TaskPointer& task) {
   const Seat& seat = gang->seat_of(*task);
-  const bool others =
-      !options_.has_own_folders &&
-      std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& each) {
-        const HeldTask& other = *each.second;
-        const Seat& place = gang->seat_of(other);
-        return &other != task.get() && place.node == seat.node && place.started && !other.end;
-      });
-  const bool fetches =
-      seat.has_artifacts && !seat.shares_folder && !others && task->line != nullptr && !seat.left;
+  const bool fetches = seat.has_artifacts && !seat.shares_folder && task->line != nullptr &&
+                       !seat.left && !another_sends_artifacts(gang, task);
   if (fetches) return fetch_artifacts(gang, task);
   leave(gang, task);
 }

@@ -68,6 +68,7 @@ class TaskLife {
   void answers(const GangPointer& gang, const TaskPointer& task);
   void log_grown(const TaskPointer& task);
   void finish(const GangPointer& gang, const TaskPointer& task);
+  bool another_sends_artifacts(const GangPointer& gang, const TaskPointer& task) const;
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void leave(const GangPointer& gang, const TaskPointer& task);
   void release_watchers(const TaskPointer& task);

@@ -97,7 +97,7 @@ TEST(OverWords, ReportAJobThatExceededItsMemory) {
   for (const bool was_allocated : {true, false}) {
     const AllocationRevoked taken = taken_job_over(job, was_allocated);
     EXPECT_EQ(taken.why, AllocationRevoked::Why::kFailed);
-    EXPECT_EQ(taken.end.cause, job::SlurmEnded::Cause::kOutOfMemory);
+    EXPECT_EQ(std::get<job::SlurmEnded>(taken.end).cause, job::SlurmEnded::Cause::kOutOfMemory);
     EXPECT_EQ(words::sentence(taken.end), "its Slurm job 17 ran out of memory (OUT_OF_MEMORY)");
     EXPECT_EQ(taken.advice, "request more memory (--memory)");
   }

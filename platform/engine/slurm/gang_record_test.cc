@@ -26,13 +26,13 @@ GangRecord some_record() {
                  .has_artifacts = true,
                  .left = true}},
       .given = true,
-      .taken =
-          AllocationRevoked{
-              .why = AllocationRevoked::Why::kNodeLost,
-              .end = {.cause = job::SlurmEnded::Cause::kNodeDown, .slurm_job = 17, .nodes = {"n1"}},
-              .advice = "none",
-              .node = "n1",
-              .printed = {"srun: error"}},
+      .taken = AllocationRevoked{.why = AllocationRevoked::Why::kNodeLost,
+                                 .end = job::SlurmEnded{.cause = job::SlurmEnded::Cause::kNodeDown,
+                                                        .slurm_job = 17,
+                                                        .nodes = {"n1"}},
+                                 .advice = "none",
+                                 .node = "n1",
+                                 .printed = {"srun: error"}},
       .queued_again = true,
       .given_back = true};
   return {.common = std::move(common),

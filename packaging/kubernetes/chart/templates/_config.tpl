@@ -18,6 +18,9 @@ set is refused, because one of the two would have no effect.
 {{- if .Values.jobs.localQueue -}}
 {{- $_ := set $kubernetes "local_queue" .Values.jobs.localQueue -}}
 {{- end -}}
+{{- if .Values.jobs.artifactsClass -}}
+{{- $_ := set $kubernetes "artifacts_class" .Values.jobs.artifactsClass -}}
+{{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- if include "muster.tlsSecret" . -}}
 {{- $_ := set $own "tls" (dict "certificate" "/etc/muster-tls/tls.crt" "key" "/etc/muster-tls/tls.key") -}}

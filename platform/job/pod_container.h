@@ -1,0 +1,42 @@
+// The containers of pods beside the programs of tasks, and what a task claims with them.
+//
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/job.h"
+#include "job/spec.h"
+
+namespace muster::job {
+
+/// A mount of a PodContainer: what the task has at `path`, the container has at `own_path`.
+struct PodContainerMount {
+  std::string path;      ///< absolute; the target of a volume of the task, or below it
+  std::string own_path;  ///< absolute
+  bool read_only = false;
+
+  bool operator==(const PodContainerMount&) const = default;
+};
+/// nullopt: not PATH[:OWN][:ro].
+std::optional<PodContainerMount> pod_container_mount_of(std::string_view text);
+
+/// Where tasks have shared memory, which containers beside them may mount, too.
+inline constexpr std::string_view kSharedMemoryFolder = "/dev/shm";
+
+/// The folder of a path that is the target of one of these volumes or claims, or lies below it:
+/// the longest; empty: none.
+std::string volume_target_of(const std::string& path, const std::vector<Volume>& volumes,
+                             const std::vector<std::string>& claims);
+
+/// The containers in the pods of tasks with this role, in the order in which they start.
+std::vector<PodContainer> pod_containers_of(const JobSpec& spec, TaskRole role);
+
+/// What one task takes on its node: resources_of(), and what Kubernetes reserves in its pod for its
+/// sidecars and its largest init container.
+Resources claimed_by(const JobSpec& spec, TaskRole role);
+
+}  // namespace muster::job
