@@ -299,6 +299,9 @@ int64_t integer_in(const Value& from) {
 
 template <class T>
 void read(const Value& from, T& into);
+template <class... Alternatives>
+void read(const Value& from, std::variant<Alternatives...>& into);
+void read(const Value& from, AllocationEnd& into);
 
 void read(const Value& from, base::Time& into) {
   into = record::parse_rfc3339(text_in(from)).value();

@@ -23,10 +23,10 @@ using record::Table;
 namespace {
 
 using Of = PodContainer::Of;
-using Runs = PodContainer::Runs;
+using PodRuns = PodContainer::Runs;
 
-constexpr std::array<Named<Runs>, 2> kRunsWords{
-    {{Runs::kBefore, "before"}, {Runs::kBeside, "beside"}}};
+constexpr std::array<Named<PodRuns>, 2> kRunsWords{
+    {{PodRuns::kBefore, "before"}, {PodRuns::kBeside, "beside"}}};
 
 constexpr std::array<Named<Of>, 5> kOfWords{{{Of::kAll, "all"},
                                              {Of::kLeader, "leader"},
@@ -160,7 +160,7 @@ bool share_pods(Of one, Of other) {
 
 }  // namespace
 
-record::Words<Runs> words_of(const Runs*) {
+record::Words<PodRuns> words_of(const PodRuns*) {
   return {.schema = "PodContainerRuns",
           .values = kRunsWords,
           .help =
@@ -240,7 +240,7 @@ Resources claimed_by(const JobSpec& spec, TaskRole role) {
   Resources before;  // the largest sum of an init container and the sidecars started before it
   Resources sidecars;
   for (const PodContainer& container : pod_containers_of(spec, role)) {
-    if (container.runs == Runs::kBeside) {
+    if (container.runs == PodRuns::kBeside) {
       sidecars.cpu_milli += container.cpu_milli;
       sidecars.memory_bytes += container.memory_bytes;
       continue;
