@@ -109,8 +109,10 @@ Result<Ticket> with_room(muster_session& session, const muster_operation& given,
   room->out = given.tensors->out;
   room->expected.assign(expected.begin(), expected.end());
   ResultBuffers::Entry entry = ResultBuffers::prepare(room);
-  const Result<Ticket> ticket =
-      hand_over([room](std::span<const std::uint64_t> bytes) { return room->place(bytes); });
+  KnownResult result;
+  if (room->out != nullptr) result = {static_cast<const std::byte*>(room->out), sum_of(expected)};
+  const Result<Ticket> ticket = hand_over(
+      [room](std::span<const std::uint64_t> bytes) { return room->place(bytes); }, result);
   if (ticket) session.rooms.add(ticket->id, std::move(entry));
   return ticket;
 }
@@ -122,8 +124,9 @@ Result<Ticket> begin_all_gather(muster_session& session, const Label& label,
     return placed.error();
   }
   const auto expected = given.counts == nullptr ? PerRank() : counts_of(given, to);
-  return with_room(session, given, expected, [&](Allocate allocate) {
-    return to.all_gather(label, given.tensors->in, given.tensors->count, std::move(allocate));
+  return with_room(session, given, expected, [&](Allocate allocate, KnownResult result) {
+    return to.all_gather(label, given.tensors->in, given.tensors->count, std::move(allocate),
+                         result);
   });
 }
 
@@ -133,8 +136,9 @@ Result<Ticket> begin_all_to_all(muster_session& session, const Label& label,
   if (Status placed = check_swapped_place(given, to); !placed) return placed.error();
   const bool is_expected = given.tensors->out != nullptr || given.received != nullptr;
   const auto expected = is_expected ? received_of(given, to) : PerRank();
-  return with_room(session, given, expected, [&](Allocate allocate) {
-    return to.all_to_all(label, given.tensors->in, counts_of(given, to), std::move(allocate));
+  return with_room(session, given, expected, [&](Allocate allocate, KnownResult result) {
+    return to.all_to_all(label, given.tensors->in, counts_of(given, to), std::move(allocate),
+                         result);
   });
 }
 
@@ -176,8 +180,8 @@ Result<Ticket> begin_gather(muster_session& session, const Label& label,
   if (!is_root) used.out = nullptr;
   muster_operation mine = given;
   mine.tensors = &used;
-  return with_room(session, mine, expected, [&](Allocate allocate) {
-    return to.gather(label, tensor.in, tensor.count, given.root, std::move(allocate));
+  return with_room(session, mine, expected, [&](Allocate allocate, KnownResult result) {
+    return to.gather(label, tensor.in, tensor.count, given.root, std::move(allocate), result);
   });
 }
 
@@ -194,9 +198,9 @@ Result<Ticket> begin_scatter(muster_session& session, const Label& label,
   if (given.root >= 0 && given.root < to.size()) {
     expected[static_cast<std::size_t>(given.root)] = tensor.count;
   }
-  return with_room(session, given, expected, [&](Allocate allocate) {
+  return with_room(session, given, expected, [&](Allocate allocate, KnownResult result) {
     return to.scatter(label, tensor.in, is_root ? counts_of(given, to) : PerRank(), given.root,
-                      std::move(allocate));
+                      std::move(allocate), result);
   });
 }
 

@@ -114,6 +114,7 @@ void Engine::finish_items() {
 
 // Requires the lock of the table. After this call a waiting thread may return the operation.
 void Engine::settle(Operation& operation, const Status& outcome) {
+  memory_in_use_.remove(operation, operation.memory);
   // The thread that has the other ranks probed can stop probing.
   if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
   if (operation.then) {
