@@ -66,9 +66,9 @@ void Engine::take_part() {
   }
   channel_ =
       make_channel_(base_, [this](int from, ByteView message) { return take(from, message); });
-  mail_ = std::make_unique<Mail>(base_.world, [this](Operation& operation, const Status& outcome) {
-    settle_message(operation, outcome);
-  });
+  mail_ = std::make_unique<Mail>(
+      base_, *channel_,
+      [this](Operation& operation, const Status& outcome) { settle_message(operation, outcome); });
   failure_subscription_ = monitor()->on_failure([this] {
     mail_->end(monitor()->failure());
     bell().ring();
@@ -105,6 +105,7 @@ void Engine::leave() {
                 .message = base_.world.name_of(rank()) + " has ended its session",
                 .rank = rank(),
                 .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
+    const std::lock_guard duty(duty_);
     mail_->leave();
   }
   if (channel_ && !monitor()->failed()) {
@@ -153,7 +154,6 @@ Status check_name(std::string_view name) {
 
 }  // namespace
 
-Operation& Engine::fill(const Label& label, const Call& call,
 namespace {
 
 void add_memory(std::vector<MemorySpan>& memory, const void* begin, std::uint64_t bytes,
@@ -206,6 +206,7 @@ Error Engine::in_use(const Operation& operation) {
                       "', which is in flight; wait for that operation, or use other memory");
 }
 
+Operation& Engine::fill(const Label& label, const Call& call,
                         std::span<const std::uint64_t> lengths, Buffers buffers) {
   Operation& operation = operations_.take();
   operation.name = label.name;
@@ -249,11 +250,11 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     if (known.in_flight != nullptr) {
       return bad(name, "an operation of this name is in flight; wait for it, or use another name");
     }
-    Operation& operation = fill(label, call, lengths, std::move(buffers));
     find_memory(call, lengths, buffers);
     if (const Operation* const other = memory_in_use_.conflict_with(wanted_memory_)) {
       return about(name, in_use(*other));
     }
+    Operation& operation = fill(label, call, lengths, std::move(buffers));
     ticket = Operations::ticket_of(operation);
     if (ended_) {
       operation.outcome = *ended_;
@@ -261,9 +262,9 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
       return ticket;
     }
     known.in_flight = &operation;
-    if (!channel_) {
     operation.memory.swap(wanted_memory_);
     memory_in_use_.add(operation, operation.memory);
+    if (!channel_) {
       alone = &operation;
     } else {
       known.said_by_id = known.id != 0 && known.said == operation.request;
@@ -315,9 +316,9 @@ Result<Operation*> Engine::take_message(const char* direction, int other, std::u
                      (other == kAnyRank ? "any rank" : "rank " + std::to_string(other)) +
                      " with tag " + std::to_string(tag);
   const std::lock_guard lock(mutex_);
-  Operation& operation = operations_.take();
   const Operation* const conflict = memory_in_use_.conflict_with({&memory, 1});
   if (conflict != nullptr) return about(name, in_use(*conflict));
+  Operation& operation = operations_.take();
   operation.name = std::move(name);
   operation.request = {.call = {.kind = CallKind::kSend}};
   operation.memory.push_back(memory);
@@ -353,8 +354,8 @@ void Engine::settle_message(Operation& operation, const Status& outcome) {
   std::uint32_t before = Operation::kPending;
   {
     const std::lock_guard lock(mutex_);
-    if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
     memory_in_use_.remove(operation, operation.memory);
+    if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
     then = std::move(operation.then);
     if (then) {
       operations_.give_back(operation);

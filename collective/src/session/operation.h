@@ -99,6 +99,10 @@ struct SessionBase {
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;
 
+  /// The same for messages between two ranks.
+  std::byte* mail = nullptr;
+  std::uint64_t mail_bytes = 0;
+
   /// Memory of this rank that other ranks of its host can read. Null if this rank shares no memory.
   shm::Arena* arena = nullptr;
 

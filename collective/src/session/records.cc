@@ -248,13 +248,15 @@ std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadl
 
 }  // namespace
 
+// Messages between two ranks go on when a third rank has left.
 bool Engine::step() {
-  if (over_) return false;
+  const bool moved = mail_->collect();
+  if (over_) return moved;
   if (monitor()->failed()) {
     end(monitor()->failure());
     return true;
   }
-  if (!next_record()) return false;
+  if (!next_record()) return moved;
   if (const auto* batch = std::get_if<Batch>(&decoded_)) {
     carry_out(*batch);
   } else if (const auto* ids = std::get_if<Forget>(&decoded_)) {
@@ -268,6 +270,7 @@ bool Engine::step() {
 }
 
 bool Engine::has_work() {
+  if (mail_->has_work()) return true;
   if (over_) return false;
   if (monitor()->failed()) return true;
   if (rank() != 0) return channel_->has_next();

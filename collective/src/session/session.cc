@@ -23,6 +23,8 @@ Result<Session> Session::start(Communicator world, SessionOptions options) {
   if (impl->arena && impl->world->topology.is_one_shared_host()) {
     base.shared = impl->world->memory.base() + impl->layout.session;
     base.shared_bytes = impl->layout.session_bytes;
+    base.mail = impl->world->memory.base() + impl->layout.mail;
+    base.mail_bytes = impl->layout.mail_bytes;
   }
   base.calls = impl->calls;
   base.owner = impl;
