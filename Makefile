@@ -186,12 +186,9 @@ test-web: build deps-web ## compare web/dist with its sources, and test the page
 test-docs: build ## type every command of three pages of docs/ and compare the output
 	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
+# SANITIZERS=asan or tsan selects one; PROGRAMS, names such as "control_test server_test", selects test programs.
 test-sanitize: deps ## run the unit tests under the address, undefined and thread sanitizers
-	@status=0; for preset in asan tsan; do \
-	  cmake --preset $$preset && cmake --build --preset $$preset && \
-	  scripts/run_tests.sh $$preset -LE '^(e2e|containers|frameworks|horovod|intel-mpi|kubernetes|slurm|tensorflow)$$' || \
-	  status=1; \
-	done; exit $$status
+	@scripts/sanitize.sh $(SANITIZERS) $(PROGRAMS)
 
 test-all: ## run every suite, one after another; takes hours
 	@scripts/test_all.sh

@@ -97,7 +97,7 @@ function(muster_test_options name)
 endfunction()
 
 # COMPUTES: the tests of the program use a whole core or more, for example ranks that spin. Each of its tests
-# then takes two slots of scripts/run_tests.sh.
+# then takes two slots of scripts/run_tests.sh. The label of each case is the name of its program.
 function(muster_test name)
   cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;DEPENDS" ${ARGN})
   set(slots 1)
@@ -107,5 +107,5 @@ function(muster_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   muster_test_options(${name})
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120 PROCESSORS ${slots})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${name} TIMEOUT 120 PROCESSORS ${slots})
 endfunction()

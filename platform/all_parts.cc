@@ -40,7 +40,9 @@ Result<cli::ForeignJobs> read_foreign(const std::vector<config::YamlValue>& docu
                                     .on_kubernetes = wish.on_kubernetes}));
   cli::ForeignJobs jobs{.jobs = {}, .warnings = std::move(translation.warnings)};
   for (kubernetes::TranslatedJob& job : translation.jobs) {
-    jobs.jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
+    jobs.jobs.push_back({.spec = std::move(job.spec),
+                         .files = std::move(job.files),
+                         .schedule = std::move(job.schedule)});
   }
   return jobs;
 }

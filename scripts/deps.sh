@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the missing Debian packages that Muster needs.
+# Installs the missing Debian packages that Muster needs. Several arguments may be given.
 #
 #   scripts/deps.sh         the packages of apt-packages.txt: to build, run and test
 #   scripts/deps.sh --programs
@@ -34,10 +34,10 @@ fail() {
   exit 1
 }
 
-# "name<TAB>why" for each package of the files.
+# "name<TAB>why" for each package of the files, once.
 wanted() {
   sed "/$until/,\$d" "${files[0]}" | cat - "${files[@]:1}" |
-    sed -nE 's/^([a-z0-9][a-z0-9.+-]*)[[:space:]]*(#[[:space:]]*(.*))?$/\1\t\3/p'
+    sed -nE 's/^([a-z0-9][a-z0-9.+-]*)[[:space:]]*(#[[:space:]]*(.*))?$/\1\t\3/p' | awk -F '\t' '!named[$1]++'
 }
 
 is_installed() {
@@ -208,9 +208,9 @@ install() {
   apt install -y --no-install-recommends --no-remove "$@"
 }
 
-main() {
-  case ${1:-} in
-    "") ;;
+# Adds the file of one argument to `files`.
+add_packages_of() {
+  case $1 in
     --programs) until='^# --- test ---' ;;
     --dev) files+=("$root/apt-packages-dev.txt") ;;
     --fuzz) files+=("$root/apt-packages-fuzz.txt") ;;
@@ -224,6 +224,11 @@ main() {
       "usage: scripts/deps.sh [--programs] [--dev] [--fuzz] [--torch] [--bench] [--containers] [--slurm]" \
       "                       [--kubernetes] [--web]" ;;
   esac
+}
+
+main() {
+  local argument
+  for argument in "$@"; do add_packages_of "$argument"; done
   if [[ ${MUSTER_DEPS:-} == skip ]]; then
     say "skipped (MUSTER_DEPS=skip)"
     return

@@ -2,8 +2,8 @@
 # Trains a network on handwritten digits with two MPI workers under Muster, and prints the result. `make
 # quickstart` calls it after the build. Exits 0 only when the job succeeded.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--sandbox none" MUSTER_STARTED_AT     the start
-#   of the caller (seconds since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--sandbox none"
+#   MUSTER_STARTED_AT     the start of the caller (seconds since the epoch), for the total at the end
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

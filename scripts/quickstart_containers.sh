@@ -7,8 +7,8 @@
 # has a private server and state folder. At the end all of this is removed, and so is an image that this
 # script has loaded into an engine.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch agent" MUSTER_STARTED_AT     the start
-#   of the caller (seconds since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch agent"
+#   MUSTER_STARTED_AT     the start of the caller (seconds since the epoch), for the total at the end
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -6,8 +6,8 @@
 # It starts a cluster for this purpose, with a real kubelet and containerd for each node, which requires root.
 # Muster has a private server and state folder. At the end all of this is removed.
 #
-#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch ssh" MUSTER_STARTED_AT     the start of
-#   the caller (seconds since the epoch), for the total at the end
+#   MUSTER_SUBMIT_FLAGS   more flags for muster submit, e.g. "--launch ssh"
+#   MUSTER_STARTED_AT     the start of the caller (seconds since the epoch), for the total at the end
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

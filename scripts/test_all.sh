@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every suite, one after another, and ends with a table. Run it before a release. It continues after a
-# suite has failed, and exits non-zero if a suite failed.
+# suite has failed, and exits non-zero if a suite failed. The suite gpu is skipped on a machine without a GPU.
 #
 #   scripts/test_all.sh [SUITE...]   all suites, or only the named ones
 #
@@ -17,8 +17,9 @@ export FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 declare -rA targets=(
   [test]=test [documents]=test-documents [containers]=test-containers [intel-mpi]=test-intel-mpi
   [slurm]=test-slurm [kubernetes]=test-kubernetes [tensorflow]=test-tensorflow [horovod]=test-horovod
-  [web]=test-web [frameworks]=test-frameworks [torch]=test-torch [sanitize]=test-sanitize [fuzz]=fuzz [lint]=lint)
-readonly order=(test documents containers intel-mpi slurm kubernetes tensorflow horovod frameworks torch web sanitize fuzz lint)
+  [web]=test-web [frameworks]=test-frameworks [torch]=test-torch [gpu]=test-gpu [sanitize]=test-sanitize
+  [fuzz]=fuzz [lint]=lint)
+readonly order=(test documents containers intel-mpi slurm kubernetes tensorflow horovod frameworks torch gpu web sanitize fuzz lint)
 
 chosen=("$@")
 [[ ${#chosen[@]} -gt 0 ]] || chosen=("${order[@]}")
@@ -35,6 +36,14 @@ counts() {
     awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }'
 }
 
+# why_not SUITE: prints why this machine cannot run the suite. Fails if it can.
+why_not() {
+  local status=0
+  [[ $1 == gpu ]] || return
+  python3 -B tests/gpu.py --machine | cut -d : -f 1 || status=$?
+  [[ $status -eq 77 ]]
+}
+
 # A line of the table.
 row() { printf '%-12s %8s %8s %8s  %s\n' "$@"; }
 
@@ -44,6 +53,10 @@ broken=0 all_passed=0 all_failed=0
 begun=$SECONDS
 for suite in "${chosen[@]}"; do
   echo "=== $suite"
+  if reason=$(why_not "$suite"); then
+    rows+=("$(row "$suite" 0 0 0 "skipped: $reason")")
+    continue
+  fi
   log=$logs/$suite.log
   from=$SECONDS
   status=0

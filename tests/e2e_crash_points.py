@@ -1,8 +1,10 @@
 """The server killed right after each of its commits, and again while it recovers: the next one
 finishes the work, and nothing is lost or done twice."""
 
+import json
 import signal
 
+from e2e_schedules import set_decided
 from muster_harness import BUILD, DOCUMENTS_MPIRUN, MusterTest, main
 
 CRASH_SERVER = BUILD / "tests" / "crash_server"
@@ -24,14 +26,16 @@ class CrashPoints(MusterTest):
     def assert_crashed(self, server):
         self.assertEqual(server.process.wait(10), -signal.SIGKILL, server.errors)
 
-    def each_crash_point(self, scenario, declared_gpus=None):
+    def each_crash_point(self, scenario, declared_gpus=None, prepare=None, most=TOO_MANY, step=1):
         """Runs `scenario(muster)` with a server that dies after its 1st, 2nd ... commit, until it
-        lives to the end."""
-        for commit in range(1, TOO_MANY):
+        lives to the end. `prepare(muster)` comes before, with a server that does not die."""
+        for commit in range(1, most, step):
             with self.subTest(commit=commit):
                 muster = self.new_muster()
                 if declared_gpus:
                     muster.environment["MUSTER_DECLARE_GPUS"] = declared_gpus
+                if prepare:
+                    prepare(muster)
                 server = self.crash_server(muster, commit)
                 scenario(muster)
                 if muster.server_pid() != server.process.pid:
@@ -130,6 +134,50 @@ class CrashPoints(MusterTest):
             self.assertEqual(attempts[-1], str(guest["attempt"]))
 
         self.each_crash_point(scenario, declared_gpus="2")
+
+    def test_no_trial_of_asha_is_doubled_or_lost_wherever_the_server_dies(self):
+        def scenario(muster):
+            muster.script("train.py", """
+import os
+steps = int(os.environ["MUSTER_SWEEP_STEPS"])
+with open("starts", "a") as file:
+    file.write(os.environ["MUSTER_JOB"] + " " + os.environ["MUSTER_ATTEMPT"] + "\\n")
+print(f"::metrics step={steps} accuracy={os.environ['X']}", flush=True)
+""")
+            # The server died after it had created the sweep, before it could answer.
+            made = muster.run("sweep", "create", "lr", "--param", "x=0.1,0.2,0.3", "--method", "asha", "--max-trials", 3,
+                              "--metric", "accuracy", "--max-steps", 2, "--divisor", 2, "--max-concurrent", 1, "--",
+                              "python3", "train.py", code=None)
+            self.assertIn(made.returncode, (0, 4, 5), made.stderr)
+            muster.run("sweep", "wait", "lr", "--timeout", "80s")
+
+            sweep = json.loads(muster.run("sweep", "get", "lr", "-o", "json").stdout)
+            self.assertEqual((sweep["phase"], sweep["trials_started"]), ("Succeeded", 3))
+            self.assertEqual(sorted(job["spec"]["name"] for job in muster.jobs()), ["lr-1", "lr-2", "lr-3"])
+            starts = (muster.work / "starts").read_text().splitlines()
+            self.assertEqual(sorted(starts), sorted(set(starts)), "an attempt was started twice")
+            best = sweep["trials"][0]
+            self.assertEqual((best["phase"], best["steps"]), ("Completed", 2))
+
+        self.each_crash_point(scenario, most=60, step=3)
+
+    def test_a_missed_run_is_caught_up_once_wherever_the_server_dies(self):
+        def prepare(muster):
+            muster.run("schedule", "create", "twelve", "--cron", "0 */12 * * *", "--", "sh", "-c",
+                       "echo $MUSTER_JOB $MUSTER_ATTEMPT >> runs")
+            muster.kill_server()
+            set_decided(muster, "twelve", 13)
+
+        def scenario(muster):
+            history = json.loads(muster.run("schedule", "get", "twelve", "-o", "json").stdout)["history"]
+            self.assertEqual([run["outcome"] for run in history], ["started"])
+            name = history[0]["job"]
+            job = muster.ended(name)
+            self.assertEqual(job["phase"], "Succeeded")
+            self.assertEqual([each["spec"]["name"] for each in muster.jobs()], [name])
+            self.assertEqual((muster.work / "runs").read_text().splitlines(), [f"{name} {job['attempt']}"])
+
+        self.each_crash_point(scenario, prepare=prepare)
 
     def test_a_server_that_dies_while_it_recovers_is_recovered_from(self):
         crashes = 0

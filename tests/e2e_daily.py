@@ -218,6 +218,71 @@ class Waiting(DailyTest):
         self.assertEqual(self.muster.run("delete", "job").stdout, "deleted job\n")
 
 
+class OtherObjects(DailyTest):
+    """What `muster list` shows beside jobs has a name, too, and people give it to the same commands."""
+
+    def test_a_sweep_is_shown_and_waited_for(self):
+        self.muster.run("sweep", "create", "lr", "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",
+                        "sh", "-c", "echo ::metrics m={x}")
+        self.assertEqual(self.muster.run("wait", "lr", "lr-1").stdout.splitlines()[-1],
+                         "lr: Succeeded; 2 of 2 started, 2 completed; best m: 2 (lr-2)")
+        page = self.muster.run("get", "lr").stdout
+        self.assertRegex(page, r"KIND +sweep of single jobs\n")
+        self.assertEqual(page, self.muster.run("sweep", "get", "lr").stdout)
+        self.write("again.yaml", self.muster.run("get", "lr", "--spec").stdout)
+        self.muster.run("sweep", "-f", "again.yaml", "--name", "again")
+        self.muster.run("wait", "again")
+        self.assertEqual(self.muster.run("delete", "lr", "again").stdout, "deleted lr\ndeleted again\n")
+        self.assertEqual(self.names(), [])
+
+    def test_a_sweep_is_stopped_and_its_delete_waits_for_the_trials(self):
+        self.muster.script("slow.py", "import signal, time\n"
+                           "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), exit(0)))\n"
+                           "print('runs', flush=True)\ntime.sleep(1000)\n")
+        for name in ("one", "two", "three"):
+            self.muster.run("sweep", "create", name, "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",
+                            "python3", "slow.py")
+            self.muster.stream("logs", name + "-1", "-f").until("runs")
+        self.assertRegex(self.muster.run("stop", "one").stdout, "^stopping one: 2 of 2 started, 2 stopped\n$")
+        self.assertEqual(self.muster.run("delete", "one").stdout, "deleted one\n")
+        self.assertIn("two has ended: Stopped", self.muster.run("stop", "two", "--wait").stdout)
+        self.assertEqual({self.phase(f"two-{number}") for number in (1, 2)}, {"Stopped"})
+        self.assertEqual(self.muster.run("wait", "two", code=1).stdout, "two: Stopped; 2 of 2 started, 2 stopped\n")
+        self.muster.run("delete", "three", code=4)
+        self.muster.run("delete", "three", "two", "--force")
+        self.assertEqual(self.names(), [])
+
+    def test_a_stopped_array_is_deleted_once_its_members_have_ended(self):
+        self.muster.run("submit", "single", "long", "--array", "0-9%2", "--", "sleep", "infinity")
+        self.muster.run("wait", "long-0", "--for", "started")
+        self.muster.run("delete", "long", code=4)
+        self.muster.run("stop", "long")
+        self.assertEqual(self.muster.run("delete", "long").stdout, "deleted long\n")
+
+    def test_arrays_are_compared(self):
+        self.muster.run("submit", "single", "train", "--array", "0-1", "--", "true")
+        self.muster.run("rerun", "train", "-e", "LR=1")
+        self.muster.run("wait", "train", "train-rerun-1")
+        self.assertIn("+ environment.LR: 1\n", self.muster.run("diff", "train", "train-rerun-1", code=1).stdout)
+
+    def test_commands_for_one_job_name_what_an_object_consists_of(self):
+        self.muster.run("submit", "single", "train", "--array", "3-5", "--", "true")
+        self.muster.run("sweep", "create", "lr", "--param", "x=1,2", "--method", "grid", "--metric", "m", "--", "true")
+        self.muster.run("schedule", "create", "nightly", "--cron", "@yearly", "--", "true")
+        for name, words in (("train", "'train' is an array, and this request is for one job\n"
+                                      "  name a member, such as train[3]"),
+                            ("lr", "'lr' is a sweep, and this request is for one job\n  name a trial, such as lr-1"),
+                            ("nightly", "'nightly' is a schedule, and this request is for one job\n"
+                                        "  name one of its runs: 'muster schedule history nightly'")):
+            for command in (("metrics",), ("artifacts", "list")):
+                self.assertIn(words, self.muster.run(*command, name, code=3).stderr)
+        self.assertRegex(self.muster.run("get", "nightly").stdout, r"CRON +@yearly\n")
+        self.assertIn("command: [\"true\"]", self.muster.run("get", "nightly", "--spec").stdout)
+        for command in ("stop", "wait", "logs", "delete", "rerun"):
+            self.assertIn("'nightly' is a schedule", self.muster.run(command, "nightly", code=3).stderr)
+        self.assertIn("did you mean 'train'", self.muster.run("get", "trian", code=3).stderr)
+
+
 class Deleting(DailyTest):
 
     def test_jobs_are_deleted_by_label_phase_and_age(self):

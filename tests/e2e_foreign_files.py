@@ -1,4 +1,4 @@
-"""Job files of Kubernetes (MPIJob, PyTorchJob, TFJob, TrainJob, Job) through a real server with the process engine."""
+"""Job files of Kubernetes (MPIJob, PyTorchJob, TFJob, TrainJob, Job, CronJob) through a real server with the process engine."""
 
 import json
 
@@ -138,6 +138,26 @@ spec:
         - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
         - {name: WHERE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
         - {name: FAILS, value: "9"}
+"""
+
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "0 3 * * 1-5"
+  timeZone: Europe/Zurich
+  concurrencyPolicy: Forbid
+  suspend: true
+  jobTemplate:
+    metadata: {labels: {team: vision}}
+    spec:
+      backoffLimit: 2
+      template:
+        spec:
+          restartPolicy: OnFailure
+          containers:
+          - {name: main, image: busybox, command: [sh, -c, 'echo "a run at $RATE"'], env: [{name: RATE, value: "0.1"}]}
 """
 
 SIMPLE = """
@@ -289,6 +309,27 @@ class ForeignFilesTest(MusterTest):
                       f"{container}.volumeMounts[0].name: 'keys' is not one of the pod's volumes",
                       f"{container}.livenesProbe: is an unknown key; did you mean 'livenessProbe'?"):
             self.assertIn(words, ran.stderr)
+
+    def test_a_cron_job_is_a_schedule(self):
+        file = self.write(CRON_JOB)
+        self.assertIn("muster schedule create -f", self.muster.run("submit", "-f", file, code=2).stderr)
+        page = self.muster.run("schedule", "create", "-f", file, "-e", "RATE=0.2").stdout
+        self.assertRegex(page, r"NAME +nightly\n")
+        self.assertRegex(page, r"STATE +paused\nCRON +0 3 \* \* 1-5\nTIMEZONE +Europe/Zurich\nOVERLAP +forbid\n")
+        run = json.loads(self.muster.run("schedule", "run", "nightly", "-o", "json").stdout)
+        self.succeeded(run["spec"]["name"])
+        self.assertEqual(self.lines(run["spec"]["name"]), ["a run at 0.2"])
+        self.assertEqual((run["spec"]["labels"], run["spec"]["scheduling"]["retries"]), ({"team": "vision"}, 2))
+
+        self.muster.run("schedule", "create", "weekly", "--cron", "@weekly", "--overlap", "allow", "-f", file)
+        weekly = json.loads(self.muster.run("schedule", "get", "weekly", "-o", "json").stdout)
+        self.assertEqual((weekly["spec"]["cron"], weekly["spec"]["overlap"], weekly["spec"]["timezone"]),
+                         ("@weekly", "allow", "Europe/Zurich"))
+        self.assertTrue(weekly["paused"])
+        refused = self.muster.run("schedule", "create", "-f", self.write(SIMPLE.replace("NAME", "one")), code=2).stderr
+        self.assertIn("--cron: is missing", refused)
+        wrong = self.muster.run("schedule", "create", "-f", self.write(CRON_JOB.replace("timeZone", "timezone")), code=2)
+        self.assertIn("spec.timezone: is an unknown key; did you mean 'timeZone'?", wrong.stderr)
 
     def test_a_secret_of_a_pod_is_a_secret_of_the_project(self):
         text = SIMPLE.replace("NAME", "hidden").replace(

@@ -84,6 +84,29 @@ BUSY_AT_THE_LIMIT = "\n".join((
     "for child in children: os.kill(child, signal.SIGKILL)",
     "print('fine')"))
 
+# Threads that ask for more threads without a pause.
+THREAD_BOMB = r"""
+#include <pthread.h>
+static void* ask(void* none) {
+  pthread_t thread;
+  while (1) pthread_create(&thread, 0, ask, 0);
+  return none;
+}
+int main(void) { ask(0); }
+"""
+
+# Nearly all the processes that it may have copy data, which keeps them in the kernel.
+COPIERS = "\n".join((
+    "import os, time",
+    "end = time.monotonic() + 4",
+    "for _ in range(35):",
+    "    if os.fork() == 0:",
+    "        zero, null = open('/dev/zero', 'rb', 0), open('/dev/null', 'wb', 0)",
+    "        while time.monotonic() < end: null.write(zero.read(1 << 20))",
+    "        os._exit(0)",
+    "for _ in range(35): os.wait()",
+    "print('fine')"))
+
 # A daemon in a session of its own, whose parents have ended, takes memory; the program waits for its end.
 DAEMON_HOG = "\n".join((
     "import os, signal, sys, time",
@@ -215,6 +238,40 @@ class Limits(Configured):
         ran = self.follow("--", "python3", "-c", BUSY_AT_THE_LIMIT)
 
         self.assertIn("fine", ran.stdout, ran.stderr)
+
+    @unittest.skipUnless(shutil.which("cc"), "needs a C compiler")
+    def test_a_bomb_of_threads_is_ended_with_the_reason(self):
+        self.configured("tasks: {processes: 40}\n")
+        bomb = self.muster.work / "bomb"
+        subprocess.run(["cc", "-pthread", "-o", bomb, "-x", "c", "-"], input=THREAD_BOMB, text=True, check=True)
+
+        ran = self.follow("--folder", self.muster.work, "--", bomb)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
+
+    def test_thousands_of_short_commands_are_not_ended(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "sh", "-c", "seq 3000 | xargs -P 34 -n 1 /bin/true && echo fine", code=0)
+
+        self.assertIn("fine", ran.stdout)
+
+    def test_a_parallel_build_is_not_ended(self):
+        self.configured("tasks: {processes: 40}\n")
+        names = " ".join(f"t{number}" for number in range(400))
+        self.muster.script("Makefile", f"all: {names}\n{names}:\n\t@sh -c 'true; /bin/true | cat'\n", mode=0o644)
+
+        ran = self.follow("--folder", self.muster.work, "--", "sh", "-c", "make -j 12 && echo fine", code=0)
+
+        self.assertIn("fine", ran.stdout)
+
+    def test_processes_that_copy_data_at_the_limit_are_not_ended(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "python3", "-c", COPIERS, code=0)
+
+        self.assertIn("fine", ran.stdout)
 
     def test_a_program_beside_the_tasks_own_is_within_its_limits(self):
         self.configured("tasks: {processes: 40}\n")

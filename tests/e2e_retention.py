@@ -302,6 +302,35 @@ class Deleting(Keeping):
         self.assertEqual(self.names(), ["runs"])
         gate.open()
 
+    def test_an_array_and_a_sweep_are_deleted_as_a_whole(self):
+        gate = self.muster.gate()
+        self.muster.run("submit", "single", "half", "--array", "0-3%2", "--", "sh", "-c",
+                        f"test $MUSTER_ARRAY_INDEX = 0 || {{ {gate.wait}; }}")
+        self.muster.run("submit", "single", "train", "--array", "0-2", "-l", "team=vision", "--", "true")
+        self.muster.run("sweep", "create", "lr", "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",
+                        "sh", "-c", "echo ::metrics m={x}")
+        self.run_job("a")
+        self.muster.run("wait", "train", "lr", "half-0")
+
+        shown = json.loads(self.muster.run("delete", "--all-ended", "--dry-run", "-o", "json").stdout)
+        self.assertEqual([[each["spec"]["name"] for each in shown[kind]] for kind in ("jobs", "arrays")],
+                         [["a"], ["train"]])
+        self.assertEqual([each["name"] for each in shown["sweeps"]], ["lr"])
+        refused = self.muster.run("delete", "--all-ended", code=2).stderr
+        self.assertIn("deletes 1 job, 1 array (3 members), 1 sweep (2 trials) and needs", refused)
+        table = self.muster.run("delete", "-l", "team=vision", "--dry-run").stdout
+        self.assertRegex(table, r"\ntrain +default +array +Succeeded +3/3 ")
+        self.assertEqual(len(table.splitlines()), 2)
+
+        ran = self.muster.run("delete", "--all-ended", "--yes").stdout
+
+        self.assertEqual(sorted(ran.splitlines()), ["deleted a", "deleted lr", "deleted train"])
+        # The ended member of the array that still runs stays with it.
+        self.assertEqual(self.muster.run("list", "-o", "names").stdout, "half\n")
+        self.assertIn("half-0", self.names())
+        self.muster.run("delete", "half", code=4)
+        gate.open()
+
     def test_on_a_terminal_it_asks_first(self):
         self.run_job("a")
         no = Typed(self.muster, "delete", "--all-ended")

@@ -10,6 +10,22 @@ import zlib
 from muster_harness import MusterTest, main
 
 
+def set_decided(muster, name, hours):
+    """Changes the store of a server that does not run: it had decided about no run of the schedule for hours."""
+    with contextlib.closing(sqlite3.connect(muster.state / "muster.db")) as database, database:
+        identity, project, document = database.execute(
+            "SELECT id, project, document FROM object WHERE kind = 'schedule' AND name = ?", (name,)).fetchone()
+        past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=hours)
+        past = past.strftime("%Y-%m-%dT%H:%M:%S.000000000Z").encode()
+        document, count = re.subn(rb"(?<=decided_until..)\d{4}-\d\d-\d\dT[\d:.]{18}Z", past, document, flags=re.DOTALL)
+        assert count == 1, document
+        checksum = 0
+        for column in (b"schedule", identity.encode(), project.encode(), name.encode(), document):
+            checksum = zlib.crc32(len(column).to_bytes(8, "little") + column, checksum)
+        database.execute("UPDATE object SET document = ?, checksum = ? WHERE kind = 'schedule' AND id = ?",
+                         (document, checksum, identity))
+
+
 class Schedules(MusterTest):
 
     def create(self, name, *flags, cron="0 3 1 1 *", command=("true",), code=0):
@@ -25,21 +41,7 @@ class Schedules(MusterTest):
         """The killed server had decided about no run of these schedules for hours."""
         self.muster.kill_server()
         for name in names:
-            self.set_decided(name, hours)
-
-    def set_decided(self, name, hours):
-        with contextlib.closing(sqlite3.connect(self.muster.state / "muster.db")) as database, database:
-            identity, project, document = database.execute(
-                "SELECT id, project, document FROM object WHERE kind = 'schedule' AND name = ?", (name,)).fetchone()
-            past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=hours)
-            past = past.strftime("%Y-%m-%dT%H:%M:%S.000000000Z").encode()
-            document, count = re.subn(rb"(?<=decided_until..)\d{4}-\d\d-\d\dT[\d:.]{18}Z", past, document, flags=re.DOTALL)
-            self.assertEqual(count, 1, document)
-            checksum = 0
-            for column in (b"schedule", identity.encode(), project.encode(), name.encode(), document):
-                checksum = zlib.crc32(len(column).to_bytes(8, "little") + column, checksum)
-            database.execute("UPDATE object SET document = ?, checksum = ? WHERE kind = 'schedule' AND id = ?",
-                             (document, checksum, identity))
+            set_decided(self.muster, name, hours)
 
     def test_a_run_by_request_is_a_job_of_the_schedule(self):
         created = self.create("nightly", "--timezone", "Europe/Zurich", "--env", "LR=0.1",
@@ -75,6 +77,23 @@ class Schedules(MusterTest):
         for _ in range(3):
             self.muster.kill_server()
             self.assertEqual(len(self.history("hourly")), 1)
+
+    def test_a_missed_run_starts_only_within_its_time(self):
+        self.create("late", "--catch-up-within", "1m", cron="0 */12 * * *")
+        self.create("wide", "--catch-up-within", "13h", cron="0 */12 * * *")
+        self.let_it_be_late(13, "late", "wide")
+        now = datetime.datetime.now(datetime.timezone.utc)
+        if (now.hour % 12, now.minute) > (0, 1):
+            self.assertEqual([each["outcome"] for each in self.history("late")], ["missed"])
+        self.assertEqual([each["outcome"] for each in self.history("wide")], ["started"])
+        refused = self.create("no", "--catch-up", "none", "--catch-up-within", "1h", code=2).stderr
+        self.assertIn("--catch-up-within: cannot be used with --catch-up none", refused)
+
+    def test_a_schedule_may_be_created_paused(self):
+        self.create("nightly", "--paused", cron="@hourly")
+        self.assertEqual(self.schedule("nightly")["upcoming"], [])
+        self.muster.run("schedule", "resume", "nightly")
+        self.assertEqual(len(self.schedule("nightly")["upcoming"]), 5)
 
     def test_runs_that_overlap(self):
         gate = self.muster.gate()

@@ -178,6 +178,46 @@ if first:
         self.assertEqual((trials[1]["phase"], trials[2]["phase"]), ("Failed", "Completed"))
         self.assertIn("reported no value of 'accuracy' for 1s", trials[1]["fault"])
 
+    def test_a_trial_that_the_scheduler_evicts_goes_on_with_its_next_attempt(self):
+        self.muster.environment["MUSTER_DECLARE_GPUS"] = "1"
+        self.muster.run("project", "create", "guests", "--gpus", 0)
+        self.muster.run("project", "create", "owners", "--gpus", 1)
+        gate = self.muster.gate()
+        self.muster.script("train.py", """
+import os, sys, time
+again = os.environ["MUSTER_RESTART_COUNT"] != "0"
+print("::metrics accuracy=" + ("0.5" if again else "0.9"), flush=True)
+if not again:
+    time.sleep(1000)
+""")
+        self.muster.run("sweep", "create", "lr", "--project", "guests", "--gpus", 1, "--param", "x=1", "--method", "grid",
+                        "--metric", "accuracy", "--", "python3", "train.py")
+        self.muster.stream("logs", "lr-1", "-f").until("accuracy")
+        self.muster.run("submit", "single", "owner", "--project", "owners", "--gpus", 1, "--", "sh", "-c", gate.wait)
+        self.muster.run("wait", "owner", "--for", "started")
+        self.assertEqual(self.sweep("lr")["trials"][0]["phase"], "Active")
+        gate.open()
+        self.muster.run("sweep", "wait", "lr", "--timeout", "80s")
+        trial = self.sweep("lr")["trials"][0]
+        self.assertEqual((trial["phase"], trial["best"], trial["last"]), ("Completed", 0.9, 0.5))
+        self.assertEqual(self.muster.job("lr-1")["restarts"], 1)
+
+    def test_a_trial_whose_metric_is_nan_ranks_last(self):
+        # The larger half of the values gives NaN, as a learning rate that is too large does.
+        self.muster.script("train.py", """
+import os
+x = float(os.environ["X"])
+for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
+    print(f"::metrics step={step} loss={'nan' if x > 0.5 else 1 - x}", flush=True)
+""")
+        self.muster.run("sweep", "create", "lr", "--param", "x=0.1,0.9,0.2,0.8,0.3,0.7,0.4,0.6", "--method", "grid",
+                        "--metric", "loss", "--goal", "minimize", "--max-steps", 4, "--", "python3", "train.py")
+        self.muster.run("sweep", "wait", "lr", "--timeout", "80s")
+        sweep = self.sweep("lr")
+        trials = [(trial["values"]["x"], trial.get("best")) for trial in sweep["trials"]]
+        self.assertEqual(trials[:4], [("0.4", 0.6), ("0.3", 0.7), ("0.2", 0.8), ("0.1", 0.9)])
+        self.assertEqual([best for _, best in trials[4:]], [None] * 4)
+
     def test_a_wrong_metric_stops_the_sweep_early(self):
         self.muster.run("sweep", "create", "typo", "--param", "x=0..1", "--metric", "acuracy", "--max-trials", 50,
                         "--", "sh", "-c", "echo ::metrics accuracy=1")

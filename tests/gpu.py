@@ -10,7 +10,8 @@
   sampling        `muster metrics` has the utilisation and the memory of a job's GPU, from NVML
   out-of-memory   a job that needs too much GPU memory fails with that reason
 
-It ends with a table. Exit code: 0 if no check failed, 1 if one did, 77 if there is no GPU.
+It ends with a table and the line "N passed, N failed". Exit code: 0 if no check failed, 1 if one did, 77 if there is
+no GPU.
 
   --only NAME     may be given several times
   --list          prints the names
@@ -321,8 +322,10 @@ def main(arguments=None, gpus_of=count_of_gpus, checks=None):
         return 0
     rows = run_checks({name: check for name, check in checks.items() if not given.only or name in given.only},
                       Machine(gpus))
+    results = [row[1] for row in rows]
     print(table_of(rows))
-    return 1 if any(row[1] == "FAILED" for row in rows) else 0
+    print(f"{results.count('passed')} passed, {results.count('FAILED')} failed")
+    return 1 if "FAILED" in results else 0
 
 
 if __name__ == "__main__":

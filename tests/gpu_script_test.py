@@ -67,13 +67,14 @@ class Script(unittest.TestCase):
         self.assertIn("2 seen", output)
         self.assertIn("no libnccl.so.2", output)
         self.assertTrue(output.endswith("bad:\n  first line\n  second line\n\nbroken:\n  ZeroDivisionError: integer "
-                                        "division or modulo by zero\n"), output)
+                                        "division or modulo by zero\n1 passed, 2 failed\n"), output)
 
     def test_skipped_checks_are_no_failures(self):
         code, output = called(gpu.main, "--only", "good", "--only", "absent", gpus_of=lambda: (1, "Fake"),
                               checks=FAKE_CHECKS)
         self.assertEqual(code, 0)
         self.assertNotIn("bad", output)
+        self.assertTrue(output.endswith("\n1 passed, 0 failed\n"), output)
 
     def test_names(self):
         code, output = called(gpu.main, "--list")

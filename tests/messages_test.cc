@@ -134,8 +134,8 @@ void add_evictions(MessageTable& table) {
       job::NodeDrained{"n1"},
       job::TooFewWorkers{2},
       job::KubernetesEnded{.pod = job::PodEnd{.cause = job::PodEnd::Cause::kQueueEvicted,
-                                              .text = "Preempted to accommodate a workload",
-                                              .word = "WorkloadEvictedDueToPreempted"}}};
+                                              .word = "WorkloadEvictedDueToPreempted",
+                                              .text = "Preempted to accommodate a workload"}}};
   for (const job::Eviction& why : all) table.line(sentence(why));
   for (const auto stage : up_to(job::Evicted::Stage::kWaitsAgain)) {
     table.fact(job::Evicted{.why = job::NodeDrained{"n1"}, .stage = stage});

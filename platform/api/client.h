@@ -197,6 +197,7 @@ class Client {
   struct WatchHandlers {  ///< each may be empty; false: stop
     std::function<bool(const job::Job&)> on_job;
     std::function<bool(const job::Array&)> on_array = {};
+    std::function<bool(const sweep::SweepSummary&)> on_sweep = {};
     std::function<bool(const RemovedJob&)> on_removed;
     std::function<bool()> on_ready;  ///< all existing jobs have been passed on
     std::function<bool()> on_reset;  ///< all earlier jobs are invalid: all jobs follow again

@@ -8,6 +8,7 @@
 #include "api/log_stream.h"
 #include "api/requests.h"
 #include "api/routes.h"
+#include "api/sweep_wire.h"
 #include "api/wire.h"
 #include "http/server_sent_events.h"
 
@@ -249,6 +250,7 @@ Result<void> Client::watch_jobs(const WatchQuery& query, std::string& place,
   const auto take = [&](std::string_view event, std::string_view data) {
     if (event == kJobEvent) hand_over(job_from_json(data), handlers.on_job);
     if (event == kArrayEvent) hand_over(array_from_json(data), handlers.on_array);
+    if (event == kSweepEvent) hand_over(sweep_summary_from_json(data), handlers.on_sweep);
     if (event == kRemovedEvent) hand_over(removed_job_from_json(data), handlers.on_removed);
     if (event == kReadyEvent && handlers.on_ready) left = !handlers.on_ready();
     if (event == kResetEvent && handlers.on_reset) left = !handlers.on_reset();

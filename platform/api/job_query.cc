@@ -337,24 +337,6 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
   return wrong_query("the query for jobs is wrong", std::move(faults));
 }
 
-int64_t& JobCounts::of(Phase phase) {
-  switch (phase) {
-    case Phase::kQueued:
-      return queued;
-    case Phase::kStarting:
-      return starting;
-    case Phase::kRunning:
-      return running;
-    case Phase::kSucceeded:
-      return succeeded;
-    case Phase::kFailed:
-      return failed;
-    case Phase::kStopped:
-      return stopped;
-  }
-  return all;
-}
-
 const record::Table& table_of(const JobCounts*) {
   using record::field;
   const record::Notes notes{.told = record::Told::kAlways, .least = 0};

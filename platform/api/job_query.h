@@ -184,7 +184,6 @@ struct JobCounts {
   int64_t failed = 0;
   int64_t stopped = 0;
 
-  int64_t& of(job::Phase phase);
   bool operator==(const JobCounts&) const = default;
 };
 const record::Table& table_of(const JobCounts*);

@@ -33,6 +33,10 @@ base::Result<std::vector<sweep::SweepSummary>> sweeps_from_json(std::string_view
   return record::list_from_json<sweep::SweepSummary>(text, "sweeps");
 }
 
+base::Result<sweep::SweepSummary> sweep_summary_from_json(std::string_view text) {
+  return record::from_json<sweep::SweepSummary>(text, "sweep");
+}
+
 std::string sweep_plan_to_json(const sweep::SweepPlan& plan) {
   return record::to_json(plan);
 }

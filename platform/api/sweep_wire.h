@@ -23,6 +23,9 @@ base::Result<sweep::Sweep> sweep_from_json(std::string_view text);
 std::string sweeps_to_json(const std::vector<sweep::SweepSummary>& sweeps);
 base::Result<std::vector<sweep::SweepSummary>> sweeps_from_json(std::string_view text);
 
+/// As the watch of jobs reports a sweep.
+base::Result<sweep::SweepSummary> sweep_summary_from_json(std::string_view text);
+
 std::string sweep_plan_to_json(const sweep::SweepPlan& plan);
 base::Result<sweep::SweepPlan> sweep_plan_from_json(std::string_view text);
 

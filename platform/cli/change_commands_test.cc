@@ -193,6 +193,19 @@ TEST_F(ChangedJobs, AJobIsComparedWithAFile) {
 
 // --- wait
 
+TEST_F(ChangedJobs, FailedMembersRunAgainWithTheSpecOfTheirArray) {
+  serve({});
+  for (const std::string setting : {"resources.gpus=2", "environment.LR=1", "array.indexes=0-3"}) {
+    EXPECT_TRUE(has(refusal({"rerun", "train", "--failed", "--set", setting}),
+                    "the members of an array may not change this: all have the same spec"))
+        << setting;
+  }
+  EXPECT_TRUE(has(refusal({"rerun", "train", "--failed", "--gpus", "2"}),
+                  "cannot be used with flags that change the job"));
+  EXPECT_TRUE(has(refusal({"rerun", "train", "--failed", "--set", "array.max_running=-1"}),
+                  "needs a number of at least 0"));
+}
+
 TEST_F(ChangedJobs, WaitExitsWithTheFirstCodeThatIsNotZero) {
   serve({.jobs = {ended_job("a", job::Phase::kSucceeded), ended_job("b", job::Phase::kFailed, 7),
                   ended_job("c", job::Phase::kFailed, 9)}});

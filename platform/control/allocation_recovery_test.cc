@@ -59,7 +59,7 @@ TEST_F(Allocations, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
   give("one");
   live_again();
   ASSERT_TRUE(controller_->recover());
-  take("one", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
+  take("one", {.why = Why::kEvicted, .end = job::SlurmEnded{.text = "Slurm preempted it"}});
 
   EXPECT_EQ(job("one").phase, Phase::kQueued);
   EXPECT_TRUE(has_asked("one"));
@@ -91,7 +91,7 @@ class DeathsOverAllocations : public Allocations,
         EXPECT_TRUE(has_asked("dist"));
         if (has_asked("dist")) give("dist");
       } else if (job("dist").attempt == 1) {
-        take("dist", {.why = Why::kEvicted, .end = {.text = "Slurm preempted it"}});
+        take("dist", {.why = Why::kEvicted, .end = job::SlurmEnded{.text = "Slurm preempted it"}});
       } else {
         end("dist");
       }

@@ -91,7 +91,7 @@ bool HeldArray::is_active_job(const Member& member) {
 void HeldArray::set(size_t position, Where where, Phase phase) {
   Member& member = members[position];
   const auto count = [&](int by) {
-    counts.of(member.phase) += by;
+    job::count_of_phase(counts, member.phase) += by;
     if (!is_active_job(member)) return;
     jobs += by;
     if (member.phase == Phase::kQueued) queued_jobs += by;

@@ -228,8 +228,7 @@ void Attempt::react_to_end(Task& task) {
     end_.leader_ended();
   } else if (!end_.is_ending() && is_loss(job(), task)) {
     if (resizing_.absorb_loss(task, was_joining)) return;
-    end_.fail_by(task, resizing_.falls_over() ? kSoon : std::chrono::milliseconds(0));
-    end_.stop_after_last_words();
+    end_.end_by_loss(task, resizing_.falls_over() ? kSoon : std::chrono::milliseconds(0));
   } else if (end_.leader_has_succeeded() && !others_come_to_their_end(job())) {
     end_.stop(StopMode::kGraceful);
   } else if (!end_.is_ending()) {
@@ -321,6 +320,7 @@ void Attempt::finish_if_over() {
   // Workers may complete the program before their leader has started.
   if (start_.waits_for_workers() && !end_.is_ending()) return;
   resizing_.end_all_joining();
+  end_.explain_loss();
   const bool ended_by_itself = job.failure || has_ended_by_itself(job);
   if (job.eviction && !job.stop_requested && !ended_by_itself) return events_.evicted(*this);
   if (const auto& next = end_.next_attempt(); next && !job.stop_requested) {

@@ -28,13 +28,17 @@ SeatPlaces without_gaps(SeatPlaces places, const Job& job) {
 }
 
 /// The task whose exit code is the job's: the task that failed first, unless Muster stopped it (a
-/// worker whose rank failed). A launcher that ended by itself has an exit code for the whole job.
+/// worker whose rank failed). A task that was killed is named although Muster had asked it to stop,
+/// where that came too late. A launcher that ended by itself has an exit code for the whole job.
 const Task& task_with_exit_code(const Job& job) {
   const Task& leader = job::deciding_task(job);
   const bool speaks_for_all = is_reached_by_leader(job) && leader.exit && !leader.exit->stopped;
   if (!job.failure || speaks_for_all) return leader;
+  const auto* const end = std::get_if<job::TaskFailed>(&job.failure->cause);
+  const bool failed_itself = end != nullptr && !end->is_rank;
   const auto failed = std::find_if(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
-    return task.name == job.failure->task && task.exit && !task.exit->stopped;
+    return task.name == job.failure->task && task.exit &&
+           (!task.exit->stopped || (failed_itself && job::was_killed(*task.exit)));
   });
   return failed == job.tasks.end() ? leader : *failed;
 }

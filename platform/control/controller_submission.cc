@@ -33,6 +33,9 @@ Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
                                             const SubmitManner& manner) const {
   job::JobSpec named = spec;
   const std::string& pattern = manner.name_template;
+  const auto is_of_sweep = [&](const std::string& name) {
+    return sweeps_->takes(spec.project, name);
+  };
   if (!pattern.empty()) {
     if (!job::is_name_template(pattern)) {
       return Error{
@@ -40,9 +43,10 @@ Result<job::JobSpec> Controller::named_spec(const job::JobSpec& spec,
           .what = "the name template " + name_in_quotes(pattern) + " is invalid",
           .advice = "a template is a name with {n} once in place of its number, as in train-{n}"};
     }
-    named.name = jobs_.next_name(spec.project, pattern);
-  } else if (manner.name_suffix && jobs_.is_taken(spec)) {
-    named.name = jobs_.next_name(spec.project, spec.name + "-" + std::string(job::kNumberPlace));
+    named.name = jobs_.next_name(spec.project, pattern, is_of_sweep);
+  } else if (manner.name_suffix && (jobs_.is_taken(spec) || is_of_sweep(spec.name))) {
+    named.name = jobs_.next_name(spec.project, spec.name + "-" + std::string(job::kNumberPlace),
+                                 is_of_sweep);
   }
   return named;
 }

@@ -22,33 +22,55 @@ constexpr std::chrono::seconds kLastWords{2};
 // Workers of one program end within moments of each other.
 constexpr std::chrono::seconds kFarewell{2};
 
-/// Whether a running task of the program was killed, and not by Muster: its SIGKILL comes only a
-/// grace period after the leader's end. No program is killed by the loss of another one, so this
-/// is the cause even if a busy machine notices it after the end of the leader.
-bool was_killed_by_others(const Job& job, const Task& task) {
-  if (is_reached_by_leader(job) || task.left || !task.exit || task.exit->lost) return false;
-  const Task& leader = job::deciding_task(job);
-  if (&task == &leader || !task.ended || !leader.ended || !job::was_killed(*task.exit))
-    return false;
-  return !task.exit->stopped || *task.ended < *leader.ended + job.spec.grace;
+/// When Muster asked the tasks to stop, by the clocks of the tasks: at the end of the leader, or at
+/// `loss`, the end of the task whose loss made the gang end.
+base::Time asked_to_stop(const Job& job, const Task* loss) {
+  return (loss == nullptr ? job::deciding_task(job) : *loss).ended.value_or(base::Time::max());
 }
 
-/// The task that failed first, in a gang that ended by itself.
-const Task& task_at_fault(const Job& job) {
+/// Whether a task of the program was killed, and not by Muster, whose SIGKILL comes only a grace
+/// period after its request to stop. No program is killed by the loss of another one, so this is the
+/// cause even if a busy machine notices it after the ends of others.
+bool was_killed_by_others(const Job& job, const Task& task, base::Time asked) {
+  if (is_reached_by_leader(job) || task.left || !task.exit || task.exit->lost) return false;
+  if (!task.ended || !job::was_killed(*task.exit)) return false;
+  return !task.exit->stopped || *task.ended - job.spec.grace < asked;
+}
+
+/// Whether the failure of the leader, which ended by itself, is the reason for the ends of others.
+bool has_failed(const Task& leader) {
+  return leader.exit && !leader.exit->stopped && !leader.exit->succeeded();
+}
+
+/// The task that failed first, in a gang that has ended. `loss`: the task whose loss made the gang
+/// end; nullptr: its leader ended by itself.
+const Task& task_at_fault(const Job& job, const Task* loss) {
   const Task& leader = job::deciding_task(job);
+  const base::Time asked = asked_to_stop(job, loss);
   const Task* first = nullptr;
+  bool first_was_killed = false;
   for (const Task& task : job.tasks) {
     // A launcher fails because a worker was lost, even if its own end is noticed first. Where all
     // tasks run the program, a task that ends later does so because the first has left it.
     const bool is_before_leader =
-        is_reached_by_leader(job) || task.ended < leader.ended ||
+        loss != nullptr || is_reached_by_leader(job) || task.ended < leader.ended ||
         (job.spec.success == job::Success::kAll && leader.exit && leader.exit->succeeded());
-    const bool is_cause = !task.left && is_loss(job, task) && is_before_leader;
-    const bool leader_reacted = leader.exit && !job::was_killed(*leader.exit);
-    if (!is_cause && !(leader_reacted && was_killed_by_others(job, task))) continue;
-    if (first == nullptr || task.ended < first->ended) first = &task;
+    const bool is_cause = &task == &leader ? loss != nullptr && has_failed(leader)
+                                           : !task.left && is_loss(job, task) && is_before_leader;
+    // A leader that was killed did not react to the end of another task.
+    const bool may_follow =
+        loss != nullptr || (&task != &leader && leader.exit && !job::was_killed(*leader.exit));
+    const bool was_killed = may_follow && was_killed_by_others(job, task, asked);
+    if (!is_cause && !was_killed) continue;
+    const bool is_earlier =
+        first == nullptr ||
+        (was_killed == first_was_killed ? task.ended < first->ended : was_killed);
+    if (!is_earlier) continue;
+    first = &task;
+    first_was_killed = was_killed;
   }
-  return first == nullptr ? leader : *first;
+  if (first != nullptr) return *first;
+  return loss == nullptr ? leader : *loss;
 }
 
 }  // namespace
@@ -95,10 +117,34 @@ void GangEnd::stop_gently() {
   context_.services.engine.stop(context_.gang(), {leader.name}, StopMode::kGraceful);
 }
 
-void GangEnd::stop_after_last_words() {
+void GangEnd::end_by_loss(const Task& lost, std::chrono::milliseconds third_loss_within) {
+  Job& job = context_.job();
+  if (is_reached_by_leader(job)) {
+    fail_by(lost);
+    stop_gently();
+    last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
+    return;
+  }
+  if (third_loss_within > std::chrono::milliseconds(0)) {
+    fail_by(lost, third_loss_within);
+  } else {
+    loss_ = lost.name;
+    job.reason = job::Notice{job::Notice::What::kBeingEnded};
+    // By then all others have ended, or are being killed.
+    loss_timer_ = context_.after(job.spec.grace, [this] {
+      if (loss_.empty()) return;
+      explain_loss();
+      context_.change();
+    });
+  }
   stop_gently();
-  if (!is_reached_by_leader(context_.job())) return;
-  last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
+}
+
+void GangEnd::explain_loss() {
+  if (loss_.empty()) return;
+  const Job& job = context_.job();
+  const Task* const lost = find_task(context_.job(), std::exchange(loss_, ""));
+  if (lost != nullptr) fail_by(task_at_fault(job, lost));
 }
 
 void GangEnd::leader_ended() {
@@ -161,7 +207,7 @@ void GangEnd::blame(const Task& culprit, std::vector<std::string> lines) {
 }
 
 void GangEnd::explain_failure() {
-  fail_by(task_at_fault(context_.job()));
+  fail_by(task_at_fault(context_.job(), nullptr));
 }
 
 void GangEnd::abandon(job::Fact why, std::chrono::milliseconds delay) {

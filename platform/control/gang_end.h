@@ -45,10 +45,19 @@ class GangEnd {
   /// Without a running launcher the workers are stopped at once. Tasks that run the program
   /// themselves are all stopped at once.
   void stop_gently();
-  /// The same, and stops all tasks after a moment in which the launcher reports its lost worker.
-  void stop_after_last_words();
-  /// The end of the leader ends the job, unless every worker must succeed as well. Workers that a launcher reaches are stopped. Workers that
-  /// run the program beside their leader may end by themselves, and parameter servers after them.
+  /// The gang cannot go on without this task, which has ended; all others are stopped.
+  ///
+  /// A launcher has a moment in which it reports its lost worker. A task that runs the program itself
+  /// may have failed because another one was killed, whose end a busy machine notices later: the
+  /// failure is explained when all tasks have ended (explain_loss()), at the latest after the grace
+  /// period of the job.
+  /// `third_loss_within`: more than zero if too many workers were lost in a row.
+  void end_by_loss(const job::Task& lost, std::chrono::milliseconds third_loss_within);
+  /// Explains the failure of a gang that ends because of a loss, if that was not done yet.
+  void explain_loss();
+  /// The end of the leader ends the job, unless every worker must succeed as well. Workers that a
+  /// launcher reaches are stopped. Workers that run the program beside their leader may end by
+  /// themselves, and parameter servers after them.
   void leader_ended();
   /// All tasks are lost with the allocation.
   void all_lost();
@@ -83,7 +92,9 @@ class GangEnd {
   std::optional<NextAttempt> next_attempt_;
   std::optional<job::Task> culprit_;  ///< the task that failed the job
   std::vector<std::string> culprit_lines_;
+  std::string loss_;  ///< the task whose loss ends the gang, until the failure is explained
   base::EventLoop::Interest last_words_timer_;
+  base::EventLoop::Interest loss_timer_;
   base::EventLoop::Interest limit_timer_;
 };
 

@@ -137,7 +137,8 @@ std::vector<const Job*> JobTable::list() const {
   return jobs;
 }
 
-std::string JobTable::next_name(const std::string& project, const std::string& pattern) const {
+std::string JobTable::next_name(const std::string& project, const std::string& pattern,
+                                const std::function<bool(const std::string& name)>& is_held) const {
   const size_t place = pattern.find(job::kNumberPlace);
   const std::string before = pattern.substr(0, place);
   const std::string behind = pattern.substr(place + job::kNumberPlace.size());
@@ -165,8 +166,9 @@ std::string JobTable::next_name(const std::string& project, const std::string& p
   std::string name;
   do {
     name = before + std::to_string(++highest) + behind;
-  } while (std::any_of(makers_.begin(), makers_.end(),
-                       [&](const JobMaker* maker) { return maker->holds({name, project}); }));
+  } while (is_held(name) || std::any_of(makers_.begin(), makers_.end(), [&](const JobMaker* maker) {
+             return maker->holds({name, project});
+           }));
   return name;
 }
 

@@ -113,8 +113,9 @@ class JobTable {
   /// `pattern` with the next number in place of its "{n}": one more than the highest of the names in
   /// use. The name without a number counts as 1: "train-{n}" becomes "train-2" if only "train"
   /// exists. Numbers of deleted jobs below the highest are not used again. Names that an object holds
-  /// are left out.
-  std::string next_name(const std::string& project, const std::string& pattern) const;
+  /// are left out, and so are names for which `is_held` is true.
+  std::string next_name(const std::string& project, const std::string& pattern,
+                        const std::function<bool(const std::string& name)>& is_held) const;
   /// Every uploaded file tree that a job uses.
   FileTrees trees_in_use() const;
   /// Whether every job has ended.

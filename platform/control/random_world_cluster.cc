@@ -35,8 +35,8 @@ void RandomWorld::the_cluster_acts() {
     case 1:
       return engine_->tell(gang, AllocationGranted(given->second));
     default:
-      the_cluster_takes(gang,
-                        {.why = dice_.any_of(kReasons), .end = {.text = "Slurm took its room"}});
+      the_cluster_takes(gang, {.why = dice_.any_of(kReasons),
+                               .end = job::SlurmEnded{.text = "Slurm took its room"}});
   }
 }
 
@@ -46,8 +46,8 @@ void RandomWorld::the_cluster_answers(const GangId& gang) {
       engine_->requests.erase(gang);
       return engine_->tell(gang, engine::AllocationRefused{{.what = "Slurm refuses it"}});
     case 1:
-      return the_cluster_takes(
-          gang, {.why = dice_.any_of(kReasons), .end = {.text = "a node never called"}});
+      return the_cluster_takes(gang, {.why = dice_.any_of(kReasons),
+                                      .end = job::SlurmEnded{.text = "a node never called"}});
     case 2:
     case 3:
       return engine_->tell(
@@ -116,9 +116,9 @@ void RandomWorld::the_cluster_loses(const std::string& node) {
     const bool is_there = std::any_of(room.places.begin(), room.places.end(),
                                       [&](const auto& place) { return place.node == node; });
     if (!is_there) continue;
-    the_cluster_takes(
-        gang,
-        {.why = AllocationRevoked::Why::kNodeLost, .end = {.text = "NODE_FAIL"}, .node = node});
+    the_cluster_takes(gang, {.why = AllocationRevoked::Why::kNodeLost,
+                             .end = job::SlurmEnded{.text = "NODE_FAIL"},
+                             .node = node});
   }
   std::vector<engine::Node> rest = engine_->offered;
   std::erase_if(rest, [&](const engine::Node& one) { return one.name == node; });

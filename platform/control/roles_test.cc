@@ -237,6 +237,109 @@ TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsShimWasToldToStopBeforeItNoticed) {
   end("ps-0", {.signal = SIGKILL, .stopped = true});
 
   EXPECT_EQ(job().failure->task, "ps-0");
+  EXPECT_EQ(job().exit_code, 128 + SIGKILL);
+}
+
+// A worker that has lost a killed task ends at once, and the server may learn of that first.
+TEST_F(Roles, AKilledTaskIsToBlameInWhicheverOrderTheEndsAreNoticed) {
+  using Ends = std::vector<std::pair<std::string, job::ExitStatus>>;
+  const std::pair<std::string, job::ExitStatus> chief{"chief", {.code = 1}};
+  const std::pair<std::string, job::ExitStatus> worker{"worker-0", {.code = 1}};
+  const std::pair<std::string, job::ExitStatus> killed{"ps-0", {.signal = SIGKILL}};
+  engine_.stops_obey = false;
+  for (const Ends& ends :
+       {Ends{killed, worker, chief}, Ends{killed, chief, worker}, Ends{worker, killed, chief},
+        Ends{worker, chief, killed}, Ends{chief, killed, worker}, Ends{chief, worker, killed}}) {
+    SCOPED_TRACE(ends[0].first + ", " + ends[1].first + ", " + ends[2].first);
+    submit(grpc("mnist", 1, 1));
+    bool asked_to_stop = false;
+    for (auto [task, status] : ends) {
+      status.stopped = std::exchange(asked_to_stop, true);
+      end(task, status);
+      clock_.advance(std::chrono::milliseconds(50));
+    }
+
+    EXPECT_EQ(job().phase, Phase::kFailed);
+    EXPECT_EQ(job().failure->task, "ps-0");
+    EXPECT_EQ(job().exit_code, 128 + SIGKILL);
+  }
+}
+
+TEST_F(Roles, AKilledChiefIsToBlameAlsoIfTheEndOfAWorkerIsNoticedFirst) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 1));
+
+  end("worker-0", {.code = 1});
+  end("chief", {.signal = SIGKILL, .stopped = true});
+  end("ps-0", {.stopped = true});
+
+  EXPECT_EQ(job().failure->task, "chief");
+}
+
+TEST_F(Roles, AChiefThatFailedEarlierThanAWorkerIsToBlameAlsoIfItsEndIsNoticedLater) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 0));
+  const base::Time first = clock_.now();
+  clock_.advance(std::chrono::milliseconds(50));
+
+  end("worker-0", {.code = 14});
+  engine_.end(gang(), "chief", {.code = 3}, first);
+  settle();
+
+  EXPECT_EQ(job().failure->task, "chief");
+  EXPECT_EQ(job().exit_code, 3);
+}
+
+TEST_F(Roles, AWorkerThatFailedIsToBlameAndNotATaskThatMusterKilledAfterItsGrace) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 1));
+
+  end("worker-0", {.code = 3});
+  end("chief", {.signal = SIGTERM, .stopped = true});
+  clock_.advance(job().spec.grace);
+  end("ps-0", {.signal = SIGKILL, .stopped = true});
+
+  EXPECT_EQ(job().failure->task, "worker-0");
+  EXPECT_EQ(job().exit_code, 3);
+}
+
+TEST_F(Roles, AChiefThatSucceedsWhenItIsStoppedDoesNotHideTheFailureOfAWorker) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 0));
+
+  end("worker-0", {.code = 3});
+  end("chief", {.stopped = true});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "worker-0");
+}
+
+TEST_F(Roles, AUserWhoStopsAGangThatHasLostATaskDoesNotHideTheFailure) {
+  engine_.stops_obey = false;
+  submit(grpc("mnist", 1, 0));
+
+  end("worker-0", {.code = 3});
+  ASSERT_TRUE(controller_->stop(job().id, false));
+  settle();
+  end("chief", {.signal = SIGTERM, .stopped = true});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  EXPECT_EQ(job().failure->task, "worker-0");
+}
+
+TEST_F(Roles, ALossIsExplainedAfterTheGracePeriodIfTheEndsOfOthersAreNeverReported) {
+  engine_.stops_obey = false;
+  job::JobSpec spec = grpc("mnist", 1, 1);
+  spec.grace = std::chrono::milliseconds(100);
+  submit(spec);
+
+  end("worker-0", {.code = 3});
+  EXPECT_FALSE(job().failure);
+  EXPECT_EQ(job().reason, "is being ended");
+  while (!job().failure) settle();
+
+  EXPECT_EQ(job().failure->task, "worker-0");
+  EXPECT_EQ(job().phase, Phase::kRunning) << "the others have not ended";
 }
 
 TEST_F(Roles, ATaskThatMusterKilledAfterItsGraceIsNotToBlame) {

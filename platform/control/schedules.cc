@@ -43,7 +43,10 @@ DueRun decide_run(const cron::Cron& cron, const cron::Zone& zone, const Schedule
   const auto due = cron::last_run(cron, zone, decided_until, now);
   if (!due) return {};
   DueRun decision{.what = DueRun::What::kRun, .time = *due};
-  if (now - *due > kOnTime && spec.catch_up == ScheduleSpec::CatchUp::kNone) {
+  const auto late = now - *due;
+  const bool is_too_late = spec.catch_up == ScheduleSpec::CatchUp::kNone ||
+                           (spec.catch_up_within && late > *spec.catch_up_within);
+  if (late > kOnTime && is_too_late) {
     decision.what = DueRun::What::kMissed;
   } else if (has_unfinished_run && spec.overlap == ScheduleSpec::Overlap::kForbid) {
     decision.what = DueRun::What::kSkip;
@@ -200,9 +203,11 @@ Result<job::Schedule> Schedules::create(ScheduleSpec spec, const access::Actor& 
   job::JobSpec first = spec.job;
   first.name = run_name(spec.name, times->second, now, true);
   MUSTER_CHECK(services_.check(first, by.user));
+  const bool is_paused = spec.held;
   job::Schedule schedule{.id = services_.new_id(),
                          .spec = std::move(spec),
                          .owner = by.user,
+                         .paused = is_paused,
                          .created = now,
                          .decided_until = now};
   schedule.spec.job.name = schedule.spec.name;

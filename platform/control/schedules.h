@@ -36,7 +36,7 @@ struct DueRun {
     kRun,
     kReplace,  ///< stops the earlier runs, and starts after them
     kSkip,     ///< an earlier run has not ended
-    kMissed,   ///< too late, and catch_up is kNone
+    kMissed,   ///< too late for the schedule's catch_up
   };
   What what = What::kNothing;
   base::Time time;  ///< of the run; the runs before it are decided, too

@@ -72,6 +72,21 @@ TEST(DecideRun, FollowsThePoliciesOfTheSchedule) {
   }
 }
 
+TEST(DecideRun, LeavesOutARunThatIsTooLateToCatchUp) {
+  const auto cron = cron::parse_cron("0 3 * * *");
+  const auto zone = cron::load_zone("UTC");
+  ScheduleSpec spec;
+  spec.catch_up_within = std::chrono::hours(2);
+  const auto decided = [&](const char* now) {
+    return decide_run(*cron, *zone, spec, moment("2026-01-01T03:00:00Z"), moment(now), false).what;
+  };
+  EXPECT_EQ(decided("2026-01-02T05:00:00Z"), DueRun::What::kRun);
+  EXPECT_EQ(decided("2026-01-02T05:00:01Z"), DueRun::What::kMissed);
+  spec.catch_up_within = std::chrono::seconds(1);
+  EXPECT_EQ(decided("2026-01-02T03:01:00Z"), DueRun::What::kRun) << "it is on time";
+  EXPECT_EQ(decided("2026-01-02T03:01:01Z"), DueRun::What::kMissed);
+}
+
 TEST(RunName, IsTheLocalTimeOfTheRun) {
   const auto zone = cron::load_zone("Europe/Zurich");
   EXPECT_EQ(run_name("n", *zone, moment("2026-11-29T02:00:00Z"), false), "n-20261129-0300");
@@ -170,6 +185,50 @@ TEST_F(ScheduledJobs, APausedScheduleStartsNothingAndMakesUpForNothing) {
   EXPECT_TRUE(schedule("hourly").history.empty());
   pass(std::chrono::hours(1));
   EXPECT_TRUE(has_job("hourly-20231115-0200"));
+}
+
+TEST_F(ScheduledJobs, AHeldScheduleIsPausedFromTheBeginning) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.held = true;
+  const std::string id = create(spec).id;
+  pass(std::chrono::hours(3));
+  EXPECT_TRUE(schedule("hourly").history.empty());
+  ASSERT_TRUE(controller_->schedules().resume(id, {.user = "ada"}));
+  restart();
+  EXPECT_FALSE(schedule("hourly").paused);
+  pass(std::chrono::hours(1));
+  EXPECT_TRUE(has_job("hourly-20231115-0200"));
+}
+
+/// In Zurich, 2:00 becomes 3:00 on 31 March 2024, and 3:00 becomes 2:00 on 27 October 2024.
+TEST_F(ScheduledJobs, ATimeThatAChangeOfClocksSkipsOrRepeatsRunsOnceAlsoWithAServerThatIsKilled) {
+  ScheduleSpec spec = schedule_of("daily", "30 2 * * *");
+  spec.timezone = "Europe/Zurich";
+  spec.overlap = ScheduleSpec::Overlap::kAllow;
+  spec.job.resources.gpus = 0;
+  const auto runs_of = [&](const char* name, const char* from) {
+    clock_.advance(moment(from) - clock_.now());
+    ScheduleSpec own = spec;
+    own.name = name;
+    create(own);
+    for (int quarter = 0; quarter < 4 * 26; ++quarter) {  // the hours of the change, and a day more
+      pass(std::chrono::minutes(15));
+      restart();
+    }
+    std::vector<std::string> runs;
+    for (const ScheduledRun& run : schedule(name).history) {
+      EXPECT_EQ(run.outcome, RunOutcome::kStarted);
+      EXPECT_TRUE(has_job(run.job)) << run.job;
+      runs.push_back(run.job + " at " + base::to_rfc3339(run.time, 0));
+    }
+    return runs;
+  };
+  EXPECT_EQ(runs_of("skipped", "2024-03-31T00:00:00Z"),
+            (std::vector<std::string>{"skipped-20240401-0230 at 2024-04-01T00:30:00Z",
+                                      "skipped-20240331-0300 at 2024-03-31T01:00:00Z"}));
+  EXPECT_EQ(runs_of("repeated", "2024-10-26T23:00:00Z"),
+            (std::vector<std::string>{"repeated-20241028-0230 at 2024-10-28T01:30:00Z",
+                                      "repeated-20241027-0230 at 2024-10-27T00:30:00Z"}));
 }
 
 TEST_F(ScheduledJobs, ARunThatTheServerRefusesIsInTheHistoryAndTheScheduleContinues) {

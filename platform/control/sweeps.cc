@@ -62,12 +62,6 @@ store::Object progress_object(const sweep::SweepRecord& record,
           .document = store::to_document(progress)};
 }
 
-Phase phase_of_ended(sweep::SweepPhase phase) {
-  return phase == sweep::SweepPhase::kSucceeded ? Phase::kSucceeded
-         : phase == sweep::SweepPhase::kFailed  ? Phase::kFailed
-                                                : Phase::kStopped;
-}
-
 /// What subscribers get. REQUIRES: the sweep has ended.
 job::ObjectEnd object_end_of(const sweep::SweepRecord& record,
                              const sweep::SweepProgress& progress) {
@@ -78,7 +72,7 @@ job::ObjectEnd object_end_of(const sweep::SweepRecord& record,
                      .project = summary.project,
                      .owner = record.owner,
                      .labels = record.spec.job.labels,
-                     .phase = phase_of_ended(summary.phase),
+                     .phase = sweep::job_phase(summary.phase),
                      .counts = {{"trials", summary.started},
                                 {"completed", summary.completed},
                                 {"failed", summary.failed},

@@ -242,10 +242,12 @@ TEST_F(SweepControl, CountsAFailedTrialAndGoesOn) {
 
 TEST_F(SweepControl, KeepsATrialThatIsEvicted) {
   create(sweep_of_x(8));
+  report(1, {{"step", 0}, {"accuracy", 0.9}});
   engine_.lose_node("n1");
   settle();
   look();
-  EXPECT_NE(trial(1).phase, TrialPhase::kStopped);
+  EXPECT_EQ(trial(1).phase, TrialPhase::kActive);
+  EXPECT_EQ(trial(1).best, 0.9) << "what the lost attempt reported counts";
 }
 
 TEST_F(SweepControl, StopsATrialThatReportsNothingForTooLong) {
@@ -346,7 +348,15 @@ TEST_F(SweepControl, TakesItsNameAndThoseOfItsTrials) {
   };
   EXPECT_EQ(code_for("lr"), base::ErrorCode::kConflict);
   EXPECT_EQ(code_for("lr-8"), base::ErrorCode::kConflict);
-  EXPECT_EQ(code_for("lr-9"), std::nullopt);
+  const auto next =
+      controller_->submit(single("lr", "default", 0), "", {}, {.name_template = "lr-{n}"});
+  ASSERT_TRUE(next) << next.error().to_string();
+  EXPECT_EQ(next->spec.name, "lr-9") << "eight names are those of trials";
+  const auto suffixed =
+      controller_->submit(single("lr", "default", 0), "", {}, {.name_suffix = true});
+  ASSERT_TRUE(suffixed) << suffixed.error().to_string();
+  EXPECT_EQ(suffixed->spec.name, "lr-10");
+  EXPECT_EQ(code_for("lr-11"), std::nullopt);
   EXPECT_EQ(sweeps().create(sweep_of_x(2), {}).error().code, base::ErrorCode::kConflict);
   SweepSpec other = sweep_of_x(2);
   other.job.name = "x";

@@ -1,5 +1,5 @@
-// Converts Beast's headers to ours. Only message_reader.cc and websocket.cc include this header:
-// Beast costs seconds of compile time in every file that includes it.
+// Converts Beast's headers and answers to ours. Only message_reader.cc, websocket.cc and websocket_client.cc
+// include this header: Beast costs seconds of compile time in every file that includes it.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,15 @@ inline Headers headers_of(const boost::beast::http::fields& fields) {
     value += field.value();
   }
   return headers;
+}
+
+/// `answer` is one of Beast's responses with a body in one string.
+template <class Answer>
+Response response_of(const Answer& answer) {
+  return {.status = static_cast<int>(answer.result_int()),
+          .content_type = std::string(answer[boost::beast::http::field::content_type]),
+          .body = answer.body(),
+          .headers = headers_of(answer)};
 }
 
 }  // namespace muster::http

@@ -2,7 +2,8 @@
 //
 // WebSocket is the server's end, or the client's end on an event loop (open_websocket); it lives on
 // the EventLoop's thread. Pings are answered, and sent to silent clients, so that a vanished client
-// is detected. WebSocketClient is a blocking client. Only websocket.cc includes Beast.
+// is detected. WebSocketClient is a blocking client. Only websocket.cc and websocket_client.cc include
+// Beast.
 #pragma once
 
 #include <chrono>

@@ -240,24 +240,6 @@ JobSpec member_spec(const JobSpec& spec, const std::vector<int>& indexes, size_t
   return member;
 }
 
-int& MemberCounts::of(Phase phase) {
-  switch (phase) {
-    case Phase::kStarting:
-      return starting;
-    case Phase::kRunning:
-      return running;
-    case Phase::kSucceeded:
-      return succeeded;
-    case Phase::kFailed:
-      return failed;
-    case Phase::kStopped:
-      return stopped;
-    case Phase::kQueued:
-      break;
-  }
-  return queued;
-}
-
 Phase phase_of_array(const MemberCounts& counts) {
   if (counts.ended() < counts.all()) {
     const bool has_begun = counts.starting + counts.running + counts.ended() > 0;
@@ -319,7 +301,7 @@ const Table& table_of(const MemberEnd*) {
                                                   "kept."}),
            field<&MemberEnd::phase>("phase", {.need = Need::kRequired}),
            field<&MemberEnd::exit_code>("exit_code"),
-           field<&MemberEnd::reason>("reason", {.help = "A sentence for people."})},
+           field<&MemberEnd::reason>("reason", {.help = "A sentence that explains the end."})},
           "A member of an array that failed or was stopped.")
           .as_answer();
   return table;

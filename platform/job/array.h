@@ -73,11 +73,29 @@ struct MemberCounts {
   int failed = 0;
   int stopped = 0;
 
-  int& of(Phase phase);
   int ended() const { return succeeded + failed + stopped; }
   int all() const { return queued + starting + running + ended(); }
   bool operator==(const MemberCounts&) const = default;
 };
+
+/// The number of members or jobs in `phase`, of counts that have a number for each phase.
+auto& count_of_phase(auto& counts, Phase phase) {
+  switch (phase) {
+    case Phase::kStarting:
+      return counts.starting;
+    case Phase::kRunning:
+      return counts.running;
+    case Phase::kSucceeded:
+      return counts.succeeded;
+    case Phase::kFailed:
+      return counts.failed;
+    case Phase::kStopped:
+      return counts.stopped;
+    case Phase::kQueued:
+      break;
+  }
+  return counts.queued;
+}
 
 /// A member that failed or was stopped.
 struct MemberEnd {

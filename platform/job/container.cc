@@ -230,7 +230,7 @@ const Table& table_of(const RegistryLogin*) {
       "RegistryLogin",
       {field<&RegistryLogin::server>(
            "server",
-           {.help = "Absent or empty: the registry in the image's name.",
+           {.help = "The registry to log in to. Absent or empty: the registry in the image's name.",
             .max_length = 255,
             .pattern = kServerPattern,
             .flag = {.name = "--registry-server",
@@ -368,17 +368,21 @@ const Table& table_of(const KubernetesSpec*) {
 const Table& table_of(const SlurmSpec*) {
   static const Table table = record::table<SlurmSpec>(
       "Slurm",
-      {slurm_row(
-           field<&SlurmSpec::partition>(
-               "partition", {.help = "Instead of the node pools; several are separated by commas.",
-                             .max_length = 1024,
-                             .pattern = kSlurmNamesPattern}),
-           "--slurm-partition", "NAMES",
-           "Slurm: partitions in which the job may run, as in gpu,long"),
-       slurm_row(field<&SlurmSpec::account>("account", {.help = "Instead of the project's account.",
-                                                        .pattern = kSlurmNamePattern}),
-                 "--slurm-account", "NAME",
-                 "Slurm: account to charge (default: the account of the project)"),
+      {slurm_row(field<&SlurmSpec::partition>(
+                     "partition", {.help = "The partitions in which the job may wait, separated by "
+                                           "commas. They are used instead of the node pools.",
+                                   .max_length = 1024,
+                                   .pattern = kSlurmNamesPattern}),
+                 "--slurm-partition", "NAMES",
+                 "Slurm: partitions in which the job may run, as in gpu,long"),
+       slurm_row(
+           field<&SlurmSpec::account>(
+               "account",
+               {.help =
+                    "The account to which the job is charged, instead of the project's account.",
+                .pattern = kSlurmNamePattern}),
+           "--slurm-account", "NAME",
+           "Slurm: account to charge (default: the account of the project)"),
        slurm_row(field<&SlurmSpec::qos>("qos", {.max_length = 1024, .pattern = kSlurmNamesPattern}),
                  "--slurm-qos", "NAME", "Slurm: quality of service"),
        slurm_row(field<&SlurmSpec::reservation>(

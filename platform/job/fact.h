@@ -6,8 +6,8 @@
 // Others: words::seen_by() removes from these what a reader may not see, without any knowledge of
 // the fact.
 //
-// Evictions and the causes of failures have headers of their own (job/eviction.h,
-// job/failure_cause.h). A new fact is a struct here or there with kKind and fields(), an
+// Waits, evictions, the causes of failures and the words of clusters have headers of their own
+// (job/wait_fact.h, job/eviction.h, job/failure_cause.h, job/cluster_fact.h). A new fact is a struct here or there with kKind and fields(), an
 // alternative of Fact, and a sentence in words/sentence.cc. JSON, the store and the removal of
 // names follow from fields().
 //
@@ -25,10 +25,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "job/cluster_fact.h"
 #include "job/eviction.h"
 #include "job/exit_status.h"
 #include "job/fact_parts.h"
 #include "job/failure_cause.h"
+#include "job/wait_fact.h"
 
 namespace muster::job {
 
@@ -62,182 +64,6 @@ struct Notice {
 
   bool operator==(const Notice&) const = default;
   static void fields(auto& self, auto&& visit) { visit("what", self.what); }
-};
-
-// --- why a job waits for the scheduler
-
-/// Its project, or a project above it, is at its limit; or the job is not preemptible, and the
-/// quota is used up.
-struct OverCapacity {
-  static constexpr std::string_view kKind = "over_capacity";
-  std::string job;  ///< the waiting job
-  ProjectRef project;
-  bool is_quota = false;  ///< the quota of jobs that are not preemptible; otherwise a limit
-  Resource resource = Resource::kGpu;
-  int64_t bound = 0;
-  int64_t allocated = 0;
-  int64_t requested = 0;
-
-  bool operator==(const OverCapacity&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("job", self.job);
-    visit("project", self.project);
-    visit("is_quota", self.is_quota);
-    visit("resource", self.resource);
-    visit("bound", self.bound);
-    visit("allocated", self.allocated);
-    visit("requested", self.requested);
-  }
-};
-
-/// No set of nodes has room for it.
-struct NoRoom {
-  static constexpr std::string_view kKind = "no_room";
-  /// True: it can start when other jobs end; false: it could not start on an empty cluster either.
-  bool ever = true;
-  int tasks = 0;                       ///< of the minimum
-  int placed = 0;                      ///< the largest number of these for which there is room
-  Claim claim;                         ///< the claim of the task without room
-  bool alike = true;                   ///< all tasks have this claim
-  std::string topology;                ///< the required level; empty: none
-  int nodes = 0;                       ///< the nodes that it may use
-  int cordoned = 0;                    ///< further nodes, which are cordoned
-  int64_t free_gpu_milli = 0;          ///< the sum over `nodes`
-  int64_t largest_free_gpu_milli = 0;  ///< the maximum over `nodes`
-  int64_t largest_free_cpu_milli = 0;
-  int64_t largest_free_memory_bytes = 0;
-  // The number of nodes that lack each resource for one more task. A node may lack several.
-  int lack_gpu = 0;
-  int lack_cpu = 0;
-  int lack_memory = 0;
-  int lack_task_slots = 0;
-  // The nodes that it may use; only if there are none.
-  std::vector<std::string> pools;
-  std::vector<std::string> gpu_models;
-  std::vector<std::string> labels;  ///< "zone=a"
-  std::vector<std::string> excluded_nodes;
-
-  bool operator==(const NoRoom&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("ever", self.ever);
-    visit("tasks", self.tasks);
-    visit("placed", self.placed);
-    visit("claim", self.claim);
-    visit("alike", self.alike);
-    visit("topology", self.topology);
-    visit("nodes", self.nodes);
-    visit("cordoned", self.cordoned);
-    visit("free_gpu_milli", self.free_gpu_milli);
-    visit("largest_free_gpu_milli", self.largest_free_gpu_milli);
-    visit("largest_free_cpu_milli", self.largest_free_cpu_milli);
-    visit("largest_free_memory_bytes", self.largest_free_memory_bytes);
-    visit("lack_gpu", self.lack_gpu);
-    visit("lack_cpu", self.lack_cpu);
-    visit("lack_memory", self.lack_memory);
-    visit("lack_task_slots", self.lack_task_slots);
-    visit("pools", self.pools);
-    visit("gpu_models", self.gpu_models);
-    visit("labels", self.labels);
-    visit("excluded_nodes", self.excluded_nodes);
-  }
-};
-
-/// Its project is unknown, or has subprojects.
-struct NoProject {
-  static constexpr std::string_view kKind = "no_project";
-  std::string project;
-  bool has_children = false;
-
-  bool operator==(const NoProject&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("project", self.project);
-    visit("has_children", self.has_children);
-  }
-};
-
-/// The free resources are reserved for a job that precedes it.
-struct Reserved {
-  static constexpr std::string_view kKind = "reserved";
-  JobRef held_for;
-
-  bool operator==(const Reserved&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("held_for", self.held_for); }
-};
-
-/// It has placements, and evicted tasks are still leaving them.
-struct Promised {
-  static constexpr std::string_view kKind = "promised";
-  int tasks = 0;
-  Others leaving;
-
-  bool operator==(const Promised&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("tasks", self.tasks);
-    visit("leaving", self.leaving);
-  }
-};
-
-/// In a forecast: it would start after these jobs have been evicted.
-struct AfterEvictions {
-  static constexpr std::string_view kKind = "after_evictions";
-  Others jobs;
-
-  bool operator==(const AfterEvictions&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("jobs", self.jobs); }
-};
-
-struct TriedAgain {
-  static constexpr std::string_view kKind = "tried_again";
-  int64_t in_seconds = 0;
-
-  bool operator==(const TriedAgain&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("in_seconds", self.in_seconds); }
-};
-
-/// A detail: the holders of the resources that it needs, in the pool, or in a project that is at
-/// its limit.
-struct HeldByOthers {
-  static constexpr std::string_view kKind = "held_by";
-  std::optional<ProjectRef> below;
-  Holders holders;
-
-  bool operator==(const HeldByOthers&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("below", self.below);
-    visit("holders", self.holders);
-  }
-};
-
-// --- why the scheduler does not get a job yet
-
-/// It starts after other jobs, some of which have not ended yet.
-struct WaitsForJobs {
-  static constexpr std::string_view kKind = "waits_for_jobs";
-  std::vector<AwaitedEnd> jobs;  ///< those that have not ended
-
-  bool operator==(const WaitsForJobs&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("jobs", self.jobs); }
-};
-
-struct WaitsUntil {
-  static constexpr std::string_view kKind = "waits_until";
-  base::Time begin;
-
-  bool operator==(const WaitsUntil&) const = default;
-  static void fields(auto& self, auto&& visit) { visit("begin", self.begin); }
-};
-
-/// An earlier job with the same singleton has not ended.
-struct WaitsForSingleton {
-  static constexpr std::string_view kKind = "waits_for_singleton";
-  JobRef job;
-  std::string singleton;
-
-  bool operator==(const WaitsForSingleton&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("job", self.job);
-    visit("singleton", self.singleton);
-  }
 };
 
 // --- what happens to a job
@@ -492,141 +318,7 @@ struct WorkerDidNotJoin {
   }
 };
 
-// --- jobs that wait or run in Slurm
-
-/// Why it waits for an allocation of Slurm.
-struct SlurmWaits {
-  static constexpr std::string_view kKind = "slurm_waits";
-  enum class Stage {
-    kToBeSent,  ///< not yet submitted, because of `text`
-    kUnsure,    ///< it was submitted, and the reply was lost
-    kSent,
-    kPending,     ///< for Slurm's `reason`
-    kCompleting,  ///< Slurm is still ending its previous processes
-    kSuspended,
-    kStarting,     ///< on `nodes`
-    kCallingBack,  ///< `nodes` have not called back yet
-    kAway,         ///< Slurm's controller has not answered since `since`
-    kEarlier,      ///< Slurm is still ending its previous Slurm job
-  };
-  Stage stage = Stage::kSent;
-  uint64_t slurm_job = 0;  ///< 0: none yet
-  std::string reason;      ///< Slurm's reason code: "Resources"; empty: none
-  std::string text;        ///< the meaning of `reason`
-  std::vector<std::string> nodes;
-  std::optional<base::Time> expected;  ///< Slurm's estimate of the start
-  bool names_day = false;              ///< the estimate is on another day
-  std::optional<base::Time> since;
-
-  bool operator==(const SlurmWaits&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("stage", self.stage);
-    visit("slurm_job", self.slurm_job);
-    visit("reason", self.reason);
-    visit("text", self.text);
-    visit("nodes", self.nodes);
-    visit("expected", self.expected);
-    visit("names_day", self.names_day);
-    visit("since", self.since);
-  }
-};
-
-/// A detail: its place in Slurm's queue.
-struct SlurmQueue {
-  static constexpr std::string_view kKind = "slurm_queue";
-  std::string partition;
-  std::string account;
-  std::string qos;
-
-  bool operator==(const SlurmQueue&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("partition", self.partition);
-    visit("account", self.account);
-    visit("qos", self.qos);
-  }
-};
-
-/// The state of a job with an allocation.
-struct SlurmState {
-  static constexpr std::string_view kKind = "slurm_state";
-  enum class What { kSuspended, kEnding, kAway };
-  What what = What::kSuspended;
-  uint64_t slurm_job = 0;
-  std::optional<base::Time> since;  ///< kAway
-  bool over = false;                ///< the condition has ended
-
-  bool operator==(const SlurmState&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("what", self.what);
-    visit("slurm_job", self.slurm_job);
-    visit("since", self.since);
-    visit("over", self.over);
-  }
-};
-
-/// Why the pods of a job that starts on Kubernetes do not run yet: what the pod that is farthest
-/// behind waits for.
-struct KubernetesWaits {
-  static constexpr std::string_view kKind = "kubernetes_waits";
-  enum class Stage {
-    kToBeCreated,    ///< the API server has not accepted it yet: see `text`
-    kUnschedulable,  ///< the cluster's scheduler finds no node for it
-    kImage,          ///< its node cannot get an image, and tries again
-    kCreating,       ///< its node prepares it
-    kInitContainer,  ///< an init container of the job runs: `container`
-    kStarting,       ///< its node starts its container
-    kConnecting,     ///< its muster-node does not answer yet
-    kAway,           ///< the API server does not answer
-  };
-  Stage stage = Stage::kToBeCreated;
-  std::string pod;
-  std::string task;
-  int others = 0;  ///< further pods that do not run yet
-  std::string node;
-  std::string image;
-  std::string container;
-  std::string word;  ///< Kubernetes' reason: "Unschedulable", "ErrImagePull"; empty: none
-  std::string text;  ///< Kubernetes' own sentence; may be empty
-
-  bool operator==(const KubernetesWaits&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("stage", self.stage);
-    visit("pod", self.pod);
-    visit("task", self.task);
-    visit("others", self.others);
-    visit("node", self.node);
-    visit("image", self.image);
-    visit("container", self.container);
-    visit("word", self.word);
-    visit("text", self.text);
-  }
-};
-
-/// It is about to request an allocation, perhaps after it lost the previous one.
-struct RequestsAllocation {
-  static constexpr std::string_view kKind = "asks_for_room";
-  std::string cluster;
-  std::optional<AllocationEnd> after;
-
-  bool operator==(const RequestsAllocation&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("cluster", self.cluster);
-    visit("after", self.after);
-  }
-};
-
-/// In a forecast: the cluster's own scheduler decides.
-struct ClusterDecides {
-  static constexpr std::string_view kKind = "cluster_decides";
-  std::string cluster;
-  int tasks = 0;
-
-  bool operator==(const ClusterDecides&) const = default;
-  static void fields(auto& self, auto&& visit) {
-    visit("cluster", self.cluster);
-    visit("tasks", self.tasks);
-  }
-};
+// --- what a job does now
 
 struct SilentNode {
   std::string node;

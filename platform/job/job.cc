@@ -160,10 +160,11 @@ const Table& table_of(const Task*) {
                                        "replaces another has the same seat, and a new name.",
                                .told = Told::kAlways,
                                .least = 0}),
-           field<&Task::node>("node",
-                              {.help = "Its node; empty while it waits.", .told = Told::kAlways}),
-           field<&Task::devices>("devices",
-                                 {.help = "Its GPUs there.", .told = Told::kAlways, .least = 0}),
+           field<&Task::node>("node", {.help = "The node of the task; empty while the task waits.",
+                                       .told = Told::kAlways}),
+           field<&Task::devices>("devices", {.help = "The GPUs of the node that the task has.",
+                                             .told = Told::kAlways,
+                                             .least = 0}),
            field<&Task::gpu_share_milli>("gpu_share",
                                          {.help = "The share of each GPU: 1, or a fraction.",
                                           .told = Told::kAlways,
@@ -277,10 +278,11 @@ const Table& table_of(const JobOrigin*) {
       record::table<JobOrigin>(
           "JobOrigin",
           {field<&JobOrigin::kind>("kind", {.need = Need::kRequired}),
-           field<&JobOrigin::name>("name", {.help = "Of the job that it repeats, or of its array, "
-                                                    "sweep or schedule.",
-                                            .need = Need::kRequired}),
-           field<&JobOrigin::id>("id", {.help = "Of the same."}),
+           field<&JobOrigin::name>(
+               "name",
+               {.help = "The name of the job that it repeats, or of its array, sweep or schedule.",
+                .need = Need::kRequired}),
+           field<&JobOrigin::id>("id", {.help = "The id of that job, array, sweep or schedule."}),
            field<&JobOrigin::member>(
                "member", {.help = "Its index in the array, or the number of the trial; 0 for other "
                                   "origins.",
@@ -296,8 +298,9 @@ const Table& table_of(const AwaitedJob*) {
           "AwaitedJob",
           {field<&AwaitedJob::id>("id", {.need = Need::kRequired}),
            field<&AwaitedJob::name>("name", {.need = Need::kRequired}),
-           field<&AwaitedJob::is_met>("met", {.help = "It has ended as the dependency requires.",
-                                              .told = record::Told::kAlways})},
+           field<&AwaitedJob::is_met>(
+               "met", {.help = "The other job has ended as the dependency requires.",
+                       .told = record::Told::kAlways})},
           "A job or array of `after` in the spec.")
           .as_answer();
   return table;
@@ -307,13 +310,16 @@ const Table& table_of(const Progress*) {
   static const Table table =
       record::table<Progress>(
           "Progress",
-          {field<&Progress::unit>("unit", {.help = "Empty: a fraction of 1.",
-                                           .need = Need::kRequired,
-                                           .schema = R"({"enum": ["epoch", "step", ""]})"}),
+          {field<&Progress::unit>("unit",
+                                  {.help = "What is counted. Empty: `done` is a fraction of 1.",
+                                   .need = Need::kRequired,
+                                   .schema = R"({"enum": ["epoch", "step", ""]})"}),
            field<&Progress::done>("done", {.need = Need::kRequired}),
            field<&Progress::total>(
                "total", {.need = Need::kRequired, .schema = R"({"exclusiveMinimum": 0})"}),
-           field<&Progress::ends>("ends", {.help = "Estimated from the pace so far."})},
+           field<&Progress::ends>(
+               "ends",
+               {.help = "When the program is expected to end, estimated from its pace so far."})},
           "The progress that a program reports: `done` of `total` epochs or steps are complete.")
           .as_answer();
   return table;

@@ -58,7 +58,8 @@ const Table& table_of(const MetricSeries*) {
                     "gpu_temperature_celsius. Any other metric is reported by the program.",
                 .need = Need::kRequired}),
            field<&MetricSeries::task>("task", {.need = Need::kRequired}),
-           field<&MetricSeries::rank>("rank", {.help = "If the program reported it.", .least = 0}),
+           field<&MetricSeries::rank>(
+               "rank", {.help = "The rank, if the program reported one.", .least = 0}),
            field<&MetricSeries::points>("points",
                                         {.help = "Oldest first.", .need = Need::kRequired})})
           .as_answer();

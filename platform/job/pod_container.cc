@@ -23,10 +23,10 @@ using record::Table;
 namespace {
 
 using Of = PodContainer::Of;
-using When = PodContainer::When;
+using PodRuns = PodContainer::Runs;
 
-constexpr std::array<Named<When>, 2> kWhenWords{
-    {{When::kBefore, "before"}, {When::kBeside, "beside"}}};
+constexpr std::array<Named<PodRuns>, 2> kRunsWords{
+    {{PodRuns::kBefore, "before"}, {PodRuns::kBeside, "beside"}}};
 
 constexpr std::array<Named<Of>, 5> kOfWords{{{Of::kAll, "all"},
                                              {Of::kLeader, "leader"},
@@ -160,9 +160,9 @@ bool share_pods(Of one, Of other) {
 
 }  // namespace
 
-record::Words<When> words_of(const When*) {
-  return {.schema = "PodContainerWhen",
-          .values = kWhenWords,
+record::Words<PodRuns> words_of(const PodRuns*) {
+  return {.schema = "PodContainerRuns",
+          .values = kRunsWords,
           .help =
               "`before`: it ends before the task starts. `beside`: it runs until the task has "
               "ended."};
@@ -178,7 +178,7 @@ const Table& table_of(const PodContainer*) {
   static const Table table = record::table<PodContainer>(
       "PodContainer",
       {field<&PodContainer::name>("name", {.need = Need::kRequired, .max_length = 63}),
-       field<&PodContainer::when>("when"), field<&PodContainer::of>("of"),
+       field<&PodContainer::runs>("runs"), field<&PodContainer::of>("of"),
        field<&PodContainer::image>("image", {.need = Need::kRequired}),
        field<&PodContainer::pull>("pull"),
        field<&PodContainer::command>("command", {.help = "Empty: the entry point of the image."},
@@ -240,7 +240,7 @@ Resources claimed_by(const JobSpec& spec, TaskRole role) {
   Resources before;  // the largest sum of an init container and the sidecars started before it
   Resources sidecars;
   for (const PodContainer& container : pod_containers_of(spec, role)) {
-    if (container.when == When::kBeside) {
+    if (container.runs == PodRuns::kBeside) {
       sidecars.cpu_milli += container.cpu_milli;
       sidecars.memory_bytes += container.memory_bytes;
       continue;

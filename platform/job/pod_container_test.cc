@@ -9,7 +9,7 @@ namespace muster::job {
 namespace {
 
 using Of = PodContainer::Of;
-using When = PodContainer::When;
+using Runs = PodContainer::Runs;
 
 JobSpec spec_with(std::vector<PodContainer> containers) {
   JobSpec spec;
@@ -50,7 +50,7 @@ TEST(PodContainers, AreInThePodsOfTheirTasks) {
 // As the cluster's scheduler counts, https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers
 TEST(PodContainers, AreClaimedAsKubernetesReservesThem) {
   const PodContainer before{.name = "i", .image = "i", .cpu_milli = 500, .memory_bytes = 10};
-  PodContainer beside{.name = "s", .when = When::kBeside, .image = "s", .cpu_milli = 100};
+  PodContainer beside{.name = "s", .runs = Runs::kBeside, .image = "s", .cpu_milli = 100};
   beside.memory_bytes = 7;
   JobSpec spec = spec_with({beside, before});
   spec.resources = {.gpus = 1, .cpu_milli = 300, .memory_bytes = 20};

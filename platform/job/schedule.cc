@@ -72,6 +72,14 @@ const Table& table_of(const ScheduleSpec*) {
            {.help = "A name of the IANA database.", .told = Told::kAlways, .max_length = 64}),
        field<&ScheduleSpec::overlap>("overlap", {.told = Told::kAlways}),
        field<&ScheduleSpec::catch_up>("catch_up", {.told = Told::kAlways}),
+       field<&ScheduleSpec::catch_up_within>(
+           "catch_up_within",
+           {.help = "With `catch_up: one`: a run that is later than this is left "
+                    "out, too. Absent: no limit.",
+            .least = 0,
+            .most = 3650 * kDayInMs}),
+       field<&ScheduleSpec::held>(
+           "held", {.help = "The schedule is paused from the beginning, until `resume`."}),
        field<&ScheduleSpec::job>("job", {.help = "The spec of each run. Its name is that of the "
                                                  "schedule with the time of the run.",
                                          .need = Need::kRequired})},
@@ -84,13 +92,15 @@ const Table& table_of(const ScheduledRun*) {
       record::table<ScheduledRun>(
           "ScheduledRun",
           {field<&ScheduledRun::time>(
-               "time", {.help = "For which it was planned, or at which it was requested.",
-                        .need = Need::kRequired}),
+               "time",
+               {.help = "The time for which the run was planned, or at which it was requested.",
+                .need = Need::kRequired}),
            field<&ScheduledRun::by_request>("by_request"),
            field<&ScheduledRun::outcome>("outcome", {.need = Need::kRequired}),
            field<&ScheduledRun::job>("job", {.help = "The name of its job."}),
            field<&ScheduledRun::job_id>("job_id"),
-           field<&ScheduledRun::phase>("phase", {.help = "Once the job has ended."}),
+           field<&ScheduledRun::phase>(
+               "phase", {.help = "The phase in which the job has ended; absent until then."}),
            field<&ScheduledRun::exit_code>("exit_code"),
            field<&ScheduledRun::error>("error", {.help = "Why its job was refused."})},
           "A run of a schedule, or the time of a run that was left out.")

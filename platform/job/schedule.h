@@ -3,6 +3,7 @@
 // Plain values. cron/cron.h computes the times, and control/schedules.h makes the jobs.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,10 @@ struct ScheduleSpec {
   std::string timezone = "UTC";
   Overlap overlap = Overlap::kForbid;
   CatchUp catch_up = CatchUp::kOne;
-  JobSpec job;  ///< of each run; the server sets its name and its project
+  /// With kOne: a run that is later than this is left out, too. Not set: no limit.
+  std::optional<std::chrono::milliseconds> catch_up_within;
+  bool held = false;  ///< paused from the beginning
+  JobSpec job;        ///< of each run; the server sets its name and its project
 
   bool operator==(const ScheduleSpec&) const = default;
 };

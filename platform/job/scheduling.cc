@@ -43,27 +43,30 @@ constexpr const char* kMaybeWordPattern = "^([!-~]([ -~]{0,98}[!-~])?)?$";
 std::vector<record::Row> rows_of_importance() {
   return {
       field<&Scheduling::purpose>("purpose", {.told = Told::kAlways}),
-      field<&Scheduling::priority>("priority", {.help = "Absent: 50, 75, 100 or 125 by purpose.",
-                                                .least = 0,
-                                                .most = 1000,
-                                                .flag = {.name = "--priority", .by_hand = true}}),
+      field<&Scheduling::priority>("priority",
+                                   {.help = "Larger numbers are served first within a project. "
+                                            "Absent: 50, 75, 100 or 125 by purpose.",
+                                    .least = 0,
+                                    .most = 1000,
+                                    .flag = {.name = "--priority", .by_hand = true}}),
       field<&Scheduling::preemptible>("preemptible",
-                                      {.help = "Absent: below priority 100.",
+                                      {.help = "The job may exceed the quota of its project, and "
+                                               "may be evicted. Absent: true below priority 100.",
                                        .flag = {.name = "--preemptible", .by_hand = true}}),
       field<&Scheduling::min_workers>(
-          "min_workers",
-          {.help = "Elastic: the minimum number of running workers. Kind `mpi`: at least 1; not "
-                   "for kind `single`.",
-           .least = 0,
-           .most = 1000,
-           .flag = {.name = "--min-workers",
-                    .value = "N",
-                    .help = "smallest number of workers; more of them run while there is room",
-                    .kinds = "mpi grpc torch"}}),
+          "min_workers", {.help = "Makes the job elastic: the minimum number of running workers. "
+                                  "Kind `mpi`: at least 1; not for kind `single`.",
+                          .least = 0,
+                          .most = 1000,
+                          .flag = {.name = "--min-workers",
+                                   .value = "N",
+                                   .help = "smallest number of workers with which the job runs; it "
+                                           "gets more while there is room",
+                                   .kinds = "mpi grpc torch"}}),
       field<&Scheduling::resize>(
           "resize",
-          {.help = "Values other than `auto` require `min_workers`; `live` with kind `grpc` "
-                   "requires parameter servers.",
+          {.help = "How the job handles workers that join and leave. Values other than `auto` "
+                   "require `min_workers`; `live` with kind `grpc` requires parameter servers.",
            .told = Told::kAlways,
            .flag = {.name = "--resize",
                     .value = "HOW",
@@ -77,7 +80,8 @@ std::vector<record::Row> rows_of_room() {
   return {
       field<&Scheduling::node_pools>(
           "node_pools",
-          {.help = "Tried in this order; empty: any pool of the project.",
+          {.help =
+               "The node pools of the job, the preferred first; empty: any pool of the project.",
            .told = Told::kAlways,
            .pattern = kWordPattern,
            .schema = R"({"maxItems": 100})",
@@ -86,7 +90,7 @@ std::vector<record::Row> rows_of_room() {
                     .help = "run in this node pool; if repeated, in the first that has room"}}),
       field<&Scheduling::gpu_models>(
           "gpu_models",
-          {.help = "Any of these; empty: any.",
+          {.help = "The GPU models on which the job may run; empty: any model.",
            .told = Told::kAlways,
            .pattern = kWordPattern,
            .schema = R"({"maxItems": 100})",
@@ -107,15 +111,17 @@ std::vector<record::Row> rows_of_room() {
            .pattern = kMaybeWordPattern,
            .flag = {.name = "--topology",
                     .value = "LEVEL",
-                    .help = "run all workers within one of these, as in rack"}}),
+                    .help = "run all workers within one domain of this level, as in rack"}}),
       field<&Scheduling::preferred_topology>(
-          "preferred_topology", {.help = "All tasks are placed in one domain if there is room.",
-                                 .told = Told::kAlways,
-                                 .max_length = 100,
-                                 .pattern = kMaybeWordPattern,
-                                 .flag = {.name = "--prefer-topology",
-                                          .value = "LEVEL",
-                                          .help = "the same, but only if there is room"}}),
+          "preferred_topology",
+          {.help = "A level such as `rack`: all tasks are placed in one domain if there is room; "
+                   "empty: anywhere.",
+           .told = Told::kAlways,
+           .max_length = 100,
+           .pattern = kMaybeWordPattern,
+           .flag = {.name = "--prefer-topology",
+                    .value = "LEVEL",
+                    .help = "run all workers within one domain of this level if there is room"}}),
       field<&Scheduling::time_limit>("time_limit",
                                      {.help = "The job is ended after this time; absent: no limit.",
                                       .least = 1,
@@ -139,14 +145,13 @@ std::vector<record::Row> rows_of_room() {
       field<&Scheduling::begin>("begin", {.help = "The job waits until this time.",
                                           .flag = {.name = "--begin", .by_hand = true}}),
       field<&Scheduling::singleton>(
-          "singleton",
-          {.help = "Of the jobs of one project and owner with this text, one runs at a time, in "
-                   "the order of their submission. At most 100 characters.",
-           .max_length = 100,
-           .flag = {.name = "--singleton",
-                    .value = "NAME",
-                    .help = "wait until your earlier jobs with this name for --singleton have "
-                            "ended"}}),
+          "singleton", {.help = "Jobs of one project and owner with the same text run one at a "
+                                "time, in the order of their submission. At most 100 characters.",
+                        .max_length = 100,
+                        .flag = {.name = "--singleton",
+                                 .value = "NAME",
+                                 .help = "run one at a time: wait until your earlier jobs with the "
+                                         "same --singleton have ended"}}),
   };
 }
 
@@ -164,12 +169,12 @@ const Table& table_of(const RetryRule*) {
            "last_exit_code", {.help = "The rule is for all exit codes from `exit_code` to this.",
                               .least = 1,
                               .most = 255}),
-       field<&RetryRule::log_pattern>(
-           "log_pattern",
-           {.help = "A regular expression (ECMAScript) that matches in its last lines; empty: any.",
-            .told = Told::kAlways,
-            .flag = {.name = "--on-log", .by_hand = true}},
-           As::kText),
+       field<&RetryRule::log_pattern>("log_pattern",
+                                      {.help = "A regular expression (ECMAScript) that matches in "
+                                               "the last log lines of the failed task; empty: any.",
+                                       .told = Told::kAlways,
+                                       .flag = {.name = "--on-log", .by_hand = true}},
+                                      As::kText),
        field<&RetryRule::action>(
            "action", {.help = "`retry` costs one retry; `avoid-node` costs none and keeps the job "
                               "off that node.",

@@ -93,7 +93,7 @@ struct SlurmSpec {
 /// A container beside the program of a task, in the same pod. Only Kubernetes runs it. It has the
 /// network of the task, and the parts of the task's volumes that it mounts.
 struct PodContainer {
-  enum class When {
+  enum class Runs {
     kBefore,  ///< an init container: ends before the task starts, each after the one before it
     kBeside,  ///< a sidecar: runs until the task has ended, and is started again if it ends
   };
@@ -101,7 +101,7 @@ struct PodContainer {
   enum class Of { kAll, kLeader, kWorkers, kParameterServers, kEvaluators };
 
   std::string name;
-  When when = When::kBefore;
+  Runs runs = Runs::kBefore;
   Of of = Of::kAll;
   std::string image;
   PullPolicy pull = PullPolicy::kIfMissing;

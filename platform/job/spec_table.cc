@@ -109,12 +109,11 @@ std::vector<record::Row> rows_of_programs() {
                    "it, or the machine's own files.",
            .max_length = 512,
            .pattern = kImagePattern,
-           .flag =
-               {.name = "--image",
-                .letter = "-i",
-                .value = "IMAGE",
-                .help =
-                    "container image of the tasks; engines without images use its replacement"}}),
+           .flag = {.name = "--image",
+                    .letter = "-i",
+                    .value = "IMAGE",
+                    .help = "container image of the tasks; engines that run no images use the "
+                            "replacement that the server configures"}}),
       field<&JobSpec::user>(
           "user", {.help = "The user of the tasks: `USER` or `USER:GROUP`, each a name or a number "
                            "of the image. Empty: the image's own user. Requires an image.",
@@ -136,7 +135,7 @@ std::vector<record::Row> rows_of_programs() {
                                   {.help = "Options for Kubernetes, if the server runs jobs there.",
                                    .gives_inner_flags = true}),
       field<&JobSpec::launch>("launch",
-                              {.help = "Of kind `mpi`.",
+                              {.help = "Kind `mpi`: how the launcher starts ranks in the workers.",
                                .flag = {.name = "--launch",
                                         .value = "HOW",
                                         .help = "how ranks are started: ssh, agent (needs no "
@@ -197,12 +196,13 @@ std::vector<record::Row> rows_of_tasks() {
                     .help = "list the chief as worker 0 in TF_CONFIG, as programs without a chief "
                             "expect",
                     .kinds = "grpc"}}),
-      field<&JobSpec::success>("success", {.help = "Kinds `grpc` and `torch`.",
-                                           .flag = {.name = "--success",
-                                                    .value = "WHICH",
-                                                    .help = "tasks that must succeed: leader (the "
-                                                            "chief or master) or all",
-                                                    .kinds = "grpc torch"}}),
+      field<&JobSpec::success>("success",
+                               {.help = "Kinds `grpc` and `torch`: the tasks that must succeed.",
+                                .flag = {.name = "--success",
+                                         .value = "WHICH",
+                                         .help = "tasks that must succeed: leader (the "
+                                                 "chief or master) or all",
+                                         .kinds = "grpc torch"}}),
       field<&JobSpec::allow_launcher_only>(
           "allow_launcher_only",
           {.help = "Kind `mpi`: the job may succeed even if its command started no process in a "
@@ -211,7 +211,8 @@ std::vector<record::Row> rows_of_tasks() {
                     .help = "let the job succeed even if no worker ran a rank",
                     .kinds = "mpi run"}}),
       field<&JobSpec::parameter_servers>(
-          "parameter_servers", {.help = "Kind `grpc`; at most 1000 together with the workers.",
+          "parameter_servers", {.help = "Kind `grpc`: the number of parameter servers, at most "
+                                        "1000 together with the workers.",
                                 .least = 0,
                                 .most = 1000,
                                 .flag = {.name = "--parameter-servers",
@@ -271,8 +272,9 @@ std::vector<record::Row> rows_of_marks() {
                          "maxProperties": 64})",
            .flag = {.name = "--label", .by_hand = true}}),
       field<&JobSpec::annotations>(
-          "annotations", {.help = "Stored for the submitter: at most 64 KiB together.",
-                          .schema = R"({"propertyNames": {"minLength": 1, "maxLength": 128}})"}),
+          "annotations",
+          {.help = "Names with values that are stored with the job: at most 64 KiB together.",
+           .schema = R"({"propertyNames": {"minLength": 1, "maxLength": 128}})"}),
   };
 }
 
@@ -283,7 +285,7 @@ std::vector<record::Row> rows_of_places_and_times() {
                                        .schema = R"({"maxItems": 100})",
                                        .flag = {.name = "--after", .by_hand = true},
                                        .shorthand = dependency_in_short}),
-      field<&JobSpec::array>("array", {.help = "Many jobs from this spec.",
+      field<&JobSpec::array>("array", {.help = "Makes an array: many jobs from this spec.",
                                        .flag = {.name = "--array", .by_hand = true},
                                        .shorthand = array_in_short}),
       field<&JobSpec::environment>("environment", {.told = Told::kAlways,
@@ -397,7 +399,7 @@ const Table& table_of(const Resources*) {
   static const Table table = record::table<Resources>(
       "Resources",
       {field<&Resources::gpus>(
-           "gpus", {.help = "Whole ones.",
+           "gpus", {.help = "The number of whole GPUs.",
                     .told = Told::kAlways,
                     .least = 0,
                     .most = 1024,
@@ -405,7 +407,7 @@ const Table& table_of(const Resources*) {
                     .shorthand = whole_gpus}),
        field<&Resources::gpu_share_milli>(
            "gpu_share",
-           {.help = "That part of one GPU; 0: none. Cannot be used with `gpus`.",
+           {.help = "A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.",
             .told = Told::kAlways,
             .schema = R"({"minimum": 0, "maximum": 0.999, "multipleOf": 0.001})",
             .flag = {.name = "--gpu-share",
@@ -414,8 +416,8 @@ const Table& table_of(const Resources*) {
            As::kShare),
        field<&Resources::gpu_memory_bytes>(
            "gpu_memory",
-           {.help = "The part of one GPU that has this memory; 0: none. Cannot be used with the "
-                    "other two.",
+           {.help = "The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` "
+                    "and `gpu_share`.",
             .told = Told::kAlways,
             .least = 0,
             .most = std::numeric_limits<int64_t>::max(),
@@ -426,7 +428,7 @@ const Table& table_of(const Resources*) {
            As::kBytes),
        field<&Resources::cpu_milli>(
            "cpus",
-           {.help = "Thousandths count.",
+           {.help = "The number of CPU cores, in steps of a thousandth.",
             .told = Told::kAlways,
             .schema = R"({"minimum": 0, "maximum": 65536, "multipleOf": 0.001})",
             .flag = {.name = "--cpus",
@@ -518,22 +520,30 @@ const Table& table_of(const Volume*) {
 const Table& table_of(const RoleSpec*) {
   static const Table table = record::table<RoleSpec>(
       "RoleSpec",
-      {field<&RoleSpec::image>(
-           "image", {.help = "Empty: the job's.", .max_length = 512, .pattern = kImagePattern}),
-       field<&RoleSpec::user>(
-           "user", {.help = "If an image is given: its user. Empty: the image's own user.",
-                    .pattern = kUserPattern}),
-       field<&RoleSpec::registry>("registry",
-                                  {.help = "If an image is given: the login for its registry."}),
+      {field<&RoleSpec::image>("image",
+                               {.help = "The image of the role. Empty: the image of the job.",
+                                .max_length = 512,
+                                .pattern = kImagePattern}),
+       field<&RoleSpec::user>("user", {.help = "The user of the role's tasks, if the role has an "
+                                               "image. Empty: the image's own user.",
+                                       .pattern = kUserPattern}),
+       field<&RoleSpec::registry>(
+           "registry", {.help = "The login for the registry, if the role has an image."}),
        field<&RoleSpec::command>(
-           "command", {.help = "Empty: the job's command, with its arguments. Not for the launcher "
-                               "of kind `mpi`, which runs the job's command.",
-                       .shorthand = shell_command}),
-       field<&RoleSpec::arguments>("arguments",
-                                   {.help = "If `command` is empty: after the job's arguments."}),
-       field<&RoleSpec::resources>("resources", {.help = "Not inherited from the job."}),
+           "command",
+           {.help = "The command of the role. Empty: the job's command, with its arguments. Not "
+                    "for the launcher of kind `mpi`, which runs the job's command.",
+            .shorthand = shell_command}),
+       field<&RoleSpec::arguments>(
+           "arguments",
+           {.help =
+                "Arguments after the command; if `command` is empty, after the job's arguments."}),
+       field<&RoleSpec::resources>("resources",
+                                   {.help = "The resources of each task of the role, which do not "
+                                            "default to those of the job."}),
        field<&RoleSpec::environment>(
-           "environment", {.help = "In addition to the job's.", .schema = kVariableNames})},
+           "environment",
+           {.help = "Variables in addition to those of the job.", .schema = kVariableNames})},
       "The program and resources of the tasks of one role, where they differ from the workers'.");
   return table;
 }

@@ -32,7 +32,7 @@ record::Words<Kind> words_of(const Kind*);
 record::Words<Sandbox> words_of(const Sandbox*);
 record::Words<LaunchBy> words_of(const LaunchBy*);
 record::Words<PullPolicy> words_of(const PullPolicy*);
-record::Words<PodContainer::When> words_of(const PodContainer::When*);
+record::Words<PodContainer::Runs> words_of(const PodContainer::Runs*);
 record::Words<PodContainer::Of> words_of(const PodContainer::Of*);
 record::Words<Purpose> words_of(const Purpose*);
 record::Words<Packing> words_of(const Packing*);

@@ -91,7 +91,7 @@ inline JobSpec full_spec() {
                          .labels = {{"team", "vision"}},
                          .annotations = {{"example.com/note", "a note"}},
                          .containers = {{.name = "fetch",
-                                         .runs = PodContainer::When::kBeside,
+                                         .runs = PodContainer::Runs::kBeside,
                                          .of = PodContainer::Of::kLeader,
                                          .image = "curl:8",
                                          .pull = PullPolicy::kAlways,

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "control/sweeps.h"
+#include "job/array.h"
 #include "job/validate.h"
 #include "server/listed_objects.h"
 #include "server/router.h"
@@ -144,7 +145,7 @@ class Listing {
     const bool takes_phase = filter_.takes_phase(job);
     if (!takes_phase && !query_.count) return false;
     if (!seen()) return false;
-    if (job.has_phase) ++counts_.of(job.phase);
+    if (job.has_phase) ++job::count_of_phase(counts_, job.phase);
     if (takes_phase) ++counts_.all;
     return takes_phase;
   }

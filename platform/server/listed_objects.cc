@@ -27,21 +27,6 @@ api::JobRow row_for(const control::Controller& controller, const Sight& sight,
 
 namespace {
 
-job::Phase phase_of(const sweep::SweepSummary& sweep) {
-  switch (sweep.phase) {
-    case sweep::SweepPhase::kSucceeded:
-      return job::Phase::kSucceeded;
-    case sweep::SweepPhase::kFailed:
-      return job::Phase::kFailed;
-    case sweep::SweepPhase::kStopped:
-      return job::Phase::kStopped;
-    case sweep::SweepPhase::kRunning:
-    case sweep::SweepPhase::kPaused:
-      break;
-  }
-  return job::Phase::kRunning;
-}
-
 std::string reason_of(const sweep::SweepSummary& sweep) {
   const std::string of = sweep.metric + " of " + std::to_string(sweep.trials) + " trials";
   if (sweep.end == sweep::SweepEnd::kNoMetric) return "no trial reported " + sweep.metric;
@@ -59,7 +44,7 @@ api::JobRow row_of(const sweep::SweepRecord& record, const sweep::SweepSummary& 
                   .project = sweep.project,
                   .owner = sweep.owner,
                   .kind = spec.kind,
-                  .phase = phase_of(sweep)};
+                  .phase = sweep::job_phase(sweep.phase)};
   row.reason = reason_of(sweep);
   row.gpu_milli = api::gpu_milli_of(spec);
   row.priority = job::priority_of(spec.scheduling);
@@ -129,18 +114,15 @@ api::JobRow row_for(const job::Schedule& schedule) {
                   .labels = spec.labels,
                   .submitted = schedule.created,
                   .suspended = schedule.paused};
-  const std::string times = schedule.spec.cron + ", " + schedule.spec.timezone;
+  const std::string times = "(" + schedule.spec.cron + ", " + schedule.spec.timezone + ")";
   if (!schedule.problem.empty()) {
-    row.reason = "schedule (" + times + ") cannot run: " + schedule.problem;
+    row.reason = "cannot run " + times + ": " + schedule.problem;
   } else if (schedule.paused) {
-    row.reason = "schedule (" + times + ") is paused; muster schedule resume " +
-                 schedule.spec.name + " continues it";
-  } else {
-    row.reason = "schedule (" + times + ")";
-    if (!schedule.upcoming.empty()) {
-      row.may_start = schedule.upcoming.front();
-      row.reason += ": next run at " + base::to_rfc3339(schedule.upcoming.front(), 0);
-    }
+    row.reason =
+        "paused " + times + "; muster schedule resume " + schedule.spec.name + " continues it";
+  } else if (!schedule.upcoming.empty()) {
+    row.may_start = schedule.upcoming.front();
+    row.reason = "next run at " + base::to_rfc3339(schedule.upcoming.front(), 0) + " " + times;
   }
   return row;
 }
@@ -151,7 +133,7 @@ ListedObject listed_sweep(const sweep::SweepRecord& record, const sweep::SweepSu
   return {.listed = {.spec = &record.spec.job,
                      .id = record.id,
                      .owner = record.owner,
-                     .phase = phase_of(summary),
+                     .phase = sweep::job_phase(summary.phase),
                      .submitted = record.created,
                      .started = record.created,
                      .ended = summary.ended},

@@ -4,7 +4,9 @@
 #include <optional>
 #include <set>
 
+#include "control/sweeps.h"
 #include "control/unknown_name.h"
+#include "job/array.h"
 #include "job/job.h"
 #include "words/sentence.h"
 
@@ -178,13 +180,38 @@ Error Sight::no_such_job_or_yet(const std::string& name, const std::string& proj
                                      : "it never started: it has no log"),
             .advice = {}};
   }
-  Error error = no_such_job(name);
+  return is_another_object(name, project).value_or(no_such_job(name));
+}
+
+/// kNotFound, if an object that is listed like a job has the name: it names the object, and what it
+/// consists of.
+std::optional<Error> Sight::is_another_object(const std::string& name,
+                                              const std::string& project) const {
+  const auto is_meant = [&](const std::string& home) {
+    return sees_project(home) && (project.empty() || home == project);
+  };
   if (const auto found = array(name, project, Role::kViewer)) {
-    error.what = "'" + name + "' is an array";
-    error.advice =
-        "name a member, such as " + job::member_title(name, 0) + ", or use /v1/arrays/" + name;
+    const auto indexes = job::indexes_of(found->spec.array);
+    const int first = indexes && !indexes->empty() ? indexes->front() : 0;
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "'" + name + "' is an array, and this request is for one job",
+                 .advice = "name a member, such as " + job::member_title(name, first)};
   }
-  return error;
+  for (const sweep::SweepSummary& sweep : controller_.sweeps().named(name)) {
+    if (!is_meant(sweep.project)) continue;
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "'" + name + "' is a sweep, and this request is for one job",
+                 .advice = "name a trial, such as " + sweep::trial_name(sweep.name, 1) +
+                           "; 'muster sweep get " + sweep.name + "' lists them"};
+  }
+  for (const job::Schedule& schedule : controller_.schedules().named(name)) {
+    if (!is_meant(schedule.spec.project)) continue;
+    return Error{.code = ErrorCode::kNotFound,
+                 .what = "'" + name + "' is a schedule, and this request is for one job",
+                 .advice = "name one of its runs: 'muster schedule history " + schedule.spec.name +
+                           "' lists them; 'muster schedule --help' has the commands for schedules"};
+  }
+  return std::nullopt;
 }
 
 Error Sight::no_such_job(const std::string& name) const {
@@ -193,6 +220,12 @@ Error Sight::no_such_job(const std::string& name) const {
   controller_.jobs().each_job(true, std::nullopt, [&](const Job& job) {
     if (sees(job)) names.push_back(job.spec.name);
     return ++compared < kMostCompared;
+  });
+  for (const job::Array& array : controller_.arrays().list(std::nullopt)) {
+    if (sees(array)) names.push_back(array.spec.name);
+  }
+  controller_.sweeps().each([&](const sweep::SweepRecord& record, const sweep::SweepSummary&) {
+    if (sees_project(record.spec.job.project)) names.push_back(record.spec.job.name);
   });
   return control::unknown_name("job", name, names, "list the jobs: muster list");
 }

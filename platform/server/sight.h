@@ -4,6 +4,7 @@
 // On the EventLoop's thread. A Sight lives for one request: the controller must outlive it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -70,6 +71,8 @@ class Sight {
   words::Sight as_words() const;
   std::vector<const job::Job*> meant_by(const std::string& name, const std::string& project) const;
   base::Error no_such_job_or_yet(const std::string& name, const std::string& project) const;
+  std::optional<base::Error> is_another_object(const std::string& name,
+                                               const std::string& project) const;
   base::Error no_such_job(const std::string& name) const;
   base::Error no_such_project(const std::string& name) const;
 

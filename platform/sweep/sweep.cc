@@ -75,6 +75,20 @@ record::Words<SweepPhase> words_of(const SweepPhase*) {
 std::string_view to_string(SweepPhase phase) {
   return record::word_for(phase);
 }
+job::Phase job_phase(SweepPhase phase) {
+  switch (phase) {
+    case SweepPhase::kSucceeded:
+      return job::Phase::kSucceeded;
+    case SweepPhase::kFailed:
+      return job::Phase::kFailed;
+    case SweepPhase::kStopped:
+      return job::Phase::kStopped;
+    case SweepPhase::kRunning:
+    case SweepPhase::kPaused:
+      break;
+  }
+  return job::Phase::kRunning;
+}
 
 const record::Table& table_of(const SweepRecord*) {
   static const record::Table table = record::table<SweepRecord>(

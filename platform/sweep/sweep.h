@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "job/fact_parts.h"
 #include "job/metric.h"
 #include "sweep/search.h"
 #include "sweep/spec.h"
@@ -36,6 +37,8 @@ struct SweepProgress {
 
 enum class SweepPhase { kRunning, kPaused, kSucceeded, kFailed, kStopped };
 std::string_view to_string(SweepPhase phase);
+/// The phase that a listing of jobs shows for it: a paused sweep is running.
+job::Phase job_phase(SweepPhase phase);
 
 /// A row of a listing.
 struct SweepSummary {

@@ -245,9 +245,10 @@ class Slurm(Record):
     store them without effect. Absent or empty: Slurm's default.
     """
 
-    #: Instead of the node pools; several are separated by commas.
+    #: The partitions in which the job may wait, separated by commas. They are used instead of the
+    #: node pools.
     partition: str = ""
-    #: Instead of the project's account.
+    #: The account to which the job is charged, instead of the project's account.
     account: str = ""
     qos: str = ""
     reservation: str = ""
@@ -285,13 +286,14 @@ class Kubernetes(Record):
 class Resources(Record):
     """The resources of a task on a node: of each worker, or of the single task. 0: no claim."""
 
-    #: Whole ones.
+    #: The number of whole GPUs.
     gpus: int = 0
-    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
+    #: A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.
     gpu_share: float = 0.0
-    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` and
+    #: `gpu_share`.
     gpu_memory_bytes: int = 0
-    #: Thousandths count.
+    #: The number of CPU cores, in steps of a thousandth.
     cpus: float = 0.0
     memory_bytes: int = 0
 
@@ -300,20 +302,20 @@ class Resources(Record):
 class RoleSpec(Record):
     """The program and resources of the tasks of one role, where they differ from the workers'."""
 
-    #: Empty: the job's.
+    #: The image of the role. Empty: the image of the job.
     image: str = ""
-    #: If an image is given: its user. Empty: the image's own user.
+    #: The user of the role's tasks, if the role has an image. Empty: the image's own user.
     user: str = ""
-    #: If an image is given: the login for its registry.
+    #: The login for the registry, if the role has an image.
     registry: Optional[RegistryLogin] = None
-    #: Empty: the job's command, with its arguments. Not for the launcher of kind `mpi`, which runs
-    #: the job's command.
+    #: The command of the role. Empty: the job's command, with its arguments. Not for the launcher
+    #: of kind `mpi`, which runs the job's command.
     command: Sequence[Text] = field(default_factory=list)
-    #: If `command` is empty: after the job's arguments.
+    #: Arguments after the command; if `command` is empty, after the job's arguments.
     arguments: Sequence[Text] = field(default_factory=list)
-    #: Not inherited from the job.
+    #: The resources of each task of the role, which do not default to those of the job.
     resources: Resources = field(default_factory=Resources)
-    #: In addition to the job's.
+    #: Variables in addition to those of the job.
     environment: Mapping[str, Text] = field(default_factory=dict)
 
 
@@ -322,24 +324,25 @@ class Scheduling(Record):
     """Settings that decide when and where a job runs, in addition to the resources of its tasks."""
 
     purpose: Purpose = "train"
-    #: Absent: 50, 75, 100 or 125 by purpose.
+    #: Larger numbers are served first within a project. Absent: 50, 75, 100 or 125 by purpose.
     priority: Optional[int] = None
-    #: Absent: below priority 100.
+    #: The job may exceed the quota of its project, and may be evicted. Absent: true below priority
+    #: 100.
     preemptible: Optional[bool] = None
-    #: Elastic: the minimum number of running workers. Kind `mpi`: at least 1; not for kind
-    #: `single`.
+    #: Makes the job elastic: the minimum number of running workers. Kind `mpi`: at least 1; not for
+    #: kind `single`.
     min_workers: Optional[int] = None
-    #: Values other than `auto` require `min_workers`; `live` with kind `grpc` requires parameter
-    #: servers.
+    #: How the job handles workers that join and leave. Values other than `auto` require
+    #: `min_workers`; `live` with kind `grpc` requires parameter servers.
     resize: Resize = "auto"
-    #: Tried in this order; empty: any pool of the project.
+    #: The node pools of the job, the preferred first; empty: any pool of the project.
     node_pools: Sequence[str] = field(default_factory=list)
-    #: Any of these; empty: any.
+    #: The GPU models on which the job may run; empty: any model.
     gpu_models: Sequence[str] = field(default_factory=list)
     packing: Packing = "auto"
     #: A level such as `rack`: all tasks are placed in one domain; empty: anywhere.
     required_topology: str = ""
-    #: All tasks are placed in one domain if there is room.
+    #: A level such as `rack`: all tasks are placed in one domain if there is room; empty: anywhere.
     preferred_topology: str = ""
     #: The job is ended after this time; absent: no limit.
     time_limit_ms: Optional[int] = None
@@ -348,8 +351,8 @@ class Scheduling(Record):
     retry_rules: Sequence[RetryRule] = field(default_factory=list)
     #: The job waits until this time.
     begin: Optional[datetime.datetime] = None
-    #: Of the jobs of one project and owner with this text, one runs at a time, in the order of
-    #: their submission. At most 100 characters.
+    #: Jobs of one project and owner with the same text run one at a time, in the order of their
+    #: submission. At most 100 characters.
     singleton: str = ""
 
 
@@ -397,7 +400,7 @@ class JobSpec(Record):
     slurm: Slurm = field(default_factory=Slurm)
     #: Options for Kubernetes, if the server runs jobs there.
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
-    #: Of kind `mpi`.
+    #: Kind `mpi`: how the launcher starts ranks in the workers.
     launch: LaunchBy = "auto"
     #: The command replaces the image's entry point; otherwise it is passed to the entry point.
     #: False requires an image.
@@ -418,11 +421,11 @@ class JobSpec(Record):
     leader_slots: int = 0
     #: Kind `grpc`: TF_CONFIG lists no chief, and the chief as worker 0.
     chief_is_worker: bool = False
-    #: Kinds `grpc` and `torch`.
+    #: Kinds `grpc` and `torch`: the tasks that must succeed.
     success: Success = "leader"
     #: Kind `mpi`: the job may succeed even if its command started no process in a worker.
     allow_launcher_only: bool = False
-    #: Kind `grpc`; at most 1000 together with the workers.
+    #: Kind `grpc`: the number of parameter servers, at most 1000 together with the workers.
     parameter_servers: int = 0
     parameter_server: RoleSpec = field(default_factory=RoleSpec)
     #: Kind `grpc`: the tasks that evaluate checkpoints beside the cluster.
@@ -442,12 +445,12 @@ class JobSpec(Record):
     #: Labels for selecting jobs; a label with an empty value is a tag. A name is 1 to 128 bytes of
     #: text without `=`, a value at most 256 bytes; at most 64 labels.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Stored for the submitter: at most 64 KiB together.
+    #: Names with values that are stored with the job: at most 64 KiB together.
     annotations: Mapping[str, Text] = field(default_factory=dict)
     scheduling: Scheduling = field(default_factory=Scheduling)
     #: The jobs that must have ended before it starts.
     after: Sequence[Dependency] = field(default_factory=list)
-    #: Many jobs from this spec.
+    #: Makes an array: many jobs from this spec.
     array: ArraySpec = field(default_factory=ArraySpec)
     environment: Mapping[str, Text] = field(default_factory=dict)
     secrets: Sequence[SecretUse] = field(default_factory=list)
@@ -465,7 +468,7 @@ class RegistryLogin(Record):
     username: str
     #: The project's secret that contains the password.
     secret: str
-    #: Absent or empty: the registry in the image's name.
+    #: The registry to log in to. Absent or empty: the registry in the image's name.
     server: str = ""
 
 
@@ -497,7 +500,8 @@ class RetryRule(Record):
     exit_code: Optional[int] = None
     #: The rule is for all exit codes from `exit_code` to this.
     last_exit_code: Optional[int] = None
-    #: A regular expression (ECMAScript) that matches in its last lines; empty: any.
+    #: A regular expression (ECMAScript) that matches in the last log lines of the failed task;
+    #: empty: any.
     log_pattern: Text = ""
 
 
@@ -609,11 +613,11 @@ class JobOrigin(Record):
     """The object from which a job was made."""
 
     kind: JobOriginKind
-    #: Of the job that it repeats, or of its array, sweep or schedule.
+    #: The name of the job that it repeats, or of its array, sweep or schedule.
     name: str
     #: Its index in the array, or the number of the trial; 0 for other origins.
     member: int
-    #: Of the same.
+    #: The id of that job, array, sweep or schedule.
     id: Optional[str] = None
 
 
@@ -623,7 +627,7 @@ class AwaitedJob(Record):
 
     id: str
     name: str
-    #: It has ended as the dependency requires.
+    #: The other job has ended as the dependency requires.
     met: bool
 
 
@@ -659,11 +663,11 @@ class Launch(Record):
 class Progress(Record):
     """The progress that a program reports: `done` of `total` epochs or steps are complete."""
 
-    #: Empty: a fraction of 1.
+    #: What is counted. Empty: `done` is a fraction of 1.
     unit: Literal["epoch", "step", ""]
     done: float
     total: float
-    #: Estimated from the pace so far.
+    #: When the program is expected to end, estimated from its pace so far.
     ends: Optional[datetime.datetime] = None
 
 
@@ -678,9 +682,9 @@ class Task(Record):
     #: Its number among the tasks of the job. A worker that replaces another has the same seat, and
     #: a new name.
     seat: int
-    #: Its node; empty while it waits.
+    #: The node of the task; empty while the task waits.
     node: str
-    #: Its GPUs there.
+    #: The GPUs of the node that the task has.
     devices: List[int]
     #: The share of each GPU: 1, or a fraction.
     gpu_share: float
@@ -1030,7 +1034,7 @@ class MetricSeries(Record):
     task: str
     #: Oldest first.
     points: List[MetricPoint]
-    #: If the program reported it.
+    #: The rank, if the program reported one.
     rank: Optional[int] = None
 
 
@@ -1214,13 +1218,14 @@ class MachineType(Record):
     name: str
     #: For people. It does not restrict where a task runs.
     gpu_model: str
-    #: Whole ones.
+    #: The number of whole GPUs.
     gpus: int
-    #: That part of one GPU; 0: none. Cannot be used with `gpus`.
+    #: A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.
     gpu_share: float
-    #: The part of one GPU that has this memory; 0: none. Cannot be used with the other two.
+    #: The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` and
+    #: `gpu_share`.
     gpu_memory_bytes: int
-    #: Thousandths count.
+    #: The number of CPU cores, in steps of a thousandth.
     cpus: float
     memory_bytes: int
 
@@ -1688,7 +1693,7 @@ class MemberEnd(Record):
     #: The id of its job. Absent: the job is no longer kept.
     job: Optional[str] = None
     exit_code: Optional[int] = None
-    #: A sentence for people.
+    #: A sentence that explains the end.
     reason: Optional[str] = None
 
 
@@ -1726,6 +1731,10 @@ class ScheduleSpec(Record):
     timezone: str = "UTC"
     overlap: ScheduleOverlap = "forbid"
     catch_up: ScheduleCatchUp = "one"
+    #: With `catch_up: one`: a run that is later than this is left out, too. Absent: no limit.
+    catch_up_within_ms: Optional[int] = None
+    #: The schedule is paused from the beginning, until `resume`.
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -1750,14 +1759,14 @@ class Schedule(Record):
 class ScheduledRun(Record):
     """A run of a schedule, or the time of a run that was left out."""
 
-    #: For which it was planned, or at which it was requested.
+    #: The time for which the run was planned, or at which it was requested.
     time: datetime.datetime
     outcome: ScheduledRunOutcome
     by_request: Optional[bool] = None
     #: The name of its job.
     job: Optional[str] = None
     job_id: Optional[str] = None
-    #: Once the job has ended.
+    #: The phase in which the job has ended; absent until then.
     phase: Optional[Phase] = None
     exit_code: Optional[int] = None
     #: Why its job was refused.
@@ -1799,7 +1808,7 @@ class SweepSpec(Record):
     max_time_ms: Optional[int] = None
     #: Method `asha`: one of this many trials goes on beyond a rung.
     divisor: int = 4
-    #: Method `asha`: the most rungs, with the last.
+    #: Method `asha`: the largest number of rungs, including the last.
     max_rungs: int = 5
     #: When more trials than this have failed, the sweep is stopped.
     max_failures: Optional[int] = None

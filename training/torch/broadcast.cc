@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,12 +52,15 @@ Status broadcast_parameters(Session& session, torch::nn::Module& model, int root
   std::vector<NamedTensor> sent;  // as sent: in row-major order, in host memory
   std::vector<torch::Tensor> targets;
   std::vector<Ticket> tickets;
+  std::set<const void*> begun;
   Status outcome;
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
-    sent.push_back({name, tensor.detach().cpu().contiguous()});
+    torch::Tensor bytes = tensor.detach().cpu().contiguous();
+    // A tensor with several names, such as tied weights, is received several times.
+    if (!begun.insert(bytes.data_ptr()).second) bytes = bytes.clone();
+    sent.push_back({name, bytes});
     targets.push_back(tensor.detach());
-    const torch::Tensor& bytes = sent.back().tensor;
     const Result<Ticket> ticket =
         session.broadcast(std::string(kName) + "." + name, bytes.data_ptr(), bytes.nbytes(), root);
     if (!ticket) {

@@ -25,6 +25,8 @@
  *
  * Ownership: a string or array argument is read during the call only. The buffers of an
  * asynchronous operation belong to the caller, who must not use them until the operation is done.
+ * An operation that writes memory of an operation in flight, or reads memory that such an operation
+ * writes, is refused with MUSTER_BAD_ARGUMENT.
  * Thread-safety: as in the C++ headers. One call at a time on one muster_comm; a muster_session may
  * be used from any thread, and may be ended while other threads are in a call. These calls return,
  * and later calls return MUSTER_BAD_ARGUMENT.

@@ -61,6 +61,62 @@ static void check_reduction_operations(muster_session* session, int rank) {
   CHECK(part == (rank == 0 ? 1 : 2));
 }
 
+static int mentions(const char* words) {
+  return strstr(muster_last_error(), words) != NULL;
+}
+
+/* Memory of one tensor that two operations, or two tensors of a group, would use. */
+static void check_overlaps(muster_session* session, int rank) {
+  float values[4] = {1, 1, 1, 1};
+  float gathered[2] = {0, 0};
+  const uint64_t counts[2] = {4, 4};
+  muster_tensor whole;
+  muster_tensor group[2];
+  muster_operation sum = operation_of(MUSTER_OPERATION_ALL_REDUCE, "overlap", &whole);
+  muster_operation again = operation_of(MUSTER_OPERATION_ALL_REDUCE, "overlap.again", &whole);
+  muster_operation gather = operation_of(MUSTER_OPERATION_ALL_GATHER, "overlap.gather", NULL);
+  muster_operation ready = operation_of(MUSTER_OPERATION_BARRIER, "overlap.ready", NULL);
+  muster_tensor part;
+  muster_ticket first = 0;
+  muster_ticket ticket = 7;
+  whole.in = whole.out = values;
+  whole.count = 4;
+  sum.type = again.type = MUSTER_FLOAT32;
+  sum.op = again.op = MUSTER_SUM;
+  group[0].in = group[0].out = values;
+  group[0].count = 3;
+  group[1].in = group[1].out = values + 2;
+  group[1].count = 2;
+  again.tensors = group;
+  again.tensor_count = 2;
+  CHECK(muster_session_begin(session, &again, &ticket) == MUSTER_BAD_ARGUMENT && ticket == 7);
+  CHECK(mentions("tensors 0 and 1 of the list overlap"));
+  again.tensors = &whole;
+  again.tensor_count = 1;
+  part.in = values + 3;
+  part.out = gathered;
+  part.count = 4;
+  gather.tensors = &part;
+  gather.tensor_count = 1;
+  gather.counts = counts;
+  if (rank == 0) {
+    CHECK_OK(muster_session_begin(session, &sum, &first));
+    CHECK(muster_session_begin(session, &again, &ticket) == MUSTER_BAD_ARGUMENT && ticket == 7);
+    CHECK(mentions("'overlap.again': its memory is in use by 'overlap', which is in flight"));
+    CHECK(muster_session_begin(session, &gather, &ticket) == MUSTER_BAD_ARGUMENT);
+    CHECK(mentions("in use by 'overlap'"));
+    part.in = gathered;
+    part.out = values + 1;
+    CHECK(muster_session_run(session, &gather, -1, NULL, NULL) == MUSTER_BAD_ARGUMENT);
+    CHECK(mentions("in use by 'overlap'"));
+  }
+  CHECK_OK(muster_session_run(session, &ready, -1, NULL, NULL));
+  if (rank == 1) CHECK_OK(muster_session_begin(session, &sum, &first));
+  CHECK_OK(muster_session_wait_for(session, first, -1, NULL));
+  CHECK_OK(muster_session_run(session, &again, -1, NULL, NULL));
+  CHECK(values[3] == 4);
+}
+
 static void check_waiting(muster_session* session, int rank) {
   muster_operation late = operation_of(MUSTER_OPERATION_BARRIER, "late", NULL);
   muster_operation now = operation_of(MUSTER_OPERATION_BARRIER, "now", NULL);
@@ -217,6 +273,7 @@ void check_operations(muster_session* session) {
   muster_operation same = operation_of(MUSTER_OPERATION_BARRIER, "value.same", NULL);
   check_reduction_operations(session, rank);
   check_broadcast(session, rank);
+  check_overlaps(session, rank);
   check_waiting(session, rank);
   check_given_places(session, rank);
   check_mistakes(session);

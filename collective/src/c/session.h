@@ -72,10 +72,6 @@ class ResultBuffers {
   std::map<muster_ticket, std::shared_ptr<ResultBuffer>> rooms_;
 };
 
-}  // namespace muster::collective::c
-
-namespace muster::collective::c {
-
 /// The end of an operation that was watched; `user` is 0 after the last one.
 struct Finished {
   std::uint64_t user = 0;
@@ -157,6 +153,9 @@ inline int fail_ended(const muster_session* session) noexcept {
   if (session == nullptr) return fail_null("session");
   return guarded([] { return fail({ErrorCode::kBadArgument, "the session has ended"}); });
 }
+
+/// Hands over an operation of the caller, whose struct may be that of another library.
+Result<Ticket> begin(muster_session& session, const muster_operation* operation);
 
 /// Calls `call(session)`, unless the session has ended.
 template <typename Body>

@@ -83,29 +83,47 @@ bool Ring::has_room(std::uint64_t bytes) {
   return end - known_slowest_ <= capacity_;
 }
 
-bool Ring::write(ByteView message) {
-  if (!has_room(message.size())) return false;
+bool Ring::write(ByteView head, ByteView body) {
+  const std::uint64_t length = head.size() + body.size();
+  if (!has_room(length)) return false;
   const std::uint64_t at = writer_->at.load(std::memory_order_relaxed);
-  const std::uint64_t length = message.size();
   copy_in(at, std::as_bytes(std::span(&length, 1)));
-  copy_in(at + kPrefix, message);
+  copy_in(at + kPrefix, head);
+  copy_in(at + kPrefix + head.size(), body);
   writer_->at.store(at + room_for(length), std::memory_order_release);
   return true;
 }
 
-Ring::Read Ring::read(int reader, Bytes& message, bool& wake_writer) {
-  Position& mine = readers_[reader];
-  const std::uint64_t at = mine.at.load(std::memory_order_relaxed);
+Ring::Read Ring::look(int reader, std::uint64_t& length) const {
+  const std::uint64_t at = readers_[reader].at.load(std::memory_order_relaxed);
   const std::uint64_t written = writer_->at.load(std::memory_order_acquire);
   if (at == written) return Read::kNothing;
+  copy_out(at, reinterpret_cast<std::byte*>(&length), sizeof length);
+  return length > capacity_ || room_for(length) > written - at ? Read::kDamaged : Read::kMessage;
+}
+
+Ring::Read Ring::read(int reader, Bytes& message, bool& wake_writer) {
+  std::uint64_t length = 0;
+  const Read found = look(reader, length);
+  if (found != Read::kMessage) return found;
+  message.resize(length);
+  copy_next(reader, 0, message.data(), length);
+  if (pop(reader)) wake_writer = true;
+  return Read::kMessage;
+}
+
+void Ring::copy_next(int reader, std::uint64_t offset, std::byte* out, std::uint64_t bytes) const {
+  const std::uint64_t at = readers_[reader].at.load(std::memory_order_relaxed);
+  copy_out(at + kPrefix + offset, out, bytes);
+}
+
+bool Ring::pop(int reader) {
+  Position& mine = readers_[reader];
+  const std::uint64_t at = mine.at.load(std::memory_order_relaxed);
   std::uint64_t length = 0;
   copy_out(at, reinterpret_cast<std::byte*>(&length), sizeof length);
-  if (length > capacity_ || room_for(length) > written - at) return Read::kDamaged;
-  message.resize(length);
-  copy_out(at + kPrefix, message.data(), length);
   mine.at.store(at + room_for(length), std::memory_order_release);
-  if (mine.starves.exchange(0, std::memory_order_acq_rel) != 0) wake_writer = true;
-  return Read::kMessage;
+  return mine.starves.exchange(0, std::memory_order_acq_rel) != 0;
 }
 
 void Ring::copy_in(std::uint64_t at, ByteView bytes) {
@@ -309,6 +327,7 @@ class SharedChannel final : public Channel {
   }
 
   Doorbell& bell() override { return places_.bells[rank_]; }
+  Doorbell* bell_of(int rank) override { return &places_.bells[rank]; }
 
  private:
   Ring& mine() { return places_.rings[static_cast<std::size_t>(rank_)]; }
@@ -432,6 +451,7 @@ class MessageChannel final : public Channel {
 
   std::uint64_t longest() const override { return kLongestMessage; }
   Doorbell& bell() override { return inbox_->bell; }
+  Doorbell* bell_of(int /*rank*/) override { return nullptr; }
 
  private:
   void send(int to, ByteView bytes) {

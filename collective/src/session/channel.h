@@ -36,6 +36,7 @@ enum class Attention : std::uint32_t {
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> rung{0};
   std::atomic<std::uint32_t> attention{0};
+  std::atomic<std::uint32_t> letters{0};  // counts news in the rank's mail rings (mail_rings.h)
 
   /// Wakes the rank if necessary. `finished`: the published data completes an operation.
   void notify(bool finished) {
@@ -44,6 +45,12 @@ struct alignas(64) Doorbell {
     ring();
   }
   void ring();
+
+  /// A letter has come, or a ring that was full has room.
+  void notify_of_mail() {
+    letters.fetch_add(1, std::memory_order_release);
+    notify(true);
+  }
 
   void attend() {
     attention.exchange(static_cast<std::uint32_t>(Attention::kAwake), std::memory_order_acq_rel);
@@ -123,6 +130,9 @@ class Channel {
 
   /// The doorbell of this rank.
   virtual Doorbell& bell() = 0;
+
+  /// The doorbell of another rank; null if it is not in shared memory.
+  virtual Doorbell* bell_of(int rank) = 0;
 };
 
 /// The size of the shared memory for `ranks` ranks, which must be zeros at first.
@@ -164,8 +174,11 @@ class Ring {
 
   /// False if there is no room. Then read() of the reader that frees space reports that the writer
   /// waits.
-  bool write(ByteView message);
+  bool write(ByteView message) { return write(message, {}); }
   bool has_room(std::uint64_t bytes);
+
+  /// Writes one message, given in two parts.
+  bool write(ByteView head, ByteView body);
 
   bool has_message(int reader) const {
     return readers_[reader].at.load(std::memory_order_relaxed) !=
@@ -176,6 +189,13 @@ class Ring {
 
   /// Reads into `message`. Sets `wake_writer` if the writer waits for room.
   Read read(int reader, Bytes& message, bool& wake_writer);
+
+  /// The same in steps, for a reader that copies from the ring to where the bytes belong. look()
+  /// finds the next message and its length; copy_next() copies a part of it; pop() removes it, and
+  /// returns whether the writer waits for room.
+  Read look(int reader, std::uint64_t& bytes) const;
+  void copy_next(int reader, std::uint64_t offset, std::byte* out, std::uint64_t bytes) const;
+  bool pop(int reader);
 
  private:
   std::uint64_t slowest() const;

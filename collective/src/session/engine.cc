@@ -66,9 +66,9 @@ void Engine::take_part() {
   }
   channel_ =
       make_channel_(base_, [this](int from, ByteView message) { return take(from, message); });
-  mail_ = std::make_unique<Mail>(base_.world, [this](Operation& operation, const Status& outcome) {
-    settle_message(operation, outcome);
-  });
+  mail_ = std::make_unique<Mail>(
+      base_, *channel_,
+      [this](Operation& operation, const Status& outcome) { settle_message(operation, outcome); });
   failure_subscription_ = monitor()->on_failure([this] {
     mail_->end(monitor()->failure());
     bell().ring();
@@ -105,6 +105,7 @@ void Engine::leave() {
                 .message = base_.world.name_of(rank()) + " has ended its session",
                 .rank = rank(),
                 .host = base_.world.hosts[static_cast<std::size_t>(rank())]});
+    const std::lock_guard duty(duty_);
     mail_->leave();
   }
   if (channel_ && !monitor()->failed()) {
@@ -153,6 +154,58 @@ Status check_name(std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+void add_memory(std::vector<MemorySpan>& memory, const void* begin, std::uint64_t bytes,
+                bool is_written) {
+  if (bytes > 0) memory.push_back({static_cast<const std::byte*>(begin), bytes, is_written});
+}
+
+}  // namespace
+
+// An operation in place has one span, which it writes.
+void Engine::find_memory(const Call& call, std::span<const std::uint64_t> lengths,
+                         const Buffers& buffers) {
+  std::vector<MemorySpan>& memory = wanted_memory_;
+  memory.clear();
+  const std::uint64_t element = size_of(call.type);
+  switch (call.kind) {
+    case CallKind::kAllReduce:
+      for (const Tensor& tensor : buffers.tensors) {
+        const std::uint64_t bytes = tensor.count * element;
+        if (tensor.in != tensor.out) add_memory(memory, tensor.in, bytes, false);
+        add_memory(memory, tensor.out, bytes, true);
+      }
+      break;
+    case CallKind::kReduceScatter:
+      add_memory(memory, buffers.in, call.count * element, false);
+      add_memory(memory, buffers.out, lengths[static_cast<std::size_t>(rank())] * element, true);
+      break;
+    case CallKind::kReduce:
+      if (rank() != call.root || buffers.in != buffers.out) {
+        add_memory(memory, buffers.in, call.count * element, false);
+      }
+      if (rank() == call.root) add_memory(memory, buffers.out, call.count * element, true);
+      break;
+    case CallKind::kBroadcast:
+      add_memory(memory, buffers.out, call.count, rank() != call.root);
+      break;
+    case CallKind::kAllGather:
+    case CallKind::kAllToAll:
+      add_memory(memory, buffers.in, sum_of(lengths), false);
+      add_memory(memory, buffers.place.data(), buffers.place.size(), true);
+      break;
+    case CallKind::kBarrier:
+    case CallKind::kSend:
+      break;
+  }
+}
+
+Error Engine::in_use(const Operation& operation) {
+  return bad_argument("its memory is in use by '" + operation.name +
+                      "', which is in flight; wait for that operation, or use other memory");
+}
+
 Operation& Engine::fill(const Label& label, const Call& call,
                         std::span<const std::uint64_t> lengths, Buffers buffers) {
   Operation& operation = operations_.take();
@@ -197,6 +250,10 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
     if (known.in_flight != nullptr) {
       return bad(name, "an operation of this name is in flight; wait for it, or use another name");
     }
+    find_memory(call, lengths, buffers);
+    if (const Operation* const other = memory_in_use_.conflict_with(wanted_memory_)) {
+      return about(name, in_use(*other));
+    }
     Operation& operation = fill(label, call, lengths, std::move(buffers));
     ticket = Operations::ticket_of(operation);
     if (ended_) {
@@ -205,6 +262,8 @@ Result<Ticket> Engine::hand_over(const Label& label, const Call& call,
       return ticket;
     }
     known.in_flight = &operation;
+    operation.memory.swap(wanted_memory_);
+    memory_in_use_.add(operation, operation.memory);
     if (!channel_) {
       alone = &operation;
     } else {
@@ -251,19 +310,28 @@ Result<Ticket> Engine::join() {
 }
 
 // A message is in the table for its ticket, but has no name that ranks agree on.
-Operation& Engine::take_message(const char* direction, int other, std::uint64_t tag) {
+Result<Operation*> Engine::take_message(const char* direction, int other, std::uint64_t tag,
+                                        const MemorySpan& memory) {
+  std::string name = std::string("message ") + direction + " " +
+                     (other == kAnyRank ? "any rank" : "rank " + std::to_string(other)) +
+                     " with tag " + std::to_string(tag);
   const std::lock_guard lock(mutex_);
+  const Operation* const conflict = memory_in_use_.conflict_with({&memory, 1});
+  if (conflict != nullptr) return about(name, in_use(*conflict));
   Operation& operation = operations_.take();
-  operation.name = std::string("message ") + direction + " " +
-                   (other == kAnyRank ? "any rank" : "rank " + std::to_string(other)) +
-                   " with tag " + std::to_string(tag);
+  operation.name = std::move(name);
   operation.request = {.call = {.kind = CallKind::kSend}};
-  return operation;
+  operation.memory.push_back(memory);
+  memory_in_use_.add(operation, operation.memory);
+  return &operation;
 }
 
 Result<Ticket> Engine::send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag) {
-  Operation& operation = take_message("to", to, tag);
-  operation.in = static_cast<const std::byte*>(data);
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const Result<Operation*> taken = take_message("to", to, tag, {begin, bytes, false});
+  if (!taken) return taken.error();
+  Operation& operation = **taken;
+  operation.in = begin;
   const Ticket ticket = Operations::ticket_of(operation);
   mail_->send(operation, bytes, to, tag);
   return ticket;
@@ -271,8 +339,11 @@ Result<Ticket> Engine::send(const void* data, std::uint64_t bytes, int to, std::
 
 Result<Ticket> Engine::receive(void* data, std::uint64_t bytes, int from, std::uint64_t tag,
                                int* sender) {
-  Operation& operation = take_message("from", from, tag);
-  operation.out = static_cast<std::byte*>(data);
+  auto* const begin = static_cast<std::byte*>(data);
+  const Result<Operation*> taken = take_message("from", from, tag, {begin, bytes, true});
+  if (!taken) return taken.error();
+  Operation& operation = **taken;
+  operation.out = begin;
   const Ticket ticket = Operations::ticket_of(operation);
   mail_->receive(operation, bytes, from, tag, sender);
   return ticket;
@@ -283,6 +354,7 @@ void Engine::settle_message(Operation& operation, const Status& outcome) {
   std::uint32_t before = Operation::kPending;
   {
     const std::lock_guard lock(mutex_);
+    memory_in_use_.remove(operation, operation.memory);
     if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
     then = std::move(operation.then);
     if (then) {

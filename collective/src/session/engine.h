@@ -28,6 +28,7 @@
 #include "session/channel.h"
 #include "session/coordinator.h"
 #include "session/mail.h"
+#include "session/memory_in_use.h"
 #include "session/operation.h"
 #include "session/protocol.h"
 #include "session/timeline.h"
@@ -73,9 +74,13 @@ class Engine {
     const void* in = nullptr;
     void* out = nullptr;
     Allocate allocate = {};
+
+    /// What `allocate` will return, if it is known.
+    std::span<const std::byte> place = {};
   };
 
-  /// Hands over an operation whose arguments Session has checked.
+  /// Hands over an operation whose arguments Session has checked. Errors: kBadArgument for a name
+  /// that is in flight, and for memory that an operation in flight uses.
   Result<Ticket> hand_over(const Label& label, const Call& call,
                            std::span<const std::uint64_t> lengths, Buffers buffers);
 
@@ -97,6 +102,9 @@ class Engine {
   void take_part();
 
   // Hand-over and waiting: engine.cc. Duty and records: records.cc.
+  void find_memory(const Call& call, std::span<const std::uint64_t> lengths,
+                   const Buffers& buffers);
+  static Error in_use(const Operation& operation);
   Operation& fill(const Label& label, const Call& call, std::span<const std::uint64_t> lengths,
                   Buffers buffers);
   Ticket carry_out_alone(Operation& operation);
@@ -143,13 +151,14 @@ class Engine {
   void damaged(int from);
   Error lost(int other) const;
 
-  // settle() sets the outcome of an operation; tell_settled() runs its callbacks after the table is
-  // unlocked.
+  // settle() sets the outcome of an operation, whose memory is free then; tell_settled() runs its
+  // callbacks after the table is unlocked.
   void settle(Operation& operation, const Status& outcome);
   void tell_settled();
 
   // Messages, which threads other than the one on duty end.
-  Operation& take_message(const char* direction, int other, std::uint64_t tag);
+  Result<Operation*> take_message(const char* direction, int other, std::uint64_t tag,
+                                  const MemorySpan& memory);
   void settle_message(Operation& operation, const Status& outcome);
 
   Monitor* monitor() const { return base_.world.monitor.get(); }
@@ -171,6 +180,8 @@ class Engine {
   mutable Operations operations_;
   KnownNames known_;
   std::unordered_map<std::uint32_t, KnownName*> by_id_;
+  MemoryInUse memory_in_use_;
+  std::vector<MemorySpan> wanted_memory_;  // of the operation that is being handed over
   std::optional<Error> ended_;
   Operation* join_ = nullptr;   // in flight
   std::size_t unattended_ = 0;  // needed operations in flight for which no thread waits

@@ -34,6 +34,8 @@ class StillChannel final : public Channel {
     return bell_;
   }
 
+  Doorbell* bell_of(int /*rank*/) override { return nullptr; }
+
   // The last call before the thread sleeps. Rings the bell, since the thread might sleep for ever
   // otherwise.
   bool has_next() const override {

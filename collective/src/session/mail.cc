@@ -1,7 +1,10 @@
 #include "session/mail.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "call/arguments.h"
 #include "control/monitor.h"
@@ -10,7 +13,7 @@
 namespace muster::collective::session {
 namespace {
 
-enum class Letters : std::uint8_t {
+enum class LetterKind : std::uint8_t {
   kShort = 1,
   kOffer = 2,
   kAccept = 3,
@@ -20,18 +23,36 @@ enum class Letters : std::uint8_t {
   kLeave = 7,
 };
 
+// What precedes the bytes of a message.
 constexpr std::size_t kShortHead = 1 + 8 + 8;
+constexpr std::size_t kPartHead = 1 + 8;
+constexpr std::size_t kLongestHead = 1 + 8 + 8 + 8;
+
+class LetterHead {
+ public:
+  explicit LetterHead(LetterKind kind) { bytes_[0] = static_cast<std::byte>(kind); }
+  LetterHead& number(std::uint64_t value) {
+    std::memcpy(bytes_.data() + length_, &value, sizeof value);
+    length_ += sizeof value;
+    return *this;
+  }
+  ByteView view() const { return ByteView(bytes_).first(length_); }
+
+ private:
+  std::array<std::byte, kLongestHead> bytes_ = {};
+  std::size_t length_ = 1;
+};
 
 // A receiver reports what it has read after this many bytes. Each short message counts some bytes
 // more than it has, so that empty messages are limited too.
 constexpr std::uint64_t kReportedTogether = Mail::kMostUnread / 4;
 constexpr std::uint64_t kAddedToEach = 64;
 
-ByteWriter letter(Letters kind, std::size_t bytes = 32) {
-  ByteWriter writer(bytes);
-  writer.number(static_cast<std::uint8_t>(kind));
-  return writer;
-}
+// A ring holds several parts, so that the sender fills one while the receiver empties another.
+constexpr std::uint64_t kPartsInRing = 4;
+
+// The letters of one rank that are read before those of the next.
+constexpr int kMostAtATime = 16;
 
 bool matches(int from, std::uint64_t tag, int sender, std::uint64_t sent_tag) {
   return tag == sent_tag && (from == kAnyRank || from == sender);
@@ -39,17 +60,26 @@ bool matches(int from, std::uint64_t tag, int sender, std::uint64_t sent_tag) {
 
 }  // namespace
 
-Mail::Mail(World& world, Settle settle)
-    : world_(world), settle_(std::move(settle)), peers_(static_cast<std::size_t>(world.size)) {
+Mail::Mail(const SessionBase& base, Channel& channel, Settle settle)
+    : world_(base.world),
+      channel_(channel),
+      settle_(std::move(settle)),
+      peers_(static_cast<std::size_t>(base.world.size)) {
+  if (base.mail != nullptr && base.mail_bytes >= MailRings::least_bytes(world_.size) &&
+      channel_.bell_of(world_.rank) != nullptr) {
+    rings_.emplace(world_.rank, world_.size, base.mail, base.mail_bytes);
+    part_bytes_ = (2 * rings_->longest() / kPartsInRing - 2 * kPartHead) / 64 * 64;
+    return;
+  }
   world_.monitor->handle(Topic::kMail, [this](int from, Bytes payload) {
     std::unique_lock lock(mutex_);
-    take(from, payload, payload);
-    flush(std::move(lock));
+    take({.from = from, .bytes = payload.size(), .payload = &payload});
+    finish(std::move(lock));
   });
 }
 
 Mail::~Mail() {
-  world_.monitor->handle(Topic::kMail, {});
+  if (!rings_) world_.monitor->handle(Topic::kMail, {});
 }
 
 void Mail::send(Operation& operation, std::uint64_t bytes, int to, std::uint64_t tag) {
@@ -57,22 +87,20 @@ void Mail::send(Operation& operation, std::uint64_t bytes, int to, std::uint64_t
   Peer& receiver = peer(to);
   if (ended_ || receiver.has_left) {
     settle(&operation, ended_ ? *ended_ : lost(to));
-    flush(std::move(lock));
+    finish(std::move(lock));
     return;
   }
   const std::uint64_t id = ++last_id_;
   const std::uint64_t counted = bytes + kAddedToEach;
   if (bytes <= kLongestShort && receiver.unread + counted <= kMostUnread) {
     receiver.unread += counted;
-    ByteWriter writer = letter(Letters::kShort, kShortHead + bytes);
-    writer.number(tag).number(id).raw({operation.in, bytes});
-    letters_.push_back({to, writer.take()});
+    post(to, LetterHead(LetterKind::kShort).number(tag).number(id).view(), {operation.in, bytes});
     settle(&operation, {});
   } else {
     offered_.emplace(Id{to, id}, Sending{.operation = &operation, .bytes = bytes, .tag = tag});
-    letters_.push_back({to, letter(Letters::kOffer).number(tag).number(id).number(bytes).take()});
+    post(to, LetterHead(LetterKind::kOffer).number(tag).number(id).number(bytes).view());
   }
-  flush(std::move(lock));
+  finish(std::move(lock));
 }
 
 void Mail::receive(Operation& operation, std::uint64_t bytes, int from, std::uint64_t tag,
@@ -86,15 +114,15 @@ void Mail::receive(Operation& operation, std::uint64_t bytes, int from, std::uin
   if (ended_) {
     settle(&operation, *ended_);
   } else if (found != arrived_.end()) {
-    Arrived arrived = std::move(*found);
+    const Arrived arrived = std::move(*found);
     arrived_.erase(found);
-    match(receive, arrived);
+    match(receive, arrived, nullptr);
   } else if (from == kAnyRank ? all_have_left() : peer(from).has_left) {
     settle(&operation, lost(from == kAnyRank ? (world_.rank == 0 ? 1 : 0) : from));
   } else {
     waiting_.push_back(receive);
   }
-  flush(std::move(lock));
+  finish(std::move(lock));
 }
 
 void Mail::end(const Error& why) {
@@ -113,109 +141,240 @@ void Mail::end(const Error& why) {
   incoming_.clear();
   waiting_.clear();
   arrived_.clear();
-  flush(std::move(lock));
+  finish(std::move(lock));
 }
 
 void Mail::departed(int rank) {
   std::unique_lock lock(mutex_);
   has_left(rank);
-  flush(std::move(lock));
+  finish(std::move(lock));
 }
 
+// Short messages that found no room in a ring count as sent, so they are delivered first. No event
+// reports room to this thread, so it polls, for a second at most: a rank that does not read for so
+// long learns of the departure from the monitor.
 void Mail::leave() {
-  std::unique_lock lock(mutex_);
-  for (int rank = 0; rank < world_.size; ++rank) {
-    if (rank != world_.rank) letters_.push_back({rank, letter(Letters::kLeave).take()});
-  }
-  flush(std::move(lock));
-}
-
-void Mail::flush(std::unique_lock<std::mutex> lock) {
-  lock.unlock();
   {
-    const std::lock_guard order(order_);
-    lock.lock();
-    std::deque<Letter> letters = std::exchange(letters_, {});
-    lock.unlock();
-    for (Letter& each : letters) {
-      world_.monitor->send(each.to, Topic::kMail, std::move(each.bytes));
+    const std::lock_guard lock(mutex_);
+    for (int rank = 0; rank < world_.size; ++rank) {
+      if (rank != world_.rank && !peer(rank).has_left)
+        post(rank, LetterHead(LetterKind::kLeave).view());
     }
   }
-  lock.lock();
-  std::vector<Settled> settled = std::exchange(settled_, {});
+  constexpr int kTries = 1000;
+  for (int tries = 0; tries < kTries && some_wait_ && !world_.monitor->failed(); ++tries) {
+    if (!collect()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Mail::finish(std::unique_lock<std::mutex> lock) {
+  const std::vector<Settled> settled = std::exchange(settled_, {});
   lock.unlock();
   for (const Settled& each : settled) settle_(*each.operation, each.outcome);
 }
 
-// `payload` owns the bytes of `message`.
-void Mail::take(int from, ByteView message, Bytes& payload) {
-  ByteReader reader(message);
-  const Letters kind{reader.number<std::uint8_t>()};
-  if (ended_ && kind != Letters::kLeave) return;
+// The way of letters.
+
+void Mail::post(int to, ByteView head, ByteView body) {
+  Peer& receiver = peer(to);
+  if (receiver.letters.empty() && deliver(to, head, body)) return;
+  Bytes whole;
+  whole.reserve(head.size() + body.size());
+  whole.insert(whole.end(), head.begin(), head.end());
+  whole.insert(whole.end(), body.begin(), body.end());
+  receiver.letters.push_back(std::move(whole));
+  some_wait_ = true;
+}
+
+bool Mail::deliver(int to, ByteView head, ByteView body) {
+  if (rings_) {
+    if (!rings_->send(to, head, body)) return false;
+    channel_.bell_of(to)->notify_of_mail();
+    return true;
+  }
+  Bytes whole;
+  whole.reserve(head.size() + body.size());
+  whole.insert(whole.end(), head.begin(), head.end());
+  whole.insert(whole.end(), body.begin(), body.end());
+  world_.monitor->send(to, Topic::kMail, std::move(whole));
+  return true;
+}
+
+// Letters first, since the answers to the other rank's messages are among them.
+bool Mail::deliver_waiting(int to) {
+  Peer& receiver = peer(to);
+  bool moved = false;
+  while (!receiver.letters.empty()) {
+    if (!deliver(to, receiver.letters.front(), {})) return moved;
+    receiver.letters.pop_front();
+    moved = true;
+  }
+  while (!receiver.streams.empty()) {
+    const std::uint64_t id = receiver.streams.front();
+    const auto found = offered_.find(Id{to, id});
+    while (found != offered_.end() && found->second.sent < found->second.granted) {
+      Sending& sending = found->second;
+      const std::uint64_t bytes = std::min(part_bytes_, sending.granted - sending.sent);
+      const std::byte* const begin = sending.operation->in + sending.sent;
+      if (!deliver(to, LetterHead(LetterKind::kPart).number(id).view(), {begin, bytes}))
+        return moved;
+      sending.sent += bytes;
+      moved = true;
+    }
+    receiver.streams.pop_front();
+  }
+  return moved;
+}
+
+// The bytes of the first letter that found no room; 0 if none waits.
+std::uint64_t Mail::next_bytes(const Peer& receiver) const {
+  if (!receiver.letters.empty()) return receiver.letters.front().size();
+  return receiver.streams.empty() ? 0 : kPartHead + part_bytes_;
+}
+
+void Mail::count_waiting() {
+  some_wait_ = std::ranges::any_of(peers_, [&](const Peer& each) { return next_bytes(each) > 0; });
+}
+
+bool Mail::collect() {
+  if (!rings_) return false;
+  const std::uint32_t letters =
+      channel_.bell_of(world_.rank)->letters.load(std::memory_order_acquire);
+  if (letters == seen_letters_ && !some_wait_.load(std::memory_order_relaxed)) return false;
+  std::unique_lock lock(mutex_);
+  seen_letters_ = letters;
+  bool moved = false;
+  for (int other = 0; other < world_.size; ++other) {
+    if (other == world_.rank) continue;
+    if (read_ring(other)) moved = true;
+  }
+  for (int other = 0; other < world_.size; ++other) {
+    if (deliver_waiting(other)) moved = true;
+  }
+  count_waiting();
+  finish(std::move(lock));
+  return moved;
+}
+
+bool Mail::read_ring(int from) {
+  for (int taken = 0; taken < kMostAtATime; ++taken) {
+    std::uint64_t bytes = 0;
+    const Ring::Read found = rings_->look(from, bytes);
+    if (found == Ring::Read::kNothing) return taken > 0;
+    if (found == Ring::Read::kDamaged) {
+      world_.monitor->fail({.code = ErrorCode::kSystem,
+                            .message = "the memory that " + world_.name_of(from) + " shares with " +
+                                       world_.name_of(world_.rank) + " is damaged",
+                            .rank = from,
+                            .host = world_.hosts[static_cast<std::size_t>(from)]});
+      return true;
+    }
+    take({.from = from, .bytes = bytes, .rings = &*rings_});
+    if (rings_->pop(from)) channel_.bell_of(from)->notify_of_mail();
+  }
+  --seen_letters_;  // look again
+  return true;
+}
+
+bool Mail::has_work() {
+  if (!rings_) return false;
+  const Doorbell& bell = *channel_.bell_of(world_.rank);
+  if (bell.letters.load(std::memory_order_acquire) != seen_letters_) return true;
+  if (!some_wait_) return false;
+  const std::lock_guard lock(mutex_);
+  for (int other = 0; other < world_.size; ++other) {
+    const std::uint64_t bytes = next_bytes(peer(other));
+    if (bytes > 0 && rings_->has_room_for(other, bytes)) return true;
+  }
+  return false;
+}
+
+void Mail::Letter::copy(std::uint64_t offset, std::byte* out, std::uint64_t count) const {
+  if (rings != nullptr) {
+    rings->copy(from, offset, out, count);
+  } else if (count > 0) {
+    std::memcpy(out, payload->data() + offset, count);
+  }
+}
+
+void Mail::take(const Letter& letter) {
+  std::array<std::byte, kLongestHead> head = {};
+  const std::size_t length = std::min<std::uint64_t>(head.size(), letter.bytes);
+  letter.copy(0, head.data(), length);
+  ByteReader reader(ByteView(head).first(length));
+  const LetterKind kind{reader.number<std::uint8_t>()};
+  if (ended_ && kind != LetterKind::kLeave) return;
+  const int from = letter.from;
   switch (kind) {
-    case Letters::kShort: {
+    case LetterKind::kShort: {
       const auto tag = reader.number<std::uint64_t>();
       const auto id = reader.number<std::uint64_t>();
       if (!reader.ok()) return;
-      const std::uint64_t length = message.size() - kShortHead;
-      arrive({from, tag, id, length, std::move(payload)});
+      arrive({from, tag, id, letter.bytes - kShortHead, true}, letter);
       return;
     }
-    case Letters::kOffer: {
+    case LetterKind::kOffer: {
       const auto tag = reader.number<std::uint64_t>();
       const auto id = reader.number<std::uint64_t>();
-      const auto length = reader.number<std::uint64_t>();
-      if (reader.ok()) arrive({from, tag, id, length, std::nullopt});
+      const auto bytes = reader.number<std::uint64_t>();
+      if (reader.ok()) arrive({from, tag, id, bytes, false}, letter);
       return;
     }
-    case Letters::kAccept: {
+    case LetterKind::kAccept: {
       const auto id = reader.number<std::uint64_t>();
       const auto window = reader.number<std::uint64_t>();
       if (reader.ok()) accept(id, from, window);
       return;
     }
-    case Letters::kPart: {
+    case LetterKind::kPart: {
       const auto id = reader.number<std::uint64_t>();
-      if (reader.ok()) add_part(from, id, message.subspan(1 + sizeof id));
+      if (reader.ok()) add_part(id, letter);
       return;
     }
-    case Letters::kRefuse: {
+    case LetterKind::kRefuse: {
       const auto id = reader.number<std::uint64_t>();
-      const auto length = reader.number<std::uint64_t>();
-      if (reader.ok()) refuse(from, id, length);
+      const auto bytes = reader.number<std::uint64_t>();
+      if (reader.ok()) refuse(from, id, bytes);
       return;
     }
-    case Letters::kRead: {
+    case LetterKind::kRead: {
       const auto bytes = reader.number<std::uint64_t>();
       peer(from).unread -= std::min(peer(from).unread, bytes);
       return;
     }
-    case Letters::kLeave:
+    case LetterKind::kLeave:
       has_left(from);
       return;
   }
 }
 
-void Mail::arrive(Arrived arrived) {
+void Mail::arrive(Arrived arrived, const Letter& letter) {
   const auto found = std::ranges::find_if(waiting_, [&](const Receiving& receive) {
     return matches(receive.from, receive.tag, arrived.from, arrived.tag);
   });
   if (found == waiting_.end()) {
+    if (arrived.is_short && letter.payload != nullptr) {
+      arrived.letter = std::move(*letter.payload);
+    } else if (arrived.is_short) {
+      arrived.letter.resize(letter.bytes);
+      letter.copy(0, arrived.letter.data(), letter.bytes);
+    }
     arrived_.push_back(std::move(arrived));
     return;
   }
   Receiving receive = *found;
   waiting_.erase(found);
-  match(receive, arrived);
+  match(receive, arrived, &letter);
 }
 
-void Mail::match(Receiving& receive, Arrived& arrived) {
+// `letter`: that of a message which has just arrived; null for one that was kept.
+void Mail::match(Receiving& receive, const Arrived& arrived, const Letter* letter) {
   if (receive.sender != nullptr) *receive.sender = arrived.from;
-  if (arrived.content) report_read(arrived.from, arrived.length + kAddedToEach);
+  if (arrived.is_short) report_read(arrived.from, arrived.length + kAddedToEach);
   if (receive.bytes != arrived.length) {
-    if (!arrived.content) {
-      letters_.push_back(
-          {arrived.from, letter(Letters::kRefuse).number(arrived.id).number(receive.bytes).take()});
+    if (!arrived.is_short) {
+      post(arrived.from,
+           LetterHead(LetterKind::kRefuse).number(arrived.id).number(receive.bytes).view());
     }
     settle(
         receive.operation,
@@ -228,17 +387,18 @@ void Mail::match(Receiving& receive, Arrived& arrived) {
               .host = world_.hosts[static_cast<std::size_t>(arrived.from)]});
     return;
   }
-  if (arrived.content) {
-    if (receive.bytes > 0) {
-      std::memcpy(receive.operation->out, arrived.content->data() + kShortHead, receive.bytes);
+  if (arrived.is_short) {
+    if (letter != nullptr) {
+      letter->copy(kShortHead, receive.operation->out, receive.bytes);
+    } else if (receive.bytes > 0) {
+      std::memcpy(receive.operation->out, arrived.letter.data() + kShortHead, receive.bytes);
     }
     settle(receive.operation, {});
     return;
   }
-  letters_.push_back({arrived.from, letter(Letters::kAccept)
-                                        .number(arrived.id)
-                                        .number(std::min<std::uint64_t>(kWindow, receive.bytes))
-                                        .take()});
+  const std::uint64_t window =
+      rings_ ? receive.bytes : std::min<std::uint64_t>(kWindow, receive.bytes);
+  post(arrived.from, LetterHead(LetterKind::kAccept).number(arrived.id).number(window).view());
   if (receive.bytes == 0) {
     settle(receive.operation, {});
   } else {
@@ -250,33 +410,32 @@ void Mail::accept(std::uint64_t id, int from, std::uint64_t window) {
   const auto found = offered_.find(Id{from, id});
   if (found == offered_.end()) return;
   Sending& sending = found->second;
-  const std::uint64_t end = std::min(window, sending.bytes);
-  while (sending.sent < end) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(kPart, end - sending.sent);
-    ByteWriter writer = letter(Letters::kPart, bytes + 16);
-    writer.number(id).raw({sending.operation->in + sending.sent, bytes});
-    letters_.push_back({from, writer.take()});
-    sending.sent += bytes;
-  }
   // The receiver accepts one byte more than there are once it has them all.
   if (window > sending.bytes || sending.bytes == 0) {
     settle(sending.operation, {});
     offered_.erase(found);
+    return;
   }
+  sending.granted = std::max(sending.granted, window);
+  peer(from).streams.push_back(id);
+  deliver_waiting(from);
+  if (next_bytes(peer(from)) > 0) some_wait_ = true;
 }
 
-void Mail::add_part(int from, std::uint64_t id, ByteView bytes) {
-  const auto found = incoming_.find(Id{from, id});
+void Mail::add_part(std::uint64_t id, const Letter& letter) {
+  const auto found = incoming_.find(Id{letter.from, id});
   if (found == incoming_.end()) return;
   Receiving& receiving = found->second;
   const std::uint64_t taken =
-      std::min<std::uint64_t>(bytes.size(), receiving.bytes - receiving.got);
-  if (taken > 0) std::memcpy(receiving.operation->out + receiving.got, bytes.data(), taken);
+      std::min<std::uint64_t>(letter.bytes - kPartHead, receiving.bytes - receiving.got);
+  if (taken > 0) letter.copy(kPartHead, receiving.operation->out + receiving.got, taken);
   receiving.got += taken;
   const bool is_whole = receiving.got == receiving.bytes;
   const std::uint64_t window =
       is_whole ? receiving.bytes + 1 : std::min(receiving.got + kWindow, receiving.bytes);
-  letters_.push_back({from, letter(Letters::kAccept).number(id).number(window).take()});
+  if (is_whole || !rings_) {
+    post(letter.from, LetterHead(LetterKind::kAccept).number(id).number(window).view());
+  }
   if (!is_whole) return;
   settle(receiving.operation, {});
   incoming_.erase(found);
@@ -303,13 +462,15 @@ void Mail::report_read(int from, std::uint64_t bytes) {
   const std::uint64_t news = sender.received - sender.reported;
   if (news < kReportedTogether) return;
   sender.reported = sender.received;
-  letters_.push_back({from, letter(Letters::kRead).number(news).take()});
+  post(from, LetterHead(LetterKind::kRead).number(news).view());
 }
 
 // Short messages of the rank can still be received; the bytes of its offers cannot.
 void Mail::has_left(int rank) {
   if (std::exchange(peer(rank).has_left, true)) return;
   const bool is_alone = all_have_left();
+  peer(rank).letters.clear();
+  peer(rank).streams.clear();
   const auto is_of = [rank](const auto& entry) { return entry.first.first == rank; };
   for (const auto& entry : offered_) {
     if (is_of(entry)) settle(entry.second.operation, lost(rank));
@@ -320,7 +481,7 @@ void Mail::has_left(int rank) {
   std::erase_if(offered_, is_of);
   std::erase_if(incoming_, is_of);
   std::erase_if(arrived_, [rank](const Arrived& arrived) {
-    return arrived.from == rank && !arrived.content;
+    return arrived.from == rank && !arrived.is_short;
   });
   std::erase_if(waiting_, [&](const Receiving& receive) {
     const bool fails = receive.from == rank || (receive.from == kAnyRank && is_alone);

@@ -1,13 +1,15 @@
 // Messages between two ranks of a session, with tags. A receive matches the first message with its
 // tag from its sender, or from any rank.
 //
-// Messages travel over the connections between the monitors, so that no rank but the two takes part
-// and no call of the backend has to wait. Short messages are sent at once and kept by the receiver
-// until a receive matches them; a receiver that keeps kMostUnread bytes of a rank receives no more
-// of them from it. A longer message is offered first, and its bytes follow in parts once a receive
-// has matched it. So a rank that sends faster than another receives waits, as in MPI.
+// Messages travel in letters, so that no rank but the two takes part and no call of the backend has
+// to wait: between the ranks of one host through rings in shared memory (mail_rings.h), which the
+// thread on duty reads, otherwise over the connections between the monitors. Short messages are sent
+// at once and kept by the receiver until a receive matches them; a receiver that keeps kMostUnread
+// bytes of a rank receives no more of them from it. A longer message is offered first, and its bytes
+// follow in parts once a receive has matched it. So a rank that sends faster than another receives
+// waits, as in MPI.
 //
-// On the wire, little-endian:
+// Letters, little-endian:
 //
 //   u8 1, u64 tag, u64 id, bytes               short: a short message
 //   u8 2, u64 tag, u64 id, u64 length          offer: a long message
@@ -17,12 +19,17 @@
 //   u8 6, u64 bytes                            read: so many bytes of short messages were received
 //   u8 7                                       leave: this rank sends and receives no more
 //
+// A connection takes any letter, so that a receiver limits what is on its way by its window. A ring
+// limits that itself: the window is the whole message, and letters that find no room wait here.
+//
 // Failures: if the world fails, every message fails. If a rank leaves, messages to and from that
 // rank fail; a receive from any rank fails once all other ranks have left.
 //
-// Thread-safety: all methods, from any thread.
+// Thread-safety: collect(), has_work() and leave() on the thread on duty; all other methods from any
+// thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -36,6 +43,8 @@
 #include <vector>
 
 #include "muster/collective/result.h"
+#include "session/channel.h"
+#include "session/mail_rings.h"
 #include "session/operation.h"
 #include "transport/bytes.h"
 #include "world/world.h"
@@ -49,14 +58,15 @@ class Mail {
   /// Short messages that a receiver keeps for one sender.
   static constexpr std::size_t kMostUnread = std::size_t{1} << 20;
   static constexpr std::size_t kPart = std::size_t{512} << 10;
-  /// The parts of one message that are on their way at a time.
+  /// The parts of one message that are on their way at a time, over a connection.
   static constexpr std::size_t kWindow = 4 * kPart;
 
   /// Ends an operation. Called without a lock of this class.
   using Settle = std::function<void(Operation&, const Status&)>;
 
-  /// `world` outlives it and has a monitor.
-  Mail(World& world, Settle settle);
+  /// Uses the rings of `base` if there are any and `channel` has the doorbells of all ranks. The
+  /// arguments outlive it, and the world has a monitor.
+  Mail(const SessionBase& base, Channel& channel, Settle settle);
   ~Mail();
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
@@ -67,6 +77,12 @@ class Mail {
   /// Receives `bytes` bytes into `operation.out`, from any rank if `from` is kAnyRank. `sender` may
   /// be null; it is set before the operation is done.
   void receive(Operation& operation, std::uint64_t bytes, int from, std::uint64_t tag, int* sender);
+
+  /// Reads the rings, and sends what found no room in them. Returns whether any letter moved.
+  bool collect();
+
+  /// Whether collect() would move a letter.
+  bool has_work();
 
   /// Fails every message of this rank, now and later.
   void end(const Error& why);
@@ -83,8 +99,9 @@ class Mail {
   struct Sending {
     Operation* operation;
     std::uint64_t bytes;
-    std::uint64_t sent = 0;
     std::uint64_t tag;
+    std::uint64_t granted = 0;  // the receiver's window
+    std::uint64_t sent = 0;
   };
   struct Receiving {
     Operation* operation;
@@ -94,34 +111,42 @@ class Mail {
     int* sender;
     std::uint64_t got = 0;
   };
+  // The bytes of a letter that has just arrived: those of the monitor, or in a ring.
+  struct Letter {
+    int from;
+    std::uint64_t bytes;
+    Bytes* payload = nullptr;
+    const MailRings* rings = nullptr;
+
+    void copy(std::uint64_t offset, std::byte* out, std::uint64_t count) const;
+  };
   struct Arrived {
     int from;
     std::uint64_t tag;
     std::uint64_t id;
     std::uint64_t length;
-    std::optional<Bytes> content;  // of a short message, after its head
+    bool is_short;
+    Bytes letter = {};  // a short one that no receive has matched yet
   };
   struct Settled {
     Operation* operation;
     Status outcome;
   };
   struct Peer {
+    std::deque<Bytes> letters;          // that found no room in the ring
+    std::deque<std::uint64_t> streams;  // the ids of offers of which parts are to be sent
     std::uint64_t unread = 0;    // bytes of short messages that it has not reported as received
     std::uint64_t reported = 0;  // bytes of its short messages that this rank reported as received
     std::uint64_t received = 0;  // bytes of its short messages that were received
     bool has_left = false;
   };
-  struct Letter {
-    int to;
-    Bytes bytes;
-  };
 
-  // These functions require the lock. They add to `settled_` and `letters_`.
-  void take(int from, ByteView message, Bytes& payload);
-  void arrive(Arrived arrived);
-  void match(Receiving& receive, Arrived& arrived);
+  // These functions require the lock. They add to `settled_`.
+  void take(const Letter& letter);
+  void arrive(Arrived arrived, const Letter& letter);
+  void match(Receiving& receive, const Arrived& arrived, const Letter* letter);
   void accept(std::uint64_t id, int from, std::uint64_t window);
-  void add_part(int from, std::uint64_t id, ByteView bytes);
+  void add_part(std::uint64_t id, const Letter& letter);
   void refuse(int from, std::uint64_t id, std::uint64_t length);
   void has_left(int rank);
   void report_read(int from, std::uint64_t bytes);
@@ -132,13 +157,26 @@ class Mail {
   Error lost(int rank) const;
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
 
-  // Sends what the functions above have left, without the lock.
-  void flush(std::unique_lock<std::mutex> lock);
+  // Letters on their way: post() in the order of the calls, deliver() at once or not at all.
+  void post(int to, ByteView head, ByteView body = {});
+  bool deliver(int to, ByteView head, ByteView body);
+  bool deliver_waiting(int to);
+  bool read_ring(int from);
+  std::uint64_t next_bytes(const Peer& receiver) const;
+  void count_waiting();
+
+  // Ends the operations in `settled_`, without the lock.
+  void finish(std::unique_lock<std::mutex> lock);
 
   World& world_;
+  Channel& channel_;
   Settle settle_;
+  std::optional<MailRings> rings_;
+  std::uint64_t part_bytes_ = kPart;
+  std::uint32_t seen_letters_ = 0;      // of the bell, by the thread on duty
+  std::atomic<bool> some_wait_{false};  // a peer has letters or parts that found no room
+
   std::mutex mutex_;
-  std::mutex order_;  // held while letters are passed to the monitor, so that they stay in order
   std::vector<Peer> peers_;
   std::uint64_t last_id_ = 0;
   std::map<Id, Sending> offered_;     // by receiver and id
@@ -146,7 +184,6 @@ class Mail {
   std::list<Receiving> waiting_;      // no message matches yet
   std::list<Arrived> arrived_;        // no receive matches yet
   std::vector<Settled> settled_;
-  std::deque<Letter> letters_;
   std::optional<Error> ended_;
 };
 

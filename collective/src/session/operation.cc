@@ -48,6 +48,7 @@ Operation& Operations::take() {
   operation.unattended = false;
   operation.outcome = {};
   operation.pieces.clear();
+  operation.memory.clear();
   operation.request.lengths.clear();
   operation.in = nullptr;
   operation.out = nullptr;

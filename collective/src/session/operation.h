@@ -16,6 +16,7 @@
 
 #include "backend.h"
 #include "muster/collective/session.h"
+#include "session/memory_in_use.h"
 #include "session/protocol.h"
 #include "shm/layout.h"
 #include "transport/socket.h"
@@ -38,7 +39,8 @@ struct Operation {
   std::vector<Piece> pieces;      // all_reduce
   const std::byte* in = nullptr;  // other kinds
   std::byte* out = nullptr;
-  Allocate allocate;          // all_gather, all_to_all
+  Allocate allocate;               // all_gather, all_to_all
+  std::vector<MemorySpan> memory;  // all that it reads and writes
   Deadline handed_over = {};  // only with a timeline
 
   // Written by the thread that executes the operation; valid once `state` is kDone.
@@ -96,6 +98,10 @@ struct SessionBase {
   /// with shared memory.
   std::byte* shared = nullptr;
   std::uint64_t shared_bytes = 0;
+
+  /// The same for messages between two ranks.
+  std::byte* mail = nullptr;
+  std::uint64_t mail_bytes = 0;
 
   /// Memory of this rank that other ranks of its host can read. Null if this rank shares no memory.
   shm::Arena* arena = nullptr;

@@ -114,6 +114,7 @@ void Engine::finish_items() {
 
 // Requires the lock of the table. After this call a waiting thread may return the operation.
 void Engine::settle(Operation& operation, const Status& outcome) {
+  memory_in_use_.remove(operation, operation.memory);
   // The thread that has the other ranks probed can stop probing.
   if (operation.unattended && --unattended_ == 0 && watches_.load()) bell().ring();
   if (operation.then) {
@@ -247,13 +248,15 @@ std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadl
 
 }  // namespace
 
+// Messages between two ranks go on when a third rank has left.
 bool Engine::step() {
-  if (over_) return false;
+  const bool moved = mail_->collect();
+  if (over_) return moved;
   if (monitor()->failed()) {
     end(monitor()->failure());
     return true;
   }
-  if (!next_record()) return false;
+  if (!next_record()) return moved;
   if (const auto* batch = std::get_if<Batch>(&decoded_)) {
     carry_out(*batch);
   } else if (const auto* ids = std::get_if<Forget>(&decoded_)) {
@@ -267,6 +270,7 @@ bool Engine::step() {
 }
 
 bool Engine::has_work() {
+  if (mail_->has_work()) return true;
   if (over_) return false;
   if (monitor()->failed()) return true;
   if (rank() != 0) return channel_->has_next();

@@ -106,6 +106,90 @@ TEST_P(SessionRefusal, RejectsAListOfTensorsThatOverlap) {
   });
 }
 
+TEST_P(SessionRefusal, RefusesMemoryThatAnOperationInFlightWrites) {
+  run(2, [&](Session& session) {
+    std::vector<float> values(20, 1);
+    std::vector<float> others(40, 1);
+    float* const used = values.data() + 5;  // 10 elements, in place
+    const int other = 1 - session.rank();
+    const auto reduce = [&](std::string_view name, const float* in, float* out,
+                            std::uint64_t count) {
+      return session.all_reduce(name, in, out, count, DataType::kFloat32, ReduceOp::kSum);
+    };
+    Ticket first;
+    if (session.rank() == 0) {
+      first = ticket_of(reduce("first", used, used, 10));
+      const std::vector<std::uint64_t> halves = {5, 5};
+      const std::vector<std::uint64_t> four_each = {4, 4};
+      float* const apart = others.data();
+      const auto allocate = [&](auto) { return values.data(); };
+      const KnownResult result(reinterpret_cast<const std::byte*>(values.data()), 80);
+      const std::vector<std::pair<const char*, Result<Ticket>>> attempts = {
+          {"in place", reduce("x", used, used, 10)},
+          {"in place, in part", reduce("x", values.data(), values.data(), 6)},
+          {"output", reduce("x", apart, used + 9, 1)},
+          {"input", reduce("x", used, apart, 1)},
+          {"a list",
+           session.all_reduce("x", std::vector<Tensor>{{apart, apart, 3}, {used, used, 1}},
+                              DataType::kFloat32, ReduceOp::kSum)},
+          {"reduce_scatter",
+           session.reduce_scatter("x", apart, used, halves, DataType::kFloat32, ReduceOp::kSum)},
+          {"reduce", session.reduce("x", used, nullptr, 10, DataType::kFloat32, ReduceOp::kSum, 1)},
+          {"broadcast from here", session.broadcast("x", used, 4, 0)},
+          {"broadcast to here", session.broadcast("x", used, 4, 1)},
+          {"all_gather of it", session.all_gather("x", used, 4, allocate)},
+          {"all_gather into it", session.all_gather("x", apart, 4, allocate, result)},
+          {"all_to_all", session.all_to_all("x", apart, four_each, allocate, result)},
+          {"gather", session.gather("x", apart, 4, 0, allocate, result)},
+          {"scatter", session.scatter("x", apart, four_each, 0, allocate, result)},
+          {"send", session.send(used, 4, other)},
+          {"receive", session.receive(used, 4, other)},
+      };
+      for (const auto& [what, attempt] : attempts) {
+        ASSERT_FALSE(attempt) << what;
+        EXPECT_EQ(attempt.error().code, ErrorCode::kBadArgument);
+        EXPECT_NE(attempt.error().message.find(
+                      ": its memory is in use by 'first', which is in flight; wait for"),
+                  std::string::npos)
+            << attempt.error().message;
+      }
+      // Neighbours.
+      EXPECT_OK(session.wait(ticket_of(session.send(values.data(), 20, other))));
+      EXPECT_OK(session.wait(ticket_of(session.send(used + 10, 20, other))));
+    } else {
+      EXPECT_OK(session.wait(ticket_of(session.receive(others.data(), 20, other))));
+      EXPECT_OK(session.wait(ticket_of(session.receive(others.data(), 20, other))));
+      first = ticket_of(reduce("first", used, used, 10));
+    }
+    EXPECT_OK(session.wait(first));
+    EXPECT_OK(session.wait(ticket_of(reduce("x", used, used, 10))));
+    EXPECT_EQ(used[9], 4);
+  });
+}
+
+TEST_P(SessionRefusal, AllowsSeveralOperationsToReadTheSameMemory) {
+  run(2, [&](Session& session) {
+    const std::vector<float> in(10, 1);
+    std::vector<std::vector<float>> out(3, std::vector<float>(10));
+    std::vector<Ticket> tickets;
+    if (session.rank() == 1) EXPECT_OK(session.wait(ticket_of(session.barrier("handed over"))));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      tickets.push_back(
+          ticket_of(session.all_reduce("r" + std::to_string(i), in.data(), out[i].data(), 10,
+                                       DataType::kFloat32, ReduceOp::kSum)));
+    }
+    if (session.rank() == 0) {
+      const Result<Ticket> writes =
+          session.broadcast("x", const_cast<float*>(in.data()) + 9, sizeof(float), 1);
+      ASSERT_FALSE(writes);
+      EXPECT_NE(writes.error().message.find("in use by 'r"), std::string::npos);
+      EXPECT_OK(session.wait(ticket_of(session.barrier("handed over"))));
+    }
+    for (const Ticket ticket : tickets) EXPECT_OK(session.wait(ticket));
+    EXPECT_EQ(out[2][9], 2);
+  });
+}
+
 TEST_P(SessionRefusal, NamesBothRequestsOfAMismatchOnEveryRank) {
   run(3, [&](Session& session) {
     for (int step = 0; step < 3; ++step) {

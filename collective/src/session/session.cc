@@ -23,6 +23,8 @@ Result<Session> Session::start(Communicator world, SessionOptions options) {
   if (impl->arena && impl->world->topology.is_one_shared_host()) {
     base.shared = impl->world->memory.base() + impl->layout.session;
     base.shared_bytes = impl->layout.session_bytes;
+    base.mail = impl->world->memory.base() + impl->layout.mail;
+    base.mail_bytes = impl->layout.mail_bytes;
   }
   base.calls = impl->calls;
   base.owner = impl;
@@ -84,12 +86,12 @@ Result<Ticket> Session::reduce_scatter(const Label& label, const void* in, void*
 }
 
 Result<Ticket> Session::all_gather(const Label& label, const void* part, std::uint64_t bytes,
-                                   Allocate allocate) {
+                                   Allocate allocate, KnownResult result) {
   Status checked = check_buffer(part, bytes);
   if (checked && !allocate) checked = bad_argument("an all_gather requires an allocate()");
   if (!checked) return about(label.name, checked.error());
   return engine_->hand_over(label, {.kind = CallKind::kAllGather}, std::span(&bytes, 1),
-                            {.in = part, .allocate = std::move(allocate)});
+                            {.in = part, .allocate = std::move(allocate), .place = result});
 }
 
 Result<Ticket> Session::broadcast(const Label& label, void* data, std::uint64_t bytes, int root) {
@@ -100,13 +102,14 @@ Result<Ticket> Session::broadcast(const Label& label, void* data, std::uint64_t 
 }
 
 Result<Ticket> Session::all_to_all(const Label& label, const void* in,
-                                   std::span<const std::uint64_t> sent, Allocate allocate) {
+                                   std::span<const std::uint64_t> sent, Allocate allocate,
+                                   KnownResult result) {
   Status checked = check_lengths(sent, 1, size());
   if (checked) checked = check_buffer(in, sum_of(sent));
   if (checked && !allocate) checked = bad_argument("an all_to_all requires an allocate()");
   if (!checked) return about(label.name, checked.error());
   return engine_->hand_over(label, {.kind = CallKind::kAllToAll}, sent,
-                            {.in = in, .allocate = std::move(allocate)});
+                            {.in = in, .allocate = std::move(allocate), .place = result});
 }
 
 Result<Ticket> Session::barrier(const Label& label) {
@@ -139,25 +142,26 @@ std::string rooted(const char* what, int root, std::string_view shape) {
 }  // namespace
 
 Result<Ticket> Session::gather(const Label& label, const void* part, std::uint64_t bytes, int root,
-                               Allocate allocate) {
+                               Allocate allocate, KnownResult result) {
   if (Status checked = check_rank("the root of a gather", root, size()); !checked) {
     return about(label.name, checked.error());
   }
   std::vector<std::uint64_t> sent(static_cast<std::size_t>(size()));
   sent[static_cast<std::size_t>(root)] = bytes;
   const std::string text = rooted("gather to rank ", root, label.shape);
-  return all_to_all({label.name, text}, part, sent, std::move(allocate));
+  return all_to_all({label.name, text}, part, sent, std::move(allocate), result);
 }
 
 Result<Ticket> Session::scatter(const Label& label, const void* in,
-                                std::span<const std::uint64_t> sent, int root, Allocate allocate) {
+                                std::span<const std::uint64_t> sent, int root, Allocate allocate,
+                                KnownResult result) {
   if (Status checked = check_rank("the root of a scatter", root, size()); !checked) {
     return about(label.name, checked.error());
   }
   const std::string text = rooted("scatter from rank ", root, label.shape);
-  if (rank() == root) return all_to_all({label.name, text}, in, sent, std::move(allocate));
+  if (rank() == root) return all_to_all({label.name, text}, in, sent, std::move(allocate), result);
   const std::vector<std::uint64_t> nothing(static_cast<std::size_t>(size()));
-  return all_to_all({label.name, text}, nullptr, nothing, std::move(allocate));
+  return all_to_all({label.name, text}, nullptr, nothing, std::move(allocate), result);
 }
 
 Result<Ticket> Session::send(const void* data, std::uint64_t bytes, int to, std::uint64_t tag) {

@@ -50,6 +50,8 @@ inline std::unique_ptr<Session> session_of(World& world, Over over, SessionOptio
   if (over == Over::kSharedMemory && world.memory) {
     base.shared = world.memory.base() + owner->layout.session;
     base.shared_bytes = owner->layout.session_bytes;
+    base.mail = world.memory.base() + owner->layout.mail;
+    base.mail_bytes = owner->layout.mail_bytes;
   }
   if (world.memory) {
     const std::uint64_t bytes = owner->layout.arena_bytes_per_rank;

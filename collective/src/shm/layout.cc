@@ -21,7 +21,9 @@ Layout layout_of(int ranks, std::uint64_t arena_bytes_per_rank) {
   layout.channels = whole_pages(n * kBoardBytes);
   layout.session = layout.channels + whole_pages(n * n * kChannelBytes);
   layout.session_bytes = kSessionBytes;
-  layout.cells = layout.session + kSessionBytes;
+  layout.mail = layout.session + kSessionBytes;
+  layout.mail_bytes = whole_pages(n * n * kMailBytes);
+  layout.cells = layout.mail + layout.mail_bytes;
   layout.arenas = layout.cells + n * kRingBytes;
   layout.arena_bytes_per_rank = whole_pages(arena_bytes_per_rank);
   layout.total = layout.arenas + n * layout.arena_bytes_per_rank;

@@ -3,6 +3,7 @@
 //   boards     flags and small messages of each rank
 //   channels   a small ring for each ordered pair, for send and receive
 //   session    the channel of the asynchronous session (session/channel.h)
+//   mail       a ring for each ordered pair, for the messages of the session (session/mail_rings.h)
 //   cells      the staging ring of each rank
 //   arenas     room for allocate_shared(), of each rank
 //
@@ -29,6 +30,8 @@ struct Layout {
   std::uint64_t channels = 0;
   std::uint64_t session = 0;
   std::uint64_t session_bytes = 0;
+  std::uint64_t mail = 0;
+  std::uint64_t mail_bytes = 0;
   std::uint64_t cells = 0;
   std::uint64_t arenas = 0;
   std::uint64_t arena_bytes_per_rank = 0;
@@ -37,6 +40,7 @@ struct Layout {
 
 inline constexpr std::uint64_t kBoardBytes = 4096;
 inline constexpr std::uint64_t kChannelBytes = std::uint64_t{256} << 10;
+inline constexpr std::uint64_t kMailBytes = std::uint64_t{256} << 10;
 
 /// The size of one rank's staging ring, which is the distance at which cells are reused. By then
 /// the copies in the readers' caches have been evicted, so that writing need not invalidate them

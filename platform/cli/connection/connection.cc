@@ -270,7 +270,14 @@ class Watcher {
     seen_.clear();
     const api::Client::WatchHandlers handlers{
         .on_job = [this](const job::Job& job) { return tell(job.spec.name, &job); },
-        .on_array = [this](const job::Array& array) { return tell(array); },
+        .on_array =
+            [this](const job::Array& array) {
+              return tell_object(array.spec.name, array, watch_.on_array);
+            },
+        .on_sweep =
+            [this](const sweep::SweepSummary& sweep) {
+              return tell_object(sweep.name, sweep, watch_.on_sweep);
+            },
         .on_removed = [this](const api::RemovedJob& gone) { return tell(gone.name, nullptr); },
         .on_ready = [this] { return tell_missing(); },
         .on_reset =
@@ -292,12 +299,13 @@ class Watcher {
     return goes_on(watch_.on_job(name, job));
   }
 
-  bool tell(const job::Array& array) {
+  template <class Object>
+  bool tell_object(const std::string& name, const Object& object,
+                   const std::function<bool(const std::string&, const Object&)>& on_object) {
     connection_.is_well();
-    const std::string& name = array.spec.name;
-    if (!watch_.on_array || !watch_.names.contains(name)) return true;
+    if (!on_object || !watch_.names.contains(name)) return true;
     seen_.insert(name);
-    return goes_on(watch_.on_array(name, array));
+    return goes_on(on_object(name, object));
   }
 
   bool tell_missing() {

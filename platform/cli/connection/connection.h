@@ -28,6 +28,7 @@
 #include "config/yaml.h"
 #include "job/diagnosis.h"
 #include "job/job.h"
+#include "job/schedule.h"
 
 namespace muster::cli {
 
@@ -123,13 +124,13 @@ struct DoctorWish {
   bool server_runs = false;  ///< a server uses this folder
 };
 
-/// Functions that main.cc provides, because the command line does not include server, store and
-/// engines.
 /// A job from a file, and the files of its volumes, which are sent before it: by their target, path ->
 /// content.
 struct ForeignJob {
   job::JobSpec spec;
   std::map<std::string, std::map<std::string, std::string>> files;
+  /// The job is that of each run of this schedule; its own `job` is empty.
+  std::optional<job::ScheduleSpec> schedule;
 };
 
 struct ForeignJobs {
@@ -146,6 +147,8 @@ struct ForeignWish {
   bool on_kubernetes = false;  ///< for a server whose engine is kubernetes
 };
 
+/// Functions that main.cc provides, because the command line does not include server, store and
+/// engines.
 struct Hooks {
   /// Runs a server until it stops; returns the exit code.
   std::function<int(const config::ServeOptions&, const config::ReadAgain&)> serve;
@@ -194,12 +197,14 @@ Result<void> show(Output output, std::string_view text, std::string_view json);
 /// What watch_jobs() waits for.
 struct JobWatch {
   std::string project;
-  std::set<std::string> names;  ///< of the jobs and arrays
+  std::set<std::string> names;  ///< of the jobs, arrays and sweeps
   /// Called with each job, and again after each change; nullptr: the job does not exist or was removed.
   /// Returns false to stop.
   std::function<bool(const std::string& name, const job::Job* job)> on_job;
   /// The same for an array with one of the names; not set: arrays are ignored.
   std::function<bool(const std::string& name, const job::Array& array)> on_array = {};
+  /// The same for a sweep.
+  std::function<bool(const std::string& name, const sweep::SweepSummary& sweep)> on_sweep = {};
   std::optional<std::chrono::milliseconds> bound = {};  ///< maximum time
   Interrupts* interrupts = nullptr;  ///< Ctrl-C ends the wait; nullptr: Ctrl-C ends the process
 };

@@ -5,26 +5,17 @@
 #include <vector>
 
 #include "api/array_wire.h"
+#include "api/sweep_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/common/array_view.h"
+#include "cli/common/sweep_view.h"
 
 namespace muster::cli::jobs {
 
 using base::Error;
 using base::ErrorCode;
-
-Result<std::optional<job::Array>> as_array(
-    Connection& connection, const Error& of_job,
-    const std::function<Result<job::Array>(api::Client&)>& call) {
-  using Found = std::optional<job::Array>;
-  if (of_job.code != ErrorCode::kNotFound) return Found();
-  auto array = connection.call(call);
-  if (array) return Found(*std::move(array));
-  if (array.error().code == ErrorCode::kNotFound) return Found();
-  return std::move(array).error();
-}
 
 Flags array_flags() {
   return {{.name = "--array",
@@ -167,19 +158,10 @@ Result<job::Array> wait_for_array(Connection& connection, const std::string& nam
   });
 }
 
-Result<void> remove_array(Connection& connection, const std::string& name, bool force) {
-  if (force) {
-    MUSTER_TRY(const job::Array stopped,
-               connection.call([&](api::Client& client) { return client.stop_array(name, true); }));
-    if (!stopped.ended) MUSTER_CHECK(wait_for_array(connection, name));
-  }
-  return connection.call([&](api::Client& client) { return client.remove_array(name); });
-}
-
 Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
                         Output output, const NamedChange& change) {
   std::vector<job::Job> jobs;
-  std::vector<std::string> arrays;
+  std::vector<std::string> others;
   std::string text;
   const int code = for_each_name(names, [&](const std::string& name) -> Result<void> {
     auto job = connection.call([&](api::Client& client) { return change.of_job(client, name); });
@@ -188,23 +170,35 @@ Result<int> change_each(Connection& connection, const std::vector<std::string>& 
       jobs.push_back(*std::move(job));
       return {};
     }
-    MUSTER_TRY(const std::optional<job::Array> array,
-               as_array(connection, job.error(),
-                        [&](api::Client& client) { return change.of_array(client, name); }));
-    if (!array) return std::move(job).error();
-    text += change.array_line(*array);
-    arrays.push_back(api::array_to_json(*array));
+    MUSTER_TRY(const auto array, instead_of_job(connection, job.error(), [&](api::Client& client) {
+                 return change.of_array(client, name);
+               }));
+    if (array) {
+      text += change.array_line(*array);
+      others.push_back(api::array_to_json(*array));
+      return {};
+    }
+    if (!change.of_sweep) return std::move(job).error();
+    MUSTER_TRY(const auto sweep, instead_of_job(connection, job.error(), [&](api::Client& client) {
+                 return change.of_sweep(client, name);
+               }));
+    if (!sweep) return std::move(job).error();
+    const bool is_stopped = sweep->summary.phase == sweep::SweepPhase::kStopped;
+    text += (is_stopped ? "stopping " + sweep->summary.name + ": " + trial_counts(sweep->summary)
+                        : sweep->summary.name + " has ended: " + sweep_line(sweep->summary)) +
+            "\n";
+    others.push_back(api::sweep_to_json(*sweep));
     return {};
   });
-  MUSTER_CHECK(show(output, text, jobs_and_arrays(jobs, arrays)));
+  MUSTER_CHECK(show(output, text, jobs_and_others(jobs, others)));
   return code;
 }
 
-std::string jobs_and_arrays(const std::vector<job::Job>& jobs,
-                            const std::vector<std::string>& arrays) {
-  if (arrays.empty()) return api::jobs_to_json(jobs);
-  if (arrays.size() == 1 && jobs.empty()) return arrays.front();
-  return "[" + api::jobs_to_json(jobs) + "," + base::joined(arrays, ",") + "]";
+std::string jobs_and_others(const std::vector<job::Job>& jobs,
+                            const std::vector<std::string>& others) {
+  if (others.empty()) return api::jobs_to_json(jobs);
+  if (others.size() == 1 && jobs.empty()) return others.front();
+  return "[" + api::jobs_to_json(jobs) + "," + base::joined(others, ",") + "]";
 }
 
 std::string array_stop_text(const job::Array& array) {

@@ -1,10 +1,11 @@
-// Arrays in the commands on jobs: a NAME that is no job may be an array, and the flags that make an
-// array of a job.
+// The other objects that the commands on jobs take: a NAME that is no job may be an array or a sweep;
+// and the flags that make an array of a job.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -15,17 +16,27 @@
 #include "job/array.h"
 #include "job/job.h"
 #include "job/spec.h"
+#include "sweep/sweep.h"
 
 namespace muster::cli::jobs {
 
 using base::Result;
 
-/// The result of `call` for an array, if `of_job`, the error of the same command for a job, says
-/// that there is no job of this name. Nothing: there is no array of this name, either, or `of_job`
-/// is another error.
-Result<std::optional<job::Array>> as_array(
-    Connection& connection, const base::Error& of_job,
-    const std::function<Result<job::Array>(api::Client&)>& call);
+/// The result of `call` for an array, a sweep or a schedule, if `of_job`, the error of the same command
+/// for a job, says that there is no job of this name. Nothing: there is no such object of this name,
+/// either, or `of_job` is another error.
+template <class RequestObject>
+auto instead_of_job(Connection& connection, const base::Error& of_job, const RequestObject& call)
+    -> Result<
+        std::optional<typename std::invoke_result_t<RequestObject, api::Client&>::value_type>> {
+  using Found =
+      std::optional<typename std::invoke_result_t<RequestObject, api::Client&>::value_type>;
+  if (of_job.code != base::ErrorCode::kNotFound) return Found();
+  auto found = connection.call(call);
+  if (found) return Found(*std::move(found));
+  if (found.error().code == base::ErrorCode::kNotFound) return Found();
+  return std::move(found).error();
+}
 
 /// --array, --each-line, --each-json, --max-running and --max-failures. The files are read when the
 /// job is submitted.
@@ -50,23 +61,31 @@ Result<void> apply_array_flags(const ArrayFlags& flags, job::JobSpec& spec);
 /// Waits until all members have ended.
 Result<job::Array> wait_for_array(Connection& connection, const std::string& name);
 
-/// Removes an ended array, or with `force` a stopped one.
+/// Waits until every job of a stopped sweep has ended. deleting.cc
+Result<void> wait_for_trials(Connection& connection, const sweep::SweepSummary& sweep);
+
+/// Removes an array or a sweep with its jobs, and kills them before with `force`. Waits for the end of
+/// what is being stopped. deleting.cc
 Result<void> remove_array(Connection& connection, const std::string& name, bool force);
+Result<void> remove_sweep(Connection& connection, const std::string& name, bool force);
 
 /// Does the same for several NAMEs, each a job or an array, and prints the result: `of_job` and
 /// `of_array` act and return a line. Returns the exit code.
 struct NamedChange {
   std::function<Result<job::Job>(api::Client& client, const std::string& name)> of_job;
   std::function<Result<job::Array>(api::Client& client, const std::string& name)> of_array;
+  /// Not set: a sweep is an error.
+  std::function<Result<sweep::Sweep>(api::Client& client, const std::string& name)> of_sweep = {};
   std::function<std::string(const job::Job& job)> job_line;
   std::function<std::string(const job::Array& array)> array_line;
 };
 Result<int> change_each(Connection& connection, const std::vector<std::string>& names,
                         Output output, const NamedChange& change);
 
-/// The document of a result: {"jobs": [...]}, a single array, or a list of both. `arrays`: as JSON.
-std::string jobs_and_arrays(const std::vector<job::Job>& jobs,
-                            const std::vector<std::string>& arrays);
+/// The document of a result: {"jobs": [...]}, a single array or sweep, or a list of these. `others`:
+/// as JSON.
+std::string jobs_and_others(const std::vector<job::Job>& jobs,
+                            const std::vector<std::string>& others);
 
 /// "stopping train: 5 of 10 done ...".
 std::string array_stop_text(const job::Array& array);

@@ -76,10 +76,10 @@ TEST_F(ArrayFile, IsRefusedIfItIsEmptyOrMissingOrDoesNotFitTheIndexes) {
       {.indexes = *job::array_of("0-4"), .lines_file = file("one\ntwo\n")}, made));
 }
 
-TEST(JobsAndArrays, AreOneDocument) {
-  EXPECT_EQ(jobs_and_arrays({}, {"{\"a\":1}"}), "{\"a\":1}");
-  EXPECT_EQ(jobs_and_arrays({}, {}), "{\"jobs\":[]}");
-  EXPECT_EQ(jobs_and_arrays({}, {"1", "2"}), "[{\"jobs\":[]},1,2]");
+TEST(JobsAndOthers, AreOneDocument) {
+  EXPECT_EQ(jobs_and_others({}, {"{\"a\":1}"}), "{\"a\":1}");
+  EXPECT_EQ(jobs_and_others({}, {}), "{\"jobs\":[]}");
+  EXPECT_EQ(jobs_and_others({}, {"1", "2"}), "[{\"jobs\":[]},1,2]");
 }
 
 }  // namespace

@@ -1,19 +1,23 @@
-// The command delete: removes ended jobs and arrays, by name or all that match conditions.
+// The command delete: removes ended jobs, arrays and sweeps, by name or all that match conditions.
 #include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/array_wire.h"
+#include "api/job_rows.h"
+#include "api/sweep_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
 #include "cli/command/command.h"
-#include "cli/common/job_view.h"
 #include "cli/common/output.h"
+#include "cli/common/row_view.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"
 #include "cli/connection/connection.h"
@@ -92,31 +96,32 @@ Command delete_command() {
   return {
       .name = "delete",
       .alias = "rm",
-      .help = "delete ended jobs with their logs and artifacts",
+      .help = "delete ended jobs, arrays and sweeps, with their logs and artifacts",
       .read = read_delete,
       .positionals = any_of(Offer::kJobs),
       .flags =
           Flags{{.name = "--ignore-missing", .help = "do not fail if a job does not exist"},
-                {.name = "--force", .help = "kill running jobs before deleting them"},
-                {.name = "--all-ended", .help = "delete all ended jobs of the project"},
+                {.name = "--force",
+                 .help = "kill running jobs, arrays and sweeps before deleting them"},
+                {.name = "--all-ended",
+                 .help = "delete all ended jobs, arrays and sweeps of the project"},
                 {.name = "--ended-before",
                  .value = "TIME",
-                 .help = "delete jobs of the project that ended before this time: 7d (ago), "
-                         "or 2026-01-31T12:00:00Z"},
+                 .help = "delete what ended before this time: 7d (ago), or "
+                         "2026-01-31T12:00:00Z"},
                 {.name = "--label",
                  .letter = "-l",
                  .value = "NAME[=VALUE]",
-                 .help = "delete ended jobs of the project with this label; repeated: with all "
-                         "these labels",
+                 .help = "delete what has ended and has this label; repeated: all these labels",
                  .repeats = true},
                 {.name = "--phase",
                  .value = "PHASE",
-                 .help = "delete jobs of the project that ended so: Succeeded, Failed or Stopped; "
-                         "repeated: any of these",
+                 .help = "delete what ended in this phase: Succeeded, Failed or Stopped; "
+                         "repeated: in any of these phases",
                  .choices = deletable_phases(),
                  .offer = Offer::kChoices,
                  .repeats = true},
-                {.name = "--dry-run", .help = "print the jobs, delete nothing"},
+                {.name = "--dry-run", .help = "print what would be deleted, and delete nothing"},
                 {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
           whose_job_flag() + output_flag(),
       .example = "muster delete --phase Failed --ended-before 7d"};
@@ -156,126 +161,306 @@ Result<void> remove_plain_job(Connection& connection, const std::string& name, b
 
 }  // namespace
 
-Result<void> remove_job(Connection& connection, const std::string& name, bool force) {
-  auto removed = remove_plain_job(connection, name, force);
-  if (removed || removed.error().code != ErrorCode::kNotFound) return removed;
-  auto array = remove_array(connection, name, force);
-  if (!array && array.error().code == ErrorCode::kNotFound) return removed;
-  return array;
+namespace {
+
+Result<std::vector<job::Job>> unfinished_trials(Connection& connection,
+                                                const sweep::SweepSummary& sweep) {
+  const api::JobQuery query{
+      .project = sweep.project,
+      .phases = {job::Phase::kQueued, job::Phase::kStarting, job::Phase::kRunning},
+      .origin = api::OriginWish{.kind = job::JobOrigin::Kind::kSweep, .of = sweep.id}};
+  return connection.call([&](api::Client& client) { return client.list_all(query); });
+}
+
+}  // namespace
+
+Result<void> wait_for_trials(Connection& connection, const sweep::SweepSummary& sweep) {
+  MUSTER_TRY(const std::vector<job::Job> trials, unfinished_trials(connection, sweep));
+  for (const job::Job& trial : trials) MUSTER_CHECK(wait_for_end(connection, trial.id));
+  return {};
+}
+
+Result<void> remove_array(Connection& connection, const std::string& name, bool force) {
+  if (force) {
+    MUSTER_TRY(const job::Array stopped,
+               connection.call([&](api::Client& client) { return client.stop_array(name, true); }));
+    if (!stopped.ended) MUSTER_CHECK(wait_for_array(connection, name));
+  }
+  auto removed = connection.call([&](api::Client& client) { return client.remove_array(name); });
+  if (removed || removed.error().code != ErrorCode::kConflict) return removed;
+  const auto array = connection.call([&](api::Client& client) { return client.array(name); });
+  if (!array || !array->stop_requested) return removed;
+  MUSTER_CHECK(wait_for_array(connection, name));
+  return connection.call([&](api::Client& client) { return client.remove_array(name); });
 }
 
 namespace {
 
-Result<std::vector<job::Job>> named(Connection& connection, const DeleteCommand& command) {
-  std::vector<job::Job> jobs;
-  for (const std::string& name : command.names) {
-    auto job = connection.call([&](api::Client& client) { return client.get(name); });
-    const bool missing = !job && job.error().code == ErrorCode::kNotFound;
-    if (missing && command.ignore_missing) continue;
-    if (!job) return std::move(job).error();
-    jobs.push_back(*std::move(job));
+/// Stops the sweep, and kills its trials.
+Result<void> kill_sweep(Connection& connection, const std::string& name) {
+  MUSTER_TRY(const sweep::Sweep sweep, connection.call([&](api::Client& client) {
+    return client.change_sweep(name, "stop");
+  }));
+  MUSTER_TRY(const std::vector<job::Job> trials, unfinished_trials(connection, sweep.summary));
+  for (const job::Job& trial : trials) {
+    MUSTER_CHECK(connection.call([&](api::Client& client) { return client.stop(trial.id, true); }));
   }
-  return jobs;
+  return {};
 }
 
-/// The ended jobs, in the order in which they ended.
-Result<std::vector<job::Job>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
+}  // namespace
+
+Result<void> remove_sweep(Connection& connection, const std::string& name, bool force) {
+  if (force) MUSTER_CHECK(kill_sweep(connection, name));
+  MUSTER_TRY(const sweep::Sweep sweep,
+             connection.call([&](api::Client& client) { return client.sweep(name); }));
+  // After `muster stop`, its trials are still being stopped.
+  if (sweep.summary.ended) MUSTER_CHECK(wait_for_trials(connection, sweep.summary));
+  return connection.call([&](api::Client& client) { return client.remove_sweep(name); });
+}
+
+Result<void> remove_job(Connection& connection, const std::string& name, bool force) {
+  auto removed = remove_plain_job(connection, name, force);
+  if (removed || removed.error().code != ErrorCode::kNotFound) return removed;
+  for (const auto& remove : {remove_array, remove_sweep}) {
+    auto other = remove(connection, name, force);
+    if (other || other.error().code != ErrorCode::kNotFound) return other;
+  }
+  return removed;
+}
+
+// --- what is deleted
+
+namespace {
+
+using api::JobRow;
+
+/// A job, an array or a sweep to delete.
+struct Deletion {
+  JobRow row;
+  std::string document = {};  ///< for --output json; else empty
+};
+
+Result<std::vector<JobRow>> all_rows(Connection& connection, api::JobQuery query) {
+  std::vector<JobRow> rows;
+  query.limit = api::kMostJobs;
+  do {
+    MUSTER_TRY(api::RowPage page,
+               connection.call([&](api::Client& client) { return client.list_rows(query); }));
+    std::move(page.rows.begin(), page.rows.end(), std::back_inserter(rows));
+    query.cursor = std::move(page.next);
+  } while (!query.cursor.empty());
+  return rows;
+}
+
+/// The ended jobs, arrays and sweeps, in the order in which they ended. A member goes with its array,
+/// and a trial with its sweep.
+Result<std::vector<JobRow>> ended(Connection& connection, const DeleteCommand::Ended& wanted) {
   api::JobQuery query{
       .project = wanted.project.empty() ? std::string(job::kDefaultProject) : wanted.project,
       .phases = wanted.phases,
-      .labels = wanted.labels};
+      .labels = wanted.labels,
+      .order = {.by = api::JobColumn::kEnded},
+      .ended = {.after = {}, .before = wanted.before},
+      .top = true};
   if (query.phases.empty()) {
     query.phases = {job::Phase::kSucceeded, job::Phase::kFailed, job::Phase::kStopped};
   }
-  MUSTER_TRY(std::vector<job::Job> jobs,
-             connection.call([&](api::Client& client) { return client.list_all(query); }));
-  std::erase_if(jobs, [&](const job::Job& job) {
-    if (!job::is_final(job.phase) || !job.ended) return true;
-    return wanted.before && *job.ended >= *wanted.before;
-  });
-  std::sort(jobs.begin(), jobs.end(),
-            [](const job::Job& one, const job::Job& other) { return *one.ended < *other.ended; });
-  return jobs;
+  MUSTER_TRY(std::vector<JobRow> rows, all_rows(connection, std::move(query)));
+  std::erase_if(rows, [](const JobRow& row) { return !row.ended; });
+  return rows;
+}
+
+/// The row of an array or a sweep.
+Result<JobRow> row_with_id(Connection& connection, const std::string& id, const std::string& name,
+                           const std::string& project) {
+  MUSTER_TRY(const std::vector<JobRow> rows,
+             all_rows(connection, {.project = project, .prefix = name, .top = true}));
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const JobRow& each) { return each.id == id; });
+  if (row != rows.end()) return *row;
+  return Error{.code = ErrorCode::kNotFound, .what = "'" + name + "' was deleted meanwhile"};
+}
+
+Result<JobRow> named_row(Connection& connection, const std::string& name) {
+  const auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (job) return api::row_of(*job);
+  MUSTER_TRY(const auto array, instead_of_job(connection, job.error(), [&](api::Client& client) {
+               return client.array(name);
+             }));
+  if (array) return row_with_id(connection, array->id, array->spec.name, array->spec.project);
+  MUSTER_TRY(const auto sweep, instead_of_job(connection, job.error(), [&](api::Client& client) {
+               return client.sweep(name);
+             }));
+  if (!sweep) return job.error();
+  return row_with_id(connection, sweep->summary.id, sweep->summary.name, sweep->summary.project);
+}
+
+Result<std::vector<JobRow>> named(Connection& connection, const DeleteCommand& command) {
+  std::vector<JobRow> rows;
+  for (const std::string& name : command.names) {
+    auto row = named_row(connection, name);
+    const bool missing = !row && row.error().code == ErrorCode::kNotFound;
+    if (missing && command.ignore_missing) continue;
+    if (!row) return std::move(row).error();
+    rows.push_back(*std::move(row));
+  }
+  return rows;
+}
+
+Result<std::string> document_of(Connection& connection, const JobRow& row) {
+  const auto get = [&](const auto& call) { return connection.call(call); };
+  if (row.object == JobRow::Object::kArray) {
+    MUSTER_TRY(const job::Array array, get([&](api::Client& each) { return each.array(row.id); }));
+    return api::array_to_json(array);
+  }
+  if (row.object == JobRow::Object::kSweep) {
+    MUSTER_TRY(const sweep::Sweep sweep,
+               get([&](api::Client& each) { return each.sweep(row.id); }));
+    return api::sweep_to_json(sweep);
+  }
+  MUSTER_TRY(const job::Job job, get([&](api::Client& each) { return each.get(row.id); }));
+  return api::job_to_json(job);
+}
+
+Result<std::vector<Deletion>> with_documents(Connection& connection, std::vector<JobRow> rows,
+                                             Output output) {
+  std::vector<Deletion> deletions;
+  for (JobRow& row : rows) {
+    std::string document;
+    if (output != Output::kTable) {
+      MUSTER_TRY(document, document_of(connection, row));
+    }
+    deletions.push_back({.row = std::move(row), .document = std::move(document)});
+  }
+  return deletions;
+}
+
+/// {"jobs": [...], "arrays": [...], "sweeps": [...]}.
+std::string documents_of(const std::vector<Deletion>& all) {
+  const auto list = [&](JobRow::Object object) {
+    std::vector<std::string> documents;
+    for (const Deletion& each : all) {
+      if (each.row.object == object) documents.push_back(each.document);
+    }
+    return "[" + base::joined(documents, ",") + "]";
+  };
+  return "{\"jobs\":" + list(JobRow::Object::kJob) + ",\"arrays\":" + list(JobRow::Object::kArray) +
+         ",\"sweeps\":" + list(JobRow::Object::kSweep) + "}";
+}
+
+std::string table_of_deletions(const std::vector<Deletion>& all) {
+  std::vector<JobRow> rows;
+  for (const Deletion& each : all) rows.push_back(each.row);
+  return row_table(rows, usual_columns(rows), base::SystemClock().now());
+}
+
+/// "2 jobs, 1 array (100 members)".
+std::string deletion_words(const std::vector<Deletion>& all) {
+  std::map<JobRow::Object, size_t> counts;
+  std::map<JobRow::Object, size_t> members;
+  for (const Deletion& each : all) {
+    ++counts[each.row.object];
+    if (each.row.members) members[each.row.object] += static_cast<size_t>(each.row.members->all);
+  }
+  using workspace::count_text;
+  std::vector<std::string> parts;
+  const auto add = [&](JobRow::Object object, const char* one, const char* several,
+                       const char* member) {
+    const size_t count = counts[object];
+    if (count == 0) return;
+    parts.push_back(count_text(count, one, several));
+    if (member == nullptr) return;
+    parts.back() += " (" + count_text(members[object], member, std::string(member) + "s") + ")";
+  };
+  add(JobRow::Object::kJob, "job", "jobs", nullptr);
+  add(JobRow::Object::kArray, "array", "arrays", "member");
+  add(JobRow::Object::kSweep, "sweep", "sweeps", "trial");
+  return base::joined(parts);
 }
 
 /// Whether the user confirms the deletion. A script must pass --yes, because it cannot be asked.
-Result<bool> is_meant(const std::vector<job::Job>& jobs, const DeleteCommand& command) {
-  if (command.yes || jobs.empty()) return true;
+Result<bool> is_meant(const std::vector<Deletion>& all, const DeleteCommand& command) {
+  if (command.yes || all.empty()) return true;
   if (::isatty(STDIN_FILENO) != 1) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "this command deletes " +
-                         workspace::count_text(jobs.size(), "job", "jobs") +
+                 .what = "this command deletes " + deletion_words(all) +
                          " and needs a confirmation, but standard input is not a terminal",
-                 .advice = "confirm with --yes; list the jobs with --dry-run"};
+                 .advice = "confirm with --yes; list them with --dry-run"};
   }
-  const std::string table = job_table(jobs, base::SystemClock().now());
+  const std::string table = table_of_deletions(all);
   if (command.output == Output::kTable) {
     MUSTER_CHECK(show(table));
   } else {
     std::cerr << (terminal_of(STDERR_FILENO).is_terminal ? safe_lines(table) : table) << std::flush;
   }
   Interrupts interrupts;
-  const std::string question = "delete " + workspace::count_text(jobs.size(), "job", "jobs") +
-                               " with all logs and artifacts? [y/N] ";
+  const std::string question =
+      "delete " + deletion_words(all) + " with all logs and artifacts? [y/N] ";
   MUSTER_TRY(const auto answer, ask(STDIN_FILENO, question, Echo::kOn, interrupts));
   return answer && (*answer == "y" || *answer == "Y" || *answer == "yes");
 }
 
-/// Deletes the jobs, which are known by their ids, and prints them.
-Result<int> delete_jobs(Connection& connection, const std::vector<job::Job>& jobs,
-                        const DeleteCommand& command) {
+Result<void> remove_row(Connection& connection, const JobRow& row, bool force) {
+  if (row.object == JobRow::Object::kArray) return remove_array(connection, row.id, force);
+  if (row.object == JobRow::Object::kSweep) return remove_sweep(connection, row.id, force);
+  return remove_plain_job(connection, row.id, force);
+}
+
+/// Deletes the objects, which are known by their ids, and prints them.
+Result<int> delete_all(Connection& connection, const std::vector<Deletion>& all,
+                       const DeleteCommand& command) {
   std::vector<std::string> ids;
-  std::map<std::string, const job::Job*> by_id;
-  for (const job::Job& job : jobs) {
-    ids.push_back(job.id);
-    by_id[job.id] = &job;
+  std::map<std::string, const Deletion*> by_id;
+  for (const Deletion& each : all) {
+    ids.push_back(each.row.id);
+    by_id[each.row.id] = &each;
   }
-  std::vector<job::Job> deleted;
+  std::vector<Deletion> deleted;
   const int code = for_each_name(ids, [&](const std::string& id) -> Result<void> {
-    auto removed = remove_job(connection, id, command.force);
-    // Another user or a retention rule may have removed the job first.
+    const Deletion& each = *by_id[id];
+    auto removed = remove_row(connection, each.row, command.force);
+    // Another user or a retention rule may have removed it first.
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
-    deleted.push_back(*by_id[id]);
+    deleted.push_back(each);
     if (command.output != Output::kTable) return {};
-    return show("deleted " + by_id[id]->spec.name + "\n");
+    return show("deleted " + each.row.name + "\n");
   });
   if (command.output == Output::kTable) return code;
-  MUSTER_CHECK(show(command.output, "", api::jobs_to_json(deleted)));
+  MUSTER_CHECK(show(command.output, "", documents_of(deleted)));
   return code;
 }
 
-Result<int> delete_ended(Connection& connection, const DeleteCommand& command) {
-  MUSTER_TRY(const std::vector<job::Job> jobs, ended(connection, *command.ended));
-  MUSTER_TRY(const bool meant, is_meant(jobs, command));
-  if (!meant) {
-    std::cerr << "muster: nothing was deleted" << std::endl;
-    return kExitFailed;
-  }
-  if (jobs.empty()) std::cerr << "muster: no job to delete" << std::endl;
-  return delete_jobs(connection, jobs, command);
-}
-
-Result<int> only_say(Connection& connection, const DeleteCommand& command) {
-  MUSTER_TRY(const std::vector<job::Job> jobs,
+Result<std::vector<Deletion>> selected(Connection& connection, const DeleteCommand& command) {
+  MUSTER_TRY(std::vector<JobRow> rows,
              command.ended ? ended(connection, *command.ended) : named(connection, command));
-  MUSTER_CHECK(
-      show(command.output, job_table(jobs, base::SystemClock().now()), api::jobs_to_json(jobs)));
-  return kExitDone;
+  return with_documents(connection, std::move(rows), command.output);
 }
 
 }  // namespace
 
 Result<int> execute(const DeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
-  if (command.dry_run) return only_say(connection, command);
-  if (command.ended) return delete_ended(connection, command);
-  if (command.output != Output::kTable) {
-    MUSTER_TRY(const std::vector<job::Job> jobs, named(connection, command));
-    return delete_jobs(connection, jobs, command);
+  // By name, without a table first: each is looked for while it is deleted.
+  if (!command.ended && !command.dry_run && command.output == Output::kTable) {
+    return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
+      return remove_job(connection, name, command.force);
+    });
   }
-  return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
-    return remove_job(connection, name, command.force);
-  });
+  MUSTER_TRY(const std::vector<Deletion> all, selected(connection, command));
+  if (command.dry_run) {
+    MUSTER_CHECK(show(command.output, table_of_deletions(all), documents_of(all)));
+    return kExitDone;
+  }
+  if (command.ended) {
+    MUSTER_TRY(const bool meant, is_meant(all, command));
+    if (!meant) {
+      std::cerr << "muster: nothing was deleted" << std::endl;
+      return kExitFailed;
+    }
+    if (all.empty()) std::cerr << "muster: no job to delete" << std::endl;
+  }
+  return delete_all(connection, all, command);
 }
 
 }  // namespace muster::cli::jobs

@@ -21,6 +21,7 @@
 #include "cli/common/array_view.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
+#include "cli/common/sweep_view.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"
 #include "cli/connection/connection.h"
@@ -91,7 +92,7 @@ Call read_wait(Reading& in) {
 Command stop_command() {
   return {.name = "stop",
           .more_aliases = {"cancel", "kill"},
-          .help = "stop jobs: SIGTERM, then SIGKILL after the grace period",
+          .help = "stop jobs, arrays and sweeps: SIGTERM, then SIGKILL after the grace period",
           .read = read_stop,
           .positionals = some_of(Offer::kJobs),
           .flags = Flags{{.name = "--now", .help = "send SIGKILL at once"},
@@ -108,7 +109,7 @@ Command wait_command() {
   for (const std::string& phase : final_phase_words()) goals.push_back(kPhasePrefix + phase);
   return {
       .name = "wait",
-      .help = "wait for jobs, and exit with their exit code",
+      .help = "wait for jobs, arrays and sweeps, and exit with their exit code",
       .read = read_wait,
       .positionals = some_of(Offer::kJobs),
       .flags = Flags{{.name = "--for",
@@ -150,15 +151,25 @@ Standing standing_of(job::Phase phase, const JobGoal& goal) {
   return Standing::kWaiting;
 }
 
-/// A job or an array that a command waits for, in its newest state.
+job::Phase phase_of(const job::Job& job) {
+  return job.phase;
+}
+job::Phase phase_of(const job::Array& array) {
+  return array.phase;
+}
+job::Phase phase_of(const sweep::SweepSummary& sweep) {
+  return sweep::job_phase(sweep.phase);
+}
+
+/// A job, an array or a sweep that a command waits for, in its newest state.
 struct Waited {
   std::string id;
   std::string name;
   std::string project;
-  std::variant<job::Job, job::Array> state;
+  std::variant<job::Job, job::Array, sweep::SweepSummary> state;
 
   job::Phase phase() const {
-    return std::visit([](const auto& each) { return each.phase; }, state);
+    return std::visit([](const auto& each) { return phase_of(each); }, state);
   }
   /// Of its end.
   int exit_code() const {
@@ -173,8 +184,11 @@ Waited waited_for(job::Job job) {
 Waited waited_for(job::Array array) {
   return {array.id, array.spec.name, array.spec.project, std::move(array)};
 }
+Waited waited_for(sweep::SweepSummary sweep) {
+  return {sweep.id, sweep.name, sweep.project, std::move(sweep)};
+}
 
-/// The exit code for a job or an array that is no longer waited for.
+/// The exit code for what is no longer waited for.
 int code_of_wait(const Waited& waited, const JobGoal& goal) {
   if (standing_of(waited.phase(), goal) == Standing::kReached) {
     return goal.kind == JobGoal::Kind::kEnded ? waited.exit_code() : kExitDone;
@@ -188,6 +202,9 @@ std::string line_of_wait(const Waited& waited) {
   if (const auto* const array = std::get_if<job::Array>(&waited.state)) {
     return waited.name + ": " + array_counts(*array) + "\n";
   }
+  if (const auto* const sweep = std::get_if<sweep::SweepSummary>(&waited.state)) {
+    return waited.name + ": " + sweep_line(*sweep) + "\n";
+  }
   const auto& job = std::get<job::Job>(waited.state);
   std::string line = waited.name + ": " + std::string(job::to_string(job.phase));
   if (job::is_final(job.phase) && job.exit_code.value_or(0) != 0) {
@@ -196,7 +213,7 @@ std::string line_of_wait(const Waited& waited) {
   return line + "\n";
 }
 
-/// Waits until each of several jobs and arrays has reached a goal, or can no longer reach it.
+/// Waits until each of several jobs, arrays and sweeps has reached a goal, or can no longer reach it.
 class JobWait {
  public:
   enum class End { kDone, kTimeout, kInterrupted };
@@ -228,6 +245,11 @@ class JobWait {
         take(waited_for(array));
         return !waiting_in(project).empty();
       };
+      watch.on_sweep = [this, &project](const std::string& /*name*/,
+                                        const sweep::SweepSummary& sweep) {
+        take(waited_for(sweep));
+        return !waiting_in(project).empty();
+      };
       watch.interrupts = &interrupts;
       if (deadline) {
         watch.bound = std::max(std::chrono::milliseconds(1),
@@ -241,18 +263,20 @@ class JobWait {
     return End::kDone;
   }
 
-  /// As JSON: the jobs, or a single array, or a list of both.
+  /// As JSON: the jobs, or a single array or sweep, or a list of these.
   std::string document() const {
     std::vector<job::Job> jobs;
-    std::vector<std::string> arrays;
+    std::vector<std::string> others;
     for (const Waited& waited : all_) {
       if (const auto* const job = std::get_if<job::Job>(&waited.state)) {
         jobs.push_back(*job);
+      } else if (const auto* const array = std::get_if<job::Array>(&waited.state)) {
+        others.push_back(api::array_to_json(*array));
       } else {
-        arrays.push_back(api::array_to_json(std::get<job::Array>(waited.state)));
+        others.push_back(record::to_json(std::get<sweep::SweepSummary>(waited.state)));
       }
     }
-    return jobs_and_arrays(jobs, arrays);
+    return jobs_and_others(jobs, others);
   }
 
   std::set<std::string> waiting() const {
@@ -317,7 +341,18 @@ class JobWait {
   std::set<std::string> deleted_;  ///< ids of jobs that were deleted during the wait
 };
 
-/// The jobs and arrays of these names or ids. Errors: the first that does not exist.
+/// An array or a sweep. Errors: `of_job`, if there is neither.
+Result<Waited> other_named(Connection& connection, const std::string& name, const Error& of_job) {
+  MUSTER_TRY(auto array, instead_of_job(connection, of_job,
+                                        [&](api::Client& client) { return client.array(name); }));
+  if (array) return waited_for(*std::move(array));
+  MUSTER_TRY(auto sweep, instead_of_job(connection, of_job,
+                                        [&](api::Client& client) { return client.sweep(name); }));
+  if (sweep) return waited_for(std::move(sweep->summary));
+  return of_job;
+}
+
+/// The jobs, arrays and sweeps of these names or ids. Errors: the first that does not exist.
 Result<std::vector<Waited>> all_named(Connection& connection,
                                       const std::vector<std::string>& names) {
   std::vector<Waited> all;
@@ -327,11 +362,8 @@ Result<std::vector<Waited>> all_named(Connection& connection,
       all.push_back(waited_for(*std::move(job)));
       continue;
     }
-    MUSTER_TRY(
-        std::optional<job::Array> array,
-        as_array(connection, job.error(), [&](api::Client& client) { return client.array(name); }));
-    if (!array) return std::move(job).error();
-    all.push_back(waited_for(*std::move(array)));
+    MUSTER_TRY(Waited other, other_named(connection, name, job.error()));
+    all.push_back(std::move(other));
   }
   return all;
 }
@@ -382,6 +414,15 @@ std::string stop_text(const job::Job& job) {
   return job.spec.name + " has ended: " + std::string(job::to_string(job.phase)) + "\n";
 }
 
+std::string stop_text(const Waited& waited) {
+  if (const auto* const job = std::get_if<job::Job>(&waited.state)) return stop_text(*job);
+  if (const auto* const array = std::get_if<job::Array>(&waited.state)) {
+    return array_stop_text(*array);
+  }
+  const auto& sweep = std::get<sweep::SweepSummary>(waited.state);
+  return sweep.name + " has ended: " + sweep_line(sweep) + "\n";
+}
+
 }  // namespace
 
 Result<int> execute(const StopCommand& command, const Hooks& hooks) {
@@ -391,7 +432,9 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
                     const std::string& name) { return client.stop(name, command.now); },
       .of_array = [&](api::Client& client,
                       const std::string& name) { return client.stop_array(name, command.now); },
-      .job_line = stop_text,
+      .of_sweep = [&](api::Client& client,
+                      const std::string& name) { return client.change_sweep(name, "stop"); },
+      .job_line = [](const job::Job& job) { return stop_text(job); },
       .array_line = array_stop_text};
   if (!command.wait) return change_each(connection, command.names, command.output, stop);
   std::vector<Waited> stopped;
@@ -401,18 +444,23 @@ Result<int> execute(const StopCommand& command, const Hooks& hooks) {
       stopped.push_back(waited_for(*std::move(job)));
       return {};
     }
-    MUSTER_TRY(std::optional<job::Array> array,
-               as_array(connection, job.error(),
-                        [&](api::Client& client) { return stop.of_array(client, name); }));
-    if (!array) return std::move(job).error();
-    stopped.push_back(waited_for(*std::move(array)));
+    MUSTER_TRY(auto array, instead_of_job(connection, job.error(), [&](api::Client& client) {
+                 return stop.of_array(client, name);
+               }));
+    if (array) {
+      stopped.push_back(waited_for(*std::move(array)));
+      return {};
+    }
+    MUSTER_TRY(auto sweep, instead_of_job(connection, job.error(), [&](api::Client& client) {
+                 return stop.of_sweep(client, name);
+               }));
+    if (!sweep) return std::move(job).error();
+    MUSTER_CHECK(wait_for_trials(connection, sweep->summary));
+    stopped.push_back(waited_for(std::move(sweep->summary)));
     return {};
   });
   JobWait wait(connection, std::move(stopped), {}, [&](const Waited& waited) {
-    if (command.output != Output::kTable) return;
-    const auto* const job = std::get_if<job::Job>(&waited.state);
-    (void)show(job != nullptr ? stop_text(*job)
-                              : array_stop_text(std::get<job::Array>(waited.state)));
+    if (command.output == Output::kTable) (void)show(stop_text(waited));
   });
   MUSTER_TRY(const JobWait::End end, wait.run(std::nullopt));
   if (command.output != Output::kTable) MUSTER_CHECK(show(command.output, "", wait.document()));

@@ -75,7 +75,8 @@ struct RunCommand {
   logs::LogLook look;
 };
 
-/// Removes a job, and kills it before with `force`. Waits for the end of a job that is being stopped.
+/// Removes a job, an array or a sweep, and kills it before with `force`. Waits for the end of what is
+/// being stopped.
 Result<void> remove_job(Connection& connection, const std::string& name, bool force);
 
 struct ListCommand {
@@ -128,7 +129,7 @@ struct DeleteCommand {
   bool ignore_missing = false;
   bool force = false;
 
-  /// Instead of names: jobs of this project that ended before this time.
+  /// Instead of names: what has ended in this project before this time.
   struct Ended {
     std::string project;  ///< empty: the server's default
     std::optional<base::Time> before;
@@ -136,7 +137,7 @@ struct DeleteCommand {
     std::vector<job::Phase> phases = {};   ///< any of these; empty: all
   };
   std::optional<Ended> ended;
-  bool dry_run = false;  ///< only print the jobs
+  bool dry_run = false;  ///< only print what would be deleted
   bool yes = false;      ///< do not ask
   Output output = Output::kTable;
 };
@@ -171,11 +172,14 @@ struct QueueCommand {
 };
 
 struct CreateScheduleCommand {
+  // Not set or empty: as in a file with a CronJob of Kubernetes, else the default.
   std::string name;
   std::string cron;
   std::string timezone;
-  job::ScheduleSpec::Overlap overlap = job::ScheduleSpec::Overlap::kForbid;
-  job::ScheduleSpec::CatchUp catch_up = job::ScheduleSpec::CatchUp::kOne;
+  std::optional<job::ScheduleSpec::Overlap> overlap;
+  std::optional<job::ScheduleSpec::CatchUp> catch_up;
+  std::optional<std::chrono::milliseconds> catch_up_within;
+  bool paused = false;
   std::optional<std::string> file;  ///< job file; not set: the job comes from the flags
   std::vector<std::string> settings;
   spec::FlagOverrides flags;
@@ -239,6 +243,9 @@ Command resume_command();
 Command explain_command();
 Command events_command();
 Command queue_command();
+
+/// Fields, the next five runs, and the last ten. Pure. schedules.cc
+std::string schedule_page(const job::Schedule& schedule);
 
 // The text of `queue`, `explain`, `events` and `submit --dry-run`. Pure.
 

@@ -111,7 +111,8 @@ Flags list_flags() {
        .offer = Offer::kProjects},
       {.name = "--phase",
        .value = "PHASE",
-       .help = "only jobs in this phase; active: not ended; repeated: in any of these phases",
+       .help = "only jobs in this phase; active: all that have not ended; ended: all that have; "
+               "repeated: in any of these phases",
        .choices = {"active", "ended", "Queued", "Starting", "Running", "Succeeded", "Failed",
                    "Stopped"},
        .offer = Offer::kChoices,
@@ -121,7 +122,8 @@ Flags list_flags() {
       {.name = "--label",
        .letter = "-l",
        .value = "NAME[=VALUE]",
-       .help = "only jobs with this label; !NAME and NAME!=VALUE: without it; repeated: all hold",
+       .help = "only jobs with this label; !NAME or NAME!=VALUE: only jobs without it; repeated: "
+               "all conditions hold",
        .repeats = true},
       {.name = "--kind",
        .value = "KIND",
@@ -134,13 +136,13 @@ Flags list_flags() {
        .help = "only jobs with these words in their name, id, labels or command"},
       {.name = "--since",
        .value = "TIME",
-       .help = "only jobs submitted since then: 2h (ago), or 2026-01-31T12:00:00Z"},
-      {.name = "--until", .value = "TIME", .help = "only jobs submitted before then"},
-      {.name = "--ended-since", .value = "TIME", .help = "only jobs that ended since then"},
+       .help = "only jobs submitted since this time: 2h (ago), or 2026-01-31T12:00:00Z"},
+      {.name = "--until", .value = "TIME", .help = "only jobs submitted before this time"},
+      {.name = "--ended-since", .value = "TIME", .help = "only jobs that ended since this time"},
       {.name = "--origin",
        .value = "KIND[/NAME]",
-       .help =
-           "only jobs made from an array, sweep, schedule or rerun; array/train: from this one"},
+       .help = "only jobs that an array, sweep, schedule or rerun made; array/train: only those of "
+               "the array train"},
       {.name = "--members", .help = "also the members of arrays and the trials of sweeps"},
       {.name = "--sort",
        .value = "[-]COLUMN",
@@ -162,7 +164,7 @@ Command list_command() {
   return {.name = "list",
           .alias = "ls",
           .more_aliases = {"ps"},
-          .help = "list jobs, newest first",
+          .help = "list jobs, arrays, sweeps and schedules, newest first",
           .read = read_list,
           .flags = list_flags() + output_flag({"table", "json", "yaml", "names", "csv"}),
           .example = "muster list --phase active --mine"};

@@ -234,8 +234,9 @@ Result<Rerun> rerun_of(Connection& connection, const RerunCommand& command) {
     return Rerun{.submission = std::move(rerun), .repeated = job->spec.name};
   }
   MUSTER_TRY(const std::optional<job::Array> array,
-             as_array(connection, job.error(),
-                      [&](api::Client& client) { return client.array_with_lines(command.name); }));
+             instead_of_job(connection, job.error(), [&](api::Client& client) {
+               return client.array_with_lines(command.name);
+             }));
   if (!array) return job.error();
   Submission rerun{.spec = array->spec};
   // "train-2" may be a member of the array.
@@ -280,10 +281,18 @@ bool is_file(const std::string& word) {
   return word == "-" || word.find_first_of("./") != std::string::npos;
 }
 
+/// A job or an array.
 Result<DiffSide> side_of_job(Connection& connection, const std::string& name) {
-  MUSTER_TRY(job::Job job, connection.call([&](api::Client& client) { return client.get(name); }));
-  return DiffSide{
-      .name = job.spec.name, .spec = std::move(job.spec), .origin = std::move(job.origin)};
+  auto job = connection.call([&](api::Client& client) { return client.get(name); });
+  if (job) {
+    return DiffSide{
+        .name = job->spec.name, .spec = std::move(job->spec), .origin = std::move(job->origin)};
+  }
+  MUSTER_TRY(std::optional<job::Array> array,
+             instead_of_job(connection, job.error(),
+                            [&](api::Client& client) { return client.array_with_lines(name); }));
+  if (!array) return std::move(job).error();
+  return DiffSide{.name = array->spec.name, .spec = std::move(array->spec), .origin = {}};
 }
 
 /// A file with several jobs is compared by the job that has the name of the other side.

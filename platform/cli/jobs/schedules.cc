@@ -8,6 +8,7 @@
 #include "api/schedule_wire.h"
 #include "api/wire.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/array_view.h"
 #include "cli/common/format.h"
@@ -32,27 +33,34 @@ using job::ScheduledRun;
 
 namespace {
 
+constexpr const char* kCronMissing = "is missing; give the times, as in '0 3 * * *' or @daily";
+
 Call read_create_schedule(Reading& in) {
-  CreateScheduleCommand command{.name = in.name("schedule"),
+  CreateScheduleCommand command{.name = in.optional_name().value_or(""),
                                 .cron = in.reader.text("--cron"),
-                                .timezone = in.reader.text("--timezone", "UTC"),
+                                .timezone = in.reader.text("--timezone"),
+                                .paused = in.reader.has("--paused"),
                                 .settings = in.reader.texts("--set"),
                                 .flags = {.arguments = in.arguments, .caller = in.caller},
                                 .output = in.output()};
   if (in.reader.has("--file")) command.file = in.reader.text("--file");
   if (in.reader.has("--overlap")) {
-    const auto overlap = record::meant_by<job::ScheduleSpec::Overlap>(
+    command.overlap = record::meant_by<job::ScheduleSpec::Overlap>(
         in.reader.choice("--overlap", {"forbid", "allow", "replace"}));
-    if (overlap) command.overlap = *overlap;
   }
   if (in.reader.has("--catch-up")) {
-    const auto catch_up = record::meant_by<job::ScheduleSpec::CatchUp>(
+    command.catch_up = record::meant_by<job::ScheduleSpec::CatchUp>(
         in.reader.choice("--catch-up", {"one", "none"}));
-    if (catch_up) command.catch_up = *catch_up;
   }
-  if (!in.reader.has("--cron")) {
-    in.reader.fault("--cron", "is missing; give the times, as in '0 3 * * *' or @daily");
+  if (in.reader.has("--catch-up-within")) {
+    command.catch_up_within = in.reader.duration("--catch-up-within", {});
+    if (command.catch_up == job::ScheduleSpec::CatchUp::kNone) {
+      in.reader.fault("--catch-up-within", "cannot be used with --catch-up none");
+    }
   }
+  // A CronJob in the file has a name and times.
+  if (!command.file && command.name.empty()) in.reader.fault("NAME", "is missing");
+  if (!command.file && command.cron.empty()) in.reader.fault("--cron", kCronMissing);
   if (!command.file && in.arguments.program.empty() && !in.reader.has("--image")) {
     in.reader.fault("", "no job; give a job file with -f, or a command after '--'");
   }
@@ -80,7 +88,7 @@ Positionals schedule_name() {
 Flags whose_schedule_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
-           .help = "the schedule's project, where several have one of this name",
+           .help = "project of the schedule, if several projects have a schedule of this name",
            .offer = Offer::kProjects}};
 }
 
@@ -115,10 +123,14 @@ Command create_schedule() {
        .help = "after a downtime: start the last missed run (one, the default), or none",
        .choices = {"one", "none"},
        .offer = Offer::kChoices},
+      {.name = "--catch-up-within",
+       .value = "TIME",
+       .help = "start a missed run only this long after its time, as in 2h (default: no limit)"},
+      {.name = "--paused", .help = "create the schedule paused, until 'muster schedule resume'"},
       {.name = "--file",
        .letter = "-f",
        .value = "FILE",
-       .help = "job file of the runs; - reads standard input",
+       .help = "job file of the runs, or a CronJob of Kubernetes; - reads standard input",
        .offer = Offer::kFiles},
       {.name = "--set",
        .value = "KEY=VALUE",
@@ -127,7 +139,7 @@ Command create_schedule() {
   return {.name = "create",
           .help = "submit a job again and again, at the times of a cron expression",
           .read = read_create_schedule,
-          .positionals = new_name(),
+          .positionals = {.name = "NAME", .most = 1},
           .takes_program = true,
           .flags = spec::in_groups(own + spec::override_flags() + output_flag()),
           .example =
@@ -157,8 +169,9 @@ Command schedule_command() {
                        schedule_action<ScheduleAction::kHistory>("history",
                                                                  "list the last runs of a schedule",
                                                                  "muster schedule history nightly"),
-                       schedule_action<ScheduleAction::kPause>("pause", "start no further runs",
-                                                               "muster schedule pause nightly"),
+                       schedule_action<ScheduleAction::kPause>(
+                           "pause", "start no runs until 'muster schedule resume'",
+                           "muster schedule pause nightly"),
                        schedule_action<ScheduleAction::kResume>(
                            "resume", "continue a paused schedule, without the runs that it missed",
                            "muster schedule resume nightly"),
@@ -220,6 +233,13 @@ std::string schedule_table(const std::vector<Schedule>& schedules) {
   return table.to_string();
 }
 
+/// "one", or "one, within 2h".
+std::string catch_up_words(const job::ScheduleSpec& spec) {
+  std::string words(record::word_for(spec.catch_up));
+  if (spec.catch_up_within) words += ", within " + base::format_duration(*spec.catch_up_within);
+  return words;
+}
+
 std::string history_table(const Schedule& schedule, size_t most) {
   Table table({{"TIME"}, {"JOB"}, {"OUTCOME"}, {"EXIT", true}});
   for (size_t i = 0; i < std::min(most, schedule.history.size()); ++i) {
@@ -230,6 +250,8 @@ std::string history_table(const Schedule& schedule, size_t most) {
   }
   return table.to_string();
 }
+
+}  // namespace
 
 std::string schedule_page(const Schedule& schedule) {
   constexpr size_t kShownRuns = 10;
@@ -242,8 +264,8 @@ std::string schedule_page(const Schedule& schedule) {
       {"CRON", schedule.spec.cron},
       {"TIMEZONE", schedule.spec.timezone},
       {"OVERLAP", std::string(record::word_for(schedule.spec.overlap))},
-      {"CATCH-UP", std::string(record::word_for(schedule.spec.catch_up))},
-      {"COMMAND", base::joined(schedule.spec.job.command, " ")},
+      {"CATCH-UP", catch_up_words(schedule.spec)},
+      {"COMMAND", base::shell_joined(schedule.spec.job.command)},
       {"CREATED", moment_words(schedule.created)}};
   for (const base::Time& time : schedule.upcoming) {
     rows.emplace_back(rows.back().first == "CREATED" ? "NEXT" : " ", time_words(schedule, time));
@@ -253,46 +275,75 @@ std::string schedule_page(const Schedule& schedule) {
   return page;
 }
 
+namespace {
+
+/// The job of the runs from a file, with the times of a CronJob.
+Result<Submission> run_of_file(const CreateScheduleCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(std::vector<Submission> jobs, read_job_file({.file = *command.file,
+                                                          .name = command.name,
+                                                          .settings = command.settings,
+                                                          .flags = command.flags,
+                                                          .may_be_schedule = true},
+                                                         hooks));
+  if (jobs.size() != 1) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "'" + *command.file + "' has " + std::to_string(jobs.size()) +
+                         " jobs; a schedule has one"};
+  }
+  if (command.workspace) jobs.front().workspace = command.workspace;
+  return std::move(jobs.front());
+}
+
+/// The job of the runs from flags and the words after "--".
+Result<Submission> run_of_flags(const CreateScheduleCommand& command) {
+  Submission run;
+  run.spec = spec::default_spec(command.flags.caller);
+  run.spec.name = command.name;
+  FlagReader reader(command.flags.arguments);
+  (void)spec::override_spec(command.flags, reader, run.spec);
+  spec::SettingsRead read = spec::apply_settings(command.settings, run.spec);
+  spec::resolve_paths(command.flags.caller.folder, run.spec);
+  std::vector<base::Fault> faults = std::move(read.faults);
+  if (faults.empty()) faults = job::validate(run.spec);
+  if (!faults.empty()) {
+    return Error{.code = ErrorCode::kInvalid,
+                 .what = "the job of the schedule is not valid",
+                 .faults = std::move(faults)};
+  }
+  run.workspace = command.workspace;
+  return run;
+}
+
+/// The schedule of a file, as the command line changes it; without its job.
+Result<job::ScheduleSpec> changed_schedule(job::ScheduleSpec spec,
+                                           const CreateScheduleCommand& command) {
+  if (!command.name.empty()) spec.name = command.name;
+  if (!command.cron.empty()) spec.cron = command.cron;
+  if (!command.timezone.empty()) spec.timezone = command.timezone;
+  if (command.overlap) spec.overlap = *command.overlap;
+  if (command.catch_up) spec.catch_up = *command.catch_up;
+  if (command.catch_up_within) spec.catch_up_within = *command.catch_up_within;
+  if (spec.catch_up == job::ScheduleSpec::CatchUp::kNone) spec.catch_up_within.reset();
+  spec.held = spec.held || command.paused;
+  std::vector<base::Fault> faults;
+  if (spec.name.empty()) faults.push_back({.field = "NAME", .what = "is missing"});
+  if (spec.cron.empty()) faults.push_back({.field = "--cron", .what = kCronMissing});
+  if (faults.empty()) return spec;
+  return Error{.code = ErrorCode::kInvalid,
+               .what = "the schedule is not complete",
+               .advice = "only a file with a CronJob contains a name and times",
+               .faults = std::move(faults)};
+}
+
 Result<job::ScheduleSpec> spec_of_schedule(const CreateScheduleCommand& command,
                                            Connection& connection, const Hooks& hooks) {
-  Submission run;
-  if (command.file) {
-    MUSTER_TRY(std::vector<Submission> jobs, read_job_file({.file = *command.file,
-                                                            .name = command.name,
-                                                            .settings = command.settings,
-                                                            .flags = command.flags},
-                                                           hooks));
-    if (jobs.size() != 1) {
-      return Error{.code = ErrorCode::kInvalid,
-                   .what = "'" + *command.file + "' has " + std::to_string(jobs.size()) +
-                           " jobs; a schedule has one"};
-    }
-    run = std::move(jobs.front());
-    if (command.workspace) run.workspace = command.workspace;
-  } else {
-    run.spec = spec::default_spec(command.flags.caller);
-    run.spec.name = command.name;
-    FlagReader reader(command.flags.arguments);
-    (void)spec::override_spec(command.flags, reader, run.spec);
-    spec::SettingsRead read = spec::apply_settings(command.settings, run.spec);
-    spec::resolve_paths(command.flags.caller.folder, run.spec);
-    std::vector<base::Fault> faults = std::move(read.faults);
-    if (faults.empty()) faults = job::validate(run.spec);
-    if (!faults.empty()) {
-      return Error{.code = ErrorCode::kInvalid,
-                   .what = "the job of the schedule is not valid",
-                   .faults = std::move(faults)};
-    }
-    run.workspace = command.workspace;
-  }
+  MUSTER_TRY(Submission run, command.file ? run_of_file(command, hooks) : run_of_flags(command));
+  MUSTER_TRY(job::ScheduleSpec spec,
+             changed_schedule(run.schedule.value_or(job::ScheduleSpec{}), command));
   MUSTER_CHECK(send_files(connection, run));
-  return job::ScheduleSpec{.name = command.name,
-                           .project = run.spec.project,
-                           .cron = command.cron,
-                           .timezone = command.timezone,
-                           .overlap = command.overlap,
-                           .catch_up = command.catch_up,
-                           .job = std::move(run.spec)};
+  spec.project = run.spec.project;
+  spec.job = std::move(run.spec);
+  return spec;
 }
 
 }  // namespace

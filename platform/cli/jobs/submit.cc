@@ -1,33 +1,20 @@
-// submit and run: submit a job, and follow it if requested.
-#include <iostream>
-#include <nlohmann/json.hpp>
-#include <optional>
+// submit and run: their flags and help, and what a command line asks of them. submitting.cc carries it
+// out.
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "api/array_wire.h"
-#include "api/wire.h"
-#include "base/text.h"
 #include "cli/command/command.h"
-#include "cli/common/job_view.h"
 #include "cli/common/output.h"
-#include "cli/common/terminal.h"
-#include "cli/connection/connection.h"
 #include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/submit_file.h"
 #include "cli/logs/logs.h"
 #include "cli/spec/send_workspace.h"
 #include "cli/spec/spec_flags.h"
-#include "job/spec_table.h"
 #include "job/validate.h"
-#include "record/field.h"
 
 namespace muster::cli::jobs {
-
-using base::Error;
-using base::ErrorCode;
 
 namespace {
 
@@ -103,10 +90,6 @@ Call read_run(Reading& in) {
   return command;
 }
 
-}  // namespace
-
-namespace {
-
 /// The flags that describe a job of any kind.
 Flags job_flags(std::string_view kind) {
   const Flags shared = {
@@ -141,7 +124,7 @@ Flags submit_flags() {
               .help = "show where the job would start or why it would wait, and which values come "
                       "from the command line; submit nothing"},
              {.name = "--name-suffix",
-              .help = "if the name is taken, use the next free one: as in NAME-2"},
+              .help = "if the name is taken, add the next free number, as in NAME-2"},
              {.name = "--idempotency-key",
               .value = "KEY",
               .help = "submit no second job if this key was used before"}} +
@@ -260,7 +243,7 @@ Command run_command() {
   const Flags shape = {{.name = "--workers",
                         .letter = "-n",
                         .value = "N",
-                        .help = "number of processes; mpirun starts more than one"},
+                        .help = "number of processes; with more than one, mpirun starts them"},
                        {.name = "--name", .value = "NAME", .help = "name of the job"}};
   return {
       .name = "run",
@@ -274,230 +257,6 @@ Command run_command() {
                                logs::look_flags()),
       .example = "muster run -n 4 -- python3 train.py",
       .see_also = "muster submit, for jobs that go on without this terminal"};
-}
-
-namespace {
-
-/// Adds the origin of the project to the error, if the user did not type the project.
-base::Error with_origin_of_project(base::Error error, const job::JobSpec& spec,
-                                   const Hooks& hooks) {
-  const auto caller = this_caller(hooks.context);
-  const bool is_in_use = caller && !caller->project.empty() && caller->project == spec.project;
-  if (error.code != base::ErrorCode::kNotFound || !is_in_use) return error;
-  error.what += ", the project in use";
-  error.advice += error.advice.empty() ? "" : "; ";
-  error.advice += "choose another with 'muster project use' or MUSTER_PROJECT";
-  return error;
-}
-
-Result<job::Job> submit_job(Connection& connection, const Submission& job, const std::string& key,
-                            const Hooks& hooks) {
-  auto submitted = connection.call(
-      [&](api::Client& client) { return client.submit(job.spec, key, job.options); });
-  if (submitted) return submitted;
-  return with_origin_of_project(std::move(submitted).error(), job.spec, hooks);
-}
-
-Result<int> submit_and_follow(Submission submission, const std::string& key, logs::LogLook look,
-                              logs::OnInterrupt meaning, const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
-  MUSTER_CHECK(send_files(connection, submission));
-  // Constructed before the job is submitted, so that no Ctrl-C is lost between submitting and
-  // following.
-  Interrupts interrupts;
-  if (!submission.spec.array.is_none()) {
-    auto array = connection.call(
-        [&](api::Client& client) { return client.submit_array(submission.spec, key); });
-    if (!array) return with_origin_of_project(std::move(array).error(), submission.spec, hooks);
-    connection.set_project(array->spec.project);
-    return logs::follow_array(connection, interrupts,
-                              {.name = array->id, .query = {.follow = true}, .look = look});
-  }
-  MUSTER_TRY(const job::Job job, submit_job(connection, submission, key, hooks));
-  connection.set_project(job.spec.project);
-  const logs::FollowRequest request{
-      .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
-  MUSTER_TRY(const logs::FollowEnd end, logs::follow(connection, interrupts, request));
-  return logs::report_end(end, request.name, meaning);
-}
-
-/// One document, or a list of several.
-std::string as_one(const std::vector<std::string>& documents) {
-  return documents.size() == 1 ? documents.front() : "[" + base::joined(documents, ",") + "]";
-}
-
-/// Prints the forecasts. If a job can never run, the server refuses the request with an error.
-Result<int> show_forecasts(const std::vector<Submission>& jobs, const SubmitRun& run,
-                           const Hooks& hooks) {
-  MUSTER_TRY(Connection connection, connect(hooks));
-  std::vector<std::string> pages;
-  std::vector<std::string> documents;
-  for (const Submission& job : jobs) {
-    auto forecast = connection.call(
-        [&](api::Client& client) { return client.forecast(job.spec, job.options); });
-    if (!forecast) return with_origin_of_project(std::move(forecast).error(), job.spec, hooks);
-    const std::string title = jobs.size() == 1 ? "" : "JOB " + job.spec.name + "\n";
-    const std::string changes = changes_table(job.changes, run.origin);
-    pages.push_back(title + forecast_page(job.spec, *forecast, base::SystemClock().now()) +
-                    (changes.empty() ? "" : "\nCHANGED\n" + changes));
-    documents.push_back(api::forecast_to_json(*forecast));
-  }
-  MUSTER_CHECK(show(run.output, base::joined(pages, "\n"), as_one(documents)));
-  return kExitDone;
-}
-
-/// Prints jobs as job files of Muster.
-Result<int> show_specs(const std::vector<Submission>& jobs, Output output) {
-  std::vector<std::string> pages;
-  std::vector<std::string> documents;
-  for (const Submission& job : jobs) {
-    documents.push_back(record::to_json(job.spec, record::Form::kHuman));
-    pages.push_back(json_to_yaml(documents.back()));
-    for (const auto& [target, files] : job.files) {
-      std::cerr << "muster: note: the files for " << target
-                << " are not part of the job file; they are sent when the job is submitted\n";
-    }
-    if (job.workspace) {
-      std::cerr << "muster: note: the workspace '" << job.workspace->source.where
-                << "' is sent when the job is submitted, and is not part of this page\n";
-    }
-  }
-  MUSTER_CHECK(show(output, base::joined(pages, "---\n"), as_one(documents)));
-  return kExitDone;
-}
-
-Hooks with_engine(Hooks hooks, const std::string& engine) {
-  hooks.engine = engine;
-  return hooks;
-}
-
-/// The command that the user most likely needs next, without the job's name.
-std::string next_step(const job::Job& job) {
-  if (job.suspended) return "start it: muster resume ";
-  if (job.spec.terminal) return "attach to it: muster attach ";
-  const bool is_interactive = job.spec.scheduling.purpose == job::Purpose::kBuild;
-  return is_interactive ? "open a shell in it: muster bash " : "follow it: muster logs -f ";
-}
-
-}  // namespace
-
-namespace {
-
-Result<std::vector<Submission>> jobs_of(const SubmitCommand& command, const Hooks& hooks) {
-  std::vector<Submission> jobs;
-  if (command.file) {
-    MUSTER_TRY(jobs, read_job_file({.file = *command.file,
-                                    .name = command.name,
-                                    .only = command.only,
-                                    .settings = command.settings,
-                                    .flags = command.flags},
-                                   hooks));
-  } else {
-    jobs.push_back({.spec = command.spec, .options = {.name_template = command.name_template}});
-  }
-  if (command.array.is_set() && jobs.size() > 1) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "--array and the like are for one job, and the file has " +
-                         std::to_string(jobs.size()),
-                 .advice = "choose one with --only, or write `array` into the file"};
-  }
-  for (Submission& job : jobs) {
-    MUSTER_CHECK(apply_array_flags(command.array, job.spec));
-    job.options.name_suffix = command.name_suffix;
-    if (command.workspace) job.workspace = command.workspace;
-  }
-  return jobs;
-}
-
-Error too_many_to_follow(size_t count) {
-  return {.code = ErrorCode::kInvalid,
-          .what = "--follow is for one job, and the file has " + std::to_string(count),
-          .advice = "leave it out, and follow each: muster logs -f NAME"};
-}
-
-/// "submitted train-2, a rerun of train".
-std::string submitted_text(const job::Job& job) {
-  const bool is_rerun = job.origin && job.origin->kind == job::JobOrigin::Kind::kRerun;
-  return "submitted " + job.spec.name + (is_rerun ? ", a rerun of " + job.origin->name : "") + "\n";
-}
-
-Result<void> show_submitted(const std::vector<Submitted>& all, Output output) {
-  std::string text;
-  std::vector<std::string> documents;
-  for (const auto& [job, array] : all) {
-    text += array ? "submitted " + job.spec.name + ": " + std::to_string(array->counts.all()) +
-                        " members\n"
-                  : submitted_text(job);
-    documents.push_back(array ? api::array_to_json(*array) : api::job_to_json(job));
-  }
-  MUSTER_CHECK(show(output, text, as_one(documents)));
-  if (output != Output::kTable) return {};
-  for (const auto& [job, array] : all) {
-    std::cerr << "  to " << next_step(job) << job.spec.name << std::endl;
-  }
-  return {};
-}
-
-/// "flag; the file has 2".
-std::string changed_from(const spec::ChangedValue& change, const std::string& origin) {
-  const std::string by = change.by_setting ? "--set" : "flag";
-  if (!change.value.left) return by;
-  const std::string value = value_words(change.value.left);
-  return by + "; " + (change.was_given ? origin + " has " : "the default is ") +
-         (value.empty() ? "none" : value);
-}
-
-}  // namespace
-
-std::string value_words(const std::optional<std::string>& json) {
-  if (!json) return "";
-  const auto value = nlohmann::json::parse(*json, nullptr, false);
-  return value.is_string() ? value.get<std::string>() : *json;
-}
-
-std::string changes_table(const std::vector<spec::ChangedValue>& changes,
-                          const std::string& origin) {
-  if (changes.empty()) return "";
-  Table table({{"KEY"}, {"VALUE"}, {"FROM"}});
-  for (const spec::ChangedValue& change : changes) {
-    const std::string value = change.value.right ? value_words(change.value.right) : "removed";
-    table.add({change.value.path, value, changed_from(change, origin)});
-  }
-  return table.to_string("  ");
-}
-
-Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const Hooks& hooks) {
-  if (run.dry_run) return show_forecasts(jobs, run, hooks);
-  if (run.follow && jobs.size() > 1) return too_many_to_follow(jobs.size());
-  if (run.follow) {
-    return submit_and_follow(std::move(jobs.front()), run.idempotency_key, run.look,
-                             logs::OnInterrupt::kDetach, hooks);
-  }
-  MUSTER_TRY(Connection connection, connect(hooks));
-  const job::JobSpec known = jobs.front().spec;
-  auto submitted = submit_all(connection, std::move(jobs), run.idempotency_key);
-  if (!submitted) return with_origin_of_project(std::move(submitted).error(), known, hooks);
-  MUSTER_CHECK(show_submitted(*submitted, run.output));
-  return kExitDone;
-}
-
-Result<int> execute(const SubmitCommand& command, const Hooks& given) {
-  const Hooks hooks = with_engine(given, command.engine);
-  MUSTER_TRY(std::vector<Submission> all, jobs_of(command, hooks));
-  if (command.shows_spec) return show_specs(all, command.output);
-  return carry_out(std::move(all),
-                   {.idempotency_key = command.idempotency_key,
-                    .follow = command.follow,
-                    .dry_run = command.dry_run,
-                    .look = command.look,
-                    .output = command.output},
-                   hooks);
-}
-
-Result<int> execute(const RunCommand& command, const Hooks& given) {
-  const Hooks hooks = with_engine(given, command.engine);
-  return submit_and_follow({.spec = command.spec, .workspace = command.workspace},
-                           command.idempotency_key, command.look, logs::OnInterrupt::kStop, hooks);
 }
 
 }  // namespace muster::cli::jobs

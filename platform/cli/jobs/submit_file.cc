@@ -90,6 +90,12 @@ Error no_such_document(const std::string& only, const std::vector<std::string>& 
           .advice = names.empty() ? "" : "its jobs are " + base::joined(names, ", ")};
 }
 
+Error is_schedule(const std::string& name, const std::string& file) {
+  return {.code = ErrorCode::kInvalid,
+          .what = "'" + name + "' is a CronJob, which runs its job again and again",
+          .advice = "create a schedule: muster schedule create -f " + base::shell_joined({file})};
+}
+
 /// Keeps the documents that --only chooses.
 Result<void> choose(std::vector<YamlValue>& documents, const std::string& only,
                     const std::string& source) {
@@ -161,7 +167,10 @@ Result<std::vector<Submission>> read_objects(const std::vector<YamlValue>& docum
   for (ForeignJob& job : read.jobs) {
     names.push_back(job.spec.name);
     if (!wish.only.empty() && job.spec.name != wish.only) continue;
-    jobs.push_back({.spec = std::move(job.spec), .files = std::move(job.files)});
+    if (job.schedule && !wish.may_be_schedule) return is_schedule(job.schedule->name, wish.file);
+    jobs.push_back({.spec = std::move(job.spec),
+                    .files = std::move(job.files),
+                    .schedule = std::move(job.schedule)});
   }
   if (jobs.empty()) return no_such_document(wish.only, names, source);
   print_warnings(read.warnings, source);

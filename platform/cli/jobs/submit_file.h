@@ -22,6 +22,7 @@
 #include "cli/spec/spec_flags.h"
 #include "job/array.h"
 #include "job/job.h"
+#include "job/schedule.h"
 #include "job/spec.h"
 
 namespace muster::cli::jobs {
@@ -34,6 +35,8 @@ struct Submission {
   std::optional<spec::WorkspaceOptions> workspace = {};
   api::Client::SubmitOptions options = {};
   std::vector<spec::ChangedValue> changes = {};  ///< by the command line
+  /// Of a CronJob: the schedule of which `spec` is the job; its own `job` is empty.
+  std::optional<job::ScheduleSpec> schedule = {};
 };
 
 struct FileWish {
@@ -42,6 +45,7 @@ struct FileWish {
   std::string only = {};                          ///< of --only: only this document; empty: all
   std::vector<std::string> settings = {};         ///< of --set; override the file and the flags
   std::optional<spec::FlagOverrides> flags = {};  ///< override the file
+  bool may_be_schedule = false;                   ///< false: a CronJob is an error
 };
 
 /// The jobs of the file, in its order; at least one.
@@ -80,7 +84,7 @@ struct SubmitRun {
 };
 
 /// Submits or forecasts the jobs, prints them, and follows the job if that is wished. Returns the exit
-/// code. submit.cc
+/// code. submitting.cc
 Result<int> carry_out(std::vector<Submission> jobs, const SubmitRun& run, const Hooks& hooks);
 
 /// The flags of every command that submits, with and without a file.

@@ -19,6 +19,7 @@
 #include "cli/jobs/jobs.h"
 #include "job/fact_json.h"
 #include "words/sentence.h"
+#include "workspace/path_text.h"
 
 namespace muster::cli::jobs {
 
@@ -201,10 +202,11 @@ namespace {
 /// The array, and why its first waiting member waits.
 Result<int> explain_array(Connection& connection, const job::Array& array, Output output) {
   std::string page = array_page(array, base::SystemClock().now());
-  const api::JobQuery query{.project = array.spec.project,
-                            .phases = {job::Phase::kQueued},
-                            .prefix = array.spec.name + "-",
-                            .limit = 1};
+  const api::JobQuery query{
+      .project = array.spec.project,
+      .phases = {job::Phase::kQueued},
+      .limit = 1,
+      .origin = api::OriginWish{.kind = job::JobOrigin::Kind::kArray, .of = array.id}};
   const auto waiting = connection.call([&](api::Client& client) { return client.list(query); });
   if (waiting && !waiting->jobs.empty() && !array.ended) {
     const std::string& id = waiting->jobs.front().id;
@@ -223,8 +225,8 @@ Result<int> execute(const ExplainCommand& command, const Hooks& hooks) {
       connection.call([&](api::Client& client) { return client.explain(command.name); });
   if (!explained) {
     MUSTER_TRY(const std::optional<job::Array> array,
-               as_array(connection, explained.error(),
-                        [&](api::Client& client) { return client.array(command.name); }));
+               instead_of_job(connection, explained.error(),
+                              [&](api::Client& client) { return client.array(command.name); }));
     if (array) return explain_array(connection, *array, command.output);
   }
   MUSTER_TRY(const job::Explanation explanation, std::move(explained));
@@ -353,7 +355,13 @@ std::string explanation_page(const job::Explanation& explanation, Time now) {
 }
 
 std::string forecast_page(const job::JobSpec& spec, const job::Forecast& forecast, Time now) {
-  std::string text = forecast.starts_now ? "would start now" : "would wait";
+  std::string text =
+      forecast.members == 0
+          ? ""
+          : "array of " +
+                workspace::count_text(static_cast<size_t>(forecast.members), "member", "members") +
+                "; its first member ";
+  text += forecast.starts_now ? "would start now" : "would wait";
   text += words::after_colon(forecast.reason) + "\n" + indented(words::details(forecast.reason));
   const std::string may_start = may_start_words(forecast.may_start, now);
   if (!forecast.starts_now && !may_start.empty()) text += "\nMAY START  " + may_start + "\n";

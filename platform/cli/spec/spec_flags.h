@@ -55,7 +55,7 @@ Flags override_flags();
 /// The flags of single fields of a job of this kind ("mpi" ...; "run" for `muster run`; empty: any
 /// kind), from the table of fields.
 Flags field_flags(std::string_view kind);
-/// Sets the headings of the help: resources, image, scheduling, files, Slurm, output. Keeps the order
+/// Sets the headings of the help: resources, image, scheduling and so on. Keeps the order
 /// within a heading.
 Flags in_groups(Flags flags);
 /// The flags that set several fields: priority and number of workers.

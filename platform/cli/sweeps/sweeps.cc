@@ -14,7 +14,9 @@
 #include "api/wire.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/common/sweep_view.h"
 #include "cli/common/terminal.h"
+#include "cli/jobs/arrays.h"
 #include "cli/jobs/jobs.h"
 #include "cli/jobs/submit_file.h"
 #include "cli/metrics/chart.h"
@@ -205,12 +207,19 @@ Call read_sweep_delete(Reading& in) {
                             .ignore_missing = in.reader.has("--ignore-missing")};
 }
 
+Flags whose_sweep_flag() {
+  return {{.name = "--project",
+           .value = "PROJECT",
+           .help = "project of the sweep, if several projects have a sweep of this name",
+           .offer = Offer::kProjects}};
+}
+
 Command change_command(const char* name, const char* help, Call (*read)(Reading&)) {
   return {.name = name,
           .help = help,
           .read = read,
           .positionals = some_of(Offer::kNothing),
-          .flags = whose_job_flag(),
+          .flags = whose_sweep_flag(),
           .example = "muster sweep " + std::string(name) + " lr"};
 }
 
@@ -253,7 +262,11 @@ Command sweep_command() {
             .alias = "ls",
             .help = "list sweeps",
             .read = read_sweep_list,
-            .flags = whose_job_flag() + list_output_flag(),
+            .flags = Flags{{.name = "--project",
+                            .value = "PROJECT",
+                            .help = "only sweeps of this project",
+                            .offer = Offer::kProjects}} +
+                     list_output_flag(),
             .example = "muster sweep list"},
            {.name = "get",
             .help = "show a sweep and its trials, best first",
@@ -261,22 +274,24 @@ Command sweep_command() {
             .positionals = one_of(Offer::kNothing),
             .flags =
                 Flags{{.name = "--chart", .help = "draw the metric of the best trials over time"}} +
-                whose_job_flag() + output_flag(),
+                whose_sweep_flag() + output_flag(),
             .example = "muster sweep get lr --chart"},
            {.name = "best",
             .help = "print the command that runs the best trial again",
             .read = read_sweep_best,
             .positionals = one_of(Offer::kNothing),
-            .flags = whose_job_flag() + output_flag(),
+            .flags = whose_sweep_flag() + output_flag(),
             .example = "muster sweep best lr"},
            {.name = "wait",
             .help = "wait until a sweep has ended; fails if it did not succeed",
             .read = read_sweep_wait,
             .positionals = one_of(Offer::kNothing),
-            .flags = Flags{{.name = "--timeout",
-                            .value = "TIME",
-                            .help = "give up after this time, with exit code 124"}} +
-                     whose_job_flag(),
+            .flags =
+                Flags{{.name = "--timeout",
+                       .value = "TIME",
+                       .help =
+                           "exit with code 124 after this time, as in 30m; the sweep continues"}} +
+                whose_sweep_flag(),
             .example = "muster sweep wait lr --timeout 1h"},
            change_command("stop", "stop a sweep and all its trials", read_sweep_change<kSweepStop>),
            change_command("pause", "let running trials run on, and start no other",
@@ -287,7 +302,7 @@ Command sweep_command() {
             .help = "delete an ended sweep with the jobs of its trials",
             .read = read_sweep_delete,
             .positionals = some_of(Offer::kNothing),
-            .flags = whose_job_flag() + ignore_missing_flag("a sweep"),
+            .flags = whose_sweep_flag() + ignore_missing_flag("a sweep"),
             .example = "muster sweep delete lr"}},
       .example = "muster sweep -f sweep.yaml --dry-run",
       .see_also = "muster submit --array, for jobs that differ in an index"};
@@ -494,7 +509,7 @@ Result<int> execute(const SweepChangeCommand& command, const Hooks& hooks) {
 Result<int> execute(const SweepDeleteCommand& command, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks, command.project));
   return delete_each(command.names, command.ignore_missing, [&](const std::string& name) {
-    return connection.call([&](api::Client& client) { return client.remove_sweep(name); });
+    return jobs::remove_sweep(connection, name, false);
   });
 }
 

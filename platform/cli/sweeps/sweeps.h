@@ -1,7 +1,7 @@
 // The commands on sweeps: create (by flags or from a file), list, get, best, stop, pause, resume,
 // delete.
 //
-// read_...() and the views are pure; execute() does I/O.
+// read_...() is pure; execute() does I/O.
 #pragma once
 
 #include <chrono>
@@ -92,16 +92,5 @@ Result<SweepFile> parse_sweep_file(
 /// parameter. Returns the faults, by key.
 std::vector<base::Fault> set_sweep_keys(
     const std::vector<std::pair<std::string, std::string>>& keys, sweep::SweepSpec& spec);
-
-// --- views
-
-/// NAME PROJECT METHOD PHASE TRIALS BEST TRIAL AGE
-std::string sweep_table(const std::vector<sweep::SweepSummary>& sweeps, base::Time now);
-/// Fields, and the trials with their values, best first.
-std::string sweep_page(const sweep::Sweep& sweep, base::Time now);
-/// What a sweep would run and use.
-std::string plan_page(const sweep::SweepSpec& spec, const sweep::SweepPlan& plan);
-/// The command that runs the trial again to its end.
-std::string rerun_command(const sweep::Sweep& sweep, const sweep::Trial& trial);
 
 }  // namespace muster::cli::sweeps

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixture.h"
+#include "cli/common/sweep_view.h"
 #include "cli/test_call.h"
 
 namespace muster::cli::sweeps {
@@ -153,16 +154,18 @@ sweep::Sweep shown_sweep() {
 
 TEST(SweepPage, ShowsTrialsBestFirst) {
   EXPECT_EQ(sweep_page(shown_sweep(), base::Time(std::chrono::seconds(90))),
-            R"(sweep    lr
-project  default
-owner    ada
-phase    Running
-method   asha
-metric   maximize accuracy
-rungs    2, 10, 40 steps
-trials   3 of 16 started, 1 paused, 1 completed, 1 failed
-best     0.92 (lr-2)
-age      1m30s
+            R"(NAME       lr
+KIND       sweep of single jobs
+METHOD     asha
+METRIC     maximize accuracy
+RUNGS      2, 10, 40 steps
+PHASE      Running
+TRIALS     3 of 16 started, 1 paused, 1 completed, 1 failed
+BEST       0.92 (lr-2)
+PROJECT    default
+OWNER      ada
+ID         s1
+SUBMITTED  1970-01-01T00:00:00Z (1m30s ago)
 
 TRIAL  BEST  LAST  RUNG  STEPS  batch  layers     lr  PHASE
 lr-2   0.92   0.9   3/3     40     32       1  0.001  Completed
@@ -189,9 +192,9 @@ TEST(PlanPage, ShowsTheCostAndTheFirstTrials) {
                                      {{"max_trials", "30"}}, "", {"scheduling.time_limit=1h"});
   ASSERT_TRUE(spec) << spec.error().to_string();
   const std::string page = plan_page(spec->spec, sweep::plan_of(spec->spec));
-  EXPECT_NE(page.find("trials     30, at most 4 at the same time\n"), std::string::npos) << page;
-  EXPECT_NE(page.find("steps      at most 1200, about 146 expected\n"), std::string::npos) << page;
-  EXPECT_NE(page.find("GPU hours  at most 30\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("TRIALS     30, at most 4 at the same time\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("STEPS      at most 1200, about 146 expected\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("GPU HOURS  at most 30\n"), std::string::npos) << page;
   EXPECT_NE(page.find("and 10 more\n"), std::string::npos) << page;
 }
 

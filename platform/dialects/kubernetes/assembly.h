@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "dialects/kubernetes/node.h"
 #include "dialects/kubernetes/pod.h"
+#include "job/schedule.h"
 #include "job/spec.h"
 
 namespace muster::dialects::kubernetes {
@@ -64,6 +65,8 @@ struct Draft {
   /// Where fields of the spec come from, for the faults of job::validate().
   std::map<std::string, Place> origins;
   Place place;  ///< of the document
+  /// Of a CronJob: `spec` is the job of each run of this schedule, whose own `job` is empty.
+  std::optional<job::ScheduleSpec> schedule = {};
 };
 
 /// The spec of a job with this metadata and nothing else.

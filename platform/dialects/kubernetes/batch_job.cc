@@ -190,7 +190,8 @@ void read_success_policy(const std::optional<Node>& node, Draft& draft) {
 
 /// The pods of an Indexed Job have the names JOB-0, JOB-1 ... in the domain of their Service.
 void rename_hosts(const Metadata& metadata, const std::string& subdomain, Draft& draft) {
-  if (subdomain.empty() || draft.spec.kind == job::Kind::kSingle) return;
+  const bool has_names = !subdomain.empty() && !metadata.file_name.empty();
+  if (!has_names || draft.spec.kind == job::Kind::kSingle) return;
   std::map<std::string, std::string> hosts{
       {metadata.file_name + "-0", draft.spec.name + "-master"}};
   for (int i = 0; i < draft.spec.workers; ++i) {
@@ -205,9 +206,15 @@ void rename_hosts(const Metadata& metadata, const std::string& subdomain, Draft&
 Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish& wish) {
   const Metadata metadata = read_metadata(document, wish);
   Draft draft = begin_draft(metadata, wish, document.node());
-  const auto spec_node = document.require("spec");
-  if (!spec_node) return draft;
-  Map spec(*spec_node);
+  if (const auto spec = document.require("spec")) {
+    read_batch_job_spec(*spec, metadata, surroundings, wish, draft);
+  }
+  return draft;
+}
+
+void read_batch_job_spec(const Node& spec_node, const Metadata& metadata,
+                         const Surroundings& surroundings, const Wish& wish, Draft& draft) {
+  Map spec(spec_node);
   const Counts counts = read_counts(spec);
   draft.spec.held = spec.flag("suspend").value_or(false) || counts.held;
   constexpr int kUsualRetries = 6;
@@ -227,13 +234,13 @@ Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish
   if (counts.tasks > 1) read_success_policy(success, draft);
   const auto pod_node = spec.require("template");
   spec.end();
-  if (!pod_node) return draft;
+  if (!pod_node) return;
   const PodContext context{.config_maps = surroundings.config_maps,
                            .on_kubernetes = wish.on_kubernetes,
                            .container = ""};
   const Pod pod = read_pod_template(*pod_node, context);
   if (pod.restart_policy == "Always") {
-    document.node().findings().faults.push_back(
+    spec_node.findings().faults.push_back(
         {.field = pod.restart_place.path,
          .what = "'Always' is not for jobs, which end; use OnFailure or Never",
          .line = pod.restart_place.line});
@@ -242,13 +249,12 @@ Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish
     job.scheduling.time_limit = std::chrono::seconds(*pod.deadline_seconds);
   }
   add_roles({.base = &pod, .leader = &pod}, {"JOB_COMPLETION_INDEX"}, wish, draft,
-            document.node().findings());
+            spec_node.findings());
   if (counts.indexed && counts.tasks == 1) job.environment.emplace("JOB_COMPLETION_INDEX", "0");
   if (counts.runs > counts.tasks) {
-    repeat_program(counts, pod.container_place, draft, document.node().findings());
+    repeat_program(counts, pod.container_place, draft, spec_node.findings());
   }
   rename_hosts(metadata, counts.indexed ? pod.subdomain : "", draft);
-  return draft;
 }
 
 }  // namespace muster::dialects::kubernetes

@@ -85,18 +85,18 @@ class BesideReading {
   BesideReading(const Node& node, const PodContext& context, const Labels& labels, const Pod& task)
       : node_(node), context_(context), labels_(labels), task_(task) {}
 
-  /// `when`: unless its restartPolicy makes an init container a sidecar.
-  BesideContainer read(job::PodContainer::When when) && {
+  /// `runs`: unless its restartPolicy makes an init container a sidecar.
+  BesideContainer read(job::PodContainer::Runs runs) && {
     Map map(node_);
     read_container(node_, context_, labels_, map, own_);
     const auto mounts = map.take("volumeMounts");
     const auto policy = map.take("restartPolicy");
     map.end();
-    if (policy && policy->word({"Always"})) when = job::PodContainer::When::kBeside;
+    if (policy && policy->word({"Always"})) runs = job::PodContainer::Runs::kBeside;
     refuse_what_only_tasks_have();
     const Program program = program_of(own_, {}, node_.findings());
     BesideContainer beside{.container = {.name = container_name(node_),
-                                         .when = when,
+                                         .runs = runs,
                                          .image = own_.image,
                                          .pull = own_.container.pull,
                                          .command = program.command,
@@ -222,13 +222,13 @@ void read_containers(Map& spec, const VolumeSources& sources, const PodContext& 
   map.skip({"restartPolicy"});
   map.end();
   if (!context.on_kubernetes) return;
-  using When = job::PodContainer::When;
+  using Runs = job::PodContainer::Runs;
   for (const Node& node : first) {
-    pod.beside.push_back(BesideReading(node, context, labels, pod).read(When::kBefore));
+    pod.beside.push_back(BesideReading(node, context, labels, pod).read(Runs::kBefore));
   }
   for (const Node& node : others) {
     node.warning("is a sidecar: it ends with the task, and is started again if it ends before");
-    pod.beside.push_back(BesideReading(node, context, labels, pod).read(When::kBeside));
+    pod.beside.push_back(BesideReading(node, context, labels, pod).read(Runs::kBeside));
   }
 }
 

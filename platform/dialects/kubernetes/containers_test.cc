@@ -8,7 +8,7 @@ namespace muster::dialects::kubernetes {
 namespace {
 
 using Of = job::PodContainer::Of;
-using When = job::PodContainer::When;
+using Runs = job::PodContainer::Runs;
 
 const std::string kInit = "spec.template.spec.initContainers[0]";
 
@@ -46,7 +46,7 @@ TEST(KubernetesContainers, AreTranslatedWithWhatTheyMount) {
                                              .memory_bytes = 1024,
                                              .mounts = {"/data/raw:/in:ro"}},
                                             {.name = "keep",
-                                             .when = When::kBeside,
+                                             .runs = Runs::kBeside,
                                              .image = "b",
                                              .pull = job::PullPolicy::kAlways,
                                              .mounts = {"/data"}}}));
@@ -114,7 +114,7 @@ TEST(KubernetesContainers, BesideTheMainOneAreSidecars) {
                   "started again if it ends before"});
   EXPECT_EQ(
       file.jobs[0].spec.kubernetes.containers,
-      (std::vector<job::PodContainer>{{.name = "log", .when = When::kBeside, .image = "b:1"}}));
+      (std::vector<job::PodContainer>{{.name = "log", .runs = Runs::kBeside, .image = "b:1"}}));
 }
 
 std::string pod_of_role(const std::string& name, const std::string& init) {

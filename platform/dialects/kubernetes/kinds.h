@@ -32,6 +32,11 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
 Draft read_train_job(Map& document, const Surroundings& surroundings, const Wish& wish);
 /// batch/v1
 Draft read_batch_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+/// batch/v1: a schedule, and the job of its runs
+Draft read_cron_job(Map& document, const Surroundings& surroundings, const Wish& wish);
+/// The `spec` of a Job, into a draft with its metadata.
+void read_batch_job_spec(const Node& spec, const Metadata& metadata,
+                         const Surroundings& surroundings, const Wish& wish, Draft& draft);
 
 // What several kinds have.
 

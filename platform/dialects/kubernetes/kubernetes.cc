@@ -29,13 +29,14 @@ struct Kind {
   Reader read;
 };
 
-constexpr std::array<Kind, 6> kKinds{
+constexpr std::array<Kind, 7> kKinds{
     {{.version = "kubeflow.org/v2beta1", .name = "MPIJob", .read = read_mpi_job},
      {.version = "kubeflow.org/v1", .name = "MPIJob", .read = read_mpi_job},
      {.version = "kubeflow.org/v1", .name = "PyTorchJob", .read = read_pytorch_job},
      {.version = "kubeflow.org/v1", .name = "TFJob", .read = read_tf_job},
      {.version = "trainer.kubeflow.org/v1alpha1", .name = "TrainJob", .read = read_train_job},
-     {.version = "batch/v1", .name = "Job", .read = read_batch_job}}};
+     {.version = "batch/v1", .name = "Job", .read = read_batch_job},
+     {.version = "batch/v1", .name = "CronJob", .read = read_cron_job}}};
 
 /// Objects around a job that a cluster needs and Muster does not.
 struct Unneeded {
@@ -217,7 +218,9 @@ class FileReading {
     std::swap(own, findings_);
     for (Fault& fault : own.faults) findings_.faults.push_back(std::move(fault));
     for (Fault& warning : own.warnings) findings_.warnings.push_back(std::move(warning));
-    jobs_.push_back({.spec = std::move(draft.spec), .files = std::move(draft.files)});
+    jobs_.push_back({.spec = std::move(draft.spec),
+                     .files = std::move(draft.files),
+                     .schedule = std::move(draft.schedule)});
   }
 
   void check_jobs(int line) {

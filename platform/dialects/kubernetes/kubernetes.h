@@ -1,5 +1,5 @@
 // Job files of Kubernetes, as jobs of Muster: MPIJob (kubeflow.org/v2beta1 and v1), PyTorchJob and TFJob
-// (kubeflow.org/v1), TrainJob (trainer.kubeflow.org/v1alpha1) and Job (batch/v1).
+// (kubeflow.org/v1), TrainJob (trainer.kubeflow.org/v1alpha1), Job and CronJob (batch/v1).
 //
 // A file may have several documents, and a List contains several objects. ConfigMaps and training
 // runtimes are read where jobs refer to them; objects that Muster does not need (a Service, a Namespace)
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct TranslatedJob {
   job::JobSpec spec;  ///< valid
   /// Volumes of files: each is a kTree of the spec without a source. By target: path -> content.
   std::map<std::string, std::map<std::string, std::string>> files;
+  /// Of a CronJob: the schedule of whose runs this is the job; its own `job` is empty.
+  std::optional<job::ScheduleSpec> schedule = {};
 };
 
 struct Translation {

@@ -56,7 +56,7 @@ class ClusterView {
   bool has_node(const std::string& name) const { return book_.has(name); }
   bool has_nodes() const { return has_nodes_; }
   bool mounts_images(const std::string& node) const { return book_.mounts_images(node); }
-  std::string gpu_model_on(const std::string& node) const { return book_.gpu_model_on(node); }
+  std::string gpu_model_of(const std::string& node) const { return book_.gpu_model_of(node); }
   std::shared_ptr<void> watch_nodes(std::function<void()> changed);
 
   /// Whether the pods are known.

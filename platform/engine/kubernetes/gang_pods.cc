@@ -7,7 +7,7 @@
 namespace muster::engine::kubernetes {
 
 std::string GangPods::gpu_model_on(const std::string& node) const {
-  return parts_.view.gpu_model_on(node);
+  return parts_.view.gpu_model_of(node);
 }
 
 bool GangPods::mounts_programs_on(const std::string& node) const {

@@ -58,7 +58,7 @@ bool is_over(const Json& pod) {
 }
 
 /// "NVIDIA-A100-SXM4-80GB", as the discovery of the vendors' operators labels nodes.
-std::string gpu_model_of(const Json& labels, const std::string& resource) {
+std::string labelled_gpu_model(const Json& labels, const std::string& resource) {
   const std::string vendor = resource.substr(0, resource.find('/'));
   for (const char* const name : {"/gpu.product", "/gpu.product-name"}) {
     std::string model = text_of(labels, (vendor + name).c_str());
@@ -230,7 +230,7 @@ Node NodeBook::read(const Json& node, std::string& gpu_resource) const {
   auto [resource, model] = gpu_resource_on(amounts, options_.gpu_resources);
   if (!resource.empty()) {
     read.gpus = as_count(amounts.devices.at(resource));
-    read.gpu_model = model.empty() ? gpu_model_of(labels, resource) : model;
+    read.gpu_model = model.empty() ? labelled_gpu_model(labels, resource) : model;
     read.gpu_memory_bytes = gpu_memory_of(labels, resource);
   }
   gpu_resource = resource;
@@ -266,7 +266,7 @@ bool NodeBook::mounts_images(const std::string& name) const {
   return found != nodes_.end() && found->second.mounts_images;
 }
 
-std::string NodeBook::gpu_model_on(const std::string& name) const {
+std::string NodeBook::gpu_model_of(const std::string& name) const {
   const auto found = nodes_.find(name);
   return found == nodes_.end() ? "" : found->second.node.gpu_model;
 }

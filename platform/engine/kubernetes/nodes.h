@@ -62,7 +62,7 @@ class NodeBook {
   std::vector<Node> nodes() const;
   bool has(const std::string& name) const { return nodes_.count(name) > 0; }
   /// Empty: the node has no GPUs, or is unknown.
-  std::string gpu_model_on(const std::string& name) const;
+  std::string gpu_model_of(const std::string& name) const;
   /// Whether pods on the node can have images as volumes, from which they can run programs: kubelet
   /// 1.35 or newer, and containerd 2.1 or newer. Empty name: on all nodes.
   bool mounts_images(const std::string& name) const;

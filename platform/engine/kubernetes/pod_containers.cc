@@ -173,7 +173,7 @@ Json container_beside(const job::PodContainer& container, const PodSite& site, c
               {"imagePullPolicy", pull_word(container.pull)},
               {"securityContext", security_beside(container, site)},
               {"terminationMessagePolicy", "FallbackToLogsOnError"}};
-  if (container.when == job::PodContainer::When::kBeside) object["restartPolicy"] = "Always";
+  if (container.runs == job::PodContainer::Runs::kBeside) object["restartPolicy"] = "Always";
   if (!container.command.empty()) object["command"] = literals(container.command);
   if (!container.arguments.empty()) object["args"] = literals(container.arguments);
   for (const auto& [name, value] : container.environment) {

@@ -13,7 +13,7 @@ namespace muster::engine::kubernetes {
 namespace {
 
 using Json = nlohmann::json;
-using When = job::PodContainer::When;
+using Runs = job::PodContainer::Runs;
 
 const job::PodContainer kFetch{.name = "fetch",
                                .image = "curl:8",
@@ -24,7 +24,7 @@ const job::PodContainer kFetch{.name = "fetch",
                                .cpu_milli = 500,
                                .memory_bytes = 64,
                                .mounts = {"/data/raw:/in", "/sets/a", "/dev/shm:/mem:ro"}};
-const job::PodContainer kKeep{.name = "keep", .when = When::kBeside, .image = "b:1"};
+const job::PodContainer kKeep{.name = "keep", .runs = Runs::kBeside, .image = "b:1"};
 
 Json init_containers_of(bool mounts_programs) {
   const PodSite site{.owner = "o", .space = "training", .node_image = "muster-node:1"};

@@ -173,6 +173,9 @@ void add_lent(std::string_view text, const char* file, const IdSpan& span,
   }
 }
 
+/// All ids but the last, which stands for "no id".
+constexpr IdSpan kAllIds{.first = 0, .count = 4'294'967'295};
+
 Result<AccountSource> source_of_root(const AccountFacts& facts) {
   const IdSpan span = facts.subids.value_or(kTeamSubids);
   if (!may_map(facts.uid_map, span)) {
@@ -200,7 +203,10 @@ Result<AccountSource> source_of_root(const AccountFacts& facts) {
                        .place = "tasks.subids",
                        .advice = "give tasks.subids more ids: its first id stays, its count grows",
                        .book = {},
-                       .space = std::nullopt};
+                       .space = std::nullopt,
+                       .counts_apart = facts.has_user_namespaces &&
+                                       may_map(facts.uid_map, kAllIds) &&
+                                       may_map(facts.gid_map, kAllIds)};
 }
 
 Result<AccountSource> source_of_ordinary_account(const AccountFacts& facts) {
@@ -270,6 +276,8 @@ AccountFacts account_facts(const std::string& wish, const std::optional<IdSpan>&
           .subuid = text_in("/etc/subuid"),
           .subgid = text_in("/etc/subgid"),
           .uid_map = text_in("/proc/self/uid_map"),
+          .gid_map = text_in("/proc/self/gid_map"),
+          .has_user_namespaces = !text_in("/proc/sys/user/max_user_namespaces").starts_with("0\n"),
           .accounts = known_ids(),
           .newuidmap = program("newuidmap"),
           .newgidmap = program("newgidmap")};
@@ -369,7 +377,8 @@ Result<AssignedAccount> assign_account(const AccountSource& source, const launch
     return error;
   };
   MUSTER_TRY(const IdRange server, range_of(IdBook::kServer));
-  AssignedAccount assigned{.account = {}, .storage_gid = server.gid, .home = {}};
+  AssignedAccount assigned{
+      .account = {}, .is_unix_account = false, .storage_gid = server.gid, .home = {}};
   TaskAccount& account = assigned.account;
   if (source.is_root && !plan.unix_account.empty()) {
     MUSTER_TRY(UnixAccount found, find_unix_account(plan.unix_account));
@@ -381,6 +390,8 @@ Result<AssignedAccount> assign_account(const AccountSource& source, const launch
     // The group of root opens what is closed to all others.
     std::erase(account.groups, 0U);
     account.groups.push_back(server.gid);
+    if (source.counts_apart) account.uids = account.gids = {{0, 0, kAllIds.count}};
+    assigned.is_unix_account = true;
     assigned.home = std::move(found.home);
     return assigned;
   }
@@ -418,7 +429,7 @@ HandedFiles handed_files(const AssignedAccount& assigned, const AccountSource& s
   }
   if (home.empty()) return files;
   // Users with Unix accounts of their own share the home of a project.
-  const bool is_shared_home = source.are_of_projects && !assigned.account.has_namespace();
+  const bool is_shared_home = source.are_of_projects && assigned.is_unix_account;
   (is_shared_home ? files.shared : files.own).push_back(home.string());
   return files;
 }

@@ -70,6 +70,9 @@ struct AccountSource {
   std::string advice;            ///< if they are used up
   std::filesystem::path book;    ///< the file of IdBook
   std::optional<IdSpace> space;  ///< of a server that runs as an ordinary account
+  /// Tasks of a Unix account get a user namespace in which all ids are the same as outside, so that
+  /// their processes are counted apart from others of the account.
+  bool counts_apart = false;
   bool are_of_projects = false;  ///< each project has ids and a home instead of each user
 };
 
@@ -83,6 +86,8 @@ struct AccountFacts {
   std::string subuid;                                      ///< the text of /etc/subuid
   std::string subgid;                                      ///< the text of /etc/subgid
   std::string uid_map;                                     ///< the text of /proc/self/uid_map
+  std::string gid_map;                                     ///< the text of /proc/self/gid_map
+  bool has_user_namespaces = true;                         ///< root may make some
   std::vector<std::pair<std::string, uint32_t>> accounts;  ///< uids and gids of this machine
   std::string newuidmap;                                   ///< a path; empty: it is not installed
   std::string newgidmap;
@@ -118,6 +123,7 @@ base::Result<UnixAccount> find_unix_account(const std::string& name);
 /// What a task runs as, and what it is given.
 struct AssignedAccount {
   TaskAccount account;
+  bool is_unix_account = false;  ///< else ids of the user's own
   uint32_t storage_gid = 0;
   std::filesystem::path home;  ///< of a Unix account, where it finds its home; empty: the server's
 };

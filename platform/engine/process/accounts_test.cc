@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kWholeMap = "         0          0 4294967295\n";
 
 AccountFacts root_facts() {
-  return {.is_root = true, .uid = 0, .user = "root", .uid_map = kWholeMap};
+  return {.is_root = true, .uid = 0, .user = "root", .uid_map = kWholeMap, .gid_map = kWholeMap};
 }
 
 AccountFacts ordinary_facts() {
@@ -232,10 +232,34 @@ TEST(AssignAccount, TakesTheUnixAccountThatIsNamed) {
   ASSERT_TRUE(assigned) << assigned.error().to_string();
   EXPECT_NE(assigned->account.uid, 0U);
   EXPECT_EQ(assigned->account.inside_uid, assigned->account.uid);
-  EXPECT_FALSE(assigned->account.has_namespace());
+  EXPECT_TRUE(assigned->is_unix_account);
 
   plan.unix_account = "no-such-account";
   EXPECT_EQ(assign_account(source_in(folder), plan, 0, 0).error().code, base::ErrorCode::kNotFound);
+}
+
+TEST(AssignAccount, CountsTheProcessesOfAUnixAccountApartWhereThatIsPossible) {
+  const base::TestFolder folder;
+  launch::TaskPlan plan;
+  plan.owner = "ada";
+  plan.unix_account = "daemon";
+  const auto uids_by = [&](void (*changed)(AccountFacts&)) {
+    AccountFacts facts = root_facts();
+    changed(facts);
+    AccountSource source = *source_of(facts);
+    source.book = folder / "ids";
+    const auto assigned = assign_account(source, plan, 0, 0);
+    EXPECT_EQ(assigned->account.uids, assigned->account.gids);
+    return assigned->account.uids;
+  };
+
+  EXPECT_EQ(uids_by([](AccountFacts&) {}), (std::vector<IdMapping>{{0, 0, 4'294'967'295}}))
+      << "all ids are as outside";
+  EXPECT_EQ(uids_by([](AccountFacts& facts) { facts.has_user_namespaces = false; }),
+            std::vector<IdMapping>());
+  EXPECT_EQ(uids_by([](AccountFacts& facts) { facts.gid_map = "0 0 2000000000\n"; }),
+            std::vector<IdMapping>())
+      << "a container that maps a part of the ids";
 }
 
 TEST(AssignAccount, GivesAProjectIdsWhereHomesAreOfProjects) {

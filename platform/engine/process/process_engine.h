@@ -23,6 +23,7 @@
 #include "engine/process/process_networks.h"
 #include "engine/process/process_starts.h"
 #include "engine/process/process_tasks.h"
+#include "engine/shim/task_groups.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {

@@ -29,6 +29,7 @@
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
 #include "engine/shim/task_account.h"
+#include "engine/shim/task_groups.h"
 #include "engine/shim/task_limits.h"
 
 namespace muster::engine {

@@ -5,9 +5,10 @@
 // anything of the task runs, it gives up these rights for good:
 //
 //   1. It mounts terminals (devpts) that only this sandbox has.
-//   2. For a range of sub-ids, it makes a user namespace, and the outer half maps the range into it.
-//      Root in it is nobody outside. The mounts, processes and network of the sandbox belong to the
-//      namespace outside, so that no right in it reaches them.
+//   2. It makes a user namespace, and the outer half maps ids into it: a range of sub-ids, so that root
+//      in it is nobody outside; or for a Unix account all ids as they are, so that the kernel counts
+//      the processes of this task alone (RLIMIT_NPROC). The mounts, processes and network of the
+//      sandbox belong to the namespace outside, so that no right in it reaches them.
 //   3. It takes the ids and drops the rights, and loads the filter of system calls.
 //
 // The files that a task gets are handed over to its ids before that, by hand_over(), which follows
@@ -44,7 +45,8 @@ struct TaskAccount {
   uint32_t inside_uid = 0;
   uint32_t inside_gid = 0;
   std::vector<uint32_t> groups;  ///< further groups
-  /// Of the user namespace of the task; empty: a Unix account, without a namespace.
+  /// Of the user namespace of the task; empty: it has none, as a Unix account on machines where root
+  /// may make no namespace for it.
   std::vector<IdMapping> uids;
   std::vector<IdMapping> gids;
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
@@ -34,7 +34,8 @@ class FeedbackBucket:
     def __init__(self, slots: Sequence[Slot], name: str, shape: str, reduction: Reduction) -> None:
         self.slots = list(slots)
         self.missing = len(self.slots)
-        self._name = name
+        #: Equal on all ranks, and for the same parameters in every run.
+        self.name = name
         self._shape = shape
         self._process_set = reduction.process_set
         self._ranks = len(reduction.process_set.registered_ranks())
@@ -54,6 +55,19 @@ class FeedbackBucket:
     def wire_bytes(self) -> int:
         """The bytes that this rank sends in a step."""
         raise NotImplementedError
+
+    def kept(self) -> Dict[str, torch.Tensor]:
+        """The tensors that this rank keeps from step to step, by name."""
+        raise NotImplementedError
+
+    def restore(self, kept: Mapping[str, torch.Tensor]) -> None:
+        """Sets what kept() has returned in another run. Errors: ValueError."""
+        own = self.kept()
+        shapes = {key: value.shape for key, value in own.items()}
+        if {key: value.shape for key, value in kept.items()} != shapes:
+            raise ValueError(f"the errors of bucket {self.name!r} have other shapes than its gradients")
+        for key, value in own.items():
+            value.copy_(kept[key])
 
     def launch(self) -> None:
         with torch.no_grad():
@@ -124,7 +138,7 @@ class FeedbackBucket:
 
     def _submit(self, kind: str, part: str, source: torch.Tensor, target: torch.Tensor, **arguments: Any) -> Pending:
         return operations.submit(
-            kind, f"{self._name}.{part}", process_set=self._process_set,
+            kind, f"{self.name}.{part}", process_set=self._process_set,
             buffers=[(source.data_ptr(), target.data_ptr(), source.numel())], shape=self._shape,
             keep=(source, target), **arguments)
 
@@ -151,6 +165,9 @@ class Int8Bucket(FeedbackBucket):
 
     def wire_bytes(self) -> int:
         return 2 * (self._ranks - 1) * self._bytes
+
+    def kept(self) -> Dict[str, torch.Tensor]:
+        return {"error": self.error, "error_of_average": self.error_of_average}
 
     def _begin(self) -> Pending:
         *places, padding = self._values.split(self._lengths)
@@ -257,6 +274,19 @@ class PowerSGDBucket(FeedbackBucket):
     def wire_bytes(self) -> int:
         """With an algorithm that sends the least bytes."""
         return 2 * (self._ranks - 1) * 4 * (self._first.numel() + self._second.numel()) // self._ranks
+
+    def kept(self) -> Dict[str, torch.Tensor]:
+        found: Dict[str, torch.Tensor] = {}
+        for matrix in self._matrices:
+            name = self.slots[matrix.place].name
+            found[f"{name}.error"], found[f"{name}.q"] = matrix.error, matrix.q
+            found[f"{name}.random"] = matrix.random.get_state()
+        return found
+
+    def restore(self, kept: Mapping[str, torch.Tensor]) -> None:
+        super().restore(kept)
+        for matrix in self._matrices:
+            matrix.random.set_state(kept[f"{self.slots[matrix.place].name}.random"])
 
     def errors(self) -> List[Tuple[Slot, torch.Tensor]]:
         return [(self.slots[matrix.place], matrix.error) for matrix in self._matrices]

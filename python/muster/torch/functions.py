@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union
 
 import torch
 
@@ -21,13 +21,14 @@ def broadcast_parameters(params: Parameters, root_rank: int) -> None:
     Errors: ValueError for any other type, with the name of the entry; MismatchError if a shape or type differs.
     """
     handles = []
+    begun: Set[int] = set()
     for name, tensor in _named(params):
         if tensor is None:
             continue
         if not isinstance(tensor, torch.Tensor):
             raise ValueError(f"broadcast_parameters() copies tensors; {name!r} has type {type(tensor).__name__}: use "
                              f"broadcast_object() for it")
-        handles.append((tensor, *_begin_into(tensor, root_rank, f"parameters.{name}")))
+        handles.append((tensor, *_begin_into(tensor, root_rank, f"parameters.{name}", begun)))
     for tensor, contiguous, handle in handles:
         synchronize(handle)
         _bring_back(tensor, contiguous)
@@ -51,7 +52,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
     state = broadcast_object(state, root_rank, name="optimizer_state")
     if not is_root:
         tensors = _empty_tensors(state)
-    handles = [(tensor, *_begin_into(tensor, root_rank, f"optimizer_state.{index}"))
+    begun: Set[int] = set()
+    handles = [(tensor, *_begin_into(tensor, root_rank, f"optimizer_state.{index}", begun))
                for index, tensor in enumerate(tensors)]
     for tensor, contiguous, handle in handles:
         synchronize(handle)
@@ -129,9 +131,13 @@ def _named(params: Parameters) -> List[Tuple[Optional[str], Any]]:
     return [each if isinstance(each, tuple) else (str(index), each) for index, each in enumerate(listed)]
 
 
-def _begin_into(tensor: torch.Tensor, root_rank: int, name: str) -> Tuple[torch.Tensor, int]:
-    """Begins a broadcast of a tensor with any strides (for example channels_last)."""
+def _begin_into(tensor: torch.Tensor, root_rank: int, name: str, begun: Set[int]) -> Tuple[torch.Tensor, int]:
+    """Begins a broadcast of a tensor with any strides (for example channels_last). `begun`: the addresses of broadcasts
+    in flight. A tensor that has several names, such as the tied weights of an embedding, is received several times."""
     contiguous = tensor.detach().contiguous()
+    if contiguous.data_ptr() in begun:
+        contiguous = contiguous.clone()
+    begun.add(contiguous.data_ptr())
     return contiguous, broadcast_async_(contiguous, root_rank, name)
 
 

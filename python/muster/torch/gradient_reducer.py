@@ -30,7 +30,7 @@ from ..common.reduce_ops import ReduceOp
 from ..common.session import SHUT_DOWN
 from . import bucket_plan, tensors
 from .buckets import Bucket, CompressedBucket, Reduction, Slot
-from .compressed_buckets import Int8Bucket, PowerSGDBucket
+from .compressed_buckets import FeedbackBucket, Int8Bucket, PowerSGDBucket
 from .compression import Compression, PowerSGDCompressor, has_feedback
 from .hooks import on_gradient
 from .sparse import sparse_allreduce_async
@@ -54,6 +54,8 @@ class GradientReducer:
         self._early: Optional[_Early] = None
         self._generation = 0  # the number of agreements that were dropped
         self._buckets: List[Any] = []
+        #: The errors of a checkpoint, by bucket, until the buckets are made.
+        self._restored: Optional[Dict[str, Dict[str, torch.Tensor]]] = None
         self._hooks: List[Any] = []
         #: Without `reduces`: called when a gradient is ready.
         self.on_ready: Optional["weakref.WeakMethod[Callable[[Slot], None]]"] = None
@@ -192,6 +194,40 @@ class GradientReducer:
         """The bytes of dense gradients that this rank sends in a step; 0 before the first step."""
         return sum(bucket.wire_bytes() for bucket in self._buckets)
 
+    def errors(self) -> Dict[str, Any]:
+        """What compressions with error feedback keep on this rank from step to step. Call it between steps."""
+        with self._lock:
+            kept = {bucket.name: {key: value.detach().clone() for key, value in bucket.kept().items()}
+                    for bucket in self._buckets if isinstance(bucket, FeedbackBucket)}
+            return {**self._place(), "buckets": kept or self._restored or {}}
+
+    def restore_errors(self, errors: Dict[str, Any]) -> None:
+        """Sets what errors() has returned in another run. Errors: ValueError for another rank, number of ranks,
+        compression, or division into buckets; the last is detected in the next step, if no step was made yet."""
+        place = self._place()
+        found = {key: errors.get(key) for key in place}
+        if found != place:
+            raise ValueError(f"the errors are of {found}, but this is {place}")
+        with self._lock:
+            self._restored = dict(errors["buckets"])
+            if self._buckets:
+                self._restore_buckets()
+
+    def _place(self) -> Dict[str, Any]:
+        return {"rank": self._reduction.process_set.rank(), "ranks": self._reduction.process_set.size(),
+                "compression": getattr(self._reduction.compression, "text", None)}
+
+    def _restore_buckets(self) -> None:
+        if not self._restored:
+            return
+        restored, self._restored = self._restored, None
+        buckets = {bucket.name: bucket for bucket in self._buckets if isinstance(bucket, FeedbackBucket)}
+        if set(buckets) != set(restored):
+            raise ValueError("the errors are of gradients in other buckets: the parameters, `groups` and "
+                             "HOROVOD_FUSION_THRESHOLD must be those of the run that has saved them")
+        for name, bucket in buckets.items():
+            bucket.restore(restored[name])
+
     def digest(self) -> str:
         """A digest of the parameters' names, which identifies the optimizer."""
         return hashlib.sha256("\n".join(slot.name for slot in self.slots).encode()).hexdigest()[:12]
@@ -320,6 +356,7 @@ class GradientReducer:
                 self._buckets.append(CompressedBucket(slots, name, self._reduction))
             else:
                 self._buckets.append(Bucket(slots, name, bucket_plan.shape_of(gradients, places), self._reduction))
+        self._restore_buckets()
 
     def _begin_sparse(self, slot: Slot) -> None:
         """A rank without a gradient takes part with an empty one, a rank with a dense gradient with its nonzeros."""

@@ -43,7 +43,7 @@ def DistributedOptimizer(  # noqa: N802  (a function under the name of what it m
     backward_passes_per_step: the gradients of this number of backward passes are added up before they are reduced.
     op: Average, Sum, or Adasum, which reduces the changes by the optimizer's step instead of the gradients.
     compression: none, fp16, bf16, or with error feedback int8 and powersgd(rank=4), for op Average and Sum. The errors
-      are not a part of state_dict(): after a restart they begin with zeros.
+      of a rank are not a part of state_dict(), which is equal on all ranks, but of error_state_dict().
     gradient_predivide_factor: for Average: gradients are divided by it before the sum, and by the rest after the sum.
     groups: a number of buckets, or lists of parameters whose gradients are reduced together; the other gradients are
       reduced in buckets by size, and so are all gradients by default. num_groups is the older name of the number.
@@ -141,6 +141,18 @@ class _Distributed:
         """The bytes of gradients that this rank sends in a step, with an algorithm that sends the least bytes; 0 before
         the first step. Sparse gradients do not count."""
         return self._reducer.wire_bytes()
+
+    def error_state_dict(self) -> Dict[str, Any]:
+        """What int8 or PowerSGD has not sent yet, which differs between the ranks: each rank saves its own, between
+        steps, beside the state_dict() of one rank. Without such a compression it has no tensors."""
+        return self._reducer.errors()
+
+    def load_error_state_dict(self, state: Dict[str, Any]) -> None:
+        """Continues with the errors that error_state_dict() has returned on this rank. Together with the model and the
+        state_dict(), training then continues to the same bits. Without this call the errors begin with zeros.
+
+        Errors: ValueError for another rank, number of ranks, compression, or division into buckets."""
+        self._reducer.restore_errors(state)
 
     @property
     def backward_passes_per_step(self) -> int:

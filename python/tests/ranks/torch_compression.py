@@ -1,6 +1,7 @@
 """int8 and PowerSGD with error feedback in DistributedOptimizer."""
 
 import copy
+import os
 import pickle
 
 import torch
@@ -194,6 +195,53 @@ class Compressed(Case):
             train(model, optimizer, range(3, 5))
             for parameter in model.parameters():
                 self.assert_same_bits(parameter)
+
+    def test_a_resumed_run_continues_to_the_same_bits(self):
+        for name, make in COMPRESSIONS.items():
+            with self.subTest(compression=name):
+                whole = model_of()
+                optimizer = wrapped(whole, make(), groups=2)
+                train(whole, optimizer, range(3))
+                saved = self.through_a_file({"model": whole.state_dict(), "optimizer": optimizer.state_dict(),
+                                             "errors": optimizer.error_state_dict()})
+                train(whole, optimizer, range(3, STEPS))
+                resumed = {}
+                for with_errors in (True, False):
+                    model = model_of()
+                    model.load_state_dict(saved["model"])
+                    optimizer = wrapped(model, make(), groups=2)
+                    optimizer.load_state_dict(saved["optimizer"])
+                    if with_errors:
+                        optimizer.load_error_state_dict(saved["errors"])
+                        again = optimizer.error_state_dict()  # saved once more before the first step
+                        self.assertEqual(set(again["buckets"]), set(saved["errors"]["buckets"]))
+                    train(model, optimizer, range(3, STEPS))
+                    resumed[with_errors] = [torch.equal(left, right) for left, right
+                                            in zip(model.parameters(), whole.parameters())]
+                self.assertTrue(all(resumed[True]))
+                self.assertFalse(all(resumed[False]), "the errors make no difference")
+                optimizer.load_error_state_dict(saved["errors"])  # between steps as well
+                for bucket in optimizer._reducer._buckets:
+                    for key, value in bucket.kept().items():
+                        self.assertTrue(torch.equal(value, saved["errors"]["buckets"][bucket.name][key]))
+
+    def through_a_file(self, state):
+        path = f"{os.environ['TMPDIR']}/state-{hvd.rank()}"
+        torch.save(state, path)
+        return torch.load(path)
+
+    def test_errors_of_another_training_are_refused(self):
+        model = model_of()
+        optimizer = wrapped(model, hvd.Compression.int8, groups=2)
+        train(model, optimizer, range(1))
+        errors = optimizer.error_state_dict()
+        for changed, words in (({"rank": hvd.rank() + 1}, "'rank'"), ({"ranks": hvd.size() + 1}, "'ranks'"),
+                               ({"compression": "PowerSGD of rank 4"}, "PowerSGD of rank 4")):
+            with self.assertRaisesRegex(ValueError, words):
+                optimizer.load_error_state_dict({**errors, **changed})
+        others = wrapped(model_of(), hvd.Compression.int8, groups=3)
+        others.load_error_state_dict(errors)
+        self.refused_everywhere(ValueError, others.step, "other buckets")
 
     def test_refused(self):
         model = model_of()

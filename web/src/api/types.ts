@@ -744,6 +744,8 @@ export type ScheduleSpec = {
   timezone?: string | null;
   overlap?: ScheduleOverlap | null;
   catch_up?: ScheduleCatchUp | null;
+  catch_up_within_ms?: number | null;
+  held?: boolean | null;
   job: JobSpec;
 };
 

@@ -15,7 +15,9 @@
 // If two ranks hand over one name with different operations, types, lengths, roots or shapes, that
 // operation fails with kMismatch on every rank. Every other error fails the world.
 //
-// Ownership: buffers belong to the caller, who must not use them until the operation is done.
+// Ownership: buffers belong to the caller, who must not use them until the operation is done. An
+// operation is refused if it writes memory that an operation in flight uses, or reads memory that
+// one writes; several operations may read the same memory.
 // Thread-safety: all methods, from any thread. Nothing polls: an idle session uses no processor
 // time, and a waiting thread sleeps, after it has executed ready operations.
 #pragma once
@@ -90,6 +92,10 @@ struct Label {
 /// lengths are known, with the bytes of each rank; returns memory for all of them, or null.
 using Allocate = std::function<void*(std::span<const std::uint64_t> bytes_of_rank)>;
 
+/// The memory that an Allocate returns, if it is known when the operation is handed over. It is
+/// compared with the memory of the operations in flight.
+using KnownResult = std::span<const std::byte>;
+
 /// The sender of a receive that takes a message of any rank.
 inline constexpr int kAnyRank = -1;
 
@@ -116,8 +122,9 @@ class Session {
   int rank() const;
   int size() const;
 
-  /// Errors of all hand-overs: kBadArgument, also for a name that is in flight. An operation that
-  /// is handed over after the world has failed, or a rank has left, gets a ticket that fails.
+  /// Errors of all hand-overs: kBadArgument, also for a name that is in flight, and for memory that
+  /// an operation in flight uses. An operation that is handed over after the world has failed, or a
+  /// rank has left, gets a ticket that fails.
   Result<Ticket> all_reduce(const Label& label, const void* in, void* out, std::uint64_t count,
                             DataType type, const Reduction& reduction);
 
@@ -132,12 +139,12 @@ class Session {
 
   /// The parts may have different lengths, which need not be known to other ranks.
   Result<Ticket> all_gather(const Label& label, const void* part, std::uint64_t bytes,
-                            Allocate allocate);
+                            Allocate allocate, KnownResult result = {});
   Result<Ticket> broadcast(const Label& label, void* data, std::uint64_t bytes, int root);
 
   /// Sends `sent[r]` bytes to rank r, packed by rank; `allocate` provides the memory of the result.
   Result<Ticket> all_to_all(const Label& label, const void* in, std::span<const std::uint64_t> sent,
-                            Allocate allocate);
+                            Allocate allocate, KnownResult result = {});
   Result<Ticket> barrier(const Label& label);
 
   /// all_reduce whose result only the root needs; `out` may be null elsewhere.
@@ -147,11 +154,11 @@ class Session {
   /// Sends `bytes` bytes of each rank to the root, whose `allocate` provides the memory; those of
   /// other ranks are called with zeros.
   Result<Ticket> gather(const Label& label, const void* part, std::uint64_t bytes, int root,
-                        Allocate allocate);
+                        Allocate allocate, KnownResult result = {});
 
   /// The root sends `sent[r]` bytes to rank r, packed by rank; other ranks pass nothing.
   Result<Ticket> scatter(const Label& label, const void* in, std::span<const std::uint64_t> sent,
-                         int root, Allocate allocate);
+                         int root, Allocate allocate, KnownResult result = {});
 
   /// Messages between two ranks, in the order of their calls for each tag. They need no agreement
   /// of other ranks, and both ranks pass the same length: otherwise both operations fail with

@@ -1,11 +1,13 @@
+#include "cli/common/sweep_view.h"
+
 #include <algorithm>
 
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/common/format.h"
-#include "cli/sweeps/sweeps.h"
+#include "cli/common/output.h"
 
-namespace muster::cli::sweeps {
+namespace muster::cli {
 
 using sweep::Sweep;
 using sweep::SweepPhase;
@@ -15,27 +17,13 @@ using sweep::TrialPhase;
 
 namespace {
 
-std::string number_words(const std::optional<double>& value) {
+std::string metric_words(const std::optional<double>& value) {
   return value ? value_words(*value, MetricUnit::kNumber) : "-";
 }
 
 /// "8/16": trials that have ended or are paused, of all.
 std::string trials_done(const SweepSummary& sweep) {
   return std::to_string(sweep.started - sweep.active) + "/" + std::to_string(sweep.trials);
-}
-
-std::string counts_words(const SweepSummary& sweep) {
-  std::string words =
-      std::to_string(sweep.started) + " of " + std::to_string(sweep.trials) + " started";
-  const auto add = [&](int count, const char* what) {
-    if (count > 0) words += ", " + std::to_string(count) + " " + what;
-  };
-  add(sweep.active, "active");
-  add(sweep.paused, "paused");
-  add(sweep.completed, "completed");
-  add(sweep.failed, "failed");
-  add(sweep.stopped, "stopped");
-  return words;
 }
 
 std::string budget_words(const sweep::SweepSpec& spec, const std::vector<int64_t>& budgets) {
@@ -47,6 +35,12 @@ std::string budget_words(const sweep::SweepSpec& spec, const std::vector<int64_t
   }
   if (texts.empty()) return "";
   return base::joined(texts) + (sweep::counts_time(spec) ? "" : " steps");
+}
+
+/// "0.92 (lr-2)"; empty: no trial has reported the metric.
+std::string best_words(const SweepSummary& sweep) {
+  if (!sweep.best_trial) return "";
+  return metric_words(sweep.best) + " (" + sweep::trial_name(sweep.name, *sweep.best_trial) + ")";
 }
 
 std::string end_words(const SweepSummary& sweep) {
@@ -92,7 +86,7 @@ std::string trial_table(const Sweep& sweep) {
   Table table(columns);
   for (const Trial& trial : sweep.trials) {
     std::vector<std::string> row = {sweep::trial_name(sweep.summary.name, trial.number),
-                                    number_words(trial.best), number_words(trial.last)};
+                                    metric_words(trial.best), metric_words(trial.last)};
     if (has_rungs) {
       row.push_back(std::to_string(trial.rungs.size()) + "/" +
                     std::to_string(sweep.budgets.size()));
@@ -120,30 +114,52 @@ std::string sweep_table(const std::vector<SweepSummary>& sweeps, base::Time now)
   for (const SweepSummary& sweep : sweeps) {
     table.add({sweep.name, sweep.project, std::string(to_string(sweep.method)),
                std::string(to_string(sweep.phase)), trials_done(sweep), sweep.metric,
-               number_words(sweep.best),
+               metric_words(sweep.best),
                sweep.best_trial ? sweep::trial_name(sweep.name, *sweep.best_trial) : "-",
                age(sweep.created, now)});
   }
   return table.to_string();
 }
 
+std::string trial_counts(const SweepSummary& sweep) {
+  std::string words =
+      std::to_string(sweep.started) + " of " + std::to_string(sweep.trials) + " started";
+  const auto add = [&](int count, const char* what) {
+    if (count > 0) words += ", " + std::to_string(count) + " " + what;
+  };
+  add(sweep.active, "active");
+  add(sweep.paused, "paused");
+  add(sweep.completed, "completed");
+  add(sweep.failed, "failed");
+  add(sweep.stopped, "stopped");
+  return words;
+}
+
+std::string sweep_line(const SweepSummary& sweep) {
+  const std::string best = best_words(sweep);
+  return std::string(to_string(sweep.phase)) + "; " + trial_counts(sweep) +
+         (best.empty() ? "" : "; best " + sweep.metric + ": " + best);
+}
+
 std::string sweep_page(const Sweep& sweep, base::Time now) {
   const SweepSummary& summary = sweep.summary;
-  const base::Time until = summary.ended.value_or(now);
   std::string page = fields(
-      {{"sweep", summary.name},
-       {"project", summary.project},
-       {"owner", summary.owner},
-       {"phase", std::string(to_string(summary.phase))},
-       {"reason", end_words(summary)},
-       {"method", std::string(to_string(summary.method))},
-       {"metric", std::string(to_string(summary.goal)) + " " + summary.metric},
-       {"rungs", sweep.budgets.size() > 1 ? budget_words(sweep.spec, sweep.budgets) : ""},
-       {"trials", counts_words(summary)},
-       {"best", summary.best_trial ? number_words(summary.best) + " (" +
-                                         sweep::trial_name(summary.name, *summary.best_trial) + ")"
-                                   : ""},
-       {summary.ended ? "took" : "age", age(summary.created, until)}});
+      {{"NAME", summary.name},
+       {"KIND", "sweep of " + std::string(job::to_string(sweep.spec.job.kind)) + " jobs"},
+       {"METHOD", std::string(to_string(summary.method))},
+       {"METRIC", std::string(to_string(summary.goal)) + " " + summary.metric},
+       {"RUNGS", sweep.budgets.size() > 1 ? budget_words(sweep.spec, sweep.budgets) : ""},
+       {"PHASE", std::string(to_string(summary.phase))},
+       {"REASON", end_words(summary)},
+       {"TRIALS", trial_counts(summary)},
+       {"BEST", best_words(summary)},
+       {"PROJECT", summary.project},
+       {"OWNER", summary.owner},
+       {"ID", summary.id},
+       {"SUBMITTED", moment_words(summary.created) + " (" + age(summary.created, now) + " ago)"},
+       {"ENDED", summary.ended ? moment_words(*summary.ended) + " (it took " +
+                                     age(summary.created, *summary.ended) + ")"
+                               : ""}});
   if (!sweep.trials.empty()) page += "\n" + trial_table(sweep);
   return page;
 }
@@ -166,14 +182,14 @@ std::string plan_page(const sweep::SweepSpec& spec, const sweep::SweepPlan& plan
     hours = "not bounded: give --max-time, or the job a --time-limit";
   }
   std::string page =
-      fields({{"sweep", spec.job.name},
-              {"method", std::string(to_string(spec.method))},
-              {"trials", std::to_string(plan.trials) + ", at most " +
+      fields({{"NAME", spec.job.name},
+              {"METHOD", std::string(to_string(spec.method))},
+              {"TRIALS", std::to_string(plan.trials) + ", at most " +
                              std::to_string(plan.max_concurrent) + " at the same time"},
-              {"rungs", plan.budgets.size() > 1 ? budget_words(spec, plan.budgets) : ""},
-              {"steps", two_numbers(as_double(plan.most_steps), as_double(plan.expected_steps))},
+              {"RUNGS", plan.budgets.size() > 1 ? budget_words(spec, plan.budgets) : ""},
+              {"STEPS", two_numbers(as_double(plan.most_steps), as_double(plan.expected_steps))},
               {"GPUs", value_words(plan.gpus, MetricUnit::kNumber) + " for each trial"},
-              {"GPU hours", hours}});
+              {"GPU HOURS", hours}});
   const std::vector<std::string> names = parameter_names(spec);
   std::vector<Column> columns = {{"TRIAL"}};
   for (const std::string& name : names) columns.push_back({name, true});
@@ -205,4 +221,4 @@ std::string rerun_command(const Sweep& sweep, const Trial& trial) {
   return base::shell_joined(words);
 }
 
-}  // namespace muster::cli::sweeps
+}  // namespace muster::cli

@@ -1,0 +1,154 @@
+#include "engine/shim/limit_watch.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "base/files.h"
+#include "base/test_folder.h"
+#include "base/unique_fd.h"
+
+namespace muster::engine {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A /proc in which process 1 has the children 10 and 11, and 11 has 12.
+class LimitWatchTest : public testing::Test {
+ protected:
+  LimitWatchTest() {
+    add(1, "10 11", 0, 0, 1);
+    add(10, "", 1000, 24, 2);
+    add(11, "12", 1024, 0, 1);
+    add(12, "", 0, 1000, 3);
+  }
+
+  void add(int pid, const std::string& children, int anonymous_kib, int shared_kib, int threads) {
+    const std::string name = std::to_string(pid);
+    const fs::path folder = proc_ / name;
+    fs::create_directories(folder / "task" / name);
+    EXPECT_TRUE(base::write_new_file(folder / "task" / name / "children", children));
+    EXPECT_TRUE(base::write_new_file(folder / "status",
+                                     "Name:\tx\nRssAnon:\t    " + std::to_string(anonymous_kib) +
+                                         " kB\nRssFile:\t  999 kB\nRssShmem:\t " +
+                                         std::to_string(shared_kib) + " kB\nThreads:\t" +
+                                         std::to_string(threads) + "\n"));
+  }
+
+  std::optional<job::LimitReached> look(TaskLimits limits) {
+    LimitWatch watch(std::move(limits), 1, fs::path(proc_));
+    EXPECT_EQ(watch.milliseconds_to_wait(), 0);
+    auto excess = watch.look();
+    peak_ = watch.memory_peak();
+    return excess;
+  }
+
+  const base::TestFolder proc_;
+  int64_t peak_ = 0;
+};
+
+TEST_F(LimitWatchTest, CountsTheMemoryOfAllProcessesWithoutTheirFiles) {
+  constexpr int64_t kUsed = (1000 + 24 + 1024 + 1000) * 1024;
+  EXPECT_EQ(look({.memory_bytes = kUsed}), std::nullopt);
+  EXPECT_EQ(peak_, kUsed);
+  const auto excess = look({.memory_bytes = kUsed - 1});
+  EXPECT_EQ(excess, (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
+}
+
+TEST_F(LimitWatchTest, CountsMemoryThatProcessesShareOnce) {
+  for (const int pid : {10, 11, 12}) {
+    ASSERT_TRUE(base::write_new_file(proc_ / std::to_string(pid) / "smaps_rollup",
+                                     "Rss: 1024 kB\nPss: 400 kB\nPss_Anon: 300 kB\n"
+                                     "Pss_File: 60 kB\nPss_Shmem: 40 kB\n"));
+  }
+  constexpr int64_t kShares = int64_t{3} * 340 * 1024;
+  EXPECT_EQ(look({.memory_bytes = kShares}), std::nullopt);
+  EXPECT_EQ(peak_, kShares);
+  EXPECT_EQ(look({.memory_bytes = kShares - 1}),
+            (job::LimitReached{job::Limit::kMemory, kShares - 1, kShares}));
+}
+
+TEST_F(LimitWatchTest, CountsProcessesAndTheirThreads) {
+  EXPECT_EQ(look({.processes = 6}), std::nullopt);
+  const auto excess = look({.processes = 5});
+  EXPECT_EQ(excess, (job::LimitReached{job::Limit::kProcesses, 5, 6}));
+}
+
+TEST_F(LimitWatchTest, CountsProgramsThatWereStartedInTheSandboxFromOutside) {
+  add(20, "", 512, 0, 1);
+  add(30, "", 4096, 0, 1);
+  for (const auto& [process, space] :
+       {std::pair("self", "pid:[1]"), std::pair("1", "pid:[1]"), std::pair("10", "pid:[1]"),
+        std::pair("11", "pid:[2]"), std::pair("12", "pid:[2]"), std::pair("20", "pid:[2]"),
+        std::pair("30", "pid:[1]")}) {
+    fs::create_directories(proc_ / process / "ns");
+    fs::create_symlink(space, proc_ / process / "ns/pid");
+  }
+  constexpr int64_t kUsed = (1000 + 24 + 1024 + 1000 + 512) * 1024;
+
+  EXPECT_EQ(look({.memory_bytes = kUsed}), std::nullopt);
+  EXPECT_EQ(look({.memory_bytes = kUsed - 1}),
+            (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
+}
+
+TEST_F(LimitWatchTest, LeavesToAContainerWhatItLimits) {
+  LimitWatch watch({.memory_bytes = 1, .processes = 1, .is_held_by_container = true}, 1,
+                   fs::path(proc_));
+
+  EXPECT_EQ(watch.milliseconds_to_wait(), -1);
+}
+
+TEST_F(LimitWatchTest, IgnoresWhatControlGroupsLimit) {
+  TaskLimits limits{.memory_bytes = 1, .processes = 1};
+  limits.groups = {{.folder = "/a", .home = "/", .settings = {{"memory.max", "1"}}},
+                   {.folder = "/b", .home = "/", .settings = {{"pids.max", "1"}}}};
+  LimitWatch watch(limits, 1, fs::path(proc_));
+
+  EXPECT_EQ(watch.look(), std::nullopt);
+}
+
+TEST_F(LimitWatchTest, MeasuresScratchFoldersWithTheirContent) {
+  const base::TestFolder scratch;
+  fs::create_directories(scratch / "a/b");
+  ASSERT_TRUE(base::write_new_file(scratch / "a/b/file", std::string(200'000, 'x')));
+  fs::create_directory_symlink(fs::path(proc_), scratch / "link");
+  const std::string folder = fs::path(scratch).string();
+
+  EXPECT_EQ(look({.scratch_bytes = 400'000, .scratch = {folder}}), std::nullopt);
+  const auto excess = look({.scratch_bytes = 100'000, .scratch = {folder}});
+  ASSERT_TRUE(excess);
+  EXPECT_EQ(excess->limit, job::Limit::kScratch);
+  EXPECT_GE(excess->peak, 200'000);
+}
+
+TEST_F(LimitWatchTest, CountsFilesWithoutANameThatAreOpenOnce) {
+  const base::TestFolder scratch;
+  const std::string file = (scratch / "file").string();
+  ASSERT_TRUE(base::write_new_file(file, std::string(200'000, 'x')));
+  const base::UniqueFd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const fs::path descriptor = "/proc/self/fd/" + std::to_string(open.get());
+  for (const char* process : {"10", "12"}) {
+    fs::create_directories(proc_ / process / "fd");
+    fs::create_symlink(descriptor, proc_ / process / "fd/3");
+  }
+  const std::string folder = fs::path(scratch).string();
+  EXPECT_EQ(look({.scratch_bytes = 300'000, .scratch = {folder}}), std::nullopt);
+  fs::remove(file);
+
+  EXPECT_EQ(look({.scratch_bytes = 300'000, .scratch = {folder}}), std::nullopt);
+  EXPECT_NE(look({.scratch_bytes = 100'000, .scratch = {folder}}), std::nullopt);
+}
+
+TEST(LimitWatch, WithoutLimitsMeasuresNothing) {
+  LimitWatch watch;
+  EXPECT_EQ(watch.milliseconds_to_wait(), -1);
+  EXPECT_EQ(watch.look(), std::nullopt);
+}
+
+}  // namespace
+
+}  // namespace muster::engine
