@@ -107,7 +107,10 @@ void GangObjects::owner_created(const PodGangPointer& gang, Result<Json> created
 // --- what it owns
 
 void GangObjects::create_others(const PodGangPointer& gang) {
-  create_other(gang, kServices, service_object(gang->job, site_, gang->uid));
+  // The cluster makes and maintains several objects for each Service.
+  if (!gang->job.is_single) {
+    create_other(gang, kServices, service_object(gang->job, site_, gang->uid));
+  }
   create_other(gang, kNetworkPolicies, network_policy_object(gang->job, site_, gang->uid));
   if (shares_artifacts(gang->job, site_)) {
     create_other(gang, kPersistentVolumeClaims,

@@ -125,8 +125,9 @@ struct PodJob {
   std::vector<job::Volume> volumes;
   std::vector<PodLogin> logins;
   std::chrono::milliseconds grace{0};
-  size_t pods = 0;        ///< how many pods the gang has
-  PodChoice choice = {};  ///< for pods without a node
+  size_t pods = 0;         ///< how many pods the gang has
+  bool is_single = false;  ///< of one task, for which no other pod needs a name: no Service
+  PodChoice choice = {};   ///< for pods without a node
 
   bool operator==(const PodJob&) const = default;
 };

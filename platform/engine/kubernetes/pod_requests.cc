@@ -20,7 +20,8 @@ PodJob pod_job_of(const GangId& gang, const std::vector<ImageRequest>& images) {
                 .volumes = job.spec.volumes,
                 .logins = {},
                 .grace = job.spec.grace,
-                .pods = images.size()};
+                .pods = images.size(),
+                .is_single = job.spec.kind == job::Kind::kSingle};
   for (const ImageRequest& image : images) {
     if (image.username.empty()) continue;
     PodLogin login{.registry = image.registry,
