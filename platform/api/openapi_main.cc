@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   for (auto* add : {api::add_job_schemas, api::add_project_schemas, api::add_node_schemas,
                     api::add_machine_schemas, api::add_account_schemas, api::add_artifact_schemas,
                     api::add_notification_schemas, api::add_tree_schemas, api::add_array_schemas,
-                    api::add_schedule_schemas, api::add_sweep_schemas}) {
+                    api::add_schedule_schemas, api::add_sweep_schemas, api::add_usage_schemas}) {
     add(schemas);
   }
   record::Schema& all = document["components"]["schemas"];

@@ -19,5 +19,6 @@ void add_node_schemas(record::Schemas& schemas);
 void add_project_schemas(record::Schemas& schemas);
 void add_sweep_schemas(record::Schemas& schemas);
 void add_tree_schemas(record::Schemas& schemas);
+void add_usage_schemas(record::Schemas& schemas);
 
 }  // namespace muster::api

@@ -25,17 +25,17 @@ __all__ = ["Amounts", "Array", "ArrayCounts", "ArraySpec", "Arrays", "Artifact",
            "LoginRequest", "MachineType", "MachineTypes", "Member", "MemberCounts", "MemberEnd", "MemberRole",
            "Members", "MetricPoint", "MetricSeries", "Metrics", "NewToken", "NewUser", "Node", "Nodes",
            "Operations", "Packing", "PageCode", "PageLogin", "Phase", "PingResult", "Placing", "PodEnd",
-           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUse", "Projects",
-           "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin", "RemovedJob", "RerunRequest",
-           "Resize", "Resources", "Retried", "RetryAction", "RetryRule", "Role", "RoleSpec", "RowPage",
-           "RungValue", "Sandbox", "Schedule", "ScheduleCatchUp", "ScheduleOverlap", "ScheduleSpec",
-           "ScheduledRun", "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret", "SecretUse",
-           "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm", "StreamEvent",
-           "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Sweep", "SweepEnd",
-           "SweepGoal", "SweepMethod", "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec",
+           "PodEndCause", "Progress", "Project", "ProjectChange", "ProjectRequest", "ProjectUsage",
+           "ProjectUse", "Projects", "PullPolicy", "Purpose", "Quota", "QuotaChange", "RegistryLogin",
+           "RemovedJob", "RerunRequest", "Resize", "Resources", "Retried", "RetryAction", "RetryRule", "Role",
+           "RoleSpec", "RowPage", "RungValue", "Sandbox", "Schedule", "ScheduleCatchUp", "ScheduleOverlap",
+           "ScheduleSpec", "ScheduledRun", "ScheduledRunOutcome", "Schedules", "Scheduling", "Secret",
+           "SecretUse", "SecretValue", "Secrets", "ServerInfo", "Share", "ShareChange", "Slurm",
+           "StreamEvent", "Subscription", "SubscriptionRequest", "Subscriptions", "Success", "Sweep",
+           "SweepEnd", "SweepGoal", "SweepMethod", "SweepParameter", "SweepPhase", "SweepPlan", "SweepSpec",
            "SweepSummary", "Sweeps", "Task", "TaskPhase", "TaskRole", "Token", "TokenKind", "TokenRequest",
-           "Tokens", "Tree", "Trial", "TrialPhase", "User", "UserChange", "UserRequest", "Users", "Volume",
-           "VolumeKind", "WhatIf", "WhatIfJob", "WhatIfRequest", "WhoAmI"]
+           "Tokens", "Tree", "Trial", "TrialPhase", "User", "UserChange", "UserRequest", "UserUsage", "Users",
+           "Volume", "VolumeKind", "WhatIf", "WhatIfJob", "WhatIfRequest", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -1961,6 +1961,33 @@ class SweepPlan(Record):
     expected_gpu_hours: Optional[float] = None
 
 
+@dataclass(frozen=True)
+class ProjectUsage(Record):
+    """See the API's document: ProjectUsage."""
+
+    project: str
+    since: datetime.datetime
+    until: datetime.datetime
+    #: The most GPU hours first; users of the project and of the projects below it.
+    users: List[UserUsage]
+
+
+@dataclass(frozen=True)
+class UserUsage(Record):
+    """See the API's document: UserUsage."""
+
+    project: str
+    user: str
+    #: Jobs that ran in the span.
+    jobs: int
+    #: Of these.
+    failed: int
+    #: Hours that they ran.
+    job_hours: float
+    #: Hours that they ran, times the GPUs of each.
+    gpu_hours: float
+
+
 def _segment(text: str) -> str:
     return quote(text, safe="")
 
@@ -2362,14 +2389,14 @@ class Operations(abc.ABC):
                             {"job": Job.from_wire, "row": JobRow.from_wire, "array": Array.from_wire, "sweep": SweepSummary.from_wire, "schedule": Schedule.from_wire, "ready": same, "removed": RemovedJob.from_wire, "reset": same})
 
     def stream_events(self, *, project: Optional[str] = None, name: Optional[str] = None,
-                      since: Optional[Union[datetime.datetime, str]] = None,
+                      since: Optional[Union[datetime.datetime, str]] = None, kind: Optional[str] = None,
                       last_event_id: Optional[str] = None) -> Iterator[StreamEvent[Union[Dict[str, Any], JobEvent, Job]]]:
         """The events of jobs, as they occur.
 
         First a `ready` event, whose id is a place to continue from. Then `event` events in the
         order of time. With `name`, an `end` event with the Job is sent when it has ended.
         """
-        return self._events("/v1/watch/events", {"project": project, "name": name, "since": since},
+        return self._events("/v1/watch/events", {"project": project, "name": name, "since": since, "kind": kind},
                             {"Last-Event-ID": last_event_id},
                             {"ready": same, "event": JobEvent.from_wire, "end": Job.from_wire})
 
@@ -2494,6 +2521,18 @@ class Operations(abc.ABC):
         Also deletes its secrets and roles. 409 if it has jobs that have not ended, or subprojects.
         """
         self._call("DELETE", f"/v1/projects/{_segment(name)}", {}, {}, None)
+
+    def project_usage(self, name: str, *, since: Optional[Union[datetime.datetime, str]] = None,
+                      until: Optional[Union[datetime.datetime, str]] = None,
+                      format: Optional[Literal["json", "csv"]] = None) -> ProjectUsage:
+        """GPU hours of the project, by user.
+
+        Of the jobs that the server still keeps, also of the projects below this one. A job uses its
+        GPUs from the placement of an attempt until the end of the attempt.
+        """
+        _, answer = self._call("GET", f"/v1/projects/{_segment(name)}/usage",
+                               {"since": since, "until": until, "format": format}, {}, None)
+        return ProjectUsage.from_wire(answer)
 
     def list_members(self, name: str) -> Members:
         """The members of the project."""

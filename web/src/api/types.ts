@@ -628,6 +628,13 @@ export type ProjectRequest = {
   status?: unknown;
 };
 
+export type ProjectUsage = {
+  project: string;
+  since: Time;
+  until: Time;
+  users: UserUsage[];
+};
+
 export type ProjectUse = {
   deserved: Share;
   allocated: Amounts;
@@ -1067,6 +1074,15 @@ export type UserRequest = {
   disabled?: boolean | null;
   account?: string | null;
   created?: unknown;
+};
+
+export type UserUsage = {
+  project: string;
+  user: string;
+  jobs: number;
+  failed: number;
+  job_hours: number;
+  gpu_hours: number;
 };
 
 export type Users = {
