@@ -96,6 +96,17 @@ export class JobRows {
     return -1;
   }
 
+  /** Replaces a row that is here. Its place in the list is that of the last answer. */
+  put(row: JobRow): boolean {
+    for (const part of this.parts) {
+      const at = part.rows?.findIndex((each) => each.id === row.id) ?? -1;
+      if (at < 0) continue;
+      part.rows![at] = row;
+      return true;
+    }
+    return false;
+  }
+
   *kept(): Generator<JobRow> {
     for (const part of this.parts) if (part.rows) yield* part.rows;
   }

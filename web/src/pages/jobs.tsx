@@ -2,7 +2,7 @@
 import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {count_text} from '../app/format';
-import {useRefresh} from '../app/live';
+import {listen, useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
 import {me} from '../app/session';
 import {useShortcuts} from '../app/shortcuts';
@@ -83,7 +83,10 @@ function JobList() {
     if (region.current) region.current.scrollTop = 0;
     first.value = 0;
   }, [rows]);
-  useRefresh(() => load(true), [rows], {interval: 700});
+  // The stream has no event for the progress that a program reports.
+  const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
+  useRefresh(() => load(true), [rows, in_progress], {interval: 700, ...(in_progress ? {every: 15000} : {})});
+  useEffect(() => follow_rows(rows, () => version.value++), [rows]);
   useEffect(() => () => abort.current?.abort(), []);
   const begin = first.value;
   useEffect(() => {
@@ -367,6 +370,22 @@ function JobList() {
       )}
     </Page>
   );
+}
+
+/** Shows changed rows at once, also before the list is asked for again. */
+function follow_rows(rows: JobRows, changed: () => void): () => void {
+  let frame = 0;
+  const stop = listen((change) => {
+    if (!change?.row || !rows.put(change.row)) return;
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      changed();
+    });
+  });
+  return () => {
+    stop();
+    cancelAnimationFrame(frame);
+  };
 }
 
 function SortHeader({name, sort, num}: {name: string; sort?: string | undefined; num?: boolean | undefined}) {

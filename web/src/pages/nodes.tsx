@@ -6,10 +6,11 @@ import {amount_text, bytes_text} from '../app/format';
 import {anything_changed} from '../app/live';
 import {to} from '../app/router';
 import {is_server_admin} from '../app/session';
-import {Card, Dialog, ErrorNote, Link, Page, Share, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ConfirmDialog} from '../ui/dialogs';
+import {Card, ErrorNote, Link, Page, Share, Waiting, error_text, toast, useData} from '../ui/parts';
 
 export function Nodes({parts}: {parts: string[]}) {
-  const loaded = useData((signal) => get<NodeList>('/v1/nodes', {}, signal), [], {interval: 1000});
+  const loaded = useData((signal) => get<NodeList>('/v1/nodes', {}, signal), [], {interval: 1000, every: 15_000});
   if (parts[0]) {
     const node = loaded.data?.nodes.find((each) => each.name === parts[0]);
     if (loaded.data && !node)
@@ -111,10 +112,10 @@ function Actions({node}: {node: Node}) {
   const ask = useSignal<'drain' | null>(null);
   if (!is_server_admin() || node.state === 'gone')
     return <span class="muted small">{is_server_admin() ? '' : 'by server admins'}</span>;
-  const act = async (what: string) => {
+  const act = async (what: 'cordon' | 'uncordon' | 'drain') => {
     try {
       await change('POST', `/v1/nodes/${encodeURIComponent(node.name)}/${what}`);
-      toast(`${what} ${node.name}`);
+      toast(`${{cordon: 'Cordoned', uncordon: 'Uncordoned', drain: 'Drains'}[what]} ${node.name}`);
       anything_changed();
     } catch (fault) {
       toast(error_text(fault), 'error');
@@ -152,10 +153,14 @@ function Actions({node}: {node: Node}) {
         </button>
       )}
       {ask.value && (
-        <Dialog
+        <ConfirmDialog
           title={`Drain ${node.name}?`}
-          onClose={() => {
+          verb="Drain"
+          close={() => {
             ask.value = null;
+          }}
+          act={() => {
+            void act('drain');
           }}
         >
           <p>
@@ -177,24 +182,7 @@ function Actions({node}: {node: Node}) {
               'No job that you can see runs there.'
             )}
           </p>
-          <div class="actions">
-            <button
-              onClick={() => {
-                ask.value = null;
-              }}
-            >
-              Cancel
-            </button>
-            <button
-              class="danger"
-              onClick={() => {
-                void act('drain');
-              }}
-            >
-              Drain
-            </button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </span>
   );
