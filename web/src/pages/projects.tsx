@@ -6,7 +6,8 @@ import {amount_text, bytes_text} from '../app/format';
 import {anything_changed} from '../app/live';
 import {navigate, to} from '../app/router';
 import {is_server_admin, role_in} from '../app/session';
-import {Dialog, ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ChoiceField, ConfirmDialog, FormDialog, TextField} from '../ui/dialogs';
+import {ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData} from '../ui/parts';
 import {AuditTable} from './audit';
 import {Notifications} from './notifications';
 import {project_rows, type ProjectRow} from './project_tree';
@@ -15,7 +16,7 @@ import {Quota} from './project_quota';
 import {MemberCard, SecretCard} from './project_members';
 
 export function Projects({parts}: {parts: string[]}) {
-  const loaded = useData((signal) => get<ProjectList>('/v1/projects', {}, signal), [], {interval: 1000});
+  const loaded = useData((signal) => get<ProjectList>('/v1/projects', {}, signal), [], {interval: 1000, every: 15_000});
   const making = useSignal(false);
   const rows = project_rows(loaded.data?.projects ?? []);
   if (parts[0]) {
@@ -111,7 +112,7 @@ export function Projects({parts}: {parts: string[]}) {
         </span>
         <span class="key">
           <i />
-          of the largest project
+          not allocated; a whole bar is the GPUs of the largest project
         </span>
       </div>
       {making.value && (
@@ -247,43 +248,30 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
       {tab === 'usage' && <Usage project={project.name} />}
       {tab === 'audit' && <AuditTable project={project.name} />}
       {gone.value && (
-        <Dialog
+        <ConfirmDialog
           title={`Delete project ${project.name}?`}
-          onClose={() => {
+          verb="Delete"
+          close={() => {
             gone.value = false;
+          }}
+          act={() => {
+            change('DELETE', project_path(project.name)).then(
+              () => {
+                anything_changed();
+                navigate('/projects');
+              },
+              (fault) => {
+                gone.value = false;
+                toast(error_text(fault), 'error');
+              },
+            );
           }}
         >
           <p>
             The project and its secrets and members are removed. A project with jobs or with projects below it cannot be
             deleted.
           </p>
-          <div class="actions">
-            <button
-              onClick={() => {
-                gone.value = false;
-              }}
-            >
-              Cancel
-            </button>
-            <button
-              class="danger"
-              onClick={() => {
-                change('DELETE', project_path(project.name)).then(
-                  () => {
-                    anything_changed();
-                    navigate('/projects');
-                  },
-                  (fault) => {
-                    gone.value = false;
-                    toast(error_text(fault), 'error');
-                  },
-                );
-              }}
-            >
-              Delete
-            </button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </Page>
   );
@@ -293,81 +281,25 @@ function NewProject({projects, close}: {projects: string[]; close: () => void}) 
   const name = useSignal('');
   const parent = useSignal('');
   const gpus = useSignal('0');
-  const fault = useSignal<unknown>(null);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    try {
-      await change('POST', '/v1/projects', {
-        name: name.value.trim(),
-        parent: parent.value,
-        quota: {deserved: {gpus: Number(gpus.value)}},
-      });
-      anything_changed();
-      close();
-      navigate(to(['projects', name.value.trim()]));
-    } catch (problem) {
-      fault.value = problem;
-    }
+  const send = async () => {
+    await change('POST', '/v1/projects', {
+      name: name.value.trim(),
+      parent: parent.value,
+      quota: {deserved: {gpus: Number(gpus.value)}},
+    });
+    anything_changed();
+    close();
+    navigate(to(['projects', name.value.trim()]));
   };
   return (
-    <Dialog title="New project" onClose={close}>
-      <form
-        class="stack tight"
-        onSubmit={(event) => {
-          void submit(event);
-        }}
-      >
-        <div class="field">
-          <label for="np-n">Name</label>
-          <input
-            id="np-n"
-            required
-            value={name.value}
-            onInput={(e) => {
-              name.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <div class="field">
-          <label for="np-p">Parent</label>
-          <select
-            id="np-p"
-            value={parent.value}
-            onChange={(e) => {
-              parent.value = e.currentTarget.value;
-            }}
-          >
-            <option value="">none</option>
-            {projects.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="np-g">Deserved GPUs</label>
-          <input
-            id="np-g"
-            type="number"
-            min="0"
-            step="any"
-            value={gpus.value}
-            onInput={(e) => {
-              gpus.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <ErrorNote error={fault.value} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" disabled={!name.value.trim()}>
-            Create
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="New project" close={close} send={send} ready={name.value.trim() !== ''}>
+      <TextField label="Name" value={name} required />
+      <ChoiceField
+        label="Parent"
+        value={parent}
+        choices={[['', 'none'], ...projects.map((each): [string, string] => [each, each])]}
+      />
+      <TextField label="Deserved GPUs" value={gpus} type="number" min="0" step="any" />
+    </FormDialog>
   );
 }
