@@ -129,6 +129,8 @@ export interface Following {
   every?: number;
 }
 
+/** A view asks for at most a tenth of the time, so that a large answer costs little. */
+const kShare = 9;
 /** How often a view asks again while the stream is not open. */
 const kFallback = 15_000;
 
@@ -139,6 +141,7 @@ export function useRefresh(refresh: () => void | Promise<void>, depends: unknown
     let running = false;
     let again = false;
     let stopped = false;
+    let took = 0;
     const run = async () => {
       timer = undefined;
       if (stopped) return;
@@ -148,15 +151,18 @@ export function useRefresh(refresh: () => void | Promise<void>, depends: unknown
       }
       running = true;
       again = false;
+      const begun = performance.now();
       try {
         await refresh();
       } finally {
         running = false;
+        took = performance.now() - begun;
         if (again && !stopped) soon();
       }
     };
     const soon = () => {
-      if (timer === undefined) timer = setTimeout(run, options.interval ?? 400);
+      if (timer === undefined)
+        timer = setTimeout(run, Math.max(options.interval ?? 400, Math.min(kFallback, kShare * took)));
     };
     const on_visible = () => {
       if (!document.hidden && again) void run();

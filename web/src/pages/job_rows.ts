@@ -96,15 +96,13 @@ export class JobRows {
     return -1;
   }
 
-  /** Replaces a row that is here. Its place in the list is that of the last answer. */
-  put(row: JobRow): boolean {
+  /** Replaces a row that is here, at its place of the last answer. Returns the former row. */
+  put(row: JobRow): JobRow | undefined {
     for (const part of this.parts) {
       const at = part.rows?.findIndex((each) => each.id === row.id) ?? -1;
-      if (at < 0) continue;
-      part.rows![at] = row;
-      return true;
+      if (at >= 0) return part.rows!.splice(at, 1, row)[0];
     }
-    return false;
+    return undefined;
   }
 
   *kept(): Generator<JobRow> {

@@ -2,7 +2,7 @@
 import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {count_text} from '../app/format';
-import {listen, useRefresh} from '../app/live';
+import {useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
 import {me} from '../app/session';
 import {useShortcuts} from '../app/shortcuts';
@@ -46,6 +46,7 @@ function JobList() {
   const size = useSize(region);
   const abort = useRef<AbortController | null>(null);
   const last_clicked = useRef(-1);
+  const repaint = useRef(0);
   void version.value;
 
   const visible = Math.ceil((size.height || 600) / kRow) + 1;
@@ -85,8 +86,22 @@ function JobList() {
   }, [rows]);
   // The stream has no event for the progress that a program reports.
   const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
-  useRefresh(() => load(true), [rows, in_progress], {interval: 700, ...(in_progress ? {every: 15000} : {})});
-  useEffect(() => follow_rows(rows, () => version.value++), [rows]);
+  const by_time = !asked['sort'] || String(asked['sort']).endsWith('submitted');
+  useRefresh(() => load(true), [rows, in_progress], {
+    // A changed row that is here is shown at once. Only if the counts or its place may differ is the list asked for.
+    match: ({row}) => {
+      const before = row && rows.put(row);
+      if (before)
+        repaint.current ||= requestAnimationFrame(() => {
+          repaint.current = 0;
+          version.value++;
+        });
+      return !before || !by_time || before.phase !== row.phase;
+    },
+    interval: 700,
+    ...(in_progress ? {every: 15000} : {}),
+  });
+  useEffect(() => () => cancelAnimationFrame(repaint.current), []);
   useEffect(() => () => abort.current?.abort(), []);
   const begin = first.value;
   useEffect(() => {
@@ -370,22 +385,6 @@ function JobList() {
       )}
     </Page>
   );
-}
-
-/** Shows changed rows at once, also before the list is asked for again. */
-function follow_rows(rows: JobRows, changed: () => void): () => void {
-  let frame = 0;
-  const stop = listen((change) => {
-    if (!change?.row || !rows.put(change.row)) return;
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      changed();
-    });
-  });
-  return () => {
-    stop();
-    cancelAnimationFrame(frame);
-  };
 }
 
 function SortHeader({name, sort, num}: {name: string; sort?: string | undefined; num?: boolean | undefined}) {

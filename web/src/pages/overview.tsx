@@ -6,7 +6,7 @@ import type {JobEvent, Nodes, Projects} from '../api/types';
 import {amount_text, text_of} from '../app/format';
 import {reconnections} from '../app/live';
 import {to} from '../app/router';
-import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, useData} from '../ui/parts';
+import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, useData, useFirst} from '../ui/parts';
 import {visible_text} from '../ui/ansi';
 import {fetch_rows, type JobRow} from './job_rows';
 import {GpuMap} from '../ui/gpu_map';
@@ -50,6 +50,8 @@ export function Overview(_: {parts: string[]}) {
   const loaded = useData(load, [], {interval: 1000, every: 60_000});
   const evictions = useEvictions();
   const state = loaded.data;
+  const rows = project_rows(state?.projects.projects ?? []);
+  const listed = useFirst(rows, 20);
   if (!state)
     return (
       <Page title="Overview">
@@ -58,8 +60,7 @@ export function Overview(_: {parts: string[]}) {
     );
   const devices = state.nodes.nodes.flatMap((node) => (node.state === 'gone' ? [] : node.devices));
   const used = devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0);
-  const rows = project_rows(state.projects.projects);
-  const leaves = rows.filter((row) => !rows.some((other) => other.project.parent === row.project.name));
+  const leaves = rows.filter((row) => !row.has_children);
   const borrowed = leaves.reduce((sum, row) => sum + row.borrowed, 0);
   const off = state.nodes.nodes
     .filter((node) => node.state !== 'ready')
@@ -146,7 +147,7 @@ export function Overview(_: {parts: string[]}) {
               </tr>
             </thead>
             <tbody>
-              {rows.map((row) => {
+              {listed.shown.map((row) => {
                 const allocated = row.project.status.allocated.gpus;
                 const scale = Math.max(1, devices.length);
                 return (
@@ -188,6 +189,7 @@ export function Overview(_: {parts: string[]}) {
               })}
             </tbody>
           </table>
+          {listed.more}
         </Card>
         <Card title="Waiting" scroll actions={<Link to="/scheduler">The queue</Link>}>
           {state.waiting.length === 0 ? (

@@ -80,9 +80,9 @@ describe('JobRows', () => {
     const there = server(ids(100));
     const rows = new JobRows({}, there.fetch);
     await rows.load(0, 30, never, true);
-    expect(rows.put({...row(60), phase: 'Running'})).toBe(true);
+    expect(rows.put({...row(60), phase: 'Running'})?.phase).toBe('Queued');
     expect(rows.at(40)).toMatchObject({id: '60', phase: 'Running'});
-    expect(rows.put(row(101))).toBe(false);
+    expect(rows.put(row(101))).toBeUndefined();
     expect(rows.length).toBe(100);
   });
   test('deleted rows disappear', async () => {
@@ -162,4 +162,25 @@ test('parameters of a command', () => {
     'environment.SEED': '1',
     command: 'python3 train.py',
   });
+});
+
+test('a tree of 10,000 projects is put in order without delay', () => {
+  const many = Array.from(
+    {length: 10000},
+    (_, i) =>
+      ({
+        name: `p${i}`,
+        parent: i % 10 ? `p${i - (i % 10)}` : '',
+        sequence: i,
+        status: {deserved: {gpus: 0}, allocated: {gpus: 0}},
+      }) as unknown as Project,
+  );
+  const begun = performance.now();
+  const rows = project_rows(many);
+  expect(performance.now() - begun).toBeLessThan(500);
+  expect(rows.length).toBe(10000);
+  expect(rows.slice(0, 2).map((each) => [each.project.name, each.depth, each.has_children])).toEqual([
+    ['p0', 0, true],
+    ['p1', 1, false],
+  ]);
 });

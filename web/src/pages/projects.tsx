@@ -4,10 +4,11 @@ import {change, get, project_path} from '../api/client';
 import type {Projects as ProjectList} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
 import {anything_changed} from '../app/live';
-import {navigate, to} from '../app/router';
+import {navigate, query_value, to} from '../app/router';
 import {is_server_admin, role_in} from '../app/session';
 import {ChoiceField, ConfirmDialog, FormDialog, TextField} from '../ui/dialogs';
-import {ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData, useFirst} from '../ui/parts';
+import {DelayedInput} from './delayed_input';
 import {AuditTable} from './audit';
 import {Notifications} from './notifications';
 import {project_rows, type ProjectRow} from './project_tree';
@@ -19,6 +20,8 @@ export function Projects({parts}: {parts: string[]}) {
   const loaded = useData((signal) => get<ProjectList>('/v1/projects', {}, signal), [], {interval: 1000, every: 15_000});
   const making = useSignal(false);
   const rows = project_rows(loaded.data?.projects ?? []);
+  const text = query_value('text').toLowerCase();
+  const listed = useFirst(text ? rows.filter((row) => row.project.name.includes(text)) : rows);
   if (parts[0]) {
     const row = rows.find((each) => each.project.name === parts[0]);
     if (!row)
@@ -34,14 +37,7 @@ export function Projects({parts}: {parts: string[]}) {
           )}
         </Page>
       );
-    return (
-      <One
-        key={parts[0]}
-        row={row}
-        tab={parts[1] ?? 'quota'}
-        has_children={rows.some((each) => each.project.parent === parts[0])}
-      />
-    );
+    return <One key={parts[0]} row={row} tab={parts[1] ?? 'quota'} has_children={row.has_children} />;
   }
   const scale = Math.max(
     1,
@@ -70,6 +66,11 @@ export function Projects({parts}: {parts: string[]}) {
     >
       <ErrorNote error={loaded.error} again={loaded.reload} />
       {loaded.loading && <Waiting />}
+      {(rows.length > 20 || text) && (
+        <div class="filters" role="search">
+          <DelayedInput name="text" label="Find a project" search />
+        </div>
+      )}
       {loaded.data && (
         <div class="card">
           <div class="scroll" tabIndex={0} role="region" aria-label="Projects">
@@ -93,12 +94,13 @@ export function Projects({parts}: {parts: string[]}) {
                 </tr>
               </thead>
               <tbody>
-                {rows.map((row) => (
+                {listed.shown.map((row) => (
                   <Line key={row.project.name} row={row} scale={scale} />
                 ))}
               </tbody>
             </table>
           </div>
+          {listed.more}
         </div>
       )}
       <div class="legend">

@@ -4,7 +4,7 @@ import type {ComponentChildren, RefObject} from 'preact';
 import {useEffect, useId, useRef} from 'preact/hooks';
 import {Failure, logged_out} from '../api/client';
 import {href} from '../app/router';
-import {clock_text, day_text, millis, span_text, time_text, utc} from '../app/format';
+import {clock_text, count_text, day_text, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh, type Following} from '../app/live';
 import {Icon, PhaseShape} from './icons';
 
@@ -227,6 +227,27 @@ export function useData<T>(
     reload: () => {
       turn.value++;
     },
+  };
+}
+
+/** The first rows of a long table, and a button for more of them. */
+export function useFirst<T>(rows: T[], first = 200): {shown: T[]; more: ComponentChildren} {
+  const count = useSignal(first);
+  const rest = rows.length - count.value;
+  return {
+    shown: rest > 0 ? rows.slice(0, count.value) : rows,
+    more: rest > 0 && (
+      <div class="empty">
+        <button
+          onClick={() => {
+            count.value += 5 * first;
+          }}
+        >
+          Show more
+        </button>{' '}
+        {count_text(rest)} are not shown.
+      </div>
+    ),
   };
 }
 
