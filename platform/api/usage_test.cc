@@ -80,7 +80,9 @@ TEST(TimeRun, BeginsWithTheStartWhereTheHistoryHasLostThePlacement) {
 
 TEST(Usage, AddsUpUsersOfProjectsMostGpuHoursFirst) {
   UsageSum sum(at(0min), at(130min));
-  sum.add(used_job({ended_at(40min, job::Phase::kFailed)}));
+  job::Job failed = used_job({ended_at(40min, job::Phase::kFailed)});
+  failed.phase = job::Phase::kFailed;
+  sum.add(failed);
   job::Job other = used_job({});
   other.owner = "ben";
   other.spec.workers = 0;

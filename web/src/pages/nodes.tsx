@@ -154,7 +154,7 @@ function Actions({node}: {node: Node}) {
           Uncordon
         </button>
       )}
-      {node.state !== 'draining' && (
+      {(node.state === 'ready' || node.jobs.length > 0) && (
         <button
           class="danger"
           onClick={() => {
