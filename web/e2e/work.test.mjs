@@ -65,9 +65,10 @@ test('a folder is sent with the job, without what .gitignore excludes', async ()
     await page.locator('.note.good').waitFor();
     await page.getByRole('button', {name: 'Submit', exact: true}).click();
     await page.getByRole('heading', {name: 'with-files'}).waitFor();
-    const {phase, log} = await done(id_of(page));
-    assert.equal(log, './.gitignore\n./data/words\n./run.sh\nhello from the page');
-    assert.equal(phase, 'Succeeded');
+    assert.deepEqual(await done(id_of(page)), {
+      phase: 'Succeeded',
+      log: './.gitignore\n./data/words\n./run.sh\nhello from the page',
+    });
   });
 });
 
