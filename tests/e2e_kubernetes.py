@@ -3,14 +3,16 @@
 meet the level "restricted" of Pod Security."""
 
 import json
+import os
 import re
 import subprocess
 import tempfile
 from pathlib import Path
 
+from docs_pages import blocks_of
 from kubernetes_engine import make_storage
 from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest, renamed
-from muster_harness import DOCUMENTS_MPIRUN, MPIRUN, ROOT, main
+from muster_harness import BOUND, DOCUMENTS_MPIRUN, MPIRUN, MUSTER, ROOT, main
 
 
 class Jobs(KubernetesTest):
@@ -267,6 +269,36 @@ class SharedArtifacts(KubernetesTest):
         self.assertIn("worker-0/name", listed)
         self.cluster.until(lambda: not self.cluster.kubectl("get", "pvc", "-n", NAMESPACE, "-o", "name").split(),
                            "its claim is gone")
+
+
+class ThePage(KubernetesTest):
+    """The commands of docs/kubernetes.md that this cluster can run as printed. TheDocuments has those of Gradient and
+    Run:AI."""
+
+    def type(self, beginning):
+        """Types the block of the page that begins so. Returns what it printed."""
+        block, = (block for block in blocks_of("kubernetes.md") if block.text.startswith(beginning))
+        environment = self.muster.environment | {
+            "PATH": f"{MUSTER.parent}:{self.cluster.programs}:{os.environ['PATH']}"}
+        del environment["MUSTER_ENGINE"]
+        ran = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], env=environment, capture_output=True,
+                             text=True, cwd=self.muster.work, timeout=BOUND)
+        self.assertEqual(ran.returncode, 0, f"{block}:\n{ran.stdout}\n{ran.stderr}")
+        return ran.stdout
+
+    def test_the_first_job(self):
+        self.assertIn("kubernetes", self.type("muster doctor"))
+        printed = self.type("export MUSTER_ENGINE")
+        self.assertIn("[main] hello from hello-main", printed)
+        self.assertIn("dist-worker-1", printed)
+
+    def test_the_pods_of_a_job_are_found_by_their_labels(self):
+        self.submit("dist", f"echo up; {WAIT}")
+        self.muster.await_phase("dist", "Running")
+
+        self.assertIn("Running", self.type("kubectl get pods"))
+        self.go("dist")
+        self.ends_well("dist")
 
 
 class TheDocuments(KubernetesTest):

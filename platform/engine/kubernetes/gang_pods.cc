@@ -23,9 +23,8 @@ bool GangPods::mounts_programs_on(const std::string& node) const {
 }
 
 std::shared_ptr<void> GangPods::prepare(const PodJob& job, std::vector<PodTask> pods,
-                                                      Preparations::Progress progress,
-                                                      Preparations::Done done,
-                                                      Preparations::Since since) {
+                                        Preparations::Progress progress, Preparations::Done done,
+                                        Preparations::Since since) {
   PodGangPointer gang = parts_.gangs.find(job.gang);
   if (gang != nullptr && gang->is_releasing) {
     return prepare_later(gang, job, std::move(pods), std::move(progress), std::move(done), since);
@@ -45,7 +44,8 @@ std::shared_ptr<void> GangPods::prepare(const PodJob& job, std::vector<PodTask> 
     pod.plan = std::move(task);
   }
   create(gang, is_new);
-  return parts_.preparations.add(gang, std::move(names), std::move(progress), std::move(done), since);
+  return parts_.preparations.add(gang, std::move(names), std::move(progress), std::move(done),
+                                 since);
 }
 
 /// A new gang's record must be on disk before any of its objects exist: a server that finds objects
@@ -66,9 +66,10 @@ void GangPods::create(const PodGangPointer& gang, bool is_new) {
 }
 
 /// Objects of the same names are being deleted.
-std::shared_ptr<void> GangPods::prepare_later(
-    const PodGangPointer& leaving, const PodJob& job, std::vector<PodTask> pods,
-    Preparations::Progress progress, Preparations::Done done, Preparations::Since since) {
+std::shared_ptr<void> GangPods::prepare_later(const PodGangPointer& leaving, const PodJob& job,
+                                              std::vector<PodTask> pods,
+                                              Preparations::Progress progress,
+                                              Preparations::Done done, Preparations::Since since) {
   const auto handle = std::make_shared<std::shared_ptr<void>>();
   leaving->when_released.push_back([this, weak = std::weak_ptr(handle), job, pods = std::move(pods),
                                     progress = std::move(progress), done = std::move(done),
@@ -80,8 +81,7 @@ std::shared_ptr<void> GangPods::prepare_later(
   return handle;
 }
 
-void GangPods::give_up(const PodGangPointer& gang,
-                                     const std::vector<std::string>& names) {
+void GangPods::give_up(const PodGangPointer& gang, const std::vector<std::string>& names) {
   const bool is_needed =
       std::any_of(gang->tasks.begin(), gang->tasks.end(), [&](const auto& named) {
         return gang->seat_of(*named.second).started ||
@@ -100,8 +100,8 @@ void GangPods::give_up(const PodGangPointer& gang,
   }
 }
 
-std::vector<launch::ImageFacts> GangPods::facts_of(
-    const GangId& name, const std::vector<ImageRequest>& images) const {
+std::vector<launch::ImageFacts> GangPods::facts_of(const GangId& name,
+                                                   const std::vector<ImageRequest>& images) const {
   std::vector<launch::ImageFacts> all;
   const PodGangPointer gang = parts_.gangs.find(name);
   for (const ImageRequest& image : images) {
