@@ -1,4 +1,4 @@
-// The schemas of the API's document (openapi.json) that come from tables of fields. openapi_main.cc
+// The schemas of the API's document (openapi.json) that come from tables of fields. openapi_writer.cc
 // adds them to those in openapi_base.json when Muster is built.
 //
 // Each function adds the documents that its file reads and writes. Thread-safe (no state).
