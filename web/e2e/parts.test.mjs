@@ -67,6 +67,10 @@ test('logs of several tasks: merged, one alone, two side by side, by level, by l
   await open(`/jobs/${two.id}/logs?task=master&line=2`);
   assert.match(await page.locator('.log .line.target').textContent(), /ERROR master ends/);
 
+  await page.getByLabel('Level').selectOption('error');
+  await page.getByText('1 line matches in the whole log').waitFor();
+  assert.match(await page.locator('.hit:not(.context)').innerText(), /ERROR master ends/);
+
   const {name, text} = await downloaded(() => page.getByRole('link', {name: 'Download'}).click());
   assert.equal(name, 'two-master.log');
   assert.equal(text, 'INFO master begins\nERROR master ends\n');
