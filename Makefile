@@ -21,7 +21,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-programs quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-gpu test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-torch test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-torch bench-web web format lint install clean
+        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-torch bench-torch-accuracy bench-web web format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -273,12 +273,16 @@ bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a mac
 bench-horovod: build deps-horovod ## muster.torch against Horovod 0.28.1, default and tuned, and DDP over gloo
 	@$(TORCH_PYTHON) bench/horovod.py $(BENCH_FLAGS)
 
-# BENCH_FLAGS: --only calls|ddp|fsdp, --rounds N.
-bench-torch: build ## the backend muster of torch.distributed against gloo; sharded optimizers and compression
+# BENCH_FLAGS: --only calls|messages|ddp|fsdp, --rounds N.
+bench-torch: build ## the backend muster of torch.distributed against gloo; sharded optimizers (10 minutes)
 	@scripts/python_env.sh torch
 	@build/torch/bin/python bench/torch_backend.py $(BENCH_FLAGS)
 	@build/torch/bin/python bench/torch_sharded.py
-	@build/torch/bin/python bench/torch_compression.py
+
+# BENCH_FLAGS: --only digits|resnet20, --seeds N, --epochs N, --compression C.
+bench-torch-accuracy: build ## accuracy and bytes of training with each compression of gradients (hours)
+	@scripts/python_env.sh torch
+	@build/torch/bin/python bench/torch_compression.py $(BENCH_FLAGS)
 
 format: deps-dev ## format the C++ files
 	@scripts/lint.sh --format

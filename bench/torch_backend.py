@@ -1,8 +1,9 @@
 """The backend "muster" of torch.distributed compared with gloo: ranks of one thread each, on this host.
 
   calls        all_reduce of 4 B to 256 MB: blocking, and by future; 2 ranks
-  ddp          a step of DistributedDataParallel: a ResNet-18 (8 images of 64 x 64 on each rank) and a transformer of 12 layers
-               and 25 million parameters (8 sequences of 16), with 2 and 4 ranks; the same without communication
+  messages     half of the time in which a message goes to the other rank and back, with send and recv; 2 ranks
+  ddp          a step of DistributedDataParallel: a ResNet-18 (4 images of 64 x 64 on each rank) and a transformer of 12
+               layers and 25 million parameters (2 sequences of 16), with 2 and 4 ranks; the same without communication
   fsdp         a step of fully_shard() of the transformer, with 2 ranks (PyTorch 2)
 
 Both backends are groups of the same processes and take turns. A sample is the mean of a few calls or steps, on rank 0. The
@@ -24,9 +25,10 @@ import tempfile
 import time
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-SECTIONS = ["calls", "ddp", "fsdp"]
+SECTIONS = ["calls", "messages", "ddp", "fsdp"]
 SIZES = {4: "4 B", 1 << 10: "1 KB", 1 << 14: "16 KB", 1 << 16: "64 KB", 1 << 20: "1 MB", 25 << 20: "25 MB",
          256 << 20: "256 MB"}
+MESSAGES = {4: "4 B", 1 << 16: "64 KB", 16 << 20: "16 MB"}
 MODELS = ["ResNet-18", "transformer"]
 
 
@@ -48,8 +50,8 @@ class Rank:
         self.groups = {"muster": dist.new_group(backend="muster"), "gloo": dist.new_group(backend="gloo")}
         self.samples = {}
 
-    def take_turns(self, what, subjects, calls):
-        """Each subject is a function that is called `calls` times in a row."""
+    def take_turns(self, what, subjects, calls, ways=1):
+        """Each subject is a function that is called `calls` times in a row, and does a thing `ways` times."""
         for round_ in range(self.rounds + 1):
             for name, call in subjects.items():
                 self.dist.barrier()
@@ -58,7 +60,7 @@ class Rank:
                     call()
                 if round_ > 0:
                     self.samples.setdefault(what, {}).setdefault(name, []).append(
-                        (time.perf_counter() - begun) / calls)
+                        (time.perf_counter() - begun) / calls / ways)
 
     def calls(self):
         dist = self.dist
@@ -75,6 +77,27 @@ class Rank:
             for what, make in (("blocking", blocking), ("future", by_future)):
                 self.take_turns(f"{what} {label}", {name: make(group) for name, group in self.groups.items()}, count)
 
+    def messages(self):
+        dist = self.dist
+        other = 1 - dist.get_rank()
+        for size, label in MESSAGES.items():
+            tensor = self.torch.zeros(size // 4)
+
+            def there_and_back(group, tensor=tensor):
+                def first():
+                    dist.send(tensor, other, group=group)
+                    dist.recv(tensor, other, group=group)
+
+                def second():
+                    dist.recv(tensor, other, group=group)
+                    dist.send(tensor, other, group=group)
+
+                return first if dist.get_rank() == 0 else second
+
+            count = max(2, min(300, (32 << 20) // size))
+            self.take_turns(f"message {label}", {name: there_and_back(group) for name, group in self.groups.items()},
+                            count, ways=2)
+
     def model(self, name):
         """A model and a batch for it."""
         torch = self.torch
@@ -83,9 +106,9 @@ class Rank:
             sys.path.insert(0, str(FOLDER / "horovod"))
             from models import resnet18
 
-            return resnet18(), torch.randn(8, 3, 64, 64)
+            return resnet18(), torch.randn(4, 3, 64, 64)
         layer = torch.nn.TransformerEncoderLayer(416, 8, 1664, dropout=0, batch_first=True)
-        return torch.nn.TransformerEncoder(layer, 12), torch.randn(8, 16, 416)
+        return torch.nn.TransformerEncoder(layer, 12), torch.randn(2, 16, 416)
 
     @staticmethod
     def step(model, batch):
@@ -163,7 +186,8 @@ def rows_of(samples, ranks):
         medians = {name: statistics.median(figures) for name, figures in by_name.items()}
         ratio = medians["gloo"] / medians["muster"]
         size = what.split(" ", 1)[1]
-        least = 1.5 if size == "4 B" else None if size in ("1 KB", "16 KB") else 4 if is_call else 1
+        is_all_reduce = is_call and not what.startswith("message")
+        least = 1 if not is_all_reduce else 1.5 if size == "4 B" else None if size in ("1 KB", "16 KB") else 4
         if "alone" in medians:
             share = max(0.0, 1 - medians["alone"] / medians["gloo"])
             least = 1.3 if share >= 0.5 else 1

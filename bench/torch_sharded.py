@@ -6,7 +6,7 @@ count in each. The memory is measured with MALLOC_MMAP_THRESHOLD_=1048576, so th
 count; the time without it. The variants take turns.
 
   --ranks N      default: 2
-  --rounds N     default: 5
+  --rounds N     default: 3
   --layers N     default: 8
   --width N      default: 1024
 """
@@ -68,7 +68,7 @@ def main():
         train(*sys.argv[1:])
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("--ranks", 2), ("--rounds", 5), ("--layers", 8), ("--width", 1024)):
+    for name, default in (("--ranks", 2), ("--rounds", 3), ("--layers", 8), ("--width", 1024)):
         parser.add_argument(name, type=int, default=default)
     given = parser.parse_args()
     steps = {variant: [] for variant in VARIANTS}

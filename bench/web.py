@@ -40,7 +40,7 @@ AIM_WINDOW_MS = 50
 
 LOG_BYTES = 1 << 30
 LIVE = 200
-SHORT_JOBS = 20
+SHORT_JOBS = 60
 
 
 class UnixConnection(http.client.HTTPConnection):

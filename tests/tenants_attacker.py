@@ -124,7 +124,7 @@ def find_the_victims_home(facts):
 
 @attempt("files")
 def read_the_accounts_password_file(facts):
-    return "read it" if content(facts["home"] + "/.pgpass") else None
+    return "read it" if content(facts["password_file"]) else None
 
 
 @attempt("files")
@@ -283,6 +283,38 @@ def enter_the_namespaces_of_others(facts):
 def slow_down_all_processes_of_the_account(facts):
     LIBC.setpriority(2, os.getuid(), 19)
     return None  # the test checks the victim
+
+
+def group_files(*names):
+    """The files of these names in all control groups that the task sees."""
+    return [os.path.join(folder, name) for folder, _, files in os.walk("/sys/fs/cgroup") for name in names
+            if name in files]
+
+
+@attempt("processes")
+def leave_the_control_groups(facts):
+    left = []
+    for path in group_files("cgroup.procs", "tasks"):
+        try:
+            with open(path, "w") as file:
+                file.write(str(os.getpid()))
+        except OSError:
+            continue
+        left.append(path)
+    return left or None
+
+
+@attempt("processes")
+def freeze_by_control_groups(facts):
+    frozen = []
+    for path in group_files("freezer.state", "cgroup.freeze"):
+        try:
+            with open(path, "r+") as file:
+                file.write(file.read())
+        except OSError:
+            continue
+        frozen.append(path)
+    return frozen or None
 
 
 @attempt("processes")

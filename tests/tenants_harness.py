@@ -65,9 +65,14 @@ class Attacked:
     # Whose ids tasks have: tasks.accounts.
     accounts = "shared"
 
+    # The home of the account is not the home of tasks.
+    has_own_homes = True
+
     def serve(self, *words, environment=None, **options):
+        started_with = {"PGPASSWORD": SECRET, "SSH_AUTH_SOCK": f"/tmp/{SECRET}", "DOCKER_HOST": f"unix:///run/{SECRET}",
+                        "DBUS_SESSION_BUS_ADDRESS": f"unix:path=/run/{SECRET}"}
         server = self.muster.start_server("--listen", "127.0.0.1:0", "--task-accounts", self.accounts, *words,
-                                          environment={"PGPASSWORD": SECRET} | (environment or {}), **options)
+                                          environment=started_with | (environment or {}), **options)
         self.url = f"https://127.0.0.1:{tls_port(server)}"
         self.fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1].replace(":", "").lower()
         for team in ("team-a", "team-b"):
@@ -123,7 +128,11 @@ class Attacked:
         return str(Path(f"~{self.account}").expanduser())
 
     def listen_as_the_account(self, facts):
-        """Starts other programs of the account: a tmux, a session bus, a service of the machine."""
+        """Starts other programs of the account: a tmux or ssh-agent, a session bus, a service of the machine; and leaves
+        a password in its home."""
+        facts["password_file"] = self.password_file(facts["home"])
+        if os.geteuid() == 0:
+            self.listen_in_run()
         sockets = []
         facts["account_socket"] = f"/tmp/tmux-of-{os.getpid()}"
         facts["account_abstract"] = f"bus-of-{os.getpid()}"
@@ -139,6 +148,27 @@ class Attacked:
         self.addCleanup(os.unlink, facts["account_socket"])
         facts["open_port"], facts["machine_port"] = (each.getsockname()[1] for each in sockets[-2:])
         facts["machine_addresses"] = machine_addresses()
+
+    def password_file(self, home):
+        path = Path(home, ".pgpass")
+        if self.has_own_homes and not path.exists():
+            path = Path(home, f".pgpass-{os.getpid()}")
+            path.write_text("password")
+            self.addCleanup(path.unlink)
+            path.chmod(0o600)
+            os.chown(path, Path(home).stat().st_uid, -1)
+        return str(path)
+
+    def listen_in_run(self):
+        """As Docker, D-Bus and `systemd --user` do."""
+        folder = Path(f"/run/muster-t{os.getpid()}")
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(folder / "docker.sock"))
+        listener.listen()
+        (folder / "docker.sock").chmod(0o777)
 
     def run_attack(self, facts):
         shutil.copy(ROOT / "tests" / "tenants_attacker.py", self.muster.work)

@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 import tenants_attacker
-from muster_harness import BOUND, MUSTER, MusterTest, Typed, main, processes_naming, read_bytes
+from muster_harness import BOUND, MUSTER, ROOT, MusterTest, Typed, main, processes_naming, read_bytes
 from tenants_harness import SECRET, Attacked, free_port, rows_of_attempts
 
 
@@ -53,6 +53,31 @@ class Tenants(Attacked):
         self.assertIn("unshare -1", ran.stdout)
         self.assertNotIn("reaches 0", ran.stdout)
         self.gate.open()
+
+    def test_a_program_left_in_the_home_runs_in_no_job_of_another_user(self):
+        self.serve()
+        path = "$(python3 -c 'import site; print(site.getusersitepackages())')"
+        leave = f'mkdir -p {path}; echo "import sys; print(10 * chr(33))" > {path}/x.pth; echo "echo !!!!!!!!!!" > ~/.bashrc'
+        look = "python3 -c 'print(1)'; HOME=$HOME bash -ic true; ls -a ~"
+
+        left = self.submit(self.mal, "single", "leaves", "--follow", "--no-prefix", "--", "sh", "-c", f"{leave}; {look}")
+        other = self.submit(self.ada, "single", "looks", "--follow", "--no-prefix", "--", "sh", "-c", look)
+
+        self.assertEqual((left.stdout + left.stderr).count("!!!!!!!!!!"), 2, "both run in jobs of the same user")
+        self.assertNotIn("!!!!!!!!!!", other.stdout + other.stderr)
+        self.assertNotIn(".bashrc", other.stdout)
+
+    def test_a_task_that_stops_all_its_processes_is_ended(self):
+        self.serve()
+        self.submit(self.mal, "single", "frozen", "--grace", "1s", "--", "sh", "-c",
+                    "sleep 1000000 & echo up; kill -STOP -1; kill -STOP $$")
+        self.wait_for(self.mal, "frozen", "up")
+
+        self.mal.run("stop", "frozen")
+        self.mal.run("logs", "frozen", "-f", "--tail", "0", code=None)
+
+        self.assertEqual(json.loads(self.mal.run("get", "frozen", "-o", "json").stdout)["phase"], "Stopped")
+        self.mal.run("delete", "frozen")
 
     def test_tasks_of_one_job_reach_each_other_and_ports_are_forwarded(self):
         self.serve()
@@ -416,6 +441,31 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
         self.assertIn(f"mt{os.getpid()}-ada", ran.stdout)
         self.assertEqual(set(re.findall(r"Cap\w+:\s+(\w+)", ran.stdout)), {"0" * 16})
 
+    def test_the_processes_of_each_task_of_an_account_are_counted_apart(self):
+        self.serve("--task-processes", "40")
+        self.gate = self.muster.gate()
+        sleepers = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do sleep 100000 & done"
+        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"ulimit -u; {sleepers}; echo up; {self.gate.wait}")
+        text = self.wait_for(self.ada, "first", "up")
+
+        second = self.submit(self.ada, "single", "second", "--follow", "--no-prefix", "--", "sh", "-c",
+                             f"{sleepers}; echo up; kill %1; ls -ln /etc/passwd; cat /proc/self/uid_map")
+
+        self.assertIn("40\n", text.replace("[main] ", ""))
+        self.assertIn("up", second.stdout)
+        # The ids of the machine's files are shown as they are.
+        self.assertRegex(second.stdout, r"-rw\S+ +1 0 0 ")
+        self.gate.open()
+
+    def test_a_fork_bomb_of_an_account_is_ended_with_the_reason(self):
+        self.serve("--task-processes", "40")
+
+        ran = self.submit(self.mal, "single", "bomb", "--follow", "--", "python3", "-c",
+                          "import os\nwhile True:\n try: os.fork()\n except OSError: pass", code=None)
+
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("too many processes and threads (its limit is 40", ran.stderr)
+
     def test_accounts_that_cannot_be_used_are_refused(self):
         self.serve()
         for account, why in (("no-such-account", "there is no account 'no-such-account'"),
@@ -464,6 +514,24 @@ class AsAnOrdinaryAccount(Ordinary, Tenants, MusterTest):
         ran = self.submit(self.ada, "single", "who", "--follow", "--no-prefix", "--", "id", "-u")
         self.assertIn(str(self.muster.state.stat().st_uid), ran.stdout)
 
+    def test_an_sshd_accepts_no_key_of_another_job(self):
+        self.serve("--task-network", "shared")
+        self.gate = self.muster.gate()
+        self.submit(self.ada, "mpi", "own", "--workers", 1, "--", "sh", "-c",
+                    f"cat /generated/ssh/config; ssh -F /generated/ssh/config own-worker-0 echo within; {self.gate.wait}")
+        text = self.wait_for(self.ada, "own", "within")
+        address, port = (re.search(rf"{word} +(\S+)", text).group(1) for word in ("HostName", "Port"))
+
+        ran = self.submit(self.mal, "mpi", "other", "--workers", 1, "--follow", "--no-prefix", "--", "sh", "-c",
+                          "ssh -F /generated/ssh/config other-worker-0 echo own key; "
+                          f"ssh -F /generated/ssh/config -o HostName={address} -o Port={port} -o StrictHostKeyChecking=no "
+                          "-o UserKnownHostsFile=/dev/null other-worker-0 echo intruded", code=None)
+
+        self.assertIn("own key", ran.stdout)
+        self.assertIn("Permission denied (publickey", ran.stdout + ran.stderr)
+        self.assertNotIn("intruded", ran.stdout)
+        self.gate.open()
+
     def test_a_shared_network_makes_the_server_take_one_project_at_a_time(self):
         self.serve("--task-network", "shared", trusting=False)
         self.gate = self.muster.gate()
@@ -490,6 +558,17 @@ class Documentation(unittest.TestCase):
 
     def test_the_page_lists_every_attempt(self):
         self.assertEqual(set(rows_of_attempts()), {name.replace("_", " ") for name in tenants_attacker.ATTEMPTS})
+
+    def test_the_page_names_only_tests_that_exist(self):
+        page = (ROOT / "docs" / "isolation.md").read_text()
+        table = page[page.index("| promise |"):].split("\n\n")[0].splitlines()[2:]
+        for row in table:
+            files = [ROOT / path for path in re.findall(r"`([\w/]+\.(?:py|cc))`", row)]
+            names = re.findall(r"`(\w+)`", row.split(" | ")[1])
+            self.assertTrue(files and names, row)
+            text = "\n".join(file.read_text() for file in files)
+            for name in names:
+                self.assertRegex(text, rf"\b{name}\b", row)
 
 
 if __name__ == "__main__":

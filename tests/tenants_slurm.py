@@ -12,6 +12,7 @@ from tenants_harness import Attacked, not_kept_apart
 class OnSlurm(Attacked, SlurmTest):
     account = "root"
     CLUSTER = {"nodes": 1}
+    has_own_homes = False
     KNOWN = not_kept_apart(2)
 
     def test_a_hostile_job_gets_at_nothing_of_another_project_but_what_is_documented(self):

@@ -5,7 +5,11 @@
 //
 // Gangs of 1 to 64 GPUs, drawn from a fixed seed: up to 8 GPUs in one task, more in tasks of 8.
 // They request about nine times the existing GPUs, so nearly all of them wait. Only the scheduler
-// runs here: no store, no tasks.
+// runs here: no store, no tasks. Each plan is measured twice: by the clock, and by the CPU time of
+// the thread, which other programs disturb less. The digest of all plans shows whether two builds
+// decide the same.
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -35,6 +39,12 @@ constexpr Shape kShapes[] = {{1, 30}, {2, 20}, {4, 15}, {8, 20}, {16, 8}, {32, 4
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 Gang gang_of(int number, int gpus, int project) {
@@ -86,7 +96,10 @@ class Running {
  public:
   /// Returns the number of gangs that the plan started.
   int take(Scheduler& scheduler, const Plan& plan) {
+    for (const PlannedStart& start : plan.starts) digest(start);
+    for (const PlannedStart& promise : plan.promises) digest(promise);
     for (const Eviction& eviction : plan.evictions) {
+      digest(eviction.id);
       std::erase(ids_, eviction.id);
       scheduler.released(eviction.id, eviction.tasks);
     }
@@ -106,10 +119,24 @@ class Running {
 
   bool empty() const { return ids_.empty(); }
   int evictions() const { return evictions_; }
+  uint64_t digest() const { return digest_; }
 
  private:
+  void digest(const std::string& text) {
+    for (const char letter : text)
+      digest_ = (digest_ ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  }
+  void digest(const PlannedStart& start) {
+    digest(start.id);
+    for (const TaskPlace& place : start.places) {
+      digest(place.node);
+      for (const int device : place.devices) digest(std::to_string(device));
+    }
+  }
+
   std::vector<std::string> ids_;
   int evictions_ = 0;
+  uint64_t digest_ = 0xcbf29ce484222325U;  ///< FNV-1a
 };
 
 /// Plans again until no gang moves: the first plan fills the cluster, the next ones correct its
@@ -124,6 +151,25 @@ int settle(Scheduler& scheduler, Running& running, Time& now) {
     if (!moves && (!plan.again_at || *plan.again_at > now + std::chrono::minutes(1))) return plans;
   }
   return kMost;
+}
+
+void print_list(const char* name, const std::vector<double>& values) {
+  std::printf("\"%s\": [", name);
+  for (size_t i = 0; i < values.size(); ++i) std::printf("%s%.4f", i == 0 ? "" : ", ", values[i]);
+  std::printf("], ");
+}
+
+void print_queue(const Scheduler& scheduler) {
+  constexpr int kTimes = 20;
+  std::vector<double> cpu_ms;
+  size_t length = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    const double begun = cpu_seconds();
+    length = scheduler.queue().size();
+    cpu_ms.push_back((cpu_seconds() - begun) * 1000);
+  }
+  std::printf("\"queue\": %zu, ", length);
+  print_list("queue_cpu_ms", cpu_ms);
 }
 
 int measure(int nodes, int gangs, int projects, int events) {
@@ -147,20 +193,26 @@ int measure(int nodes, int gangs, int projects, int events) {
               plan_s, started, gangs - started);
   std::printf("\"settle_plans\": %d, \"settle_s\": %.4f, \"settle_evictions\": %d, ", settling,
               settle_s, evened_out);
-  std::printf("\"events_ms\": [");
+  std::vector<double> wall_ms;
+  std::vector<double> cpu_ms;
   std::mt19937 random(2);
   int follow_ups = 0;
   for (int i = 0; i < events && !running.empty(); ++i) {
     const std::string id = running.draw(random);
     now += std::chrono::seconds(1);
     const auto begun = Clock::now();
+    const double cpu_begun = cpu_seconds();
     scheduler.ended(id);
     const Plan plan = scheduler.plan(now);
-    std::printf("%s%.4f", i == 0 ? "" : ", ", seconds_since(begun) * 1000);
+    cpu_ms.push_back((cpu_seconds() - cpu_begun) * 1000);
+    wall_ms.push_back(seconds_since(begun) * 1000);
     follow_ups += running.take(scheduler, plan);
   }
-  std::printf("], \"started_after\": %d, \"evictions\": %d}\n", follow_ups,
-              running.evictions() - evened_out);
+  print_list("events_ms", wall_ms);
+  print_list("events_cpu_ms", cpu_ms);
+  print_queue(scheduler);
+  std::printf("\"started_after\": %d, \"evictions\": %d, \"digest\": \"%016llx\"}\n", follow_ups,
+              running.evictions() - evened_out, static_cast<unsigned long long>(running.digest()));
   return 0;
 }
 

@@ -180,6 +180,20 @@ Result<void> Client::remove_project(const std::string& name) {
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kUsage = "usage";
+
+}  // namespace
+
+Result<ProjectUsage> Client::usage(const std::string& project, const UsageQuery& query) {
+  MUSTER_CHECK(check_project_name(project));
+  http::Request request = request_for("GET", below_project(project, kUsage));
+  request.query = usage_query_parameters({.since = query.since, .until = query.until});
+  MUSTER_TRY(const http::Response response, call(request));
+  return usage_from_json(response.body);
+}
+
 Result<std::vector<job::Node>> Client::nodes() {
   MUSTER_TRY(const http::Response response, call(request_for("GET", std::string(kNodesPath))));
   return nodes_from_json(response.body);

@@ -25,6 +25,7 @@
 #include "api/notification_wire.h"
 #include "api/schedule_wire.h"
 #include "api/terminal.h"
+#include "api/usage.h"
 #include "api/wire.h"
 #include "base/result.h"
 #include "http/client.h"
@@ -252,6 +253,9 @@ class Client {
   Result<job::ProjectStatus> patch_project(const std::string& name, const ProjectChange& change);
   /// kConflict: the project has jobs that have not ended, or subprojects.
   Result<void> remove_project(const std::string& name);
+
+  /// `query.as_csv` is ignored.
+  Result<ProjectUsage> usage(const std::string& project, const UsageQuery& query);
 
   Result<std::vector<job::Node>> nodes();
   Result<job::Node> node(const std::string& name);

@@ -60,11 +60,14 @@
 //   GET    /v1/queue                 -> {"jobs": [job, ...]}, in the order they would be served
 //   GET    /v1/watch/jobs            -> text/event-stream; ?project=P&name=N&existing=&rows=
 //   GET    /v1/watch/events          -> text/event-stream; ?project=P&name=N&since=TIME
+//                                    &kind=evicted
 //   GET    /v1/projects              -> {"projects": [project, ...]}
 //   POST   /v1/projects              project -> 201 project
 //   GET    /v1/projects/NAME         -> project
 //   PATCH  /v1/projects/NAME         what changes -> project
 //   DELETE /v1/projects/NAME         -> 204
+//   GET    /v1/projects/NAME/usage              -> ProjectUsage, or CSV (usage.h); ?since=TIME
+//                                    &until=TIME&format=csv
 //   GET    /v1/projects/NAME/members            -> {"members": [{"user", "role"}]}
 //   PUT    /v1/projects/NAME/members/USER       {"role"} -> 204
 //   DELETE /v1/projects/NAME/members/USER       -> 204

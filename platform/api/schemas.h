@@ -1,4 +1,4 @@
-// The schemas of the API's document (openapi.json) that come from tables of fields. openapi_main.cc
+// The schemas of the API's document (openapi.json) that come from tables of fields. openapi_writer.cc
 // adds them to those in openapi_base.json when Muster is built.
 //
 // Each function adds the documents that its file reads and writes. Thread-safe (no state).
@@ -19,5 +19,6 @@ void add_node_schemas(record::Schemas& schemas);
 void add_project_schemas(record::Schemas& schemas);
 void add_sweep_schemas(record::Schemas& schemas);
 void add_tree_schemas(record::Schemas& schemas);
+void add_usage_schemas(record::Schemas& schemas);
 
 }  // namespace muster::api

@@ -33,9 +33,9 @@ bool is_ipv6(std::string_view text) {
 }
 
 std::optional<int> parse_port(std::string_view text) {
-  constexpr int kLargest = 65535;
+  constexpr int kLargestPort = 65535;
   const auto port = base::number_of<int>(text);
-  return port && *port >= 1 && *port <= kLargest ? port : std::nullopt;
+  return port && *port >= 1 && *port <= kLargestPort ? port : std::nullopt;
 }
 
 }  // namespace

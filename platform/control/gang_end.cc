@@ -119,13 +119,8 @@ void GangEnd::stop_gently() {
 
 void GangEnd::end_by_loss(const Task& lost, std::chrono::milliseconds third_loss_within) {
   Job& job = context_.job();
-  if (is_reached_by_leader(job)) {
-    fail_by(lost);
-    stop_gently();
-    last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
-    return;
-  }
-  if (third_loss_within > std::chrono::milliseconds(0)) {
+  const bool is_reached = is_reached_by_leader(job);
+  if (is_reached || third_loss_within > std::chrono::milliseconds(0)) {
     fail_by(lost, third_loss_within);
   } else {
     loss_ = lost.name;
@@ -138,6 +133,7 @@ void GangEnd::end_by_loss(const Task& lost, std::chrono::milliseconds third_loss
     });
   }
   stop_gently();
+  if (is_reached) last_words_timer_ = context_.after(kLastWords, [this] { stop(StopMode::kNow); });
 }
 
 void GangEnd::explain_loss() {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <stdexcept>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -110,6 +111,13 @@ inline void PrintTo(const Ground& ground, std::ostream* out) {
 
 /// The helpers beside the running executable.
 std::vector<Ground> grounds();
+
+/// For Ground::make_engine: an engine that cannot be opened fails its test, and the next test runs.
+template <class Opened>
+std::unique_ptr<Engine> opened(Result<std::unique_ptr<Opened>> engine) {
+  if (!engine) throw std::runtime_error(engine.error().to_string());
+  return *std::move(engine);
+}
 
 inline std::vector<Ground> grounds_where(bool Ground::* trait, bool value = true) {
   std::vector<Ground> all = grounds();

@@ -132,9 +132,7 @@ TaskPlan placed_in_pod(TaskPlan plan, const fs::path& scratch) {
 Ground kubernetes_ground(std::string name, bool are_called) {
   Ground made{.name = std::move(name)};
   made.make_engine = [are_called](base::EventLoop& loop, BenchOptions options) {
-    auto engine = KubernetesEngine::open(loop, options_in_cluster(std::move(options), are_called));
-    EXPECT_TRUE(engine) << engine.error().to_string();
-    return std::unique_ptr<Engine>(*std::move(engine));
+    return opened(KubernetesEngine::open(loop, options_in_cluster(std::move(options), are_called)));
   };
   made.placed = placed_in_pod;
   made.know = [](launch::Site& site, const job::Job& job) {

@@ -58,9 +58,7 @@ std::vector<uint64_t> jobs_of(const std::string& owner, const std::vector<Listed
 Ground slurm_ground(std::string name, node::Sharing sharing) {
   Ground made{.name = std::move(name)};
   made.make_engine = [sharing](base::EventLoop& loop, BenchOptions options) {
-    auto engine = SlurmEngine::open(loop, test_options(std::move(options), sharing));
-    EXPECT_TRUE(engine) << engine.error().to_string();
-    return std::unique_ptr<Engine>(*std::move(engine));
+    return opened(SlurmEngine::open(loop, test_options(std::move(options), sharing)));
   };
   made.placed = [](TaskPlan plan, const fs::path&) { return plan; };
   made.know = [](launch::Site&, const job::Job&) {};

@@ -52,8 +52,9 @@ Of group_of(TaskRole role) {
 }
 
 bool is_absolute(std::string_view path) {
+  // No path in a pod contains ':'.
   return path.size() > 1 && path.starts_with('/') && !has_nul(path) &&
-         has_plain_parts(path.substr(1));
+         path.find(':') == std::string_view::npos && has_plain_parts(path.substr(1));
 }
 
 bool lies_below(std::string_view path, std::string_view folder) {

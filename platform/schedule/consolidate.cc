@@ -334,8 +334,10 @@ std::optional<Decision> find_to_move(const Cycle& cycle, Pool& pool, Trial& tria
 
 void consolidate(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
-  for (const ProjectQueue& queue : pool.queues) {
-    for (const auto& [key, waiting] : queue.classes) {
+  for (const auto& [key, ask] : pool.asks) {
+    if (ask.consolidation_failed == pool.epoch || !has_room_in_all(pool, ask.least_charge))
+      continue;
+    for (WaitClass* const waiting : ask.classes) {
       if (may_consolidate(pool, *waiting)) order.add(*waiting);
     }
   }

@@ -1,6 +1,7 @@
 #include "schedule/cycle.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "schedule/gang_books.h"
 #include "schedule/reservation.h"
@@ -37,10 +38,12 @@ bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
   return true;
 }
 
-void set_verdict(WaitClass& waiting, Constraint constraint) {
+void set_verdict(Pool& pool, WaitClass& waiting, Constraint constraint) {
   if (waiting.constraint == constraint) return;
   waiting.constraint = constraint;
   waiting.changed = true;
+  pool.tell_later(waiting);
+  if (!waits_for_room(waiting)) pool.doubt(waiting);
 }
 
 std::optional<Time> forbears_until(const Options& options, const GangState& gang, Time now) {
@@ -92,92 +95,6 @@ void keep_promises(Cycle& cycle, Pool& pool) {
   }
 }
 
-ServeOrder::ServeOrder(Pool& pool, Policy policy)
-    : pool_(pool), policy_(policy), places_(pool.queues.size() + 1) {}
-
-ServeOrder::Head ServeOrder::head_of(WaitClass& waiting, const GangState& gang) const {
-  Head head{.sequence = gang.gang.sequence, .number = gang.number, .waiting = &waiting};
-  if (policy_ == Policy::kFair) {
-    head.negative_priority = -waiting.key.priority;
-    head.state = waiting.key.state;
-  }
-  return head;
-}
-
-void ServeOrder::add(WaitClass& waiting) {
-  drop(waiting);
-  enter_at(waiting, waiting.waiters.begin());
-}
-
-void ServeOrder::enter_at(WaitClass& waiting, Waiters::const_iterator gang) {
-  if (gang == waiting.waiters.end()) return;
-  if (static_cast<size_t>(waiting.leaf) + 1 >= places_.size()) {
-    places_.resize(pool_.queues.size() + 1);
-  }
-  const Head head = head_of(waiting, **gang);
-  entered_.emplace(&waiting, Entered{head, gang});
-  at(waiting.leaf).heads.insert(head);
-  update(waiting.leaf);
-}
-
-void ServeOrder::drop(WaitClass& waiting) {
-  const auto entered = entered_.find(&waiting);
-  if (entered == entered_.end()) return;
-  at(waiting.leaf).heads.erase(entered->second.head);
-  entered_.erase(entered);
-  update(waiting.leaf);
-}
-
-GangState* ServeOrder::head(const WaitClass& waiting) const {
-  return *entered_.at(&waiting).gang;
-}
-
-void ServeOrder::skip_head(WaitClass& waiting) {
-  const auto next = std::next(entered_.at(&waiting).gang);
-  drop(waiting);
-  enter_at(waiting, next);
-}
-
-const ServeOrder::Head* ServeOrder::first_below(ProjectIndex project) {
-  while (!at(project).children.empty()) project = at(project).children.begin()->second;
-  const std::set<Head>& heads = at(project).heads;
-  return heads.empty() ? nullptr : &*heads.begin();
-}
-
-/// Into the set of the level above, under the key that it has now.
-void ServeOrder::enter(ProjectIndex project) {
-  const ProjectIndex parent = pool_.ledger.parent(project);
-  Place& place = at(project);
-  if (place.entered) at(parent).children.erase({place.key, project});
-  const Head* const head = first_below(project);
-  place.entered = head != nullptr;
-  if (head == nullptr) return;
-  place.key = policy_ == Policy::kFair
-                  ? pool_.ledger.order_key(project, head->waiting->charge)
-                  : OrderKey{.dominant_share_with_job = 0, .sequence = head->sequence};
-  at(parent).children.emplace(place.key, project);
-}
-
-void ServeOrder::settle() {
-  if (unsettled_.size() > 1) {
-    std::sort(unsettled_.begin(), unsettled_.end());
-    unsettled_.erase(std::unique(unsettled_.begin(), unsettled_.end()), unsettled_.end());
-  }
-  for (const ProjectIndex leaf : unsettled_) {
-    if (static_cast<size_t>(leaf) + 1 >= places_.size()) continue;
-    for (ProjectIndex level = leaf; level != kNoProject; level = pool_.ledger.parent(level)) {
-      enter(level);
-    }
-  }
-  unsettled_.clear();
-}
-
-WaitClass* ServeOrder::top() {
-  settle();
-  const Head* const head = first_below(kNoProject);
-  return head == nullptr ? nullptr : head->waiting;
-}
-
 // Free resources go to the gang that is served next. No gang that fits and may start is held back:
 // the order alone makes the division fair.
 
@@ -198,7 +115,9 @@ class Allocation {
   void run() {
     for (ProjectQueue& queue : pool_.queues) queue.held_for.reset();
     if (!needs_the_order()) probe_asks();
-    for (ProjectQueue& queue : pool_.queues) enter(queue);
+    tell_fresh_that_they_fail();
+    hold_room_for_new_heads();
+    enter_all_that_may_start();
     const bool strict = cycle_.options.policy == Policy::kFifo;
     while (WaitClass* const waiting = order_.top()) {
       if (!serve(*waiting) && strict) return;
@@ -206,22 +125,66 @@ class Allocation {
   }
 
  private:
-  /// From the most important down to the first that room is held for.
-  void enter(ProjectQueue& queue) {
-    for (auto at = queue.classes.rbegin(); at != queue.classes.rend(); ++at) {
-      WaitClass& waiting = *at->second;
-      if (queue.held_for && waiting.key.priority < *queue.held_for) return;
-      if (!is_known_to_fail(waiting)) {
-        order_.add(waiting);
-      } else {
-        hold_room_for(waiting);
-      }
+  // Of classes whose request is known to be refused, only those are visited that are in a list of
+  // the pool: a plan must not cost time for each class that waits.
+
+  /// Whether gangs with this request have to be tried.
+  bool may_be_granted(const SharedRequest& ask) const {
+    return !ask.shortage || ask.only_reserved || needs_the_order();
+  }
+
+  void tell_fresh_that_they_fail() {
+    for (WaitClass* const waiting : pool_.unsure) {
+      const bool is_fresh = !waiting->waiters.empty() && waiting->constraint == Constraint::kNone;
+      if (is_fresh && !may_be_granted(*waiting->ask)) refuse_room(*waiting);
     }
+  }
+
+  /// From the most important class of a project down.
+  void hold_room_for_new_heads() {
+    std::erase_if(pool_.new_heads, [&](WaitClass* waiting) {
+      waiting->has_new_head =
+          !waiting->waiters.empty() &&
+          cycle_.now < waiting->head().gang.submitted + cycle_.options.forbearance;
+      return !waiting->has_new_head;
+    });
+    std::sort(pool_.new_heads.begin(), pool_.new_heads.end(),
+              [](const WaitClass* left, const WaitClass* right) {
+                return std::tie(left->leaf, right->key) < std::tie(right->leaf, left->key);
+              });
+    for (WaitClass* const waiting : pool_.new_heads) {
+      if (is_held_back(*waiting) || may_be_granted(*waiting->ask)) continue;
+      hold_room_for(*waiting);
+    }
+  }
+
+  void enter_all_that_may_start() {
+    for (auto& [key, ask] : pool_.asks) {
+      if (!may_be_granted(ask)) continue;
+      for (WaitClass* const waiting : ask.classes) enter(*waiting);
+    }
+    // A class that waits for its share may find neither share nor room.
+    std::erase_if(pool_.unsure, [&](WaitClass* waiting) {
+      waiting->is_unsure = !waiting->waiters.empty() && !waits_for_room(*waiting);
+      if (waiting->is_unsure && !may_be_granted(*waiting->ask)) enter(*waiting);
+      return !waiting->is_unsure;
+    });
+  }
+
+  void enter(WaitClass& waiting) {
+    if (!waiting.waiters.empty() && !is_held_back(waiting)) order_.add(waiting);
+  }
+
+  /// Whether room is held for a more important class of the project.
+  bool is_held_back(const WaitClass& waiting) {
+    const std::optional<int>& held_for = pool_.queue_of(waiting.leaf).held_for;
+    return held_for && waiting.key.priority < *held_for;
   }
 
   /// While a gang that was just submitted waits for resources, less important gangs of its project
   /// do not get resources that become free.
   void hold_room_for(const WaitClass& waiting) {
+    if (!waiting.has_new_head) return;
     const bool waits = !waiting.waiters.empty() && waiting.constraint == Constraint::kRoom;
     if (!waits || waiting.only_grows()) return;
     const auto until = forbears_until(cycle_.options, waiting.head(), cycle_.now);
@@ -233,7 +196,7 @@ class Allocation {
       if (key.priority >= *queue.held_for) break;
       if (other->waiters.empty()) continue;
       other->held_by = ref_to(waiting.head().gang);
-      set_verdict(*other, Constraint::kReserved);
+      set_verdict(pool_, *other, Constraint::kReserved);
       order_.drop(*other);
     }
   }
@@ -257,13 +220,6 @@ class Allocation {
     }
   }
 
-  bool is_known_to_fail(WaitClass& waiting) {
-    if (waiting.waiters.empty()) return true;
-    if (!waiting.ask->shortage || waiting.ask->only_reserved || needs_the_order()) return false;
-    if (waiting.constraint == Constraint::kNone) refuse_room(waiting);
-    return waiting.constraint == Constraint::kRoom || waiting.constraint == Constraint::kTopology;
-  }
-
   /// Whether the head of the class was started.
   bool serve(WaitClass& waiting) {
     GangState& gang = waiting.head();
@@ -274,9 +230,9 @@ class Allocation {
     }
     waiting.refusal = pool_.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
     if (waiting.refusal) {
-      set_verdict(waiting, waiting.refusal->what == CapacityRefusal::What::kLimit
-                               ? Constraint::kLimit
-                               : Constraint::kQuota);
+      set_verdict(pool_, waiting,
+                  waiting.refusal->what == CapacityRefusal::What::kLimit ? Constraint::kLimit
+                                                                         : Constraint::kQuota);
       order_.drop(waiting);
       return false;
     }
@@ -345,9 +301,10 @@ class Allocation {
 
   void refuse_room(WaitClass& waiting) {
     const SharedRequest& ask = *waiting.ask;
-    set_verdict(waiting, ask.only_reserved                 ? Constraint::kReserved
-                         : !ask.shortage->topology.empty() ? Constraint::kTopology
-                                                           : Constraint::kRoom);
+    set_verdict(pool_, waiting,
+                ask.only_reserved                 ? Constraint::kReserved
+                : !ask.shortage->topology.empty() ? Constraint::kTopology
+                                                  : Constraint::kRoom);
   }
 
   bool is_better_off_elsewhere(const GangState& gang) const {

@@ -2,13 +2,13 @@
 // pool, and the data that they share.
 #pragma once
 
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "schedule/pool.h"
 #include "schedule/scheduler.h"
+#include "schedule/serve_order.h"
 
 namespace muster::schedule {
 
@@ -52,71 +52,12 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
            const std::vector<Booking>& bookings);
 
 /// Sets the constraint of a class, and whether it changed.
-void set_verdict(WaitClass& waiting, Constraint constraint);
+void set_verdict(Pool& pool, WaitClass& waiting, Constraint constraint);
 
 /// The time until which no gang is evicted for this new gang; nothing if that time is over.
 std::optional<Time> forbears_until(const Options& options, const GangState& gang, Time now);
 
 /// The first gang of a class that may evict others now; nullptr if all cool down.
 GangState* first_that_may_evict(Cycle& cycle, Pool& pool, const WaitClass& waiting);
-
-/// The order in which waiting gangs are served. Each level of the project tree is a set sorted by
-/// order key; within a project, classes are sorted by priority, elastic state and age.
-///
-/// Made for one action of one cycle. Serving or dropping a class costs the depth of the tree.
-class ServeOrder {
- public:
-  ServeOrder(Pool& pool, Policy policy);
-
-  /// Adds a class, or updates it after gangs joined or left it.
-  void add(WaitClass& waiting);
-  /// The class whose head is served next; nullptr if none is left.
-  WaitClass* top();
-  /// Call after the books of `leaf` have changed.
-  void update(ProjectIndex leaf) { unsettled_.push_back(leaf); }
-  /// Removes a class for the rest of this action.
-  void drop(WaitClass& waiting);
-  /// The gang of the class that is served next: the first one that was not skipped.
-  GangState* head(const WaitClass& waiting) const;
-  /// Skips the head: the next gang of the class becomes the head.
-  void skip_head(WaitClass& waiting);
-
- private:
-  struct Head {
-    int negative_priority = 0;
-    ElasticState state = ElasticState::kBelowMinimum;
-    uint64_t sequence = 0;
-    uint64_t number = 0;
-    WaitClass* waiting = nullptr;
-
-    bool operator<(const Head& other) const {
-      return std::tie(negative_priority, state, sequence, number) <
-             std::tie(other.negative_priority, other.state, other.sequence, other.number);
-    }
-  };
-  struct Place {
-    std::set<Head> heads;  ///< of the classes of a leaf
-    std::set<std::pair<OrderKey, ProjectIndex>> children;
-    bool entered = false;
-    OrderKey key;
-  };
-
-  Place& at(ProjectIndex project) { return places_[static_cast<size_t>(int64_t{project} + 1)]; }
-  Head head_of(WaitClass& waiting, const GangState& gang) const;
-  void enter_at(WaitClass& waiting, Waiters::const_iterator gang);
-  const Head* first_below(ProjectIndex project);
-  void enter(ProjectIndex project);
-  void settle();
-
-  Pool& pool_;
-  Policy policy_;
-  std::vector<Place> places_;  ///< by project; the root is first
-  struct Entered {
-    Head head;
-    Waiters::const_iterator gang;
-  };
-  std::unordered_map<const WaitClass*, Entered> entered_;  ///< for looking up only
-  std::vector<ProjectIndex> unsettled_;
-};
 
 }  // namespace muster::schedule

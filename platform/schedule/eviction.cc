@@ -156,8 +156,11 @@ std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& t
 void preempt(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
   for (const ProjectQueue& queue : pool.queues) {
-    for (const auto& [key, waiting] : queue.classes) {
-      if (may_preempt(pool, *waiting)) order.add(*waiting);
+    if (queue.cores.empty()) continue;
+    const int least = queue.cores.begin()->priority;
+    for (auto at = queue.classes.rbegin(); at != queue.classes.rend() && at->first.priority > least;
+         ++at) {
+      if (may_preempt(pool, *at->second)) order.add(*at->second);
     }
   }
   while (WaitClass* const waiting = order.top()) {
@@ -284,7 +287,13 @@ std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& t
 
 void reclaim(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
-  for (const ProjectQueue& queue : pool.queues) {
+  for (size_t leaf = 0; leaf < pool.queues.size(); ++leaf) {
+    const ProjectQueue& queue = pool.queues[leaf];
+    // Most projects have their share: then not even the smallest request may reclaim.
+    if (queue.classes.empty() ||
+        !pool.ledger.may_reclaim(static_cast<ProjectIndex>(leaf), queue.least_charge, true)) {
+      continue;
+    }
     for (const auto& [key, waiting] : queue.classes) {
       if (may_reclaim(pool, *waiting)) order.add(*waiting);
     }

@@ -10,10 +10,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "schedule/explain.h"
 #include "schedule/pool.h"
+#include "schedule/project_heaps.h"
 #include "schedule/reservation.h"
 #include "schedule/trial.h"
 
@@ -51,23 +53,17 @@ class VictimOrder {
     std::map<uint64_t, std::set<int>> taken;  ///< extras taken, by gang
     std::optional<EvictionUnit> head;
   };
-  struct Place {
-    std::set<std::pair<OrderKey, ProjectIndex>> children;
-    bool entered = false;
-    OrderKey key;
-  };
-
   void advance(ProjectIndex index, Leaf& leaf);
   bool take_extra(Leaf& leaf);
-  const EvictionUnit* last_below(ProjectIndex project);
+  const EvictionUnit* last_below(ProjectIndex project) const;
   void enter(ProjectIndex project);
   void update(ProjectIndex leaf);
 
   Pool& pool_;
   Filter may_be_victim_;
-  std::map<ProjectIndex, Leaf> leaves_;
-  std::map<ProjectIndex, Place> places_;  ///< kNoProject: the top
-  ProjectIndex last_ = kNoProject;        ///< of the unit returned last
+  std::unordered_map<ProjectIndex, Leaf> leaves_;  ///< for looking up only
+  ProjectHeaps<HeapOrder::kGreatestFirst> projects_;
+  ProjectIndex last_ = kNoProject;  ///< of the unit returned last
 };
 
 // Making room for one gang: a trial evicts units until the gang fits. Then it restores units that

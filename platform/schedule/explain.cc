@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "schedule/cycle.h"
 #include "schedule/reservation.h"
@@ -389,8 +390,6 @@ void tell_alone(Cycle& cycle, GangState& gang, WaitVerdict verdict) {
 }
 
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
-  if (waiting.waiters.empty() || waiting.constraint == Constraint::kNone) return;
-  if (waiting.untold.empty() && !waiting.changed) return;
   const auto verdict =
       std::make_shared<const WaitVerdict>(verdict_of(pool, waiting, waiting.head()));
   for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
@@ -410,9 +409,17 @@ void tell_waits(Cycle& cycle, Pool& pool) {
   for (GangState* const gang : pool.promised) tell_alone(cycle, *gang, promise_verdict(*gang));
   for (GangState* const gang : pool.homeless)
     tell_alone(cycle, *gang, project_verdict(pool, *gang));
-  for (ProjectQueue& queue : pool.queues) {
-    for (auto& [key, waiting] : queue.classes) tell_class(cycle, pool, *waiting);
-  }
+  std::sort(pool.to_be_told.begin(), pool.to_be_told.end(),
+            [](const WaitClass* left, const WaitClass* right) {
+              return std::tie(left->leaf, left->key) < std::tie(right->leaf, right->key);
+            });
+  std::erase_if(pool.to_be_told, [&](WaitClass* waiting) {
+    // It was not its turn in this plan: there is nothing to tell yet.
+    if (!waiting->waiters.empty() && waiting->constraint == Constraint::kNone) return false;
+    if (!waiting->waiters.empty()) tell_class(cycle, pool, *waiting);
+    waiting->is_to_be_told = false;
+    return true;
+  });
 }
 
 }  // namespace muster::schedule

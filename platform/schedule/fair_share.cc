@@ -51,8 +51,19 @@ std::vector<int64_t> whole_weights(const std::vector<double>& weights) {
   return whole;
 }
 
+bool have_one_weight(std::span<const Taker> group) {
+  return std::all_of(group.begin(), group.end(), [&](const Taker& taker) {
+    return taker.claimant->weight == group.front().claimant->weight;
+  });
+}
+
 /// Sets the weights of a round; their sum.
 Wide weigh(std::span<Taker> group, double decay) {
+  // Only proportions matter: among many projects, most have one weight.
+  if (!(decay > 0) && have_one_weight(group)) {
+    for (Taker& taker : group) taker.weight = 1;
+    return static_cast<Wide>(group.size());
+  }
   std::vector<double> weights;
   for (const Taker& taker : group) {
     weights.push_back(std::min(taker.claimant->weight, std::numeric_limits<double>::max()));

@@ -160,6 +160,49 @@ TEST(FairShareAlways, SplitsByWeightAmongThoseWhoAreNeverSatisfied) {
   });
 }
 
+/// Water-filling among claimants of one weight and one priority, one unit after the other: each unit
+/// goes to the claimant that has received the least so far, of equal ones to the oldest.
+std::vector<int64_t> unit_by_unit(const FairShareCase& drawn) {
+  std::vector<int64_t> share;
+  int64_t left = drawn.total;
+  for (const Claimant& claimant : drawn.claimants) {
+    share.push_back(guaranteed(claimant, drawn.total));
+    left -= share.back();
+  }
+  std::vector<int64_t> received(share.size());
+  while (left > 0) {
+    size_t next = share.size();
+    for (size_t i = 0; i < share.size(); ++i) {
+      if (share[i] >= requestable(drawn.claimants[i])) continue;
+      if (next == share.size() || received[i] < received[next]) next = i;
+    }
+    if (next == share.size()) break;
+    ++share[next];
+    ++received[next];
+    --left;
+  }
+  return share;
+}
+
+TEST(FairShareAlways, DividesAmongEqualWeightsAsUnitByUnit) {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    Draw draw(seed);
+    FairShareCase drawn;
+    drawn.unit = 1;
+    drawn.total = draw.upto(60);
+    const double weight = static_cast<double>(draw.upto(40) + 1) / 10;
+    const int64_t count = 1 + draw.upto(8);
+    for (int64_t i = 0; i < count; ++i) {
+      drawn.claimants.push_back({.deserved = draw.upto(4),
+                                 .limit = draw.one_in(3) ? draw.upto(12) : kUnlimited,
+                                 .request = draw.upto(20),
+                                 .weight = weight,
+                                 .sequence = static_cast<uint64_t>(i)});
+    }
+    EXPECT_EQ(shares_of_draw(drawn).share, unit_by_unit(drawn)) << "seed " << seed;
+  }
+}
+
 }  // namespace
 
 }  // namespace muster::schedule

@@ -134,6 +134,9 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
     slot->ask->classes.push_back(slot.get());
     slot->charge = charge_of(entry, want.counts);
     slot->key = std::move(key);
+    Amounts& least = pool.queue_of(entry.leaf).least_charge;
+    least = least_of(least, slot->charge);
+    slot->ask->least_charge = least_of(slot->ask->least_charge, slot->charge);
   }
   return *slot;
 }
@@ -141,7 +144,9 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
 void leave_class(GangState& gang, PoolEntry& entry) {
   if (entry.waits_in == nullptr) return;
   WaitClass& left = *entry.waits_in;
+  const bool was_head = &left.head() == &gang;
   left.waiters.erase(&gang);
+  if (was_head && !left.waiters.empty()) entry.pool->note_new_head(left);
   left.untold.erase(&gang);
   if (left.waiters.empty() && !left.emptied) {
     left.emptied = true;
@@ -163,6 +168,9 @@ void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>
   if (wanted == nullptr) return;
   wanted->waiters.insert(&gang);
   wanted->untold.insert(&gang);
+  pool.tell_later(*wanted);
+  if (!waits_for_room(*wanted)) pool.doubt(*wanted);
+  if (&wanted->head() == &gang) pool.note_new_head(*wanted);
   entry.waits_in = wanted;
   pool.dirty = true;
 }
@@ -287,7 +295,28 @@ void drop_promise(GangState& gang) {
   gang.leaving_for_it = 0;
 }
 
+namespace {
+
+/// Removes classes that are about to be deleted from a list.
+void drop_empty_from(std::vector<WaitClass*>& list, bool WaitClass::* is_listed,
+                     const std::vector<WaitClass*>& empty) {
+  const bool any = std::any_of(empty.begin(), empty.end(), [&](const WaitClass* one) {
+    return one->waiters.empty() && one->*is_listed;
+  });
+  if (!any) return;
+  std::erase_if(list, [&](WaitClass* one) {
+    if (!one->waiters.empty()) return false;
+    one->*is_listed = false;
+    return true;
+  });
+}
+
+}  // namespace
+
 void drop_empty_classes(Pool& pool) {
+  drop_empty_from(pool.to_be_told, &WaitClass::is_to_be_told, pool.empty_classes);
+  drop_empty_from(pool.unsure, &WaitClass::is_unsure, pool.empty_classes);
+  drop_empty_from(pool.new_heads, &WaitClass::has_new_head, pool.empty_classes);
   for (WaitClass* const empty : pool.empty_classes) {
     empty->emptied = false;
     if (!empty->waiters.empty()) continue;

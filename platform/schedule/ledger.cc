@@ -155,6 +155,9 @@ std::vector<ProjectIndex> Ledger::path(ProjectIndex project) const {
 
 std::pair<ProjectIndex, ProjectIndex> Ledger::siblings_above(ProjectIndex one,
                                                              ProjectIndex other) const {
+  if (one != other && one != kNoProject && other != kNoProject && parent(one) == parent(other)) {
+    return {one, other};
+  }
   const std::vector<ProjectIndex> left = path(one);
   const std::vector<ProjectIndex> right = path(other);
   const auto [at_left, at_right] =

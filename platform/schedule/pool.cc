@@ -144,6 +144,14 @@ Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts) {
   return sum;
 }
 
+Amounts least_of(const Amounts& one, const Amounts& other) {
+  Amounts least;
+  for (const Resource resource : kResources) {
+    least[resource] = std::min(one[resource], other[resource]);
+  }
+  return least;
+}
+
 bool is_leaf(const Pool& pool, ProjectIndex project) {
   return project != kNoProject && pool.ledger.find(pool.ledger.name(project)) == project &&
          pool.ledger.children(project).empty();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedule/ledger.h"
@@ -142,6 +143,7 @@ struct SharedRequest {
   RequestKey key;
   std::vector<Claim> claims;          ///< of its tasks, each once
   std::vector<WaitClass*> classes;    ///< with this request
+  Amounts least_charge = kBoundless;  ///< no class of it, past or present, is charged less
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
   bool only_reserved = false;         ///< it fits, but only on reserved resources
   uint64_t consolidation_failed = 0;  ///< Pool::epoch at that time
@@ -164,6 +166,13 @@ struct ClassKey {
   auto operator<=>(const ClassKey&) const = default;
 };
 
+/// The place of a class in the ServeOrder that exists at present.
+struct Served {
+  uint64_t by = 0;    ///< the number of the order; 0 or an earlier number: in none
+  uint64_t head = 0;  ///< GangState::number of the gang that is served next, when it was entered
+  Waiters::const_iterator gang;
+};
+
 struct WaitClass {
   ClassKey key;
   ProjectIndex leaf = kNoProject;
@@ -176,8 +185,12 @@ struct WaitClass {
   job::JobRef held_by;          ///< for kReserved: the gang with the reservation
   bool changed = false;         ///< `constraint` changed in this plan
   bool emptied = false;         ///< is in Pool::empty_classes
+  bool is_to_be_told = false;   ///< is in Pool::to_be_told
+  bool is_unsure = false;       ///< is in Pool::unsure
+  bool has_new_head = false;    ///< is in Pool::new_heads
   uint64_t reclaim_failed = 0;  ///< Pool::epoch at that time
   uint64_t preemption_failed = 0;
+  Served served;
 
   GangState& head() const { return **waiters.begin(); }
 
@@ -189,7 +202,8 @@ struct WaitClass {
 /// The waiting and running gangs of one project in one pool.
 struct ProjectQueue {
   std::map<ClassKey, std::unique_ptr<WaitClass>> classes;
-  std::set<VictimKey> cores;  ///< gangs that may be evicted, in that order
+  Amounts least_charge = kBoundless;  ///< no class of it, past or present, is charged less
+  std::set<VictimKey> cores;          ///< gangs that may be evicted, in that order
   /// During this allocation, gangs below this priority get nothing.
   std::optional<int> held_for;
   std::set<VictimKey> extras;  ///< gangs that may lose a task and keep their minimum
@@ -212,6 +226,7 @@ using GangSet = std::set<GangState*, OlderGang>;
 /// gets these resources, now or when they become free.
 struct Reservation {
   GangState* gang = nullptr;
+  ProjectIndex leaf = kNoProject;  ///< the project of the gang
   std::vector<Booking> bookings;
   std::optional<Time> start;  ///< when all of them are free; nothing: unknown
   bool within_quota = false;  ///< the project stays within its quota with this gang
@@ -227,6 +242,13 @@ struct Pool {
   std::vector<ProjectQueue> queues;          ///< by project, parents included
   std::map<RequestKey, SharedRequest> asks;
   std::vector<WaitClass*> empty_classes;  ///< deleted at the end of the plan
+
+  // Classes that a plan looks at one by one. There may be a hundred thousand classes, of which an
+  // event concerns a few. Each list may hold more than its condition requires, for example empty
+  // classes: whoever walks through it drops these.
+  std::vector<WaitClass*> to_be_told;  ///< have untold gangs, or a changed constraint
+  std::vector<WaitClass*> unsure;      ///< their constraint is neither kRoom nor kTopology
+  std::vector<WaitClass*> new_heads;   ///< their first gang may be within Options::forbearance
 
   GangSet promised;
   GangSet homeless;  ///< waiting gangs whose project is unknown or has subprojects
@@ -244,9 +266,20 @@ struct Pool {
   uint64_t epoch = 1;            ///< number of changes of bookings
   uint64_t plan = 0;             ///< number of the plan that is being made; 0: no plan
   uint64_t allocated_in = 0;     ///< number of the last plan in which allocate() ran
+  uint64_t orders = 0;           ///< number of ServeOrders that were made
   bool deferred = false;         ///< a gang waits for the second round of allocate()
   bool unfinished = false;       ///< the next plan continues with trials
   std::optional<Time> again_at;
+
+  void tell_later(WaitClass& waiting) {
+    if (!std::exchange(waiting.is_to_be_told, true)) to_be_told.push_back(&waiting);
+  }
+  void doubt(WaitClass& waiting) {
+    if (!std::exchange(waiting.is_unsure, true)) unsure.push_back(&waiting);
+  }
+  void note_new_head(WaitClass& waiting) {
+    if (!std::exchange(waiting.has_new_head, true)) new_heads.push_back(&waiting);
+  }
 
   ProjectQueue& queue_of(ProjectIndex leaf) {
     if (static_cast<size_t>(leaf) >= queues.size()) queues.resize(static_cast<size_t>(leaf) + 1);
@@ -260,6 +293,14 @@ struct Pool {
     if (!again_at || time < *again_at) again_at = time;
   }
 };
+
+/// The smaller of both in each resource.
+Amounts least_of(const Amounts& one, const Amounts& other);
+
+/// Whether the refusal of its request is the reason for which a class waits.
+inline bool waits_for_room(const WaitClass& waiting) {
+  return waiting.constraint == Constraint::kRoom || waiting.constraint == Constraint::kTopology;
+}
 
 /// Whether gangs may wait in this project: it exists and has no subprojects.
 bool is_leaf(const Pool& pool, ProjectIndex project);

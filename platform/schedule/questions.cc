@@ -65,30 +65,52 @@ WaitVerdict Scheduler::explain(const std::string& id, Time now) const {
   return explain_gang(cycle, *gang);
 }
 
-std::vector<std::string> Scheduler::queue() const {
-  std::vector<std::string> ids;
-  std::set<std::string> listed;
-  const auto list = [&](const GangState& gang) {
-    if (listed.insert(gang.gang.id).second) ids.push_back(gang.gang.id);
+void Scheduler::each_waiting(const std::function<bool(const std::string& id)>& visit) const {
+  std::set<const GangState*> visited;  // of the gangs that wait in several pools
+  bool more = true;
+  const auto pass = [&](const GangState& gang) {
+    if (!more || (gang.entries.size() > 1 && !visited.insert(&gang).second)) return;
+    more = visit(gang.gang.id);
   };
   for (const auto& [name, pool] : state_->pools) {
     settle_books(*pool);
     for (const GangState* const gang : pool->promised) {
-      if (running_tasks(*gang) == 0) list(*gang);
+      if (running_tasks(*gang) == 0) pass(*gang);
     }
     ServeOrder order(*pool, state_->options.policy);
     for (ProjectQueue& queue : pool->queues) {
       for (auto& [key, waiting] : queue.classes) order.add(*waiting);
     }
-    while (WaitClass* const waiting = order.top()) {
+    for (WaitClass* waiting = more ? order.top() : nullptr; waiting != nullptr;
+         waiting = more ? order.top() : nullptr) {
       const GangState& gang = *order.head(*waiting);
-      if (running_tasks(gang) == 0) list(gang);
+      if (running_tasks(gang) == 0) pass(gang);
       order.skip_head(*waiting);
     }
-    for (const GangState* const gang : pool->homeless) list(*gang);
+    for (const GangState* const gang : pool->homeless) pass(*gang);
   }
-  for (const auto& [time, number, gang] : state_->delayed) list(*gang);
+  for (const auto& [time, number, gang] : state_->delayed) pass(*gang);
+}
+
+std::vector<std::string> Scheduler::queue(size_t most) const {
+  std::vector<std::string> ids;
+  if (most == 0) return ids;
+  each_waiting([&](const std::string& id) {
+    ids.push_back(id);
+    return ids.size() < most;
+  });
   return ids;
+}
+
+std::optional<size_t> Scheduler::place_in_queue(const std::string& id) const {
+  size_t before = 0;
+  bool found = false;
+  each_waiting([&](const std::string& other) {
+    found = other == id;
+    before += found ? 0 : 1;
+    return !found;
+  });
+  return found ? std::optional(before) : std::nullopt;
 }
 
 Standing Scheduler::standing(const std::string& project, const std::string& pool) const {

@@ -86,15 +86,27 @@ bool Reservations::is_within_quota(const PlacementRequest& request) const {
   return !pool_.ledger.order_key(request.entry.leaf, request.charge).over_deserved_with_job;
 }
 
-bool Reservations::must_honour(const PlacementRequest& request,
-                               const Reservation& reservation) const {
-  if (reservation.gang == &request.gang) return false;
-  if (reservation.start) {
-    const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
-    return !limit || cycle_.now + *limit > *reservation.start;
+/// Which reservations the gang must respect.
+std::vector<bool> Reservations::honoured_by(const PlacementRequest& request,
+                                            const std::vector<const Reservation*>& existing) const {
+  std::vector<bool> honoured(existing.size());
+  std::optional<bool> within_quota;
+  const auto is_within = [&] {
+    if (!within_quota) within_quota = is_within_quota(request);
+    return *within_quota;
+  };
+  const std::optional<Milliseconds>& limit = request.gang.gang.time_limit;
+  for (size_t i = 0; i < existing.size(); ++i) {
+    const Reservation& reservation = *existing[i];
+    if (reservation.gang == &request.gang) continue;
+    if (reservation.start) {
+      honoured[i] = !limit || cycle_.now + *limit > *reservation.start;
+    } else {
+      honoured[i] =
+          reservation.leaf == request.entry.leaf || reservation.within_quota || !is_within();
+    }
   }
-  const bool same_project = entry_in(*reservation.gang, pool_).leaf == request.entry.leaf;
-  return same_project || reservation.within_quota || !is_within_quota(request);
+  return honoured;
 }
 
 std::vector<const Reservation*> Reservations::all() const {
@@ -122,21 +134,18 @@ Reservations::Placed Reservations::place(const PlacementRequest& request,
                                          const SharedRequest* ask) {
   Nodes& nodes = pool_.nodes;
   const std::vector<const Reservation*> existing = all();
-  std::vector<const Reservation*> honoured;
-  std::pair<const SharedRequest*, std::vector<const GangState*>> key{ask, {}};
-  for (const Reservation* const one : existing) {
-    if (!must_honour(request, *one)) continue;
-    honoured.push_back(one);
-    key.second.push_back(one->gang);
-  }
+  std::pair key(ask, honoured_by(request, existing));
   if (ask != nullptr) {
     const auto refused = refused_.find(key);
     if (refused != refused_.end()) return refused->second;
   }
   const Reservation* own = nullptr;
-  for (const Reservation* const one : existing) {
+  std::vector<const Reservation*> honoured;
+  for (size_t i = 0; i < existing.size(); ++i) {
+    const Reservation* const one = existing[i];
     if (one->gang == &request.gang) own = one;
-    if (std::find(honoured.begin(), honoured.end(), one) != honoured.end()) {
+    if (key.second[i]) {
+      honoured.push_back(one);
       put_back(*one);
     } else {
       lift(*one);
@@ -186,6 +195,7 @@ void Reservations::blocked(const PlacementRequest& request) {
   if (!shadow || shadow->start <= cycle_.now) return;
   for (const Booking& booking : shadow->bookings) pool_.nodes.reserve(booking);
   timed_.push_back({.gang = &request.gang,
+                    .leaf = request.entry.leaf,
                     .bookings = std::move(shadow->bookings),
                     .start = shadow->start,
                     .within_quota = is_within_quota(request)});
@@ -286,7 +296,10 @@ void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiti
   for (const Booking& booking : *room) pool.nodes.reserve(booking);
   const bool within_quota =
       !pool.ledger.order_key(waiting.leaf, request.charge).over_deserved_with_job;
-  pool.kept.push_back({.gang = &gang, .bookings = *std::move(room), .within_quota = within_quota});
+  pool.kept.push_back({.gang = &gang,
+                       .leaf = waiting.leaf,
+                       .bookings = *std::move(room),
+                       .within_quota = within_quota});
 }
 
 /// Whether a gang can get a reservation now; else looks again when the next gang's patience is

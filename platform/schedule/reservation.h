@@ -68,7 +68,8 @@ class Reservations {
   std::optional<Time> latest_start() const;
 
  private:
-  bool must_honour(const PlacementRequest& request, const Reservation& reservation) const;
+  std::vector<bool> honoured_by(const PlacementRequest& request,
+                                const std::vector<const Reservation*>& existing) const;
   bool is_within_quota(const PlacementRequest& request) const;
   std::vector<const Reservation*> all() const;
   void lift(const Reservation& reservation);
@@ -80,10 +81,10 @@ class Reservations {
   /// The gangs whose reservations are not in the books at present. The next placement mostly lifts
   /// the same ones: putting them back only when needed saves most updates of the nodes' index.
   std::set<const GangState*> lifted_;
-  /// Requests that found no place since the last gang started, with the gangs whose reservations
-  /// they had to respect: the same request finds none again. There may be hundreds of classes with
-  /// one request, one for each project.
-  std::map<std::pair<const SharedRequest*, std::vector<const GangState*>>, Placed> refused_;
+  /// Requests that found no place since the last gang started, with the reservations that they had
+  /// to respect, in the order of all(): the same request finds none again. There may be thousands
+  /// of classes with one request, one for each project.
+  std::map<std::pair<const SharedRequest*, std::vector<bool>>, Placed> refused_;
   std::vector<Reservation> timed_;
   int blocked_ = 0;
 };

@@ -15,7 +15,10 @@
 // Not thread-safe.
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,8 +110,13 @@ class Scheduler {
   std::optional<WaitVerdict> refuses(const Gang& gang) const;
   WaitVerdict explain(const std::string& id, Time now) const;
   Forecast forecast(const Gang& gang, Time now) const;
-  /// Ids of waiting gangs in serve order.
-  std::vector<std::string> queue() const;
+  /// Calls `visit` with the ids of waiting gangs in serve order, until it returns false. The first
+  /// gangs of a long queue cost little; `visit` must not change the scheduler.
+  void each_waiting(const std::function<bool(const std::string& id)>& visit) const;
+  /// The first `most` of them.
+  std::vector<std::string> queue(size_t most = std::numeric_limits<size_t>::max()) const;
+  /// The number of gangs before this one; nothing: it does not wait.
+  std::optional<size_t> place_in_queue(const std::string& id) const;
   /// Summed over all pools, or of one pool; zero for an unknown project.
   Standing standing(const std::string& project, const std::string& pool = {}) const;
   /// Free thousandths of each GPU of a node, now; empty for an unknown node.

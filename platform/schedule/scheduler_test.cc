@@ -209,6 +209,38 @@ TEST(Queue, ListsThemInTheOrderInWhichTheyAreServed) {
   EXPECT_EQ(stage.scheduler.queue(), (Ids{"d", "c", "b"}));
 }
 
+TEST(Queue, ListsTheFirstOnesAndTheNumberOfGangsBeforeEach) {
+  Stage stage({node("n0", 4)}, {project("q", {.deserved = 1}), project("p", {.deserved = 1})});
+  stage.run(gang("a", "q", 4), {"n0"});
+  stage.wait(gang("b", "q", 1));
+  stage.wait(gang("c", "p", 1));
+  stage.wait(gang("d", "p", 1, 1, kBuild));
+
+  EXPECT_EQ(stage.scheduler.queue(0), (Ids{}));
+  EXPECT_EQ(stage.scheduler.queue(2), (Ids{"d", "c"}));
+  EXPECT_EQ(stage.scheduler.queue(4), (Ids{"d", "c", "b"}));
+  EXPECT_EQ(stage.scheduler.place_in_queue("d"), 0U);
+  EXPECT_EQ(stage.scheduler.place_in_queue("b"), 2U);
+  EXPECT_EQ(stage.scheduler.place_in_queue("a"), std::nullopt) << "it runs";
+  EXPECT_EQ(stage.scheduler.place_in_queue("x"), std::nullopt);
+}
+
+TEST(Queue, ListsAGangThatMayUseSeveralPoolsOnce) {
+  Stage stage({node("n0", 1), node("m0", 1, "other")}, {project("q", {.deserved = 2})});
+  stage.run(gang("a", "q", 1), {"n0"});
+  Gang busy = gang("b", "q", 1);
+  busy.pools = {"other"};
+  stage.run(busy, {"m0"});
+  for (const char* id : {"c", "d"}) {
+    Gang any = gang(id, "q", 1);
+    any.pools = {kDefaultPool, "other"};
+    stage.wait(any);
+  }
+
+  EXPECT_EQ(stage.scheduler.queue(), (Ids{"c", "d"}));
+  EXPECT_EQ(stage.scheduler.place_in_queue("d"), 1U);
+}
+
 TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
   Stage stage({node("n0", 4)}, {project("q", {.deserved = 1, .limit = 3})});
 

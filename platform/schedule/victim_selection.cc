@@ -379,7 +379,7 @@ EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, 
 }
 
 VictimOrder::VictimOrder(Pool& pool, Filter may_be_victim)
-    : pool_(pool), may_be_victim_(std::move(may_be_victim)) {}
+    : pool_(pool), may_be_victim_(std::move(may_be_victim)), projects_(pool.queues.size()) {}
 
 void VictimOrder::add(ProjectIndex leaf) {
   const ProjectQueue& queue = pool_.queue_of(leaf);
@@ -427,24 +427,16 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
   }
 }
 
-const EvictionUnit* VictimOrder::last_below(ProjectIndex project) {
-  for (auto place = places_.find(project);
-       place != places_.end() && !place->second.children.empty(); place = places_.find(project)) {
-    project = std::prev(place->second.children.end())->second;
-  }
-  const auto leaf = leaves_.find(project);
+const EvictionUnit* VictimOrder::last_below(ProjectIndex project) const {
+  const auto leaf = leaves_.find(projects_.first_below(project));
   return leaf == leaves_.end() || !leaf->second.head ? nullptr : &*leaf->second.head;
 }
 
 void VictimOrder::enter(ProjectIndex project) {
-  Place& above = places_[pool_.ledger.parent(project)];
-  Place& place = places_[project];
-  if (place.entered) above.children.erase({place.key, project});
+  const ProjectIndex parent = pool_.ledger.parent(project);
   const EvictionUnit* const head = last_below(project);
-  place.entered = head != nullptr;
-  if (head == nullptr) return;
-  place.key = pool_.ledger.order_key(project, kNothing - head->amounts);
-  above.children.emplace(place.key, project);
+  if (head == nullptr) return projects_.erase(project, parent);
+  projects_.set(project, parent, pool_.ledger.order_key(project, kNothing - head->amounts));
 }
 
 void VictimOrder::update(ProjectIndex leaf) {

@@ -1,11 +1,15 @@
 // Projects and their quotas. A quota reduces what other projects may claim, so only an admin of the
 // server changes quotas.
 
+#include <chrono>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "api/cluster_wire.h"
 #include "api/routes.h"
+#include "api/usage.h"
+#include "base/clock.h"
 #include "server/router.h"
 #include "server/routes.h"
 #include "server/sight.h"
@@ -57,6 +61,43 @@ RouteAnswer remove_project(Controller& controller, const ApiCall& call) {
   return nothing_more();
 }
 
+/// The project and those below it that the caller sees.
+std::unordered_set<std::string> with_subprojects(const Controller& controller, const Sight& sight,
+                                                 const std::string& name) {
+  std::unordered_set<std::string> names{name};
+  for (const job::ProjectStatus& status : controller.projects().list()) {  // parents first
+    const job::Project& project = status.project;
+    if (names.contains(project.parent) && sight.sees_project(project.name)) {
+      names.insert(project.name);
+    }
+  }
+  return names;
+}
+
+constexpr std::chrono::hours kUsualUsageSpan{30 * 24};
+
+RouteAnswer usage_of_project(const Controller& controller, const ApiCall& call) {
+  const Sight sight(controller, call.who);
+  const std::string& name = call.path.at("name");
+  MUSTER_CHECK(sight.project(name, access::Role::kViewer));
+  MUSTER_TRY(const api::UsageQuery query, api::usage_query_from_parameters(call.request.query));
+  const base::Time until = query.until.value_or(base::SystemClock().now());
+  api::UsageSum sum(query.since.value_or(until - kUsualUsageSpan), until);
+  const std::unordered_set<std::string> counted = with_subprojects(controller, sight, name);
+  controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
+    if (counted.contains(job.spec.project)) sum.add(job);
+    return true;
+  });
+  const api::ProjectUsage usage = sum.of(name);
+  if (!query.as_csv) return json_answer(200, api::usage_to_json(usage));
+  // Names of projects have no characters that a header quotes.
+  http::Response answer{.content_type = "text/csv; charset=utf-8",
+                        .body = api::usage_to_csv(usage)};
+  answer.headers["content-disposition"] = "attachment; filename=\"usage-" + name + ".csv\"";
+  answer.headers["x-content-type-options"] = "nosniff";
+  return answer;
+}
+
 }  // namespace
 
 void add_project_routes(Router& router, Controller& controller) {
@@ -65,6 +106,9 @@ void add_project_routes(Router& router, Controller& controller) {
       at_once([&controller](const ApiCall& call) { return list_projects(controller, call); }));
   router.add("GET", "/v1/projects/{name}", Permission::kSignedIn,
              at_once([&controller](const ApiCall& call) { return get_project(controller, call); }));
+  router.add(
+      "GET", "/v1/projects/{name}/usage", Permission::kSignedIn,
+      at_once([&controller](const ApiCall& call) { return usage_of_project(controller, call); }));
   router.add(
       "POST", "/v1/projects", Permission::kServerAdmin,
       at_once([&controller](const ApiCall& call) { return create_project(controller, call); }));

@@ -239,6 +239,23 @@ TEST_F(Streams, SendEventsInOrderAndContinueAfterEachEvent) {
   }
 }
 
+TEST_F(Streams, SendOnlyTheEventsOfOneKind) {
+  end(submit("a"));
+  submit("b");
+  http::RawClient reader(server_.socket());
+  reader.send(
+      "GET /v1/watch/events?since=1970-01-01T00:00:00Z&kind=phase HTTP/1.1\r\nhost: x\r\n\r\n");
+
+  const std::string text = reader.read_to(R"("kind":"phase")");
+
+  EXPECT_EQ(text.find("event: event"), text.rfind("event: event")) << text;
+  EXPECT_NE(text.find(R"("job":"a")"), std::string::npos) << text;
+  const auto unknown = http::BlockingClient(server_.socket())
+                           .send({.path = "/v1/watch/events", .query = {{"kind", "phases"}}});
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->status, 400);
+}
+
 TEST_F(Streams, SendMoreEventsOfAJobThanAreKept) {
   const std::string id = submit("a");
   std::vector<JobEvent> seen;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "access/identity.h"
@@ -91,6 +92,7 @@ class EventWatchStream : public EventStream {
     /// The id of a job: only its events, and an "end" with the job when it has ended.
     std::optional<std::string> job;
     std::optional<base::Time> after;  ///< only later events; nothing: only future events
+    std::string kind;                 ///< of their facts; empty: all
   };
 
   /// Controller and horizon must outlive it.
@@ -243,10 +245,26 @@ RouteAnswer watch_jobs(base::EventLoop& loop, Controller& controller, const ApiC
                                        controller, call.who, std::move(start)));
 }
 
+std::string_view kind_of_fact(const job::Fact& fact) {
+  return std::visit([](const auto& each) { return each.kKind; }, fact);
+}
+
+template <size_t... alternatives>
+std::vector<std::string> all_kinds_of_facts(std::index_sequence<alternatives...> /*all*/) {
+  return {std::string(std::variant_alternative_t<alternatives, job::Fact>::kKind)...};
+}
+
 /// The start: the last event that the client saw, or a time.
 Result<std::optional<base::Time>> begin_of(const http::Request& request) {
   std::vector<Fault> faults = unknown_parameters(
-      request, {"project", "name", "since", std::string(api::kLastEventIdParameter)});
+      request, {"project", "name", "since", "kind", std::string(api::kLastEventIdParameter)});
+  static const std::vector<std::string> kinds =
+      all_kinds_of_facts(std::make_index_sequence<std::variant_size_v<job::Fact>>());
+  const std::string kind = parameter(request, "kind");
+  if (request.query.contains("kind") &&
+      std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    faults.push_back({.field = "kind", .what = base::in_quotes(kind) + " is not a kind of event"});
+  }
   std::optional<base::Time> after;
   const std::string since = parameter(request, "since");
   if (request.query.contains("since")) {
@@ -275,6 +293,7 @@ RouteAnswer watch_events(base::EventLoop& loop, Controller& controller,
   const Sight sight(controller, call.who);
   EventWatchStream::Start start;
   MUSTER_TRY(start.after, begin_of(call.request));
+  start.kind = parameter(call.request, "kind");
   MUSTER_TRY(start.filter, filter_of(sight, call.request));
   if (start.filter.name) {
     MUSTER_TRY(
@@ -452,7 +471,10 @@ void EventWatchStream::find_in(const Sight& sight, const Job& job, base::Time ho
   }
   if (!sight.sees(job)) return;
   for (const job::Event& event : job.events) {
-    if (event.time > last_ && event.time <= horizon) found.push_back({event.time, &job, &event});
+    if (event.time <= last_ || event.time > horizon) continue;
+    if (start_.kind.empty() || kind_of_fact(event.what) == start_.kind) {
+      found.push_back({event.time, &job, &event});
+    }
   }
 }
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from run_on_ranks import ROOT, Ranks
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 COMMON = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 from datetime import timedelta
 import torch, torch.distributed as dist
 import muster.torch
@@ -88,10 +89,12 @@ class Failures(unittest.TestCase):
                 caught(work.wait, f"in {what}:")
             caught(future.wait, "in future:")
             caught(lambda: dist.all_reduce(torch.ones(9)), "in later:")
+            print("reported at", time.time(), flush=True)
         """
         with Ranks([sys.executable, "-W", "ignore", "-c", COMMON + textwrap.dedent(program)], 3) as ranks:
             for rank in range(3):
                 ranks.until(rank, "ready")
+            killed_at = time.time()
             ranks.signal(2, signal.SIGKILL)
             outcomes = ranks.finish()
         self.assertEqual([outcome.code for outcome in outcomes], [0, 0, -signal.SIGKILL])
@@ -100,6 +103,9 @@ class Failures(unittest.TestCase):
             self.assertEqual(len(lines), 14, outcome.output)
             for line in lines:
                 self.assertRegex(line, "rank 2 on host ")
+            delay = float(outcome.output.split("reported at ")[1].split()[0]) - killed_at
+            # A few milliseconds; the limit of the groups is a minute. A busy machine may take longer.
+            self.assertLess(delay, 5)
 
     def test_a_rank_killed_in_the_backward_pass_of_ddp_is_named(self):
         program = """
@@ -141,6 +147,32 @@ class Failures(unittest.TestCase):
             outcomes = ranks.finish()
         for what in ("in fsdp:", "in fsdp2:"):
             self.assertRegex(outcomes[0].output, f"{what}.*rank 1 on host")
+
+    @unittest.skipUnless(HAS_TORCH and importlib.util.find_spec("torch.distributed._composable"), "no fully_shard()")
+    def test_a_rank_killed_in_the_backward_pass_of_fsdp_is_named(self):
+        program = """
+            from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+            from torch.distributed.device_mesh import init_device_mesh
+            init()
+            layers = lambda: torch.nn.Sequential(torch.nn.Linear(40, 40), torch.nn.Linear(40, 40))
+            if os.environ["FORM"] == "1":
+                model = FullyShardedDataParallel(layers(), device_id=torch.device("cpu"))
+            else:
+                model = fully_shard(layers(), mesh=init_device_mesh("cpu", (size,)))
+            output = model(torch.ones(2, 40))
+            print("ready", flush=True)
+            if rank == 1:
+                signal.pause()
+            caught(lambda: output.sum().backward(), "in backward:")
+        """
+        for form in ("1", "2"):
+            with Ranks([sys.executable, "-W", "ignore", "-c", COMMON + textwrap.dedent(program)], 2,
+                       environment={"FORM": form}) as ranks:
+                for rank in range(2):
+                    ranks.until(rank, "ready")
+                ranks.signal(1, signal.SIGKILL)
+                outcomes = ranks.finish()
+            self.assertRegex(outcomes[0].output, "in backward:.*rank 1 on host")
 
     def test_limits_of_time_name_the_missing_rank(self):
         outputs = self.run_ranks("""
@@ -249,16 +281,20 @@ class Failures(unittest.TestCase):
         for output in outputs:
             self.assertIn(f"total {2 * sum(range(1000))}.0", output)
 
-    def test_a_disagreement_is_named_with_debugging_of_pytorch(self):
+    def test_disagreements_are_named_with_debugging_of_pytorch(self):
         outputs = self.run_ranks("""
             init()
             caught(lambda: dist.all_reduce(torch.ones(3 + rank)), "disagree")
+            caught(lambda: dist.all_reduce(torch.ones(3, dtype=(torch.float32, torch.float64)[rank])), "types")
+            caught(lambda: dist.broadcast(torch.ones(3), 0) if rank else dist.all_reduce(torch.ones(3)), "order")
             total = torch.ones(2)
             dist.all_reduce(total)
             print("total", total[0].item(), flush=True)
         """, 2, environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
         for output in outputs:
             self.assertRegex(output, "disagree GroupError .*rank 0 .* 3 float32.*rank 1 .* 4 float32")
+            self.assertRegex(output, "types GroupError .*rank 0 .* 3 float32.*rank 1 .* 3 float64")
+            self.assertRegex(output, "order GroupError .*rank 0 .* float32.*rank 1 .* broadcast")
             self.assertIn("total 2.0", output)
 
     def test_gloo_is_replaced_in_jobs_of_muster_on_request(self):

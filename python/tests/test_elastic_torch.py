@@ -129,6 +129,19 @@ class States(unittest.TestCase):
         self.state.restore()
         self.assertTrue(torch.equal(other.weight, saved))
 
+    def test_an_optimizer_whose_state_is_divided_is_refused(self):
+        hvd.init()  # a world of one rank
+        self.addCleanup(hvd.shutdown)
+        model = torch.nn.Linear(2, 1)
+        sharded = hvd.ShardedOptimizer(torch.optim.Adam(model.parameters()), model.named_parameters())
+        for refused in (lambda: hvd.elastic.TorchState(model, sharded), lambda: hvd.elastic.TorchState(second=sharded),
+                        lambda: setattr(self.state, "optimizer", sharded)):
+            with self.assertRaisesRegex(ValueError, "ShardedOptimizer cannot be a part of TorchState.*load_sharded"):
+                refused()
+        self.assertIs(self.state.optimizer, self.optimizer)
+        self.train()
+        self.state.commit()
+
     def test_types_may_have_handlers_of_their_own(self):
         class Counter:
             pass

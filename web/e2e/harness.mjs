@@ -24,7 +24,9 @@ export const axe_source = readFileSync(createRequire(import.meta.url).resolve('a
 export const kBound = Number(process.env.MUSTER_UI_BOUND ?? 60000);
 
 export class Team {
-  constructor() {
+  /** `flags`: more flags of `muster server`. */
+  constructor(flags = []) {
+    this.flags = flags;
     this.folder = mkdtempSync(path.join(tmpdir(), 'muster-page-'));
     this.env = {...process.env, MUSTER_STATE_DIR: path.join(this.folder, 'state'), HOME: this.folder};
     for (const name of Object.keys(this.env))
@@ -33,9 +35,14 @@ export class Team {
   }
 
   async start() {
-    mkdirSync(this.env.MUSTER_STATE_DIR, {recursive: true});
     await this.start_receiver();
-    const hook = new URL(this.receiver).host;
+    await this.start_server();
+    this.node = (await this.api('GET', '/v1/nodes')).nodes[0].name;
+  }
+
+  async start_server() {
+    mkdirSync(this.env.MUSTER_STATE_DIR, {recursive: true});
+    const hook = this.receiver ? ['--notify-allow', new URL(this.receiver).host] : [];
     this.server = spawn(
       muster,
       [
@@ -46,8 +53,8 @@ export class Team {
         '8:A100:80G',
         '--notify-allow-http',
         'true',
-        '--notify-allow',
-        hook,
+        ...hook,
+        ...this.flags,
       ],
       {env: this.env, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe']},
     );
@@ -64,7 +71,6 @@ export class Team {
       this.server.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${log}`)));
     });
     this.address = `https://${this.listen}`;
-    this.node = (await this.api('GET', '/v1/nodes')).nodes[0].name;
   }
 
   /** The address of a receiver of notifications, which takes the tests and refuses everything else. */
@@ -79,13 +85,12 @@ export class Team {
   }
 
   /** Ends the server alone; its jobs continue. */
-  async stop() {
-    const ended = new Promise((resolve) => this.server.on('exit', resolve));
+  async stop(signal = 'SIGTERM') {
     this.server.removeAllListeners('exit');
-    this.server.on('exit', () => {});
+    if (this.server.exitCode !== null || this.server.signalCode !== null) return;
     const gone = new Promise((resolve) => this.server.once('exit', resolve));
-    this.server.kill('SIGTERM');
-    await Promise.race([gone, ended]);
+    this.server.kill(signal);
+    await gone;
   }
 
   async close() {
@@ -100,7 +105,7 @@ export class Team {
       await until(async () => (await this.api('GET', '/v1/jobs?phase=Queued,Starting,Running')).jobs.length === 0);
     } finally {
       await this.stop();
-      this.hook.close();
+      this.hook?.close();
       rmSync(this.folder, {recursive: true, force: true});
     }
   }

@@ -34,9 +34,10 @@ async function with_page(token, target, run) {
   await page.context().close();
 }
 
+/** Also the cause of a failure, so that a test that fails shows it. */
 async function done(id) {
   const job = await team.ended(id);
-  return {phase: job.phase, log: await log_of(id)};
+  return {phase: job.phase, log: await log_of(id), ...(job.failure && {failure: job.failure})};
 }
 
 async function log_of(id) {
@@ -65,9 +66,10 @@ test('a folder is sent with the job, without what .gitignore excludes', async ()
     await page.locator('.note.good').waitFor();
     await page.getByRole('button', {name: 'Submit', exact: true}).click();
     await page.getByRole('heading', {name: 'with-files'}).waitFor();
-    const {phase, log} = await done(id_of(page));
-    assert.equal(log, './.gitignore\n./data/words\n./run.sh\nhello from the page');
-    assert.equal(phase, 'Succeeded');
+    assert.deepEqual(await done(id_of(page)), {
+      phase: 'Succeeded',
+      log: './.gitignore\n./data/words\n./run.sh\nhello from the page',
+    });
   });
 });
 

@@ -118,9 +118,9 @@ namespace {
 
 using namespace c;
 
-std::optional<std::chrono::milliseconds> limit_of(std::int64_t milliseconds) {
-  if (milliseconds < 0) return std::nullopt;
-  return std::chrono::milliseconds(milliseconds);
+std::optional<std::chrono::milliseconds> limit_of(std::int64_t limit_ms) {
+  if (limit_ms < 0) return std::nullopt;
+  return std::chrono::milliseconds(limit_ms);
 }
 
 int finish_with(muster_session& session, muster_ticket ticket, const std::optional<Status>& outcome,

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "api/cluster_wire.h"
+#include "api/usage.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/format.h"
@@ -123,6 +125,15 @@ Call read_project_get(Reading& in) {
   return ProjectGetCommand{.name = in.name("project"), .output = in.output()};
 }
 
+Call read_project_usage(Reading& in) {
+  ProjectUsageCommand command{.name = in.name("project"), .query = {}};
+  command.query.since = in.reader.moment("--since", in.caller.now);
+  command.query.until = in.reader.moment("--until", in.caller.now);
+  command.output = in.output({"table", "json", "yaml", "csv"});
+  if (in.reader.text("--output") == "csv") command.output = Output::kCsv;
+  return command;
+}
+
 Call read_project_delete(Reading& in) {
   return ProjectDeleteCommand{.names = in.names("project"),
                               .ignore_missing = in.reader.has("--ignore-missing")};
@@ -211,6 +222,19 @@ Command project_command() {
                                .repeats = true}} +
                         output_flag(),
                .example = "muster project set team-a --gpus 4 --limit unlimited"},
+              {.name = "usage",
+               .help = "show the GPU hours of a project's users, of the jobs that the server keeps",
+               .read = read_project_usage,
+               .positionals = one_of(Offer::kProjects),
+               .flags = Flags{{.name = "--since",
+                               .value = "TIME",
+                               .help = "begin of the span: 7d (ago), or 2026-01-31T12:00:00Z "
+                                       "(default: 30 days before its end)"},
+                              {.name = "--until",
+                               .value = "TIME",
+                               .help = "end of the span (default: now)"}} +
+                        output_flag({"table", "json", "yaml", "csv"}),
+               .example = "muster project usage team-a --since 7d --output csv"},
               {.name = "delete",
                .alias = "rm",
                .help = "delete projects without jobs",
@@ -270,6 +294,19 @@ Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks) {
   MUSTER_TRY(const job::ProjectStatus project,
              connection.call([&](api::Client& client) { return client.project(command.name); }));
   MUSTER_CHECK(show(command.output, project_page(project), api::project_to_json(project)));
+  return kExitDone;
+}
+
+Result<int> execute(const ProjectUsageCommand& command, const Hooks& hooks) {
+  MUSTER_TRY(Connection connection, connect(hooks));
+  MUSTER_TRY(const api::ProjectUsage usage, connection.call([&](api::Client& client) {
+    return client.usage(command.name, command.query);
+  }));
+  if (command.output == Output::kCsv) {
+    MUSTER_CHECK(show(api::usage_to_csv(usage)));
+    return kExitDone;
+  }
+  MUSTER_CHECK(show(command.output, usage_table(usage), api::usage_to_json(usage)));
   return kExitDone;
 }
 
@@ -429,6 +466,28 @@ std::string project_table(const std::vector<ProjectStatus>& projects, const std:
   writer.add_below("", "");
   writer.add_rest();
   return table.to_string();
+}
+
+std::string usage_table(const api::ProjectUsage& usage) {
+  Table table({{"PROJECT"},
+               {"USER"},
+               {"JOBS", true},
+               {"FAILED", true},
+               {"JOB HOURS", true},
+               {"GPU HOURS", true}});
+  api::UserUsage sum{.project = "", .user = "all"};
+  for (const api::UserUsage& each : usage.users) {
+    table.add({each.project, each.user, std::to_string(each.jobs), std::to_string(each.failed),
+               one_decimal(each.job_hours), one_decimal(each.gpu_hours)});
+    sum.jobs += each.jobs;
+    sum.failed += each.failed;
+    sum.job_hours += each.job_hours;
+    sum.gpu_hours += each.gpu_hours;
+  }
+  table.add({sum.project, sum.user, std::to_string(sum.jobs), std::to_string(sum.failed),
+             one_decimal(sum.job_hours), one_decimal(sum.gpu_hours)});
+  return "used from " + base::to_rfc3339(usage.since, 0) + " to " +
+         base::to_rfc3339(usage.until, 0) + "\n" + table.to_string();
 }
 
 std::string project_page(const ProjectStatus& status) {

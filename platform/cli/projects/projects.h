@@ -7,6 +7,7 @@
 
 #include "api/cluster_wire.h"
 #include "api/notification_wire.h"
+#include "api/usage.h"
 #include "base/result.h"
 #include "cli/command/call.h"
 #include "cli/command/command.h"
@@ -41,6 +42,12 @@ struct ProjectDeleteCommand {
 struct ProjectUseCommand {
   std::optional<std::string> name;  ///< nothing: prints the project in use
   std::string in_use;               ///< the caller's current project; empty: the server's default
+};
+
+struct ProjectUsageCommand {
+  std::string name;
+  api::UsageQuery query;
+  Output output = Output::kTable;
 };
 
 struct NotifyAddCommand {
@@ -87,6 +94,7 @@ Result<int> execute(const ProjectListCommand& command, const Hooks& hooks);
 Result<int> execute(const ProjectGetCommand& command, const Hooks& hooks);
 Result<int> execute(const ProjectDeleteCommand& command, const Hooks& hooks);
 Result<int> execute(const ProjectUseCommand& command, const Hooks& hooks);
+Result<int> execute(const ProjectUsageCommand& command, const Hooks& hooks);
 Result<int> execute(const NotifyAddCommand& command, const Hooks& hooks);
 Result<int> execute(const NotifyListCommand& command, const Hooks& hooks);
 Result<int> execute(const NotifyRemoveCommand& command, const Hooks& hooks);
@@ -106,6 +114,9 @@ Command notify_command();
 /// their parents. The project `in_use` is marked with a star.
 std::string project_table(const std::vector<job::ProjectStatus>& projects,
                           const std::string& in_use = {});
+
+/// PROJECT USER JOBS FAILED JOB-HOURS GPU-HOURS, and a line with the sums.
+std::string usage_table(const api::ProjectUsage& usage);
 
 /// Quota, limit and use, and the quotas in node pools.
 std::string project_page(const job::ProjectStatus& project);

@@ -31,6 +31,8 @@ struct Patience {
   std::chrono::milliseconds answer{60'000};
   /// A pull fails after this time without progress.
   std::chrono::milliseconds silence{120'000};
+  /// A server that starts waits so long for the first answers of its hosts.
+  std::chrono::milliseconds meeting{15'000};
   /// A host that has not answered for this time is gone, with everything that ran there. Restarting
   /// an engine takes less time.
   std::chrono::milliseconds absence{60'000};

@@ -137,7 +137,7 @@ Result<void> Hosts::connect(const ContainerEngineOptions& options) {
         std::make_unique<ContainerHost>(loop_, how, options.patience, [this] { changed(); }));
     hosts_[how.name] = std::make_unique<HeldHost>(loop_, *connections_.back(), how, options.owner);
   }
-  MUSTER_CHECK(meet(loop_, connections_));
+  MUSTER_CHECK(meet(loop_, connections_, options.patience.meeting));
   for (const auto& [name, host] : hosts_) host->is_there = host->host.node().has_value();
   return {};
 }

@@ -1,4 +1,4 @@
-// The modes of the program muster-shim, one for each first argument (main.cc). Each function is the
+// The modes of the program muster-shim, one for each first argument (program.cc). Each function is the
 // whole program in that mode and returns its exit code.
 #pragma once
 

@@ -259,6 +259,21 @@ class Handles(Case):
             work.wait()
         self.assertEqual(tensor[25_000].item(), SIZE ** 5)
 
+    def test_a_message_on_memory_that_is_being_reduced_is_refused(self):
+        tensor = torch.ones(50)
+        if RANK == 0:
+            work = dist.all_reduce(tensor, async_op=True)
+            for begin in (lambda: dist.irecv(tensor[49:], 1), lambda: dist.isend(tensor[:1], 1)):
+                with self.assertRaisesRegex(ValueError, "memory is in use by 'operation .* in flight"):
+                    begin()
+            for rank in range(1, SIZE):
+                dist.send(torch.ones(1), rank, tag=3)
+            work.wait()
+        else:
+            dist.recv(torch.ones(1), 0, tag=3)
+            dist.all_reduce(tensor)
+        self.assert_equal(tensor, torch.full((50,), float(SIZE)))
+
     def test_many_operations_in_flight(self):
         tensors = [torch.full((3,), float(i)) for i in range(5000)]
         works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]

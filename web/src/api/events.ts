@@ -48,7 +48,8 @@ export class EventParser {
   }
 }
 
-export async function* read_events(answer: Response): AsyncGenerator<ServerEvent> {
+/** `heard` is called for each piece, also for one without an event. */
+export async function* read_events(answer: Response, heard?: () => void): AsyncGenerator<ServerEvent> {
   const reader = answer.body!.getReader();
   const decoder = new TextDecoder();
   const parser = new EventParser();
@@ -56,6 +57,7 @@ export async function* read_events(answer: Response): AsyncGenerator<ServerEvent
     for (;;) {
       const {done, value} = await reader.read();
       if (done) return;
+      heard?.();
       yield* parser.push(decoder.decode(value, {stream: true}));
     }
   } finally {

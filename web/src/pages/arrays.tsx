@@ -2,6 +2,7 @@
 import {useSignal} from '@preact/signals';
 import {get} from '../api/client';
 import type {Array as ArrayOf} from '../api/types';
+import {concerns} from '../app/live';
 import {navigate, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
 import {ActionDialog, type Action} from '../ui/job_actions';
@@ -15,6 +16,7 @@ export function Arrays({parts}: {parts: string[]}) {
 
 function ArrayPage({id}: {id: string}) {
   const loaded = useData((signal) => get<ArrayOf>(`/v1/arrays/${encodeURIComponent(id)}`, {}, signal), [id], {
+    match: (change) => concerns(change, id),
     interval: 1000,
   });
   const action = useSignal<Action | null>(null);

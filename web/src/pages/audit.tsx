@@ -24,7 +24,10 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
   const older = useSignal<{key: string; records: AuditRecord[]; end: boolean}>({key: '', records: [], end: false});
   const query = {user, project, action, limit: 100};
   const key = JSON.stringify(query);
-  const loaded = useData((signal) => get<AuditPage>('/v1/audit', query, signal), [key], {interval: 2000});
+  const loaded = useData((signal) => get<AuditPage>('/v1/audit', query, signal), [key], {
+    interval: 2000,
+    every: 15_000,
+  });
   if (!loaded.data) return loaded.error ? <ErrorNote error={loaded.error} /> : <Waiting />;
   const more = older.value.key === key ? older.value : {key, records: [], end: false};
   const newest = loaded.data.records;

@@ -56,7 +56,7 @@ export function Comparison({
   const kept = useRef(new Map<string, Compared>());
   const shown_ids = ids.slice(0, kMost);
   const loaded = useData((abort) => load(shown_ids, abort, kept.current), [shown_ids.join(',')], {
-    match: (event) => shown_ids.includes(event.job_id),
+    match: (change) => shown_ids.includes(change.id),
     every: 5000,
     interval: 1500,
   });

@@ -1,12 +1,14 @@
 // Objects that make jobs: arrays, sweeps and schedules, as one list; and what their pages share.
+import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {Failure, change, get} from '../api/client';
 import type {Array as ArrayOf, ArrayCounts, Schedule, SweepSummary} from '../api/types';
-import {anything_changed} from '../app/live';
+import {anything_changed, concerns} from '../app/live';
 import {text_of} from '../app/format';
 import {navigate, to} from '../app/router';
 import {visible_text} from '../ui/ansi';
 import {number_text} from '../ui/chart';
+import {ConfirmDialog} from '../ui/dialogs';
 import {Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {fetch_rows} from './job_rows';
 
@@ -31,7 +33,8 @@ export function AllObjects() {
       return {arrays, sweeps, schedules};
     },
     [],
-    {interval: 1500},
+    // Members of arrays and trials change often; their array or sweep is reported as well.
+    {match: (each) => each.row?.object !== 'job', interval: 1000},
   );
   const all = loaded.data;
   return (
@@ -234,8 +237,35 @@ export function useAct(kind: string, id: string, reload: () => void) {
   };
 }
 
+/** Deletes the object of a page after a question. */
+export function DeleteButton({name, what, act}: {name: string; what: string; act: () => void}) {
+  const asks = useSignal(false);
+  const close = () => {
+    asks.value = false;
+  };
+  return (
+    <>
+      <button
+        class="danger"
+        onClick={() => {
+          asks.value = true;
+        }}
+      >
+        Delete
+      </button>
+      {asks.value && (
+        <ConfirmDialog title={`Delete ${name}?`} verb="Delete" act={act} close={close}>
+          <p>{what}</p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}
+
 export function Members({origin, children}: {origin: string; children?: ComponentChildren}) {
+  const id = origin.slice(origin.indexOf('/') + 1);
   const loaded = useData((signal) => fetch_rows({origin, sort: 'submitted', limit: 200}, signal), [origin], {
+    match: (each) => !each.row || concerns(each, id),
     interval: 1500,
   });
   return (

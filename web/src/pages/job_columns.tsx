@@ -21,7 +21,7 @@ export const kColumns: Column[] = [
   {
     key: 'phase',
     name: 'Phase',
-    width: 128,
+    width: 136,
     sort: 'phase',
     cell: (job) => (job.object === 'schedule' ? <ScheduleState paused={job.suspended} /> : <Phase job={job} />),
   },

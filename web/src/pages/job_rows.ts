@@ -96,6 +96,15 @@ export class JobRows {
     return -1;
   }
 
+  /** Replaces a row that is here, at its place of the last answer. Returns the former row. */
+  put(row: JobRow): JobRow | undefined {
+    for (const part of this.parts) {
+      const at = part.rows?.findIndex((each) => each.id === row.id) ?? -1;
+      if (at >= 0) return part.rows!.splice(at, 1, row)[0];
+    }
+    return undefined;
+  }
+
   *kept(): Generator<JobRow> {
     for (const part of this.parts) if (part.rows) yield* part.rows;
   }

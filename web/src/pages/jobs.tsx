@@ -46,6 +46,7 @@ function JobList() {
   const size = useSize(region);
   const abort = useRef<AbortController | null>(null);
   const last_clicked = useRef(-1);
+  const repaint = useRef(0);
   void version.value;
 
   const visible = Math.ceil((size.height || 600) / kRow) + 1;
@@ -83,7 +84,24 @@ function JobList() {
     if (region.current) region.current.scrollTop = 0;
     first.value = 0;
   }, [rows]);
-  useRefresh(() => load(true), [rows], {interval: 700});
+  // The stream has no event for the progress that a program reports.
+  const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
+  const by_time = !asked['sort'] || String(asked['sort']).endsWith('submitted');
+  useRefresh(() => load(true), [rows, in_progress], {
+    // A changed row that is here is shown at once. Only if the counts or its place may differ is the list asked for.
+    match: ({row}) => {
+      const before = row && rows.put(row);
+      if (before)
+        repaint.current ||= requestAnimationFrame(() => {
+          repaint.current = 0;
+          version.value++;
+        });
+      return !before || !by_time || before.phase !== row.phase;
+    },
+    interval: 700,
+    ...(in_progress ? {every: 15000} : {}),
+  });
+  useEffect(() => () => cancelAnimationFrame(repaint.current), []);
   useEffect(() => () => abort.current?.abort(), []);
   const begin = first.value;
   useEffect(() => {

@@ -4,12 +4,19 @@ import {change, get} from '../api/client';
 import type {Node, Nodes as NodeList} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
 import {anything_changed} from '../app/live';
-import {to} from '../app/router';
+import {query_value, to} from '../app/router';
 import {is_server_admin} from '../app/session';
-import {Card, Dialog, ErrorNote, Link, Page, Share, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ConfirmDialog} from '../ui/dialogs';
+import {Card, ErrorNote, Link, Page, Share, Waiting, error_text, toast, useData, useFirst} from '../ui/parts';
+import {DelayedInput} from './delayed_input';
 
 export function Nodes({parts}: {parts: string[]}) {
-  const loaded = useData((signal) => get<NodeList>('/v1/nodes', {}, signal), [], {interval: 1000});
+  const loaded = useData((signal) => get<NodeList>('/v1/nodes', {}, signal), [], {interval: 1000, every: 15_000});
+  const text = query_value('text').toLowerCase();
+  const nodes = loaded.data?.nodes ?? [];
+  const listed = useFirst(
+    text ? nodes.filter((node) => `${node.name} ${node.pool} ${node.state}`.toLowerCase().includes(text)) : nodes,
+  );
   if (parts[0]) {
     const node = loaded.data?.nodes.find((each) => each.name === parts[0]);
     if (loaded.data && !node)
@@ -33,6 +40,11 @@ export function Nodes({parts}: {parts: string[]}) {
     <Page title="Nodes">
       <ErrorNote error={loaded.error} again={loaded.reload} />
       {loaded.loading && <Waiting />}
+      {(nodes.length > 20 || text) && (
+        <div class="filters" role="search">
+          <DelayedInput name="text" label="Find a node" search />
+        </div>
+      )}
       {loaded.data && (
         <div class="card">
           <div class="scroll" tabIndex={0} role="region" aria-label="Nodes">
@@ -52,7 +64,7 @@ export function Nodes({parts}: {parts: string[]}) {
                 </tr>
               </thead>
               <tbody>
-                {loaded.data.nodes.map((node) => {
+                {listed.shown.map((node) => {
                   const used = node.devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0);
                   return (
                     <tr key={node.name}>
@@ -96,6 +108,7 @@ export function Nodes({parts}: {parts: string[]}) {
               </tbody>
             </table>
           </div>
+          {listed.more}
         </div>
       )}
     </Page>
@@ -111,10 +124,10 @@ function Actions({node}: {node: Node}) {
   const ask = useSignal<'drain' | null>(null);
   if (!is_server_admin() || node.state === 'gone')
     return <span class="muted small">{is_server_admin() ? '' : 'by server admins'}</span>;
-  const act = async (what: string) => {
+  const act = async (what: 'cordon' | 'uncordon' | 'drain') => {
     try {
       await change('POST', `/v1/nodes/${encodeURIComponent(node.name)}/${what}`);
-      toast(`${what} ${node.name}`);
+      toast(`${{cordon: 'Cordoned', uncordon: 'Uncordoned', drain: 'Drains'}[what]} ${node.name}`);
       anything_changed();
     } catch (fault) {
       toast(error_text(fault), 'error');
@@ -141,7 +154,7 @@ function Actions({node}: {node: Node}) {
           Uncordon
         </button>
       )}
-      {node.state !== 'draining' && (
+      {(node.state === 'ready' || node.jobs.length > 0) && (
         <button
           class="danger"
           onClick={() => {
@@ -152,10 +165,14 @@ function Actions({node}: {node: Node}) {
         </button>
       )}
       {ask.value && (
-        <Dialog
+        <ConfirmDialog
           title={`Drain ${node.name}?`}
-          onClose={() => {
+          verb="Drain"
+          close={() => {
             ask.value = null;
+          }}
+          act={() => {
+            void act('drain');
           }}
         >
           <p>
@@ -177,24 +194,7 @@ function Actions({node}: {node: Node}) {
               'No job that you can see runs there.'
             )}
           </p>
-          <div class="actions">
-            <button
-              onClick={() => {
-                ask.value = null;
-              }}
-            >
-              Cancel
-            </button>
-            <button
-              class="danger"
-              onClick={() => {
-                void act('drain');
-              }}
-            >
-              Drain
-            </button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </span>
   );

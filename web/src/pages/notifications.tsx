@@ -13,7 +13,8 @@ import type {
 } from '../api/types';
 import {span_text} from '../app/format';
 import {visible_text} from '../ui/ansi';
-import {Card, Copy, Dialog, ErrorNote, Link, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ConfirmDialog, SecretDialog} from '../ui/dialogs';
+import {Card, ErrorNote, Link, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {to} from '../app/router';
 
 const kHappenings: [Happening, string][] = [
@@ -189,33 +190,20 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
         </tbody>
       </table>
       {removed.value && (
-        <Dialog
+        <ConfirmDialog
           title="Remove the address?"
-          onClose={() => {
+          verb="Remove"
+          close={() => {
             removed.value = null;
+          }}
+          act={() => {
+            void remove(removed.value!.id);
           }}
         >
           <p class="break">
             {visible_text(removed.value.url)} is notified no longer. Notifications that wait for it are deleted.
           </p>
-          <div class="actions">
-            <button
-              onClick={() => {
-                removed.value = null;
-              }}
-            >
-              Cancel
-            </button>
-            <button
-              class="danger"
-              onClick={() => {
-                void remove(removed.value!.id);
-              }}
-            >
-              Remove
-            </button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </>
   );
@@ -348,19 +336,12 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
 
 function KeyDialog({issued, close}: {issued: KeyedSubscription; close: () => void}) {
   return (
-    <Dialog title="The signing key" onClose={close}>
+    <SecretDialog title="The signing key" text={issued.key} close={close}>
       <p class="break">
         Requests to {visible_text(issued.subscription.url)} are signed with this key. Give it to the receiver now: it is
         not shown again.
       </p>
-      <pre class="mono">{issued.key}</pre>
-      <div class="actions">
-        <Copy text={issued.key} />
-        <button class="primary" onClick={close}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+    </SecretDialog>
   );
 }
 

@@ -1,11 +1,12 @@
 // The state of the cluster at a glance: GPUs by node and project, what waits and why, what failed
 // today, what was evicted. Every number leads to the list behind it.
-import {get} from '../api/client';
+import {get, send} from '../api/client';
+import {read_events} from '../api/events';
 import type {JobEvent, Nodes, Projects} from '../api/types';
-import {amount_text, text_of, millis} from '../app/format';
-import {listen} from '../app/live';
+import {amount_text, text_of} from '../app/format';
+import {reconnections} from '../app/live';
 import {to} from '../app/router';
-import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, useData} from '../ui/parts';
+import {Age, Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, useData, useFirst} from '../ui/parts';
 import {visible_text} from '../ui/ansi';
 import {fetch_rows, type JobRow} from './job_rows';
 import {GpuMap} from '../ui/gpu_map';
@@ -45,9 +46,12 @@ async function load(signal: AbortSignal): Promise<State> {
 }
 
 export function Overview(_: {parts: string[]}) {
-  const loaded = useData(load, [], {interval: 1000});
+  // The stream has no event for a node that is cordoned, or for a new quota.
+  const loaded = useData(load, [], {interval: 1000, every: 60_000});
   const evictions = useEvictions();
   const state = loaded.data;
+  const rows = project_rows(state?.projects.projects ?? []);
+  const listed = useFirst(rows, 20);
   if (!state)
     return (
       <Page title="Overview">
@@ -56,8 +60,7 @@ export function Overview(_: {parts: string[]}) {
     );
   const devices = state.nodes.nodes.flatMap((node) => (node.state === 'gone' ? [] : node.devices));
   const used = devices.reduce((sum, device) => sum + 1 - Math.max(0, device.free), 0);
-  const rows = project_rows(state.projects.projects);
-  const leaves = rows.filter((row) => !rows.some((other) => other.project.parent === row.project.name));
+  const leaves = rows.filter((row) => !row.has_children);
   const borrowed = leaves.reduce((sum, row) => sum + row.borrowed, 0);
   const off = state.nodes.nodes
     .filter((node) => node.state !== 'ready')
@@ -144,7 +147,7 @@ export function Overview(_: {parts: string[]}) {
               </tr>
             </thead>
             <tbody>
-              {rows.map((row) => {
+              {listed.shown.map((row) => {
                 const allocated = row.project.status.allocated.gpus;
                 const scale = Math.max(1, devices.length);
                 return (
@@ -186,6 +189,7 @@ export function Overview(_: {parts: string[]}) {
               })}
             </tbody>
           </table>
+          {listed.more}
         </Card>
         <Card title="Waiting" scroll actions={<Link to="/scheduler">The queue</Link>}>
           {state.waiting.length === 0 ? (
@@ -287,39 +291,23 @@ function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'e
   );
 }
 
-/** The evictions of the last day: those before the page was opened, and those since. */
+/** The evictions of the last day, and those that follow. */
 function useEvictions(): JobEvent[] {
   const list = useSignal<JobEvent[]>([]);
   useEffect(() => {
     const abort = new AbortController();
-    const take = (event: JobEvent | null) => {
-      if (event?.fact?.['kind'] === 'evicted')
-        list.value = [event, ...list.value.filter((each) => each.time !== event.time)].slice(0, 30);
-    };
-    const stop = listen(take);
-    void (async () => {
-      const {send} = await import('../api/client');
-      const {read_events} = await import('../api/events');
-      const answer = await send('GET', '/v1/watch/events', {
-        query: {since: new Date(Date.now() - 86400e3).toISOString()},
-        signal: abort.signal,
-      });
-      const begun = Date.now();
-      for await (const event of read_events(answer)) {
-        if (event.event !== 'event') continue;
-        const data = JSON.parse(event.data) as JobEvent;
-        if (millis(data.time) > begun) break;
-        take(data);
+    const follow = async () => {
+      const since = new Date(Date.now() - 86400e3).toISOString();
+      const answer = await send('GET', '/v1/watch/events', {query: {since, kind: 'evicted'}, signal: abort.signal});
+      for await (const {event, data} of read_events(answer)) {
+        if (event !== 'event') continue;
+        const found = JSON.parse(data) as JobEvent;
+        list.value = [found, ...list.value.filter((each) => each.time !== found.time)].slice(0, 30);
       }
-      abort.abort();
-    })().catch(() => {});
-    // The history comes at once; the stream is not kept.
-    const limit = setTimeout(() => abort.abort(), 5000);
-    return () => {
-      stop();
-      clearTimeout(limit);
-      abort.abort();
     };
-  }, []);
+    // A stream that broke begins again with the next connection.
+    follow().catch(() => {});
+    return () => abort.abort();
+  }, [reconnections.value]);
   return list.value;
 }

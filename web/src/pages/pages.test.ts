@@ -6,7 +6,6 @@ import {bars_of} from './job/timeline';
 import {JobRows, type JobRow} from './job_rows';
 import {parameters_of} from './compared';
 import {project_rows} from './project_tree';
-import {csv_cell, usage_of} from './usage';
 
 const row = (id: number): JobRow => ({
   object: 'job',
@@ -77,6 +76,15 @@ describe('JobRows', () => {
     expect(Array.from({length: 450}, (_, i) => rows.at(i)?.id)).toEqual(ids(503).slice(0, 450).map(String));
     expect(rows.index_of('500')).toBe(3);
   });
+  test('a changed row is shown at once, and one that is not here is left alone', async () => {
+    const there = server(ids(100));
+    const rows = new JobRows({}, there.fetch);
+    await rows.load(0, 30, never, true);
+    expect(rows.put({...row(60), phase: 'Running'})?.phase).toBe('Queued');
+    expect(rows.at(40)).toMatchObject({id: '60', phase: 'Running'});
+    expect(rows.put(row(101))).toBeUndefined();
+    expect(rows.length).toBe(100);
+  });
   test('deleted rows disappear', async () => {
     const there = server(ids(300));
     const rows = new JobRows({}, there.fetch);
@@ -138,26 +146,6 @@ test('projects in the order of their tree; a hidden parent hides no child', () =
   ]);
 });
 
-test('usage is clipped to the chosen time', () => {
-  const hour = 3600e3;
-  const one = {...row(1), gpus: 2, started: new Date(0).toISOString(), ended: new Date(4 * hour).toISOString()};
-  expect(
-    usage_of(
-      [one, {...one, owner: 'ben', started: new Date(5 * hour).toISOString(), ended: undefined}],
-      hour,
-      6 * hour,
-    ),
-  ).toEqual([
-    {user: 'ada', jobs: 1, failed: 0, gpu_hours: 6},
-    {user: 'ben', jobs: 1, failed: 0, gpu_hours: 2},
-  ]);
-});
-
-test('a cell of a CSV file is never a formula', () => {
-  expect(csv_cell('=HYPERLINK("x")')).toBe(`"'=HYPERLINK(""x"")"`);
-  expect(csv_cell('ada')).toBe('ada');
-});
-
 test('parameters of a command', () => {
   const job = {
     spec: {
@@ -174,4 +162,25 @@ test('parameters of a command', () => {
     'environment.SEED': '1',
     command: 'python3 train.py',
   });
+});
+
+test('a tree of 10,000 projects is put in order without delay', () => {
+  const many = Array.from(
+    {length: 10000},
+    (_, i) =>
+      ({
+        name: `p${i}`,
+        parent: i % 10 ? `p${i - (i % 10)}` : '',
+        sequence: i,
+        status: {deserved: {gpus: 0}, allocated: {gpus: 0}},
+      }) as unknown as Project,
+  );
+  const begun = performance.now();
+  const rows = project_rows(many);
+  expect(performance.now() - begun).toBeLessThan(500);
+  expect(rows.length).toBe(10000);
+  expect(rows.slice(0, 2).map((each) => [each.project.name, each.depth, each.has_children])).toEqual([
+    ['p0', 0, true],
+    ['p1', 1, false],
+  ]);
 });

@@ -8,10 +8,17 @@ export interface ProjectRow {
   /** GPUs beyond the quota in force. */
   borrowed: number;
   deserved: number | null;
+  has_children: boolean;
 }
 
 export function project_rows(projects: Project[]): ProjectRow[] {
   const known = new Set(projects.map((project) => project.name));
+  const children = new Map<string, Project[]>();
+  for (const project of projects) {
+    const beside = children.get(project.parent);
+    if (beside) beside.push(project);
+    else children.set(project.parent, [project]);
+  }
   const rows: ProjectRow[] = [];
   const add = (project: Project, parents: string[]) => {
     if (parents.includes(project.name)) return;
@@ -21,9 +28,10 @@ export function project_rows(projects: Project[]): ProjectRow[] {
       depth: parents.length,
       parents,
       deserved,
+      has_children: children.has(project.name),
       borrowed: deserved === null ? 0 : Math.max(0, project.status.allocated.gpus - deserved),
     });
-    for (const child of projects) if (child.parent === project.name) add(child, [...parents, project.name]);
+    for (const child of children.get(project.name) ?? []) add(child, [...parents, project.name]);
   };
   // A caller who may not see a parent sees its children at the top.
   for (const project of [...projects].sort((a, b) => a.sequence - b.sequence))

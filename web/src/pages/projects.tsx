@@ -4,9 +4,11 @@ import {change, get, project_path} from '../api/client';
 import type {Projects as ProjectList} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
 import {anything_changed} from '../app/live';
-import {navigate, to} from '../app/router';
+import {navigate, query_value, to} from '../app/router';
 import {is_server_admin, role_in} from '../app/session';
-import {Dialog, ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ChoiceField, ConfirmDialog, FormDialog, TextField} from '../ui/dialogs';
+import {ErrorNote, Link, Page, Share, Tabs, Waiting, error_text, toast, useData, useFirst} from '../ui/parts';
+import {DelayedInput} from './delayed_input';
 import {AuditTable} from './audit';
 import {Notifications} from './notifications';
 import {project_rows, type ProjectRow} from './project_tree';
@@ -15,9 +17,11 @@ import {Quota} from './project_quota';
 import {MemberCard, SecretCard} from './project_members';
 
 export function Projects({parts}: {parts: string[]}) {
-  const loaded = useData((signal) => get<ProjectList>('/v1/projects', {}, signal), [], {interval: 1000});
+  const loaded = useData((signal) => get<ProjectList>('/v1/projects', {}, signal), [], {interval: 1000, every: 15_000});
   const making = useSignal(false);
   const rows = project_rows(loaded.data?.projects ?? []);
+  const text = query_value('text').toLowerCase();
+  const listed = useFirst(text ? rows.filter((row) => row.project.name.includes(text)) : rows);
   if (parts[0]) {
     const row = rows.find((each) => each.project.name === parts[0]);
     if (!row)
@@ -33,14 +37,7 @@ export function Projects({parts}: {parts: string[]}) {
           )}
         </Page>
       );
-    return (
-      <One
-        key={parts[0]}
-        row={row}
-        tab={parts[1] ?? 'quota'}
-        has_children={rows.some((each) => each.project.parent === parts[0])}
-      />
-    );
+    return <One key={parts[0]} row={row} tab={parts[1] ?? 'quota'} has_children={row.has_children} />;
   }
   const scale = Math.max(
     1,
@@ -69,6 +66,11 @@ export function Projects({parts}: {parts: string[]}) {
     >
       <ErrorNote error={loaded.error} again={loaded.reload} />
       {loaded.loading && <Waiting />}
+      {(rows.length > 20 || text) && (
+        <div class="filters" role="search">
+          <DelayedInput name="text" label="Find a project" search />
+        </div>
+      )}
       {loaded.data && (
         <div class="card">
           <div class="scroll" tabIndex={0} role="region" aria-label="Projects">
@@ -92,12 +94,13 @@ export function Projects({parts}: {parts: string[]}) {
                 </tr>
               </thead>
               <tbody>
-                {rows.map((row) => (
+                {listed.shown.map((row) => (
                   <Line key={row.project.name} row={row} scale={scale} />
                 ))}
               </tbody>
             </table>
           </div>
+          {listed.more}
         </div>
       )}
       <div class="legend">
@@ -111,7 +114,7 @@ export function Projects({parts}: {parts: string[]}) {
         </span>
         <span class="key">
           <i />
-          of the largest project
+          not allocated; a whole bar is the GPUs of the largest project
         </span>
       </div>
       {making.value && (
@@ -247,43 +250,30 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
       {tab === 'usage' && <Usage project={project.name} />}
       {tab === 'audit' && <AuditTable project={project.name} />}
       {gone.value && (
-        <Dialog
+        <ConfirmDialog
           title={`Delete project ${project.name}?`}
-          onClose={() => {
+          verb="Delete"
+          close={() => {
             gone.value = false;
+          }}
+          act={() => {
+            change('DELETE', project_path(project.name)).then(
+              () => {
+                anything_changed();
+                navigate('/projects');
+              },
+              (fault) => {
+                gone.value = false;
+                toast(error_text(fault), 'error');
+              },
+            );
           }}
         >
           <p>
             The project and its secrets and members are removed. A project with jobs or with projects below it cannot be
             deleted.
           </p>
-          <div class="actions">
-            <button
-              onClick={() => {
-                gone.value = false;
-              }}
-            >
-              Cancel
-            </button>
-            <button
-              class="danger"
-              onClick={() => {
-                change('DELETE', project_path(project.name)).then(
-                  () => {
-                    anything_changed();
-                    navigate('/projects');
-                  },
-                  (fault) => {
-                    gone.value = false;
-                    toast(error_text(fault), 'error');
-                  },
-                );
-              }}
-            >
-              Delete
-            </button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </Page>
   );
@@ -293,81 +283,25 @@ function NewProject({projects, close}: {projects: string[]; close: () => void}) 
   const name = useSignal('');
   const parent = useSignal('');
   const gpus = useSignal('0');
-  const fault = useSignal<unknown>(null);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    try {
-      await change('POST', '/v1/projects', {
-        name: name.value.trim(),
-        parent: parent.value,
-        quota: {deserved: {gpus: Number(gpus.value)}},
-      });
-      anything_changed();
-      close();
-      navigate(to(['projects', name.value.trim()]));
-    } catch (problem) {
-      fault.value = problem;
-    }
+  const send = async () => {
+    await change('POST', '/v1/projects', {
+      name: name.value.trim(),
+      parent: parent.value,
+      quota: {deserved: {gpus: Number(gpus.value)}},
+    });
+    anything_changed();
+    close();
+    navigate(to(['projects', name.value.trim()]));
   };
   return (
-    <Dialog title="New project" onClose={close}>
-      <form
-        class="stack tight"
-        onSubmit={(event) => {
-          void submit(event);
-        }}
-      >
-        <div class="field">
-          <label for="np-n">Name</label>
-          <input
-            id="np-n"
-            required
-            value={name.value}
-            onInput={(e) => {
-              name.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <div class="field">
-          <label for="np-p">Parent</label>
-          <select
-            id="np-p"
-            value={parent.value}
-            onChange={(e) => {
-              parent.value = e.currentTarget.value;
-            }}
-          >
-            <option value="">none</option>
-            {projects.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="np-g">Deserved GPUs</label>
-          <input
-            id="np-g"
-            type="number"
-            min="0"
-            step="any"
-            value={gpus.value}
-            onInput={(e) => {
-              gpus.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <ErrorNote error={fault.value} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary" disabled={!name.value.trim()}>
-            Create
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="New project" close={close} send={send} ready={name.value.trim() !== ''}>
+      <TextField label="Name" value={name} required />
+      <ChoiceField
+        label="Parent"
+        value={parent}
+        choices={[['', 'none'], ...projects.map((each): [string, string] => [each, each])]}
+      />
+      <TextField label="Deserved GPUs" value={gpus} type="number" min="0" step="any" />
+    </FormDialog>
   );
 }

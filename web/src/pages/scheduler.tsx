@@ -10,7 +10,7 @@ import {useSignal} from '@preact/signals';
 import {WhatIf} from './what_if';
 
 export function Scheduler(_: {parts: string[]}) {
-  const loaded = useData((signal) => get<Jobs>('/v1/queue', {}, signal), [], {interval: 1000});
+  const loaded = useData((signal) => get<Jobs>('/v1/queue', {}, signal), [], {interval: 1000, every: 60_000});
   const open = useSignal('');
   const jobs = loaded.data?.jobs ?? [];
   const by_reason = new Map<string, number>();

@@ -1,9 +1,10 @@
 // One schedule: when it runs, and its past runs.
 import {get} from '../api/client';
 import type {Schedule} from '../api/types';
+import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {Card, Link, Page, Time, Waiting, useData} from '../ui/parts';
-import {AllObjects, Gone, useAct} from './groups';
+import {AllObjects, DeleteButton, Gone, useAct} from './groups';
 
 export function Schedules({parts}: {parts: string[]}) {
   return parts[0] ? <SchedulePage key={parts[0]} id={parts[0]} /> : <AllObjects />;
@@ -11,6 +12,7 @@ export function Schedules({parts}: {parts: string[]}) {
 
 function SchedulePage({id}: {id: string}) {
   const loaded = useData((signal) => get<Schedule>(`/v1/schedules/${encodeURIComponent(id)}`, {}, signal), [id], {
+    match: (change) => concerns(change, id),
     interval: 1500,
   });
   const act = useAct('schedules', id, loaded.reload);
@@ -57,6 +59,13 @@ function SchedulePage({id}: {id: string}) {
               Pause
             </button>
           )}
+          <DeleteButton
+            name={schedule.spec.name}
+            what="No further run starts. The jobs of past runs stay."
+            act={() => {
+              void act('DELETE', '', `Deleted ${schedule.spec.name}`);
+            }}
+          />
         </>
       }
     >

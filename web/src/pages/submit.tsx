@@ -13,6 +13,7 @@ import {crypto_id} from '../ui/job_actions';
 import {Card, Copy, ErrorNote, Page, Waiting, error_text, toast, useData} from '../ui/parts';
 import {Field, is_simple, resolved, spec_schema, title_of, type Schema} from './fields';
 import {Outcome} from './forecast';
+import {project_rows} from './project_tree';
 import {dropped, Files} from './submit_files';
 
 const kFirst = ['name', 'project', 'kind', 'workers', 'image', 'folder', 'command'];
@@ -88,9 +89,9 @@ export function Submit(_: {parts: string[]}) {
       {loaded.data ? (
         <Form
           schemas={loaded.data.schemas}
-          projects={loaded.data.projects
-            .filter((each) => !loaded.data!.projects.some((other) => other.parent === each.name))
-            .map((each) => each.name)}
+          projects={project_rows(loaded.data.projects)
+            .filter((row) => !row.has_children)
+            .map((row) => row.project.name)}
         />
       ) : (
         !loaded.error && <Waiting />

@@ -1,6 +1,7 @@
 // One sweep: its trials, best first, and their comparison.
 import {get} from '../api/client';
 import type {Sweep} from '../api/types';
+import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {flat} from '../app/spec_text';
 import {visible_text} from '../ui/ansi';
@@ -8,7 +9,7 @@ import {number_text} from '../ui/chart';
 import {Card, Link, Page, Phase, Waiting, useData} from '../ui/parts';
 import {Comparison} from './comparison';
 import {fetch_rows} from './job_rows';
-import {AllObjects, Gone, useAct} from './groups';
+import {AllObjects, DeleteButton, Gone, useAct} from './groups';
 
 export function Sweeps({parts}: {parts: string[]}) {
   if (parts[0]) return <SweepPage key={parts[0]} id={parts[0]} />;
@@ -23,7 +24,7 @@ function SweepPage({id}: {id: string}) {
       return {sweep, rows};
     },
     [id],
-    {interval: 1500},
+    {match: (change) => concerns(change, id), interval: 1500},
   );
   const act = useAct('sweeps', id, loaded.reload);
   if (!loaded.data)
@@ -68,6 +69,15 @@ function SweepPage({id}: {id: string}) {
                 Stop
               </button>
             </>
+          )}
+          {sweep.ended && (
+            <DeleteButton
+              name={sweep.name}
+              what="The sweep and the jobs of its trials, with their logs, metrics and artifacts, are removed for good."
+              act={() => {
+                void act('DELETE', '', `Deleted ${sweep.name}`);
+              }}
+            />
           )}
           {sweep.phase === 'Paused' && (
             <button

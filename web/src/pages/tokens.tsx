@@ -5,7 +5,8 @@ import type {NewToken, NewUser, Tokens as TokenList, Users} from '../api/types';
 import {text_of} from '../app/format';
 import {is_server_admin, me} from '../app/session';
 import {visible_text} from '../ui/ansi';
-import {Card, Copy, Dialog, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+import {ChoiceField, FormDialog, SecretDialog, TextField} from '../ui/dialogs';
+import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 
 export function Tokens(_: {parts: string[]}) {
   const secret = useSignal<{title: string; text: string} | null>(null);
@@ -24,30 +25,21 @@ export function Tokens(_: {parts: string[]}) {
         />
       )}
       {secret.value && (
-        <Dialog
+        <SecretDialog
           title={secret.value.title}
-          onClose={() => {
+          text={secret.value.text}
+          close={() => {
             secret.value = null;
           }}
         >
           <p>Copy it now: the server keeps only a checksum and cannot show it again.</p>
-          <pre class="mono last">{secret.value.text}</pre>
-          <div class="actions">
-            <Copy text={secret.value.text} />
-            <button
-              class="primary"
-              onClick={() => {
-                secret.value = null;
-              }}
-            >
-              Done
-            </button>
-          </div>
-        </Dialog>
+        </SecretDialog>
       )}
     </Page>
   );
 }
+
+const kRoles = ['viewer', 'member', 'admin'];
 
 type Show = (title: string, text: string) => void;
 
@@ -164,91 +156,23 @@ function NewTokenDialog({close, made}: {close: () => void; made: (text: string) 
   const ceiling = useSignal('member');
   const days = useSignal('30');
   const projects = useSignal('');
-  const fault = useSignal<unknown>(null);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    try {
-      const answer = await change<NewToken>('POST', '/v1/tokens', {
-        description: description.value,
-        ceiling: ceiling.value,
-        projects: projects.value.split(/[\s,]+/).filter(Boolean),
-        lifetime_s: Math.round(Number(days.value) * 86400),
-        ...(me.value?.address === 'local' ? {user: me.value.user} : {}),
-      });
-      made((answer as unknown as {text: string}).text);
-    } catch (problem) {
-      fault.value = problem;
-    }
+  const send = async () => {
+    const answer = await change<NewToken>('POST', '/v1/tokens', {
+      description: description.value,
+      ceiling: ceiling.value,
+      projects: projects.value.split(/[\s,]+/).filter(Boolean),
+      lifetime_s: Math.round(Number(days.value) * 86400),
+      ...(me.value?.address === 'local' ? {user: me.value.user} : {}),
+    });
+    made((answer as unknown as {text: string}).text);
   };
   return (
-    <Dialog title="New token" onClose={close}>
-      <form
-        class="stack tight"
-        onSubmit={(event) => {
-          void submit(event);
-        }}
-      >
-        <div class="field">
-          <label for="tk-d">Description</label>
-          <input
-            id="tk-d"
-            required
-            value={description.value}
-            onInput={(e) => {
-              description.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <div class="field">
-          <label for="tk-c">Highest role</label>
-          <select
-            id="tk-c"
-            value={ceiling.value}
-            onChange={(e) => {
-              ceiling.value = e.currentTarget.value;
-            }}
-          >
-            {['viewer', 'member', 'admin'].map((role) => (
-              <option key={role} selected={role === ceiling.value}>
-                {role}
-              </option>
-            ))}
-          </select>
-        </div>
-        <div class="field">
-          <label for="tk-p">Projects</label>
-          <input
-            id="tk-p"
-            value={projects.value}
-            placeholder="all"
-            onInput={(e) => {
-              projects.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <div class="field">
-          <label for="tk-l">Days until it expires</label>
-          <input
-            id="tk-l"
-            type="number"
-            min="1"
-            max="3650"
-            required
-            value={days.value}
-            onInput={(e) => {
-              days.value = e.currentTarget.value;
-            }}
-          />
-        </div>
-        <ErrorNote error={fault.value} />
-        <div class="actions">
-          <button type="button" onClick={close}>
-            Cancel
-          </button>
-          <button class="primary">Create</button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="New token" close={close} send={send}>
+      <TextField label="Description" value={description} required />
+      <ChoiceField label="Highest role" value={ceiling} choices={kRoles.map((role) => [role, role])} />
+      <TextField label="Projects" value={projects} placeholder="all" />
+      <TextField label="Days until it expires" value={days} type="number" min="1" max="3650" required />
+    </FormDialog>
   );
 }
 

@@ -1,40 +1,11 @@
-// What the jobs of a project used, user by user, from the list of its jobs: GPU hours of the runs that
-// overlap the chosen time, clipped to it. The same as a CSV file.
-import {get} from '../api/client';
-import {amount_text, millis} from '../app/format';
+// What the jobs of a project and of those below it used, user by user, in a chosen time. The same as a
+// CSV file.
+import {get, project_path, with_query} from '../api/client';
+import type {ProjectUsage} from '../api/types';
+import {amount_text} from '../app/format';
 import {query_value, set_query} from '../app/router';
+import {Icon} from '../ui/icons';
 import {Card, ErrorNote, Waiting, useData} from '../ui/parts';
-import type {JobRow} from './job_rows';
-
-export interface UsageRow {
-  user: string;
-  jobs: number;
-  gpu_hours: number;
-  failed: number;
-}
-
-/** Pure: hours of [begin, end) that each job ran, times its GPUs. */
-export function usage_of(rows: JobRow[], begin: number, end: number): UsageRow[] {
-  const users = new Map<string, UsageRow>();
-  for (const row of rows) {
-    if (!row.started) continue;
-    const from = Math.max(begin, millis(row.started));
-    const until = Math.min(end, row.ended ? millis(row.ended) : end);
-    if (until <= from) continue;
-    const user = users.get(row.owner) ?? {user: row.owner, jobs: 0, gpu_hours: 0, failed: 0};
-    user.jobs++;
-    user.gpu_hours += ((row.gpus ?? 0) * (until - from)) / 3600e3;
-    if (row.phase === 'Failed') user.failed++;
-    users.set(row.owner, user);
-  }
-  return [...users.values()].sort((a, b) => b.gpu_hours - a.gpu_hours || a.user.localeCompare(b.user));
-}
-
-/** A cell that begins like a formula is kept from being one in a spreadsheet. */
-export function csv_cell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
 
 const kSpans: [string, string, number][] = [
   ['7d', 'Last 7 days', 7],
@@ -42,44 +13,22 @@ const kSpans: [string, string, number][] = [
   ['90d', 'Last 90 days', 90],
 ];
 
+/** A number of hours with one decimal. */
+const hours = (value: number) => amount_text(Math.round(value * 10) / 10);
+
 export function Usage({project}: {project: string}) {
   const span = query_value('span') || '30d';
   const days = kSpans.find(([key]) => key === span)?.[2] ?? 30;
-  const loaded = useData(
-    async (signal) => {
-      const end = Date.now();
-      const begin = end - days * 86400e3;
-      const rows: JobRow[] = [];
-      let cursor = '';
-      for (let page = 0; page < 100; page++) {
-        const answer = await get<{rows: JobRow[]; next?: string}>(
-          '/v1/list',
-          {project, limit: 1000, cursor, sort: '-submitted'},
-          signal,
-        );
-        rows.push(...answer.rows.filter((row) => row.object === 'job'));
-        cursor = answer.next ?? '';
-        if (!cursor) break;
-      }
-      return {rows: usage_of(rows, begin, end), begin, end};
-    },
-    [project, span],
-    {every: 60000, interval: 10000},
-  );
-  const rows = loaded.data?.rows ?? [];
-  const csv = () =>
-    [
-      'user,jobs,failed,gpu_hours',
-      ...rows.map((row) => [csv_cell(row.user), row.jobs, row.failed, row.gpu_hours.toFixed(3)].join(',')),
-    ].join('\n') + '\n';
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([csv()], {type: 'text/csv'}));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = `usage-${project}-${span}.csv`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
-  };
+  const path = project_path(project, '/usage');
+  const since = () => new Date(Date.now() - days * 86400e3).toISOString();
+  const loaded = useData((signal) => get<ProjectUsage>(path, {since: since()}, signal), [project, span], {
+    // Running jobs use more as time goes by.
+    every: 60_000,
+    interval: 10_000,
+  });
+  const rows = loaded.data?.users ?? [];
+  const with_projects = rows.some((row) => row.project !== project);
+  const sum = (key: 'jobs' | 'failed' | 'job_hours' | 'gpu_hours') => rows.reduce((all, row) => all + row[key], 0);
   return (
     <Card
       title="Usage"
@@ -93,9 +42,12 @@ export function Usage({project}: {project: string}) {
               </option>
             ))}
           </select>
-          <button disabled={!rows.length} onClick={download}>
-            CSV
-          </button>
+          {rows.length > 0 && (
+            <a class="button" href={with_query(path, {since: since(), format: 'csv'})} download>
+              <Icon name="download" />
+              CSV
+            </a>
+          )}
         </>
       }
     >
@@ -110,36 +62,46 @@ export function Usage({project}: {project: string}) {
             <thead>
               <tr>
                 <th>User</th>
+                {with_projects && <th>Project</th>}
                 <th class="num">Jobs</th>
                 <th class="num">Failed</th>
+                <th class="num">Job hours</th>
                 <th class="num">GPU hours</th>
               </tr>
             </thead>
             <tbody>
               {rows.map((row) => (
-                <tr key={row.user}>
+                <tr key={`${row.project} ${row.user}`}>
                   <th scope="row">
                     <bdi>{row.user}</bdi>
                   </th>
+                  {with_projects && (
+                    <td>
+                      <bdi>{row.project}</bdi>
+                    </td>
+                  )}
                   <td class="num">{row.jobs}</td>
                   <td class="num">{row.failed}</td>
-                  <td class="num">{amount_text(row.gpu_hours)}</td>
+                  <td class="num">{hours(row.job_hours)}</td>
+                  <td class="num">{hours(row.gpu_hours)}</td>
                 </tr>
               ))}
             </tbody>
             <tfoot>
               <tr>
                 <th scope="row">All</th>
-                <td class="num">{rows.reduce((s, r) => s + r.jobs, 0)}</td>
-                <td class="num">{rows.reduce((s, r) => s + r.failed, 0)}</td>
-                <td class="num">{amount_text(rows.reduce((s, r) => s + r.gpu_hours, 0))}</td>
+                {with_projects && <td />}
+                <td class="num">{sum('jobs')}</td>
+                <td class="num">{sum('failed')}</td>
+                <td class="num">{hours(sum('job_hours'))}</td>
+                <td class="num">{hours(sum('gpu_hours'))}</td>
               </tr>
             </tfoot>
           </table>
         ))}
       <p class="muted small body">
-        Allocated GPUs times the time from the last start to the end of each job that the server still keeps, clipped to
-        the chosen time.
+        A job uses its GPUs from the placement of each attempt until its end, busy or not. Jobs that the server has
+        deleted are not counted.
       </p>
     </Card>
   );

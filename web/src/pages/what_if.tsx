@@ -8,7 +8,7 @@ import {Card, ErrorNote, Link, Time, useData} from '../ui/parts';
 const kHour = 3_600_000;
 
 export function WhatIf() {
-  const nodes = useData((signal) => get<Nodes>('/v1/nodes', {}, signal), [], {interval: 30_000});
+  const nodes = useData((signal) => get<Nodes>('/v1/nodes', {}, signal), [], {interval: 30_000, every: 60_000});
   const add = useSignal(2);
   const like = useSignal('');
   const hours = useSignal(1);

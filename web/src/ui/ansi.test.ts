@@ -1,5 +1,5 @@
 import {describe, expect, test} from 'vitest';
-import {level_of, pieces_of, plain_text, readable, visible_text} from './ansi';
+import {level_of, pattern_of, pieces_of, plain_text, readable, visible_text} from './ansi';
 
 describe('pieces_of', () => {
   test.each([
@@ -53,3 +53,22 @@ test.each([
   ['DEBUG x', 'debug'],
   ['epoch 3 loss 0.1', ''],
 ])('level of %j', (line, level) => expect(level_of(line)).toBe(level));
+
+test('the pattern of a level finds the lines that name the level', () => {
+  const lines = [
+    'ERROR disk full',
+    'E0131 12:00:00 gone',
+    'ValueError: shapes do not match',
+    'Traceback (most recent call last):',
+    '[error] refused',
+    'WARNING slow',
+    'UserWarning: old',
+    'INFO begins',
+    'DEBUG step 1',
+    'an error rate of 3 %',
+    'loss 0.1',
+  ];
+  const found = (level: 'error' | 'warning') => lines.filter((line) => new RegExp(pattern_of(level)).test(line));
+  expect(found('error')).toEqual(lines.filter((line) => level_of(line) === 'error'));
+  expect(found('warning')).toEqual(lines.filter((line) => ['error', 'warning'].includes(level_of(line))));
+});

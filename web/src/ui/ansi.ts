@@ -152,6 +152,14 @@ export function readable(colour: string, dark: boolean): string {
 
 export type Level = 'error' | 'warning' | 'info' | 'debug' | '';
 
+const kErrors = String.raw`\b(ERROR|CRITICAL|FATAL|PANIC|Traceback)\b|\b\w*(Error|Exception):|^E\d{4} |^\[?([Ee]rror|[Ff]atal)\b`;
+const kWarnings = String.raw`\b(WARN|WARNING)\b|Warning:|^W\d{4} |^\[?[Ww]arn(ing)?\b`;
+
+/** A pattern for the server's search that finds the lines of a level and above; empty: all lines, or all but debug. */
+export function pattern_of(level: Level): string {
+  return level === 'error' ? kErrors : level === 'warning' ? `${kErrors}|${kWarnings}` : '';
+}
+
 /** The level that a line names, as common loggers write it. */
 export function level_of(text: string): Level {
   const head = text.slice(0, 160);

@@ -2,14 +2,17 @@
 import type {Node} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
 import {to} from '../app/router';
-import {Link} from './parts';
+import {Link, useFirst} from './parts';
 
 export function GpuMap({nodes}: {nodes: Node[]}) {
+  const listed = useFirst(
+    nodes.filter((node) => node.devices.length > 0),
+    100,
+  );
   return (
-    <ul class="gpu-map">
-      {nodes
-        .filter((node) => node.devices.length > 0)
-        .map((node) => (
+    <>
+      <ul class="gpu-map">
+        {listed.shown.map((node) => (
           <li key={node.name}>
             <Link to={to(['nodes', node.name])} class="node-name cut">
               {node.name}
@@ -29,6 +32,8 @@ export function GpuMap({nodes}: {nodes: Node[]}) {
             </span>
           </li>
         ))}
-    </ul>
+      </ul>
+      {listed.more}
+    </>
   );
 }

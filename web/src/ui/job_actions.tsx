@@ -16,7 +16,8 @@ interface Kind {
   applies: (job: Target) => boolean;
   /** What happens to the jobs that it changes. */
   effect: (jobs: Target[]) => string;
-  others: string;
+  /** Why it does not change the others, after "1 selected job" and after "2 selected jobs". */
+  others: [string, string];
   run: (job: Target, now: boolean) => Promise<unknown>;
 }
 
@@ -26,13 +27,16 @@ function target_path(target: Target, action = ''): string {
   return `/v1/${kPaths[target.object]}/${encodeURIComponent(target.id)}${action ? '/' + action : ''}`;
 }
 
+/** Sweeps and schedules are paused: their running jobs continue. */
+const can_suspend = (target: Target) => target.object === 'job' || target.object === 'array';
+
 const plural = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 export const kActions: Record<Action, Kind> = {
   stop: {
     verb: 'Stop',
     danger: true,
-    applies: (job) => !has_ended(job.phase),
+    applies: (job) => !has_ended(job.phase) && job.object !== 'schedule',
     effect: (jobs) => {
       const running = jobs.filter((job) => job.phase !== 'Queued').length;
       const parts = [];
@@ -41,7 +45,7 @@ export const kActions: Record<Action, Kind> = {
       if (jobs.length - running) parts.push(`${plural(jobs.length - running, 'waiting job')} will not start.`);
       return parts.join(' ');
     },
-    others: 'have already ended',
+    others: ['has already ended', 'have already ended'],
     run: (job, now) => change('POST', target_path(job, 'stop'), undefined, now ? {now: true} : {}),
   },
   suspend: {
@@ -50,15 +54,15 @@ export const kActions: Record<Action, Kind> = {
     applies: (job) => !has_ended(job.phase) && !job.suspended,
     effect: () =>
       `The tasks that run are stopped (SIGTERM, and SIGKILL after the grace of the job) and their resources released. The jobs keep their place in the queue and wait until they are resumed; a program that writes checkpoints continues from its last one.`,
-    others: 'have ended or are suspended already',
-    run: (job) => change('POST', target_path(job, 'suspend')),
+    others: ['has ended or is suspended already', 'have ended or are suspended already'],
+    run: (job) => change('POST', target_path(job, can_suspend(job) ? 'suspend' : 'pause')),
   },
   resume: {
     verb: 'Resume',
     danger: false,
     applies: (job) => job.suspended && !has_ended(job.phase),
     effect: () => 'The jobs wait for resources again and start when there is room.',
-    others: 'are not suspended',
+    others: ['is not suspended', 'are not suspended'],
     run: (job) => change('POST', target_path(job, 'resume')),
   },
   rerun: {
@@ -67,15 +71,15 @@ export const kActions: Record<Action, Kind> = {
     applies: (job) => job.object === 'job',
     effect: (jobs) =>
       `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The name gets a number; the old job stays.`,
-    others: 'are not single jobs',
+    others: ['is not a single job', 'are not single jobs'],
     run: (job) => rerun(job.id),
   },
   delete: {
     verb: 'Delete',
     danger: true,
-    applies: (job) => has_ended(job.phase),
+    applies: (job) => has_ended(job.phase) || job.object === 'schedule',
     effect: () => 'The jobs, their logs, metrics and artifacts are removed for good.',
-    others: 'have not ended; stop them first',
+    others: ['has not ended (stop it first)', 'have not ended (stop them first)'],
     run: (job) => change('DELETE', target_path(job)),
   },
 };
@@ -165,7 +169,7 @@ export function ActionDialog({
       )}
       {others > 0 && (
         <p class="muted">
-          {plural(others, 'selected job')} {kind.others} and will not change.
+          {plural(others, 'selected job')} {kind.others[others === 1 ? 0 : 1]} and will not change.
         </p>
       )}
       {action === 'stop' && affected.some((job) => job.phase !== 'Queued') && (

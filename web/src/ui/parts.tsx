@@ -4,9 +4,8 @@ import type {ComponentChildren, RefObject} from 'preact';
 import {useEffect, useId, useRef} from 'preact/hooks';
 import {Failure, logged_out} from '../api/client';
 import {href} from '../app/router';
-import {clock_text, day_text, millis, span_text, time_text, utc} from '../app/format';
-import {useRefresh} from '../app/live';
-import type {JobEvent} from '../api/types';
+import {clock_text, count_text, day_text, millis, span_text, time_text, utc} from '../app/format';
+import {useRefresh, type Following} from '../app/live';
 import {Icon, PhaseShape} from './icons';
 
 /** The present moment; changes each second while the page is visible. */
@@ -185,7 +184,7 @@ export interface Loaded<T> {
 export function useData<T>(
   load: (signal: AbortSignal) => Promise<T>,
   depends: unknown[],
-  options: {match?: (event: JobEvent) => boolean; interval?: number; every?: number} = {},
+  options: Following = {},
 ): Loaded<T> {
   const data = useSignal<T | undefined>(undefined);
   const error = useSignal<unknown>(null);
@@ -212,10 +211,12 @@ export function useData<T>(
         if ((fault as Error).name === 'AbortError') return;
         // While the server restarts, the banner reports it; what was loaded stays visible.
         if (fault instanceof Failure && fault.unreachable && data.value !== undefined) return;
+        // Deleted, or no longer the caller's to see.
+        if (fault instanceof Failure && fault.status === 404) data.value = undefined;
         error.value = fault;
       }
     },
-    [key, turn.value],
+    [key, turn.value, options.every],
     options,
   );
   useEffect(() => () => abort.current?.abort(), []);
@@ -226,6 +227,27 @@ export function useData<T>(
     reload: () => {
       turn.value++;
     },
+  };
+}
+
+/** The first rows of a long table, and a button for more of them. */
+export function useFirst<T>(rows: T[], first = 200): {shown: T[]; more: ComponentChildren} {
+  const count = useSignal(first);
+  const rest = rows.length - count.value;
+  return {
+    shown: rest > 0 ? rows.slice(0, count.value) : rows,
+    more: rest > 0 && (
+      <div class="empty">
+        <button
+          onClick={() => {
+            count.value += 5 * first;
+          }}
+        >
+          Show more
+        </button>{' '}
+        {count_text(rest)} are not shown.
+      </div>
+    ),
   };
 }
 

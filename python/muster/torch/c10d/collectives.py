@@ -67,9 +67,10 @@ def _written(tensor: torch.Tensor) -> None:
 
 def _op_of(options: Any) -> int:
     given = getattr(options, "reduceOp", options)
-    number = _OPS.get(given)
+    # Options have an object, which is slow to hash, around the operation.
+    number = _OPS.get(getattr(given, "op", given))
     if number is None:
-        number = _OPS.get(getattr(given, "op", None))
+        number = _OPS.get(given)
         if number is None:
             name = str(getattr(given, "op", given)).rsplit(".", 1)[-1]
             raise ValueError(f"Cannot use ReduceOp.{name} with muster")
@@ -444,17 +445,9 @@ class Collectives:
         for output in outputs:
             _written(output)
 
-        def fill() -> None:
-            with torch.no_grad():
-                at = 0
-                for output, size in zip(outputs, sizes):
-                    if size > 0:
-                        output.copy_(flat[at:at + size].view(output.dtype).view(output.shape))
-                    at += size
-
         return self._begin(kind, what, source.data_ptr(), flat.data_ptr(), _bytes(source), sum(sizes),
                            (source, flat, outputs), tuple(outputs), sync, counts=counts or sizes, root=root,
-                           finish=fill, shown=shown or (input,))
+                           finish=_fill_from(flat, outputs, sizes), shown=shown or (input,))
 
     def _gather_flat(self, output: torch.Tensor, input: torch.Tensor, sync: bool,
                      sizes: Optional[Sequence[int]] = None) -> Any:
@@ -612,15 +605,8 @@ class Collectives:
         for output in outputs:
             _written(output)
 
-        def fill() -> None:
-            with torch.no_grad():
-                at = 0
-                for output, size in zip(outputs, received):
-                    if size > 0:
-                        output.copy_(target[at:at + size].view(output.dtype).view(output.shape))
-                    at += size
-
-        return self._swap(source, target, sent, received, tuple(outputs), _is_sync(opts), fill)
+        return self._swap(source, target, sent, received, tuple(outputs), _is_sync(opts),
+                          _fill_from(target, outputs, received))
 
     # Messages.
 
@@ -728,6 +714,17 @@ def _as_bytes(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """The bytes of tensors, one after the other."""
     parts = [tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel() > 0]
     return torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
+
+
+def _fill_from(flat: torch.Tensor, outputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Callable[[], None]:
+    """A function that copies the bytes of `flat` into the outputs, one after the other. `sizes` are theirs."""
+    def fill() -> None:
+        with torch.no_grad():
+            for output, part in zip(outputs, flat.split(list(sizes))):
+                if part.numel() > 0:
+                    output.copy_(part.view(output.dtype).view(output.shape))
+
+    return fill
 
 
 class _Async:

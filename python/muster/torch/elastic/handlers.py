@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional, Tuple, Type
 import torch
 
 from ..functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from ..sharded_optimizer import ShardedOptimizer
 from .sampler import ElasticSampler
 
 
@@ -62,11 +63,27 @@ class ModelStateHandler(_DictionaryHandler):
 
 
 class OptimizerStateHandler(_DictionaryHandler):
-    """A torch.optim.Optimizer, distributed or not."""
+    """A torch.optim.Optimizer, distributed or not, but not one whose state is divided among the ranks."""
+
+    def __init__(self, value: Any) -> None:
+        _refuse_sharded(value)
+        super().__init__(value)
+
+    def set_value(self, value: Any) -> None:
+        _refuse_sharded(value)
+        super().set_value(value)
 
     def sync(self) -> None:
         broadcast_optimizer_state(self.value, root_rank=0)
         self.save()
+
+
+def _refuse_sharded(value: Any) -> None:
+    if isinstance(value, ShardedOptimizer):
+        raise ValueError("a ShardedOptimizer cannot be a part of TorchState: with a lost worker, its part of the "
+                         "optimizer's state is lost, and no other rank has it. Use a DistributedOptimizer, or write "
+                         "checkpoints with save_sharded(), from which a job that is started again with any number of "
+                         "ranks continues (load_sharded())")
 
 
 class SamplerStateHandler(_DictionaryHandler):

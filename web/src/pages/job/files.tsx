@@ -1,14 +1,16 @@
 // The files that a job left under /artifacts, each with a download.
 import {get, job_path, with_query} from '../../api/client';
 import type {ArtifactList, Job} from '../../api/types';
-import {bytes_text, text_of} from '../../app/format';
+import {bytes_text, has_ended, text_of} from '../../app/format';
 import {visible_text} from '../../ui/ansi';
 import {Icon} from '../../ui/icons';
 import {Card, ErrorNote, Time, Waiting, useData} from '../../ui/parts';
 
 export function Files({job}: {job: Job}) {
   const loaded = useData((signal) => get<ArtifactList>(job_path(job.id, 'artifacts'), {}, signal), [job.id], {
-    match: (event) => event.job_id === job.id,
+    match: (change) => change.id === job.id,
+    // The stream has no event for a file that a running job writes.
+    ...(has_ended(job.phase) ? {} : {every: 15_000}),
   });
   const list = loaded.data?.artifacts ?? [];
   const total = list.reduce((sum, each) => sum + each.bytes, 0);

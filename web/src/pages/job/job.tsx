@@ -26,13 +26,18 @@ const kTabs: [string, string][] = [
 ];
 
 export function JobPage({id, tab}: {id: string; tab: string}) {
+  const is_over = useSignal(false);
   const loaded = useData((signal) => get<Job>(job_path(id), {}, signal), [id], {
-    match: (event) => event.job_id === id || event.job === id,
+    match: (change) => change.id === id || change.name === id,
     interval: 250,
-    every: 5000,
+    // The stream has no event for the progress that its program reports.
+    ...(is_over.value ? {} : {every: 5000}),
   });
   const action = useSignal<Action | null>(null);
   const job = loaded.data;
+  useEffect(() => {
+    is_over.value = !!job && has_ended(job.phase);
+  }, [job]);
   useShortcuts(
     kTabs.map(([key, name], i) => ({
       keys: String(i + 1),

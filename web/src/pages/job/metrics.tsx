@@ -52,7 +52,7 @@ export function Metrics({job}: {job: Job}) {
       );
     },
     [job.id, span],
-    {match: (event) => event.job_id === job.id, every: has_ended(job.phase) ? 600000 : 5000},
+    {match: (change) => change.id === job.id, ...(has_ended(job.phase) ? {} : {every: 5000})},
   );
   const groups = new Map<string, MetricSeries[]>();
   for (const series of loaded.data?.series ?? [])

@@ -81,7 +81,9 @@ export function visible_lines(text: string): string {
 
 function Difference({job, other}: {job: Job; other: string}) {
   const name = useSignal(other);
-  const loaded = useData((signal) => (other ? get<Job>(job_path(other), {}, signal) : Promise.resolve(null)), [other]);
+  const loaded = useData((signal) => (other ? get<Job>(job_path(other), {}, signal) : Promise.resolve(null)), [other], {
+    match: (change) => change.id === other || change.name === other,
+  });
   const mine = flat(to_file(job.spec as unknown as Tree));
   const theirs = loaded.data ? flat(to_file(loaded.data.spec as unknown as Tree)) : {};
   const keys = [...new Set([...Object.keys(theirs), ...Object.keys(mine)])].filter((key) => mine[key] !== theirs[key]);

@@ -52,13 +52,13 @@ export function Summary({job}: {job: Job}) {
             <dt>Attempts</dt>
             <dd>
               {job.attempt}
-              {job.restarts > 0 && `, ${job.restarts} of them abandoned`}
-              {job.retries_used > 0 && `, ${job.retries_used} retries used`}
+              {job.restarts > 0 && `, ${job.restarts} abandoned`}
+              {job.retries_used > 0 && `, ${job.retries_used} ${job.retries_used === 1 ? 'retry' : 'retries'} used`}
             </dd>
             <dt>Kind</dt>
             <dd>
               {job.spec.kind ?? 'single'}
-              {(job.spec.workers ?? 0) > 0 && `, ${job.spec.workers} workers`}
+              {(job.spec.workers ?? 0) > 0 && `, ${job.spec.workers} ${job.spec.workers === 1 ? 'worker' : 'workers'}`}
             </dd>
             <dt>GPUs</dt>
             <dd>{amount_text(job_gpus(job.spec))}</dd>

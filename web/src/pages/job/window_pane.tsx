@@ -8,7 +8,7 @@ import {href, navigate, place, query_value, set_query, to} from '../../app/route
 import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
-import {level_of, plain_text} from '../../ui/ansi';
+import {level_of, pattern_of, plain_text, type Level} from '../../ui/ansi';
 import {ErrorNote, useSize} from '../../ui/parts';
 import type {LogLine} from './log_source';
 import {WindowSource, search_log, type SearchHits} from './window_source';
@@ -107,7 +107,9 @@ export function WindowPane({
   );
   const dark = is_dark();
   const in_utc = utc.value;
-  const level = query_value('level');
+  const level = query_value('level') as Level;
+  // The lines of a level are searched on the server, like a pattern; below, the others are dimmed.
+  const pattern = grep || pattern_of(level);
   const offset = scaled ? pixels_of(first) - (first - begin) * kRow : begin * kRow;
   const rows = [];
   for (let i = begin; i < end; i++) rows.push({i, line: mine?.at(i)});
@@ -122,7 +124,9 @@ export function WindowPane({
   return (
     <div>
       <ErrorNote error={mine?.fault} />
-      {grep && <Hits job={job} task={task} attempt={attempt} pattern={grep} mark={mark} times={times} dark={dark} />}
+      {pattern && (
+        <Hits job={job} task={task} attempt={attempt} pattern={pattern} mark={mark} times={times} dark={dark} />
+      )}
       <div
         class="log"
         ref={region}

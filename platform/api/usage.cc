@@ -1,0 +1,194 @@
+#include "api/usage.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <variant>
+
+#include "api/fields.h"
+#include "api/job_query.h"
+#include "api/schemas.h"
+#include "record/field.h"
+
+namespace muster::api {
+
+using base::Time;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr double kNanosecondsPerHour = 3600e9;
+
+std::string take_usage_parameter(UsageQuery& query, const std::string& name,
+                                 const std::string& value) {
+  const auto moment = [&](std::optional<Time>& into) {
+    into = parse_rfc3339(value);
+    return into ? "" : in_quotes(value) + " is not a time such as 2026-01-31T12:34:56Z";
+  };
+  if (name == "since") return moment(query.since);
+  if (name == "until") return moment(query.until);
+  if (name == "format") {
+    query.as_csv = value == "csv";
+    return query.as_csv || value == "json" ? "" : in_quotes(value) + " is neither json nor csv";
+  }
+  return unknown_parameter(name, {"since", "until", "format"});
+}
+
+/// Whether an attempt is over with this event.
+bool ends_attempt(const job::Fact& fact) {
+  if (const auto* const notice = std::get_if<job::Notice>(&fact)) {
+    return notice->what == job::Notice::What::kSuspendedAndGone ||
+           notice->what == job::Notice::What::kEvictedAndGone;
+  }
+  if (const auto* const evicted = std::get_if<job::Evicted>(&fact)) {
+    return evicted->stage == job::Evicted::Stage::kWaitsAgain;
+  }
+  if (const auto* const reached = std::get_if<job::PhaseReached>(&fact)) {
+    return job::is_final(reached->phase);
+  }
+  return std::holds_alternative<job::StartsAgain>(fact) ||
+         std::holds_alternative<job::AttemptAbandoned>(fact);
+}
+
+std::string usage_cell(const std::string& text) {
+  const bool is_formula = text.find_first_of("=+-@\t\r") == 0;
+  const std::string cell = is_formula ? "'" + text : text;
+  if (cell.find_first_of("\",\r\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char each : cell) quoted += each == '"' ? std::string("\"\"") : std::string(1, each);
+  return quoted + '"';
+}
+
+std::string hours_text(double hours) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", hours);
+  return text;
+}
+
+}  // namespace
+
+Parameters usage_query_parameters(const UsageQuery& query) {
+  Parameters parameters;
+  if (query.since) append_rfc3339(parameters["since"], *query.since);
+  if (query.until) append_rfc3339(parameters["until"], *query.until);
+  if (query.as_csv) parameters["format"] = "csv";
+  return parameters;
+}
+
+base::Result<UsageQuery> usage_query_from_parameters(const Parameters& parameters) {
+  UsageQuery query;
+  std::vector<base::Fault> faults =
+      read_parameters(parameters, [&](const std::string& name, const std::string& value) {
+        return take_usage_parameter(query, name, value);
+      });
+  if (query.since && query.until && *query.since >= *query.until) {
+    faults.push_back({.field = "since", .what = "is not before `until`"});
+  }
+  if (faults.empty()) return query;
+  return wrong_query("the query for the usage of a project is invalid", std::move(faults));
+}
+
+nanoseconds time_run(const job::Job& job, Time since, Time until) {
+  nanoseconds sum{0};
+  const auto add = [&](Time begin, Time end) {
+    sum += std::max(nanoseconds(0), std::min(end, until) - std::max(begin, since));
+  };
+  std::optional<Time> begin;
+  bool was_placed = false;
+  for (const job::Event& event : job.events) {
+    if (std::holds_alternative<job::Placed>(event.what)) {
+      begin = begin.value_or(event.time);
+      was_placed = true;
+    } else if (begin && ends_attempt(event.what)) {
+      add(*begin, event.time);
+      begin.reset();
+    }
+  }
+  // Without the event of the placement, which a long history has dropped, the start is known.
+  if (!was_placed) begin = job.started;
+  if (begin) add(*begin, job.ended.value_or(until));
+  return sum;
+}
+
+void UsageSum::add(const job::Job& job) {
+  if (job.submitted >= until_ || (job.ended && *job.ended <= since_)) return;
+  const nanoseconds ran = time_run(job, since_, until_);
+  if (ran == nanoseconds(0)) return;
+  UserUsage& user = users_[{job.spec.project, job.owner}];
+  user.project = job.spec.project;
+  user.user = job.owner;
+  ++user.jobs;
+  if (job.phase == job::Phase::kFailed) ++user.failed;
+  const double hours = static_cast<double>(ran.count()) / kNanosecondsPerHour;
+  user.job_hours += hours;
+  user.gpu_hours += hours * static_cast<double>(gpu_milli_of(job.spec)) / 1000;
+}
+
+ProjectUsage UsageSum::of(const std::string& project) const {
+  ProjectUsage usage{.project = project, .since = since_, .until = until_};
+  for (const auto& [key, user] : users_) usage.users.push_back(user);
+  std::stable_sort(usage.users.begin(), usage.users.end(),
+                   [](const UserUsage& left, const UserUsage& right) {
+                     return std::pair(left.gpu_hours, left.job_hours) >
+                            std::pair(right.gpu_hours, right.job_hours);
+                   });
+  return usage;
+}
+
+const record::Table& table_of(const UserUsage*) {
+  using record::Told;
+  static const record::Table table =
+      record::table<UserUsage>(
+          "UserUsage",
+          {record::field<&UserUsage::project>("project", {.need = record::Need::kRequired}),
+           record::field<&UserUsage::user>("user", {.need = record::Need::kRequired}),
+           record::field<&UserUsage::jobs>(
+               "jobs", {.help = "Jobs that ran in the span.", .told = Told::kAlways}),
+           record::field<&UserUsage::failed>("failed",
+                                             {.help = "Of these.", .told = Told::kAlways}),
+           record::field<&UserUsage::job_hours>(
+               "job_hours", {.help = "Hours that they ran.", .told = Told::kAlways}),
+           record::field<&UserUsage::gpu_hours>(
+               "gpu_hours",
+               {.help = "Hours that they ran, times the GPUs of each.", .told = Told::kAlways})})
+          .as_answer();
+  return table;
+}
+
+const record::Table& table_of(const ProjectUsage*) {
+  using record::Told;
+  static const record::Table table =
+      record::table<ProjectUsage>(
+          "ProjectUsage",
+          {record::field<&ProjectUsage::project>("project", {.need = record::Need::kRequired}),
+           record::field<&ProjectUsage::since>("since", {.need = record::Need::kRequired}),
+           record::field<&ProjectUsage::until>("until", {.need = record::Need::kRequired}),
+           record::field<&ProjectUsage::users>(
+               "users", {.help = "The most GPU hours first; users of the project and of the "
+                                 "projects below it.",
+                         .told = Told::kAlways})})
+          .as_answer();
+  return table;
+}
+
+std::string usage_to_json(const ProjectUsage& usage) {
+  return record::to_json(usage);
+}
+base::Result<ProjectUsage> usage_from_json(std::string_view text) {
+  return record::from_json<ProjectUsage>(text, "usage");
+}
+
+std::string usage_to_csv(const ProjectUsage& usage) {
+  std::string text = "project,user,jobs,failed,job_hours,gpu_hours\n";
+  for (const UserUsage& user : usage.users) {
+    text += usage_cell(user.project) + "," + usage_cell(user.user) + "," +
+            std::to_string(user.jobs) + "," + std::to_string(user.failed) + "," +
+            hours_text(user.job_hours) + "," + hours_text(user.gpu_hours) + "\n";
+  }
+  return text;
+}
+
+void add_usage_schemas(record::Schemas& schemas) {
+  schemas.add(record::table_for<ProjectUsage>());
+}
+
+}  // namespace muster::api

@@ -1,0 +1,136 @@
+// The lists follow the stream of changes, and ask for nothing while nothing changes.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+import {Team, go, log_in, open_browser, open_page, settled, until} from './harness.mjs';
+
+const team = new Team();
+let browser;
+let page;
+let token;
+
+before(async () => {
+  await team.start();
+  browser = await open_browser();
+  token = await team.user('ada', 'default', 'admin');
+  page = await open_page(browser, team);
+  await log_in(page, team, token);
+});
+
+after(async () => {
+  await browser?.close();
+  await team.close();
+});
+
+async function open(target) {
+  await go(page, team, target);
+  await settled(page);
+}
+
+const row = (name) => page.locator('tr', {has: page.getByRole('link', {name, exact: true})});
+const job = (name, command) => ({name, folder: '/tmp', command});
+
+test('nothing is asked for while nothing changes', async () => {
+  const array = await team.submit({...job('quiet', ['true']), array: {lines: ['a']}});
+  await until(async () => (await team.api('GET', `/v1/arrays/${array.id}`)).ended);
+  const quiet = await open_page(browser, team);
+  await quiet.clock.install();
+  await log_in(quiet, team, token);
+  for (const target of ['/jobs', '/overview', '/sweeps', `/arrays/${array.id}`]) {
+    await go(quiet, team, target);
+    await settled(quiet);
+    // What was to be asked for after the events of the connection.
+    await quiet.clock.runFor(4000);
+    await settled(quiet);
+    const asked = [];
+    const note = (request) => asked.push(new URL(request.url()).pathname);
+    quiet.on('request', note);
+    // Without the stream, a page asks every 15 seconds. After 40 without a sign of life it connects again.
+    await quiet.clock.runFor(32_000);
+    quiet.off('request', note);
+    assert.deepEqual(asked, [], target);
+  }
+  await quiet.context().close();
+});
+
+test('the list of arrays, sweeps and schedules', async () => {
+  await open('/sweeps');
+  const schedule = await team.api('POST', '/v1/schedules', {
+    name: 'nightly',
+    project: 'default',
+    cron: '0 3 * * *',
+    job: job('nightly', ['true']),
+  });
+  await row('nightly').getByText('active').waitFor();
+  await team.api('POST', `/v1/schedules/${schedule.id}/pause`);
+  await row('nightly').getByText('paused').waitFor();
+  await team.api('DELETE', `/v1/schedules/${schedule.id}`);
+  await row('nightly').waitFor({state: 'detached'});
+
+  const array = await team.submit({...job('shards', ['true']), array: {lines: ['a', 'b', 'c']}});
+  await row('shards').getByText('100 %').waitFor();
+  await team.api('DELETE', `/v1/arrays/${array.id}`);
+  await row('shards').waitFor({state: 'detached'});
+
+  const sweep = await team.api('POST', '/v1/sweeps', {
+    parameters: {lr: {values: ['0.1', '0.2']}},
+    method: 'grid',
+    metric: 'loss',
+    goal: 'minimize',
+    job: job('tune', ['sh', '-c', 'echo "::metrics step=1 loss={lr}"']),
+  });
+  await row('tune').getByText('2/2').waitFor();
+  await team.api('DELETE', `/v1/sweeps/${sweep.id}`);
+  await row('tune').waitFor({state: 'detached'});
+});
+
+test('the pages of an array and of a schedule', async () => {
+  const array = await team.submit({...job('gated', ['sleep', '1000']), array: {lines: ['a', 'b']}});
+  await open(`/arrays/${array.id}`);
+  await team.api('POST', `/v1/arrays/${array.id}/stop?now=true`);
+  await page.getByText('100 % done').waitFor();
+  await page.getByText('Stopped', {exact: true}).first().waitFor();
+
+  const schedule = await team.api('POST', '/v1/schedules', {
+    name: 'hourly',
+    project: 'default',
+    cron: '0 * * * *',
+    job: job('hourly', ['true']),
+  });
+  await open(`/schedules/${schedule.id}`);
+  await team.api('POST', `/v1/schedules/${schedule.id}/run`);
+  await page.getByRole('cell', {name: 'Succeeded'}).waitFor();
+  await team.api('DELETE', `/v1/schedules/${schedule.id}`);
+  await page.getByText('There is no such schedule').waitFor();
+});
+
+test('the overview', async () => {
+  await open('/overview');
+  const tile = (label) => page.locator('.tile', {hasText: label}).locator('strong');
+  const holds = await team.submit({...job('holds', ['sleep', '1000']), resources: {gpus: 8}});
+  await tile('jobs running').filter({hasText: '1'}).waitFor();
+  await tile('GPUs allocated').filter({hasText: '8 / 8'}).waitFor();
+  await team.submit({...job('waits', ['sleep', '1000']), resources: {gpus: 1}});
+  await row('waits').waitFor();
+  const fails = await team.submit(job('fails', ['false']));
+  await team.ended(fails.id);
+  await row('fails').waitFor();
+
+  await team.api('POST', `/v1/nodes/${team.node}/drain`);
+  const evictions = page.locator('section', {has: page.getByRole('heading', {name: /^Evictions/})});
+  await evictions.getByRole('link', {name: 'holds'}).first().waitFor();
+  await page.reload();
+  await evictions.getByRole('link', {name: 'holds'}).first().waitFor();
+  await team.api('POST', `/v1/jobs/${holds.id}/stop?now=true`);
+  assert.deepEqual(page.faults, []);
+});
+
+test('the list of jobs shows a change without asking for the list again', async () => {
+  await team.api('POST', `/v1/nodes/${team.node}/uncordon`);
+  const job_of_the_list = await team.submit(job('changes', ['sleep', '1000']));
+  await team.running(job_of_the_list.id);
+  await open('/jobs');
+  await page.route('**/v1/list?**', (route) => route.abort());
+  await team.api('POST', `/v1/jobs/${job_of_the_list.id}/stop?now=true`);
+  await row('changes').getByText('Stopped', {exact: true}).waitFor();
+  await page.unroute('**/v1/list?**');
+});

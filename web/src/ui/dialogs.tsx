@@ -1,0 +1,154 @@
+// The three dialogs that several pages open: a question before something is destroyed, a text that is
+// shown once, and a short form.
+import {useSignal, type Signal} from '@preact/signals';
+import type {ComponentChildren} from 'preact';
+import {useId} from 'preact/hooks';
+import {Copy, Dialog, ErrorNote} from './parts';
+
+/** Asks before `act`. */
+export function ConfirmDialog({
+  title,
+  verb,
+  act,
+  close,
+  children,
+}: {
+  title: string;
+  verb: string;
+  act: () => void;
+  close: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <Dialog title={title} onClose={close}>
+      {children}
+      <div class="actions">
+        <button onClick={close}>Cancel</button>
+        <button class="danger" onClick={act}>
+          {verb}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Shows a text that the server cannot show again. */
+export function SecretDialog({
+  title,
+  text,
+  close,
+  children,
+}: {
+  title: string;
+  text: string;
+  close: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <Dialog title={title} onClose={close}>
+      {children}
+      <pre class="mono last">{text}</pre>
+      <div class="actions">
+        <Copy text={text} />
+        <button class="primary" onClick={close}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** A form with fields as its children. `send` closes the dialog; what it throws is shown in the form. */
+export function FormDialog({
+  title,
+  close,
+  send,
+  ready = true,
+  children,
+}: {
+  title: string;
+  close: () => void;
+  send: () => Promise<void>;
+  ready?: boolean;
+  children: ComponentChildren;
+}) {
+  const fault = useSignal<unknown>(null);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await send();
+    } catch (problem) {
+      fault.value = problem;
+    }
+  };
+  return (
+    <Dialog title={title} onClose={close}>
+      <form
+        class="stack tight"
+        onSubmit={(event) => {
+          void submit(event);
+        }}
+      >
+        {children}
+        <ErrorNote error={fault.value} />
+        <div class="actions">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button class="primary" disabled={!ready}>
+            Create
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** A labelled input; other properties are those of the input. */
+export function TextField({label, value, ...rest}: {label: string; value: Signal<string>; [name: string]: unknown}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        value={value.value}
+        onInput={(e) => {
+          value.value = e.currentTarget.value;
+        }}
+        {...rest}
+      />
+    </div>
+  );
+}
+
+/** A labelled selection; `choices`: values and their texts. */
+export function ChoiceField({
+  label,
+  value,
+  choices,
+}: {
+  label: string;
+  value: Signal<string>;
+  choices: [string, string][];
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select
+        id={id}
+        value={value.value}
+        onChange={(e) => {
+          value.value = e.currentTarget.value;
+        }}
+      >
+        {choices.map(([key, text]) => (
+          <option key={key} value={key} selected={key === value.value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
