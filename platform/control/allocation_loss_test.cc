@@ -69,22 +69,20 @@ TEST_F(Allocations, AnEvictedJobAsksForItsNextAttemptBeforeItGivesUpItsLast) {
 }
 
 TEST_F(Allocations, AnEvictionByKubernetesIsStoredWithTheEndOfItsPod) {
-  const job::PodEnd end{.cause = job::PodEnd::Cause::kQueueEvicted,
-                        .pod = "muster-1",
-                        .node = "n1",
-                        .word = "WorkloadEvictedDueToPreempted"};
+  const job::KubernetesEnded end{.pod = job::PodEnd{.cause = job::PodEnd::Cause::kQueueEvicted,
+                                                    .pod = "muster-1",
+                                                    .node = "n1",
+                                                    .word = "WorkloadEvictedDueToPreempted"}};
   submit(single("one", "default", 1));
   give("one");
-  engine_.tell(gang("one"),
-               AllocationRevoked{.why = Why::kEvicted, .end = job::KubernetesEnded{.pod = end}});
+  engine_.tell(gang("one"), AllocationRevoked{.why = Why::kEvicted, .end = end});
   settle();
-  come_back();
 
-  ASSERT_TRUE(job("one").eviction);
-  const auto* const stored = std::get_if<job::KubernetesEnded>(&*job("one").eviction);
-  ASSERT_NE(stored, nullptr);
-  EXPECT_EQ(stored->pod, end);
-  EXPECT_EQ(count_events("one", "Kueue evicted its pods (WorkloadEvictedDueToPreempted)"), 1);
+  EXPECT_EQ(job("one").eviction, job::Eviction(end)) << "until its task has ended";
+  come_back();
+  const auto& events = job("one").events;
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(),
+                          [&](const job::Event& event) { return event.what == job::Fact(end); }));
 }
 
 TEST_F(Allocations, ALostNodeIsARetryWithoutAPriceForAJobThatMayRunTwice) {
