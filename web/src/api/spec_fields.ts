@@ -158,6 +158,56 @@ export const kSpecFields: SpecFields = {
         "name": "annotations",
         "flag": "--kubernetes-annotation",
         "map": true
+      },
+      "containers": {
+        "name": "containers",
+        "fields": {
+          "name": {
+            "name": "name"
+          },
+          "runs": {
+            "name": "runs",
+            "default": "before"
+          },
+          "of": {
+            "name": "of",
+            "default": "all"
+          },
+          "image": {
+            "name": "image"
+          },
+          "pull": {
+            "name": "pull",
+            "default": "if-missing"
+          },
+          "command": {
+            "name": "command"
+          },
+          "arguments": {
+            "name": "arguments"
+          },
+          "environment": {
+            "name": "environment",
+            "map": true
+          },
+          "folder": {
+            "name": "folder"
+          },
+          "user": {
+            "name": "user"
+          },
+          "cpus": {
+            "name": "cpus",
+            "default": 0
+          },
+          "memory_bytes": {
+            "name": "memory",
+            "default": 0
+          },
+          "mounts": {
+            "name": "mounts"
+          }
+        }
       }
     }
   },

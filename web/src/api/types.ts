@@ -368,6 +368,7 @@ export type Kubernetes = {
   devices?: Record<string, Text> | null;
   labels?: Record<string, Text> | null;
   annotations?: Record<string, Text> | null;
+  containers?: PodContainer[] | null;
 };
 
 export type LabelChanges = {
@@ -558,6 +559,26 @@ export type Placing = {
   gpu_share: number;
 };
 
+export type PodContainer = {
+  name: string;
+  runs?: PodContainerRuns | null;
+  of?: PodContainerOf | null;
+  image: string;
+  pull?: PullPolicy | null;
+  command?: Text[] | null;
+  arguments?: Text[] | null;
+  environment?: Record<string, Text> | null;
+  folder?: string | null;
+  user?: string | null;
+  cpus?: number | null;
+  memory_bytes?: number | null;
+  mounts?: Text[] | null;
+};
+
+export type PodContainerOf = 'all' | 'leader' | 'workers' | 'parameter_servers' | 'evaluators';
+
+export type PodContainerRuns = 'before' | 'beside';
+
 export type PodEnd = {
   cause: PodEndCause;
   pod?: string;
@@ -566,7 +587,7 @@ export type PodEnd = {
   text?: Sentence;
 };
 
-export type PodEndCause = 'ended' | 'evicted' | 'preempted' | 'drained' | 'tainted' | 'shut_down' | 'deleted' | 'node_lost' | 'not_admitted' | 'deadline';
+export type PodEndCause = 'ended' | 'evicted' | 'preempted' | 'queue_evicted' | 'drained' | 'tainted' | 'shut_down' | 'deleted' | 'node_lost' | 'not_admitted' | 'deadline';
 
 export type Problem = {
   type: 'about:blank';
