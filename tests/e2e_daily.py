@@ -224,8 +224,8 @@ class OtherObjects(DailyTest):
     def test_a_sweep_is_shown_and_waited_for(self):
         self.muster.run("sweep", "create", "lr", "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",
                         "sh", "-c", "echo ::metrics m={x}")
-        self.assertEqual(self.muster.run("wait", "lr", "lr-1").stdout.splitlines()[-1],
-                         "lr: Succeeded; 2 of 2 started, 2 completed; best m: 2 (lr-2)")
+        self.assertEqual(sorted(self.muster.run("wait", "lr", "lr-1").stdout.splitlines()),
+                         ["lr-1: Succeeded", "lr: Succeeded; 2 of 2 started, 2 completed; best m: 2 (lr-2)"])
         page = self.muster.run("get", "lr").stdout
         self.assertRegex(page, r"KIND +sweep of single jobs\n")
         self.assertEqual(page, self.muster.run("sweep", "get", "lr").stdout)
@@ -237,7 +237,7 @@ class OtherObjects(DailyTest):
 
     def test_a_sweep_is_stopped_and_its_delete_waits_for_the_trials(self):
         self.muster.script("slow.py", "import signal, time\n"
-                           "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), exit(0)))\n"
+                           "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), exit(1)))\n"
                            "print('runs', flush=True)\ntime.sleep(1000)\n")
         for name in ("one", "two", "three"):
             self.muster.run("sweep", "create", name, "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",
@@ -277,7 +277,7 @@ class OtherObjects(DailyTest):
             for command in (("metrics",), ("artifacts", "list")):
                 self.assertIn(words, self.muster.run(*command, name, code=3).stderr)
         self.assertRegex(self.muster.run("get", "nightly").stdout, r"CRON +@yearly\n")
-        self.assertIn("command: [\"true\"]", self.muster.run("get", "nightly", "--spec").stdout)
+        self.assertIn('command:\n  - "true"\n', self.muster.run("get", "nightly", "--spec").stdout)
         for command in ("stop", "wait", "logs", "delete", "rerun"):
             self.assertIn("'nightly' is a schedule", self.muster.run(command, "nightly", code=3).stderr)
         self.assertIn("did you mean 'train'", self.muster.run("get", "trian", code=3).stderr)

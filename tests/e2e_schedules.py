@@ -87,7 +87,7 @@ class Schedules(MusterTest):
             self.assertEqual([each["outcome"] for each in self.history("late")], ["missed"])
         self.assertEqual([each["outcome"] for each in self.history("wide")], ["started"])
         refused = self.create("no", "--catch-up", "none", "--catch-up-within", "1h", code=2).stderr
-        self.assertIn("--catch-up-within: cannot be used with --catch-up none", refused)
+        self.assertIn("--catch-up-within cannot be used with --catch-up none", refused)
 
     def test_a_schedule_may_be_created_paused(self):
         self.create("nightly", "--paused", cron="@hourly")

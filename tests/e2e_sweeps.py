@@ -2,13 +2,17 @@
 their checkpoints, and a killed server continues."""
 
 import json
+import subprocess
 import sys
 import time
+import unittest
 
 from muster_harness import BOUND, ROOT, MusterTest, main
 
 sys.path.insert(0, str(ROOT / "python"))
 import muster  # noqa: E402
+
+OPTUNA = ROOT / "build" / "optuna" / "bin" / "python"
 
 # Trains from its checkpoint in /artifacts until its budget. Its accuracy depends on x alone.
 TRAIN = """
@@ -251,6 +255,20 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
                 client.sweep(job, {}, metric="loss")
             client.delete_sweep("py")
             self.assertEqual(client.jobs(), [])
+
+    @unittest.skipUnless(OPTUNA.exists(), "scripts/python_env.sh optuna makes build/optuna")
+    def test_optuna_asks_and_is_told(self):
+        self.muster.start_server()
+        self.muster.script("train.sh", "echo ::metrics accuracy=$1\n")
+        ran = subprocess.run(
+            [OPTUNA, ROOT / "examples" / "optuna" / "ask_and_tell.py", "--trials", "3", "--", "sh", "train.sh", "{lr}", "{batch}"],
+            env=self.muster.environment | {"PYTHONPATH": str(ROOT / "python")}, cwd=self.muster.work, text=True,
+            capture_output=True, timeout=BOUND)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        reported = [float(line.split()[1]) for line in ran.stdout.splitlines() if line.startswith("optuna-")]
+        self.assertEqual(len(reported), 3)
+        self.assertIn(f"best: {max(reported):.4f} with", ran.stdout)
+        self.assertEqual([job["phase"] for job in self.muster.jobs()], ["Succeeded"] * 3)
 
     def test_stop_ends_all_trials_and_names_stay_taken(self):
         self.muster.run("sweep", "create", "long", "--param", "x=1,2,3", "--method", "grid", "--metric", "m",

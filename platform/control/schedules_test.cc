@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "control/audit_changes.h"
 #include "control/test_parts.h"
 
 namespace muster::control {
@@ -211,8 +212,8 @@ TEST_F(ScheduledJobs, ATimeThatAChangeOfClocksSkipsOrRepeatsRunsOnceAlsoWithASer
     ScheduleSpec own = spec;
     own.name = name;
     create(own);
-    for (int quarter = 0; quarter < 4 * 26; ++quarter) {  // the hours of the change, and a day more
-      pass(std::chrono::minutes(15));
+    for (int half_hour = 0; half_hour < 2 * 27; ++half_hour) {  // the change, and a day more
+      pass(std::chrono::minutes(30));
       restart();
     }
     std::vector<std::string> runs;

@@ -240,12 +240,15 @@ TEST_F(SweepControl, CountsAFailedTrialAndGoesOn) {
   EXPECT_NE(job_of(4), nullptr);
 }
 
-TEST_F(SweepControl, KeepsATrialThatIsEvicted) {
-  create(sweep_of_x(8));
+TEST_F(SweepControl, KeepsATrialWhoseNodeIsLost) {
+  SweepSpec spec = sweep_of_x(8);
+  spec.job.scheduling.retries = 1;
+  create(spec);
   report(1, {{"step", 0}, {"accuracy", 0.9}});
   engine_.lose_node("n1");
   settle();
   look();
+  EXPECT_EQ(job_of(1)->phase, Phase::kQueued);
   EXPECT_EQ(trial(1).phase, TrialPhase::kActive);
   EXPECT_EQ(trial(1).best, 0.9) << "what the lost attempt reported counts";
 }

@@ -105,8 +105,9 @@ std::vector<record::Row> rows_of_programs() {
   return {
       field<&JobSpec::image>(
           "image",
-          {.help = "The image of the tasks. An engine that does not run images uses a stand-in for "
-                   "it, or the machine's own files.",
+          {.help = "The container image of the tasks. An engine that runs no images runs the "
+                   "machine's own programs instead, or the command that the server's configuration "
+                   "names for this image.",
            .max_length = 512,
            .pattern = kImagePattern,
            .flag = {.name = "--image",
@@ -149,12 +150,13 @@ std::vector<record::Row> rows_of_programs() {
                     .help = "pass the command to the image's entry point (default: run it instead)",
                     .means = "false"}}),
       field<&JobSpec::command>(
-          "command", {.help = "argv of the single task, of the launcher, or of every worker of "
-                              "kind `grpc` or `torch`. Empty: the image's command. No word "
-                              "contains a NUL byte, and the first word is not empty.",
-                      .need = Need::kOnWire,
-                      .flag = {.name = "CMD", .by_hand = true},
-                      .shorthand = shell_command}),
+          "command",
+          {.help = "The program and its arguments: of the single task, of the launcher, or of "
+                   "every worker of kind `grpc` or `torch`. Empty: the command of the image. The "
+                   "first word is not empty, and no word contains a NUL byte.",
+           .need = Need::kOnWire,
+           .flag = {.name = "CMD", .by_hand = true},
+           .shorthand = shell_command}),
       field<&JobSpec::arguments>("arguments", {.help = "Arguments after the command."}),
       field<&JobSpec::worker_command>(
           "worker_command", {.help = "Kind `mpi`: the command of the workers, beside their sshd.",
@@ -399,7 +401,7 @@ const Table& table_of(const Resources*) {
   static const Table table = record::table<Resources>(
       "Resources",
       {field<&Resources::gpus>(
-           "gpus", {.help = "The number of whole GPUs.",
+           "gpus", {.help = "The number of whole GPUs of each task.",
                     .told = Told::kAlways,
                     .least = 0,
                     .most = 1024,
@@ -428,7 +430,7 @@ const Table& table_of(const Resources*) {
            As::kBytes),
        field<&Resources::cpu_milli>(
            "cpus",
-           {.help = "The number of CPU cores, in steps of a thousandth.",
+           {.help = "The number of CPU cores of each task, with at most three decimals.",
             .told = Told::kAlways,
             .schema = R"({"minimum": 0, "maximum": 65536, "multipleOf": 0.001})",
             .flag = {.name = "--cpus",

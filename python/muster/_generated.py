@@ -295,14 +295,14 @@ class Kubernetes(Record):
 class Resources(Record):
     """The resources of a task on a node: of each worker, or of the single task. 0: no claim."""
 
-    #: The number of whole GPUs.
+    #: The number of whole GPUs of each task.
     gpus: int = 0
     #: A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.
     gpu_share: float = 0.0
     #: The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` and
     #: `gpu_share`.
     gpu_memory_bytes: int = 0
-    #: The number of CPU cores, in steps of a thousandth.
+    #: The number of CPU cores of each task, with at most three decimals.
     cpus: float = 0.0
     memory_bytes: int = 0
 
@@ -387,16 +387,17 @@ class JobSpec(Record):
 
     #: 1 to 48 of a-z, 0-9 and `-`, a letter or digit at both ends; unique in its project.
     name: str
-    #: argv of the single task, of the launcher, or of every worker of kind `grpc` or `torch`.
-    #: Empty: the image's command. No word contains a NUL byte, and the first word is not empty.
+    #: The program and its arguments: of the single task, of the launcher, or of every worker of
+    #: kind `grpc` or `torch`. Empty: the command of the image. The first word is not empty, and no
+    #: word contains a NUL byte.
     command: Sequence[Text]
     #: Working directory of every task: an absolute path.
     folder: Text
     #: Empty: the project of the client's context, else `default`.
     project: str = ""
     kind: Kind = "single"
-    #: The image of the tasks. An engine that does not run images uses a stand-in for it, or the
-    #: machine's own files.
+    #: The container image of the tasks. An engine that runs no images runs the machine's own
+    #: programs instead, or the command that the server's configuration names for this image.
     image: str = ""
     #: The user of the tasks: `USER` or `USER:GROUP`, each a name or a number of the image. Empty:
     #: the image's own user. Requires an image.
@@ -1253,14 +1254,14 @@ class MachineType(Record):
     name: str
     #: For people. It does not restrict where a task runs.
     gpu_model: str
-    #: The number of whole GPUs.
+    #: The number of whole GPUs of each task.
     gpus: int
     #: A part of one GPU, such as 0.5; 0: none. Cannot be used with `gpus`.
     gpu_share: float
     #: The part of one GPU that has this memory; 0: none. Cannot be used with `gpus` and
     #: `gpu_share`.
     gpu_memory_bytes: int
-    #: The number of CPU cores, in steps of a thousandth.
+    #: The number of CPU cores of each task, with at most three decimals.
     cpus: float
     memory_bytes: int
 

@@ -188,7 +188,7 @@ std::string plan_page(const sweep::SweepSpec& spec, const sweep::SweepPlan& plan
                              std::to_string(plan.max_concurrent) + " at the same time"},
               {"RUNGS", plan.budgets.size() > 1 ? budget_words(spec, plan.budgets) : ""},
               {"STEPS", two_numbers(as_double(plan.most_steps), as_double(plan.expected_steps))},
-              {"GPUs", value_words(plan.gpus, MetricUnit::kNumber) + " for each trial"},
+              {"GPUS", value_words(plan.gpus, MetricUnit::kNumber) + " for each trial"},
               {"GPU HOURS", hours}});
   const std::vector<std::string> names = parameter_names(spec);
   std::vector<Column> columns = {{"TRIAL"}};

@@ -71,7 +71,7 @@ TEST(KubernetesFile, NamesObjectsThatItCannotRun) {
                 "apiVersion: v1\nkind: Secret\n" + head + "name: x\ncommand: [ls]\n---\n" + kJob),
       (Lines{
           "kind XGBoostJob of kubeflow.org/v1 is not supported; the kinds are MPIJob, PyTorchJob, "
-          "TFJob, TrainJob and Job",
+          "TFJob, TrainJob, Job and CronJob",
           "is TFJob of kubeflow.org/v1alpha1; Muster reads kubeflow.org/v1",
           "is a Secret, whose values do not belong in a job file; store each with 'muster secret "
           "set', and remove it",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +20,8 @@ namespace muster::engine {
 class TestSshd {
  public:
   TestSshd() {
+    // An sshd of root requires this folder, which a machine that never ran one lacks.
+    if (::geteuid() == 0) ::mkdir("/run/sshd", 0755);
     make_key("host");
     make_key("id");
     std::filesystem::copy_file(folder_ / "id.pub", folder_ / "authorized");

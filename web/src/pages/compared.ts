@@ -13,6 +13,8 @@ export interface Compared {
 export function parameters_of(job: Job): Record<string, string> {
   const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec as unknown as Tree);
   const out = flat(rest);
+  // A trial has each of its parameters once more in these variables, and its number.
+  for (const key of Object.keys(out)) if (/^environment\.MUSTER_(PARAM|SWEEP_)/.test(key)) delete out[key];
   const words = [...job.spec.command, ...(job.spec.arguments ?? [])].map(text_of);
   const others: string[] = [];
   for (let i = 0; i < words.length; i++) {

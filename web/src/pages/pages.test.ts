@@ -152,7 +152,7 @@ test('parameters of a command', () => {
       name: 'x',
       folder: '/',
       command: ['python3', 'train.py', '--lr', '0.1', '--epochs=3', '--amp'],
-      environment: {SEED: '1'},
+      environment: {SEED: '1', MUSTER_PARAM_SEED: '1', MUSTER_SWEEP_TRIAL: '3'},
     },
   } as unknown as Job;
   expect(parameters_of(job)).toMatchObject({
@@ -162,6 +162,7 @@ test('parameters of a command', () => {
     'environment.SEED': '1',
     command: 'python3 train.py',
   });
+  expect(Object.keys(parameters_of(job)).filter((key) => key.includes('MUSTER_'))).toEqual([]);
 });
 
 test('a tree of 10,000 projects is put in order without delay', () => {
