@@ -108,6 +108,8 @@ def rows_of_events(runs, aim):
     return [aimed_ms("plan after an end", [statistics.median(one) for one in events], aim),
             aimed_ms("plan after an end, p99", [percentile(one, 0.99) for one in events], aim),
             aimed_ms("list of all waiting jobs", [statistics.median(run["queue_cpu_ms"]) for run in runs],
+                     AIM_QUEUE_MS),
+            aimed_ms("list of the first 100 of them", [statistics.median(run["queue_page_cpu_ms"]) for run in runs],
                      AIM_QUEUE_MS)]
 
 
@@ -125,7 +127,7 @@ def cycle(rounds):
 
 
 def projects(rounds):
-    runs = [output_of("cycle", "10000", "100000", "10000", "200") for _ in range(rounds)]
+    runs = [output_of("cycle", "10000", "100000", "10000", "200", "20") for _ in range(rounds)]
     print(f"10,000 nodes, 100,000 gangs, 10,000 projects: {rounds} run(s), in each "
           f"{len(runs[0]['events_cpu_ms'])} ends")
     print_table(rows_of_events(runs, AIM_EVENT_OF_PROJECTS_MS))

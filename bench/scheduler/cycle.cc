@@ -1,12 +1,13 @@
 // One scheduler with a large cluster and a long queue: measures a full plan, and then plans that
 // follow the end of a single job.
 //
-//   cycle NODES GANGS PROJECTS EVENTS     10000 100000 200 1000
+//   cycle NODES GANGS PROJECTS EVENTS [SETTLING]     10000 100000 200 1000
 //
 // Gangs of 1 to 64 GPUs, drawn from a fixed seed: up to 8 GPUs in one task, more in tasks of 8.
 // They request about nine times the existing GPUs, so nearly all of them wait. Only the scheduler
 // runs here: no store, no tasks. Each plan is measured twice: by the clock, and by the CPU time of
-// the thread, which other programs disturb less. The digest of all plans shows whether two builds
+// the thread, which other programs disturb less. Before the events, it plans until nothing moves, or
+// SETTLING times: among thousands of projects, evening out takes thousands of plans. The digest of all plans shows whether two builds
 // decide the same.
 #include <time.h>
 
@@ -141,16 +142,15 @@ class Running {
 
 /// Plans again until no gang moves: the first plan fills the cluster, the next ones correct its
 /// unfairness. Returns the number of plans.
-int settle(Scheduler& scheduler, Running& running, Time& now) {
-  constexpr int kMost = 10'000;
-  for (int plans = 1; plans < kMost; ++plans) {
+int settle(Scheduler& scheduler, Running& running, Time& now, int most) {
+  for (int plans = 1; plans < most; ++plans) {
     now += std::chrono::seconds(1);
     const Plan plan = scheduler.plan(now);
     const bool moves = !plan.starts.empty() || !plan.evictions.empty() || !plan.promises.empty();
     running.take(scheduler, plan);
     if (!moves && (!plan.again_at || *plan.again_at > now + std::chrono::minutes(1))) return plans;
   }
-  return kMost;
+  return most;
 }
 
 void print_list(const char* name, const std::vector<double>& values) {
@@ -159,20 +159,26 @@ void print_list(const char* name, const std::vector<double>& values) {
   std::printf("], ");
 }
 
-void print_queue(const Scheduler& scheduler) {
+std::vector<double> list_queue(const Scheduler& scheduler, size_t most) {
   constexpr int kTimes = 20;
   std::vector<double> cpu_ms;
-  size_t length = 0;
   for (int i = 0; i < kTimes; ++i) {
     const double begun = cpu_seconds();
-    length = scheduler.queue().size();
+    scheduler.queue(most);
     cpu_ms.push_back((cpu_seconds() - begun) * 1000);
   }
-  std::printf("\"queue\": %zu, ", length);
-  print_list("queue_cpu_ms", cpu_ms);
+  return cpu_ms;
 }
 
-int measure(int nodes, int gangs, int projects, int events) {
+void print_queue(const Scheduler& scheduler) {
+  constexpr size_t kPage = 100;
+  const size_t length = scheduler.queue().size();
+  std::printf("\"queue\": %zu, ", length);
+  print_list("queue_cpu_ms", list_queue(scheduler, length));
+  print_list("queue_page_cpu_ms", list_queue(scheduler, kPage));
+}
+
+int measure(int nodes, int gangs, int projects, int events, int most_to_settle) {
   Scheduler scheduler;
   const auto told = Clock::now();
   fill(scheduler, nodes, gangs, projects);
@@ -185,7 +191,7 @@ int measure(int nodes, int gangs, int projects, int events) {
   const double plan_s = seconds_since(asked);
   const int started = running.take(scheduler, first);
   const auto unsettled = Clock::now();
-  const int settling = settle(scheduler, running, now);
+  const int settling = settle(scheduler, running, now, most_to_settle);
   const double settle_s = seconds_since(unsettled);
   const int evened_out = running.evictions();
 
@@ -219,9 +225,11 @@ int measure(int nodes, int gangs, int projects, int events) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: cycle NODES GANGS PROJECTS EVENTS\n");
+  if (argc != 5 && argc != 6) {
+    std::fprintf(stderr, "usage: cycle NODES GANGS PROJECTS EVENTS [SETTLING]\n");
     return 2;
   }
-  return measure(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]));
+  constexpr int kMostToSettle = 10'000;
+  return measure(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]),
+                 argc == 6 ? std::atoi(argv[5]) : kMostToSettle);
 }

@@ -47,6 +47,7 @@ struct Cluster {
   std::map<std::string, Node> moving;  ///< nodes that change their pool when no task runs on them
   std::vector<Project> projects;
   std::unordered_map<std::string, Project> project_named;    ///< by name; never iterated over
+  bool has_min_runtimes = false;                             ///< of any project
   std::set<std::tuple<Time, uint64_t, GangState*>> delayed;  ///< by Gang::not_before
   ShapeTable shapes;
   uint64_t next_number = 1;
@@ -80,6 +81,7 @@ struct Scheduler::State : Cluster {
   Cycle cycle(Time now, uint64_t number) const {
     return {.options = options,
             .projects = project_named,
+            .has_min_runtimes = has_min_runtimes,
             .now = now,
             .number = number,
             .plan = {},

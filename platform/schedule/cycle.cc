@@ -29,6 +29,7 @@ void start(Cycle& cycle, GangState& gang, Pool& pool, const std::vector<int>& ta
 
 bool is_protected(const Cycle& cycle, Pool& pool, const GangState& gang,
                   Milliseconds Project::* minimum) {
+  if (!cycle.has_min_runtimes) return false;
   const auto project = cycle.projects.find(gang.gang.project);
   if (project == cycle.projects.end() || !gang.started) return false;
   const Time until = *gang.started + project->second.*minimum;

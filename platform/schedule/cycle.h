@@ -15,6 +15,7 @@ namespace muster::schedule {
 struct Cycle {
   const Options& options;
   const std::unordered_map<std::string, Project>& projects;  ///< by name
+  bool has_min_runtimes;  ///< of any project; false: no gang is protected
   Time now;
   uint64_t number;  ///< of the plan, from 1
   Plan plan;

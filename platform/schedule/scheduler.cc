@@ -49,8 +49,12 @@ void take_back_above_limits(Pool& pool) {
 void Scheduler::set_projects(std::vector<Project> projects) {
   state_->projects = std::move(projects);
   state_->project_named.clear();
+  state_->has_min_runtimes = false;
   for (const Project& project : state_->projects) {
     state_->project_named.emplace(project.name, project);
+    state_->has_min_runtimes = state_->has_min_runtimes ||
+                               project.reclaim_min_runtime.count() > 0 ||
+                               project.preempt_min_runtime.count() > 0;
   }
   for (const auto& [name, pool] : state_->pools) {
     muster::schedule::set_projects(*pool, state_->projects);

@@ -38,6 +38,7 @@ void ServeOrder::enter_at(WaitClass& waiting, Waiters::const_iterator gang) {
   if (static_cast<size_t>(waiting.leaf) >= places_.size()) places_.resize(pool_.queues.size());
   waiting.served = {.by = number_, .head = (*gang)->number, .gang = gang};
   std::vector<Head>& heads = at(waiting.leaf).heads;
+  if (heads.empty()) heads.reserve(pool_.queue_of(waiting.leaf).classes.size());
   heads.push_back(head_of(waiting, **gang));
   std::push_heap(heads.begin(), heads.end());
   update(waiting.leaf);

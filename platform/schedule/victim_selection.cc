@@ -370,10 +370,10 @@ bool VictimSelection::move_tasks(EvictedTasks& evicted, const std::vector<int>& 
 
 EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, bool core) {
   const PoolEntry& entry = entry_in(gang, pool);
-  const std::vector<int> groups = groups_of_tasks(gang.gang);
   EvictionUnit unit{.gang = &gang, .leaf = entry.leaf, .tasks = std::move(tasks), .core = core};
   for (const int task : unit.tasks) {
-    unit.amounts += entry.charge[static_cast<size_t>(groups[static_cast<size_t>(task)])];
+    const auto group = &group_of(gang.gang, task) - gang.gang.groups.data();
+    unit.amounts += entry.charge[static_cast<size_t>(group)];
   }
   return unit;
 }
@@ -417,11 +417,15 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
     }
     GangState& gang = *(leaf.core++)->gang;
     if (!may_be_victim_(gang)) continue;
-    const std::set<int>& taken = leaf.taken[gang.number];
+    const auto extras = leaf.taken.find(gang.number);
+    const auto is_taken = [&](int task) {
+      return extras != leaf.taken.end() && extras->second.contains(task);
+    };
     std::vector<int> rest;
+    rest.reserve(gang.tasks.size());
     for (size_t task = 0; task < gang.tasks.size(); ++task) {
       const bool runs = gang.tasks[task].phase == TaskPhase::kRunning;
-      if (runs && !taken.contains(static_cast<int>(task))) rest.push_back(static_cast<int>(task));
+      if (runs && !is_taken(static_cast<int>(task))) rest.push_back(static_cast<int>(task));
     }
     if (!rest.empty()) leaf.head = unit_of(gang, pool_, std::move(rest), true);
   }
