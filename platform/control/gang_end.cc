@@ -63,8 +63,9 @@ const Task& task_at_fault(const Job& job, const Task* loss) {
     const bool was_killed = may_follow && was_killed_by_others(job, task, asked);
     if (!is_cause && !was_killed) continue;
     const bool is_earlier =
-        first == nullptr ||
-        (was_killed == first_was_killed ? task.ended < first->ended : was_killed);
+        first == nullptr || (was_killed != first_was_killed ? was_killed
+                             : task.ended != first->ended   ? task.ended < first->ended
+                                                            : &task == loss);
     if (!is_earlier) continue;
     first = &task;
     first_was_killed = was_killed;

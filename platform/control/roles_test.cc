@@ -247,11 +247,12 @@ TEST_F(Roles, AKilledTaskIsToBlameInWhicheverOrderTheEndsAreNoticed) {
   const std::pair<std::string, job::ExitStatus> worker{"worker-0", {.code = 1}};
   const std::pair<std::string, job::ExitStatus> killed{"ps-0", {.signal = SIGKILL}};
   engine_.stops_obey = false;
+  int number = 0;
   for (const Ends& ends :
        {Ends{killed, worker, chief}, Ends{killed, chief, worker}, Ends{worker, killed, chief},
         Ends{worker, chief, killed}, Ends{chief, killed, worker}, Ends{chief, worker, killed}}) {
     SCOPED_TRACE(ends[0].first + ", " + ends[1].first + ", " + ends[2].first);
-    submit(grpc("mnist", 1, 1));
+    submit(grpc("mnist-" + std::to_string(++number), 1, 1));
     bool asked_to_stop = false;
     for (auto [task, status] : ends) {
       status.stopped = std::exchange(asked_to_stop, true);
