@@ -67,9 +67,10 @@ def _written(tensor: torch.Tensor) -> None:
 
 def _op_of(options: Any) -> int:
     given = getattr(options, "reduceOp", options)
-    number = _OPS.get(given)
+    # Options have an object, which is slow to hash, around the operation.
+    number = _OPS.get(getattr(given, "op", given))
     if number is None:
-        number = _OPS.get(getattr(given, "op", None))
+        number = _OPS.get(given)
         if number is None:
             name = str(getattr(given, "op", given)).rsplit(".", 1)[-1]
             raise ValueError(f"Cannot use ReduceOp.{name} with muster")
