@@ -68,6 +68,7 @@ Mail::Mail(const SessionBase& base, Channel& channel, Settle settle)
   if (base.mail != nullptr && base.mail_bytes >= MailRings::least_bytes(world_.size) &&
       channel_.bell_of(world_.rank) != nullptr) {
     rings_.emplace(world_.rank, world_.size, base.mail, base.mail_bytes);
+    short_bytes_ = kLongestShortInRing;
     part_bytes_ = (2 * rings_->longest() / kPartsInRing - 2 * kPartHead) / 64 * 64;
     return;
   }
@@ -92,7 +93,7 @@ void Mail::send(Operation& operation, std::uint64_t bytes, int to, std::uint64_t
   }
   const std::uint64_t id = ++last_id_;
   const std::uint64_t counted = bytes + kAddedToEach;
-  if (bytes <= kLongestShort && receiver.unread + counted <= kMostUnread) {
+  if (bytes <= short_bytes_ && receiver.unread + counted <= kMostUnread) {
     receiver.unread += counted;
     post(to, LetterHead(LetterKind::kShort).number(tag).number(id).view(), {operation.in, bytes});
     settle(&operation, {});

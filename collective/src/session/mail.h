@@ -53,8 +53,9 @@ namespace muster::collective::session {
 
 class Mail {
  public:
-  /// The longest message that is sent without an offer.
+  /// The longest message that is sent without an offer, over a connection and through a ring.
   static constexpr std::size_t kLongestShort = std::size_t{32} << 10;
+  static constexpr std::size_t kLongestShortInRing = std::size_t{64} << 10;
   /// Short messages that a receiver keeps for one sender.
   static constexpr std::size_t kMostUnread = std::size_t{1} << 20;
   static constexpr std::size_t kPart = std::size_t{512} << 10;
@@ -172,6 +173,7 @@ class Mail {
   Channel& channel_;
   Settle settle_;
   std::optional<MailRings> rings_;
+  std::uint64_t short_bytes_ = kLongestShort;
   std::uint64_t part_bytes_ = kPart;
   std::uint32_t seen_letters_ = 0;      // of the bell, by the thread on duty
   std::atomic<bool> some_wait_{false};  // a peer has letters or parts that found no room

@@ -4,7 +4,7 @@ namespace muster::collective::session {
 namespace {
 
 // A short letter must fit into half of a ring.
-constexpr std::uint64_t kLeastMailRing = std::uint64_t{128} << 10;
+constexpr std::uint64_t kLeastMailRing = std::uint64_t{192} << 10;
 constexpr std::uint64_t kMailPositions = 2 * sizeof(Position);  // the writer's and the reader's
 
 }  // namespace

@@ -34,8 +34,10 @@ Result<Ticket> receive(Session& session, std::vector<int>& values, int from, std
 TEST_P(MailTest, MessagesOfEveryLengthArrive) {
   run(2, [](Session& session) {
     const int other = 1 - session.rank();
-    for (const std::size_t count : {0UL, 1UL, 1000UL, Mail::kLongestShort / sizeof(int),
-                                    Mail::kLongestShort / sizeof(int) + 1, 1UL << 20U, 5000000UL}) {
+    for (const std::size_t count :
+         {0UL, 1UL, 1000UL, Mail::kLongestShort / sizeof(int),
+          Mail::kLongestShort / sizeof(int) + 1, Mail::kLongestShortInRing / sizeof(int),
+          Mail::kLongestShortInRing / sizeof(int) + 1, 1UL << 20U, 5000000UL}) {
       const std::vector<int> sent = values_of(count, session.rank());
       std::vector<int> received(count);
       const Ticket sending = ticket_of(send(session, sent, other));
