@@ -158,7 +158,8 @@ struct ServeOptions {
   std::map<std::string, std::string> kubernetes_topology;       ///< level -> label
   std::string kubernetes_pool_label = "muster.dev/pool";
   std::string kubernetes_storage_claim;  ///< for the storage of projects; empty: none
-  std::string kubernetes_artifacts_class;  ///< of volumes that the tasks of a job share; empty: none
+  std::string
+      kubernetes_artifacts_class;  ///< of volumes that the tasks of a job share; empty: none
   int64_t kubernetes_artifacts_bytes = int64_t{10} << 30;
   std::string kubernetes_cluster_domain = "cluster.local";
   std::string kubernetes_queue = "muster";  ///< or "default", "kueue": what decides when jobs run

@@ -41,7 +41,7 @@ struct Operation {
   std::byte* out = nullptr;
   Allocate allocate;               // all_gather, all_to_all
   std::vector<MemorySpan> memory;  // all that it reads and writes
-  Deadline handed_over = {};  // only with a timeline
+  Deadline handed_over = {};       // only with a timeline
 
   // Written by the thread that executes the operation; valid once `state` is kDone.
   Status outcome;

@@ -7,12 +7,11 @@
 namespace muster::engine::kubernetes {
 
 ClusterView::Hooks ClusterNews::hooks() {
-  ClusterView::Hooks hooks{
-      .on_pod = [this](const OwnPod& own) { pod_changed(own); },
-      .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
-      .on_warning = [this](const PodEvent& event) { warned(event); },
-      .on_synced = [this] { synced(); },
-      .on_reach = [this] { parts_.preparations.look_at_all(); }};
+  ClusterView::Hooks hooks{.on_pod = [this](const OwnPod& own) { pod_changed(own); },
+                           .on_pod_gone = [this](const OwnPod& own) { pod_gone(own); },
+                           .on_warning = [this](const PodEvent& event) { warned(event); },
+                           .on_synced = [this] { synced(); },
+                           .on_reach = [this] { parts_.preparations.look_at_all(); }};
   if (!options_.are_called()) {
     hooks.on_container = [this](const OwnPod& own) { container_started(own); };
   }

@@ -262,15 +262,14 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
 }
 
 Json artifacts_claim_object(const PodJob& job, const PodSite& site, const std::string& uid) {
-  return {{"apiVersion", "v1"},
-          {"kind", "PersistentVolumeClaim"},
-          {"metadata",
-           owned(labelled_metadata(job, site, artifacts_claim(job, site)), job, site, uid)},
-          {"spec",
-           {{"accessModes", Json::array({"ReadWriteMany"})},
-            {"storageClassName", site.artifacts_class},
-            {"resources",
-             {{"requests", {{"storage", std::to_string(site.artifacts_bytes)}}}}}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "PersistentVolumeClaim"},
+      {"metadata", owned(labelled_metadata(job, site, artifacts_claim(job, site)), job, site, uid)},
+      {"spec",
+       {{"accessModes", Json::array({"ReadWriteMany"})},
+        {"storageClassName", site.artifacts_class},
+        {"resources", {{"requests", {{"storage", std::to_string(site.artifacts_bytes)}}}}}}}};
 }
 
 /// Headless: each pod's host name resolves to the pod, also before it is ready.
