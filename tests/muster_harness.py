@@ -412,7 +412,7 @@ class Muster:
 
     def assert_nothing_is_left(self):
         await_no_process(str(self.folder), 10)
-        left = [f"mount: {line}" for line in mounts_naming(str(self.folder))]
+        left = [f"mount: {line}" for line in await_no_mount(str(self.folder), 10)]
         left += [f"shared memory: {name}" for name in unused(shared_memory() - self._shared_before)]
         left += [f"private key: {path}" for path in self.private_keys()]
         left += [f"control group: {path}" for path in self.control_groups()]
@@ -545,8 +545,8 @@ def kill_and_wait(pid):
 
 
 def mounts_naming(words):
-    """The lines of any mount namespace on this machine that contain `words`."""
-    seen, lines = set(), set()
+    """The lines of any mount namespace on this machine that contain `words`, by a process in each."""
+    seen, lines = set(), {}
     for pid in all_pids():
         try:
             namespace = os.readlink(f"/proc/{pid}/ns/mnt")
@@ -555,8 +555,20 @@ def mounts_naming(words):
         if namespace not in seen:
             seen.add(namespace)
             text = read_bytes(f"/proc/{pid}/mountinfo").decode(errors="replace")
-            lines.update(line for line in text.splitlines() if words in line)
-    return sorted(lines)
+            if found := [line for line in text.splitlines() if words in line]:
+                lines[pid] = found
+    return lines
+
+
+def await_no_mount(words, bound):
+    """Waits, at most `bound` seconds, until no mount names `words`; returns the lines that are left. A process
+    that is ending has no command line any more, but still has its mounts."""
+    deadline = time.monotonic() + bound
+    while left := mounts_naming(words):
+        for pid in left:
+            if not await_end(pid, deadline - time.monotonic()):
+                return sorted({line for lines in left.values() for line in lines})
+    return []
 
 
 @functools.cache

@@ -80,8 +80,8 @@ base::Result<UsageQuery> usage_query_from_parameters(const Parameters& parameter
       read_parameters(parameters, [&](const std::string& name, const std::string& value) {
         return take_usage_parameter(query, name, value);
       });
-  if (query.since && query.until && *query.since >= *query.until) {
-    faults.push_back({.field = "since", .what = "is not before `until`"});
+  if (query.since && query.until && *query.since > *query.until) {
+    faults.push_back({.field = "since", .what = "is after `until`"});
   }
   if (faults.empty()) return query;
   return wrong_query("the query for the usage of a project is invalid", std::move(faults));

@@ -123,7 +123,8 @@ TEST(Usage, AsCsvHasNoFormulas) {
 
 TEST(UsageQuery, IsReadAsItIsWritten) {
   for (const UsageQuery& query :
-       {UsageQuery{}, UsageQuery{.since = at(10min), .until = at(20min), .as_csv = true}}) {
+       {UsageQuery{}, UsageQuery{.since = at(10min), .until = at(20min), .as_csv = true},
+        UsageQuery{.since = at(10min), .until = at(10min)}}) {
     const auto read = usage_query_from_parameters(usage_query_parameters(query));
     ASSERT_TRUE(read) << read.error().to_string();
     EXPECT_EQ(*read, query);
