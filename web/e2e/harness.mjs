@@ -233,7 +233,12 @@ export async function open_page(browser, team, {width = 1440, height = 900, sche
 /** Logs in with a token, as with a code, and opens a page. */
 export async function log_in(page, team, token, target = '/overview') {
   await page.goto(`${team.address}/ui${target}#code=${token}`);
-  await page.locator('.side .who').waitFor({state: 'attached'});
+  try {
+    await page.locator('.side .who').waitFor({state: 'attached'});
+  } catch (fault) {
+    const shown = await page.locator('body').innerText();
+    throw new Error(`not logged in; the page shows: ${shown}\n${page.faults.join('\n')}`, {cause: fault});
+  }
 }
 
 export async function go(page, team, target) {
