@@ -90,6 +90,15 @@ function(muster_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
+# Compiles the sources of a target in COUNT batches of equal size, however many sources it gets. A last batch of
+# two sources would cost half as much as a full one.
+function(muster_batches target count)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources number)
+  math(EXPR size "(${number} + ${count} - 1) / ${count}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
 # The options of a test program; muster_test() calls this. Test code is optimised less: it is a third of the
 # compiled code, and runs only once. The tested libraries are compiled as they are shipped.
 function(muster_test_options name)
