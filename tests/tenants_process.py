@@ -445,16 +445,17 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
         self.serve("--task-processes", "40")
         self.gate = self.muster.gate()
         sleepers = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do sleep 100000 & done"
-        self.submit(self.ada, "single", "first", "--", "sh", "-c", f"ulimit -u; {sleepers}; echo up; {self.gate.wait}")
+        self.submit(self.ada, "single", "first", "--", "sh", "-c",
+                    f"grep processes /proc/self/limits; {sleepers}; echo up; {self.gate.wait}")
         text = self.wait_for(self.ada, "first", "up")
 
         second = self.submit(self.ada, "single", "second", "--follow", "--no-prefix", "--", "sh", "-c",
-                             f"{sleepers}; echo up; kill %1; ls -ln /etc/passwd; cat /proc/self/uid_map")
+                             f"{sleepers}; echo up; stat -L -c 'owner %u:%g' /etc/passwd")
 
-        self.assertIn("40\n", text.replace("[main] ", ""))
+        self.assertRegex(text, r"Max processes +40 +40 ")
         self.assertIn("up", second.stdout)
         # The ids of the machine's files are shown as they are.
-        self.assertRegex(second.stdout, r"-rw\S+ +1 0 0 ")
+        self.assertIn("owner 0:0", second.stdout)
         self.gate.open()
 
     def test_a_fork_bomb_of_an_account_is_ended_with_the_reason(self):
