@@ -7,6 +7,7 @@ namespace muster::training {
 namespace {
 
 using collective::Error;
+using collective::ReduceOp;
 using collective::Reduction;
 using collective::Result;
 using collective::Session;
@@ -47,15 +48,18 @@ torch::ScalarType sent_as(torch::ScalarType type, Compression compression) {
       return torch::kFloat16;
     case Compression::kBFloat16:
       return torch::kBFloat16;
+    case Compression::kInt8:
+    case Compression::kPowerSgd:
+      return type;
   }
   return type;
 }
 
 }  // namespace
 
-Bucket::Bucket(Session& session, std::string name, std::vector<NamedTensor> parameters,
+Bucket::Bucket(Session& session, std::string name, std::vector<NamedTensor> parameters, ReduceOp op,
                Compression compression)
-    : name_(std::move(name)) {
+    : name_(std::move(name)), op_(op) {
   const torch::NoGradGuard no_grad;
   const auto marks = static_cast<std::int64_t>(parameters.size());
   std::int64_t gradients = 0;
@@ -109,7 +113,7 @@ void Bucket::adopt(std::size_t slot_number) {
   gradient = slot.view;
 }
 
-Status Bucket::launch(Session& session, const Reduction& reduction) {
+Status Bucket::launch(Session& session) {
   const torch::NoGradGuard no_grad;
   marks_.fill_(1);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -121,15 +125,15 @@ Status Bucket::launch(Session& session, const Reduction& reduction) {
   if (compressed_memory_) sent_.copy_(flat_);
   const Result<Ticket> ticket =
       session.all_reduce(name_, sent_.data_ptr(), sent_.data_ptr(),
-                         static_cast<std::uint64_t>(sent_.numel()), sent_type_, reduction);
-  if (!ticket) return explain(ticket.error());
+                         static_cast<std::uint64_t>(sent_.numel()), sent_type_, Reduction(op_));
+  if (!ticket) return explained(ticket.error());
   ticket_ = *ticket;
   return {};
 }
 
 Status Bucket::finish(Session& session) {
   const Status reduced = session.wait(*std::exchange(ticket_, std::nullopt));
-  if (!reduced) return explain(reduced.error());
+  if (!reduced) return explained(reduced.error());
   const torch::NoGradGuard no_grad;
   if (compressed_memory_) flat_.copy_(sent_);
   const torch::Tensor marks = marks_.to(torch::kFloat64);
@@ -145,12 +149,18 @@ Status Bucket::finish(Session& session) {
   return {};
 }
 
-Error Bucket::explain(const Error& error) const {
+Error Bucket::explained(const Error& error) const {
+  std::vector<NamedTensor> parameters;
+  for (const Slot& slot : slots_) parameters.push_back(slot.parameter);
+  return explain(parameters, error);
+}
+
+Error explain(const std::vector<NamedTensor>& parameters, const Error& error) {
   Error explained = error;
-  std::string names = "'" + slots_.front().parameter.name + "'";
-  if (slots_.size() == 2) names += " and '" + slots_.back().parameter.name + "'";
-  if (slots_.size() > 2) {
-    names += " to '" + slots_.back().parameter.name + "' (" + std::to_string(slots_.size()) +
+  std::string names = "'" + parameters.front().name + "'";
+  if (parameters.size() == 2) names += " and '" + parameters.back().name + "'";
+  if (parameters.size() > 2) {
+    names += " to '" + parameters.back().name + "' (" + std::to_string(parameters.size()) +
              " parameters)";
   }
   explained.message = "the gradients of " + names + " could not be reduced: " + error.message;

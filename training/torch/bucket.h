@@ -1,8 +1,5 @@
-// The gradients of several parameters in one flat piece of memory, which one all_reduce reduces.
-// After the gradients there is a mark for each, 1 if this rank has the gradient. The marks are
-// reduced as well, and then show whether any rank has the gradient.
-//
-//   gradient 0 | gradient 1 | ... | mark 0 | mark 1 | ...
+// Gradients that are reduced together: the interface of all buckets, the bucket without error
+// feedback (others: compressed_bucket.h), and the hooks that report when a gradient is computed.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,33 +18,73 @@
 
 namespace muster::training {
 
-class Bucket {
+class GradientBucket {
+ public:
+  GradientBucket() = default;
+
+  /// Abandons the memory of a pending operation.
+  virtual ~GradientBucket() = default;
+  GradientBucket(const GradientBucket&) = delete;
+  GradientBucket& operator=(const GradientBucket&) = delete;
+
+  /// The number of gradients.
+  virtual std::size_t size() const = 0;
+
+  /// The gradient of a parameter has been computed, or added to.
+  virtual void adopt(std::size_t slot) = 0;
+
+  /// The gradient of a parameter, if there is one, lies in memory of a bucket that ends now.
+  virtual void take_over(std::size_t slot) { adopt(slot); }
+
+  /// Begins to reduce the gradients. Missing ones count as zeros.
+  virtual collective::Status launch(collective::Session& session) = 0;
+
+  /// Whether a successful launch() has not been followed by finish().
+  virtual bool is_under_way() const = 0;
+
+  /// Of a bucket with several exchanges: begins the next one if the previous one is done; with
+  /// `waits`, waits for that.
+  virtual collective::Status proceed(collective::Session& /*session*/, bool /*waits*/) {
+    return {};
+  }
+
+  /// Waits, and gives every parameter its reduced gradient, or no gradient if no rank has one.
+  /// Requires is_under_way().
+  virtual collective::Status finish(collective::Session& session) = 0;
+
+  /// What this rank keeps from step to step, for checkpoints. restored() is called after other
+  /// values were copied into these tensors.
+  virtual std::vector<NamedTensor> kept() const { return {}; }
+  virtual void restored() {}
+};
+
+/// Error with the names of the bucket's parameters before its message.
+collective::Error explain(const std::vector<NamedTensor>& parameters,
+                          const collective::Error& error);
+
+/// The gradients in one flat piece of memory, which one all_reduce reduces. After the gradients
+/// there is a mark for each, 1 if this rank has the gradient. The marks are reduced as well, and
+/// then show whether any rank has the gradient.
+///
+///   gradient 0 | gradient 1 | ... | mark 0 | mark 1 | ...
+class Bucket : public GradientBucket {
  public:
   /// `parameters` are of one float type, in host memory. `name` is the name of the bucket's
   /// operations.
   Bucket(collective::Session& session, std::string name, std::vector<NamedTensor> parameters,
-         Compression compression);
+         collective::ReduceOp op, Compression compression);
 
-  /// Abandons its memory if an operation on it is pending. Gradients in that memory become
-  /// undefined.
-  ~Bucket();
-  Bucket(const Bucket&) = delete;
-  Bucket& operator=(const Bucket&) = delete;
+  /// Gradients in the bucket's memory become undefined.
+  ~Bucket() override;
 
-  std::size_t size() const { return slots_.size(); }
+  std::size_t size() const override { return slots_.size(); }
 
   /// Moves the gradient of a parameter into the bucket, unless it is already there.
-  void adopt(std::size_t slot);
+  void adopt(std::size_t slot) override;
 
-  /// Hands the bucket over: adopts all existing gradients, and writes zeros for missing ones.
-  collective::Status launch(collective::Session& session, const collective::Reduction& reduction);
-
-  /// Whether a successful launch() has not been followed by finish().
-  bool is_under_way() const { return ticket_.has_value(); }
-
-  /// Waits, and gives every parameter its reduced gradient, or no gradient if no rank has one.
-  /// Requires is_under_way().
-  collective::Status finish(collective::Session& session);
+  collective::Status launch(collective::Session& session) override;
+  bool is_under_way() const override { return ticket_.has_value(); }
+  collective::Status finish(collective::Session& session) override;
 
  private:
   struct Slot {
@@ -55,10 +92,11 @@ class Bucket {
     torch::Tensor view;  // shaped and strided as the parameter
   };
 
-  collective::Error explain(const collective::Error& error) const;
+  collective::Error explained(const collective::Error& error) const;
   bool lies_in_place(const Slot& slot) const;
 
   std::string name_;
+  collective::ReduceOp op_;
   std::vector<Slot> slots_;
   std::unique_ptr<FlatMemory> memory_;
   std::unique_ptr<FlatMemory> compressed_memory_;  // null without compression

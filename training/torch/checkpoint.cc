@@ -3,7 +3,10 @@
 #include <torch/torch.h>
 
 #include <cstring>
+#include <filesystem>
 #include <sstream>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "describe.h"
 #include "exchange.h"
 #include "muster/training/broadcast.h"
+#include "muster/training/distributed_optimizer.h"
 
 namespace muster::training {
 
@@ -175,6 +179,61 @@ Result<std::optional<Progress>> resume(Session& session, const std::string& fold
   if (Status sent = broadcast_parameters(session, model); !sent) return sent.error();
   if (Status sent = broadcast_optimizer_state(session, optimizer); !sent) return sent.error();
   return progress_of(*heard);
+}
+
+namespace {
+
+// Of one progress: so the errors of the previous checkpoint remain until the new one is complete.
+std::string errors_of_progress(const Progress& progress) {
+  return "errors-" + std::to_string(progress.epoch) + "-" + std::to_string(progress.step) + "-" +
+         std::to_string(progress.samples) + "-";
+}
+
+std::string errors_folder(const std::string& folder, const Progress& progress, int rank) {
+  return folder + "/" + errors_of_progress(progress) + std::to_string(rank);
+}
+
+void remove_other_errors(const std::string& folder, const Progress& progress) {
+  std::error_code ignored;  // files that remain do no harm
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("errors-") && !name.starts_with(errors_of_progress(progress))) {
+      old.push_back(entry.path());
+    }
+  }
+  for (const auto& path : old) std::filesystem::remove_all(path, ignored);
+}
+
+Status restore_errors_of(const Session& session, const std::string& folder,
+                         const Progress& progress, DistributedOptimizer& distributed) {
+  const std::string own = errors_folder(folder, progress, session.rank());
+  const Result<std::optional<CheckpointContent>> content = read_checkpoint(own);
+  if (!content) return content.error();
+  return *content ? distributed.restore_errors((*content)->bytes) : Status();
+}
+
+}  // namespace
+
+Status save(Session& session, const std::string& folder, const torch::nn::Module& model,
+            const torch::optim::Optimizer& optimizer, const DistributedOptimizer& distributed,
+            const Progress& progress) {
+  const std::string own = errors_folder(folder, progress, session.rank());
+  const Status mine = write_checkpoint(own, {{progress_line(progress)}, distributed.error_bytes()});
+  if (Status written = first_of(session, "checkpoint.errors", mine); !written) return written;
+  Status saved = save(session, folder, model, optimizer, progress);
+  if (saved && session.rank() == 0) remove_other_errors(folder, progress);
+  return saved;
+}
+
+Result<std::optional<Progress>> resume(Session& session, const std::string& folder,
+                                       torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                                       DistributedOptimizer& distributed) {
+  Result<std::optional<Progress>> progress = resume(session, folder, model, optimizer);
+  if (!progress || !*progress) return progress;
+  const Status mine = restore_errors_of(session, folder, **progress, distributed);
+  if (Status read = first_of(session, "checkpoint.errors", mine); !read) return read.error();
+  return progress;
 }
 
 }  // namespace muster::training

@@ -7,11 +7,15 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "bucket.h"
 #include "bucket_plan.h"
+#include "checkpoint_content.h"
+#include "compressed_bucket.h"
 #include "describe.h"
 #include "exchange.h"
 #include "parameters.h"
@@ -86,6 +90,37 @@ class Implementation : public DistributedOptimizer {
 
   std::size_t buckets() const override { return buckets_.size(); }
 
+  std::string error_bytes() const override {
+    const std::vector<NamedTensor> kept = kept_errors();
+    std::vector<std::string> lines = describe(kept);
+    lines.insert(lines.begin(), {place_line(), order_line()});
+    return joined_lines(lines) + '\0' + bytes_of(kept);
+  }
+
+  Status restore_errors(const std::string& bytes) override {
+    const std::lock_guard lock(mutex_);
+    const std::size_t end = bytes.find('\0');
+    const std::vector<std::string> lines = split_lines(bytes.substr(0, end));
+    if (end == std::string::npos || lines.size() < 2) return damaged_errors();
+    if (Status same = check_same("the file of errors", {lines[0]}, {place_line()}, 0); !same) {
+      return same;
+    }
+    std::optional<std::vector<std::uint32_t>> order = order_of(lines[1]);
+    if (!order) return damaged_errors();
+    if (order->empty()) return {};  // saved before the first step
+    order_ = *std::move(order);
+    is_ordered_ = true;
+    fill_buckets();
+    const std::vector<NamedTensor> kept = kept_errors();
+    std::vector<std::string> expected = describe(kept);
+    expected.insert(expected.begin(), lines.begin(), lines.begin() + 2);
+    if (Status same = check_same("the file of errors", lines, expected, 2); !same) return same;
+    if (bytes.size() - end - 1 != length_of(kept)) return damaged_errors();
+    copy_bytes_into(kept, bytes.substr(end + 1));
+    for (const auto& bucket : buckets_) bucket->restored();
+    return {};
+  }
+
  private:
   struct Place {
     std::size_t bucket;
@@ -95,6 +130,50 @@ class Implementation : public DistributedOptimizer {
   bool is_reduced() {
     const std::lock_guard lock(mutex_);
     return is_reduced_;
+  }
+
+  static Error damaged_errors() {
+    return {ErrorCode::kBadArgument, "the file of errors is damaged"};
+  }
+
+  std::vector<NamedTensor> kept_errors() const {
+    std::vector<NamedTensor> kept;
+    for (const auto& bucket : buckets_) {
+      for (NamedTensor& tensor : bucket->kept()) kept.push_back(std::move(tensor));
+    }
+    return kept;
+  }
+
+  std::string place_line() const {
+    return "errors of rank " + std::to_string(session_.rank()) + " of " +
+           std::to_string(session_.size()) + " with compression " +
+           std::to_string(static_cast<int>(settings_.compression)) + " of rank " +
+           std::to_string(settings_.power_sgd_rank);
+  }
+
+  // "order 3 2 0 1"; "order" before the first step.
+  std::string order_line() const {
+    std::string line = "order";
+    if (!is_ordered_) return line;
+    for (const std::uint32_t parameter : order_) line += " " + std::to_string(parameter);
+    return line;
+  }
+
+  // Empty or a permutation; nullopt for any other line.
+  std::optional<std::vector<std::uint32_t>> order_of(const std::string& line) const {
+    std::istringstream text(line);
+    std::string word;
+    text >> word;
+    if (word != "order") return std::nullopt;
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t parameter = 0; text >> parameter;) order.push_back(parameter);
+    std::vector<std::uint32_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::uint32_t i = 0; i < sorted.size(); ++i) {
+      if (sorted[i] != i) return std::nullopt;
+    }
+    if (!text.eof() || (!order.empty() && order.size() != parameters_.size())) return std::nullopt;
+    return order;
   }
 
   // Called on a thread of the autograd engine when a pass has added to a gradient.
@@ -118,19 +197,25 @@ class Implementation : public DistributedOptimizer {
     if (passes < settings_.passes_per_step) return;
     if (!is_ordered_) ready_.push_back(parameter);
     if (--missing_[place.bucket] > 0) return;
-    if (Status launched = launch(place.bucket); !launched) fault_ = launched.error();
-  }
-
-  Status launch(std::size_t bucket) {
-    return buckets_[bucket]->launch(session_, collective::Reduction(settings_.op));
+    for (const auto& bucket : buckets_) {
+      if (Status proceeded = bucket->proceed(session_, false); !proceeded) {
+        fault_ = proceeded.error();
+        return;
+      }
+    }
+    Status launched = buckets_[place.bucket]->launch(session_);
+    if (!launched) fault_ = launched.error();
   }
 
   Status reduce_all() {
     if (fault_) return *fault_;
     // Other ranks may have gradients that this rank does not have.
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      if (buckets_[i]->is_under_way()) continue;
-      if (Status launched = launch(i); !launched) return launched;
+    for (const auto& bucket : buckets_) {
+      if (bucket->is_under_way()) continue;
+      if (Status launched = bucket->launch(session_); !launched) return launched;
+    }
+    for (const auto& bucket : buckets_) {
+      if (Status proceeded = bucket->proceed(session_, true); !proceeded) return proceeded;
     }
     for (const auto& bucket : buckets_) {
       if (Status finished = bucket->finish(session_); !finished) return finished;
@@ -157,7 +242,7 @@ class Implementation : public DistributedOptimizer {
     std::memcpy(order.data(), got->data(), bytes);
     is_ordered_ = true;
     ready_ = {};
-    if (order == order_) return {};
+    if (order == order_ && !has_feedback(settings_.compression)) return {};
     order_ = std::move(order);
     fill_buckets();
     return {};
@@ -166,7 +251,7 @@ class Implementation : public DistributedOptimizer {
   void fill_buckets() {
     ++generation_;
     const auto plan = plan_buckets(shapes_of(parameters_), order_, settings_.bucket_bytes);
-    std::vector<std::unique_ptr<Bucket>> filled;
+    std::vector<std::unique_ptr<GradientBucket>> filled;
     places_.resize(parameters_.size());
     for (const BucketPlan& members : plan) {
       std::vector<NamedTensor> parameters;
@@ -174,13 +259,27 @@ class Implementation : public DistributedOptimizer {
         places_[member] = {filled.size(), parameters.size()};
         parameters.push_back(parameters_[member]);
       }
-      filled.push_back(std::make_unique<Bucket>(session_, name_of(filled.size()),
-                                                std::move(parameters), settings_.compression));
-      for (std::size_t i = 0; i < members.size(); ++i) filled.back()->adopt(i);
+      filled.push_back(make_bucket(name_of(filled.size()), std::move(parameters)));
+      for (std::size_t i = 0; i < members.size(); ++i) filled.back()->take_over(i);
     }
     buckets_ = std::move(filled);
     missing_.resize(buckets_.size());
     begin_round();
+  }
+
+  // The first buckets live for one step only, in which nothing is known of their errors yet.
+  std::unique_ptr<GradientBucket> make_bucket(std::string name,
+                                              std::vector<NamedTensor> parameters) {
+    if (is_ordered_ && settings_.compression == Compression::kInt8) {
+      return std::make_unique<Int8Bucket>(std::move(name), std::move(parameters), settings_.op,
+                                          session_.size());
+    }
+    if (is_ordered_ && settings_.compression == Compression::kPowerSgd) {
+      return std::make_unique<PowerSgdBucket>(std::move(name), std::move(parameters), settings_.op,
+                                              session_.size(), settings_.power_sgd_rank);
+    }
+    return std::make_unique<Bucket>(session_, std::move(name), std::move(parameters), settings_.op,
+                                    settings_.compression);
   }
 
   std::string name_of(std::size_t bucket) const {
@@ -201,7 +300,7 @@ class Implementation : public DistributedOptimizer {
   std::optional<Error> fault_;
   int generation_ = 0;
   std::vector<Place> places_;  // of each parameter
-  std::vector<std::unique_ptr<Bucket>> buckets_;
+  std::vector<std::unique_ptr<GradientBucket>> buckets_;
   std::vector<std::size_t> missing_;  // gradients that each bucket still waits for
   ReadyHooks hooks_;  // last, so that it is destroyed before the members that the hooks use
 };

@@ -98,4 +98,18 @@ Status share_status(Session& session, std::string_view name, const Status& mine,
                heard->substr(end + 1, heard->size() - end - 2)};
 }
 
+Status first_of(Session& session, const std::string& name, const Status& mine) {
+  const std::string told =
+      mine ? "" : std::string(1, static_cast<char>(mine.error().code)) + mine.error().to_string();
+  const Result<std::vector<std::string>> all = gather(session, name, told);
+  if (!all) return all.error();
+  for (std::size_t rank = 0; rank < all->size(); ++rank) {
+    const std::string& text = (*all)[rank];
+    if (text.empty()) continue;
+    return Error{static_cast<ErrorCode>(text.front()),
+                 "rank " + std::to_string(rank) + ": " + text.substr(1)};
+  }
+  return {};
+}
+
 }  // namespace muster::training

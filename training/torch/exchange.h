@@ -32,6 +32,10 @@ collective::Status agree(collective::Session& session, std::string_view name,
 collective::Status share_status(collective::Session& session, std::string_view name,
                                 const collective::Status& mine, int root);
 
+/// Combines the outcomes of all ranks: every rank returns the first error, with its rank.
+collective::Status first_of(collective::Session& session, const std::string& name,
+                            const collective::Status& mine);
+
 // Conversions between a list of lines and one text, in which each line has an end, for files and
 // messages.
 

@@ -49,6 +49,9 @@ Status check(const OptimizerSettings& settings) {
     faults.add("passes_per_step is " + std::to_string(settings.passes_per_step) +
                ", not 1 or more");
   }
+  if (settings.power_sgd_rank < 1) {
+    faults.add("power_sgd_rank is " + std::to_string(settings.power_sgd_rank) + ", not 1 or more");
+  }
   if (settings.bucket_bytes == 0) faults.add("bucket_bytes is 0");
   if (settings.name.empty()) faults.add("name is empty");
   return faults.status();
@@ -86,8 +89,9 @@ std::vector<std::string> description(const std::vector<NamedTensor>& parameters,
                                      const OptimizerSettings& settings) {
   std::ostringstream first;
   first << "op " << collective::to_string(settings.op) << ", compression "
-        << static_cast<int>(settings.compression) << ", " << settings.passes_per_step
-        << " passes a step, buckets of " << settings.bucket_bytes << " bytes";
+        << static_cast<int>(settings.compression) << " of rank " << settings.power_sgd_rank << ", "
+        << settings.passes_per_step << " passes a step, buckets of " << settings.bucket_bytes
+        << " bytes";
   std::vector<std::string> lines = {first.str()};
   for (const NamedTensor& parameter : parameters) {
     std::ostringstream line;

@@ -20,7 +20,6 @@
 #include "exchange.h"
 #include "parameters.h"
 #include "shard_bucket.h"
-#include "shard_state.h"
 
 namespace muster::training {
 namespace {
@@ -68,21 +67,6 @@ void remove_other_shards(const std::string& folder, const Manifest& manifest) {
     if (name.starts_with("shard-") && !name.starts_with(kept)) old.push_back(entry.path());
   }
   for (const auto& path : old) std::filesystem::remove_all(path, ignored);
-}
-
-// Combines the errors of all ranks: every rank returns the first.
-Status first_of(Session& session, const std::string& name, const Status& mine) {
-  const std::string told =
-      mine ? "" : std::string(1, static_cast<char>(mine.error().code)) + mine.error().to_string();
-  const Result<std::vector<std::string>> all = gather(session, name, told);
-  if (!all) return all.error();
-  for (std::size_t rank = 0; rank < all->size(); ++rank) {
-    const std::string& text = (*all)[rank];
-    if (text.empty()) continue;
-    return Error{static_cast<ErrorCode>(text.front()),
-                 "rank " + std::to_string(rank) + ": " + text.substr(1)};
-  }
-  return {};
 }
 
 // "piece 128 64 3 exp_avg,exp_avg_sq layer.weight": begin, length, step, the names of the values.
@@ -502,6 +486,11 @@ Result<std::unique_ptr<ShardedOptimizer>> ShardedOptimizer::over(Session& sessio
                                                                  const OptimizerSettings& settings,
                                                                  int stage) {
   if (Status checked = check(settings); !checked) return checked.error();
+  if (has_feedback(settings.compression)) {
+    return Error{ErrorCode::kBadArgument,
+                 "a ShardedOptimizer cannot compress gradients with error feedback",
+                 "use kFloat16 or kBFloat16, or a DistributedOptimizer"};
+  }
   if (stage != 1 && stage != 2) {
     return Error{ErrorCode::kBadArgument, "stage is " + std::to_string(stage) + ", not 1 or 2"};
   }

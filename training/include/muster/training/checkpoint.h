@@ -14,7 +14,8 @@
 // that is truncated, damaged, or not a checkpoint is rejected before any of it is used.
 //
 // State that differs between ranks is stored for rank 0 only, such as the running statistics of a
-// plain BatchNorm.
+// plain BatchNorm. The errors of a compression (Compression::kInt8, kPowerSgd) are stored for every
+// rank by the functions that take a DistributedOptimizer.
 //
 // Thread-safety: the model and the optimizer must not be in use on another thread during a call.
 #pragma once
@@ -34,6 +35,8 @@ class Optimizer;
 }
 
 namespace muster::training {
+
+class DistributedOptimizer;
 
 /// The progress of a training: the numbers of completed epochs and steps.
 struct Progress {
@@ -63,5 +66,21 @@ collective::Result<std::optional<Progress>> resume(collective::Session& session,
                                                    const std::string& folder,
                                                    torch::nn::Module& model,
                                                    torch::optim::Optimizer& optimizer);
+
+/// The same with what the compression of `distributed`, which wraps `optimizer`, keeps on each rank:
+/// training then continues to the same bits. Each rank first writes FOLDER/errors-..., so that all
+/// ranks must see the folder; rank 0 then writes FOLDER/checkpoint.
+collective::Status save(collective::Session& session, const std::string& folder,
+                        const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
+                        const DistributedOptimizer& distributed, const Progress& progress);
+
+/// Errors of a checkpoint without any begin with zeros. Errors, equal on all ranks: also kMismatch
+/// for a checkpoint of another number of ranks or another compression; everything but the errors is
+/// restored then.
+collective::Result<std::optional<Progress>> resume(collective::Session& session,
+                                                   const std::string& folder,
+                                                   torch::nn::Module& model,
+                                                   torch::optim::Optimizer& optimizer,
+                                                   DistributedOptimizer& distributed);
 
 }  // namespace muster::training

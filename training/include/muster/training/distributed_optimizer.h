@@ -56,14 +56,30 @@ class Optimizer;
 
 namespace muster::training {
 
-/// Gradients of 32 and 64 bits can be sent with 16 bits: half the bytes and less precision. The
-/// values of all ranks are added in float32 and rounded once. float16 has 11 significant bits from
-/// 6e-5 to 65504, and larger gradients become infinite; bfloat16 has 8 bits and float32's range.
-enum class Compression { kNone, kFloat16, kBFloat16 };
+/// kFloat16, kBFloat16: gradients of 32 and 64 bits are sent with 16 bits: half the bytes and less
+/// precision. The values of all ranks are added in float32 and rounded once. float16 has 11
+/// significant bits from 6e-5 to 65504, and larger gradients become infinite; bfloat16 has 8 bits
+/// and float32's range.
+///
+/// kInt8: a quarter of the bytes of float32. Gradients are sent with 8 bits for each element and a
+/// scale for every 512, before and after the sum.
+/// kPowerSgd: a gradient of a x b is sent as two factors of a x rank and b x rank (Vogels et al.,
+/// NeurIPS 2019). Gradients of fewer than two dimensions, and those that would not become smaller,
+/// are sent unchanged.
+///
+/// The last two keep what a step did not send and add it to the next gradient (error feedback),
+/// which takes memory of the size of the gradients. The first step, which determines the buckets,
+/// is not compressed.
+enum class Compression { kNone, kFloat16, kBFloat16, kInt8, kPowerSgd };
+
+inline bool has_feedback(Compression compression) {
+  return compression == Compression::kInt8 || compression == Compression::kPowerSgd;
+}
 
 struct OptimizerSettings {
   collective::ReduceOp op = collective::ReduceOp::kAverage;  // or kSum
   Compression compression = Compression::kNone;
+  int power_sgd_rank = 4;  // of kPowerSgd
   int passes_per_step = 1;
 
   /// The maximum bytes of a bucket; a larger gradient has a bucket of its own. Small buckets begin
@@ -105,6 +121,17 @@ class DistributedOptimizer {
 
   /// The number of buckets, for people and tests.
   virtual std::size_t buckets() const = 0;
+
+  /// What error feedback keeps on this rank, as bytes, for checkpoints; it differs between the
+  /// ranks. Call it between steps. save() and resume() in checkpoint.h use it.
+  virtual std::string error_bytes() const = 0;
+
+  /// Continues with the errors that error_bytes() has returned on this rank in another run. All
+  /// ranks call it, before the first step or between steps.
+  ///
+  /// Errors: kMismatch for errors of another rank, number of ranks, compression, or of other
+  /// parameters; kBadArgument for damaged bytes.
+  virtual collective::Status restore_errors(const std::string& bytes) = 0;
 };
 
 }  // namespace muster::training
