@@ -211,6 +211,28 @@ class Failures(unittest.TestCase):
             self.assertRegex(outputs[0], f"{what} [A-Za-z]*Error .*(destroyed|ended its session)")
         self.assertRegex(outputs[1], "recv GroupError 0 rank 0 .*has left")
 
+    def test_ranks_meet_though_the_store_has_the_place_of_an_earlier_attempt(self):
+        outputs = self.run_ranks("""
+            import socket
+            store = dist.FileStore(f"{os.environ['TMPDIR']}/store", size)
+            with socket.create_server(("127.0.0.1", 0)) as closed:
+                port = closed.getsockname()[1]  # no process listens there any more
+            from muster.torch.c10d import links
+            if rank == 1:
+                store.set("muster/meeting", f"127.0.0.1:{port} {'00' * 32}")
+                # Rank 0 publishes the new place after rank 1 has tried the old one.
+                sleep = time.sleep
+                links.time.sleep = lambda seconds: (store.set("muster/looked", ""), sleep(seconds))
+                link = links.join(store, 1, 2, timedelta(seconds=60))
+            else:
+                store.wait(["muster/looked"])
+                link = links.join(store, 0, 2, timedelta(seconds=60))
+            print("joined", link.rank, link.size, flush=True)
+            link.end()
+        """, 2)
+        for rank, output in enumerate(outputs):
+            self.assertIn(f"joined {rank} 2", output)
+
     def test_an_interpreter_ends_with_operations_in_flight(self):
         self.run_ranks("""
             init()

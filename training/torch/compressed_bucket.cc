@@ -128,7 +128,9 @@ Int8Bucket::~Int8Bucket() {
 }
 
 std::vector<NamedTensor> Int8Bucket::kept() const {
-  return {{name_ + ".error", error_}, {name_ + ".error_of_average", error_of_average_}};
+  // By the first parameter, since the buckets of every run have numbers of their own.
+  const std::string& first = parameters_.front().name;
+  return {{first + ".error", error_}, {first + ".error_of_average", error_of_average_}};
 }
 
 FeedbackBucket::Begun Int8Bucket::begin(Session& session) {

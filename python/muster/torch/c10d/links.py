@@ -17,6 +17,7 @@ import resource
 import secrets
 import socket
 import struct
+import time
 import weakref
 from ctypes import byref, c_uint64, c_void_p
 from datetime import timedelta
@@ -34,6 +35,10 @@ _MEETING = "muster/meeting"
 #: Names of operations: the same number on every rank means the same operation. They are used again in turn.
 NAMES: Tuple[bytes, ...] = tuple(f"operation {number}".encode() for number in range(4096))
 MASK = len(NAMES) - 1
+
+#: How long a rank waits before it looks again for the place where the ranks meet.
+_PROBE_SECONDS = 0.05
+_ANSWER_SECONDS = 5
 
 #: How long a thread stays in the library at a time; in between, Ctrl-C and the end of the group take effect.
 SLICE_MS = 100
@@ -135,7 +140,7 @@ def join(store: Any, rank: int, size: int, timeout: timedelta) -> Link:
     options.arena_bytes = 0  # no tensor of a group lies in it
     _make_room_for_descriptors(size)
     if size > 1:
-        _meet(store, rank, options)
+        _meet(store, rank, options, time.monotonic() + timeout.total_seconds())
     comm = c_void_p()
     code = native.muster_connect(byref(options), byref(comm))
     if code != abi.OK:
@@ -150,7 +155,7 @@ def join(store: Any, rank: int, size: int, timeout: timedelta) -> Link:
     return Link(native, pointer, rank, size, limit)
 
 
-def _meet(store: Any, rank: int, options: abi.Options) -> None:
+def _meet(store: Any, rank: int, options: abi.Options, deadline: float) -> None:
     if rank == 0:
         try:
             listener = socket.create_server((_address(), 0), backlog=1024)
@@ -162,9 +167,24 @@ def _meet(store: Any, rank: int, options: abi.Options) -> None:
         store.set(_MEETING, meeting)
         options.listener = listener.detach()
     else:
-        meeting = store.get(_MEETING).decode()
+        meeting = _present_meeting(store, deadline)
     endpoint, key = meeting.split()
     options.rendezvous, options.key = endpoint.encode(), key.encode()
+
+
+def _present_meeting(store: Any, deadline: float) -> str:
+    """What rank 0 has published. The store may be that of an earlier attempt of the same job, as torchrun keeps it when
+    it starts the ranks again: then it has the place where those ranks met until rank 0 has opened a new one."""
+    while True:
+        meeting = str(store.get(_MEETING).decode())
+        host, _, port = meeting.split()[0].rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
+            return meeting
+        except OSError:
+            if time.monotonic() > deadline:
+                return meeting  # the library reports what is wrong
+            time.sleep(_PROBE_SECONDS)
 
 
 def _address() -> str:
