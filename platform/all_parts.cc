@@ -7,7 +7,7 @@
 #include "dialects/gradient/gradient.h"
 #include "dialects/kubernetes/kubernetes.h"
 #include "dialects/runai/runai.h"
-#include "engine/kubernetes/own_pod.h"
+#include "engine/kubernetes/server_pod.h"
 #include "make_engine.h"
 #include "make_other_engines.h"
 #include "parts.h"
@@ -20,8 +20,8 @@ namespace {
 
 /// In a cluster with several servers, the pod of the one that leads has a label.
 Result<std::function<void(bool)>> make_role_sign(base::EventLoop& loop) {
-  MUSTER_TRY(auto made, engine::kubernetes::own_pod(loop, base::current_environment()));
-  std::shared_ptr<engine::kubernetes::OwnPod> pod = std::move(made);
+  MUSTER_TRY(auto made, engine::kubernetes::server_pod(loop, base::current_environment()));
+  std::shared_ptr<engine::kubernetes::ServerPod> pod = std::move(made);
   if (!pod) return std::function<void(bool)>();
   return std::function<void(bool)>([pod](bool leads) { pod->set_leads(leads); });
 }

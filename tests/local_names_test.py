@@ -12,6 +12,9 @@ rule is: in each of the project's parts, no two sources of one namespace declare
 and no local function has the name of a function in a header of that namespace.
 Tests are compiled apart from what they test, and are compared with each other only.
 
+A type outside of an anonymous namespace has one definition in its namespace. Two would break the rule of
+one definition, which no compiler checks: the linker keeps one of the two destructors, for both types.
+
 Text is read, not compiled. It relies on the layout that clang-format keeps: declarations of a
 namespace start in the first column.
 """
@@ -104,6 +107,7 @@ def functions_of_headers(sources):
 def faults_of(sources):
     """One sentence for each name that several of the sources (path -> text) declare."""
     yield from clashes_with_headers(sources)
+    yield from types_defined_twice(sources)
     sources = {path: text for path, text in sources.items() if path.endswith(".cc")}
     places = defaultdict(dict)
     for path, text in sources.items():
@@ -128,6 +132,36 @@ def clashes_with_headers(sources):
             # A source that includes the header has been compiled with both.
             if where and name not in OVERLOADED and not any(where.split(":")[0].endswith(h) for h in own):
                 yield f"the local name '{name}' ({path}:{line}) is a function of its namespace, too: {where}"
+
+
+TYPE = re.compile(r"^(?:struct|class)\s+(\w+)\s*(?:final\s*)?(?::[^:;][^;]*)?\{")
+END = re.compile(r"^\}\s+// (?:anonymous )?namespace")
+
+
+def types_of(text):
+    """The types that a file defines outside of anonymous namespaces, each with its line number."""
+    within = []
+    for number, line in enumerate(text.splitlines(), 1):
+        opened = re.match(r"^namespace ?([\w:]*) ?\{", line)
+        if opened:
+            within.append(opened.group(1))
+        elif END.match(line) and within:
+            within.pop()
+        elif (found := TYPE.match(line)) and within and "" not in within:
+            yield "::".join([*within, found.group(1)]), number
+
+
+def types_defined_twice(sources):
+    places = defaultdict(dict)
+    for path, text in sources.items():
+        if path in ALONE:
+            continue
+        for name, line in types_of(text):
+            places[name].setdefault(path, line)
+    for name, files in sorted(places.items()):
+        if len(files) > 1:
+            where = ", ".join(f"{path}:{line}" for path, line in sorted(files.items()))
+            yield f"the type '{name}' is defined in {len(files)} files: {where}"
 
 
 def tree():
@@ -171,7 +205,16 @@ def self_test():
     if len(list(faults_of({"platform/a/x.cc": local, "platform/a/y.h": header}))) != 1:
         wrong.append("an overload in a header is not caught")
     included = '#include "a/y.h"\n' + local
+    def twice(first, second, namespace="muster::a"):
+        return list(types_defined_twice({"platform/a/x.h": f"namespace muster::a {{\n{first}\n}}  // namespace muster::a\n",
+                                         "platform/a/y.h": f"namespace {namespace} {{\n{second}\n}}  // namespace {namespace}\n"}))
+
+    if len(twice("struct T {", "class T : public U {")) != 1:
+        wrong.append("a type with two definitions is not caught")
     for kept, why in (
+        (twice("struct T {", "class T;"), "a declaration of a type"),
+        (twice("struct T {", "struct T {", "muster::b"), "a type of another namespace"),
+        (twice("struct T {", "namespace {\nstruct T {\n}  // namespace"), "a local type"),
         (list(faults_of({"platform/a/x.cc": included, "platform/a/y.h": header})), "a header that is included"),
         (clash("int f() {", "int g() {"), "two names"),
         (clash("int f() {", "int f() {", namespace="muster::b"), "another namespace"),

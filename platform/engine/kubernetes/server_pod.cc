@@ -1,4 +1,4 @@
-#include "engine/kubernetes/own_pod.h"
+#include "engine/kubernetes/server_pod.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -22,19 +22,19 @@ std::string pod_name_in(const std::vector<std::string>& environment) {
 
 }  // namespace
 
-OwnPod::OwnPod(base::EventLoop& loop, std::unique_ptr<Access> access, ObjectName pod,
-               ApiOptions options, std::chrono::milliseconds pause)
+ServerPod::ServerPod(base::EventLoop& loop, std::unique_ptr<Access> access, ObjectName pod,
+                     ApiOptions options, std::chrono::milliseconds pause)
     : loop_(loop),
       client_(loop, std::move(access), std::move(options)),
       pod_(std::move(pod)),
       pause_(pause) {}
 
-void OwnPod::set_leads(bool leads) {
+void ServerPod::set_leads(bool leads) {
   leads_ = leads;
   send();
 }
 
-void OwnPod::send() {
+void ServerPod::send() {
   timer_.reset();
   // A merge patch removes what is null.
   const Json value = leads_ ? Json("true") : Json(nullptr);
@@ -54,13 +54,13 @@ void OwnPod::send() {
       });
 }
 
-base::Result<std::unique_ptr<OwnPod>> own_pod(base::EventLoop& loop,
-                                              const std::vector<std::string>& environment) {
+base::Result<std::unique_ptr<ServerPod>> server_pod(base::EventLoop& loop,
+                                                    const std::vector<std::string>& environment) {
   std::string name = pod_name_in(environment);
-  if (name.empty()) return std::unique_ptr<OwnPod>();
+  if (name.empty()) return std::unique_ptr<ServerPod>();
   MUSTER_TRY(auto access, open_access(loop, {.environment = environment}));
   ObjectName pod{kPods, access->facts().space, std::move(name)};
-  return std::make_unique<OwnPod>(loop, std::move(access), std::move(pod));
+  return std::make_unique<ServerPod>(loop, std::move(access), std::move(pod));
 }
 
 }  // namespace muster::engine::kubernetes

@@ -18,11 +18,11 @@ namespace muster::engine::kubernetes {
 
 inline constexpr const char* kLeadsLabel = "muster.dev/leads";
 
-class OwnPod {
+class ServerPod {
  public:
   /// `pause`: between two attempts.
-  OwnPod(base::EventLoop& loop, std::unique_ptr<Access> access, ObjectName pod,
-         ApiOptions options = {}, std::chrono::milliseconds pause = std::chrono::seconds(2));
+  ServerPod(base::EventLoop& loop, std::unique_ptr<Access> access, ObjectName pod,
+            ApiOptions options = {}, std::chrono::milliseconds pause = std::chrono::seconds(2));
 
   /// Sets the label, or removes it. Repeated until the API server has carried it out; a later call
   /// replaces an earlier one.
@@ -45,7 +45,7 @@ class OwnPod {
 /// variable is not set, so no Service selects by the label.
 ///
 /// Errors: as of open_access().
-base::Result<std::unique_ptr<OwnPod>> own_pod(base::EventLoop& loop,
-                                              const std::vector<std::string>& environment);
+base::Result<std::unique_ptr<ServerPod>> server_pod(base::EventLoop& loop,
+                                                    const std::vector<std::string>& environment);
 
 }  // namespace muster::engine::kubernetes

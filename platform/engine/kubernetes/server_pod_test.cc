@@ -1,4 +1,4 @@
-#include "engine/kubernetes/own_pod.h"
+#include "engine/kubernetes/server_pod.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class OwnPodTest : public testing::Test, protected base::TestLoop {
   }
 
   FakeApiServer server_;
-  OwnPod pod_{
+  ServerPod pod_{
       loop(), std::make_unique<FakeAccess>(server_.socket()), ObjectName{kPods, "lab", "muster-1"},
       ApiOptions{.patience = milliseconds(0), .first_pause = milliseconds(1)}, milliseconds(1)};
 };
@@ -62,9 +62,9 @@ TEST_F(OwnPodTest, RepeatsARefusedRequest) {
   EXPECT_TRUE(await({"\"true\"", "\"true\"", "\"true\""}));
 }
 
-TEST(OwnPod, IsNotLabelledWithoutTheVariableOfTheChart) {
+TEST(ServerPod, IsNotLabelledWithoutTheVariableOfTheChart) {
   base::TestLoop loop;
-  const auto pod = own_pod(loop.loop(), {"KUBERNETES_SERVICE_HOST=127.0.0.1"});
+  const auto pod = server_pod(loop.loop(), {"KUBERNETES_SERVICE_HOST=127.0.0.1"});
   ASSERT_TRUE(pod);
   EXPECT_EQ(*pod, nullptr);
 }
