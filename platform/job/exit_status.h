@@ -38,10 +38,10 @@ struct PodEnd {
     kEvicted,       ///< the node was short of a resource
     kPreempted,     ///< for a pod of higher priority
     kQueueEvicted,  ///< by Kueue, which has withdrawn the admission of its gang
-    kDrained,       ///< by a request to evict it: somebody drains the node
+    kDrained,       ///< by a request to evict it, as when its node is drained
     kTainted,       ///< the node got a taint that it does not tolerate
     kShutDown,      ///< the node shuts down
-    kDeleted,       ///< somebody deleted the pod
+    kDeleted,       ///< by a request to delete the pod
     kNodeLost,      ///< the node is gone, or was declared out of service
     kNotAdmitted,   ///< the node did not accept it
     kDeadline,      ///< the time limit of the pod

@@ -245,7 +245,7 @@ struct Pool {
 
   // Classes that a plan looks at one by one. There may be a hundred thousand classes, of which an
   // event concerns a few. Each list may hold more than its condition requires, for example empty
-  // classes: whoever walks through it drops these.
+  // classes: a walk through it drops these.
   std::vector<WaitClass*> to_be_told;  ///< have untold gangs, or a changed constraint
   std::vector<WaitClass*> unsure;      ///< their constraint is neither kRoom nor kTopology
   std::vector<WaitClass*> new_heads;   ///< their first gang may be within Options::forbearance

@@ -80,7 +80,7 @@ void FeedbackBucket::abandon(const std::vector<torch::Tensor>& buffers) {
 void FeedbackBucket::give(const std::vector<torch::Tensor>& averages) {
   for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
     torch::Tensor& gradient = parameters_[slot].tensor.mutable_grad();
-    // Without a gradient on any rank, what is left of earlier ones may still have been sent.
+    // Without a gradient on any rank, the errors of earlier ones may still have been sent.
     if (some_rank_has_[slot] == 0 && averages[slot].count_nonzero().item<std::int64_t>() == 0) {
       gradient.reset();
       continue;
