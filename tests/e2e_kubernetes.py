@@ -107,7 +107,7 @@ class Jobs(KubernetesTest):
         pod = self.muster.pods("job")["main"]
         self.assertEqual(pod["metadata"]["labels"]["muster.dev/job-name"], "job")
         services = self.cluster.kubectl("get", "services", "-n", NAMESPACE, "-o", "name")
-        self.assertEqual(services, "", "nobody asks for the name of a single task")
+        self.assertEqual(services, "", "a single task has no Service, because no other task looks its name up")
         self.muster.run("stop", "job")
         self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
         self.cluster.until(lambda: not self.muster.pods("job"), "its pods are gone")

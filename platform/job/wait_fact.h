@@ -60,7 +60,7 @@ struct NoRoom {
   int lack_cpu = 0;
   int lack_memory = 0;
   int lack_task_slots = 0;
-  // The nodes that it may use; only if there are none.
+  // What the job requires of its nodes; empty unless `nodes` is 0.
   std::vector<std::string> pools;
   std::vector<std::string> gpu_models;
   std::vector<std::string> labels;  ///< "zone=a"

@@ -54,7 +54,7 @@ class FeedbackBucket : public GradientBucket {
   virtual Begun go_on(collective::Session& session) = 0;
   virtual std::vector<torch::Tensor> end() = 0;
 
-  /// The gradient of a parameter as float32 with the parameter's shape; undefined if there is none.
+  /// The gradient of a parameter as float32 with the parameter's shape; an undefined tensor if it has no gradient.
   torch::Tensor gradient_of(std::size_t slot) const;
   std::int64_t length_of(std::size_t slot) const { return parameters_[slot].tensor.numel(); }
 

@@ -26,7 +26,7 @@ struct MemorySpan {
 class MemoryInUse {
  public:
   /// An operation in flight that writes memory of `wanted`, or reads memory that `wanted` writes;
-  /// null if there is none.
+  /// null if no operation in flight does.
   const Operation* conflict_with(std::span<const MemorySpan> wanted) const;
 
   /// Adds memory that conflicts with no other operation. The spans of one operation may overlap
