@@ -107,6 +107,13 @@ COPIERS = "\n".join((
     "for _ in range(35): os.wait()",
     "print('fine')"))
 
+# With their commands, the threads of the pool are nearly all the processes and threads that it may have.
+POOL = "\n".join((
+    "import concurrent.futures, subprocess",
+    "with concurrent.futures.ThreadPoolExecutor(18) as pool:",
+    "    for ran in pool.map(lambda _: subprocess.run(['/bin/true']), range(1500)): assert ran.returncode == 0",
+    "print('fine')"))
+
 # A daemon in a session of its own, whose parents have ended, takes memory; the program waits for its end.
 DAEMON_HOG = "\n".join((
     "import os, signal, sys, time",
@@ -270,6 +277,13 @@ class Limits(Configured):
         self.configured("tasks: {processes: 40}\n")
 
         ran = self.follow("--", "python3", "-c", COPIERS, code=0)
+
+        self.assertIn("fine", ran.stdout)
+
+    def test_a_pool_of_threads_that_starts_commands_is_not_ended(self):
+        self.configured("tasks: {processes: 40}\n")
+
+        ran = self.follow("--", "python3", "-c", POOL, code=0)
 
         self.assertIn("fine", ran.stdout)
 

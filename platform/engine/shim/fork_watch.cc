@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 #include <string>
@@ -43,14 +44,33 @@ std::vector<pid_t> spread(const std::vector<pid_t>& all, size_t most) {
   return chosen;
 }
 
-/// `call`: the text of a stopped thread's file syscall, "57 0x0 0x7ffd..." or "-1 0x7ffd...".
-bool leaves_fork(std::string_view call) {
-  const auto number = base::number_of<int>(take_word(call));
-  if (!number) return false;
+/// `text`: a stopped thread's file syscall, "57 0x0 0x7ffd..." or "-1 0x7ffd...".
+std::optional<int> call_in(std::string_view text) {
+  return base::number_of<int>(take_word(text));
+}
+
+bool is_fork(std::optional<int> call) {
 #ifdef SYS_fork
-  if (*number == SYS_fork || *number == SYS_vfork) return true;
+  if (call == SYS_fork || call == SYS_vfork) return true;
 #endif
-  return *number == SYS_clone || *number == SYS_clone3;
+  return call == SYS_clone || call == SYS_clone3;
+}
+
+/// What pthread_create() does besides clone3(): it takes a lock, gets memory for a stack, which it
+/// gives back when it is refused, and keeps signals away meanwhile.
+bool is_beside_new_thread(std::optional<int> call) {
+  static constexpr std::array kCalls = {SYS_futex,    SYS_mmap,    SYS_munmap,
+                                        SYS_mprotect, SYS_madvise, SYS_rt_sigprocmask};
+  return call && std::find(kCalls.begin(), kCalls.end(), *call) != kCalls.end();
+}
+
+/// Of programs that ask for processes, most leave a fork. Those that ask for threads wait for one
+/// another, too.
+bool is_fork_bomb(const ThreadStates& states) {
+  const int others = states.stopped - states.beside;
+  if (states.stopped == 0) return false;
+  return 2 * states.forking >= states.stopped ||
+         (5 * states.forking >= states.stopped && 3 * states.forking >= 2 * others);
 }
 
 /// Whether the thread has run since it was forked. A child that waits for its first turn on a CPU
@@ -77,7 +97,8 @@ ThreadStates thread_states_of(const fs::path& proc, const std::vector<pid_t>& pr
   const size_t of_each = std::max<size_t>(kMostExamined / std::max<size_t>(chosen.size(), 1), 1);
   for (const pid_t process : chosen) {
     const fs::path threads = proc / std::to_string(process) / "task";
-    for (const pid_t thread : spread(numbered_entries(threads), of_each)) {
+    const std::vector<pid_t> all = numbered_entries(threads);
+    for (const pid_t thread : spread(all, of_each)) {
       const fs::path folder = threads / std::to_string(thread);
       const char state = state_in(read_proc_file(folder / "stat"));
       if (state == '\0' || state == 'Z' || state == 'X') continue;
@@ -85,7 +106,9 @@ ThreadStates thread_states_of(const fs::path& proc, const std::vector<pid_t>& pr
       if (state == 'R' || state == 'D') ++states.wanting;
       if (state != 'T' && state != 't') continue;
       ++states.stopped;
-      if (has_run(folder) && leaves_fork(read_proc_file(folder / "syscall"))) ++states.forking;
+      const auto call = call_in(read_proc_file(folder / "syscall"));
+      if (is_fork(call) && has_run(folder)) ++states.forking;
+      if (all.size() > 1 && is_beside_new_thread(call)) ++states.beside;
     }
   }
   return states;
@@ -136,7 +159,7 @@ std::optional<job::LimitReached> ForkWatch::watch(TaskProcesses& processes, int6
   const bool is_trusted = strikes_ == 0 && Steady::now() < trusted_until_;
   if (has_all && !is_trusted) {
     const ThreadStates states = thread_states_of(processes.proc(), current_processes(processes));
-    if (2 * states.wanting >= states.alive && states.alive > 0) {
+    if (4 * states.wanting >= states.alive && states.alive > 0) {
       signal_all(processes, SIGSTOP);
       state_ = State::kExamining;
       examinations_ = 0;
@@ -152,9 +175,7 @@ std::optional<job::LimitReached> ForkWatch::examine(TaskProcesses& processes) {
   // Threads that are stopped late are like the others.
   const bool is_enough = 2 * states.stopped >= states.alive;
   if (!is_enough && ++examinations_ < kExaminationsInPause) return std::nullopt;
-  if (states.stopped > 0 && 2 * states.forking >= states.stopped) {
-    return strike(processes, job::Limit::kProcesses);
-  }
+  if (is_fork_bomb(states)) return strike(processes, job::Limit::kProcesses);
   strikes_ = 0;
   trust_for_a_while();
   go_on(processes);

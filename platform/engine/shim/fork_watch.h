@@ -8,12 +8,13 @@
 //
 //   - A control group counts what it refuses, and what is killed in it.
 //   - The kernel does not count what RLIMIT_NPROC refuses. If the task has nearly all its processes and
-//     most of them want a CPU, it is stopped for some hundredths of a second (SIGSTOP). A process stops
-//     when it leaves the kernel, and /proc/PID/syscall then has the system call that it leaves. In a
-//     fork bomb at its limit, that is fork() or clone() for most of them. With short commands, only
-//     the processes that start them leave it, and children that have not had a CPU yet, which do
-//     not count. A task that was examined in vain is left alone for longer and longer, up to
-//     kLongestTrust.
+//     a quarter of them want a CPU, it is stopped for some hundredths of a second (SIGSTOP). A process
+//     stops when it leaves the kernel, and /proc/PID/syscall then has the system call that it leaves.
+//     In a fork bomb at its limit, that is fork() or clone() for most of them. In a program that asks
+//     for threads, up to four fifths wait for the lock of pthread_create() instead, and of the others
+//     most leave clone(). With short commands, only the processes that start them leave it, and
+//     children that have not had a CPU yet, which do not count. A task that was examined in vain is
+//     left alone for longer and longer, up to kLongestTrust.
 //
 // A task that is found to be a fork bomb is stopped for a second, so that processes that are just being
 // forked let go of their locks, and goes on. If it is one still, it is stopped once more, and the third
@@ -47,6 +48,9 @@ struct ThreadStates {
   int wanting = 0;  ///< run, or wait for a CPU or for a lock or a disk
   int stopped = 0;  ///< by a signal
   int forking = 0;  ///< of `stopped`: have run, and leave fork(), vfork(), clone() or clone3()
+  /// Of `stopped`, in programs with several threads: wait in, or leave, what pthread_create() calls
+  /// besides clone3().
+  int beside = 0;
 
   bool operator==(const ThreadStates&) const = default;
 };

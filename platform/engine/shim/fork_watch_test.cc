@@ -93,6 +93,51 @@ TEST_F(ForkWatchTest, EndsATaskThatHasAllItsProcessesAndForks) {
       << "most of them";
 }
 
+/// Threads of one process.
+class ForkWatchOfThreads : public ForkWatchTest {
+ protected:
+  std::optional<job::LimitReached> report_of_one(const std::vector<FakeThread>& threads) {
+    ForkWatch watch(kLimits, kNoPause);
+    TaskProcesses processes(1, fs::path(proc_));
+    for (int looks = 0; looks < kLooks; ++looks) {
+      set({looks % 3 == 1 ? threads.front() : FakeThread{}});
+      for (size_t i = 1; i < threads.size(); ++i) {
+        set_thread("10", std::to_string(10 + i), looks % 3 == 1 ? threads[i] : FakeThread{});
+      }
+      if (const auto reached = watch.look(processes, kAll)) return reached;
+    }
+    return std::nullopt;
+  }
+};
+
+constexpr FakeThread kWaitsForLock{.state = 'T', .call = SYS_futex};
+constexpr FakeThread kGetsStack{.state = 'T', .call = SYS_mmap};
+
+TEST_F(ForkWatchOfThreads, EndsAProgramWhoseThreadsAskForThreadsAndWaitForOneAnother) {
+  EXPECT_EQ(report_of_one({kForks, kForks, kWaitsForLock, kWaitsForLock, kWaitsForLock, kGetsStack,
+                           kWaitsForLock, kComputes}),
+            kReached);
+}
+
+TEST_F(ForkWatchOfThreads, LeavesAPoolOfThreads) {
+  EXPECT_EQ(report_of_one({kForks, kWaitsForLock, kWaitsForLock, kWaitsForLock, kWaitsForLock,
+                           kWaitsForLock, kWaitsForLock, kWaitsForLock}),
+            std::nullopt)
+      << "one thread starts others";
+  EXPECT_EQ(report_of_one({kForks, kForks, kWaitsForLock, kWaitsForLock, kWaitsForLock,
+                           kWaitsForLock, kComputes, kReads}),
+            std::nullopt)
+      << "as many threads work as start others";
+}
+
+TEST_F(ForkWatchTest, ProcessesDoNotWaitForTheLockOfThreads) {
+  EXPECT_EQ(report(kLimits, kAll,
+                   {kForks, kForks, kWaitsForLock, kGetsStack, kGetsStack, kGetsStack,
+                    kWaitsForLock, kComputes}),
+            std::nullopt)
+      << "what starts commands does that";
+}
+
 TEST_F(ForkWatchTest, LeavesATaskThatMayHaveMoreProcesses) {
   EXPECT_EQ(report(kLimits, 5, std::vector(5, kForks)), std::nullopt);
 }
