@@ -32,17 +32,11 @@ namespace {
 constexpr size_t kLongestRecord = 16 << 20;
 
 json as_json(const Seat& seat) {
-  return {{"task", seat.task},
-          {"component", seat.component},
-          {"index", seat.index},
-          {"gpus", seat.gpus},
-          {"may_be_missing", seat.may_be_missing},
-          {"node", seat.node},
-          {"address", seat.address},
-          {"shares_folder", seat.shares_folder},
-          {"started", seat.started},
-          {"has_artifacts", seat.has_artifacts},
-          {"left", seat.left}};
+  return {
+      {"task", seat.task},       {"component", seat.component},           {"index", seat.index},
+      {"gpus", seat.gpus},       {"may_be_missing", seat.may_be_missing}, {"node", seat.node},
+      {"address", seat.address}, {"shares_folder", seat.shares_folder},   {"started", seat.started},
+      {"start", seat.start},     {"has_artifacts", seat.has_artifacts},   {"left", seat.left}};
 }
 
 Seat seat_from(const json& text) {
@@ -55,6 +49,7 @@ Seat seat_from(const json& text) {
           .address = text.at("address"),
           .shares_folder = text.at("shares_folder"),
           .started = text.at("started"),
+          .start = text.value("start", uint64_t{1}),
           .has_artifacts = text.at("has_artifacts"),
           .left = text.at("left")};
 }

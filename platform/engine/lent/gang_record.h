@@ -39,6 +39,7 @@ struct Seat {
   bool shares_folder = false;
 
   bool started = false;        ///< the order to start it was sent, or is about to be
+  uint64_t start = 1;          ///< the number of this order; of the next one if it was not started
   bool has_artifacts = false;  ///< fetched when the task has ended, unless the folder is shared
   bool left = false;           ///< its muster-node was ordered to leave
 

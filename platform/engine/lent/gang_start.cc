@@ -143,6 +143,7 @@ void GangStarter::send_order(const GangPointer& gang, const TaskPointer& task) {
   const TaskPlan& plan = found->second;
   const Seat& seat = gang->seat_of(*task);
   StartOrder order{.attempt = gang->gang.attempt,
+                   .start = seat.start,
                    .plan = plan,
                    .programs = options_.programs_on_nodes,
                    .folder = options_.folder_on_node(seat.shares_folder),
@@ -224,7 +225,9 @@ void GangStarter::undo(const StartPointer& start) {
   if (const GangPointer gang = gangs_.find(start->gang)) {
     for (const std::string& name : start->tasks) {
       const TaskPointer task = gang->tasks.at(name);
-      gang->seat_of(*task).started = false;
+      Seat& seat = gang->seat_of(*task);
+      if (seat.started) ++seat.start;
+      seat.started = false;
       task->start.reset();
       task->mirror.reset();
       task->up = task->answered = task->was_told_to_stop = task->holds_task = false;

@@ -18,6 +18,12 @@ namespace {
 /// cannot be ordered to stop, either.
 constexpr std::chrono::minutes kSilence{5};
 
+/// Whether the muster-node holds the task of the present start, or of an unknown one. After a failed
+/// start it may hold the task of that one, which has ended.
+bool holds(const Hello& hello, const Seat& seat) {
+  return hello.holds_task && (hello.start == 0 || hello.start == seat.start);
+}
+
 }  // namespace
 
 void NodeLines::connected(Line line) {
@@ -32,7 +38,7 @@ void NodeLines::connected(Line line) {
     const Seat& seat = gang->seat_of(*task);
     if (seat.component != hello.facts.component || seat.index != hello.facts.index) continue;
     // The muster-node belongs to a run that the cluster has forgotten and will end soon.
-    if (hello.holds_task && !seat.started && !task->start) return;
+    if (holds(hello, seat) && !seat.started && !task->start) return;
     return greeted(gang, task, std::move(line));
   }
   base::log_warning("a muster-node on " + hello.facts.node + " calls for a task that job " +
@@ -55,13 +61,16 @@ void NodeLines::greeted(const GangPointer& gang, const TaskPointer& task, Line l
       task->gpu_indices.push_back(static_cast<int>(i));
     }
   }
-  task->holds_task = hello.holds_task;
+  task->holds_task = holds(hello, seat);
   task->line = std::move(line);
   task->timer.reset();
   listen(gang, task);
-  task->line->send(task->mirror ? node::Welcome{.log_offset = task->mirror->log_offset(),
-                                                .metrics_offset = task->mirror->metrics_offset()}
-                                : node::Welcome{});
+  node::Welcome welcome{.start = seat.start};
+  if (task->mirror && task->holds_task) {
+    welcome.log_offset = task->mirror->log_offset();
+    welcome.metrics_offset = task->mirror->metrics_offset();
+  }
+  task->line->send(welcome);
   if (seat.left || (gang->record.given_back && !seat.started) ||
       (gang->record.taken && !gang->record.queued_again)) {
     return tasks_.dismiss(gang, task);

@@ -48,6 +48,7 @@ Hello Agent::hello(uint64_t stream) const {
           .shares_folder = options_.shares_folder,
           .version = options_.version,
           .holds_task = task_ && !task_->failed_to_start(),
+          .start = task_ ? task_->start_number() : 0,
           .image = stream == 0 ? options_.image : std::nullopt};
 }
 
@@ -68,10 +69,11 @@ void Agent::send(const NodeNews& news) {
 
 void Agent::handle(const Welcome& welcome) {
   if (signal_) send(SignalledNews{*signal_});
-  welcome_ = welcome;
   // A failed start has left nothing to report: the server got the answer, or orders the start
-  // again.
-  if (task_ && !task_->failed_to_start()) task_->reports().report_again(welcome);
+  // again. If a task that was started with it failed, the server has forgotten this one.
+  const bool is_expected =
+      task_ && (welcome.start == 0 || welcome.start == task_->start_number());
+  if (is_expected && !task_->failed_to_start()) task_->reports().report_again(welcome);
 }
 
 void Agent::handle(const StartOrder& order) {
@@ -88,7 +90,7 @@ void Agent::handle(const StartOrder& order) {
         return way_.call(hello(stream), std::move(then));
       });
   task_->on_end([this] { leave_if_done(); });
-  task_->reports().report_again(welcome_);
+  task_->reports().report_again(Welcome{.start = order.start});  // of a new task, all
   task_->start();
   if (signal_) task_->stop(StopMode::kGraceful);
 }

@@ -74,7 +74,6 @@ class Agent {
   AgentOptions options_;
   ServerWay& way_;
   OrderLine line_;
-  Welcome welcome_;  ///< the latest
   base::EventLoop::Interest ending_;
   base::EventLoop::Interest before_the_kill_;
   std::optional<int> signal_;

@@ -92,6 +92,7 @@ json hello_json(const Hello& hello) {
              {"gpu_indices", hello.facts.gpu_indices},
              {"version", binary(hello.version)},
              {"holds_task", hello.holds_task},
+             {"start", hello.start},
              {"instance", binary(hello.facts.instance)}};
   if (hello.image) value["image"] = node::to_json(*hello.image);
   return value;
@@ -119,9 +120,10 @@ json ended_json(const TaskEnded& end) {
 }
 
 json start_json(const StartOrder& order) {
-  const auto& [attempt, plan, programs, folder, storage, is_shared, log_quota, limits,
+  const auto& [attempt, start, plan, programs, folder, storage, is_shared, log_quota, limits,
                first_sample_ms, sample_interval_ms, hidden, filter, trees] = order;
   return {{"attempt", attempt},
+          {"start", start},
           {"plan", node::to_json(plan)},
           {"programs", binary(programs)},
           {"folder", binary(folder)},
@@ -164,8 +166,9 @@ struct Encode {
     return fields(Kind::kStreamRefused, with_error({{"stream", refused.stream}}, refused.error));
   }
   Encoded operator()(const Welcome& welcome) const {
-    return fields(Kind::kWelcome,
-                  {{"log_offset", welcome.log_offset}, {"metrics_offset", welcome.metrics_offset}});
+    return fields(Kind::kWelcome, {{"log_offset", welcome.log_offset},
+                                   {"metrics_offset", welcome.metrics_offset},
+                                   {"start", welcome.start}});
   }
   Encoded operator()(const StartOrder& order) const {
     return fields(Kind::kStart, start_json(order));
@@ -199,6 +202,11 @@ struct Encode {
 
 // --- decoding
 
+/// 0 in messages of a release that did not number starts.
+uint64_t start_number_of(const Fields& fields) {
+  return fields.has("start") ? fields.count("start") : 0;
+}
+
 Hello hello_of(const Fields& fields) {
   std::optional<launch::ImageFacts> image;
   if (fields.has("image")) image = image_facts_of(fields.at("image"));
@@ -216,6 +224,7 @@ Hello hello_of(const Fields& fields) {
       .shares_folder = fields.flag("shares_folder"),
       .version = fields.text("version", kLongestName),
       .holds_task = fields.flag("holds_task"),
+      .start = start_number_of(fields),
       .image = std::move(image)};
 }
 
@@ -244,6 +253,7 @@ EndedNews ended_of(const Fields& fields) {
 
 StartOrder start_of(const Fields& fields) {
   StartOrder order{.attempt = fields.number<int>("attempt", 1),
+                   .start = start_number_of(fields),
                    .plan = task_plan_of(fields.at("plan")),
                    .programs = fields.text("programs", kLongestPath),
                    .folder = fields.text("folder", kLongestPath),
@@ -307,7 +317,8 @@ NodeMessage message_of(Kind kind, std::string_view body) {
       return NodeNews(StreamRefused{fields.count("stream"), fields.error("error")});
     case Kind::kWelcome:
       return NodeOrder(Welcome{.log_offset = fields.count("log_offset"),
-                               .metrics_offset = fields.count("metrics_offset")});
+                               .metrics_offset = fields.count("metrics_offset"),
+                               .start = start_number_of(fields)});
     case Kind::kStart:
       return NodeOrder(start_of(fields));
     case Kind::kStop:

@@ -72,6 +72,7 @@ struct Hello {
   bool shares_folder = false;  ///< this node can read and write the server's folder of jobs
   std::string version;         ///< of Muster
   bool holds_task = false;     ///< muster-node has already started its task, and reconnects
+  uint64_t start = 0;          ///< that task's StartOrder::start; 0: not known
   /// What muster-node has found in the image that it runs in; empty: it runs on a machine.
   std::optional<launch::ImageFacts> image;
   bool operator==(const Hello&) const = default;
@@ -123,11 +124,13 @@ using NodeNews = std::variant<Hello, StartAnswer, ChangeAnswer, AnsweredNews, En
 struct Welcome {
   uint64_t log_offset = 0;
   uint64_t metrics_offset = 0;
+  uint64_t start = 0;  ///< nothing is reported of a task with another StartOrder::start; 0: of any
   bool operator==(const Welcome&) const = default;
 };
 struct StartOrder {
   /// The job's attempt. It is later than the brief's if the cluster has run the allocation again.
   int attempt = 1;
+  uint64_t start = 1;  ///< within the attempt: a start that has failed may be repeated
   launch::TaskPlan plan;
   std::string programs;  ///< the folder of muster-shim and the other programs, on the node
   std::string folder;    ///< of jobs: the server's if it is shared, else the node's own

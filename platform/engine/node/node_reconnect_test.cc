@@ -29,6 +29,11 @@ class NodeReconnect : public TestServer {
     expected += "last " + std::to_string(last) + "\n";
     EXPECT_TRUE(text == expected) << "lines are missing or repeated";
   }
+  /// As a server does after a failed start.
+  void forget_log() {
+    mirror_.reset();
+    EXPECT_TRUE(base::remove_tree(folder_ / "jobs"));
+  }
   /// Waits for a file on the node while there is no server.
   void wait_for_exit_record() {
     FileWatch files(loop_.loop());
@@ -85,6 +90,52 @@ TEST_F(NodeReconnect, AnEndWhileTheServerIsAwayIsReportedLater) {
   EXPECT_EQ(log(), "up\ndown\n");
   EXPECT_EQ(end_left_in(mirror_->folder()).status.code, 6);
   say_farewell(6);
+}
+
+TEST_F(NodeReconnect, ATaskThatIsStartedAgainIsReportedFromItsBeginning) {
+  open();
+  run_node();
+  start_well(order("echo the first; while [ ! -e /generated/end ]; do sleep 0.02; done"));
+  wait_for_log("the first");
+  const uint16_t port = port_;
+  close();
+  open(port);
+  wait_for_line();  // records follow from behind "the first"
+  end_counting();
+  wait_for<EndedNews>();
+  news_.clear();
+  forget_log();
+
+  StartOrder again = order("echo again");
+  again.start = 2;
+  start_well(again);
+  wait_for<EndedNews>();
+
+  EXPECT_EQ(log(), "again\n");
+  say_farewell();
+}
+
+TEST_F(NodeReconnect, NothingIsReportedOfATaskThatTheServerHasForgotten) {
+  open();
+  run_node();
+  start_well(order("echo the first"));
+  wait_for<EndedNews>();
+  const uint16_t port = port_;
+  news_.clear();
+  close();
+  forget_log();
+  start_number_ = 2;
+  open(port);
+  wait_for_line();
+  EXPECT_EQ(line_->hello().start, 1U);
+
+  StartOrder again = order("echo again; exit 4");
+  again.start = 2;
+  start_well(again);
+
+  EXPECT_EQ(wait_for<EndedNews>().end.status.code, 4) << "the end of the task that is forgotten";
+  EXPECT_EQ(log(), "again\n");
+  say_farewell(4);
 }
 
 TEST_F(NodeReconnect, AServerThatMovedIsFoundInTheSharedFolder) {

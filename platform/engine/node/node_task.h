@@ -61,6 +61,8 @@ class NodeTask {
   void attach(const AttachOrder& order);
   void send_artifacts(const ArtifactsOrder& order);
 
+  /// StartOrder::start.
+  uint64_t start_number() const { return order_.start; }
   bool is_starting() const { return !reports_.answer(); }
   bool failed_to_start() const { return reports_.answer() && reports_.answer()->error; }
   /// The task failed to start, or has ended.

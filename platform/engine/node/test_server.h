@@ -251,8 +251,9 @@ class TestServer : public ::testing::Test {
                          loop_.look();
                        }});
     line_->send(mirror_ ? Welcome{.log_offset = mirror_->log_offset(),
-                                  .metrics_offset = mirror_->metrics_offset()}
-                        : Welcome{});
+                                  .metrics_offset = mirror_->metrics_offset(),
+                                  .start = start_number_}
+                        : Welcome{.start = start_number_});
     loop_.look();
   }
 
@@ -276,6 +277,7 @@ class TestServer : public ::testing::Test {
   std::map<uint64_t, std::shared_ptr<NodeConnection>> streams_;
   std::vector<NodeNews> news_;
   std::optional<Mirror> mirror_;
+  uint64_t start_number_ = 0;  ///< of the task that the server expects; 0: of any
   std::optional<TestNode> node_;
 };
 

@@ -23,6 +23,7 @@ GangRecord some_record() {
                  .address = "10.0.0.1",
                  .shares_folder = true,
                  .started = true,
+                 .start = 4,
                  .has_artifacts = true,
                  .left = true}},
       .given = true,

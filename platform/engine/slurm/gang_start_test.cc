@@ -110,6 +110,29 @@ TEST_F(Starting, AFailedStartCanBeRepeated) {
   EXPECT_TRUE(outcome());
 }
 
+TEST_F(Starting, AMusterNodeThatHoldsTheTaskOfAFailedStartGetsTheNextOrder) {
+  auto its_node = gang_with_allocation();
+  start({plan()});
+  wait_for_order(*its_node);
+  const uint64_t failed = its_node->last<node::StartOrder>()->start;
+  its_node->say(node::StartAnswer{{{.code = ErrorCode::kConflict, .what = "port 80 is taken"}}});
+  ASSERT_FALSE(outcome());
+  started_.reset();
+  its_node.reset();
+
+  start({plan()});
+  node::Hello again = hello();
+  again.holds_task = true;
+  again.start = failed;
+  its_node = node(again);
+  wait_for_order(*its_node);
+
+  EXPECT_GT(its_node->last<node::StartOrder>()->start, failed);
+  EXPECT_EQ(its_node->last<node::Welcome>()->start, its_node->last<node::StartOrder>()->start);
+  its_node->say(node::StartAnswer{});
+  EXPECT_TRUE(outcome());
+}
+
 TEST_F(Starting, ALostOrderIsSentAgain) {
   auto its_node = gang_with_allocation();
   its_node.reset();
