@@ -262,7 +262,6 @@ bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, 
 	@cmake --build --preset release --target bench_collective
 	@python3 bench/collective.py $(BENCH_FLAGS)
 
-# BENCH_FLAGS: --only latency|bandwidth|gradients|resnet18|resnet20|start|idle, --rounds N.
 # BENCH_FLAGS: --rounds N.
 bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a machine with an NVIDIA GPU
 	@python3 -B tests/gpu.py --machine
@@ -270,6 +269,7 @@ bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a mac
 	@scripts/python_env.sh torch
 	@python3 -B bench/gpu.py $(BENCH_FLAGS)
 
+# BENCH_FLAGS: --only latency|bandwidth|gradients|resnet18|resnet20|start|idle, --rounds N.
 bench-horovod: build deps-horovod ## muster.torch against Horovod 0.28.1, default and tuned, and DDP over gloo
 	@$(TORCH_PYTHON) bench/horovod.py $(BENCH_FLAGS)
 

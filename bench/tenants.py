@@ -30,6 +30,7 @@ import pwd
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -377,7 +378,7 @@ def main():
     rows = [row("the victim alone", [alone], "steps/s"), row("GET /v1/jobs, no attack", idle.answers, "ms", 1)]
     for attack in attacks:
         name = attack.replace("_", " ")
-        share = sorted(shares[attack])[len(shares[attack]) // 2]
+        share = statistics.median(shares[attack])
         rows.append(aimed(f"{name}: the victim's share", shares[attack], "of 1", f"at least {AIM_SHARE}",
                           share >= AIM_SHARE, 2))
         for what, taken in (("GET /v1/jobs", answers[attack]), ("muster list", lists[attack])):
