@@ -119,11 +119,12 @@ Result<void> LogIndex::extend() {
   LogFrame frame;
   const uint64_t begin = extent_.bytes;
   extent_.complete = true;
-  while (!damaged_) {
+  if (failure_) return *failure_;
+  while (true) {
     const Result<bool> more = log_->next(frame);
     if (!more) {
-      damaged_ = true;
-      return more.error();
+      failure_ = more.error();
+      return *failure_;
     }
     if (!*more) return {};
     count(frame);
@@ -132,7 +133,6 @@ Result<void> LogIndex::extend() {
       return {};
     }
   }
-  return {};
 }
 
 const LogIndex::Entry& LogIndex::entry_before(uint64_t line) const {

@@ -6,6 +6,8 @@
 // read only what was added since. A line is numbered by its newline: programs that print at once get
 // consecutive numbers in the order in which their lines end.
 //
+// After an error every later call fails with it: make another index.
+//
 // Blocking: it reads files. Not thread-safe, but may be used by one thread after another.
 #pragma once
 
@@ -102,7 +104,7 @@ class LogIndex {
   std::vector<Entry> entries_{Entry{}};
   std::map<Key, uint64_t> unfinished_;  ///< the frame in which each begins
   LogExtent extent_;
-  bool damaged_ = false;
+  std::optional<base::Error> failure_;  ///< the log could not be read further
 };
 
 }  // namespace muster::logs

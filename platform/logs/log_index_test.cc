@@ -21,6 +21,7 @@ class FramesCursor : public engine::LogCursor {
 
   base::Result<bool> next(LogFrame& frame) override {
     if (next_ >= frames_.size()) return false;
+    if (frames_[next_].bytes == "damage") return base::Error{.what = "the log is damaged"};
     frame = frames_[next_++];
     return true;
   }
@@ -107,6 +108,17 @@ TEST_F(LogIndexTest, SeesWhatIsPrintedMeanwhile) {
   EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 a", "1~ b"}));
   print("b\nc\n");
   EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 a", "1 bb", "2 c"}));
+}
+
+TEST_F(LogIndexTest, SaysEachTimeThatTheLogCannotBeRead) {
+  print("one\n");
+  print("damage");
+  for (int i = 0; i < 2; ++i) {
+    FramesCursor cursor(frames_);
+    const auto window = index().window(cursor, {.line = std::nullopt, .lines = 10});
+    ASSERT_FALSE(window);
+    EXPECT_EQ(window.error().what, "the log is damaged");
+  }
 }
 
 TEST_F(LogIndexTest, FindsEveryLineOfALongLog) {

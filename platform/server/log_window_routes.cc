@@ -49,7 +49,10 @@ class LogWindows {
     const auto answer = std::make_shared<std::optional<Result<Answer>>>();
     const auto shared = std::shared_ptr<engine::LogCursor>(std::move(cursor));
     background_.run([index, shared, answer, work] { answer->emplace(work(*index, *shared)); },
-                    [answer, done] { done(std::move(**answer)); });
+                    [this, index, answer, done] {
+                      if (!**answer) forget(index);
+                      done(std::move(**answer));
+                    });
     return {};
   }
 
@@ -67,6 +70,11 @@ class LogWindows {
     indexes_.emplace_front(log, std::make_shared<LogIndex>(std::move(cursor)));
     if (indexes_.size() > kMostIndexes) indexes_.pop_back();
     return indexes_.front().second;
+  }
+
+  /// The next request reads the log anew.
+  void forget(const std::shared_ptr<LogIndex>& index) {
+    indexes_.remove_if([&](const auto& entry) { return entry.second == index; });
   }
 
   control::Controller& controller_;
