@@ -37,7 +37,7 @@ class OnContainers(Attacked, ContainerTest):
                                  "attacker.py", "facts.json", follow=True)
 
     def test_a_hostile_job_gets_at_nothing_of_another_project(self):
-        self.serve()
+        self.serve(environment={"DOCKER_HOST": self.engine.url})
         facts = self.started_victim()
         self.listen_as_the_account(facts)
 
