@@ -21,7 +21,7 @@ import time
 import weakref
 from ctypes import byref, c_uint64, c_void_p
 from datetime import timedelta
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..._native import abi, library
 from ...common.session import FORKED
@@ -218,9 +218,15 @@ def _close_in_child() -> None:
         link.closed = FORKED
 
 
+#: Called when the interpreter ends, after all links have ended.
+after_links: List[Callable[[], None]] = []
+
+
 def _end_all() -> None:
     for link in list(_links):
         link.end()
+    for settle in after_links:
+        settle()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

@@ -21,7 +21,7 @@ from torch._C._distributed_c10d import Work as _Work
 
 from ..._native import abi
 from .errors import GroupError, last_error
-from .links import SLICE_MS, Link
+from .links import SLICE_MS, Link, after_links
 
 #: How events of a running profiler begin.
 enter_event: Any = torch.autograd._record_function_with_args_enter
@@ -35,6 +35,9 @@ _GRACE_MS = 5_000
 #: An operation on so few bytes takes less time than to wake a thread.
 _QUICK_BYTES = 1 << 16
 _QUICK_MS = 1
+
+#: How long an interpreter that ends waits for futures: their callbacks may do anything.
+_SETTLE_SECONDS = 2
 
 
 class Work(_Work):
@@ -310,6 +313,10 @@ _queue_lock = threading.Lock()
 _watched: Dict[int, Work] = {}
 _numbers = itertools.count(1)
 
+#: An entry for each thread that completes a future now; taken out under `_settled`.
+_busy: List[None] = []
+_settled = threading.Condition()
+
 #: An entry for each thread that waits for an end. Single operations on a list are atomic.
 _idle: List[None] = []
 _MOST_IDLE = 2
@@ -347,20 +354,38 @@ def _serve(native: Any, queue: Any) -> None:
         _idle.pop()
         if not _idle:
             _start_server(native, queue)
+        _busy.append(None)
         work = _watched.pop(number.value, None)
-        if work is not None:
-            work._completed(None if code == abi.OK else last_error(native, code))
-            del work
+        try:
+            if work is not None:
+                work._completed(None if code == abi.OK else last_error(native, code))
+                del work
+        finally:
+            with _settled:
+                _busy.pop()
+                _settled.notify_all()
         if len(_idle) >= _MOST_IDLE:
             return
         _idle.append(None)
 
 
+def _settle() -> None:
+    """Waits until the futures of all operations are complete, which ended with their links. An interpreter that ends
+    stops each thread that wants to run Python again. One that is within PyTorch then would abort the process."""
+    with _settled:
+        _settled.wait_for(lambda: not _watched and not _busy, timeout=_SETTLE_SECONDS)
+
+
+after_links.append(_settle)
+
+
 def _forget_in_child() -> None:
-    global _queue, _queue_lock
+    global _queue, _queue_lock, _settled
     _queue = None
     _queue_lock = threading.Lock()
+    _settled = threading.Condition()
     _watched.clear()
+    _busy.clear()
     _idle.clear()
 
 
