@@ -282,6 +282,10 @@ class Failures(unittest.TestCase):
                 if not woken:
                     break
             print("woken", dict(woken), flush=True)
+            # A rank in an operation would ask the other one for signs of life.
+            store = dist.distributed_c10d._get_default_store()
+            store.set(f"rested {rank}", "")
+            store.wait(["rested 0", "rested 1"])
             dist.barrier()
         """, 2)
         for output in outputs:
