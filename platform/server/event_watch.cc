@@ -1,0 +1,188 @@
+#include "server/event_watch.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "api/routes.h"
+#include "api/wire.h"
+#include "http/server_sent_events.h"
+
+namespace muster::server {
+
+using job::Job;
+
+namespace {
+
+constexpr size_t kHorizonChangesAtOnce = 256;
+
+base::Time last_event(const job::Job& job) {
+  return job.events.empty() ? base::Time() : job.events.back().time;
+}
+
+}  // namespace
+
+EventHorizon::EventHorizon(control::Controller& controller)
+    : controller_(controller), feed_watch_(controller.feed().watch([this] {
+        if (known_) look_at_changes();
+      })) {}
+
+base::Time EventHorizon::time() {
+  if (!known_) look_at_all();
+  return time_;
+}
+
+void EventHorizon::look_at_all() {
+  known_ = true;
+  at_ = controller_.feed().now();
+  controller_.jobs().each_job(false, std::nullopt, [this](const job::Job& job) {
+    time_ = std::max(time_, last_event(job));
+    return true;
+  });
+}
+
+void EventHorizon::look_at_changes() {
+  while (true) {
+    const auto changes = controller_.feed().after(at_, kHorizonChangesAtOnce);
+    if (!changes) return look_at_all();
+    for (const auto& change : *changes) {
+      at_.number = change.number;
+      const job::Job* const job = controller_.jobs().with_id(change.job);
+      if (job != nullptr) time_ = std::max(time_, last_event(*job));
+    }
+    if (changes->size() < kHorizonChangesAtOnce) return;
+  }
+}
+
+namespace {
+
+constexpr size_t kMostEvents = 500;  // at a time
+constexpr size_t kEventChangesAtOnce = 200;
+
+std::string_view kind_of_fact(const job::Fact& fact) {
+  return std::visit([](const auto& each) { return each.kKind; }, fact);
+}
+
+}  // namespace
+
+EventWatchStream::EventWatchStream(StreamLife life, control::Controller& controller,
+                                   std::shared_ptr<EventHorizon> horizon, access::Identity who,
+                                   Start start)
+    : EventStream(std::move(life)),
+      controller_(controller),
+      horizon_(std::move(horizon)),
+      who_(std::move(who)),
+      start_(std::move(start)),
+      last_(start_.after.value_or(horizon_->time())),
+      told_where_(start_.after.has_value()),
+      feed_watch_(controller.feed().watch([this] { wake(); })) {}
+
+std::optional<http::BodyPiece> EventWatchStream::next() {
+  if (ended_) return http::BodyPiece(std::nullopt);
+  // A client that has seen no event yet also needs an id from which it can continue.
+  if (!std::exchange(told_where_, true)) {
+    std::string text;
+    http::append_event(text, api::kReadyEvent, "{}",
+                       std::to_string(last_.time_since_epoch().count()));
+    return http::BodyPiece(std::move(text));
+  }
+  const Sight sight(controller_, who_);
+  const base::Time horizon = horizon_->time();
+  while (last_ < horizon) {
+    const std::vector<Found> found = find_some(sight, horizon);
+    std::string text;
+    for (const auto& [time, job, event] : found) {
+      http::append_event(text, api::kHistoryEvent,
+                         api::job_event_to_json({.time = time,
+                                                 .job = job->spec.name,
+                                                 .project = job->spec.project,
+                                                 .job_id = job->id,
+                                                 .what = sight.redacted(event->what)}),
+                         std::to_string(time.time_since_epoch().count()));
+    }
+    last_ = found.size() < kMostEvents ? horizon : found.back().time;
+    if (!text.empty()) return http::BodyPiece(std::move(text));
+  }
+  return end_if_over(sight);
+}
+
+/// The first events after last_, at most kMostEvents.
+std::vector<EventWatchStream::Found> EventWatchStream::find_some(const Sight& sight,
+                                                                 base::Time horizon) {
+  std::vector<Found> found;
+  if (!caught_up_ || !find_in_changed(sight, horizon, found)) {
+    found = find_in_all(sight, horizon);
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& left, const Found& right) { return left.time < right.time; });
+  return found;
+}
+
+std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& sight,
+                                                                   base::Time horizon) {
+  // A heap of the first events after last_, with the latest of these on top.
+  const auto earlier = [](const Found& left, const Found& right) { return left.time < right.time; };
+  at_ = controller_.feed().now();
+  std::vector<Found> first;
+  std::vector<Found> of_job;
+  controller_.jobs().each_job(false, std::nullopt, [&](const Job& job) {
+    of_job.clear();
+    find_in(sight, job, horizon, of_job);
+    for (const Found& found : of_job) {
+      if (first.size() == kMostEvents) {
+        if (!earlier(found, first.front())) break;
+        std::pop_heap(first.begin(), first.end(), earlier);
+        first.pop_back();
+      }
+      first.push_back(found);
+      std::push_heap(first.begin(), first.end(), earlier);
+    }
+    return true;
+  });
+  caught_up_ = first.size() < kMostEvents;
+  return first;
+}
+
+/// False: there are too many, or the changed jobs are unknown.
+bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
+                                       std::vector<Found>& found) {
+  const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
+  if (!changes || changes->size() == kEventChangesAtOnce) return false;
+  for (const auto& change : *changes) {
+    const Job* const job = controller_.jobs().with_id(change.job);
+    if (job != nullptr) find_in(sight, *job, horizon, found);
+  }
+  if (found.size() >= kMostEvents) return false;
+  if (!changes->empty()) at_.number = changes->back().number;
+  return true;
+}
+
+void EventWatchStream::find_in(const Sight& sight, const Job& job, base::Time horizon,
+                               std::vector<Found>& found) const {
+  if (job.events.empty() || job.events.back().time <= last_) return;
+  if (start_.job ? job.id != *start_.job : !start_.filter.takes(job.spec.project, job.spec.name)) {
+    return;
+  }
+  if (!sight.sees(job)) return;
+  for (const job::Event& event : job.events) {
+    if (event.time <= last_ || event.time > horizon) continue;
+    if (start_.kind.empty() || kind_of_fact(event.what) == start_.kind) {
+      found.push_back({event.time, &job, &event});
+    }
+  }
+}
+
+std::optional<http::BodyPiece> EventWatchStream::end_if_over(const Sight& sight) {
+  if (!start_.job) return std::nullopt;
+  const Job* const job = controller_.jobs().with_id(*start_.job);
+  if (job == nullptr || !sight.sees(*job)) return http::BodyPiece(std::nullopt);
+  const bool told = job->events.empty() || job->events.back().time <= last_;
+  if (!job::is_final(job->phase) || !told) return std::nullopt;
+  ended_ = true;
+  std::string text;
+  http::append_event(text, api::kEndEvent, api::job_to_json(sight.redacted(*job)));
+  return http::BodyPiece(std::move(text));
+}
+
+}  // namespace muster::server

@@ -1,0 +1,94 @@
+// GET /v1/watch/events: the events of jobs as a stream, and how far it may be read.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "access/identity.h"
+#include "base/clock.h"
+#include "control/controller.h"
+#include "job/job.h"
+#include "server/event_stream.h"
+#include "server/sight.h"
+#include "server/watch_filter.h"
+
+namespace muster::server {
+
+/// The time up to which all events of jobs are known and stored.
+///
+/// Events get increasing times when they are recorded, but the feed of changes reports them after
+/// they are committed, job by job. A reader in between could see a newer event of one job before an
+/// older event of another; so readers do not read past this time.
+///
+/// On the EventLoop's thread. One for all watchers, created before them: the feed calls it first.
+class EventHorizon {
+ public:
+  /// The controller must outlive it.
+  explicit EventHorizon(control::Controller& controller);
+
+  /// The time of the last event that may be read.
+  base::Time time();
+
+ private:
+  void look_at_all();
+  void look_at_changes();
+
+  control::Controller& controller_;
+  control::FeedPosition at_;
+  base::Time time_{};
+  bool known_ = false;  ///< time() was called
+  std::shared_ptr<void> feed_watch_;
+};
+
+/// The events of the jobs that the caller sees, as server-sent events: one "event" for each line of
+/// their histories, in the order of time, which is also the id.
+///
+/// A job's history contains only its last events; a reader that is slower misses some.
+///
+/// On the EventLoop's thread.
+class EventWatchStream : public EventStream {
+ public:
+  struct Start {
+    WatchFilter filter;
+    /// The id of a job: only its events, and an "end" with the job when it has ended.
+    std::optional<std::string> job;
+    std::optional<base::Time> after;  ///< only later events; nothing: only future events
+    std::string kind;                 ///< of their facts; empty: all
+  };
+
+  /// Controller and horizon must outlive it.
+  EventWatchStream(StreamLife life, control::Controller& controller,
+                   std::shared_ptr<EventHorizon> horizon, access::Identity who, Start start);
+
+ protected:
+  std::optional<http::BodyPiece> next() override;
+
+ private:
+  struct Found {
+    base::Time time;
+    const job::Job* job = nullptr;
+    const job::Event* event = nullptr;
+  };
+
+  std::vector<Found> find_some(const Sight& sight, base::Time horizon);
+  std::vector<Found> find_in_all(const Sight& sight, base::Time horizon);
+  bool find_in_changed(const Sight& sight, base::Time horizon, std::vector<Found>& found);
+  void find_in(const Sight& sight, const job::Job& job, base::Time horizon,
+               std::vector<Found>& found) const;
+  std::optional<http::BodyPiece> end_if_over(const Sight& sight);
+
+  control::Controller& controller_;
+  std::shared_ptr<EventHorizon> horizon_;
+  access::Identity who_;
+  Start start_;
+  base::Time last_;         ///< all events up to it were sent or are hidden
+  bool caught_up_ = false;  ///< only jobs that change after at_ can have later events
+  control::FeedPosition at_;
+  bool told_where_;  ///< the client has an id from which it can continue
+  bool ended_ = false;
+  std::shared_ptr<void> feed_watch_;
+};
+
+}  // namespace muster::server
