@@ -353,7 +353,7 @@ for step in range(3):
         os.kill(os.getpid(), signal.SIGKILL)
     model(torch.ones(2, 4)).sum().backward()
 # In one write: both ranks print into one pipe.
-os.write(1, f"rank {dist.get_rank()} of {dist.get_world_size()} done in attempt {attempt}\n".encode())
+os.write(1, f"rank {dist.get_rank()} of {dist.get_world_size()} done in attempt {attempt}\\n".encode())
 dist.destroy_process_group()
 """
 
