@@ -64,7 +64,7 @@ Call read_logs(Reading& in) {
 Flags look_flags() {
   return {{.name = "--timestamps", .help = "begin each line with its time"},
           {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"},
-          {.name = "--no-fold", .help = "on a terminal, show every line: see docs/logs.md"}};
+          {.name = "--no-fold", .help = "on a terminal, show every line, also repeated ones"}};
 }
 
 LogLook read_look(const Reading& in) {
