@@ -1,6 +1,7 @@
 """The way of a log: quotas, filters, and broken connections."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import threading
 import urllib.parse
 
 from e2e_login import Person, TOKEN
-from muster_harness import MusterTest, Stream, UnixConnection, main, tls_port
+from muster_harness import BOUND, MusterTest, Stream, Typed, UnixConnection, main, tls_port
 
 MIB = 1 << 20
 # Numbered lines of 100 bytes.
@@ -125,12 +126,11 @@ def shut(end):
 
 
 class Proxy:
-    """A proxy between a client and a port that can cut its connections."""
+    """A proxy between a client and a server that can cut its connections. `connect` opens a connection to the
+    server; `on_taken` is called with bytes of the server when the client's end has taken them."""
 
-    def __init__(self, port):
-        self.port = port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()[1]
+    def __init__(self, listener, connect, on_taken=lambda data: None):
+        self.listener, self.connect, self.on_taken = listener, connect, on_taken
         self.sockets = []
         self.lock = threading.Lock()
         self.threads = [threading.Thread(target=self._accept)]
@@ -142,17 +142,18 @@ class Proxy:
                 near, _ = self.listener.accept()
             except OSError:  # closed
                 return
-            far = socket.create_connection(("127.0.0.1", self.port))
+            far = self.connect()
             with self.lock:
                 self.sockets += [near, far]
-                for source, target in ((near, far), (far, near)):
-                    self.threads.append(threading.Thread(target=self._copy, args=(source, target)))
+                for source, target, on_taken in ((near, far, lambda data: None), (far, near, self.on_taken)):
+                    self.threads.append(threading.Thread(target=self._copy, args=(source, target, on_taken)))
                     self.threads[-1].start()
 
-    def _copy(self, source, target):
+    def _copy(self, source, target, on_taken):
         try:
             while data := source.recv(1 << 16):
                 target.sendall(data)
+                on_taken(data)
         except OSError:  # cut
             pass
         shut(target)
@@ -179,14 +180,16 @@ class CutConnections(MusterTest):
     def setUp(self):
         super().setUp()
         server = self.muster.start_server("--listen", "127.0.0.1:0")
-        self.proxy = Proxy(tls_port(server))
+        port = tls_port(server)
+        self.proxy = Proxy(socket.create_server(("127.0.0.1", 0)),
+                           lambda: socket.create_connection(("127.0.0.1", port)))
         self.addCleanup(self.proxy.close)
         fingerprint = self.muster.run("server", "--fingerprint").stdout.split()[-1]
         self.muster.run("project", "create", "team")
         token = TOKEN.search(self.muster.run("user", "create", "ada", "--project",
                                              "team=member").stdout).group(0)
         self.person = Person(self.muster, "ada")
-        self.person.run("login", f"https://127.0.0.1:{self.proxy.address}", "--name", "lab",
+        self.person.run("login", f"https://127.0.0.1:{self.proxy.listener.getsockname()[1]}", "--name", "lab",
                         "--fingerprint", fingerprint.replace(":", "").lower(), "--token-stdin",
                         input=token + "\n")
 
@@ -228,6 +231,115 @@ class CutConnections(MusterTest):
 
         self.assertEqual((process.returncode, cuts), (0, 5), said)
         self.assertTrue(printed == b"".join(b"%099d\n" % number for number in range(lines)))
+
+
+class Passage:
+    """Waits until the reader of a stream has read past some words: more bytes came after them and were taken than
+    the socket of the reader holds."""
+
+    BEYOND = MIB
+
+    def __init__(self, words):
+        self.words = words
+        self.done = threading.Event()
+        self._last = b""
+        self._after = None
+
+    def take(self, data):
+        if self._after is not None:
+            self._after += len(data)
+        elif self.words in self._last + data:
+            self._after = 0
+        self._last = data[-len(self.words):]
+        if self._after is not None and self._after > self.BEYOND:
+            self.done.set()
+
+
+class SlowTerminals(MusterTest):
+    """worker-0 prints MUCH lines, then the master one line, then worker-0 SOME lines."""
+
+    MUCH, SOME = 120_000, 20_000
+
+    def setUp(self):
+        super().setUp()
+        self.muster.environment.update(TERM="xterm", NO_COLOR="1")
+        self.start = self.muster.gate("start")
+        turn, back = self.muster.gate("turn"), self.muster.gate("back")
+        script = self.muster.script("print.py", "import sys\n" + NUMBERED.format("int(sys.argv[1])"))
+        path = {gate: gate.wait.split()[3] for gate in (turn, back)}
+        self.muster.run("submit", "torch", "job", "--workers", 1, "--", "sh", "-c",
+                        f"if [ $RANK = 1 ]; then {self.start.wait}; python3 {script} {self.MUCH}; "
+                        f"printf x > {path[turn]}; {back.wait}; exec python3 {script} {self.SOME}; fi; "
+                        f"echo ready; {turn.wait}; echo the quiet line; printf x > {path[back]}")
+
+    def follow(self, *flags, environment=None):
+        follow = Typed(self.muster, "logs", "job", "-f", *flags, environment=environment)
+        self.addCleanup(follow.close)
+        follow.until(b"[master] ready\r\n")
+        return follow
+
+    def follow_through(self, passage):
+        """A follow whose connection passes a proxy, which has the server's place in another state folder."""
+        folder = self.muster.folder / "proxied"
+        folder.mkdir(mode=0o700)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(folder / "muster.sock"))
+        listener.listen()
+
+        def connect():
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(str(self.muster.state / "muster.sock"))
+            return far
+
+        self.addCleanup(Proxy(listener, connect, passage.take).close)
+        return self.follow(environment=self.muster.environment | {"MUSTER_STATE_DIR": str(folder)})
+
+    def numbers(self):
+        return [*range(self.MUCH), *range(self.SOME)]
+
+    def test_a_line_passes_the_lines_for_which_the_terminal_has_no_room_and_their_number_is_shown(self):
+        passage = Passage(b"the quiet line")
+        follow = self.follow_through(passage)
+        self.start.open()
+
+        # Nothing reads the terminal meanwhile.
+        self.assertTrue(passage.done.wait(BOUND))
+
+        self.assertEqual(follow.finish(), 0)
+        text = follow.text.decode().replace("\r\n", "\n")
+        self.assertLess(text.index("[master] the quiet line\n"), MIB / 2)
+        numbers, gaps, at = self.numbers(), 0, 0
+        for line in text.splitlines():
+            if not line.startswith("[worker-0] "):
+                continue
+            words = line.removeprefix("[worker-0] ")
+            gap = re.fullmatch(r"\.\.\. \(([0-9,]+) lines? not shown; --no-fold shows all\)", words)
+            if gap:
+                gaps += 1
+                at += int(gap.group(1).replace(",", ""))
+            else:
+                self.assertEqual(int(words), numbers[at])
+                at += 1
+        self.assertEqual(at, len(numbers))
+        self.assertGreater(gaps, 0)
+
+    def test_no_fold_and_a_pipe_show_every_line(self):
+        terminal = self.follow("--no-fold")
+        with subprocess.Popen(self.muster.argv("logs", "job", "-f"), env=self.muster.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as pipe:
+            self.assertEqual(pipe.stdout.readline(), b"[master] ready\n")
+            self.start.open()
+            self.muster.ended("job")
+
+            self.assertEqual(terminal.finish(), 0)
+            piped = pipe.stdout.read().decode()
+
+        for text in (terminal.text.decode(), piped, self.muster.logs("job")):
+            lines = text.splitlines()
+            self.assertEqual([int(line.split()[1]) for line in lines if line.startswith("[worker-0]")],
+                             self.numbers())
+            self.assertEqual(lines.count("[master] the quiet line"), 1)
 
 
 if __name__ == "__main__":

@@ -203,8 +203,10 @@ class Typed:
         return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     def finish(self):
-        while self._read():
-            pass
+        pieces = [self.text]
+        while more := self._take():
+            pieces.append(more)
+        self.text = b"".join(pieces)
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
     def close(self):
@@ -216,12 +218,15 @@ class Typed:
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
     def _read(self):
-        try:
-            more = os.read(self._terminal, 1 << 16)
-        except OSError:  # its other end is closed
-            return False
+        more = self._take()
         self.text += more
         return bool(more)
+
+    def _take(self):
+        try:
+            return os.read(self._terminal, 1 << 16)
+        except OSError:  # its other end is closed
+            return b""
 
 
 class Muster:

@@ -95,6 +95,8 @@ namespace {
 /// The time limits to connect, and for the handshake.
 constexpr std::chrono::seconds kPatience{10};
 constexpr size_t kReadAhead = 64 << 10;
+/// A stream that never pauses lets `wake` pass each time after so many bytes.
+constexpr size_t kMostWithoutWake = 64 << 10;
 
 std::string place_of(const TlsEndpoint& endpoint) {
   return to_string(HostAndPort{.host = endpoint.host, .port = endpoint.port});
@@ -105,6 +107,11 @@ TlsStep step_of(ssize_t count, TlsStep::Kind would_block) {
   if (count >= 0) return {.bytes = static_cast<size_t>(count)};
   if (errno == EAGAIN || errno == EINTR) return {.kind = would_block};
   return {.kind = TlsStep::Kind::kFailed};
+}
+
+bool is_readable(int fd) {
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) == 1;
 }
 
 short events_for(TlsStep::Kind kind) {
@@ -229,6 +236,17 @@ Result<bool> ClientStream::send_all(std::string_view bytes, WhenAnswered when_an
 }
 
 Result<ClientStream::Received> ClientStream::receive(char* buffer, size_t size, const Wake& wake) {
+  if (received_since_wake_ >= kMostWithoutWake && wake.fd >= 0) {
+    received_since_wake_ = 0;
+    if (is_readable(wake.fd) && !wake.on_wake()) return Received{.kind = Received::Kind::kLeft};
+  }
+  MUSTER_TRY(const Received received, wait_for_bytes(buffer, size, wake));
+  received_since_wake_ += received.count;
+  return received;
+}
+
+Result<ClientStream::Received> ClientStream::wait_for_bytes(char* buffer, size_t size,
+                                                            const Wake& wake) {
   while (true) {
     if (!ahead_.empty()) return Received{.count = take_ahead(buffer, size)};
     const TlsStep step = try_to_read(buffer, size, wake.fd < 0);

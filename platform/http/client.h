@@ -23,7 +23,8 @@
 namespace muster::http {
 
 /// Interrupts a blocking read: while `fd` is readable, `on_wake` is called, which must drain the
-/// descriptor. If it returns false, the stream ends.
+/// descriptor. If it returns false, the stream ends. It is also called between the pieces of a
+/// stream that never pauses.
 struct Wake {
   int fd = -1;
   std::function<bool()> on_wake;
@@ -97,6 +98,7 @@ class ClientStream {
  private:
   explicit ClientStream(base::UniqueFd fd) : fd_(std::move(fd)) {}
   base::Result<void> shake_hands(const TlsEndpoint& endpoint);
+  base::Result<Received> wait_for_bytes(char* buffer, size_t size, const Wake& wake);
   TlsStep try_to_read(char* buffer, size_t size, bool may_wait);
   TlsStep try_to_write(std::string_view bytes);
   bool read_ahead();
@@ -106,6 +108,7 @@ class ClientStream {
   std::unique_ptr<TlsSession> tls_;
   std::string ahead_;  ///< bytes that arrived while this end was sending
   size_t ahead_taken_ = 0;
+  size_t received_since_wake_ = 0;
 };
 
 }  // namespace muster::http

@@ -4,8 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 
 #include "http/client.h"
 #include "http/test_server.h"
@@ -358,6 +360,30 @@ TEST(Wake, IsServedWhileTheStreamIsSilentAndMayEndIt) {
   EXPECT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(wakes, 2);
   EXPECT_TRUE(observed.is_dropped());
+}
+
+TEST(Wake, IsServedAmidAStreamThatNeverPauses) {
+  constexpr size_t kSize = 16 << 10;
+  constexpr size_t kCount = 1'000;
+  Observed observed;
+  const TestServer server(streaming(observed, kCount, kSize, Pieces::Then::kEnd));
+  const base::UniqueFd event(::eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+  size_t received = 0;
+
+  const auto answer = BlockingClient(server.socket())
+                          .stream({},
+                                  [&](std::string_view piece) {
+                                    received += piece.size();
+                                    // More bytes have arrived before the client looks for them.
+                                    const size_t ahead =
+                                        std::min(kCount * kSize, received + 3 * kSize);
+                                    while (observed.pulled < ahead) std::this_thread::yield();
+                                    return true;
+                                  },
+                                  {.fd = event.get(), .on_wake = [&] { return received == 0; }});
+
+  EXPECT_TRUE(answer);
+  EXPECT_LT(received, size_t{256} << 10);
 }
 
 }  // namespace

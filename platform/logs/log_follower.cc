@@ -21,6 +21,8 @@ static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthes
 // How long a line without its newline is held back until the rest arrives.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kReadRetryPause{200};
+// How much older the lines of other tasks may be that a line of a task passes: see read_turns().
+constexpr std::chrono::seconds kMostAhead{10};
 
 std::shared_ptr<const job::LogPattern> pattern_of(const job::LogQuery& query) {
   if (query.grep.empty()) return nullptr;
@@ -41,6 +43,7 @@ struct LogFollower::Source {
   bool has_frame = false;
   bool damaged = false;
   bool may_have_more = true;  ///< it may have grown since its end was reached
+  bool is_live = false;       ///< its end was reached: its next frames were printed since then
   uint64_t at = 0;            ///< offset in the log of `frame`
   uint64_t begin = 0;         ///< in the tail: the offset where `dropped` begins to count
   LogCounts seen;             ///< bytes to skip, which were delivered already
@@ -54,6 +57,7 @@ struct LogFollower::Source {
     damaged = !next;
     has_frame = next && *next;
     may_have_more = has_frame;
+    is_live = is_live || !has_frame;
     return has_frame;
   }
 
@@ -254,12 +258,35 @@ std::pair<LogFollower::Source*, base::Time> LogFollower::earliest() {
 /// Reads one step. True: more can be read now.
 bool LogFollower::read_some() {
   size_t left = only_ == nullptr ? kStepBytes : kSearchedStepBytes;
+  if (lags_) left -= read_turns(left / 2);
   while (left > 0) {
     const auto [source, next] = earliest();
+    lags_ = source != nullptr && query_.follow && !in_tail_;
     if (source == nullptr) return false;
     left -= read_up_to(*source, next, left);
   }
   return true;
+}
+
+/// The tasks print faster than the log is read: reads some of each task. In the order of time alone,
+/// every line would wait behind all that the task that prints most had printed before it. A line
+/// passes only lines that are at most kMostAhead older, and none that were printed before the
+/// follower had caught up. Returns the bytes, at most `most`.
+size_t LogFollower::read_turns(size_t most) {
+  const Source* const first = earliest().first;
+  if (first == nullptr) return 0;
+  const base::Time until = first->frame.time + kMostAhead;
+  std::vector<Source*> ready;
+  for (const auto& source : sources_) {
+    if (source->is_live && source->peek() && source->frame.time <= until) {
+      ready.push_back(source.get());
+    }
+  }
+  size_t bytes = 0;
+  for (Source* const source : ready) {
+    bytes += read_up_to(*source, until, std::max<size_t>(1, most / ready.size()));
+  }
+  return std::min(bytes, most);
 }
 
 /// Reads the source's frames up to that time. Returns their bytes, at most `most`.

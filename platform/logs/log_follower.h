@@ -1,5 +1,6 @@
 // The merged log of one job: what its tasks printed in each of its attempts, ordered by time, up to
-// its end.
+// its end. If the tasks print faster than a follow reads, a line may come up to ten seconds before
+// older lines of other tasks, so that it does not wait for all of them.
 //
 // If a reader is cut off, another reader continues from a position() of the first: it delivers each
 // byte after that position once, though it may divide the bytes into other runs.
@@ -63,6 +64,7 @@ class LogFollower {
   void go_to(Source& source, const LogPosition::Source& place) const;
   void expect_more();
   bool read_some();
+  size_t read_turns(size_t most);
   size_t read_up_to(Source& source, base::Time next, size_t most);
   void read_frame(Source& source);
   void take_cut(Source& source);
@@ -88,6 +90,7 @@ class LogFollower {
   std::vector<std::unique_ptr<Source>> sources_;
   LogTail tail_;  ///< the last lines, until they are delivered
   bool in_tail_ = false;
+  bool lags_ = false;      ///< the last step left something to read
   bool all_read_ = false;  ///< only the lines in tail_ are left to deliver
   job::LogBatch ready_;
   Deliver deliver_;

@@ -12,6 +12,7 @@
 #include "cli/common/terminal.h"
 #include "cli/connection/connection.h"
 #include "cli/logs/logs.h"
+#include "cli/logs/paced_output.h"
 
 namespace muster::cli::logs {
 

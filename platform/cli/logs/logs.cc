@@ -1,15 +1,14 @@
 #include "cli/logs/logs.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,7 +18,9 @@
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
 #include "cli/connection/connection.h"
+#include "cli/logs/held_lines.h"
 #include "cli/logs/log_printer.h"
+#include "cli/logs/paced_output.h"
 #include "job/log_record.h"
 #include "words/sentence.h"
 
@@ -63,7 +64,7 @@ Call read_logs(Reading& in) {
 Flags look_flags() {
   return {{.name = "--timestamps", .help = "begin each line with its time"},
           {.name = "--no-prefix", .help = "print lines without [rank@host] or [task]"},
-          {.name = "--no-fold", .help = "on a terminal, do not fold repeated lines"}};
+          {.name = "--no-fold", .help = "on a terminal, show every line, also repeated ones"}};
 }
 
 LogLook read_look(const Reading& in) {
@@ -150,63 +151,6 @@ void LogCursor::restart() {
 
 namespace {
 
-constexpr size_t kEnough = 256 << 10;
-
-/// base::write_all() that also waits if another process has made the shared descriptor
-/// non-blocking.
-base::Result<void> write_patiently(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd entry{.fd = fd, .events = POLLOUT, .revents = 0};
-      ::poll(&entry, 1, -1);
-    } else if (errno != EINTR) {
-      return base::system_error("cannot write the logs", errno);
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-PacedOutput::PacedOutput(int fd, std::chrono::milliseconds patience)
-    : fd_(fd),
-      patience_(patience),
-      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {}
-
-base::Result<void> PacedOutput::commit() {
-  if (buffer_.empty()) return {};
-  if (buffer_.size() >= kEnough) return flush();
-  if (timer_set_) return {};
-  const Clock::duration waited = Clock::now() - last_flush_;
-  // Without a timer (no free descriptors), nothing may be delayed.
-  if (waited >= patience_ || !timer_) return flush();
-  set_timer(patience_ - waited);
-  return {};
-}
-
-base::Result<void> PacedOutput::flush() {
-  if (timer_set_) set_timer({});
-  const auto written = write_patiently(fd_, buffer_);
-  buffer_.clear();
-  last_flush_ = Clock::now();
-  return written;
-}
-
-/// A delay of zero disarms the timer, even after it has fired.
-void PacedOutput::set_timer(Clock::duration delay) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(delay);
-  itimerspec when{};
-  when.it_value.tv_sec = seconds.count();
-  when.it_value.tv_nsec = std::chrono::nanoseconds(delay - seconds).count();
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
-  timer_set_ = delay != Clock::duration::zero();
-}
-
-namespace {
-
 constexpr time_t kFirstLook = 2;  // seconds
 constexpr time_t kBetweenLooks = 5;
 
@@ -274,6 +218,7 @@ void append_json(const job::LogRecord& record, bool is_terminal, std::string& ou
 
 // The maximum delay before the count of a repeated line is printed.
 constexpr time_t kSecondsOfSilence = 1;
+constexpr size_t kEverything = std::numeric_limits<size_t>::max();
 
 class Follower {
  public:
@@ -285,10 +230,9 @@ class Follower {
         folds_(request.look.fold && terminal_.is_terminal),
         printer_(request.look, terminal_, request.head),
         output_(STDOUT_FILENO),
+        leaves_out_(request.query.follow && folds_ && !request.look.json && output_.stop_waiting()),
         fold_timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
-        wake_fd_(
-            epoll_set_of({interrupts.fd(), output_.timer_fd(), fold_timer_.get(), waiting_.fd()})) {
-  }
+        wake_fd_(epoll_set_of({interrupts.fd(), output_.fd(), fold_timer_.get(), waiting_.fd()})) {}
 
   Result<FollowEnd> run() {
     if (!request_.query.follow) waiting_.done();
@@ -322,8 +266,38 @@ class Follower {
     connection_.is_well();
     waiting_.done();
     if (output_error_) return true;
+    if (may_be_left_out(*unseen)) return hold_or_print(*unseen);
+    print_held(kEverything);
     print(*unseen);
+    const bool is_enough = output_.buffer().size() >= PacedOutput::kEnough;
+    return check_output(is_enough ? output_.flush() : output_.commit());
+  }
+
+  /// Does not wait for the terminal.
+  bool hold_or_print(const job::LogRecord& record) {
+    if (!held_.empty() || output_.buffer().size() >= PacedOutput::kTerminalPiece) {
+      held_.add(record);
+      return true;
+    }
+    print(record);
     return check_output(output_.commit());
+  }
+
+  /// What was printed before this command began is shown completely, at the speed of the terminal.
+  bool may_be_left_out(const job::LogRecord& record) const {
+    return leaves_out_ && record.time >= begin_;
+  }
+
+  /// Prints held lines until the output has `enough` bytes.
+  void print_held(size_t enough) {
+    const HeldLines::Handlers handlers{
+        .on_line = [this](const job::LogRecord& record) { print(record); },
+        .on_gap =
+            [this](const job::LogRecord& next, uint64_t lines) {
+              printer_.finish(output_.buffer());
+              print(gap_of(next, lines));
+            }};
+    while (!held_.empty() && output_.buffer().size() < enough) held_.take_some(handlers);
   }
 
   void print(const job::LogRecord& record) {
@@ -354,7 +328,8 @@ class Follower {
   bool on_wake() {
     tell_what_was_folded();
     waiting_.look(connection_, request_.name);
-    if (!check_output(output_.flush())) return false;
+    if (!output_error_) print_held(PacedOutput::kTerminalPiece);
+    if (!check_output(output_.write_some(!held_.empty()))) return false;
     while (interrupts_.take()) {
       if (!on_interrupt()) return false;
     }
@@ -407,6 +382,8 @@ class Follower {
 
   Result<FollowEnd> end(Result<job::Job> job) {
     if (!output_error_) {
+      // After Ctrl-C, the terminal need not take the rest.
+      if (!left_) print_held(kEverything);
       fold_.tell(output_.buffer());
       printer_.finish(output_.buffer());
       static_cast<void>(check_output(output_.flush()));
@@ -425,6 +402,7 @@ class Follower {
 
   /// Reconnects; starts a local server if necessary.
   Result<void> come_back() {
+    if (!output_error_) print_held(kEverything);
     static_cast<void>(output_.flush());
     MUSTER_CHECK(connection_.come_back());
     if (interruptions_ > 0 || output_error_) ask_to_stop();
@@ -439,6 +417,9 @@ class Follower {
   LogPrinter printer_;
   LogFold fold_{printer_};
   PacedOutput output_;
+  bool leaves_out_;  ///< lines are left out if the terminal is slow
+  HeldLines held_;
+  base::Time begin_ = base::SystemClock().now();
   base::UniqueFd fold_timer_;
   bool fold_timer_set_ = false;
   WaitingWord waiting_;

@@ -2,7 +2,6 @@
 // follow().
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,8 +43,7 @@ Command logs_command();
 // rank of a task in an attempt) always come in the same order, so they are counted, and the same
 // number is skipped.
 //
-// PacedOutput writes the first line at once and many lines in large pieces. WaitingWord prints on
-// standard error why a followed job prints nothing yet.
+// WaitingWord prints on standard error why a followed job prints nothing yet.
 //
 // Not thread-safe.
 
@@ -79,39 +77,6 @@ class LogCursor {
   Counts::value_type* last_ = nullptr;
   std::string place_;
   job::LogRecord rest_;
-};
-
-class PacedOutput {
- public:
-  static constexpr std::chrono::milliseconds kPatience{2};
-
-  /// Does not own `fd`. `patience`: the maximum delay of a line.
-  explicit PacedOutput(int fd, std::chrono::milliseconds patience = kPatience);
-
-  /// Append here, then commit().
-  std::string& buffer() { return buffer_; }
-
-  /// Writes the buffer if it is large enough or has waited long enough; otherwise sets the timer.
-  /// Errors: those of write(2); kUnavailable: the reader of the pipe is gone.
-  base::Result<void> commit();
-
-  /// Writes the buffer.
-  base::Result<void> flush();
-
-  /// Readable when the buffer has waited long enough.
-  int timer_fd() const { return timer_.get(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  void set_timer(Clock::duration delay);
-
-  int fd_;
-  std::chrono::milliseconds patience_;
-  base::UniqueFd timer_;
-  bool timer_set_ = false;
-  Clock::time_point last_flush_{};
-  std::string buffer_;
 };
 
 class WaitingWord {
