@@ -21,7 +21,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-programs quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-gpu test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-torch test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-tenants bench-sweeps bench-torch bench-torch-accuracy bench-web web format lint install clean
+        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-scale bench-tenants bench-sweeps bench-torch bench-torch-accuracy bench-web web format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -222,6 +222,11 @@ bench-throughput: build ## jobs per second, and leaked processes
 bench-scheduler: build ## Kueue's workloads in real time, and a plan for 10,000 nodes and 100,000 jobs
 	@cmake --build --preset release --target bench_scheduler
 	@python3 bench/scheduler.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: --only ranks|simulator|server, --rounds N, --world RANKS HOSTS, --jobs N, --soak SECONDS.
+bench-scale: build ## 256 and 512 ranks, 200,000 ended jobs, a year of 10,000 GPUs in the simulator
+	@cmake --build --preset release --target bench_scale bench_api
+	@python3 bench/scale.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --seeds N, --trials N.
 bench-sweeps: build ## ASHA against random search with the same number of epochs

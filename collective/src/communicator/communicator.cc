@@ -41,11 +41,10 @@ Result<Communicator> Communicator::over(std::unique_ptr<World> world) {
   if (joined.memory) {
     const auto self = static_cast<std::uint64_t>(joined.topology.local_rank_of(joined.rank));
     const std::uint64_t bytes = impl->layout.arena_bytes_per_rank;
-    // Every call writes to the channels. Their memory is reserved now, since a write to memory that
-    // is not available would kill the process with SIGBUS.
-    const auto [from, to] = std::pair(impl->layout.cells, impl->layout.arenas);
-    Status there = joined.memory.reserve(0, impl->layout.channels);
-    if (there) there = joined.memory.reserve(from, to - from);
+    // Every rank writes to all boards. Their memory is reserved now, since a write to memory that is
+    // not available would kill the process with SIGBUS.
+    const auto boards = static_cast<std::uint64_t>(impl->layout.ranks) * shm::kBoardBytes;
+    Status there = joined.memory.reserve(impl->layout.boards, boards);
     if (!there) return joined.monitor->fail(there.error());
     impl->arena.emplace(joined.memory, impl->layout.arenas + self * bytes, bytes);
   }

@@ -17,6 +17,7 @@ shm::Host local_host(World& world, const shm::Layout& layout) {
   }
   host.memory = world.memory.base();
   host.layout = layout;
+  host.file = &world.memory;
   host.monitor = world.monitor.get();
   return host;
 }

@@ -10,6 +10,9 @@ namespace muster::collective {
 FailureDetector::FailureDetector(std::string self, Milliseconds timeout, std::vector<Peer> peers)
     : self_(std::move(self)), timeout_(timeout) {
   for (Peer& peer : peers) places_.push_back({.peer = std::move(peer)});
+  if (!probes_in_turn()) return;
+  // Each rank begins after itself, so that not all probe the same ranks.
+  while (turn_ + 1 < places_.size() && places_[turn_].peer.rank == static_cast<int>(turn_)) ++turn_;
 }
 
 void FailureDetector::heard(std::size_t index) {
@@ -37,9 +40,21 @@ void FailureDetector::ask(std::size_t index, std::vector<std::size_t>& asked) {
   asked.push_back(index);
 }
 
+void FailureDetector::ask_next(std::size_t count, std::vector<std::size_t>& asked) {
+  for (std::size_t i = 0; i < count; ++i) {
+    ask(turn_, asked);
+    turn_ = (turn_ + 1) % places_.size();
+  }
+  in_turn_ += count;
+}
+
 std::vector<std::size_t> FailureDetector::begin() {
   std::vector<std::size_t> asked;
-  for (std::size_t i = 0; i < places_.size(); ++i) ask(i, asked);
+  if (probes_in_turn()) {
+    ask_next(kAskedFirst, asked);
+  } else {
+    for (std::size_t i = 0; i < places_.size(); ++i) ask(i, asked);
+  }
   return asked;
 }
 
@@ -48,6 +63,7 @@ void FailureDetector::end() {
     place.asked = false;
     place.silence = Milliseconds{0};
   }
+  in_turn_ = 0;
 }
 
 std::vector<std::size_t> FailureDetector::tick(Milliseconds passed, Milliseconds tick) {
@@ -56,11 +72,7 @@ std::vector<std::size_t> FailureDetector::tick(Milliseconds passed, Milliseconds
     if (place.asked) place.silence += counted;
   }
   std::vector<std::size_t> asked;
-  const std::size_t count = std::min(places_.size(), kAskedAtOnce);
-  for (std::size_t i = 0; i < count; ++i) {
-    ask(turn_, asked);
-    turn_ = (turn_ + 1) % places_.size();
-  }
+  ask_next(std::min(places_.size(), kAskedAtOnce), asked);
   return asked;
 }
 
@@ -93,6 +105,7 @@ std::optional<Error> FailureDetector::missing(std::uint64_t entered,
 std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds waited,
                                            const std::string& what) const {
   if (waited < timeout_ || places_.empty()) return std::nullopt;
+  if (probes_in_turn() && in_turn_ < places_.size()) return std::nullopt;
   std::uint64_t fewest = entered;
   for (const Place& place : places_) {
     if (!place.departed) fewest = std::min(fewest, place.entered);

@@ -41,7 +41,8 @@ class FailureDetector {
   void departed(std::size_t index);
   bool has_departed(std::size_t index) const { return places_[index].departed; }
 
-  /// A watch began. Returns the indices of the peers to probe now.
+  /// A watch began. Returns the indices of the peers to probe now: all of them, or some if there
+  /// are very many, since every rank of a waiting world probes at the same moment.
   std::vector<std::size_t> begin();
 
   /// The last watch ended. Forgets outstanding probes.
@@ -65,6 +66,7 @@ class FailureDetector {
 
  private:
   static constexpr std::size_t kAskedAtOnce = 16;
+  static constexpr std::size_t kAskedFirst = 64;
 
   struct Place {
     Peer peer;
@@ -74,13 +76,16 @@ class FailureDetector {
     Milliseconds silence{0};  // since the probe
   };
 
+  bool probes_in_turn() const { return places_.size() > kAskedFirst; }
   std::string name_of(const Place& place) const;
   void ask(std::size_t index, std::vector<std::size_t>& asked);
+  void ask_next(std::size_t count, std::vector<std::size_t>& asked);
 
   std::string self_;
   Milliseconds timeout_;
   std::vector<Place> places_;
   std::size_t turn_ = 0;
+  std::size_t in_turn_ = 0;  // ranks whose turn has come since the watch began
 };
 
 }  // namespace muster::collective

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace muster::collective {
 namespace {
 
@@ -65,6 +67,27 @@ TEST(FailureDetector, ProbesManyRanksInTurn) {
     for (const std::size_t i : now) ++asked[i];
   }
   EXPECT_EQ(asked, std::vector<int>(40, 2));
+}
+
+TEST(FailureDetector, ProbesAFewOfVeryManyRanksAtFirstAndNamesALateOneOnceAllHadTheirTurn) {
+  FailureDetector detector = patrol_of(200);
+  Indices first = detector.begin();
+  EXPECT_EQ(first.size(), 64u);
+  std::vector<bool> asked(200);
+  while (!first.empty()) {
+    for (const std::size_t i : first) {
+      asked[i] = true;
+      detector.heard(i, i == 150 ? 6 : 7);
+    }
+    if (std::ranges::count(asked, true) == 200) break;
+    EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7"));
+    first = detector.tick(kTick, kTick);
+  }
+
+  const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");
+
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->rank, 151);
 }
 
 TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {

@@ -1,6 +1,7 @@
 #include "control/monitor.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ constexpr std::chrono::seconds kFarewell{1};
 
 // The most bytes that are kept for a topic without a handler. More is a bug of a higher layer.
 constexpr std::size_t kMostKept = std::size_t{256} << 20;
+
+constexpr std::size_t kWakeEvent = ~std::size_t{0};
 
 std::string name_of(int rank, const std::string& host) {
   return "rank " + std::to_string(rank) + " on host " + host;
@@ -75,7 +78,9 @@ class Monitor::Impl {
     std::string host;
     ControlConnection line;
     bool said_goodbye = false;
-    bool has_ended = false;  // its connection has
+    bool has_ended = false;      // its connection has
+    bool has_failed = false;     // it has sent a failure, and needs no other
+    bool waits_to_send = false;  // in unsent_
   };
 
   struct Watching {
@@ -96,6 +101,8 @@ class Monitor::Impl {
 
   void run();
   bool wait();
+  void flush_unsent();
+  void poll_for(int operation, std::size_t index, std::uint32_t events);
   void listen(std::size_t index);
   void take(std::size_t index, Frame frame);
   void ended(std::size_t index, int reason);
@@ -116,13 +123,17 @@ class Monitor::Impl {
   Monitor& monitor_;
   const MonitorOptions options_;
   const milliseconds tick_;
-  std::vector<pollfd> entries_;  // the wake event, then each peer; the thread's own
+  // Each peer by its index, and the wake event by kWakeEvent. With poll(), every message would cost
+  // time for every rank of the world.
+  Descriptor epoll_;
+  std::vector<epoll_event> events_;  // the thread's own
   Descriptor wake_event_;
   Descriptor failed_event_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;  // a callback has returned
   std::vector<Peer> peers_;
+  std::vector<std::size_t> unsent_;  // peers whose queue is not empty
   FailureDetector detector_;
   std::optional<Error> failure_;
   std::uint64_t last_id_ = 0;
@@ -141,12 +152,16 @@ Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> 
     : monitor_(monitor),
       options_(std::move(options)),
       tick_(std::max(milliseconds{1}, std::min(options_.probe_interval, options_.timeout))),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      events_(links.size() + 1),
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failed_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       detector_(patrol_of(options_, links)) {
   for (Link& link : links) {
     peers_.push_back({link.rank, std::move(link.host), ControlConnection(std::move(link.socket))});
+    poll_for(EPOLL_CTL_ADD, peers_.size() - 1, EPOLLIN);
   }
+  poll_for(EPOLL_CTL_ADD, kWakeEvent, EPOLLIN);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -161,9 +176,6 @@ Monitor::Impl::~Impl() {
 
 void Monitor::Impl::run() {
   while (wait()) {
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if ((entries_[i + 1].revents & ~POLLOUT) != 0) listen(i);
-    }
     pass_time();
     tell_of_failure();
     deliver();
@@ -171,29 +183,47 @@ void Monitor::Impl::run() {
   say_farewell();
 }
 
-// Sleeps until an event, or until the next tick if there is a watch. Returns false once the monitor
-// ends.
+void Monitor::Impl::poll_for(int operation, std::size_t index, std::uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = index;
+  const int fd = index == kWakeEvent ? wake_event_.get() : peers_[index].line.fd();
+  ::epoll_ctl(epoll_.get(), operation, fd, &event);
+}
+
+// Sleeps until an event, or until the next tick if there is a watch, and reads what has arrived.
+// Returns false once the monitor ends.
 bool Monitor::Impl::wait() {
-  entries_.assign(1, {wake_event_.get(), POLLIN, 0});
   milliseconds pause{-1};
   {
     const Lock lock(mutex_);
     if (stopping_) return false;
-    for (const Peer& peer : peers_) {
-      const auto sends = static_cast<short>(peer.line.wants_to_send() ? POLLOUT : 0);
-      const auto events = static_cast<short>(POLLIN | sends);
-      entries_.push_back({peer.has_ended ? -1 : peer.line.fd(), events, 0});
-    }
     if (!watches_.empty() && !failure_) {
       pause = milliseconds{milliseconds_left(last_tick_ + tick_)};
     }
   }
-  ::poll(entries_.data(), entries_.size(), static_cast<int>(pause.count()));
+  const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
+                                 static_cast<int>(pause.count()));
   eventfd_t count = 0;
   ::eventfd_read(wake_event_.get(), &count);
-  const Lock lock(mutex_);
-  for (Peer& peer : peers_) peer.line.flush();
+  flush_unsent();
+  for (int i = 0; i < found; ++i) {
+    const epoll_event& event = events_[static_cast<std::size_t>(i)];
+    if (event.data.u64 == kWakeEvent || (event.events & ~EPOLLOUT) == 0) continue;
+    listen(event.data.u64);
+  }
   return true;
+}
+
+void Monitor::Impl::flush_unsent() {
+  const Lock lock(mutex_);
+  std::erase_if(unsent_, [this](std::size_t index) {
+    Peer& peer = peers_[index];
+    peer.line.flush();
+    peer.waits_to_send = peer.line.wants_to_send();
+    if (!peer.waits_to_send && !peer.has_ended) poll_for(EPOLL_CTL_MOD, index, EPOLLIN);
+    return !peer.waits_to_send;
+  });
 }
 
 void Monitor::Impl::listen(std::size_t index) {
@@ -221,6 +251,7 @@ void Monitor::Impl::take(std::size_t index, Frame frame) {
       peer.said_goodbye = true;
       break;
     case FrameKind::kAbort:
+      peer.has_failed = true;
       fail_locked(std::move(frame.cause));
       break;
     case FrameKind::kMessage: {
@@ -245,6 +276,7 @@ void Monitor::Impl::ended(std::size_t index, int reason) {
   const Lock lock(mutex_);
   Peer& peer = peers_[index];
   peer.has_ended = true;
+  poll_for(EPOLL_CTL_DEL, index, 0);
   peer.line.finish();
   detector_.departed(index);
   if (peer.said_goodbye || failure_) return;
@@ -345,8 +377,9 @@ Error Monitor::Impl::fail_locked(Error error) {
   failure_ = std::move(error);
   monitor_.failed_.store(true, std::memory_order_release);
   raise(failed_event_);
+  const Bytes abort = encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_});
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    tell(i, encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_}));
+    if (!peers_[i].has_failed) tell(i, abort);
   }
   raise(wake_event_);
   return *failure_;
@@ -356,6 +389,11 @@ void Monitor::Impl::tell(std::size_t index, Bytes frame) {
   Peer& peer = peers_[index];
   if (peer.said_goodbye || peer.has_ended) return;
   const bool has_room = peer.line.send(std::move(frame));
+  if (peer.line.wants_to_send() && !peer.waits_to_send) {
+    peer.waits_to_send = true;
+    unsent_.push_back(index);
+    poll_for(EPOLL_CTL_MOD, index, EPOLLIN | EPOLLOUT);
+  }
   if (!has_room && !failure_) {
     fail_locked({ErrorCode::kTimeout,
                  name_of(peer.rank, peer.host) + " does not read the messages of " +

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <climits>
 #include <ctime>
@@ -30,6 +31,9 @@ constexpr long kNapNanoseconds = 50'000'000;
 
 // After this number of sleeps the monitor probes the other ranks.
 constexpr int kNapsBeforeWatch = 2;
+
+// The first part of a staging ring that is reserved.
+constexpr std::uint64_t kLeastOccupied = std::uint64_t{64} << 10;
 
 long membarrier(int command) {
   return ::syscall(SYS_membarrier, command, 0, 0);
@@ -92,8 +96,39 @@ void Waiter::wake(const std::atomic<std::uint64_t>& signal) {
   ::syscall(SYS_futex, futex_word(signal), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-Rings::Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter)
-    : base_(base), cells_(layout.cells), ranks_(layout.ranks), self_(self), waiter_(waiter) {}
+Rings::Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter,
+             const SharedMemory* memory, Monitor* monitor)
+    : base_(base),
+      cells_(layout.cells),
+      ranks_(layout.ranks),
+      self_(self),
+      waiter_(waiter),
+      memory_(memory),
+      monitor_(monitor),
+      occupied_(memory == nullptr ? kRingBytes : 0),
+      free_until_(occupied_) {}
+
+bool Rings::find_room(std::uint64_t end) {
+  if (occupied_ < kRingBytes) {
+    if (!occupy(std::min(end, kRingBytes))) return false;
+    free_until_ = occupied_;
+    if (end <= free_until_) return true;
+  }
+  return await_readers(end);
+}
+
+// Doubles at least, so that a long call makes few system calls.
+bool Rings::occupy(std::uint64_t bytes) {
+  if (bytes <= occupied_) return true;
+  const std::uint64_t goal = std::min(std::bit_ceil(std::max(bytes, kLeastOccupied)), kRingBytes);
+  const std::uint64_t ring = cells_ + static_cast<std::uint64_t>(self_) * kRingBytes;
+  if (Status there = memory_->reserve(ring + occupied_, goal - occupied_); !there) {
+    if (monitor_ != nullptr) monitor_->fail(there.error());
+    return false;
+  }
+  occupied_ = goal;
+  return true;
+}
 
 bool Rings::await_readers(std::uint64_t end) {
   std::uint64_t slowest = head_;

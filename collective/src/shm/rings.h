@@ -79,7 +79,9 @@ class Waiter {
 ///   rings.consume(cell + bytes);                          // every rank, after its last read
 class Rings {
  public:
-  Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter);
+  /// `memory` contains `base`; null: all of it is available already (in tests).
+  Rings(std::byte* base, const Layout& layout, int self, Waiter& waiter, const SharedMemory* memory,
+        Monitor* monitor);
 
   Board& board(int rank) { return *reinterpret_cast<Board*>(base_ + board_offset(rank)); }
   std::byte* at(int rank, std::uint64_t position) {
@@ -98,7 +100,11 @@ class Rings {
 
   /// Waits until all ranks have read the ring up to one ring size before `end`. False: the world
   /// has failed.
-  bool await_room(std::uint64_t end) { return end <= free_until_ || await_readers(end); }
+  ///
+  /// The ring occupies memory only as far as it has been used: in a large world with small calls,
+  /// whole rings would be most of what a rank occupies. The memory is reserved before it is written,
+  /// since a write to memory that is not available would kill the process with SIGBUS.
+  bool await_room(std::uint64_t end) { return end <= free_until_ || find_room(end); }
 
   /// Publishes that this rank has read all other rings up to `end`.
   void consume(std::uint64_t end) { waiter_.publish(board(self_).consumed.value, end); }
@@ -107,6 +113,8 @@ class Rings {
   static std::uint64_t board_offset(int rank) {
     return static_cast<std::uint64_t>(rank) * kBoardBytes;
   }
+  bool find_room(std::uint64_t end);
+  bool occupy(std::uint64_t bytes);
   bool await_readers(std::uint64_t end);
 
   std::byte* base_;
@@ -114,8 +122,11 @@ class Rings {
   int ranks_;
   int self_;
   Waiter& waiter_;
+  const SharedMemory* memory_;
+  Monitor* monitor_;
   std::uint64_t head_ = 0;
-  std::uint64_t free_until_ = kRingBytes;
+  std::uint64_t occupied_;    // bytes of this rank's ring that are reserved
+  std::uint64_t free_until_;  // never beyond occupied_ until all of the ring is reserved
 };
 
 }  // namespace muster::collective::shm

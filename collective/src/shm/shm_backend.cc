@@ -47,7 +47,7 @@ bool is_same(const KernelSpec& a, const KernelSpec& b) {
 ShmBackend::ShmBackend(Host host)
     : host_(std::move(host)),
       waiter_(own_board(host_), host_.monitor),
-      rings_(host_.memory, host_.layout, host_.self, waiter_),
+      rings_(host_.memory, host_.layout, host_.self, waiter_, host_.file, host_.monitor),
       inputs_(host_.ranks.size()),
       sent_(host_.ranks.size()),
       received_(host_.ranks.size()) {

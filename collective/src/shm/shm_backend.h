@@ -30,7 +30,8 @@ struct Host {
   std::vector<std::string> names;  // of the host of each rank, for messages
   std::byte* memory = nullptr;
   Layout layout;
-  Monitor* monitor = nullptr;  // null: no failures (in tests)
+  const SharedMemory* file = nullptr;  // of `memory`, to reserve it; null: not needed (in tests)
+  Monitor* monitor = nullptr;          // null: no failures (in tests)
 };
 
 class ShmBackend final : public Backend {

@@ -1,0 +1,48 @@
+"""Large worlds: many ranks, many ended jobs, a long trace.
+
+    bench/scale.py [--only ranks|simulator|server] [--rounds N] [--world RANKS HOSTS] [--jobs N] [--soak SECONDS]
+
+ranks      256 and 512 processes on one host, and 256 on eight hosts that speak TCP over loopback (one machine, eight
+           host ids), or --world, each with the collective library alone: the time until the last one has joined;
+           memory and sockets of a rank; and the time until every other rank, which waits in a barrier, names a rank
+           that was killed.
+simulator  `muster simulate` with a generated year of 10,000 GPUs: 1,000,000 jobs with the mix of sizes and the long
+           tail of run times that Microsoft's Philly cluster had (Jeon et al., ATC'19). The same mix on 512 GPUs, by
+           each policy and by an oracle.
+server     200,000 ended jobs (--jobs) in the SQLite store: start, list, get, submit, memory. A soak: jobs are
+           submitted at a steady rate for --soak seconds while the server is killed with SIGKILL at intervals; none may
+           be lost, run twice or leave a process behind.
+
+Each section prints a table. A row with an aim ends in `ok` or `short`.
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "scale"))
+
+import ranks  # noqa: E402
+import server  # noqa: E402
+import simulator  # noqa: E402
+from measure import print_table  # noqa: E402
+
+SECTIONS = {"ranks": ranks.measure, "simulator": simulator.measure, "server": server.measure}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", choices=SECTIONS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--world", type=int, nargs=2, metavar=("RANKS", "HOSTS"))
+    parser.add_argument("--jobs", type=int, default=200_000)
+    parser.add_argument("--soak", type=int, default=60)
+    chosen = parser.parse_args()
+    for name, section in SECTIONS.items():
+        if chosen.only in (None, name):
+            print_table(section(chosen))
+            print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
