@@ -7,8 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "tcp/plan.h"
-
 namespace muster::collective::tcp {
 namespace {
 
@@ -74,15 +72,11 @@ double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Cost
 
 namespace {
 
-bool sees_all(Algorithm algorithm) {
-  return algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
-}
-
 std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& costs,
-                              bool sees_all_inputs) {
+                              bool at_once_only) {
   std::vector<Candidate> candidates;
   for (const auto& [algorithm, name] : kNames) {
-    if (sees_all_inputs && !sees_all(algorithm)) continue;
+    if (at_once_only && !sees_all_inputs(algorithm)) continue;
     const bool overflows =
         party.ranks > 2 && bytes * static_cast<std::uint64_t>(party.ranks - 1) > kMostToExchange;
     if (algorithm == Algorithm::kExchange && overflows) continue;
@@ -96,10 +90,10 @@ std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& cos
 }  // namespace
 
 std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
-                                       bool sees_all_inputs) {
-  if (sees_all_inputs || party.ranks <= kFewRanks) return ranked(party, bytes, measured, true);
+                                       bool at_once_only) {
+  if (at_once_only || party.ranks <= kFewRanks) return ranked(party, bytes, measured, true);
   std::vector<Candidate> fixed = ranked(party, bytes, Costs{}, false);
-  if (sees_all(fixed.front().algorithm)) return ranked(party, bytes, measured, true);
+  if (sees_all_inputs(fixed.front().algorithm)) return ranked(party, bytes, measured, true);
   return fixed;
 }
 

@@ -24,10 +24,9 @@
 
 #include "muster/collective/result.h"
 #include "tcp/exchange.h"
+#include "tcp/plan.h"
 
 namespace muster::collective::tcp {
-
-enum class Algorithm : std::uint8_t { kExchange, kDoubling, kRabenseifner, kRing, kDirect };
 
 /// For options and messages: "ring".
 std::string_view to_string(Algorithm algorithm);
@@ -56,14 +55,13 @@ struct Candidate {
   double microseconds;
 };
 
-/// The best first. `sees_all_inputs`: only algorithms that reduce all n inputs of an element at
-/// once, in the order of the ranks: exchange and direct, which give the same bits.
+/// The best first. `at_once_only`: only algorithms that reduce all n inputs of an element at once, in the order of the ranks: exchange and direct, which give the same bits.
 ///
 /// Measurements differ a little from run to run, and must not change results. They therefore decide
 /// between algorithms that give the same bits. Whether to use another algorithm is decided with the
 /// default costs above, and up to kFewRanks never.
 std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
-                                       bool sees_all_inputs);
+                                       bool at_once_only);
 
 inline constexpr int kFewRanks = 8;
 
