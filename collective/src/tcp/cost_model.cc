@@ -26,6 +26,10 @@ constexpr std::array<Named, 5> kNames = {{{Algorithm::kExchange, "exchange"},
 // since switches differ.
 constexpr double kJam = 0.01;
 
+// A ring passes on a slice while it arrives, once this many bytes have been reduced (kWorthMerging
+// in exchange.cc).
+constexpr double kPassedOn = 16 * 1024;
+
 std::string rounded(double microseconds) {
   return std::to_string(std::llround(std::max(1.0, microseconds)));
 }
@@ -62,8 +66,10 @@ double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Cost
              rounds * (costs.latency + size * (costs.byte * party.crowd + costs.reduced_byte));
     case Algorithm::kRabenseifner:
       return folding + 2 * rounds * costs.latency + sent * party.crowd + reduced;
-    case Algorithm::kRing:
-      return 2 * (n - 1) * costs.latency + sent + reduced;
+    case Algorithm::kRing: {
+      const double first = std::min(size / n, kPassedOn) * costs.byte;
+      return std::max(costs.latency + sent, 2 * (n - 1) * (costs.latency + first)) + reduced;
+    }
     case Algorithm::kDirect:
       return 2 * (costs.latency + more_messages) + sent * party.crowd * jam + reduced;
   }

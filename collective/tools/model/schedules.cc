@@ -55,8 +55,10 @@ Extent even_extent(Algorithm algorithm, int parts, std::uint64_t bytes) {
   return {(count + unit - 1) / unit * unit, kElement};
 }
 
-// Cells of a ring are short enough that a rank passes on the beginning of a slice before its end.
+// Cells are short enough that a rank passes on the beginning of a slice before its end: a quarter of
+// a ring's slice, a sixteenth of what Rabenseifner sends at first.
 std::uint64_t most_in_cell(Algorithm algorithm, int parts, Extent extent) {
+  if (algorithm == Algorithm::kRabenseifner) return extent.bytes() / 32;
   if (algorithm != Algorithm::kRing) return ~std::uint64_t{0};
   return extent.bytes() / static_cast<std::uint64_t>(parts) / 4;
 }
