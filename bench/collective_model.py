@@ -11,6 +11,7 @@ due to other programs: the processors of the machine are shared by all ranks. Re
 
   --quick          the smallest and the largest size only
   --only SECTION   bridge or delay; may be given several times
+  --hosts N        only the cases with N hosts
 """
 
 import argparse
@@ -188,16 +189,16 @@ def compare(network, width, algorithms, sizes):
 
 
 FLAT = ["direct", "doubling", "rabenseifner", "ring"]
-# Section, hosts, ranks on each, Mbit/s, delay, algorithms.
+# Section, hosts, ranks on each, Mbit/s, delay, algorithms. All ranks and the switch share the processors of this
+# machine, and the simulator gives each rank its own: the sum of the rates must be small.
 CASES = [
     ("bridge", 2, 1, 100, 0, ["exchange", "doubling", "rabenseifner", "ring"]),
     ("bridge", 4, 1, 100, 0, FLAT),
-    ("bridge", 8, 1, 100, 0, FLAT),
-    ("bridge", 4, 1, 400, 0, FLAT),
+    ("bridge", 8, 1, 25, 0, FLAT),
     ("bridge", 2, 2, 100, 0, ["hierarchy"]),
     ("delay", 2, 1, 100, 2000, ["exchange", "doubling", "rabenseifner", "ring"]),
     ("delay", 4, 1, 100, 2000, FLAT),
-    ("delay", 8, 1, 100, 2000, FLAT),
+    ("delay", 8, 1, 25, 2000, FLAT),
     ("delay", 2, 2, 100, 2000, ["hierarchy"]),
 ]
 
@@ -206,14 +207,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", choices=["bridge", "delay"])
+    parser.add_argument("--hosts", type=int)
     options = parser.parse_args()
     sizes = [SIZES[0], SIZES[-1]] if options.quick else SIZES
     ratios = []
     for section, hosts, width, mbit, delay_us, algorithms in CASES:
-        if options.only and section not in options.only:
+        if options.only and section not in options.only or options.hosts not in (None, hosts):
             continue
         with Network(hosts, mbit, delay_us) as network:
-            ratios += compare(network, width, algorithms, sizes)
+            ratios += compare(network, width, algorithms, sizes if mbit >= 100 else sizes[:2])
     close = sum(abs(ratio - 1) <= WITHIN for ratio in ratios)
     print(f"\n{close} of {len(ratios)} within {WITHIN:.0%}; simulated/measured from {min(ratios):.2f} to "
           f"{max(ratios):.2f}")
