@@ -21,7 +21,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 .PHONY: help deps deps-programs deps-dev deps-bench deps-containers deps-horovod deps-kubernetes deps-slurm deps-tensorflow deps-torch deps-fuzz deps-web build programs \
         images image-node image-server kubernetes-manifests quickstart quickstart-programs quickstart-containers quickstart-kubernetes test test-containers test-frameworks test-gpu test-horovod test-horovod-suite test-intel-mpi \
         test-kubernetes test-slurm test-tensorflow test-torch test-web test-docs test-documents test-sanitize test-all fuzz bench bench-build bench-launch bench-throughput bench-scheduler \
-        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-slurm bench-scale bench-tenants bench-sweeps bench-torch bench-torch-accuracy bench-web web format lint install clean
+        bench-collective bench-api bench-gpu bench-horovod bench-logs bench-containers bench-kubernetes bench-model bench-slurm bench-scale bench-tenants bench-sweeps bench-torch bench-torch-accuracy bench-web web format lint install clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -266,6 +266,12 @@ bench-kubernetes: build deps-kubernetes image-node ## pods against the MPI opera
 bench-collective: deps-bench build ## all-reduce against Open MPI, MPICH, Gloo, torch; parameter server against gRPC and the ring
 	@cmake --build --preset release --target bench_collective
 	@python3 bench/collective.py $(BENCH_FLAGS)
+
+# BENCH_FLAGS: --quick, --only bridge|delay, --hosts N.
+bench-model: build ## the simulator of all-reduces against namespaces with limited ports (as root), then its tables
+	@cmake --build --preset release --target bench_delay_switch
+	@python3 bench/collective_model.py $(BENCH_FLAGS)
+	@build/release/collective/tools/muster-collective-bench --simulate
 
 # BENCH_FLAGS: --rounds N.
 bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a machine with an NVIDIA GPU

@@ -36,6 +36,10 @@ enum Long : int {
   kInPlace,
   kExplain,
   kJson,
+  kSimulate,
+  kRanks,
+  kGbit,
+  kNetwork,
   kHelp
 };
 
@@ -51,6 +55,10 @@ constexpr std::array kOptions = {
     option{"in-place", no_argument, nullptr, kInPlace},
     option{"explain", no_argument, nullptr, kExplain},
     option{"json", no_argument, nullptr, kJson},
+    option{"simulate", no_argument, nullptr, kSimulate},
+    option{"ranks", required_argument, nullptr, kRanks},
+    option{"gbit", required_argument, nullptr, kGbit},
+    option{"network", required_argument, nullptr, kNetwork},
     option{"help", no_argument, nullptr, kHelp},
     option{nullptr, 0, nullptr, 0},
 };
@@ -103,6 +111,7 @@ std::optional<std::uint64_t> bytes_of(std::string text) {
 
 // MIN[:MAX[:FACTOR]]
 bool read_sizes(const std::string& text, BenchOptions& options) {
+  options.has_sizes = true;
   const std::size_t first = text.find(':');
   const std::size_t second = first == std::string::npos ? first : text.find(':', first + 1);
   const std::optional<std::uint64_t> min = bytes_of(text.substr(0, first));
@@ -123,6 +132,64 @@ template <typename T>
 bool keep(const std::optional<T>& value, T& into) {
   if (value) into = *value;
   return value.has_value();
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// A,B,C: numbers of at least `least`.
+template <typename T>
+bool read_list(const std::string& text, T least, T most, std::vector<T>& list) {
+  list.clear();
+  for (const std::string& word : words_of(text)) {
+    const std::optional<T> value = number<T>(word);
+    if (!value || !(*value >= least && *value <= most)) return false;
+    list.push_back(*value);
+  }
+  return true;
+}
+
+// KEY=VALUE,... Rates are read in Gbit/s or GB/s.
+bool read_network(const std::string& text, model::Network& network) {
+  for (const std::string& word : words_of(text)) {
+    const std::size_t middle = word.find('=');
+    if (middle == std::string::npos) return false;
+    const std::string key = word.substr(0, middle);
+    const std::optional<double> value = number<double>(word.substr(middle + 1));
+    if (!value || !(*value >= 0 && *value <= 1e9)) return false;
+    const double byte = *value == 0 ? 0 : 1 / (*value * 1000);  // of a rate in GB/s
+    if (key == "ranks_per_host" && *value >= 1 && *value <= 1024) {
+      network.ranks_per_host = static_cast<int>(*value);
+    } else if (key == "hosts_per_switch" && *value <= 4096) {
+      network.hosts_per_switch = static_cast<int>(*value);
+    } else if (key == "latency_us") {
+      network.latency = *value;
+    } else if (key == "hop_us") {
+      network.hop = *value;
+    } else if (key == "message_us") {
+      network.message = *value;
+    } else if (key == "burst") {
+      network.burst = *value;
+    } else if (key == "uplink_gbit") {
+      network.uplink_byte = 8 * byte;
+    } else if (key == "memory_gb") {
+      network.local_byte = byte;
+    } else if (key == "socket_gb") {
+      network.touched_byte = byte;
+    } else if (key == "reduce_gb") {
+      network.reduced_byte = byte;
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 // Reads one option. Returns false if its argument is invalid.
@@ -151,6 +218,14 @@ bool take(int which, const std::string& value, BenchOptions& options) {
       return options.explain = true;
     case kJson:
       return options.json = true;
+    case kSimulate:
+      return options.simulate = true;
+    case kRanks:
+      return read_list(value, 2, 1 << 14, options.simulation.ranks);
+    case kGbit:
+      return read_list(value, 1e-3, 1e6, options.simulation.gbits);
+    case kNetwork:
+      return read_network(value, options.simulation.network);
     default:
       return options.help = true;
   }
@@ -167,6 +242,12 @@ std::string expected_of(int which) {
       return "a type (float32, float64, float16, bfloat16, int8 .. uint64, bool)";
     case kSizes:
       return "MIN[:MAX[:FACTOR]] in bytes, for example 4:64M:4";
+    case kRanks:
+      return "a list of numbers of ranks, for example 8,64,512";
+    case kGbit:
+      return "a list of bandwidths in Gbit/s, for example 10,100";
+    case kNetwork:
+      return "a list of KEY=VALUE; see --help for the keys";
     default:
       return "a whole number";
   }
@@ -191,6 +272,17 @@ const char* const kUsage =
     "  --warmup N          calls before the measured calls (5)\n"
     "  --explain           print the algorithm for each size and why, without measuring\n"
     "  --json              one JSON object per line instead of a table\n"
+    "\n"
+    "  --simulate          measure nothing; print the times of an all_reduce on a simulated "
+    "network,\n"
+    "                      by algorithm, and the scaling of training\n"
+    "  --ranks LIST        of the simulation (8,32,128,512,4096)\n"
+    "  --gbit LIST         bandwidths of a host's network port in Gbit/s (10,100,400)\n"
+    "  --network K=V,...   ranks_per_host (4), hosts_per_switch (0: one switch), uplink_gbit (of "
+    "a\n"
+    "                      switch; 0: no limit), latency_us (27), hop_us (1), message_us (3),\n"
+    "                      burst (0: bytes that a port may save up), memory_gb (8), socket_gb "
+    "(10), reduce_gb (8): GB/s of one processor\n"
     "\n"
     "bytes is the size of the whole buffer (the parts of all ranks). time is the time of the\n"
     "slowest rank in each call. algbw is bytes / time. busbw is the load of each link under an\n"
@@ -225,6 +317,14 @@ Result<BenchOptions> parse_command_line(int count, char** words) {
     const std::string value = optarg == nullptr ? "" : optarg;
     if (take(which, value, options)) continue;
     return wrong(kOptions[static_cast<std::size_t>(which - kOp)].name, value, expected_of(which));
+  }
+  const int width = options.simulation.network.ranks_per_host;
+  for (const int ranks : options.simulation.ranks) {
+    if (!options.simulate || ranks % width == 0) continue;
+    return Error{ErrorCode::kBadArgument,
+                 std::to_string(ranks) + " ranks are not a multiple of the " +
+                     std::to_string(width) + " ranks of a host",
+                 "set --ranks or --network ranks_per_host=N"};
   }
   if (optind < count) {
     return Error{ErrorCode::kBadArgument,

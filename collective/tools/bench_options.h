@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/report.h"
 #include "muster/collective/result.h"
 #include "muster/collective/types.h"
 
@@ -33,7 +34,8 @@ struct BenchOptions {
   std::uint64_t min_bytes = 4;
   std::uint64_t max_bytes = std::uint64_t{64} << 20;
   double factor = 4;
-  int iterations = 0;  // 0: by size
+  bool has_sizes = false;  // given on the command line
+  int iterations = 0;      // 0: by size
   int warmup = 5;
   std::string transport = {};
   bool in_arena = false;
@@ -41,6 +43,8 @@ struct BenchOptions {
   bool explain = false;
   bool json = false;
   bool help = false;
+  bool simulate = false;
+  model::Request simulation = {};
 };
 
 /// Errors: kBadArgument, naming the option and its valid values.

@@ -28,17 +28,29 @@ TEST(BenchOptions, AreReadFromTheCommandLine) {
   EXPECT_TRUE(options->in_arena && options->in_place && options->json);
 }
 
+TEST(BenchOptions, DescribeASimulation) {
+  const Result<BenchOptions> options =
+      parse({"--simulate", "--ranks", "8,16", "--gbit=0.1,25", "--network",
+             "ranks_per_host=2,latency_us=100,uplink_gbit=40,socket_gb=0"});
+  ASSERT_TRUE(options) << options.error().to_string();
+  EXPECT_TRUE(options->simulate);
+  EXPECT_EQ(options->simulation.ranks, (std::vector<int>{8, 16}));
+  EXPECT_EQ(options->simulation.gbits, (std::vector<double>{0.1, 25}));
+  EXPECT_EQ(options->simulation.network.ranks_per_host, 2);
+  EXPECT_EQ(options->simulation.network.latency, 100);
+  EXPECT_DOUBLE_EQ(options->simulation.network.uplink_byte, 1.0 / 5000);
+  EXPECT_EQ(options->simulation.network.touched_byte, 0);
+
+  const Result<BenchOptions> uneven = parse({"--simulate", "--ranks", "6"});
+  ASSERT_FALSE(uneven);
+  EXPECT_NE(uneven.error().message.find("4 ranks of a host"), std::string::npos);
+}
+
 TEST(BenchOptions, ThatAreInvalidAreNamed) {
   const std::vector<std::vector<std::string>> cases = {
-      {"--op", "gossip"},
-      {"--type", "float8"},
-      {"--sizes", "4M:1M"},
-      {"--sizes", "1:2:1"},
-      {"--sizes", "-4"},
-      {"--sizes", "9999999G"},
-      {"--iterations", "0"},
-      {"--nonsense"},
-      {"--type"},
+      {"--op", "gossip"}, {"--type", "float8"},     {"--sizes", "4M:1M"},  {"--sizes", "1:2:1"},
+      {"--sizes", "-4"},  {"--sizes", "9999999G"},  {"--iterations", "0"}, {"--ranks", "8,many"},
+      {"--gbit", "0"},    {"--network", "speed=1"}, {"--nonsense"},        {"--type"},
       {"stray"},
   };
   for (const std::vector<std::string>& words : cases) {

@@ -291,11 +291,25 @@ Status run(Communicator& world, BenchOptions options) {
   return {};
 }
 
+void simulate_all_reduce(BenchOptions options) {
+  options.simulation.json = options.json;
+  if (!options.has_sizes) {
+    options.min_bytes = 4 << 10;
+    options.max_bytes = 256 << 20;
+    options.factor = 16;
+  }
+  model::print_simulation(options.simulation, sizes_of(options, sizeof(float)));
+}
+
 int start(int count, char** words) {
   const Result<BenchOptions> options = parse_command_line(count, words);
   if (!options) return report(options.error());
   if (options->help) {
     std::fputs(kUsage, stdout);
+    return 0;
+  }
+  if (options->simulate) {
+    simulate_all_reduce(*options);
     return 0;
   }
   const Result<Options> complete = bootstrap_from_environment({.transport = options->transport});

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "tcp/plan.h"
-
 namespace muster::collective::tcp {
 namespace {
 
@@ -27,6 +25,10 @@ constexpr std::array<Named, 5> kNames = {{{Algorithm::kExchange, "exchange"},
 // The relative slowdown of all connections into one port by each further connection. An estimate,
 // since switches differ.
 constexpr double kJam = 0.01;
+
+// A ring passes on a slice while it arrives, once this many bytes have been reduced (kWorthMerging
+// in exchange.cc).
+constexpr double kPassedOn = 16 * 1024;
 
 std::string rounded(double microseconds) {
   return std::to_string(std::llround(std::max(1.0, microseconds)));
@@ -64,8 +66,10 @@ double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Cost
              rounds * (costs.latency + size * (costs.byte * party.crowd + costs.reduced_byte));
     case Algorithm::kRabenseifner:
       return folding + 2 * rounds * costs.latency + sent * party.crowd + reduced;
-    case Algorithm::kRing:
-      return 2 * (n - 1) * costs.latency + sent + reduced;
+    case Algorithm::kRing: {
+      const double first = std::min(size / n, kPassedOn) * costs.byte;
+      return std::max(costs.latency + sent, 2 * (n - 1) * (costs.latency + first)) + reduced;
+    }
     case Algorithm::kDirect:
       return 2 * (costs.latency + more_messages) + sent * party.crowd * jam + reduced;
   }
@@ -74,15 +78,11 @@ double predict(Algorithm algorithm, Party party, std::uint64_t bytes, const Cost
 
 namespace {
 
-bool sees_all(Algorithm algorithm) {
-  return algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
-}
-
 std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& costs,
-                              bool sees_all_inputs) {
+                              bool at_once_only) {
   std::vector<Candidate> candidates;
   for (const auto& [algorithm, name] : kNames) {
-    if (sees_all_inputs && !sees_all(algorithm)) continue;
+    if (at_once_only && !sees_all_inputs(algorithm)) continue;
     const bool overflows =
         party.ranks > 2 && bytes * static_cast<std::uint64_t>(party.ranks - 1) > kMostToExchange;
     if (algorithm == Algorithm::kExchange && overflows) continue;
@@ -96,10 +96,10 @@ std::vector<Candidate> ranked(Party party, std::uint64_t bytes, const Costs& cos
 }  // namespace
 
 std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
-                                       bool sees_all_inputs) {
-  if (sees_all_inputs || party.ranks <= kFewRanks) return ranked(party, bytes, measured, true);
+                                       bool at_once_only) {
+  if (at_once_only || party.ranks <= kFewRanks) return ranked(party, bytes, measured, true);
   std::vector<Candidate> fixed = ranked(party, bytes, Costs{}, false);
-  if (sees_all(fixed.front().algorithm)) return ranked(party, bytes, measured, true);
+  if (sees_all_inputs(fixed.front().algorithm)) return ranked(party, bytes, measured, true);
   return fixed;
 }
 

@@ -5,12 +5,17 @@
 //   exchange        a + (n-2) m           + (n-1) S b         + (n-1) S g
 //   doubling        log n (a + S b + S g)                                    n a power of two, or
 //   rabenseifner    2 log n a             + 2 S (n-1)/n b c   + S (n-1)/n g  2 (a + S b) more
-//   ring            2 (n-1) a             + 2 S (n-1)/n b     + S (n-1)/n g
+//   ring            the larger of 2 (n-1) (a + min(S/n, p) b) and a + 2 S (n-1)/n b,
+//                   and in addition                             S (n-1)/n g
 //   direct          2 (a + (n-2) m)       + 2 S (n-1)/n b c j + S (n-1)/n g
 //
 // S: the bytes. m: the time for one more message. c: the ranks of a host that share its network
 // port, which makes a byte c times as expensive if nearly all partners are on other hosts; a ring
-// enters and leaves each host once. j: the slowdown by many connections into one port.
+// enters and leaves each host once. j: the slowdown by many connections into one port. p: the bytes
+// after which a ring passes on a slice that is still arriving: long slices hide the latency.
+//
+// collective/tools/model executes the algorithms on a simulated network; these formulas agree with
+// it where it has no contention that they do not count (schedules_test.cc).
 //
 // Pure, except for probe().
 #pragma once
@@ -24,10 +29,9 @@
 
 #include "muster/collective/result.h"
 #include "tcp/exchange.h"
+#include "tcp/plan.h"
 
 namespace muster::collective::tcp {
-
-enum class Algorithm : std::uint8_t { kExchange, kDoubling, kRabenseifner, kRing, kDirect };
 
 /// For options and messages: "ring".
 std::string_view to_string(Algorithm algorithm);
@@ -56,14 +60,13 @@ struct Candidate {
   double microseconds;
 };
 
-/// The best first. `sees_all_inputs`: only algorithms that reduce all n inputs of an element at
-/// once, in the order of the ranks: exchange and direct, which give the same bits.
+/// The best first. `at_once_only`: only algorithms that reduce all n inputs of an element at once, in the order of the ranks: exchange and direct, which give the same bits.
 ///
 /// Measurements differ a little from run to run, and must not change results. They therefore decide
 /// between algorithms that give the same bits. Whether to use another algorithm is decided with the
 /// default costs above, and up to kFewRanks never.
 std::vector<Candidate> rank_algorithms(Party party, std::uint64_t bytes, const Costs& measured,
-                                       bool sees_all_inputs);
+                                       bool at_once_only);
 
 inline constexpr int kFewRanks = 8;
 

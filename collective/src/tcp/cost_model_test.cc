@@ -24,6 +24,7 @@ TEST(CostModel, ChoosesBySizeRanksAndPlace) {
       {{64, 1}, 4, true, Algorithm::kExchange},
       {{4, 1}, 1 << 20, false, Algorithm::kDirect},
       {{64, 1}, 1 << 20, false, Algorithm::kRabenseifner},
+      {{64, 1}, 16 << 20, false, Algorithm::kRing},
       {{16, 8}, 1 << 26, false, Algorithm::kRing},
       {{16, 8}, 1 << 26, true, Algorithm::kDirect},
   };
@@ -59,6 +60,8 @@ TEST(CostModel, PredictsByTheFormulas) {
   constexpr Party kFour = {4, 1};
   EXPECT_NEAR(predict(Algorithm::kDoubling, kFour, 1000, kPlain), 2 * (10 + 10 + 1), 1e-9);
   EXPECT_NEAR(predict(Algorithm::kRing, kFour, 1000, kPlain), 60 + 15 + 0.75, 1e-9);
+  constexpr double kLong = 4 * 1'000'000 * 0.01;
+  EXPECT_NEAR(predict(Algorithm::kRing, kFour, 4'000'000, kPlain), 10 + 1.5 * kLong + 3'000, 1e-6);
   EXPECT_NEAR(predict(Algorithm::kRabenseifner, kFour, 1000, kPlain), 40 + 15 + 0.75, 1e-9);
   EXPECT_NEAR(predict(Algorithm::kRabenseifner, {5, 1}, 1000, kPlain), 40 + 16 + 0.8 + 40, 1e-9);
   EXPECT_NEAR(predict(Algorithm::kDirect, kFour, 1000, kPlain), 24 + 15 * 1.02 + 0.75, 1e-9);

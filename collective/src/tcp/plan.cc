@@ -221,6 +221,17 @@ Program plan_rabenseifner(Place place, Extent extent, const Steps& steps) {
   return program;
 }
 
+Program plan_at_once(Algorithm algorithm, Place place, Extent extent, const Kernel& whole) {
+  return algorithm == Algorithm::kDirect ? plan_direct(place, extent, whole)
+                                         : plan_exchange(place, extent, whole);
+}
+
+Program plan_in_steps(Algorithm algorithm, Place place, Extent extent, const Steps& steps) {
+  if (algorithm == Algorithm::kRing) return plan_ring(place, extent, steps);
+  if (algorithm == Algorithm::kDoubling) return plan_doubling(place, extent, steps);
+  return plan_rabenseifner(place, extent, steps);
+}
+
 Program plan_reduce_scatter(Place place, std::span<const std::uint64_t> counts, std::size_t element,
                             const Kernel& whole) {
   std::vector<Range> ranges;

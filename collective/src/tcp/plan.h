@@ -42,6 +42,13 @@ struct Extent {
   std::uint64_t bytes() const { return count * element; }
 };
 
+enum class Algorithm : std::uint8_t { kExchange, kDoubling, kRabenseifner, kRing, kDirect };
+
+/// Whether the algorithm has all n inputs of an element at once: exchange and direct.
+inline bool sees_all_inputs(Algorithm algorithm) {
+  return algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
+}
+
 /// `whole` reduces all inputs in one step.
 Program plan_exchange(Place place, Extent extent, const Kernel& whole);
 Program plan_direct(Place place, Extent extent, const Kernel& whole);
@@ -56,6 +63,10 @@ struct Steps {
 Program plan_ring(Place place, Extent extent, const Steps& steps);
 Program plan_doubling(Place place, Extent extent, const Steps& steps);
 Program plan_rabenseifner(Place place, Extent extent, const Steps& steps);
+
+/// The all-reduce of an algorithm that sees all inputs, and of any other algorithm.
+Program plan_at_once(Algorithm algorithm, Place place, Extent extent, const Kernel& whole);
+Program plan_in_steps(Algorithm algorithm, Place place, Extent extent, const Steps& steps);
 
 /// Rank r gets the `counts[r]` elements that follow the elements of the ranks before it.
 Program plan_reduce_scatter(Place place, std::span<const std::uint64_t> counts, std::size_t element,

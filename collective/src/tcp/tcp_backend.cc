@@ -118,10 +118,8 @@ Status TcpBackend::reduce_all(const Call& call, Pieces pieces, std::uint64_t cou
   const bool scales_inputs = call.reduction.prescale != 1;
   const Algorithm algorithm =
       candidates(call.type, scales_inputs, extent.bytes()).front().algorithm;
-  const bool sees_all = algorithm == Algorithm::kExchange || algorithm == Algorithm::kDirect;
-  if (!sees_all) return reduce_in_steps(call, pieces, extent, algorithm);
-  const Program program = algorithm == Algorithm::kDirect ? plan_direct(place(), extent, whole)
-                                                          : plan_exchange(place(), extent, whole);
+  if (!sees_all_inputs(algorithm)) return reduce_in_steps(call, pieces, extent, algorithm);
+  const Program program = plan_at_once(algorithm, place(), extent, whole);
   return run(call, program, Memory::inputs_of(pieces, extent.element),
              Memory::outputs_of(pieces, extent.element));
 }
@@ -142,10 +140,7 @@ Status TcpBackend::reduce_in_steps(const Call& call, Pieces pieces, Extent exten
     from = Space::kOut;
   }
   const Steps steps = {partial, last, from};
-  const Program program = algorithm == Algorithm::kRing ? plan_ring(place(), extent, steps)
-                          : algorithm == Algorithm::kDoubling
-                              ? plan_doubling(place(), extent, steps)
-                              : plan_rabenseifner(place(), extent, steps);
+  const Program program = plan_in_steps(algorithm, place(), extent, steps);
   return run(call, program, Memory::inputs_of(pieces, extent.element),
              Memory::outputs_of(pieces, extent.element));
 }
