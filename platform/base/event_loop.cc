@@ -1,6 +1,7 @@
 #include "base/event_loop.h"
 
 #include <fcntl.h>
+#include <poll.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -39,9 +40,19 @@ struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
     if (error) log_error("cannot watch descriptor " + std::to_string(fd) + ": " + error.message());
   }
 
+  /// Asio may complete a wait that began a moment ago with an event of a descriptor that was dropped
+  /// just then: it uses its record of that one again, for which an event was in its queue. What is
+  /// readable can be more than data: a pidfd says so that its process has ended.
+  bool is_ready(asio::posix::stream_descriptor::wait_type type) {
+    const bool reads = type == asio::posix::stream_descriptor::wait_read;
+    pollfd watched{descriptor.native_handle(), static_cast<short>(reads ? POLLIN : POLLOUT), 0};
+    return ::poll(&watched, 1, 0) != 0;
+  }
+
   void wait(asio::posix::stream_descriptor::wait_type type, bool again) {
     descriptor.async_wait(type, [self = shared_from_this(), type, again](auto error) {
       if (error || !self->alive) return;
+      if (!self->is_ready(type)) return self->wait(type, again);
       self->callback();
       if (again && self->alive) self->wait(type, again);
     });

@@ -148,6 +148,28 @@ TEST(EventLoop, AnInterestDroppedBeforeItsEventIsNeverCalled) {
   EXPECT_FALSE(called);
 }
 
+TEST(EventLoop, AnEventOfADroppedInterestDoesNotCallANewOne) {
+  EventLoop loop;
+  std::array<Pipe, 2> ready{make_pipe(), make_pipe()};
+  const Pipe silent = make_pipe();
+  std::array<EventLoop::Interest, 2> interests;
+  EventLoop::Interest later;
+  int called = 0;
+  for (size_t i = 0; i < ready.size(); ++i) {
+    write_to(ready[i].writer, "x");
+    // The first one that is called drops both, while the event of the other one is in the queue.
+    interests[i] = loop.when_readable(ready[i].reader.get(), [&] {
+      for (EventLoop::Interest& interest : interests) interest.reset();
+      later = loop.when_readable(silent.reader.get(), [&] { ++called; });
+    });
+  }
+  const EventLoop::Interest end = loop.after(milliseconds(50), [&] { loop.stop(); });
+
+  loop.run();
+
+  EXPECT_EQ(called, 0);
+}
+
 TEST(EventLoop, ADroppedInterestLeavesTheDescriptorOpen) {
   EventLoop loop;
   const Pipe pipe = make_pipe();
