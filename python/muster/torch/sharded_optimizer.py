@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 import torch
 
 from ..common import operations, world
+from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import ProcessSet, global_process_set
 from ..common.reduce_ops import ReduceOp, choose
 from . import bucket_plan, optimizer_arguments as arguments, sharded_state
@@ -210,6 +211,12 @@ class ShardedOptimizer(torch.optim.Optimizer):
                 bucket.begin_gather()
             for bucket in self._buckets:
                 bucket.end_gather()
+        except HorovodInternalError:
+            # All operations in flight fail in a moment. Until then their names are in use.
+            for bucket in self._buckets:
+                bucket.settle()
+            self._reset()
+            raise
         except Exception:
             self._reset()
             raise

@@ -16,6 +16,7 @@ elements as they do in the whole parameter, and an optimizer that treats each el
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -299,6 +300,13 @@ class ShardBucket:
             with torch.no_grad():
                 self._flat.copy_(self._host_flat)
         self.reset()
+
+    def settle(self) -> None:
+        """Waits for the operations in flight, however they end."""
+        for pending in (self._pending, self._gathering):
+            if pending is not None:
+                with contextlib.suppress(Exception):
+                    pending.wait()
 
     def reset(self) -> None:
         """Returns to the state before the backward pass. Operations in progress keep their memory."""
