@@ -96,7 +96,10 @@ TEST_P(Leaks, DoNotAriseInAThousandWorlds) {
   for (int i = 0; i < (kIsSanitized ? 1 : 10); ++i) live(100);
   EXPECT_EQ(entries_in("/proc/self/fd"), descriptors);
   EXPECT_EQ(threads_once_they_are(threads), threads);
-  EXPECT_TRUE(kIsSanitized || mappings() == mapped) << "there were " << mapped;
+  // Those of malloc come and go; one that each world leaves would be a thousand.
+  constexpr int kOfMalloc = 20;
+  const int now = mappings();
+  EXPECT_TRUE(kIsSanitized || now - mapped < kOfMalloc) << now << ", there were " << mapped;
 }
 
 // --- ranks that are killed
