@@ -30,11 +30,12 @@ base::Time asked_to_stop(const Job& job, const Task* loss) {
 
 /// Whether a task of the program was killed, and not by Muster, whose SIGKILL comes only a grace
 /// period after its request to stop. No program is killed by the loss of another one, so this is the
-/// cause even if a busy machine notices it after the ends of others.
-bool was_killed_by_others(const Job& job, const Task& task, base::Time asked) {
+/// cause even if a busy machine notices it after the ends of others. `has_killed`: Muster has killed
+/// tasks at once, without a grace period.
+bool was_killed_by_others(const Job& job, const Task& task, base::Time asked, bool has_killed) {
   if (is_reached_by_leader(job) || task.left || !task.exit || task.exit->lost) return false;
   if (!task.ended || !job::was_killed(*task.exit)) return false;
-  return !task.exit->stopped || *task.ended - job.spec.grace < asked;
+  return !task.exit->stopped || (!has_killed && *task.ended - job.spec.grace < asked);
 }
 
 /// Whether the failure of the leader, which ended by itself, is the reason for the ends of others.
@@ -43,8 +44,8 @@ bool has_failed(const Task& leader) {
 }
 
 /// The task that failed first, in a gang that has ended. `loss`: the task whose loss made the gang
-/// end; nullptr: its leader ended by itself.
-const Task& task_at_fault(const Job& job, const Task* loss) {
+/// end; nullptr: its leader ended by itself. `has_killed`: as above.
+const Task& task_at_fault(const Job& job, const Task* loss, bool has_killed) {
   const Task& leader = job::deciding_task(job);
   const base::Time asked = asked_to_stop(job, loss);
   const Task* first = nullptr;
@@ -60,7 +61,7 @@ const Task& task_at_fault(const Job& job, const Task* loss) {
     // A leader that was killed did not react to the end of another task.
     const bool may_follow =
         loss != nullptr || (&task != &leader && leader.exit && !job::was_killed(*leader.exit));
-    const bool was_killed = may_follow && was_killed_by_others(job, task, asked);
+    const bool was_killed = may_follow && was_killed_by_others(job, task, asked, has_killed);
     if (!is_cause && !was_killed) continue;
     const bool is_earlier =
         first == nullptr || (was_killed != first_was_killed ? was_killed
@@ -105,6 +106,7 @@ void GangEnd::begin() {
 void GangEnd::stop(StopMode mode) {
   start_.stop_fetching();
   begin();
+  has_killed_ = has_killed_ || mode == StopMode::kNow;
   context_.services.engine.stop(context_.gang(), live_tasks(context_.job()), mode);
 }
 
@@ -141,7 +143,7 @@ void GangEnd::explain_loss() {
   if (loss_.empty()) return;
   const Job& job = context_.job();
   const Task* const lost = find_task(context_.job(), std::exchange(loss_, ""));
-  if (lost != nullptr) fail_by(task_at_fault(job, lost));
+  if (lost != nullptr) fail_by(task_at_fault(job, lost, has_killed_));
 }
 
 void GangEnd::leader_ended() {
@@ -204,7 +206,7 @@ void GangEnd::blame(const Task& culprit, std::vector<std::string> lines) {
 }
 
 void GangEnd::explain_failure() {
-  fail_by(task_at_fault(context_.job(), nullptr));
+  fail_by(task_at_fault(context_.job(), nullptr, has_killed_));
 }
 
 void GangEnd::abandon(job::Fact why, std::chrono::milliseconds delay) {

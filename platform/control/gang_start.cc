@@ -187,14 +187,11 @@ void GangStart::start_stage(std::vector<launch::TaskPlan> tasks) {
 
 void GangStart::stage_started(const Result<void>& started) {
   Job& job = context_.job();
-  engine::Engine& engine = context_.services.engine;
   stage_under_way_ = false;
   if (started) {
     if (!waits_for_workers()) hooks_.leader_started();
     // The gang was stopped while the engine started it.
-    if (hooks_.is_ending()) {
-      engine.stop(context_.gang(), live_tasks(job), engine::StopMode::kNow);
-    }
+    if (hooks_.is_ending()) hooks_.kill_all();
     // The timeout begins here: it does not include the time to bring the job's files to the nodes.
     if (!unanswered_.empty()) {
       timer_ = context_.after(job.spec.start_timeout, [this] { timed_out(); });
@@ -208,7 +205,8 @@ void GangStart::stage_started(const Result<void>& started) {
     if (of_this_stage) task.phase = TaskPhase::kPending;
   }
   const Error& error = started.error();
-  if (hooks_.has_lost_allocation()) {
+  // A gang that is ending has its reason; the engine has only heard of the end during the start.
+  if (hooks_.has_lost_allocation() || hooks_.is_ending()) {
     hooks_.kill_all();
     return hooks_.finish_if_over();
   }

@@ -139,6 +139,19 @@ TEST_F(Roles, AJobThatNeedsAllItsWorkersFailsWithOneAfterItsChief) {
   EXPECT_TRUE(called("worker-1 gracefully"));
 }
 
+TEST_F(Roles, AChiefThatIsStoppedInItsStartIsNotTheCause) {
+  engine_.slow_starts = {"chief"};
+  submit(grpc_that_needs_all(1));
+
+  end("worker-0", {.code = 3});
+  EXPECT_TRUE(called("chief gracefully")) << "and its start fails";
+  end("ps-0", {.signal = SIGTERM, .stopped = true});
+
+  EXPECT_EQ(job().phase, Phase::kFailed);
+  ASSERT_TRUE(job().failure);
+  EXPECT_EQ(job().failure->task, "worker-0");
+}
+
 TEST_F(Roles, AJobThatNeedsAllItsWorkersIsStoppedAfterItsChief) {
   submit(grpc_that_needs_all(1));
 
