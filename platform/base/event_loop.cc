@@ -40,9 +40,10 @@ struct EventLoop::Interest::State : std::enable_shared_from_this<State> {
     if (error) log_error("cannot watch descriptor " + std::to_string(fd) + ": " + error.message());
   }
 
-  /// Asio may complete a wait that began a moment ago with an event of a descriptor that was dropped
-  /// just then: it uses its record of that one again, for which an event was in its queue. What is
-  /// readable can be more than data: a pidfd says so that its process has ended.
+  /// Whether the descriptor really is readable or writable. Asio may complete a wait that has just
+  /// begun with an event of a descriptor that was dropped just before: it uses its record of that one
+  /// again, and the event was in its queue. A callback that does not read would be misled: for a
+  /// pidfd, "readable" means that the process has ended.
   bool is_ready(asio::posix::stream_descriptor::wait_type type) {
     const bool reads = type == asio::posix::stream_descriptor::wait_read;
     pollfd watched{descriptor.native_handle(), static_cast<short>(reads ? POLLIN : POLLOUT), 0};
