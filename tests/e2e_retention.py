@@ -329,7 +329,8 @@ class Deleting(Keeping):
         self.assertEqual(self.muster.run("list", "-o", "names").stdout, "half\n")
         self.assertIn("half-0", self.names())
         self.muster.run("delete", "half", code=4)
-        gate.open()
+        self.muster.run("stop", "--now", "half")
+        self.muster.run("wait", "half", code=None)  # no member starts after that
 
     def test_on_a_terminal_it_asks_first(self):
         self.run_job("a")

@@ -401,7 +401,8 @@ class Muster:
             self.assert_nothing_is_left()
         finally:
             for pid in processes_naming(str(self.folder)):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             for group in self.control_groups():
                 remove_control_group(group)
             shutil.rmtree(self.folder, ignore_errors=True)
