@@ -72,7 +72,7 @@ class HeldLines {
   struct Rank {
     std::deque<Piece> pieces;
     size_t held = 0;       ///< the cost of all pieces
-    size_t credit = 0;     ///< what is left of its turn
+    size_t credit = 0;     ///< bytes that it may still write in this turn
     uint64_t missing = 0;  ///< lines that were left out before the first piece
     bool is_cut = false;   ///< the last of them lacks its end
   };
