@@ -1,6 +1,7 @@
 #include "schedule/cycle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "schedule/gang_books.h"
@@ -120,7 +121,7 @@ class Allocation {
     hold_room_for_new_heads();
     enter_all_that_may_start();
     const bool strict = cycle_.options.policy == Policy::kFifo;
-    while (WaitClass* const waiting = order_.top()) {
+    while (WaitClass* const waiting = top()) {
       if (!serve(*waiting) && strict) return;
     }
   }
@@ -131,7 +132,11 @@ class Allocation {
 
   /// Whether gangs with this request have to be tried.
   bool may_be_granted(const SharedRequest& ask) const {
-    return !ask.shortage || ask.only_reserved || needs_the_order();
+    return is_not_refused(ask) || needs_the_order();
+  }
+
+  static bool is_not_refused(const SharedRequest& ask) {
+    return !ask.shortage || ask.only_reserved;
   }
 
   void tell_fresh_that_they_fail() {
@@ -160,9 +165,16 @@ class Allocation {
   }
 
   void enter_all_that_may_start() {
-    for (auto& [key, ask] : pool_.asks) {
-      if (!may_be_granted(ask)) continue;
-      for (WaitClass* const waiting : ask.classes) enter(*waiting);
+    for (const auto& [key, ask] : pool_.asks) {
+      if (may_be_granted(ask)) may_start_ += ask.classes.size();
+    }
+    if (are_many() && !needs_the_order()) {
+      enter_projects_later();
+    } else {
+      for (auto& [key, ask] : pool_.asks) {
+        if (!may_be_granted(ask)) continue;
+        for (WaitClass* const waiting : ask.classes) enter(*waiting);
+      }
     }
     // A class that waits for its share may find neither share nor room.
     std::erase_if(pool_.unsure, [&](WaitClass* waiting) {
@@ -170,6 +182,45 @@ class Allocation {
       if (waiting->is_unsure && !may_be_granted(*waiting->ask)) enter(*waiting);
       return !waiting->is_unsure;
     });
+  }
+
+  /// Whether so many classes may start that most will be refused unseen, because the first ones take
+  /// what is free.
+  bool are_many() const {
+    constexpr size_t kFew = 64;
+    return may_start_ > std::max(kFew, pool_.queues.size() / 4);
+  }
+
+  void enter_projects_later() {
+    const auto enter_classes = [this](ProjectIndex leaf) {
+      for (const auto& [key, waiting] : pool_.queue_of(leaf).classes) {
+        if (is_not_refused(*waiting->ask)) enter(*waiting);
+      }
+    };
+    for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
+      if (pool_.queues[leaf].classes.empty()) continue;
+      order_.add_later(static_cast<ProjectIndex>(leaf), enter_classes);
+    }
+    enters_later_ = true;
+  }
+
+  /// The next class to serve. A start with a time limit can make the order matter from now on.
+  WaitClass* top() {
+    if (enters_later_ && (!are_many() || needs_the_order())) enter_the_rest();
+    return order_.top();
+  }
+
+  /// Of the projects that were not entered yet.
+  void enter_the_rest() {
+    enters_later_ = false;
+    std::vector<WaitClass*> rest;
+    for (auto& [key, ask] : pool_.asks) {
+      if (!is_not_refused(ask)) continue;
+      std::copy_if(ask.classes.begin(), ask.classes.end(), std::back_inserter(rest),
+                   [this](const WaitClass* waiting) { return order_.is_later(waiting->leaf); });
+    }
+    order_.drop_later();
+    for (WaitClass* const waiting : rest) enter(*waiting);
   }
 
   void enter(WaitClass& waiting) {
@@ -278,6 +329,7 @@ class Allocation {
   }
 
   void drop_all_of(const SharedRequest& ask) {
+    may_start_ -= std::min(may_start_, ask.classes.size());
     for (WaitClass* const waiting : ask.classes) {
       if (waiting->waiters.empty()) continue;
       if (waiting->constraint == Constraint::kNone) refuse_room(*waiting);
@@ -324,6 +376,8 @@ class Allocation {
   bool may_defer_;
   Reservations reservations_;
   ServeOrder order_;
+  size_t may_start_ = 0;  ///< about how many classes may still start
+  bool enters_later_ = false;
 };
 
 }  // namespace

@@ -287,16 +287,18 @@ std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& t
 
 void reclaim(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
-  for (size_t leaf = 0; leaf < pool.queues.size(); ++leaf) {
-    const ProjectQueue& queue = pool.queues[leaf];
-    // Most projects have their share: then not even the smallest request may reclaim.
-    if (queue.classes.empty() ||
-        !pool.ledger.may_reclaim(static_cast<ProjectIndex>(leaf), queue.least_charge, true)) {
-      continue;
-    }
-    for (const auto& [key, waiting] : queue.classes) {
+  const auto enter_classes = [&](ProjectIndex leaf) {
+    for (const auto& [key, waiting] : pool.queue_of(leaf).classes) {
       if (may_reclaim(pool, *waiting)) order.add(*waiting);
     }
+  };
+  for (size_t index = 0; index < pool.queues.size(); ++index) {
+    const auto leaf = static_cast<ProjectIndex>(index);
+    const ProjectQueue& queue = pool.queues[index];
+    // Most projects have their share: then not even the smallest request may reclaim.
+    if (queue.classes.empty() || !pool.ledger.may_reclaim(leaf, queue.least_charge, true)) continue;
+    // The trials of a plan mostly end before each project was looked at.
+    order.add_later(leaf, enter_classes);
   }
   const int cost = trials_of_one_search(pool);
   while (WaitClass* const waiting = order.top()) {

@@ -33,6 +33,30 @@ void ServeOrder::add(WaitClass& waiting) {
   enter_at(waiting, waiting.waiters.begin());
 }
 
+void ServeOrder::add_later(ProjectIndex leaf,
+                           const std::function<void(ProjectIndex)>& enter_classes) {
+  if (!enter_classes_) enter_classes_ = enter_classes;
+  if (static_cast<size_t>(leaf) >= places_.size()) places_.resize(pool_.queues.size());
+  at(leaf).is_later = true;
+  least_charge_ = least_of(least_charge_, pool_.queue_of(leaf).least_charge);
+  update(leaf);
+}
+
+bool ServeOrder::is_later(ProjectIndex leaf) const {
+  return leaf != kNoProject && static_cast<size_t>(leaf) < places_.size() &&
+         places_[static_cast<size_t>(leaf)].is_later;
+}
+
+/// Most projects are dropped, so the few others are put in order again.
+void ServeOrder::drop_later() {
+  projects_ = ProjectHeaps<HeapOrder::kLeastFirst>(pool_.queues.size());
+  unsettled_.clear();
+  for (size_t project = 0; project < places_.size(); ++project) {
+    places_[project].is_unsettled = places_[project].is_later = false;
+    if (!places_[project].heads.empty()) update(static_cast<ProjectIndex>(project));
+  }
+}
+
 void ServeOrder::enter_at(WaitClass& waiting, Waiters::const_iterator gang) {
   if (gang == waiting.waiters.end()) return;
   if (static_cast<size_t>(waiting.leaf) >= places_.size()) places_.resize(pool_.queues.size());
@@ -79,10 +103,16 @@ const ServeOrder::Head* ServeOrder::first_of(ProjectIndex leaf) {
   return heads.empty() ? nullptr : &heads.front();
 }
 
-/// Among the children of the project above, under the key that it has now.
+/// Among the children of the project above, under the key that it has now. A key grows with the
+/// charge, so the least charge of all gives a bound also if the first gang below is another one.
 void ServeOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
-  const Head* const head = first_of(projects_.first_below(project));
+  const ProjectIndex leaf = projects_.first_below(project);
+  if (is_later(leaf)) {
+    const Amounts& least = leaf == project ? pool_.queue_of(leaf).least_charge : least_charge_;
+    return projects_.set(project, parent, pool_.ledger.order_key(project, least));
+  }
+  const Head* const head = first_of(leaf);
   if (head == nullptr) return projects_.erase(project, parent);
   projects_.set(project, parent,
                 policy_ == Policy::kFair
@@ -107,7 +137,15 @@ void ServeOrder::settle() {
 
 WaitClass* ServeOrder::top() {
   settle();
-  const Head* const head = first_of(projects_.first_below(kNoProject));
+  ProjectIndex leaf = projects_.first_below(kNoProject);
+  while (is_later(leaf)) {
+    at(leaf).is_later = false;
+    enter_classes_(leaf);
+    update(leaf);
+    settle();
+    leaf = projects_.first_below(kNoProject);
+  }
+  const Head* const head = first_of(leaf);
   return head == nullptr ? nullptr : head->waiting;
 }
 

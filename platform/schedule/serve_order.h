@@ -22,6 +22,14 @@ class ServeOrder {
 
   /// Adds a class, or updates it after gangs joined or left it.
   void add(WaitClass& waiting);
+  /// Adds `leaf` with a bound. When that is first, `enter_classes` is called once, and adds those
+  /// classes of the project that are to be served. REQUIRES: Policy::kFair; the same function for
+  /// all projects.
+  void add_later(ProjectIndex leaf, const std::function<void(ProjectIndex)>& enter_classes);
+  /// Whether the classes of `leaf` are still to be entered.
+  bool is_later(ProjectIndex leaf) const;
+  /// Removes all projects whose classes are still to be entered.
+  void drop_later();
   /// The class whose head is served next; nullptr if none is left.
   WaitClass* top();
   /// Call after the books of `leaf` have changed.
@@ -52,6 +60,7 @@ class ServeOrder {
     /// A heap of the classes of a leaf. Dropped classes stay in it until they come to the top.
     std::vector<Head> heads;
     bool is_unsettled = false;
+    bool is_later = false;  ///< its classes are still to be entered
   };
 
   Place& at(ProjectIndex project) { return places_[static_cast<size_t>(project)]; }
@@ -69,6 +78,8 @@ class ServeOrder {
   ProjectHeaps<HeapOrder::kLeastFirst> projects_;
   std::vector<ProjectIndex> unsettled_;
   std::vector<ProjectIndex> above_;  ///< kept for its memory
+  std::function<void(ProjectIndex)> enter_classes_;
+  Amounts least_charge_ = kBoundless;  ///< of all projects added with a bound
 };
 
 }  // namespace muster::schedule

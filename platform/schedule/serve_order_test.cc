@@ -171,39 +171,59 @@ class WaitingCrowd {
   Cluster cluster_;
 };
 
+enum class Entered { kAtOnce, kLater };
+
+/// Serves, drops and changes the first class, and compares it with that of a search each time.
+void compare_with_a_search(unsigned seed, Policy policy, Entered entered) {
+  WaitingCrowd crowd(seed);
+  ServeOrder order(crowd.pool(), policy);
+  PlainOrder plain(crowd.pool(), policy);
+  for (WaitClass* const waiting : crowd.classes()) {
+    plain.add(*waiting);
+    if (entered == Entered::kAtOnce) order.add(*waiting);
+  }
+  const auto enter_classes = [&](ProjectIndex leaf) {
+    for (auto& [key, waiting] : crowd.pool().queue_of(leaf).classes) order.add(*waiting);
+  };
+  for (size_t leaf = 0; entered == Entered::kLater && leaf < crowd.pool().queues.size(); ++leaf) {
+    if (crowd.pool().queues[leaf].classes.empty()) continue;
+    order.add_later(static_cast<ProjectIndex>(leaf), enter_classes);
+  }
+  for (int step = 0; step < 200; ++step) {
+    WaitClass* const first = plain.top();
+    ASSERT_EQ(order.top(), first) << "seed " << seed << ", step " << step;
+    if (first == nullptr) return;
+    switch (below(crowd.random(), 4)) {
+      case 0:
+        order.drop(*first);
+        plain.drop(*first);
+        break;
+      case 1:
+        crowd.hold(first->leaf);
+        order.update(first->leaf);
+        break;
+      case 2:
+        crowd.take_away(first->head());
+        order.add(*first);
+        plain.add(*first);
+        break;
+      default:
+        order.skip_head(*first);
+        plain.skip_head(*first);
+    }
+  }
+}
+
 TEST(ServeOrder, ServesTheClassThatASearchThroughAllClassesFinds) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     const Policy policy = seed % 3 == 0 ? Policy::kFifo : Policy::kFair;
-    WaitingCrowd crowd(seed);
-    ServeOrder order(crowd.pool(), policy);
-    PlainOrder plain(crowd.pool(), policy);
-    for (WaitClass* const waiting : crowd.classes()) {
-      order.add(*waiting);
-      plain.add(*waiting);
-    }
-    for (int step = 0; step < 200; ++step) {
-      WaitClass* const first = plain.top();
-      ASSERT_EQ(order.top(), first) << "seed " << seed << ", step " << step;
-      if (first == nullptr) break;
-      switch (below(crowd.random(), 4)) {
-        case 0:
-          order.drop(*first);
-          plain.drop(*first);
-          break;
-        case 1:
-          crowd.hold(first->leaf);
-          order.update(first->leaf);
-          break;
-        case 2:
-          crowd.take_away(first->head());
-          order.add(*first);
-          plain.add(*first);
-          break;
-        default:
-          order.skip_head(*first);
-          plain.skip_head(*first);
-      }
-    }
+    compare_with_a_search(seed, policy, Entered::kAtOnce);
+  }
+}
+
+TEST(ServeOrder, ServesTheSameClassIfProjectsAreEnteredWhenTheyMayBeFirst) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    compare_with_a_search(seed, Policy::kFair, Entered::kLater);
   }
 }
 

@@ -46,6 +46,19 @@ Result<job::Job> submit_job(Connection& connection, const Submission& job, const
   return with_origin_of_project(std::move(submitted).error(), job.spec, hooks);
 }
 
+/// A job that was there when it was submitted.
+Error removed_so_soon(const std::string& name) {
+  return {
+      .code = ErrorCode::kNotFound,
+      .what =
+          "job '" + name +
+          "' was submitted, but was removed before its log could be read: it was deleted, or it "
+          "ended and a rule of retention removed it",
+      .advice =
+          "find what removed it: muster audit; to keep it for a while after its end, submit it "
+          "with --keep-for, e.g. --keep-for 1h"};
+}
+
 Result<int> submit_and_follow(Submission submission, const std::string& key, logs::LogLook look,
                               logs::OnInterrupt meaning, const Hooks& hooks) {
   MUSTER_TRY(Connection connection, connect(hooks));
@@ -66,8 +79,10 @@ Result<int> submit_and_follow(Submission submission, const std::string& key, log
   connection.set_project(job.spec.project);
   const logs::FollowRequest request{
       .name = job.spec.name, .query = {.follow = true}, .look = look, .on_interrupt = meaning};
-  MUSTER_TRY(const logs::FollowEnd end, logs::follow(connection, interrupts, request));
-  return logs::report_end(end, request.name, meaning);
+  const Result<logs::FollowEnd> end = logs::follow(connection, interrupts, request);
+  if (!end)
+    return end.error().code == ErrorCode::kNotFound ? removed_so_soon(request.name) : end.error();
+  return logs::report_end(*end, request.name, meaning);
 }
 
 /// One document, or a list of several.

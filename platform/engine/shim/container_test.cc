@@ -225,10 +225,10 @@ std::vector<std::string> process_tree(std::vector<std::string> root, bool read_o
 
 TEST_F(ShimInContainer, ReapsOrphansOfOtherPrograms) {
   // Another program enters, as the exec of a container does, and leaves a child behind.
+  ASSERT_EQ(::mkfifo((folder_ / "stranger").c_str(), 0600), 0);
   FollowStream stream = start(script("read stranger < stranger\n"
                                      "while [ -d /proc/$stranger ]; do sleep 0.01; done"),
                               process_tree({"--dev-bind", "/", "/"}));
-  ASSERT_EQ(::mkfifo((folder_ / "stranger").c_str(), 0600), 0);
   stream.until(FollowKind::kRunning);
   const pid_t process_one = descendants_of(child().pid).front();
   std::vector<std::string> enter{"nsenter", "--target", std::to_string(process_one), "--pid",
