@@ -78,9 +78,7 @@ void Scheduler::each_waiting(const std::function<bool(const std::string& id)>& v
       if (running_tasks(*gang) == 0) pass(*gang);
     }
     ServeOrder order(*pool, state_->options.policy);
-    for (ProjectQueue& queue : pool->queues) {
-      for (auto& [key, waiting] : queue.classes) order.add(*waiting);
-    }
+    order.add_all();
     for (WaitClass* waiting = more ? order.top() : nullptr; waiting != nullptr;
          waiting = more ? order.top() : nullptr) {
       const GangState& gang = *order.head(*waiting);
@@ -181,9 +179,7 @@ void keep_room_for_those_before(const Cycle& cycle, Pool& pool, const WaitClass&
                                 Reservations& reservations) {
   if (!reservations.takes_more()) return;
   ServeOrder order(pool, cycle.options.policy);
-  for (ProjectQueue& queue : pool.queues) {
-    for (auto& [key, waiting] : queue.classes) order.add(*waiting);
-  }
+  order.add_all();
   for (WaitClass* waiting = order.top(); waiting != nullptr && waiting != &own;
        waiting = order.top()) {
     if (waiting->ask->shortage) {

@@ -42,6 +42,21 @@ void ServeOrder::add_later(ProjectIndex leaf,
   update(leaf);
 }
 
+void ServeOrder::add_all() {
+  const auto enter_classes = [this](ProjectIndex leaf) {
+    for (const auto& [key, waiting] : pool_.queue_of(leaf).classes) add(*waiting);
+  };
+  for (size_t index = 0; index < pool_.queues.size(); ++index) {
+    if (pool_.queues[index].classes.empty()) continue;
+    const auto leaf = static_cast<ProjectIndex>(index);
+    if (policy_ == Policy::kFair) {
+      add_later(leaf, enter_classes);
+    } else {
+      enter_classes(leaf);
+    }
+  }
+}
+
 bool ServeOrder::is_later(ProjectIndex leaf) const {
   return leaf != kNoProject && static_cast<size_t>(leaf) < places_.size() &&
          places_[static_cast<size_t>(leaf)].is_later;

@@ -26,6 +26,8 @@ class ServeOrder {
   /// classes of the project that are to be served. REQUIRES: Policy::kFair; the same function for
   /// all projects.
   void add_later(ProjectIndex leaf, const std::function<void(ProjectIndex)>& enter_classes);
+  /// Adds all classes of the pool.
+  void add_all();
   /// Whether the classes of `leaf` are still to be entered.
   bool is_later(ProjectIndex leaf) const;
   /// Removes all projects whose classes are still to be entered.

@@ -182,13 +182,7 @@ void compare_with_a_search(unsigned seed, Policy policy, Entered entered) {
     plain.add(*waiting);
     if (entered == Entered::kAtOnce) order.add(*waiting);
   }
-  const auto enter_classes = [&](ProjectIndex leaf) {
-    for (auto& [key, waiting] : crowd.pool().queue_of(leaf).classes) order.add(*waiting);
-  };
-  for (size_t leaf = 0; entered == Entered::kLater && leaf < crowd.pool().queues.size(); ++leaf) {
-    if (crowd.pool().queues[leaf].classes.empty()) continue;
-    order.add_later(static_cast<ProjectIndex>(leaf), enter_classes);
-  }
+  if (entered == Entered::kLater) order.add_all();
   for (int step = 0; step < 200; ++step) {
     WaitClass* const first = plain.top();
     ASSERT_EQ(order.top(), first) << "seed " << seed << ", step " << step;
