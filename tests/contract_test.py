@@ -64,7 +64,7 @@ class Contract(MusterTest):
         for name in ("done", "failed", "stopped"):
             client.wait(name, check=False, timeout=BOUND)
         self.submit("held", ["true"], resources={"cpus": 0})
-        self.submit("waiting", ["true"])
+        self.submit("waiting", ["/bin/sh", "-c", gate.wait])
         client.suspend_job("waiting")
         next(iter(client.logs("dist", follow=True)))
 

@@ -98,8 +98,8 @@ class Artifacts(MusterTest):
         self.assertEqual([each["path"] for each in self.listed()], ["a"])
 
     def test_all_tasks_of_a_job_share_the_folder(self):
-        self.muster.run("submit", "torch", "job", "--workers", 1, "--artifacts", "--follow", "--", "sh",
-                        "-c", "touch /artifacts/$RANK")
+        self.muster.run("submit", "torch", "job", "--workers", 1, "--artifacts", "--set", "success=all", "--follow",
+                        "--", "sh", "-c", "touch /artifacts/$RANK")
 
         self.assertEqual([each["path"] for each in self.listed()], ["0", "1"])
 

@@ -5,7 +5,7 @@ import json
 import signal
 
 from e2e_schedules import set_decided
-from muster_harness import BUILD, DOCUMENTS_MPIRUN, MusterTest, main
+from muster_harness import BOUND, BUILD, DOCUMENTS_MPIRUN, MusterTest, main
 
 CRASH_SERVER = BUILD / "tests" / "crash_server"
 SHIM = BUILD / "platform" / "muster-shim"
@@ -24,7 +24,7 @@ class CrashPoints(MusterTest):
         return None
 
     def assert_crashed(self, server):
-        self.assertEqual(server.process.wait(10), -signal.SIGKILL, server.errors)
+        self.assertEqual(server.process.wait(BOUND), -signal.SIGKILL, server.errors)
 
     def each_crash_point(self, scenario, declared_gpus=None, prepare=None, most=TOO_MANY, step=1):
         """Runs `scenario(muster)` with a server that dies after its 1st, 2nd ... commit, until it

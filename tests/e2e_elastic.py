@@ -9,7 +9,7 @@ import signal
 import sqlite3
 from datetime import datetime
 
-from muster_harness import DIGITS, MusterTest, await_no_process, descendants, main
+from muster_harness import BOUND, DIGITS, MusterTest, await_no_process, descendants, main
 
 # Does what elastic Horovod does: reads the list of workers, starts a program on each new worker, and
 # continues until the test has created the file that is its first argument. A list counts when all its sources
@@ -222,7 +222,7 @@ class ThatLoseWorkers(ElasticTest):
 
         self.assertEqual(run.finish(), 137)
         self.assertIn("job 'ddp' failed: master was killed by signal 9 (SIGKILL)", run.errors)
-        await_no_process(str(self.muster.state / "jobs"), 10)
+        await_no_process(str(self.muster.state / "jobs"), BOUND)
 
     def test_three_workers_in_a_row_that_fall_over_fail_the_job(self):
         master, workers = self.muster.gate("master"), self.muster.gate("workers")
@@ -320,7 +320,7 @@ class ThatOutliveTheirServer(ElasticTest):
 class ThatEnd(ElasticTest):
 
     def assert_nothing_runs(self):
-        await_no_process(str(self.muster.state / "jobs"), 10)
+        await_no_process(str(self.muster.state / "jobs"), BOUND)
         self.assertEqual(self.muster.private_keys(), [])
 
     def grown(self):

@@ -71,7 +71,7 @@ spec:
           containers:
           - name: tensorflow
             image: tf:1
-            command: [sh, -c, 'echo "$TF_CONFIG"; case $TYPE in ps) exec sleep 1000;; esac']
+            command: [sh, -c, 'echo "$TF_CONFIG"; case $MUSTER_TASK in ps-*) TELL; exec sleep 1000;; esac; WAIT']
     Worker:
       replicas: 2
       template: *pod
@@ -209,7 +209,8 @@ class ForeignFilesTest(MusterTest):
         self.assertEqual(self.lines("ddp", "--task", "worker-0"), ["1 of 2 asks ddp-master for 2"])
 
     def test_a_tf_job_without_a_chief_numbers_its_workers_from_zero(self):
-        self.submit(TF_JOB)
+        said = self.muster.gate()  # the workers stay until the parameter server has printed
+        self.submit(TF_JOB.replace("TELL", said.tell(2)).replace("WAIT", said.wait))
         self.succeeded("tf")
         places = {}
         for task in ("chief", "worker-0", "ps-0"):

@@ -8,18 +8,18 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from muster_harness import BOUND, MUSTER, MusterTest, await_no_process, main
+from muster_harness import BOUND, MUSTER, MusterTest, all_pids, await_end, await_no_process, main, read_bytes
 
 MIB = 1 << 20
 
 # Allocates memory in pieces of 10 MiB and reports each piece.
 HOG = "\n".join((
-    "import sys",
+    "import signal",
     "held = []",
     "for piece in range(1, 60):",
     "    held.append(b'x' * (10 << 20))",
     "    print('holds', piece * 10, 'MiB', flush=True)",
-    "print('was not stopped')"))
+    "signal.pause()"))  # until it is stopped
 
 # No process of it takes much, all of them do.
 FORKING_HOG = "\n".join((
@@ -383,8 +383,8 @@ class BoundCpus(Configured):
         self.configured("tasks: {cpu: bind}\n")
 
     def test_tasks_that_claim_whole_cpus_have_cpus_of_their_own(self):
-        ran = self.muster.run("submit", "torch", "pair", "--workers", 1, "--cpus", 1, "--follow", "--",
-                              "python3", "-c", CPUS)
+        ran = self.muster.run("submit", "torch", "pair", "--workers", 1, "--cpus", 1, "--set", "success=all",
+                              "--follow", "--", "python3", "-c", CPUS)
 
         one, other = cpus_in(ran.stdout)
         self.assertEqual((len(one), len(other)), (1, 1))
@@ -441,13 +441,26 @@ def cpu_group(text):
     raise unittest.SkipTest("no control group of version 1 divides CPU time")
 
 
+def processes_of(uid):
+    """Also those that are ending and have no command line any more."""
+    belongs = re.compile(rb"^Uid:.*\t%d\b" % uid, re.MULTILINE)
+    return [pid for pid in all_pids() if belongs.search(read_bytes(f"/proc/{pid}/status"))]
+
+
+def remove_account(test):
+    """userdel refuses while a process of the account exists."""
+    for pid in processes_of(test.uid):
+        await_end(pid)
+    subprocess.run(["userdel", test.user], check=True, capture_output=True)
+
+
 def account(test):
     """An ordinary account for the test, which runs as root: `test.muster` runs as it."""
     test.user = f"muster-l{os.getpid()}"
     home = f"/tmp/{test.user}"
     test.addCleanup(shutil.rmtree, home)
     subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", test.user], check=True)
-    test.addCleanup(subprocess.run, ["userdel", test.user], check=True, capture_output=True)
+    test.addCleanup(remove_account, test)
     test.uid, gid = (int(subprocess.run(["id", flag, test.user], capture_output=True, text=True).stdout)
                      for flag in ("-u", "-g"))
     programs = f"/tmp/{test.user}-programs"

@@ -29,9 +29,13 @@ def certificate(folder):
     return files
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+def closed_port(test):
+    """A port that nobody else gets during the test. Connections to it are refused until the test listens on it."""
+    held = socket.socket()
+    test.addCleanup(held.close)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held.getsockname()[1]
 
 
 class Receiver:
@@ -201,7 +205,7 @@ class Deliveries(NotifyTest):
         return self.muster.run("notify", "list", "-o", "names").stdout.split()
 
     def test_the_next_server_sends_the_deliveries_of_a_killed_one(self):
-        port = free_port()
+        port = closed_port(self)
         server = self.serve(port)
         _, key = self.subscribe(f"https://127.0.0.1:{port}/hook", "--on", "all")
         self.muster.run("submit", "single", "one", "--follow", "--", "true")
@@ -261,7 +265,7 @@ class DeadLetters(NotifyTest):
                          "tries 0 dead letters again\n")
 
     def test_a_receiver_that_never_answers_is_given_up_in_the_end(self):
-        port = free_port()
+        port = closed_port(self)
         self.serve(port, more=("--notify-give-up-after", "200ms"))
         self.subscribe(f"https://127.0.0.1:{port}/hook")
         self.muster.run("submit", "single", "one", "--follow", "--", "true")

@@ -24,6 +24,8 @@ if rank == 0:
             peer = server.accept()[0]
             print("met", peer.makefile().readline().strip(), flush=True)
             peer.sendall(b"welcome")
+            peer.shutdown(socket.SHUT_WR)
+            peer.recv(1)  # until it has printed: the others are stopped soon after the master ends
             peer.close()
 else:
     peer = socket.socket()
@@ -244,10 +246,12 @@ class DistributedJobs(RunAiTest):
 
     def test_the_tasks_of_a_tensorflow_job_get_the_addresses_of_the_others(self):
         program = self.muster.script("listen.py", LISTEN)
-        gate = self.muster.gate()  # all tasks exist until the chief has started
+        gate = self.muster.gate()  # the others are stopped soon after the chief ends
         self.submit("keras", "--workers=2", "--backoff-limit", "0", kind="submit-dist tf",
                     script=f"python3 {program} && {gate.wait}")
-        self.await_running("keras")
+        logs = self.muster.stream("logs", "keras", "-f")
+        for _ in range(3):
+            logs.until('"cluster"')
         gate.open(3)
         self.assertEqual(self.muster.ended("keras")["phase"], "Succeeded", self.describe("keras"))
 

@@ -136,7 +136,7 @@ class Leaving(MusterTest):
 
         self.muster.run("server", "--stop")
 
-        self.assertTrue(await_end(pid, 0))
+        self.assertTrue(await_end(pid))
         gate.open()
         self.assertEqual(self.muster.ended("job")["phase"], "Succeeded")
         self.assertEqual(self.muster.logs("job"), "[main] one\n[main] two\n")

@@ -258,10 +258,14 @@ class Attaching(Sessions):
 
     def test_a_job_that_reads_nothing_is_shown_from_now_on(self):
         gate = self.muster.gate()
-        self.submit("--", "sh", "-c", f"echo before; {gate.wait}; echo after")
+        # Lines tell when the log is followed: the message comes before the request.
+        self.submit("--", "sh", "-c", f"echo before; while ! test -e {self.muster.work}/shown; do sleep 0.1; "
+                    f"echo meanwhile; done; {gate.wait}; echo after")
         self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] before")
         watcher = self.typed("attach", "talk")
         watcher.until(b"reads no input and has no terminal")
+        watcher.until(b"meanwhile")
+        (self.muster.work / "shown").touch()
         gone = self.typed("attach", "talk")
         gone.until(b"reads no input")
         gone.type(b"\x03")

@@ -71,7 +71,7 @@ class TheController(CountedTest):
 
         self.cluster.freeze_controller()
         try:
-            self.muster.run("list", bound=10)
+            self.muster.run("list", bound=30)
             self.submit("later", "echo later")
             gate.open()
             self.ends_well("job")

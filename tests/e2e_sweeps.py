@@ -25,9 +25,11 @@ x = float(os.environ["X"])
 assert json.loads(os.environ["MUSTER_PARAMETERS"])["x"] == x == float(os.environ["MUSTER_PARAM_X"])
 while step < int(os.environ["MUSTER_SWEEP_STEPS"]):
     step += 1
-    print(f"::metrics step={step} accuracy={x * (1 - 0.5 ** step)}", flush=True)
-    with open(checkpoint, "w") as file:
+    with open(checkpoint + ".new", "w") as file:
         file.write(str(step))
+    os.replace(checkpoint + ".new", checkpoint)
+    # Last, because the trial may be paused as soon as it has used its budget.
+    print(f"::metrics step={step} accuracy={x * (1 - 0.5 ** step)}", flush=True)
 print("trained until", step, flush=True)
 """
 
@@ -175,12 +177,12 @@ if first:
 
     def test_a_trial_that_hangs_is_stopped_and_the_others_go_on(self):
         self.muster.run("sweep", "create", "hangs", "--param", "x=1,2", "--method", "grid", "--metric", "accuracy",
-                        "--metric-timeout", "1s", "--", "sh", "-c",
+                        "--metric-timeout", "5s", "--", "sh", "-c",
                         "test {x} = 1 && exec sleep 1000; echo ::metrics accuracy={x}")
         self.muster.run("sweep", "wait", "hangs", "--timeout", "80s")
         trials = {trial["number"]: trial for trial in self.sweep("hangs")["trials"]}
         self.assertEqual((trials[1]["phase"], trials[2]["phase"]), ("Failed", "Completed"))
-        self.assertIn("reported no value of 'accuracy' for 1s", trials[1]["fault"])
+        self.assertIn("reported no value of 'accuracy' for 5s", trials[1]["fault"])
 
     def test_a_trial_that_the_scheduler_evicts_goes_on_with_its_next_attempt(self):
         self.muster.environment["MUSTER_DECLARE_GPUS"] = "1"

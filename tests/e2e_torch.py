@@ -181,8 +181,8 @@ class ElasticTrainings(TorchTest):
     def test_the_others_go_on_where_there_is_no_room_for_another_worker(self):
         run = self.held(by=TORCHRUN)
         other = self.muster.gate("other")
-        waits = self.muster.stream("submit", "single", "other", "--gpus", 1, "--follow", "--", "sh", "-c",
-                                   f"echo has room; {other.wait}")
+        self.muster.run("submit", "single", "other", "--gpus", 1, "--", "sh", "-c", f"echo has room; {other.wait}")
+        waits = self.muster.stream("logs", "other", "-f")
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
 

@@ -48,9 +48,13 @@ class TwoServers(ServerTest):
     def name(self, pod):
         return pod["metadata"]["name"]
 
+    def process(self, pod):
+        return pod["status"]["containerStatuses"][0]["containerID"]
+
     def assert_another_leads(self, server, before, user):
-        self.until(lambda: self.selected(server) and self.name(self.selected(server)) != self.name(before),
-                   "the other server leads")
+        """Another process: in the other pod, or in the same one if the kubelet has restarted it so soon."""
+        self.until(lambda: self.selected(server) and self.process(self.selected(server)) != self.process(before),
+                   "another server leads")
         user.connect()
         self.assertIn(user.name, user.run("whoami"))
 
@@ -65,7 +69,7 @@ class TwoServers(ServerTest):
         self.assertEqual(self.name(self.leader(server)),
                          [self.name(pod) for pod in server.pods() if "muster.dev/leads" in pod["metadata"]["labels"]][0])
 
-    def test_the_other_leads_when_the_first_is_killed(self):
+    def test_another_leads_when_the_first_is_killed(self):
         server = self.install_both()
         eve = server.user("eve", "--role", "admin")
         before = self.leader(server)
@@ -73,9 +77,8 @@ class TwoServers(ServerTest):
         os.kill(server.process(before), signal.SIGKILL)
 
         self.assert_another_leads(server, before, eve)
-        self.until(lambda: len([pod for pod in server.pods() if server.is_ready(pod)]) == 2, "the first one waits")
-        labelled = [self.name(pod) for pod in server.pods() if "muster.dev/leads" in pod["metadata"]["labels"]]
-        self.assertNotIn(self.name(before), labelled)
+        self.until(lambda: len([pod for pod in server.pods() if server.is_ready(pod)]) == 2, "both serve again")
+        self.leader(server)
 
     def test_a_job_outlives_the_server_that_started_it(self):
         server = self.install_both()
@@ -98,7 +101,7 @@ class TwoServers(ServerTest):
 
         self.assert_another_leads(server, before, eve)
 
-    def test_the_other_leads_when_the_first_hangs(self):
+    def test_another_leads_when_the_first_hangs(self):
         """The hanging server holds the lock of the jobs' folder until the kubelet kills it."""
         server = self.install_both()
         eve = server.user("eve", "--role", "admin")

@@ -137,6 +137,7 @@ class Gate:
     """A place where a job waits for the test. In the job: `gate.wait`, a piece of shell."""
 
     def __init__(self, path):
+        self._path = path
         os.mkfifo(path, 0o666)
         os.chmod(path, 0o666)
         self.wait = f"head -c 1 {path} > /dev/null"
@@ -145,6 +146,10 @@ class Gate:
 
     def open(self, times=1):
         os.write(self._descriptor, b"x" * times)
+
+    def tell(self, times=1):
+        """A piece of shell by which a job opens the gate."""
+        return f"printf {'x' * times} > {self._path}"
 
     def close(self):
         os.close(self._descriptor)
@@ -251,6 +256,7 @@ class Muster:
         own_shared_memory()
         self._shared_before = shared_memory()
         self._closers = []
+        self._commands = []
         self._closed = False
 
     # --- commands
@@ -272,7 +278,10 @@ class Muster:
 
     def stream(self, *words, **options):
         """Starts a command that runs while the test continues."""
-        return self.stream_of(self.argv(*words), **options)
+        stream = self.stream_of(self.argv(*words), **options)
+        if words[0] != "server":
+            self._commands.append(stream)
+        return stream
 
     def stream_of(self, argv, environment=None, **options):
         stream = Stream(argv, self.environment | (environment or {}), cwd=self.work, **options)
@@ -395,6 +404,8 @@ class Muster:
         self._closed = True
         try:
             self._end_jobs()
+            for command in self._commands:  # a command that asks again later would start another server
+                command.close()
             self.run("server", "--stop", code=None)
             for close in self._closers:
                 close()
@@ -417,8 +428,8 @@ class Muster:
             self.ended(name)
 
     def assert_nothing_is_left(self):
-        await_no_process(str(self.folder), 10)
-        left = [f"mount: {line}" for line in await_no_mount(str(self.folder), 10)]
+        await_no_process(str(self.folder), BOUND)
+        left = [f"mount: {line}" for line in await_no_mount(str(self.folder), BOUND)]
         left += [f"shared memory: {name}" for name in unused(shared_memory() - self._shared_before)]
         left += [f"private key: {path}" for path in self.private_keys()]
         left += [f"control group: {path}" for path in self.control_groups()]
@@ -546,7 +557,7 @@ def kill_and_wait(pid):
     descriptor = os.pidfd_open(pid)
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     os.close(descriptor)
-    if not await_end(pid, 10):
+    if not await_end(pid):
         raise AssertionError(f"{describe(pid)} outlived SIGKILL")
 
 
