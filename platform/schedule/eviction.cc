@@ -217,7 +217,11 @@ class Reclaim {
     for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
       const auto index = static_cast<ProjectIndex>(leaf);
       if (index == asking_.entry.leaf || pool_.queues[leaf].cores.empty()) continue;
-      if (!may_end || may_take(index)) victims.add(index);
+      if (!may_end) {
+        victims.add(index);
+      } else if (may_take(index)) {
+        victims.add_later(index);
+      }
     }
     while (std::optional<EvictionUnit> unit = victims.next()) {
       const bool is_takeable = may_take(unit->leaf);

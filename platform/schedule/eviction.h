@@ -39,6 +39,9 @@ class VictimOrder {
   VictimOrder(Pool& pool, Filter may_be_victim);
 
   void add(ProjectIndex leaf);
+  /// As add(), but the project's gangs are looked at only once it may be last. It is worth that if
+  /// many projects are added.
+  void add_later(ProjectIndex leaf);
   /// The next unit. REQUIRES: the unit returned before was evicted, or its project dropped.
   std::optional<EvictionUnit> next();
   /// Returns no more units of this project.
@@ -52,10 +55,11 @@ class VictimOrder {
     GangState* extras_of = nullptr;
     std::map<uint64_t, std::set<int>> taken;  ///< extras taken, by gang
     std::optional<EvictionUnit> head;
+    bool is_later = false;  ///< `head` is still to be found
   };
   void advance(ProjectIndex index, Leaf& leaf);
   bool take_extra(Leaf& leaf);
-  const EvictionUnit* last_below(ProjectIndex project) const;
+  Leaf* last_below(ProjectIndex project);
   void enter(ProjectIndex project);
   void update(ProjectIndex leaf);
 

@@ -390,6 +390,13 @@ void VictimOrder::add(ProjectIndex leaf) {
   update(leaf);
 }
 
+void VictimOrder::add_later(ProjectIndex leaf) {
+  const ProjectQueue& queue = pool_.queue_of(leaf);
+  leaves_.insert_or_assign(
+      leaf, Leaf{.extra = queue.extras.begin(), .core = queue.cores.begin(), .is_later = true});
+  update(leaf);
+}
+
 bool VictimOrder::take_extra(Leaf& leaf) {
   if (leaf.extras_left.empty()) return false;
   const int task = leaf.extras_left.back();
@@ -431,16 +438,21 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
   }
 }
 
-const EvictionUnit* VictimOrder::last_below(ProjectIndex project) const {
+/// Nothing if no gang is left below.
+VictimOrder::Leaf* VictimOrder::last_below(ProjectIndex project) {
   const auto leaf = leaves_.find(projects_.first_below(project));
-  return leaf == leaves_.end() || !leaf->second.head ? nullptr : &*leaf->second.head;
+  if (leaf == leaves_.end()) return nullptr;
+  return leaf->second.head || leaf->second.is_later ? &leaf->second : nullptr;
 }
 
+/// A project whose gangs were not looked at has a bound as its key: what it holds now. No eviction
+/// makes that more.
 void VictimOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
-  const EvictionUnit* const head = last_below(project);
-  if (head == nullptr) return projects_.erase(project, parent);
-  projects_.set(project, parent, pool_.ledger.order_key(project, kNothing - head->amounts));
+  const Leaf* const leaf = last_below(project);
+  if (leaf == nullptr) return projects_.erase(project, parent);
+  const Amounts lost = leaf->is_later ? kNothing : leaf->head->amounts;
+  projects_.set(project, parent, pool_.ledger.order_key(project, kNothing - lost));
 }
 
 void VictimOrder::update(ProjectIndex leaf) {
@@ -451,11 +463,18 @@ void VictimOrder::update(ProjectIndex leaf) {
 
 std::optional<EvictionUnit> VictimOrder::next() {
   if (last_ != kNoProject) update(last_);  // its books have changed since
-  const EvictionUnit* const found = last_below(kNoProject);
+  Leaf* found = last_below(kNoProject);
+  while (found != nullptr && found->is_later) {
+    const ProjectIndex leaf = projects_.first_below(kNoProject);
+    found->is_later = false;
+    advance(leaf, *found);
+    update(leaf);
+    found = last_below(kNoProject);
+  }
   if (found == nullptr) return std::nullopt;
-  EvictionUnit unit = *found;
+  EvictionUnit unit = *found->head;
   last_ = unit.leaf;
-  advance(unit.leaf, leaves_.at(unit.leaf));
+  advance(unit.leaf, *found);
   return unit;
 }
 
