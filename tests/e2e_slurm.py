@@ -66,10 +66,16 @@ class Jobs:
                               if task["name"] != "launcher"}), 2)
 
     def test_a_tensorflow_cluster_has_the_addresses_of_its_tasks(self):
-        ran = self.muster.run("submit", "grpc", "net", "--workers", 1, "--parameter-servers", 1, "--follow", "--",
-                              "sh", "-c", "echo \"$TF_CONFIG\"; case $MUSTER_TASK in ps-*) sleep 1000;; esac")
+        gate = self.muster.gate()  # the others are stopped soon after the chief ends
+        self.muster.run("submit", "grpc", "net", "--workers", 1, "--parameter-servers", 1, "--", "sh", "-c",
+                        f"echo \"$TF_CONFIG\"; case $MUSTER_TASK in ps-*) sleep 1000;; esac; {gate.wait}")
+        logs = self.muster.stream("logs", "net", "-f")
+        for _ in range(3):
+            logs.until("{")
+        gate.open(2)
+        self.assertEqual(logs.finish(), 0)
 
-        said = dict(re.findall(r"^\[(\S+)\] (\{.*\})$", ran.stdout, re.MULTILINE))
+        said = dict(re.findall(r"^\[(\S+)\] (\{.*\})$", logs.text, re.MULTILINE))
         self.assertEqual(set(said), {"chief", "worker-0", "ps-0"})
         for task, text in said.items():
             config = json.loads(text)
