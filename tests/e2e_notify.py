@@ -30,7 +30,7 @@ def certificate(folder):
 
 
 def closed_port(test):
-    """A port that nobody else gets during the test. Connections to it are refused until the test listens on it."""
+    """A port that is reserved for the test. It refuses connections until the test listens on it."""
     held = socket.socket()
     test.addCleanup(held.close)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -29,7 +29,7 @@ SIZES = ((1, 500), (2, 150), (4, 120), (8, 140), (16, 45), (32, 25), (64, 13), (
 # The run time is log-normal with this spread: the mean is twelve times the median, as in Philly.
 SIGMA = 2.25
 LONGEST_S = 30 * 24 * 3600
-# The GPU hours that the jobs need, as a part of those that the cluster has.
+# The load: the GPU hours of all jobs divided by those that the cluster offers.
 LOAD = 0.85
 
 
