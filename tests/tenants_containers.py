@@ -47,7 +47,7 @@ class OnContainers(Attacked, ContainerTest):
         self.assertFalse(os.path.exists(facts["home"] + "/.profile-of-attacker"))
         for pid in facts["victim_pids"]:
             with contextlib.suppress(ProcessLookupError):  # of the command that submitted it
-                self.assertEqual(os.getpriority(os.PRIO_PROCESS, pid), 0)
+                self.assertEqual(os.getpriority(os.PRIO_PROCESS, pid), os.getpriority(os.PRIO_PROCESS, 0))
         self.muster.run("stop", "--now", "victim")
 
 

@@ -82,8 +82,8 @@ class Consolidation {
       : cycle_(cycle), pool_(pool), trial_(trial), asking_(request) {}
 
   std::optional<Decision> find() {
-    if (VictimSelection(trial_, cycle_.options, pool_, asking_, false).fits_already())
-      return std::nullopt;
+    VictimSelection without_moves(trial_, cycle_.options, pool_, asking_, false);
+    if (!without_moves.has_free_in_all() || without_moves.fits_already()) return std::nullopt;
     const std::vector<ClearableNode> candidates =
         find_candidates(hardest_claim(asking_.gang.gang, asking_.counts));
     const size_t most = std::min(candidates.size(), kMostNodesTried);

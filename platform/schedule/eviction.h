@@ -98,6 +98,9 @@ class VictimSelection {
 
   /// Whether the gang fits without evictions, when the leaving tasks have ended.
   bool fits_already();
+  /// Whether the nodes have free in total what the gang requests, without what is reserved for other
+  /// gangs. If not, it cannot start before a task ends.
+  bool has_free_in_all();
 
   /// `may_end`: the unit may end if it does not fit on other nodes.
   void evict(EvictionUnit unit, bool may_end);

@@ -107,6 +107,11 @@ std::vector<int> Nodes::free_devices(NodeIndex node, FreeWhen room) const {
   return free.devices;
 }
 
+void Nodes::unused(NodeIndex node, NodeRoom& room) const {
+  const NodeEntry& entry = state_->books.table.at(node);
+  free_room(*entry.spec, entry.now, room);
+}
+
 int Nodes::count() const {
   return static_cast<int>(state_->books.table.by_name().size());
 }
@@ -134,6 +139,21 @@ void Nodes::each_set(FreeWhen room, const std::function<bool(const NodeSet&)>& v
       }
     }
   }
+}
+
+Amounts Nodes::free_in_all(FreeWhen room) {
+  state_->books.settle(room);
+  const RoomIndex& index = state_->books.index(room);
+  Amounts free;
+  for (const auto& [key, bucket] : index.buckets()) {
+    for (const int number : bucket.classes) {
+      const NodeClass& same = index.at(number);
+      const auto nodes = static_cast<int64_t>(same.members.size());
+      free += Amounts{key.second * nodes, std::max<int64_t>(same.room.cpu_milli, 0) * nodes,
+                      std::max<int64_t>(same.room.memory_bytes, 0) * nodes};
+    }
+  }
+  return free;
 }
 
 void Nodes::set_usual_claims(std::vector<UsualClaim> claims) {

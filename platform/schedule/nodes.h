@@ -69,6 +69,8 @@ struct PlaceOptions {
   Packing packing = Packing::kFragmentation;
   /// Nodes that must not be used, by index; nullptr: none. For reservations.
   const std::vector<bool>* closed = nullptr;
+  /// Whether a refusal has its amounts; without them, it is an empty Shortage.
+  bool with_amounts = true;
 };
 
 /// A frequent claim, for the fragmentation measure. Weights need not add up to 1.
@@ -77,6 +79,8 @@ struct UsualClaim {
   std::vector<std::string> gpu_models;
   double weight = 1;
 };
+
+struct NodeRoom;
 
 class Nodes {
  public:
@@ -107,12 +111,17 @@ class Nodes {
 
   /// The sum of all nodes that are not cordoned.
   Amounts total() const;
+  /// What is free on all nodes that are not cordoned; over-booked devices and nodes count as zero.
+  Amounts free_in_all(FreeWhen room);
   /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest
   /// GPU.
   Amounts charge(const Claim& claim) const;
   Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.
   std::vector<int> free_devices(NodeIndex node, FreeWhen room) const;
+
+  /// Writes what no task holds now, reserved or not, into `room`, reusing its memory.
+  void unused(NodeIndex node, NodeRoom& room) const;
 
   /// Without usual claims, Packing::kFragmentation equals kPack. The formula: node_room.h.
   void set_usual_claims(std::vector<UsualClaim> claims);

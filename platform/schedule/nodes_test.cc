@@ -47,6 +47,46 @@ TEST(Nodes, AReleaseCanBeUndoneUntilItsRoomIsPromised) {
   EXPECT_FALSE(nodes.can_undo_release(first));
 }
 
+TEST(Nodes, FreeInAllCountsNoOverbookedAndNoCordonedNode) {
+  Nodes nodes = nodes_of({node_of("a", 2, 4, 8), node_of("b", 2, 4, 8), node_of("c", 1, 1, 1)});
+  nodes.book({.node = 0, .devices = 1, .share_milli = 300, .cpu_milli = 1000});
+  nodes.book({.node = 0, .devices = 2, .share_milli = kWholeGpu, .cpu_milli = 5000});
+  nodes.reserve(one_gpu(1));
+  Node cordoned = node_of("c", 1, 1, 1);
+  cordoned.cordoned = true;
+  nodes.set(cordoned);
+
+  EXPECT_EQ(nodes.free_in_all(FreeWhen::kLater), (Amounts{1700, 4000, 16 * kGib}));
+}
+
+TEST(Nodes, WhatIsReservedIsUnusedUntilATaskHoldsIt) {
+  Nodes nodes = nodes_of({node_of("a", 2)});
+  NodeRoom room;
+  nodes.reserve(one_gpu(0));
+  nodes.unused(0, room);
+  EXPECT_EQ(room.devices, (std::vector<int>{kWholeGpu, kWholeGpu}));
+
+  nodes.claim_reserved(one_gpu(0));
+  nodes.unused(0, room);
+  EXPECT_EQ(room.devices, (std::vector<int>{0, kWholeGpu}));
+}
+
+TEST(Nodes, APlacementWithoutAmountsIsTheSameAndARefusalBooksNothing) {
+  Nodes nodes = nodes_of({node_of("a", 2), node_of("b", 1)});
+  const Nodes before = nodes;
+  for (const auto& [tasks, topology] : {std::pair(4, ""), std::pair(2, "rack")}) {
+    Gang gang = gang_of(tasks, gpus(1));
+    gang.required_topology = topology;
+    EXPECT_FALSE(nodes.place(gang, {tasks}, {.with_amounts = false}));
+    EXPECT_EQ(nodes, before);
+  }
+
+  const Gang fits = gang_of(3, gpus(1));
+  Nodes same = nodes;
+  EXPECT_EQ(nodes.place(fits, {3}, {.with_amounts = false}).value(),
+            same.place(fits, {3}, {}).value());
+}
+
 TEST(Nodes, SetsOfEqualNodesComeByFreeGpusWhateverTheHistory) {
   const auto sets = [](Nodes& nodes, int most) {
     std::string text;

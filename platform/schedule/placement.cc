@@ -21,6 +21,7 @@ class GangPlacement {
         counts_(counts),
         room_(options.room),
         packing_(gang.packing.value_or(options.packing)),
+        with_amounts_(options.with_amounts),
         beside_(beside) {
     if (!gang.node_labels.empty() && books_.table.tell_apart_by(gang.node_labels)) {
       books_.now.touch_all();
@@ -43,6 +44,7 @@ class GangPlacement {
     if (gang_.required_topology.empty()) return anywhere();
     best_ = {};
     if (within_one_domain(required_levels())) return std::move(best_.bookings);
+    if (!with_amounts_) return Shortage{};
     return topology_shortage();
   }
 
@@ -83,6 +85,10 @@ class GangPlacement {
     index.settle(books_.table);
     Attempt attempt = place_all(index);
     if (attempt.lacking_group < 0) return std::move(attempt.bookings);
+    if (!with_amounts_) {
+      undo(attempt);
+      return Shortage{};
+    }
     return shortage_after(attempt);
   }
 
@@ -189,6 +195,7 @@ class GangPlacement {
   const std::vector<int>& counts_;
   FreeWhen room_;
   Packing packing_;
+  bool with_amounts_;
   const std::vector<Booking>& beside_;
   Eligible eligible_;
   std::vector<TaskNeeds> needs_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/node_room.h"
+
 namespace muster::schedule {
 
 std::vector<int> groups_of_tasks(const Gang& gang) {
@@ -189,6 +191,15 @@ bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>
                      [&](const Claim& claim) { return might_hold(free, devices, claim); });
 }
 
+bool might_hold_one_unreserved(const Nodes& nodes, NodeIndex node,
+                               const std::vector<Claim>& claims) {
+  NodeRoom room;
+  nodes.unused(node, room);
+  const Amounts free{room.gpu_milli, room.cpu_milli, room.memory_bytes};
+  return std::any_of(claims.begin(), claims.end(),
+                     [&](const Claim& claim) { return might_hold(free, room.devices, claim); });
+}
+
 bool has_room_in_all(const Pool& pool, const Amounts& charge) {
   return pool.cordoned > 0 || (pool.counted + charge).within(pool.nodes.total());
 }
@@ -198,10 +209,13 @@ void forget_shortages(Pool& pool) {
   pool.grown.erase(std::unique(pool.grown.begin(), pool.grown.end()), pool.grown.end());
   for (auto& [key, ask] : pool.asks) {
     if (!ask.shortage) continue;
-    // Reserved resources look taken to all other gangs, and may be what this class waits for.
-    const bool grew = pool.all_grew || ask.only_reserved || !pool.kept.empty() ||
+    // What is reserved for others looks taken, but some classes need not respect each reservation.
+    // A request that fits on reserved resources may be granted without growth: by a change of quotas.
+    const bool grew = pool.all_grew || ask.only_reserved ||
                       std::any_of(pool.grown.begin(), pool.grown.end(), [&](NodeIndex node) {
-                        return might_hold_one(pool.nodes, node, ask.claims, FreeWhen::kNow);
+                        return pool.kept.empty()
+                                   ? might_hold_one(pool.nodes, node, ask.claims, FreeWhen::kNow)
+                                   : might_hold_one_unreserved(pool.nodes, node, ask.claims);
                       });
     if (grew) ask.shortage.reset();
   }

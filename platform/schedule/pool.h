@@ -314,6 +314,11 @@ void settle_books(Pool& pool);
 bool might_hold_one(const Nodes& nodes, NodeIndex node, const std::vector<Claim>& claims,
                     FreeWhen room);
 
+/// Whether a task with one of `claims` may fit on `node` now if nothing were reserved there. As
+/// might_hold_one().
+bool might_hold_one_unreserved(const Nodes& nodes, NodeIndex node,
+                               const std::vector<Claim>& claims);
+
 /// Whether the pool has `charge` free in total; moving gangs cannot help otherwise. True if nodes
 /// are cordoned, because the ledger counts their tasks but not their resources.
 bool has_room_in_all(const Pool& pool, const Amounts& charge);

@@ -130,6 +130,22 @@ void Reservations::put_back_all() {
   for (const Reservation* const one : all()) put_back(*one);
 }
 
+/// False if the gang, which has found no place, finds none without these reservations either: no
+/// task of it fits on their nodes, whose resources are still in use. Most plans see reservations of
+/// this kind, and to lift them changes the index of each of their nodes.
+bool Reservations::would_help(const std::vector<const Reservation*>& lifted,
+                              const PlacementRequest& request) const {
+  std::vector<Claim> claims;
+  for (size_t group = 0; group < request.counts.size(); ++group) {
+    if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
+  }
+  return std::any_of(lifted.begin(), lifted.end(), [&](const Reservation* one) {
+    return std::any_of(one->bookings.begin(), one->bookings.end(), [&](const Booking& booking) {
+      return might_hold_one_unreserved(pool_.nodes, booking.node, claims);
+    });
+  });
+}
+
 Reservations::Placed Reservations::place(const PlacementRequest& request,
                                          const SharedRequest* ask) {
   Nodes& nodes = pool_.nodes;
@@ -163,7 +179,7 @@ Reservations::Placed Reservations::place(const PlacementRequest& request,
   } else {
     result.shortage = std::move(placed).error();
   }
-  if (result.shortage && !honoured.empty()) {
+  if (result.shortage && would_help(honoured, request)) {
     for (const Reservation* const one : honoured) lift(*one);
     if (const auto without = try_now()) {
       for (const Booking& booking : *without) nodes.unbook(booking);

@@ -71,6 +71,8 @@ class Reservations {
   std::vector<bool> honoured_by(const PlacementRequest& request,
                                 const std::vector<const Reservation*>& existing) const;
   bool is_within_quota(const PlacementRequest& request) const;
+  bool would_help(const std::vector<const Reservation*>& lifted,
+                  const PlacementRequest& request) const;
   std::vector<const Reservation*> all() const;
   void lift(const Reservation& reservation);
   void put_back(const Reservation& reservation);

@@ -68,8 +68,8 @@ void Trial::unreserve(const Booking& booking) {
 base::Result<std::vector<Booking>, Shortage> Trial::place_later(
     const Gang& gang, const std::vector<int>& counts, Packing packing,
     const std::vector<Booking>& beside) {
-  auto placed =
-      pool_.nodes.place(gang, counts, {.room = FreeWhen::kLater, .packing = packing}, beside);
+  auto placed = pool_.nodes.place(
+      gang, counts, {.room = FreeWhen::kLater, .packing = packing, .with_amounts = false}, beside);
   if (placed) {
     for (const Booking& booking : *placed) {
       journal_.push_back({.kind = Kind::kReserve, .booking = booking});

@@ -26,7 +26,7 @@ class Trial {
   void undo_begin_release(const Booking& booking);
   void reserve(const Booking& booking);
   void unreserve(const Booking& booking);
-  /// Nodes::place() with Room::kLater: reserves the bookings that it finds.
+  /// Nodes::place() with FreeWhen::kLater and without amounts: reserves the bookings that it finds.
   base::Result<std::vector<Booking>, Shortage> place_later(const Gang& gang,
                                                            const std::vector<int>& counts,
                                                            Packing packing,

@@ -65,6 +65,17 @@ bool VictimSelection::fits_already() {
   return fits;
 }
 
+bool VictimSelection::has_free_in_all() {
+  Amounts least;
+  for (size_t group = 0; group < asking_.counts.size(); ++group) {
+    const Claim& claim = asking_.gang.gang.groups[group].claim;
+    // The share that a part of a GPU's memory is depends on the node: zero is never too much.
+    const int64_t gpu_milli = claim.gpus * int64_t{kWholeGpu} + claim.gpu_share_milli;
+    least += Amounts{gpu_milli, claim.cpu_milli, claim.memory_bytes} * asking_.counts[group];
+  }
+  return least.within(pool_.nodes.free_in_all(FreeWhen::kLater));
+}
+
 bool VictimSelection::place() {
   auto placed = trial_.place_later(asking_.gang.gang, asking_.counts, asking_.packing,
                                    held_bookings(asking_.gang));
