@@ -2,7 +2,7 @@
 //
 // Up to kMostComplete ranks, each rank has a connection to every other. In a larger world the ranks
 // form a ring, and each rank is connected to the ranks at distance 1, 2, 4, ... on both sides: the
-// fingers of I. Stoica et al., "Chord: a scalable peer-to-peer lookup protocol for internet
+// fingers of I. Stoica et al., "Chord: a scalable peer-to-peer lookup service for internet
 // applications", SIGCOMM 2001. A rank has at most 2 log2(n) neighbours, and a message that each
 // rank passes on reaches all ranks in log2(n) steps or fewer.
 //

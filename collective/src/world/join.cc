@@ -8,6 +8,7 @@
 #include <list>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -280,6 +281,15 @@ Status open_streams(MeshConnector& mesh, World& world) {
   return {};
 }
 
+// A rank answers when it gets a processor. With more ranks than processors on the host, each of them
+// may be given a turn before.
+std::chrono::milliseconds patience_in_a_crowd(const World& world) {
+  constexpr std::chrono::milliseconds kTurn{20};
+  const int ranks = static_cast<int>(world.topology.neighbours_of(world.rank).size());
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(0, ranks - processors) * kTurn;
+}
+
 std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> control) {
   std::vector<Link> links;
   for (const int rank : neighbours_of(world.rank, world.size)) {
@@ -294,6 +304,7 @@ std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> 
   options.rank = world.rank;
   options.host = world.options.host;
   options.timeout = world.options.timeout.value_or(kDefaultCallTimeout);
+  options.silence_on_host += patience_in_a_crowd(world);
   if (world.options.silence) {
     options.silence_on_host = *world.options.silence;
     options.silence_between_hosts = *world.options.silence;
@@ -349,6 +360,7 @@ Status settle(const JoinContext& joining, RendezvousResult& gathered,
   if (world.size <= kMostComplete) {
     gathered.door.close();
   } else {
+    gathered.door.expect(static_cast<std::size_t>(world.size));
     world.switchboard = std::make_unique<WorldSwitchboard>(
         joining.self, std::move(gathered.roster.members), gathered.key, std::move(gathered.door),
         world.options.streams.value_or(1));
