@@ -4,62 +4,36 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <bit>
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <thread>
+#include <span>
 #include <utility>
 
-#include "control/failure_detector.h"
-#include "control/frame.h"
-#include "control/graph.h"
-#include "control/lines.h"
-#include "transport/socket.h"
+#include "control/monitor_impl.h"
 
 namespace muster::collective {
 namespace {
 
 using std::chrono::milliseconds;
 
-// The time limit for the last messages if the other side does not read or answer, from the last
-// message on that it has sent; and a limit in any case.
-constexpr std::chrono::seconds kFarewell{1};
-constexpr std::chrono::seconds kLongestFarewell{10};
+// How long settle() waits.
+constexpr std::chrono::seconds kSettleLimit{1};
 
 // The most bytes that are kept for a topic without a handler. More is a bug of a higher layer.
 constexpr std::size_t kMostKept = std::size_t{256} << 20;
 
-// How long after a departure a rank connects to another neighbour. At the end of a job all ranks
-// leave at nearly the same time.
-constexpr milliseconds kBeforeRepair{1'000};
+}  // namespace
 
-// How long after a rank could not be reached its goodbye, or the news of its death, may arrive.
-constexpr milliseconds kGrace{3'000};
-
-// Ticks for which a rank probes on behalf of other ranks after their last probe. Longer than it
-// takes to probe all neighbours in turn.
-constexpr int kDeputyTicks = 10;
-
-// At the timeout of a call: the pause between the ranks that begin to ask all others, and the ranks
-// to which they connect at a time.
-constexpr milliseconds kBetweenRollCalls{50};
-constexpr int kCalledAtOnce = 16;
-
-std::string name_of(int rank, const std::string& host) {
+std::string Monitor::Impl::name_of(int rank, const std::string& host) {
   return "rank " + std::to_string(rank) + " on host " + host;
 }
 
-FailureDetector::Peer peer_of(const MonitorOptions& options, const Link& link) {
+FailureDetector::Peer Monitor::Impl::peer_of(const MonitorOptions& options, const Link& link) {
   return {link.rank, link.host,
           link.is_local ? options.silence_on_host : options.silence_between_hosts};
 }
 
-FailureDetector patrol_of(const MonitorOptions& options, const std::vector<Link>& links,
-                          const Switchboard* switchboard) {
+FailureDetector Monitor::Impl::patrol_of(const MonitorOptions& options,
+                                         const std::vector<Link>& links,
+                                         const Switchboard* switchboard) {
   std::vector<FailureDetector::Peer> peers;
   for (const Link& link : links) peers.push_back(peer_of(options, link));
   const int size =
@@ -67,147 +41,10 @@ FailureDetector patrol_of(const MonitorOptions& options, const std::vector<Link>
   return {name_of(options.rank, options.host), size, options.timeout, std::move(peers)};
 }
 
-void raise(const Descriptor& event) {
+void Monitor::Impl::raise(const Descriptor& event) {
   // The only error is an overflow, and then the event is readable as well.
   static_cast<void>(::eventfd_write(event.get(), 1));
 }
-
-}  // namespace
-
-class Monitor::Impl {
- public:
-  Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> links, Switchboard* switchboard);
-  ~Impl();
-
-  Error failure() const;
-  Error fail(Error error);
-  int failure_descriptor() const { return failed_event_.get(); }
-
-  std::uint64_t watch(std::string what);
-  void unwatch(std::uint64_t id);
-
-  std::uint64_t on_failure(std::function<void()> wake);
-  void unsubscribe(std::uint64_t id);
-
-  bool is_complete() const { return switchboard_ == nullptr; }
-  void send(int to, Topic topic, Bytes payload);
-  void send_to_neighbours(Topic topic, const Bytes& payload);
-  void send_to_all(Topic topic, const Bytes& payload);
-  void settle();
-  void handle(Topic topic, std::function<void(int, Bytes)> handler);
-  std::vector<int> departed() const;
-
- private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  struct Watching {
-    std::string what;
-    milliseconds waited{0};
-  };
-
-  struct Kept {
-    int from;
-    Bytes payload;
-  };
-
-  struct Hearer {
-    std::function<void(int, Bytes)> handler;
-    std::deque<Kept> kept;
-    std::size_t kept_bytes = 0;
-  };
-
-  // A rank that could not be reached: it may have left or died, which is not known here yet.
-  struct Suspect {
-    Deadline until;
-    Error obstacle;
-  };
-
-  void run();
-  bool wait();
-  bool look(Deadline wake);
-  void listen(std::size_t index);
-  void take(std::size_t index, Frame frame);
-  void keep(int from, Frame frame);
-  void pass_on(const Frame& frame);
-  void ended(std::size_t index, int reason);
-  void connect(Switchboard::Outcome outcome);
-  void pass_time();
-  void judge(const Watching* watching);
-  void deliver();
-  void tell_of_failure();
-  void say_farewell();
-  void say_goodbye();
-
-  // These functions require the lock.
-  Deadline next_time() const;
-  std::string host_of(int rank) const;
-  Error fail_locked(Error error);
-  void fail_of_longer_message(std::size_t bytes);
-  void post(int to, Bytes frame);
-  void tell(std::size_t index, Bytes frame);
-  void ask(const std::vector<int>& ranks);
-  Bytes sign_of_life(FrameKind kind) const;
-
-  // Probing.
-  bool patrols() const { return !failure_ && (!watches_.empty() || deputy_reach_ > 0); }
-  int reach() const;
-  void begin_patrol();
-  void deputize(int reach);
-  void take_roll();
-
-  // Ranks that leave.
-  void note(Departure departure);
-  void depart(int rank);
-  void confirm(std::size_t index);
-  void suspect(int rank, Error obstacle);
-  void pass_on_departures();
-  bool is_absent(int rank) const { return departures_.contains(rank) || suspects_.contains(rank); }
-  void repair();
-  void call(int rank);
-  void resolve_suspects();
-
-  void wait_until_over(Lock& lock, const bool& is_running);
-  bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
-
-  Monitor& monitor_;
-  const MonitorOptions options_;
-  const milliseconds tick_;
-  Switchboard* const switchboard_;
-  Descriptor wake_event_;
-  Descriptor failed_event_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;  // a callback has returned, or a message was answered
-  Lines lines_;
-  FailureDetector detector_;
-  std::optional<Error> failure_;
-  std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, Watching> watches_;
-  std::map<std::uint64_t, std::function<void()>> wakes_;
-  std::map<Topic, Hearer> hearers_;
-  bool waking_ = false;      // a function of wakes_ is running
-  bool delivering_ = false;  // a handler of hearers_ is running
-  bool stopping_ = false;
-  Deadline last_tick_ = {};
-
-  int deputy_reach_ = 0;  // of the last probe on behalf of others
-  Deadline deputy_until_ = {};
-  bool takes_roll_ = false;
-  int next_in_roll_ = 0;
-
-  std::map<int, std::uint64_t> departures_;  // calls of the ranks that have said goodbye, by rank
-  std::set<int> departed_;                   // of these, and of ranks that are gone for good
-  std::vector<Departure> news_;              // to be passed on
-  std::map<int, Suspect> suspects_;
-  std::optional<Deadline> repair_at_;
-  std::set<int> called_;                            // ranks without a confirmed connection yet
-  std::map<int, FailureDetector::Peer> newcomers_;  // of these, those with a connection
-  std::map<int, std::vector<Bytes>> outbox_;        // frames for these ranks
-  std::map<int, std::uint64_t> spread_;             // the last message to all, by sender
-  std::uint64_t frames_taken_ = 0;                  // the thread's own
-
-  std::thread thread_;
-};
 
 Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> links,
                     Switchboard* switchboard)
@@ -392,43 +229,6 @@ void Monitor::Impl::ended(std::size_t index, int reason) {
                "see the last output of that rank", line.rank, line.host});
 }
 
-void Monitor::Impl::pass_time() {
-  const Lock lock(mutex_);
-  if (failure_) return;
-  if (repair_at_ && Clock::now() >= *repair_at_) repair();
-  resolve_suspects();
-  if (deputy_reach_ > 0 && Clock::now() >= deputy_until_) {
-    deputy_reach_ = 0;
-    if (!patrols()) detector_.end();
-  }
-  if (!patrols()) return;
-  const auto passed = std::chrono::floor<milliseconds>(Clock::now() - last_tick_);
-  if (passed >= tick_) {
-    last_tick_ = Clock::now();
-    ask(detector_.tick(passed, tick_));
-    // If more than a tick has passed, this process itself was paused: the rest is not counted.
-    for (auto& [id, watching] : watches_) watching.waited += std::min(passed, tick_);
-    if (!is_complete()) take_roll();
-  }
-  judge(watches_.empty() ? nullptr : &watches_.begin()->second);
-}
-
-void Monitor::Impl::judge(const Watching* watching) {
-  if (watching == nullptr) {
-    if (std::optional<Error> error = detector_.silent("a call of another rank")) {
-      fail_locked(*std::move(error));
-    }
-    return;
-  }
-  const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
-  std::optional<Error> error = detector_.missing(entered, watching->what);
-  if (!error) error = detector_.silent(watching->what);
-  if (!error && (is_complete() || takes_roll_)) {
-    error = detector_.late(entered, watching->waited, watching->what);
-  }
-  if (error) fail_locked(*std::move(error));
-}
-
 void Monitor::Impl::tell_of_failure() {
   Lock lock(mutex_);
   while (failure_ && !wakes_.empty()) {
@@ -459,51 +259,6 @@ void Monitor::Impl::deliver() {
       delivering_ = false;
       idle_.notify_all();
     }
-  }
-}
-
-// Sends the last message before the connections close: a goodbye, or the failure, which is already
-// queued.
-void Monitor::Impl::say_farewell() {
-  const Deadline deadline = Clock::now() + kFarewell;
-  say_goodbye();
-  const Lock lock(mutex_);
-  for (Line& line : lines_.all()) {
-    while (line.connection.wants_to_send() && !line.has_ended && Clock::now() < deadline) {
-      pollfd entry = {line.connection.fd(), POLLOUT, 0};
-      ::poll(&entry, 1, milliseconds_left(deadline));
-      line.connection.flush();
-    }
-    line.connection.finish();
-    // Closing a socket with unread bytes sends a reset, which can overtake the last message.
-    static_cast<void>(line.connection.listen());
-  }
-}
-
-// In a complete graph every rank gets the goodbye from this one. Otherwise the neighbours pass it
-// on, and this rank stays until they have received it; a message that waits for its connection goes
-// first.
-void Monitor::Impl::say_goodbye() {
-  const Deadline limit = Clock::now() + kLongestFarewell;
-  Deadline deadline = Clock::now() + kFarewell;
-  for (;;) {
-    {
-      const Lock lock(mutex_);
-      if (failure_) return;
-      bool waits = !outbox_.empty();
-      for (std::size_t i = 0; i < lines_.size() && (outbox_.empty() || is_complete()); ++i) {
-        Line& line = lines_[i];
-        if (!std::exchange(line.sent_goodbye, true) && !line.has_ended) {
-          // Also to a rank that leaves: it sees the connection end while it waits for other ranks.
-          const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
-          lines_.send(i, encode(Frame{.kind = FrameKind::kGoodbye,
-                                      .departures = {{options_.rank, entered}}}));
-        }
-        waits |= !line.is_parted && !line.has_ended && !line.said_goodbye;
-      }
-      if (is_complete() || !waits || Clock::now() >= std::min(limit, deadline)) return;
-    }
-    if (look(std::min(limit, deadline))) deadline = Clock::now() + kFarewell;
   }
 }
 
@@ -544,194 +299,6 @@ void Monitor::Impl::tell(std::size_t index, Bytes frame) {
                "that rank is stopped, or its host cannot be reached", line.rank, line.host});
 }
 
-Bytes Monitor::Impl::sign_of_life(FrameKind kind) const {
-  const auto further = static_cast<std::uint8_t>(kind == FrameKind::kProbe ? reach() : 0);
-  return encode(Frame{.kind = kind,
-                      .entered = monitor_.entered_.load(std::memory_order_relaxed),
-                      .reach = further});
-}
-
-// Probing.
-
-void Monitor::Impl::ask(const std::vector<int>& ranks) {
-  for (const int rank : ranks) {
-    const std::size_t index = lines_.to(rank);
-    if (index == lines_.size()) continue;
-    ++lines_[index].probes;
-    tell(index, sign_of_life(FrameKind::kProbe));
-  }
-}
-
-// The reach of a probe that is sent now. The graph has no two ranks that are further apart.
-int Monitor::Impl::reach() const {
-  if (is_complete()) return 0;
-  if (watches_.empty()) return std::max(0, deputy_reach_ - 1);
-  return std::bit_width(static_cast<unsigned>(switchboard_->size()));
-}
-
-void Monitor::Impl::begin_patrol() {
-  last_tick_ = Clock::now();
-  ask(detector_.begin());
-}
-
-// A lower reach does not prolong a higher one. So two neighbours that probe only because the other
-// one does stop after a while.
-void Monitor::Impl::deputize(int reach) {
-  if (reach == 0 || reach < deputy_reach_ || failure_) return;
-  const bool begins = !patrols();
-  deputy_reach_ = reach;
-  deputy_until_ = Clock::now() + kDeputyTicks * tick_;
-  if (begins) {
-    begin_patrol();
-    raise(wake_event_);
-  }
-}
-
-std::uint64_t Monitor::Impl::watch(std::string what) {
-  const Lock lock(mutex_);
-  const std::uint64_t id = ++last_id_;
-  const bool begins = !patrols() && !failure_;
-  watches_.emplace(id, Watching{std::move(what)});
-  if (begins) begin_patrol();
-  raise(wake_event_);
-  return id;
-}
-
-void Monitor::Impl::unwatch(std::uint64_t id) {
-  const Lock lock(mutex_);
-  watches_.erase(id);
-  if (!watches_.empty()) return;
-  takes_roll_ = false;
-  if (!patrols()) detector_.end();
-}
-
-// At the timeout: connects to all ranks and asks each for its calls.
-void Monitor::Impl::take_roll() {
-  if (watches_.empty()) return;
-  const int size = switchboard_->size();
-  const milliseconds pause = std::min(options_.timeout, size * kBetweenRollCalls);
-  const milliseconds waited = watches_.begin()->second.waited;
-  if (waited < options_.timeout + pause * options_.rank / size) return;
-  if (!std::exchange(takes_roll_, true)) detector_.ask_anew();
-  ask(detector_.ask_for_answers());
-  int called = 0;
-  for (int steps = 0; steps < size && called < kCalledAtOnce; ++steps) {
-    next_in_roll_ = (next_in_roll_ + 1) % size;
-    if (next_in_roll_ == options_.rank || detector_.knows(next_in_roll_)) continue;
-    call(next_in_roll_);
-    ++called;
-  }
-}
-
-// Ranks that leave, and connections that are opened later.
-
-// A rank that has left on another connection may still have messages under way on its own one: then
-// its own goodbye counts.
-void Monitor::Impl::note(Departure departure) {
-  const bool is_new = departures_.emplace(departure.rank, departure.entered).second;
-  if (is_new && !is_complete() && !stopping_) news_.push_back(departure);
-  if (!lines_.has_live(departure.rank)) depart(departure.rank);
-}
-
-void Monitor::Impl::depart(int rank) {
-  if (rank == options_.rank) return;
-  suspects_.erase(rank);
-  outbox_.erase(rank);
-  called_.erase(rank);
-  departed_.insert(rank);
-  idle_.notify_all();
-  const auto found = departures_.find(rank);
-  const std::uint64_t entered = found == departures_.end() ? 0 : found->second;
-  if (is_complete()) {
-    detector_.heard(rank, entered);
-    detector_.departed(rank);
-    return;
-  }
-  detector_.departed(rank, host_of(rank), entered);
-  if (!repair_at_ && !failure_) repair_at_ = Clock::now() + kBeforeRepair;
-}
-
-void Monitor::Impl::pass_on_departures() {
-  const std::vector<Departure> news = std::exchange(news_, {});
-  if (news.empty()) return;
-  const Bytes frame = encode(Frame{.kind = FrameKind::kGoodbye, .departures = news});
-  for (std::size_t i = 0; i < lines_.size(); ++i) tell(i, frame);
-}
-
-void Monitor::Impl::repair() {
-  repair_at_.reset();
-  const auto absent = [this](int rank) { return is_absent(rank) || departed_.contains(rank); };
-  for (const int rank : successors_of(options_.rank, switchboard_->size(), absent)) {
-    if (lines_.to(rank) == lines_.size()) call(rank);
-  }
-}
-
-void Monitor::Impl::call(int rank) {
-  if (called_.insert(rank).second) switchboard_->call(rank);
-}
-
-// Both ranks greet each other with what they know of departures. Until the greeting has come, the
-// other rank may have left without having seen this connection.
-void Monitor::Impl::connect(Switchboard::Outcome outcome) {
-  const Lock lock(mutex_);
-  const int rank = outcome.link.rank;
-  if (outcome.obstacle) return suspect(rank, *std::move(outcome.obstacle));
-  called_.insert(rank);
-  newcomers_.emplace(rank, peer_of(options_, outcome.link));
-  const std::size_t index = lines_.add(std::move(outcome.link), false);
-  Frame known{.kind = FrameKind::kGoodbye};
-  for (const auto& [other, entered] : departures_) known.departures.push_back({other, entered});
-  tell(index, encode(known));
-  if (failure_) tell(index, encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_}));
-}
-
-void Monitor::Impl::confirm(std::size_t index) {
-  const int rank = lines_[index].rank;
-  lines_.confirm(index);
-  called_.erase(rank);
-  suspects_.erase(rank);
-  if (const auto newcomer = newcomers_.find(rank); newcomer != newcomers_.end()) {
-    detector_.add(newcomer->second);
-    newcomers_.erase(newcomer);
-  }
-  const auto waiting = outbox_.find(rank);
-  if (waiting == outbox_.end()) return;
-  const std::vector<Bytes> frames = std::move(waiting->second);
-  outbox_.erase(waiting);
-  for (const Bytes& frame : frames) tell(lines_.to(rank), frame);
-  idle_.notify_all();
-}
-
-void Monitor::Impl::suspect(int rank, Error obstacle) {
-  called_.erase(rank);
-  if (departed_.contains(rank) || failure_) return;
-  if (lines_.to(rank) < lines_.size()) return;
-  suspects_.insert_or_assign(rank, Suspect{Clock::now() + kGrace, std::move(obstacle)});
-  if (!stopping_) repair_at_ = Clock::now();
-}
-
-// A rank that could not be reached, and of which no other rank knows that it has left or died. If
-// no message must go there, it counts as gone here.
-void Monitor::Impl::resolve_suspects() {
-  for (auto at = suspects_.begin(); at != suspects_.end();) {
-    const auto [rank, suspect] = *at;
-    if (Clock::now() < suspect.until) {
-      ++at;
-      continue;
-    }
-    at = suspects_.erase(at);
-    if (!outbox_.contains(rank)) {
-      depart(rank);
-      continue;
-    }
-    fail_locked({ErrorCode::kPeerLost,
-                 name_of(rank, host_of(rank)) + " and " + name_of(options_.rank, options_.host) +
-                     " did not connect: " + suspect.obstacle.message,
-                 "see the last output of that rank", rank, host_of(rank)});
-    return;
-  }
-}
-
 std::uint64_t Monitor::Impl::on_failure(std::function<void()> wake) {
   const Lock lock(mutex_);
   const std::uint64_t id = ++last_id_;
@@ -750,8 +317,6 @@ void Monitor::Impl::wait_until_over(Lock& lock, const bool& is_running) {
   if (on_own_thread()) return;
   idle_.wait(lock, [&] { return !is_running; });
 }
-
-// Messages of higher layers.
 
 void Monitor::Impl::fail_of_longer_message(std::size_t bytes) {
   fail_locked({ErrorCode::kSystem, "a message of " + std::to_string(bytes) +
@@ -800,7 +365,7 @@ void Monitor::Impl::send_to_all(Topic topic, const Bytes& payload) {
 
 // The answer to a probe follows the messages that were sent before the probe.
 void Monitor::Impl::settle() {
-  const Deadline deadline = Clock::now() + kFarewell;
+  const Deadline deadline = Clock::now() + kSettleLimit;
   Lock lock(mutex_);
   if (!idle_.wait_until(lock, deadline, [this] { return outbox_.empty() || failure_; })) return;
   std::map<std::size_t, std::uint64_t> awaited;
