@@ -2,10 +2,10 @@
 
     bench/scale.py [--only ranks|simulator|server] [--rounds N] [--world RANKS HOSTS] [--jobs N] [--soak SECONDS]
 
-ranks      256 and 512 processes on one host, and 256 on eight hosts that speak TCP over loopback (one machine, eight
-           host ids), or --world, each with the collective library alone: the time until the last one has joined;
-           memory and sockets of a rank; and the time until every other rank, which waits in a barrier, names a rank
-           that was killed.
+ranks      256, 512 and 1,024 processes on one host, and 256 and 1,024 on eight hosts that speak TCP over loopback
+           (one machine, eight host ids), or --world, each with the collective library alone: the time until the last
+           one has joined; memory and sockets of a rank; and the time until every other rank, which waits in a barrier,
+           names a rank that was killed.
 simulator  `muster simulate` with a generated year of 10,000 GPUs: 1,000,000 jobs with the mix of sizes and the long
            tail of run times that Microsoft's Philly cluster had (Jeon et al., ATC'19). The same mix on 512 GPUs, by
            each policy and by an oracle.

@@ -7,8 +7,8 @@ from measure import BUILD, row, verdict
 
 PROGRAM = BUILD / "bench" / "scale" / "ranks"
 
-# Ranks and hosts. 1,024 ranks are not among them: the connections grow with the square of the world.
-WORLDS = ((256, 1), (512, 1), (256, 8))
+# Ranks and hosts.
+WORLDS = ((256, 1), (512, 1), (1024, 1), (256, 8), (1024, 8))
 
 AIM_JOIN_S = 5
 AIM_RANK_KIB = 1024

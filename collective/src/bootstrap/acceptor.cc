@@ -24,7 +24,13 @@ constexpr int kAcceptedAtOnce = 32;
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Descriptor> listeners, Bytes key, std::size_t expected)
-    : listeners_(std::move(listeners)), key_(std::move(key)), most_callers_(64 + expected) {}
+    : listeners_(std::move(listeners)), key_(std::move(key)) {
+  expect(expected);
+}
+
+void Acceptor::expect(std::size_t expected) {
+  most_callers_ = 64 + expected;
+}
 
 void Acceptor::close() {
   listeners_.clear();
@@ -83,7 +89,7 @@ Status Acceptor::admit(const Descriptor& listener) {
     if (!*socket) return {};
     Nonce nonce;
     if (Status filled = fill_random(nonce); !filled) return filled.error();
-    if (callers_.size() == most_callers_) make_room();
+    if (callers_.size() >= most_callers_) make_room();
     std::string from = peer_address(socket->get()).to_string();
     callers_.push_back(Caller{*std::move(socket), std::move(from),
                               Clock::now() + kIntroductionTimeout, ServerHandshake(key_, nonce)});

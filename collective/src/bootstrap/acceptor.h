@@ -47,6 +47,9 @@ class Acceptor {
   Status attend(std::span<const pollfd> entries);
   std::optional<AcceptedPeer> take();
 
+  /// Changes the number of peers that may connect at once.
+  void expect(std::size_t expected);
+
   /// Stops listening, and closes connections whose handshake has not finished.
   void close();
 
@@ -70,7 +73,7 @@ class Acceptor {
 
   std::vector<Descriptor> listeners_;
   Bytes key_;
-  std::size_t most_callers_;
+  std::size_t most_callers_ = 0;
   std::list<Caller> callers_;  // oldest first
   std::deque<AcceptedPeer> peers_;
   int dropped_ = 0;

@@ -26,11 +26,17 @@
 
 namespace muster::collective {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 
 /// The purpose of a connection. It is part of every proof, so that one kind of connection cannot be
 /// mistaken for another.
-enum class Purpose : std::uint16_t { kRendezvous = 1, kData = 2, kControl = 3 };
+enum class Purpose : std::uint16_t {
+  kRendezvous = 1,
+  kData = 2,
+  kControl = 3,
+  kMemory = 4,  // passes the memory of a host from its lowest rank, in a large world
+  kInvite = 5,  // requests data connections from the rank that is called, in a large world
+};
 
 /// What a rank sends about itself.
 struct RankIdentity {

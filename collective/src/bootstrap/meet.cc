@@ -289,6 +289,7 @@ Result<RendezvousResult> meet_as_host(JoinContext& joining) {
   Result<Roster> roster = gather(hall, joining.self, joining.terms, peers, joining.deadline,
                                  joining.timeout, joining.cancel);
   if (!roster) return roster.error();
+  joining.self.host_id = roster->members[0].host_id;
   // The file is removed before a rank can arrive for the next world.
   publication.reset();
   if (Status sent = hand_out(*roster, peers, joining.deadline); !sent) return sent.error();
@@ -413,6 +414,7 @@ Result<RendezvousResult> meet_as_guest(JoinContext& joining) {
   Result<Roster> roster =
       receive_roster(caller.socket, met->handshake, joining.self, joining.deadline);
   if (!roster) return roster.error();
+  joining.self.host_id = roster->members[static_cast<std::size_t>(joining.self.rank)].host_id;
   Acceptor door = door_of(std::move(met->listeners), caller.meeting.key, joining.self.size);
   Star star(joining.self, std::move(caller.socket), std::move(met->handshake),
             roster->members[0].host);

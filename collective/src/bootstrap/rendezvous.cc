@@ -1,6 +1,8 @@
 #include "bootstrap/rendezvous.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "transport/bytes.h"
@@ -92,6 +94,14 @@ std::optional<Error> objection_to(const RankIdentity& peer, const RankIdentity& 
                "give every process of a job a rank of its own"};
 }
 
+// The ids of hosts are long, and every rank of a large world gets those of all ranks.
+void shorten_host_ids(Roster& roster) {
+  std::map<std::string, std::string> hosts;
+  for (Member& member : roster.members) {
+    member.host_id = hosts.emplace(member.host_id, std::to_string(hosts.size())).first->second;
+  }
+}
+
 // "rank 2", "ranks 1, 3"
 std::string missing_from(const Roster& roster) {
   std::string names;
@@ -149,6 +159,7 @@ Result<Roster> gather(Acceptor& door, const RankIdentity& self, const Terms& ter
   // Close the listener before any rank has the roster: a rank that leaves this world and joins the
   // next one must not connect to a listener that this world no longer serves.
   door.close();
+  shorten_host_ids(roster);
   return roster;
 }
 

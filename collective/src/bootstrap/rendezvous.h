@@ -19,7 +19,7 @@ struct Member {
   std::string host = {};
   std::string endpoint = {};
   std::string local_endpoint = {};
-  std::string host_id = {};
+  std::string host_id = {};  // short, and equal on all ranks of a host
   std::uint64_t arena_bytes = 0;
 
   bool operator==(const Member&) const = default;

@@ -3,76 +3,112 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/graph.h"
 #include "transport/socket.h"
 
 namespace muster::collective {
 
-FailureDetector::FailureDetector(std::string self, Milliseconds timeout, std::vector<Peer> peers)
-    : self_(std::move(self)), timeout_(timeout) {
-  for (Peer& peer : peers) places_.push_back({.peer = std::move(peer)});
-  if (!probes_in_turn()) return;
-  // Each rank begins after itself, so that not all probe the same ranks.
-  while (turn_ + 1 < places_.size() && places_[turn_].peer.rank == static_cast<int>(turn_)) ++turn_;
+FailureDetector::FailureDetector(std::string self, int size, Milliseconds timeout,
+                                 std::vector<Peer> peers)
+    : self_(std::move(self)), size_(size), timeout_(timeout) {
+  for (Peer& peer : peers) add(std::move(peer));
 }
 
-void FailureDetector::heard(std::size_t index) {
-  Place& place = places_[index];
-  place.asked = false;
-  place.silence = Milliseconds{0};
+FailureDetector::Place* FailureDetector::find(int rank) {
+  const auto place = std::ranges::lower_bound(places_, rank, {}, &Place::rank);
+  return place == places_.end() || place->peer.rank != rank ? nullptr : &*place;
 }
 
-void FailureDetector::heard(std::size_t index, std::uint64_t entered) {
-  heard(index);
+void FailureDetector::add(Peer peer) {
+  if (find(peer.rank) != nullptr) return;
+  const auto next = std::ranges::lower_bound(places_, peer.rank, {}, &Place::rank);
+  places_.insert(next, Place{.peer = std::move(peer)});
+}
+
+bool FailureDetector::knows(int rank) const {
+  return std::ranges::binary_search(places_, rank, {}, &Place::rank);
+}
+
+void FailureDetector::heard(int rank) {
+  Place* const place = find(rank);
+  if (place == nullptr) return;
+  place->asked = false;
+  place->silence = Milliseconds{0};
+}
+
+void FailureDetector::heard(int rank, std::uint64_t entered) {
+  heard(rank);
+  Place* const place = find(rank);
+  if (place == nullptr) return;
   // Frames of one sender arrive in order, but a number that was read earlier may be sent later.
-  places_[index].entered = std::max(places_[index].entered, entered);
+  place->entered = std::max(place->entered, entered);
+  place->answered = true;
 }
 
-void FailureDetector::departed(std::size_t index) {
-  places_[index].departed = true;
-  places_[index].asked = false;
+void FailureDetector::departed(int rank) {
+  Place* const place = find(rank);
+  if (place == nullptr) return;
+  place->departed = true;
+  place->asked = false;
 }
 
-void FailureDetector::ask(std::size_t index, std::vector<std::size_t>& asked) {
-  Place& place = places_[index];
+void FailureDetector::departed(int rank, const std::string& host, std::uint64_t entered) {
+  add({rank, host, {}});
+  heard(rank, entered);
+  departed(rank);
+}
+
+std::size_t FailureDetector::at_once() const {
+  const std::size_t count = places_.size();
+  const bool is_complete = size_ <= kMostComplete;
+  return is_complete ? count : std::min(count, std::clamp(count / 5, kFewestAtOnce, kMostAtOnce));
+}
+
+void FailureDetector::ask(Place& place, std::vector<int>& asked) {
   if (place.departed || place.asked) return;
   place.asked = true;
   place.silence = Milliseconds{0};
-  asked.push_back(index);
+  asked.push_back(place.peer.rank);
 }
 
-void FailureDetector::ask_next(std::size_t count, std::vector<std::size_t>& asked) {
+std::vector<int> FailureDetector::ask_next(std::size_t count) {
+  std::vector<int> asked;
   for (std::size_t i = 0; i < count; ++i) {
-    ask(turn_, asked);
-    turn_ = (turn_ + 1) % places_.size();
-  }
-  in_turn_ += count;
-}
-
-std::vector<std::size_t> FailureDetector::begin() {
-  std::vector<std::size_t> asked;
-  if (probes_in_turn()) {
-    ask_next(kAskedFirst, asked);
-  } else {
-    for (std::size_t i = 0; i < places_.size(); ++i) ask(i, asked);
+    turn_ = turn_ + 1 < places_.size() ? turn_ + 1 : 0;
+    ask(places_[turn_], asked);
   }
   return asked;
+}
+
+std::vector<int> FailureDetector::begin() {
+  return ask_next(at_once());
 }
 
 void FailureDetector::end() {
   for (Place& place : places_) {
     place.asked = false;
+    place.answered = false;
     place.silence = Milliseconds{0};
   }
-  in_turn_ = 0;
 }
 
-std::vector<std::size_t> FailureDetector::tick(Milliseconds passed, Milliseconds tick) {
+std::vector<int> FailureDetector::tick(Milliseconds passed, Milliseconds tick) {
   const Milliseconds counted = std::min(passed, tick);
   for (Place& place : places_) {
     if (place.asked) place.silence += counted;
   }
-  std::vector<std::size_t> asked;
-  ask_next(std::min(places_.size(), kAskedAtOnce), asked);
+  return ask_next(at_once());
+}
+
+void FailureDetector::ask_anew() {
+  for (Place& place : places_) place.answered = false;
+}
+
+std::vector<int> FailureDetector::ask_for_answers() {
+  std::vector<int> asked;
+  for (Place& place : places_) {
+    if (!place.answered && asked.size() < kMostAtOnce) ask(place, asked);
+  }
   return asked;
 }
 
@@ -105,7 +141,9 @@ std::optional<Error> FailureDetector::missing(std::uint64_t entered,
 std::optional<Error> FailureDetector::late(std::uint64_t entered, Milliseconds waited,
                                            const std::string& what) const {
   if (waited < timeout_ || places_.empty()) return std::nullopt;
-  if (probes_in_turn() && in_turn_ < places_.size()) return std::nullopt;
+  if (static_cast<int>(places_.size()) + 1 < size_) return std::nullopt;
+  const auto is_known = [](const Place& place) { return place.departed || place.answered; };
+  if (!std::ranges::all_of(places_, is_known)) return std::nullopt;
   std::uint64_t fewest = entered;
   for (const Place& place : places_) {
     if (!place.departed) fewest = std::min(fewest, place.entered);

@@ -29,28 +29,37 @@ class FailureDetector {
     Milliseconds patience{};  // silence after which it counts as stopped or disconnected
   };
 
-  /// `self` is the name of this rank in messages; `timeout` applies to ranks that are alive but
-  /// late.
-  FailureDetector(std::string self, Milliseconds timeout, std::vector<Peer> peers);
+  /// For a world of `size` ranks, of which this rank has connections to `peers`. `self` is the name
+  /// of this rank in messages; `timeout` applies to ranks that are alive but late.
+  FailureDetector(std::string self, int size, Milliseconds timeout, std::vector<Peer> peers);
 
-  /// A message of peer `index` arrived, which had entered `entered` calls.
-  void heard(std::size_t index);
-  void heard(std::size_t index, std::uint64_t entered);
+  /// A connection to another rank was opened, or another connection to a known one.
+  void add(Peer peer);
+  bool knows(int rank) const;
 
-  /// Peer `index` has sent a goodbye, or its connection has ended.
-  void departed(std::size_t index);
-  bool has_departed(std::size_t index) const { return places_[index].departed; }
+  /// A message of rank `rank` arrived, which had entered `entered` calls.
+  void heard(int rank);
+  void heard(int rank, std::uint64_t entered);
 
-  /// A watch began. Returns the indices of the peers to probe now: all of them, or some if there
-  /// are very many, since every rank of a waiting world probes at the same moment.
-  std::vector<std::size_t> begin();
+  /// Rank `rank` has left after `entered` calls, or its connection has ended.
+  void departed(int rank);
+  void departed(int rank, const std::string& host, std::uint64_t entered);
+
+  /// A watch began. Returns the ranks to probe now: all peers, or some of them if the world is large,
+  /// since every rank of a waiting world probes at the same moment.
+  std::vector<int> begin();
 
   /// The last watch ended. Forgets outstanding probes.
   void end();
 
-  /// `passed` has elapsed, of which at most `tick` counts. Returns the peers to probe. If there are
-  /// very many peers, each tick probes some of them, in turn.
-  std::vector<std::size_t> tick(Milliseconds passed, Milliseconds tick);
+  /// `passed` has elapsed, of which at most `tick` counts. Returns the ranks to probe. In a large
+  /// world each tick probes some of them, in turn.
+  std::vector<int> tick(Milliseconds passed, Milliseconds tick);
+
+  /// The next ranks to probe of those that have not answered since begin() or since ask_anew(), to
+  /// obtain the number of calls of every rank in a large world.
+  void ask_anew();
+  std::vector<int> ask_for_answers();
 
   /// The peer that has not answered within its patience while call `what` waited.
   std::optional<Error> silent(const std::string& what) const;
@@ -60,32 +69,38 @@ class FailureDetector {
 
   /// The peers that answer but have not entered the call after `waited`, as far as they are
   /// furthest behind: other late peers may wait for them in an earlier call. If no peer is behind,
-  /// the error is that the call makes no progress.
+  /// the error is that the call makes no progress. Empty until every rank of the world has answered
+  /// or left.
   std::optional<Error> late(std::uint64_t entered, Milliseconds waited,
                             const std::string& what) const;
 
  private:
-  static constexpr std::size_t kAskedAtOnce = 16;
-  static constexpr std::size_t kAskedFirst = 64;
+  // In a large world, the number of peers that are probed at a time: a fifth, within these limits.
+  static constexpr std::size_t kFewestAtOnce = 4;
+  static constexpr std::size_t kMostAtOnce = 16;
 
   struct Place {
     Peer peer;
     std::uint64_t entered = 0;
     bool departed = false;
     bool asked = false;       // probed, without an answer yet
+    bool answered = false;    // since the watch began
     Milliseconds silence{0};  // since the probe
+
+    int rank() const { return peer.rank; }
   };
 
-  bool probes_in_turn() const { return places_.size() > kAskedFirst; }
+  Place* find(int rank);
+  std::size_t at_once() const;
   std::string name_of(const Place& place) const;
-  void ask(std::size_t index, std::vector<std::size_t>& asked);
-  void ask_next(std::size_t count, std::vector<std::size_t>& asked);
+  static void ask(Place& place, std::vector<int>& asked);
+  std::vector<int> ask_next(std::size_t count);
 
   std::string self_;
+  int size_;
   Milliseconds timeout_;
-  std::vector<Place> places_;
+  std::vector<Place> places_;  // ascending by rank
   std::size_t turn_ = 0;
-  std::size_t in_turn_ = 0;  // ranks whose turn has come since the watch began
 };
 
 }  // namespace muster::collective

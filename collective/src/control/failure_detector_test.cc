@@ -8,23 +8,29 @@ namespace muster::collective {
 namespace {
 
 using std::chrono::milliseconds;
-using Indices = std::vector<std::size_t>;
+using Ranks = std::vector<int>;
 
 constexpr milliseconds kTick{200};
 
-FailureDetector patrol_of(int peers) {
+// Of rank 0, with connections to the ranks from 1 on; of a world of that size, or larger.
+FailureDetector patrol_of(int peers, int size = 0) {
   std::vector<FailureDetector::Peer> list;
   for (int i = 1; i <= peers; ++i) list.push_back({i, "n" + std::to_string(i), milliseconds(700)});
-  return {"rank 0 on host n0", milliseconds(1000), std::move(list)};
+  return {"rank 0 on host n0", size == 0 ? peers + 1 : size, milliseconds(1000), std::move(list)};
+}
+
+Ranks sorted(Ranks ranks) {
+  std::ranges::sort(ranks);
+  return ranks;
 }
 
 TEST(FailureDetector, NamesTheRankThatDoesNotAnswer) {
   FailureDetector detector = patrol_of(2);
-  EXPECT_EQ(detector.begin(), (Indices{0, 1}));
-  detector.heard(0, 3);
+  EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
+  detector.heard(1, 3);
   for (int i = 0; i < 3; ++i) {
     static_cast<void>(detector.tick(kTick, kTick));
-    detector.heard(0, 3);
+    detector.heard(1, 3);
     EXPECT_FALSE(detector.silent("call 3 (barrier)"));
   }
   static_cast<void>(detector.tick(kTick, kTick));
@@ -49,40 +55,45 @@ TEST(FailureDetector, DoesNotBlameOtherRanksForItsOwnPause) {
 
 TEST(FailureDetector, ProbesAgainOnlyRanksThatHaveAnswered) {
   FailureDetector detector = patrol_of(2);
-  EXPECT_EQ(detector.begin(), (Indices{0, 1}));
-  detector.heard(1, 1);
-  EXPECT_EQ(detector.tick(kTick, kTick), (Indices{1}));
+  EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
+  detector.heard(2, 1);
+  EXPECT_EQ(detector.tick(kTick, kTick), (Ranks{2}));
   detector.end();
-  EXPECT_EQ(detector.begin(), (Indices{0, 1}));
+  EXPECT_EQ(sorted(detector.begin()), (Ranks{1, 2}));
 }
 
-TEST(FailureDetector, ProbesManyRanksInTurn) {
-  FailureDetector detector = patrol_of(40);
-  EXPECT_EQ(detector.begin().size(), 40u);
-  std::vector<int> asked(40);
-  for (int tick = 0; tick < 5; ++tick) {
-    for (std::size_t i = 0; i < 40; ++i) detector.heard(i);
-    const Indices now = detector.tick(kTick, kTick);
-    EXPECT_EQ(now.size(), 16u);
-    for (const std::size_t i : now) ++asked[i];
-  }
-  EXPECT_EQ(asked, std::vector<int>(40, 2));
-}
-
-TEST(FailureDetector, ProbesAFewOfVeryManyRanksAtFirstAndNamesALateOneOnceAllHadTheirTurn) {
-  FailureDetector detector = patrol_of(200);
-  Indices first = detector.begin();
-  EXPECT_EQ(first.size(), 64u);
-  std::vector<bool> asked(200);
-  while (!first.empty()) {
-    for (const std::size_t i : first) {
-      asked[i] = true;
-      detector.heard(i, i == 150 ? 6 : 7);
+TEST(FailureDetector, ProbesTheNeighboursInALargeWorldInTurn) {
+  FailureDetector detector = patrol_of(20, 1024);
+  std::vector<int> asked(20);
+  Ranks now = detector.begin();
+  for (int tick = 0; tick < 10; ++tick) {
+    EXPECT_EQ(now.size(), 4u);
+    for (const int rank : now) {
+      ++asked[static_cast<std::size_t>(rank) - 1];
+      detector.heard(rank);
     }
-    if (std::ranges::count(asked, true) == 200) break;
-    EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7"));
-    first = detector.tick(kTick, kTick);
+    now = detector.tick(kTick, kTick);
   }
+  EXPECT_EQ(asked, std::vector<int>(20, 2));
+}
+
+TEST(FailureDetector, NamesALateRankOfALargeWorldOnceAllHaveAnswered) {
+  FailureDetector detector = patrol_of(20, 201);
+  for (int rank = 1; rank <= 20; ++rank) detector.heard(rank, 7);
+  EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7")) << "not connected to all";
+  for (int rank = 21; rank <= 200; ++rank) {
+    EXPECT_FALSE(detector.knows(rank));
+    detector.add({rank, "n" + std::to_string(rank), milliseconds(700)});
+  }
+  detector.ask_anew();
+  int answered = 0;
+  for (Ranks now = detector.ask_for_answers(); !now.empty(); now = detector.ask_for_answers()) {
+    EXPECT_LE(now.size(), 16u);
+    EXPECT_FALSE(detector.late(7, milliseconds(1000), "call 7"));
+    answered += static_cast<int>(now.size());
+    for (const int rank : now) detector.heard(rank, rank == 151 ? 6 : 7);
+  }
+  EXPECT_EQ(answered, 200);
 
   const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");
 
@@ -90,12 +101,23 @@ TEST(FailureDetector, ProbesAFewOfVeryManyRanksAtFirstAndNamesALateOneOnceAllHad
   EXPECT_EQ(error->rank, 151);
 }
 
+TEST(FailureDetector, KnowsARankThatHasLeftWithoutAConnection) {
+  FailureDetector detector = patrol_of(20, 201);
+  detector.departed(100, "n100", 4);
+
+  const std::optional<Error> error = detector.missing(5, "call 5");
+
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->rank, 100);
+  EXPECT_EQ(error->host, "n100");
+}
+
 TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {
   FailureDetector detector = patrol_of(2);
-  detector.heard(0, 5);
-  detector.departed(0);
-  detector.heard(1, 4);
+  detector.heard(1, 5);
   detector.departed(1);
+  detector.heard(2, 4);
+  detector.departed(2);
   EXPECT_FALSE(detector.missing(4, "call 4"));
 
   const std::optional<Error> error = detector.missing(5, "call 5");
@@ -109,10 +131,10 @@ TEST(FailureDetector, NamesTheRankThatLeftTooEarly) {
 
 TEST(FailureDetector, NamesTheRanksThatAreFurthestBehind) {
   FailureDetector detector = patrol_of(4);
-  detector.heard(0, 7);
-  detector.heard(1, 6);  // waits for ranks 3 and 4 itself
-  detector.heard(2, 5);
+  detector.heard(1, 7);
+  detector.heard(2, 6);  // waits for ranks 3 and 4 itself
   detector.heard(3, 5);
+  detector.heard(4, 5);
   EXPECT_FALSE(detector.late(7, milliseconds(999), "call 7"));
 
   const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");
@@ -128,8 +150,8 @@ TEST(FailureDetector, NamesTheRanksThatAreFurthestBehind) {
 
 TEST(FailureDetector, BlamesNoRankIfAllHaveEnteredACallWithoutProgress) {
   FailureDetector detector = patrol_of(2);
-  detector.heard(0, 7);
-  detector.heard(1, 8);
+  detector.heard(1, 7);
+  detector.heard(2, 8);
   EXPECT_FALSE(detector.late(7, milliseconds(999), "call 7"));
 
   const std::optional<Error> error = detector.late(7, milliseconds(1000), "call 7");

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <span>
@@ -18,17 +19,31 @@ constexpr std::uint32_t kFrameMagic = 0x5443534d;  // "MSCT"
 // A buffer that has grown beyond this for one large message is not kept.
 constexpr std::size_t kKeptBytes = std::size_t{1} << 20;
 
+// What precedes the payload of a spread message.
+constexpr std::size_t kSpreadHeadBytes = 4 + 8;
+
 Bytes body_of(const Frame& frame) {
   ByteWriter writer;
   switch (frame.kind) {
     case FrameKind::kProbe:
+      return writer.number(frame.entered).number(frame.reach).take();
     case FrameKind::kAlive:
-    case FrameKind::kGoodbye:
       return writer.number(frame.entered).take();
+    case FrameKind::kGoodbye:
+      for (const Departure& departure : frame.departures) {
+        writer.number(static_cast<std::int32_t>(departure.rank)).number(departure.entered);
+      }
+      return writer.take();
     case FrameKind::kAbort:
       write_error(writer, frame.cause);
       return writer.take();
+    case FrameKind::kSpread:
+      return writer.number(static_cast<std::int32_t>(frame.origin))
+          .number(frame.number)
+          .raw(frame.payload)
+          .take();
     case FrameKind::kMessage:
+    case FrameKind::kParting:
       break;
   }
   return {};
@@ -86,10 +101,28 @@ std::optional<Frame> FrameReader::decode(FrameKind kind, std::uint16_t topic, By
   ByteReader reader(body);
   switch (kind) {
     case FrameKind::kProbe:
+      frame.entered = reader.number<std::uint64_t>();
+      frame.reach = reader.number<std::uint8_t>();
+      break;
     case FrameKind::kAlive:
-    case FrameKind::kGoodbye:
       frame.entered = reader.number<std::uint64_t>();
       break;
+    case FrameKind::kGoodbye:
+      while (reader.ok() && !reader.at_end()) {
+        const auto rank = reader.number<std::int32_t>();
+        frame.departures.push_back({rank, reader.number<std::uint64_t>()});
+      }
+      break;
+    case FrameKind::kParting:
+      break;
+    case FrameKind::kSpread: {
+      frame.origin = reader.number<std::int32_t>();
+      frame.number = reader.number<std::uint64_t>();
+      const ByteView payload = reader.raw(body.size() - std::min(body.size(), kSpreadHeadBytes));
+      frame.payload.assign(payload.begin(), payload.end());
+      if (!reader.ok()) return std::nullopt;
+      return frame;
+    }
     case FrameKind::kAbort:
       frame.cause = read_error(reader);
       break;

@@ -7,9 +7,13 @@
 //   4  u16  kind
 //   6  u16  topic of a message, else 0
 //   8  u32  length of what follows, at most 16 MiB
-//   -  probe, alive, goodbye: u64 calls that the sender has entered
+//   -  probe: u64 calls that the sender has entered, u8 reach (monitor.h)
+//      alive: u64 calls that the sender has entered
+//      goodbye: for each rank that has left: i32 rank, u64 calls that it had entered
+//      parting: nothing
 //      abort: u32 code, i32 rank, text host, text message, text advice (result.h)
 //      message: its payload
+//      spread: i32 rank that sends it, u64 its number, payload
 //
 // Pure.
 #pragma once
@@ -28,9 +32,19 @@ namespace muster::collective {
 enum class FrameKind : std::uint16_t {
   kProbe = 1,    // requests kAlive; the sender waits in a call
   kAlive = 2,    // the answer to kProbe
-  kGoodbye = 3,  // orderly end, after the sender's last call
+  kGoodbye = 3,  // the sender, or ranks that it names, have left in order, after their last call
   kAbort = 4,    // the failure of the world
   kMessage = 5,  // for a higher layer
+  kSpread = 7,   // for a higher layer of all ranks, passed on by each
+  kParting = 6,  // the answer to the sender's own goodbye: nothing important follows
+};
+
+/// A rank that has left in order.
+struct Departure {
+  int rank = 0;
+  std::uint64_t entered = 0;  // calls
+
+  bool operator==(const Departure&) const = default;
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 12;
@@ -38,10 +52,14 @@ inline constexpr std::size_t kLargestPayload = std::size_t{16} << 20;
 
 struct Frame {
   FrameKind kind = {};
-  std::uint16_t topic = 0;    // kMessage only
-  std::uint64_t entered = 0;  // kProbe, kAlive and kGoodbye
-  Error cause = {};           // kAbort only; its texts are cut off at 16,000 bytes
-  Bytes payload = {};         // kMessage only
+  std::uint16_t topic = 0;                 // kMessage and kSpread
+  std::uint64_t entered = 0;               // kProbe and kAlive
+  std::uint8_t reach = 0;                  // kProbe only
+  std::vector<Departure> departures = {};  // kGoodbye only
+  Error cause = {};                        // kAbort only; its texts are cut off at 16,000 bytes
+  Bytes payload = {};                      // kMessage and kSpread
+  int origin = 0;                          // kSpread only
+  std::uint64_t number = 0;                // kSpread only, from 1
 };
 
 /// The payload of a message has at most kLargestPayload bytes.

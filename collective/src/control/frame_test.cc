@@ -16,9 +16,16 @@ std::vector<Frame> frames_in(FrameReader& reader, ByteView bytes) {
 
 TEST(Frame, ArrivesInOrderAndWhole) {
   Bytes bytes;
-  for (const Frame& frame : {Frame{.kind = FrameKind::kProbe, .entered = 1},
+  const std::vector<Departure> departures = {{7, 1ULL << 40}, {9, 3}};
+  for (const Frame& frame : {Frame{.kind = FrameKind::kProbe, .entered = 1, .reach = 11},
                              Frame{.kind = FrameKind::kAlive, .entered = 2},
-                             Frame{.kind = FrameKind::kGoodbye, .entered = 1ULL << 40}}) {
+                             Frame{.kind = FrameKind::kGoodbye, .departures = departures},
+                             Frame{.kind = FrameKind::kParting},
+                             Frame{.kind = FrameKind::kSpread,
+                                   .topic = 4,
+                                   .payload = Bytes(3, std::byte{8}),
+                                   .origin = 1000,
+                                   .number = 5}}) {
     const Bytes one = encode(frame);
     bytes.insert(bytes.end(), one.begin(), one.end());
   }
@@ -26,11 +33,17 @@ TEST(Frame, ArrivesInOrderAndWhole) {
 
   const std::vector<Frame> frames = frames_in(reader, bytes);
 
-  ASSERT_EQ(frames.size(), 3u);
+  ASSERT_EQ(frames.size(), 5u);
   EXPECT_EQ(frames[0].kind, FrameKind::kProbe);
+  EXPECT_EQ(frames[0].reach, 11);
   EXPECT_EQ(frames[1].entered, 2u);
   EXPECT_EQ(frames[2].kind, FrameKind::kGoodbye);
-  EXPECT_EQ(frames[2].entered, 1ULL << 40);
+  EXPECT_EQ(frames[2].departures, departures);
+  EXPECT_EQ(frames[3].kind, FrameKind::kParting);
+  EXPECT_EQ(frames[4].topic, 4);
+  EXPECT_EQ(frames[4].payload, Bytes(3, std::byte{8}));
+  EXPECT_EQ(frames[4].origin, 1000);
+  EXPECT_EQ(frames[4].number, 5u);
 }
 
 TEST(Frame, CarriesTheWholeCauseOfAnAbort) {

@@ -1,167 +1,63 @@
 #include "control/monitor.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <span>
 #include <utility>
 
-#include "control/failure_detector.h"
-#include "control/frame.h"
-#include "transport/socket.h"
+#include "control/monitor_impl.h"
 
 namespace muster::collective {
 namespace {
 
 using std::chrono::milliseconds;
 
-// The time limit for the last messages if the buffer of the other side is full.
-constexpr std::chrono::seconds kFarewell{1};
+// How long settle() waits.
+constexpr std::chrono::seconds kSettleLimit{1};
 
 // The most bytes that are kept for a topic without a handler. More is a bug of a higher layer.
 constexpr std::size_t kMostKept = std::size_t{256} << 20;
 
-constexpr std::size_t kWakeEvent = ~std::size_t{0};
+}  // namespace
 
-std::string name_of(int rank, const std::string& host) {
+std::string Monitor::Impl::name_of(int rank, const std::string& host) {
   return "rank " + std::to_string(rank) + " on host " + host;
 }
 
-FailureDetector patrol_of(const MonitorOptions& options, const std::vector<Link>& links) {
-  std::vector<FailureDetector::Peer> peers;
-  for (const Link& link : links) {
-    const milliseconds patience =
-        link.is_local ? options.silence_on_host : options.silence_between_hosts;
-    peers.push_back({link.rank, link.host, patience});
-  }
-  return {name_of(options.rank, options.host), options.timeout, std::move(peers)};
+FailureDetector::Peer Monitor::Impl::peer_of(const MonitorOptions& options, const Link& link) {
+  return {link.rank, link.host,
+          link.is_local ? options.silence_on_host : options.silence_between_hosts};
 }
 
-void raise(const Descriptor& event) {
+FailureDetector Monitor::Impl::patrol_of(const MonitorOptions& options,
+                                         const std::vector<Link>& links,
+                                         const Switchboard* switchboard) {
+  std::vector<FailureDetector::Peer> peers;
+  for (const Link& link : links) peers.push_back(peer_of(options, link));
+  const int size =
+      switchboard != nullptr ? switchboard->size() : static_cast<int>(links.size()) + 1;
+  return {name_of(options.rank, options.host), size, options.timeout, std::move(peers)};
+}
+
+void Monitor::Impl::raise(const Descriptor& event) {
   // The only error is an overflow, and then the event is readable as well.
   static_cast<void>(::eventfd_write(event.get(), 1));
 }
 
-}  // namespace
-
-class Monitor::Impl {
- public:
-  Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> links);
-  ~Impl();
-
-  Error failure() const;
-  Error fail(Error error);
-  int failure_descriptor() const { return failed_event_.get(); }
-
-  std::uint64_t watch(std::string what);
-  void unwatch(std::uint64_t id);
-
-  std::uint64_t on_failure(std::function<void()> wake);
-  void unsubscribe(std::uint64_t id);
-
-  void send(int to, Topic topic, Bytes payload);
-  void handle(Topic topic, std::function<void(int, Bytes)> handler);
-  std::vector<int> departed() const;
-
- private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  struct Peer {
-    int rank;
-    std::string host;
-    ControlConnection line;
-    bool said_goodbye = false;
-    bool has_ended = false;      // its connection has
-    bool has_failed = false;     // it has sent a failure, and needs no other
-    bool waits_to_send = false;  // in unsent_
-  };
-
-  struct Watching {
-    std::string what;
-    milliseconds waited{0};
-  };
-
-  struct Kept {
-    int from;
-    Bytes payload;
-  };
-
-  struct Hearer {
-    std::function<void(int, Bytes)> handler;
-    std::deque<Kept> kept;
-    std::size_t kept_bytes = 0;
-  };
-
-  void run();
-  bool wait();
-  void flush_unsent();
-  void poll_for(int operation, std::size_t index, std::uint32_t events);
-  void listen(std::size_t index);
-  void take(std::size_t index, Frame frame);
-  void ended(std::size_t index, int reason);
-  void pass_time();
-  void judge(const Watching& watching);
-  void deliver();
-  void tell_of_failure();
-  void say_farewell();
-
-  // These functions require the lock.
-  Error fail_locked(Error error);
-  void tell(std::size_t index, Bytes frame);
-  void ask(const std::vector<std::size_t>& peers);
-  Bytes sign_of_life(FrameKind kind) const;
-  void wait_until_over(Lock& lock, const bool& is_running);
-  bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
-
-  Monitor& monitor_;
-  const MonitorOptions options_;
-  const milliseconds tick_;
-  // Each peer by its index, and the wake event by kWakeEvent. With poll(), every message would cost
-  // time for every rank of the world.
-  Descriptor epoll_;
-  std::vector<epoll_event> events_;  // the thread's own
-  Descriptor wake_event_;
-  Descriptor failed_event_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;  // a callback has returned
-  std::vector<Peer> peers_;
-  std::vector<std::size_t> unsent_;  // peers whose queue is not empty
-  FailureDetector detector_;
-  std::optional<Error> failure_;
-  std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, Watching> watches_;
-  std::map<std::uint64_t, std::function<void()>> wakes_;
-  std::map<Topic, Hearer> hearers_;
-  bool waking_ = false;      // a function of wakes_ is running
-  bool delivering_ = false;  // a handler of hearers_ is running
-  bool stopping_ = false;
-  Deadline last_tick_ = {};
-
-  std::thread thread_;
-};
-
-Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> links)
+Monitor::Impl::Impl(Monitor& monitor, MonitorOptions options, std::vector<Link> links,
+                    Switchboard* switchboard)
     : monitor_(monitor),
       options_(std::move(options)),
       tick_(std::max(milliseconds{1}, std::min(options_.probe_interval, options_.timeout))),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      events_(links.size() + 1),
+      switchboard_(switchboard),
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failed_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      detector_(patrol_of(options_, links)) {
-  for (Link& link : links) {
-    peers_.push_back({link.rank, std::move(link.host), ControlConnection(std::move(link.socket))});
-    poll_for(EPOLL_CTL_ADD, peers_.size() - 1, EPOLLIN);
-  }
-  poll_for(EPOLL_CTL_ADD, kWakeEvent, EPOLLIN);
+      lines_(wake_event_),
+      detector_(patrol_of(options_, links, switchboard)),
+      next_in_roll_(options_.rank) {
+  for (Link& link : links) lines_.add(std::move(link), true);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -183,130 +79,154 @@ void Monitor::Impl::run() {
   say_farewell();
 }
 
-void Monitor::Impl::poll_for(int operation, std::size_t index, std::uint32_t events) {
-  epoll_event event = {};
-  event.events = events;
-  event.data.u64 = index;
-  const int fd = index == kWakeEvent ? wake_event_.get() : peers_[index].line.fd();
-  ::epoll_ctl(epoll_.get(), operation, fd, &event);
-}
-
-// Sleeps until an event, or until the next tick if there is a watch, and reads what has arrived.
-// Returns false once the monitor ends.
+// Sleeps until an event, or until there is something to do at a certain time, and reads what has
+// arrived. Returns false once the monitor ends.
 bool Monitor::Impl::wait() {
-  milliseconds pause{-1};
+  Deadline wake = {};
   {
     const Lock lock(mutex_);
     if (stopping_) return false;
-    if (!watches_.empty() && !failure_) {
-      pause = milliseconds{milliseconds_left(last_tick_ + tick_)};
-    }
+    wake = next_time();
   }
-  const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()),
-                                 static_cast<int>(pause.count()));
-  eventfd_t count = 0;
-  ::eventfd_read(wake_event_.get(), &count);
-  flush_unsent();
-  for (int i = 0; i < found; ++i) {
-    const epoll_event& event = events_[static_cast<std::size_t>(i)];
-    if (event.data.u64 == kWakeEvent || (event.events & ~EPOLLOUT) == 0) continue;
-    listen(event.data.u64);
-  }
+  look(wake);
+  const Lock lock(mutex_);
+  pass_on_departures();
   return true;
 }
 
-void Monitor::Impl::flush_unsent() {
-  const Lock lock(mutex_);
-  std::erase_if(unsent_, [this](std::size_t index) {
-    Peer& peer = peers_[index];
-    peer.line.flush();
-    peer.waits_to_send = peer.line.wants_to_send();
-    if (!peer.waits_to_send && !peer.has_ended) poll_for(EPOLL_CTL_MOD, index, EPOLLIN);
-    return !peer.waits_to_send;
-  });
+Deadline Monitor::Impl::next_time() const {
+  Deadline wake = Deadline::max();
+  if (patrols()) wake = last_tick_ + tick_;
+  if (repair_at_) wake = std::min(wake, *repair_at_);
+  for (const auto& [rank, suspect] : suspects_) wake = std::min(wake, suspect.until);
+  return wake;
+}
+
+// Waits for events and handles them. Returns whether a message has arrived.
+bool Monitor::Impl::look(Deadline wake) {
+  const std::uint64_t before = frames_taken_;
+  const auto left = [](Deadline until) {
+    return until == Deadline::max() ? -1 : milliseconds_left(until);
+  };
+  std::vector<pollfd> entries;
+  if (switchboard_ != nullptr) {
+    entries.push_back({lines_.descriptor(), POLLIN, 0});
+    switchboard_->prepare(entries, wake);
+    ::poll(entries.data(), entries.size(), left(wake));
+  }
+  std::vector<std::size_t> readable;
+  lines_.wait(switchboard_ != nullptr ? 0 : left(wake),
+              [&readable](std::size_t index) { readable.push_back(index); });
+  eventfd_t count = 0;
+  ::eventfd_read(wake_event_.get(), &count);
+  {
+    const Lock lock(mutex_);
+    lines_.flush_unsent();
+  }
+  for (const std::size_t index : readable) listen(index);
+  if (switchboard_ != nullptr) {
+    if (Status done = switchboard_->attend(std::span(entries).subspan(1)); !done)
+      fail(done.error());
+    for (Switchboard::Outcome& outcome : switchboard_->take()) connect(std::move(outcome));
+  }
+  return frames_taken_ > before;
 }
 
 void Monitor::Impl::listen(std::size_t index) {
-  ControlConnection::Heard heard = peers_[index].line.listen();
+  ControlConnection::Heard heard = lines_[index].connection.listen();
+  frames_taken_ += heard.frames.size();
   for (Frame& frame : heard.frames) take(index, std::move(frame));
   if (heard.ended) ended(index, *heard.ended);
 }
 
 void Monitor::Impl::take(std::size_t index, Frame frame) {
   const Lock lock(mutex_);
-  Peer& peer = peers_[index];
+  Line& line = lines_[index];
+  if (!line.is_confirmed) confirm(index);
   switch (frame.kind) {
     case FrameKind::kProbe:
       // A probe proves that the peer lives, but not that our probes reach it. Only an answer proves
       // that, so a peer is judged by its answers.
-      detector_.heard(index, frame.entered);
+      detector_.heard(line.rank, frame.entered);
       tell(index, sign_of_life(FrameKind::kAlive));
+      deputize(frame.reach);
       break;
     case FrameKind::kAlive:
-      detector_.heard(index, frame.entered);
+      detector_.heard(line.rank, frame.entered);
+      ++line.answers;
+      idle_.notify_all();
       break;
     case FrameKind::kGoodbye:
-      detector_.heard(index, frame.entered);
-      detector_.departed(index);
-      peer.said_goodbye = true;
-      break;
-    case FrameKind::kAbort:
-      peer.has_failed = true;
-      fail_locked(std::move(frame.cause));
-      break;
-    case FrameKind::kMessage: {
-      detector_.heard(index);
-      Hearer& hearer = hearers_[Topic{frame.topic}];
-      hearer.kept_bytes += frame.payload.size();
-      hearer.kept.push_back({peer.rank, std::move(frame.payload)});
-      if (hearer.kept_bytes > kMostKept) {
-        fail_locked({ErrorCode::kSystem,
-                     name_of(peer.rank, peer.host) + " sent more messages than " +
-                         name_of(options_.rank, options_.host) + " has processed",
-                     {},
-                     peer.rank,
-                     peer.host});
+      for (const Departure& departure : frame.departures) {
+        if (departure.rank == line.rank && !is_complete()) {
+          // The rank waits for this answer, and reads until then.
+          lines_.send(index, encode(Frame{.kind = FrameKind::kParting}));
+        }
+        if (departure.rank == line.rank) line.said_goodbye = true;
+        note(departure);
       }
       break;
-    }
+    case FrameKind::kParting:
+      line.is_parted = true;
+      break;
+    case FrameKind::kAbort:
+      line.has_failed = true;
+      fail_locked(std::move(frame.cause));
+      break;
+    case FrameKind::kMessage:
+      detector_.heard(line.rank);
+      keep(line.rank, std::move(frame));
+      break;
+    case FrameKind::kSpread:
+      if (frame.origin == options_.rank || frame.number <= spread_[frame.origin]) break;
+      pass_on(frame);
+      keep(frame.origin, std::move(frame));
+      break;
   }
+}
+
+void Monitor::Impl::keep(int from, Frame frame) {
+  Hearer& hearer = hearers_[Topic{frame.topic}];
+  hearer.kept_bytes += frame.payload.size();
+  hearer.kept.push_back({from, std::move(frame.payload)});
+  if (hearer.kept_bytes <= kMostKept) return;
+  const std::string host = host_of(from);
+  fail_locked({ErrorCode::kSystem,
+               name_of(from, host) + " sent more messages than " +
+                   name_of(options_.rank, options_.host) + " has processed",
+               {},
+               from,
+               host});
+}
+
+// Each rank passes a message on when it first receives it, so that messages of one sender overtake
+// each other on no way.
+void Monitor::Impl::pass_on(const Frame& frame) {
+  spread_[frame.origin] = frame.number;
+  const Bytes bytes = encode(frame);
+  for (std::size_t i = 0; i < lines_.size(); ++i) tell(i, bytes);
+}
+
+std::string Monitor::Impl::host_of(int rank) const {
+  if (switchboard_ != nullptr) return switchboard_->host_of(rank);
+  const std::size_t index = lines_.to(rank);
+  return index < lines_.size() ? lines_[index].host : "";
 }
 
 void Monitor::Impl::ended(std::size_t index, int reason) {
   const Lock lock(mutex_);
-  Peer& peer = peers_[index];
-  peer.has_ended = true;
-  poll_for(EPOLL_CTL_DEL, index, 0);
-  peer.line.finish();
-  detector_.departed(index);
-  if (peer.said_goodbye || failure_) return;
+  lines_.end(index);
+  idle_.notify_all();
+  const Line& line = lines_[index];
+  if (departures_.contains(line.rank)) return depart(line.rank);
+  if (failure_) return;
+  if (!line.is_confirmed) return suspect(line.rank, {ErrorCode::kPeerLost, reason_of_end(reason)});
   const std::string during = watches_.empty() ? "" : " in " + watches_.begin()->second.what;
   fail_locked({ErrorCode::kPeerLost,
-               name_of(peer.rank, peer.host) + " is gone: its connection to rank " +
+               name_of(line.rank, line.host) + " is gone: its connection to rank " +
                    std::to_string(options_.rank) + " ended (" + reason_of_end(reason) + ")" +
                    during,
-               "see the last output of that rank", peer.rank, peer.host});
-}
-
-void Monitor::Impl::pass_time() {
-  const Lock lock(mutex_);
-  if (watches_.empty() || failure_) return;
-  const auto passed = std::chrono::floor<milliseconds>(Clock::now() - last_tick_);
-  if (passed >= tick_) {
-    last_tick_ = Clock::now();
-    ask(detector_.tick(passed, tick_));
-    // If more than a tick has passed, this process itself was paused: the rest is not counted.
-    for (auto& [id, watching] : watches_) watching.waited += std::min(passed, tick_);
-  }
-  judge(watches_.begin()->second);
-}
-
-void Monitor::Impl::judge(const Watching& watching) {
-  const std::uint64_t entered = monitor_.entered_.load(std::memory_order_relaxed);
-  std::optional<Error> error = detector_.missing(entered, watching.what);
-  if (!error) error = detector_.silent(watching.what);
-  if (!error) error = detector_.late(entered, watching.waited, watching.what);
-  if (error) fail_locked(*std::move(error));
+               "see the last output of that rank", line.rank, line.host});
 }
 
 void Monitor::Impl::tell_of_failure() {
@@ -342,26 +262,6 @@ void Monitor::Impl::deliver() {
   }
 }
 
-// Sends the last message before the connections close: a goodbye, or the failure, which is already
-// queued.
-void Monitor::Impl::say_farewell() {
-  const Deadline deadline = Clock::now() + kFarewell;
-  Lock lock(mutex_);
-  for (std::size_t i = 0; i < peers_.size() && !failure_; ++i) {
-    tell(i, sign_of_life(FrameKind::kGoodbye));
-  }
-  for (Peer& peer : peers_) {
-    while (peer.line.wants_to_send() && !peer.has_ended && Clock::now() < deadline) {
-      pollfd entry = {peer.line.fd(), POLLOUT, 0};
-      ::poll(&entry, 1, milliseconds_left(deadline));
-      peer.line.flush();
-    }
-    peer.line.finish();
-    // Closing a socket with unread bytes sends a reset, which can overtake the last message.
-    static_cast<void>(peer.line.listen());
-  }
-}
-
 Error Monitor::Impl::failure() const {
   const Lock lock(mutex_);
   return failure_.value_or(Error{});
@@ -378,54 +278,25 @@ Error Monitor::Impl::fail_locked(Error error) {
   monitor_.failed_.store(true, std::memory_order_release);
   raise(failed_event_);
   const Bytes abort = encode(Frame{.kind = FrameKind::kAbort, .cause = *failure_});
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    if (!peers_[i].has_failed) tell(i, abort);
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (!lines_[i].has_failed) tell(i, abort);
   }
+  repair_at_.reset();
+  suspects_.clear();
+  outbox_.clear();
+  idle_.notify_all();
   raise(wake_event_);
   return *failure_;
 }
 
 void Monitor::Impl::tell(std::size_t index, Bytes frame) {
-  Peer& peer = peers_[index];
-  if (peer.said_goodbye || peer.has_ended) return;
-  const bool has_room = peer.line.send(std::move(frame));
-  if (peer.line.wants_to_send() && !peer.waits_to_send) {
-    peer.waits_to_send = true;
-    unsent_.push_back(index);
-    poll_for(EPOLL_CTL_MOD, index, EPOLLIN | EPOLLOUT);
-  }
-  if (!has_room && !failure_) {
-    fail_locked({ErrorCode::kTimeout,
-                 name_of(peer.rank, peer.host) + " does not read the messages of " +
-                     name_of(options_.rank, options_.host),
-                 "that rank is stopped, or its host cannot be reached", peer.rank, peer.host});
-  }
-}
-
-void Monitor::Impl::ask(const std::vector<std::size_t>& peers) {
-  for (const std::size_t index : peers) tell(index, sign_of_life(FrameKind::kProbe));
-}
-
-Bytes Monitor::Impl::sign_of_life(FrameKind kind) const {
-  return encode(Frame{.kind = kind, .entered = monitor_.entered_.load(std::memory_order_relaxed)});
-}
-
-std::uint64_t Monitor::Impl::watch(std::string what) {
-  const Lock lock(mutex_);
-  const std::uint64_t id = ++last_id_;
-  if (watches_.empty() && !failure_) {
-    last_tick_ = Clock::now();
-    ask(detector_.begin());
-  }
-  watches_.emplace(id, Watching{std::move(what)});
-  raise(wake_event_);
-  return id;
-}
-
-void Monitor::Impl::unwatch(std::uint64_t id) {
-  const Lock lock(mutex_);
-  watches_.erase(id);
-  if (watches_.empty()) detector_.end();
+  const Line& line = lines_[index];
+  if (!line.is_live()) return;
+  if (lines_.send(index, std::move(frame)) || failure_) return;
+  fail_locked({ErrorCode::kTimeout,
+               name_of(line.rank, line.host) + " does not read the messages of " +
+                   name_of(options_.rank, options_.host),
+               "that rank is stopped, or its host cannot be reached", line.rank, line.host});
 }
 
 std::uint64_t Monitor::Impl::on_failure(std::function<void()> wake) {
@@ -447,20 +318,68 @@ void Monitor::Impl::wait_until_over(Lock& lock, const bool& is_running) {
   idle_.wait(lock, [&] { return !is_running; });
 }
 
+void Monitor::Impl::fail_of_longer_message(std::size_t bytes) {
+  fail_locked({ErrorCode::kSystem, "a message of " + std::to_string(bytes) +
+                                       " bytes is too long to be sent between ranks"});
+}
+
 void Monitor::Impl::send(int to, Topic topic, Bytes payload) {
   const Lock lock(mutex_);
-  if (payload.size() > kLargestPayload) {
-    fail_locked({ErrorCode::kSystem, "a message of " + std::to_string(payload.size()) +
-                                         " bytes is too long to be sent between ranks"});
+  if (payload.size() > kLargestPayload) return fail_of_longer_message(payload.size());
+  post(to, encode(Frame{.kind = FrameKind::kMessage,
+                        .topic = static_cast<std::uint16_t>(topic),
+                        .payload = std::move(payload)}));
+}
+
+void Monitor::Impl::post(int to, Bytes frame) {
+  if (const std::size_t index = lines_.to(to); index < lines_.size()) {
+    tell(index, std::move(frame));
+    if (lines_[index].connection.wants_to_send()) raise(wake_event_);
     return;
   }
-  const auto found = std::ranges::find(peers_, to, &Peer::rank);
-  if (found == peers_.end()) return;
-  tell(static_cast<std::size_t>(found - peers_.begin()),
-       encode(Frame{.kind = FrameKind::kMessage,
-                    .topic = static_cast<std::uint16_t>(topic),
-                    .payload = std::move(payload)}));
-  if (found->line.wants_to_send()) raise(wake_event_);
+  if (is_complete() || to == options_.rank || failure_ || departed_.contains(to)) return;
+  outbox_[to].push_back(std::move(frame));
+  if (!suspects_.contains(to)) call(to);
+}
+
+void Monitor::Impl::send_to_neighbours(Topic topic, const Bytes& payload) {
+  const Lock lock(mutex_);
+  if (payload.size() > kLargestPayload) return fail_of_longer_message(payload.size());
+  const Bytes frame = encode(Frame{
+      .kind = FrameKind::kMessage, .topic = static_cast<std::uint16_t>(topic), .payload = payload});
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (lines_.to(lines_[i].rank) == i) tell(i, frame);
+  }
+  if (lines_.has_unsent()) raise(wake_event_);
+}
+
+void Monitor::Impl::send_to_all(Topic topic, const Bytes& payload) {
+  const Lock lock(mutex_);
+  pass_on(Frame{.kind = FrameKind::kSpread,
+                .topic = static_cast<std::uint16_t>(topic),
+                .payload = payload,
+                .origin = options_.rank,
+                .number = spread_[options_.rank] + 1});
+  if (lines_.has_unsent()) raise(wake_event_);
+}
+
+// The answer to a probe follows the messages that were sent before the probe.
+void Monitor::Impl::settle() {
+  const Deadline deadline = Clock::now() + kSettleLimit;
+  Lock lock(mutex_);
+  if (!idle_.wait_until(lock, deadline, [this] { return outbox_.empty() || failure_; })) return;
+  std::map<std::size_t, std::uint64_t> awaited;
+  for (std::size_t i = 0; i < lines_.size() && !failure_; ++i) {
+    awaited[i] = ++lines_[i].probes;
+    tell(i, encode(Frame{.kind = FrameKind::kProbe,
+                         .entered = monitor_.entered_.load(std::memory_order_relaxed)}));
+  }
+  if (lines_.has_unsent()) raise(wake_event_);
+  idle_.wait_until(lock, deadline, [&] {
+    return failure_ || std::ranges::all_of(awaited, [this](const auto& one) {
+             return !lines_[one.first].is_live() || lines_[one.first].answers >= one.second;
+           });
+  });
 }
 
 void Monitor::Impl::handle(Topic topic, std::function<void(int, Bytes)> handler) {
@@ -473,15 +392,11 @@ void Monitor::Impl::handle(Topic topic, std::function<void(int, Bytes)> handler)
 
 std::vector<int> Monitor::Impl::departed() const {
   const Lock lock(mutex_);
-  std::vector<int> ranks;
-  for (const Peer& peer : peers_) {
-    if (peer.said_goodbye) ranks.push_back(peer.rank);
-  }
-  return ranks;
+  return {departed_.begin(), departed_.end()};
 }
 
-Monitor::Monitor(MonitorOptions options, std::vector<Link> links)
-    : impl_(std::make_unique<Impl>(*this, std::move(options), std::move(links))) {}
+Monitor::Monitor(MonitorOptions options, std::vector<Link> links, Switchboard* switchboard)
+    : impl_(std::make_unique<Impl>(*this, std::move(options), std::move(links), switchboard)) {}
 
 Monitor::~Monitor() = default;
 
@@ -500,8 +415,20 @@ std::uint64_t Monitor::on_failure(std::function<void()> wake) {
 void Monitor::unsubscribe(std::uint64_t id) {
   impl_->unsubscribe(id);
 }
+bool Monitor::is_complete() const {
+  return impl_->is_complete();
+}
 void Monitor::send(int to, Topic topic, Bytes payload) {
   impl_->send(to, topic, std::move(payload));
+}
+void Monitor::send_to_neighbours(Topic topic, const Bytes& payload) {
+  impl_->send_to_neighbours(topic, payload);
+}
+void Monitor::send_to_all(Topic topic, const Bytes& payload) {
+  impl_->send_to_all(topic, payload);
+}
+void Monitor::settle() {
+  impl_->settle();
 }
 void Monitor::handle(Topic topic, std::function<void(int from, Bytes payload)> handler) {
   impl_->handle(topic, std::move(handler));

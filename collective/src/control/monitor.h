@@ -1,16 +1,26 @@
-// The control thread of a world. It has a connection to every other rank, for everything but data:
-// signs of life, goodbye, failures, and the messages of higher layers. It sleeps until a message
-// arrives.
+// The control thread of a world. It has connections to other ranks, for everything but data: signs
+// of life, goodbye, failures, and the messages of higher layers. It sleeps until a message arrives.
+// A small world is a complete graph: each rank is connected to every other. In a larger world a rank
+// has connections to some ranks (graph.h), and opens one to another rank when a message must go
+// there (switchboard.h).
 //
-// The first failure of a world is final. It is sent to all ranks; each rank keeps the first failure
-// that it receives, and every later call returns it. A connection that ends without a goodbye means
-// that the rank died, which is detected at once, whatever the ranks are doing.
+// The first failure of a world is final. Each rank keeps the first failure that it receives, passes
+// it on, and every later call returns it. A connection that ends without a goodbye means that the
+// rank died, which its neighbours detect at once, whatever the ranks are doing. A goodbye is passed
+// on too, by the ranks that stay. A rank that leaves waits until its neighbours have answered its
+// goodbye, and a rank that has lost a neighbour in this way connects to another one.
 //
 // The monitor distinguishes silent ranks from late ones. While a call of this rank waits, it probes
-// the other ranks every probe_interval. Their monitors answer independently of their other threads,
+// its neighbours every probe_interval. Their monitors answer independently of their other threads,
 // with the number of calls that they have entered. A rank that does not answer within the silence
 // limit is stopped or disconnected; a rank that answers but has not entered the call after the
-// world's timeout is late. The error names the rank in both cases.
+// world's timeout is late. The error names the rank in both cases. Between ranks that are not
+// neighbours:
+//
+//   silence   A probe has a reach. The neighbour probes its own neighbours with a reach that is one
+//             lower, and stops some time after the last such probe.
+//   lateness  At the timeout the rank connects to all ranks and asks each for its calls. Ranks begin
+//             to do so one after the other, since one verdict ends the world.
 //
 // Thread-safety: all methods, from any thread.
 #pragma once
@@ -23,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "control/switchboard.h"
 #include "muster/collective/result.h"
 #include "transport/bytes.h"
 #include "transport/socket.h"
@@ -31,14 +42,6 @@ namespace muster::collective {
 
 /// The recipient of a message between monitors.
 enum class Topic : std::uint16_t { kGroup = 1, kSession = 2, kCall = 3, kMail = 4 };
-
-/// The connection to another rank.
-struct Link {
-  int rank = 0;
-  std::string host = {};
-  bool is_local = false;   // on this host: silence_on_host applies
-  Descriptor socket = {};  // connected, stream, authenticated
-};
 
 struct MonitorOptions {
   int rank = 0;
@@ -51,8 +54,9 @@ struct MonitorOptions {
 
 class Monitor {
  public:
-  /// Takes over the connections and starts the thread. `links` has no entry for this rank.
-  Monitor(MonitorOptions options, std::vector<Link> links);
+  /// Takes over the connections and starts the thread. `links` has no entry for this rank. Without a
+  /// switchboard they are connections to all other ranks; it must outlive the monitor.
+  Monitor(MonitorOptions options, std::vector<Link> links, Switchboard* switchboard = nullptr);
 
   /// Sends a goodbye, unless the world has failed, and joins the thread.
   ~Monitor();
@@ -95,16 +99,31 @@ class Monitor {
   std::uint64_t on_failure(std::function<void()> wake);
   void unsubscribe(std::uint64_t id);
 
+  /// Whether this rank is connected to every other rank from the start.
+  bool is_complete() const;
+
   /// Sends a message to another rank, queued if necessary, in order. A message to a rank that has
   /// left is discarded.
   void send(int to, Topic topic, Bytes payload);
+
+  /// Sends a message to all ranks to which this rank is connected now: in a complete graph, to all.
+  void send_to_neighbours(Topic topic, const Bytes& payload);
+
+  /// Sends a short message to all ranks, which pass it on. Messages of one sender to all keep their
+  /// order; a message to one rank may come later than a later message to all, unless settle() was
+  /// called in between.
+  void send_to_all(Topic topic, const Bytes& payload);
+
+  /// Returns once the monitors of the other ranks have received the messages that this rank has sent
+  /// before, or after a second.
+  void settle();
 
   /// Sets the handler of a topic. It runs on the monitor's thread; messages of one sender arrive in
   /// order. Messages that arrived before are kept for the handler. An empty function removes the
   /// handler.
   void handle(Topic topic, std::function<void(int from, Bytes payload)> handler);
 
-  /// The ranks that have sent a goodbye.
+  /// The ranks that have left in order.
   std::vector<int> departed() const;
 
  private:

@@ -83,7 +83,8 @@ HierarchicalBackend::HierarchicalBackend(World& world, std::unique_ptr<Backend> 
       local_size_(static_cast<int>(topology_.neighbours_of(world.rank).size())),
       is_even_(are_even(topology_)),
       local_(std::move(local)),
-      flat_(world) {
+      // Its all_reduce is called for Adasum alone, which has no choice of algorithms.
+      flat_(world, tcp::TcpBackend::Probing::kNever) {
   if (!is_even_ && !is_first()) return;
   cross_ = std::make_unique<tcp::TcpBackend>(
       world, one_of_each_host(topology_, is_even_ ? local_rank_ : 0), flat_.comparison());

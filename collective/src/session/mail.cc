@@ -155,6 +155,14 @@ void Mail::departed(int rank) {
 // reports room to this thread, so it polls, for a second at most: a rank that does not read for so
 // long learns of the departure from the monitor.
 void Mail::leave() {
+  if (!rings_ && !world_.monitor->is_complete()) {
+    // To every rank, connected or not, but behind the messages on their connections.
+    if (world_.monitor->failed()) return;
+    world_.monitor->settle();
+    const LetterHead head(LetterKind::kLeave);
+    world_.monitor->send_to_all(Topic::kMail, {head.view().begin(), head.view().end()});
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     for (int rank = 0; rank < world_.size; ++rank) {

@@ -28,6 +28,7 @@ constexpr int kYields = 4;
 // The longest uninterrupted sleep. A failure wakes no sleeper here; it is noticed after this time
 // at the latest.
 constexpr long kNapNanoseconds = 50'000'000;
+constexpr long kNapNanosecondsPacked = 200'000'000;  // where very many ranks wake up
 
 // After this number of sleeps the monitor probes the other ranks.
 constexpr int kNapsBeforeWatch = 2;
@@ -59,7 +60,7 @@ bool Waiter::reach_slowly(Board& theirs, const std::atomic<std::uint64_t>& signa
     if (i % 64 == 63 && failed()) return false;
     _mm_pause();
   }
-  const int yields = crowded_ ? kYieldsCrowded : kYields;
+  const int yields = crowded_ && !packed_ ? kYieldsCrowded : kYields;
   for (int i = 0; i < yields; ++i) {
     if (signal.load(std::memory_order_acquire) >= target) return true;
     if (failed()) return false;
@@ -84,7 +85,7 @@ bool Waiter::sleep_until(Board& theirs, const std::atomic<std::uint64_t>& signal
     if (naps == kNapsBeforeWatch && monitor_ != nullptr) {
       watch.emplace(*monitor_, call_ == nullptr ? std::string("a call") : to_string(*call_));
     }
-    const timespec nap{0, kNapNanoseconds};
+    const timespec nap{0, packed_ ? kNapNanosecondsPacked : kNapNanoseconds};
     ::syscall(SYS_futex, futex_word(signal), FUTEX_WAIT, static_cast<std::uint32_t>(seen), &nap,
               nullptr, 0);
   }

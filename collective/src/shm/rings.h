@@ -30,8 +30,12 @@ class Waiter {
   /// `mine` is this rank's board.
   Waiter(Board& mine, Monitor* monitor);
 
-  /// Whether there are more ranks on the host than processors.
-  void set_crowded(bool crowded) { crowded_ = crowded; }
+  /// Whether there are more ranks on the host than processors, and if so, whether there are so many
+  /// that yielding the processor to one of them is pointless.
+  void set_crowded(bool crowded, bool packed) {
+    crowded_ = crowded;
+    packed_ = crowded && packed;
+  }
   bool crowded() const { return crowded_; }
 
   /// The call of the following waits, for messages. It must stay valid until the next begin().
@@ -65,6 +69,7 @@ class Waiter {
   const Call* call_ = nullptr;
   bool fences_myself_ = true;
   bool crowded_ = false;
+  bool packed_ = false;
 };
 
 /// The staging rings. Each rank writes to its own ring and reads the rings of the other ranks. A

@@ -20,6 +20,9 @@ constexpr int kProbe = 8;
 constexpr std::uint64_t kProbeEvery = 64;  // large calls; probing takes less than 1 % of their time
 constexpr std::uint64_t kLargeCall = 64 << 10;
 
+// With more ranks than this on too few processors, a rank that waits sleeps.
+constexpr int kMostWorthYielding = 16;
+
 Board& own_board(const Host& host) {
   std::byte* const place =
       host.memory + host.layout.boards + static_cast<std::uint64_t>(host.self) * kBoardBytes;
@@ -63,7 +66,7 @@ Result<std::unique_ptr<ShmBackend>> ShmBackend::create(Host host) {
 // Until all ranks have arrived, the number of processors that they share is unknown, so all wait as
 // if there were too few. Then some meetings measure the distance of the ranks.
 Status ShmBackend::come_together() {
-  waiter_.set_crowded(true);
+  waiter_.set_crowded(true, size() > kMostWorthYielding);
   const Call hello{.kind = CallKind::kBarrier};
   if (Status met = barrier(hello); !met) return met;
   std::array<std::uint64_t, 16> all = {};
@@ -72,7 +75,7 @@ Status ShmBackend::come_together() {
   }
   processors_ = 0;
   for (const std::uint64_t word : all) processors_ += std::popcount(word);
-  waiter_.set_crowded(size() > std::max(processors_, 1));
+  waiter_.set_crowded(size() > std::max(processors_, 1), size() > kMostWorthYielding);
   if (waiter_.crowded()) return barrier(hello);
   return outcome(measure_distance(kFirstProbe));
 }
@@ -126,8 +129,9 @@ bool ShmBackend::meet(int peer) {
   return entry.signature.load(std::memory_order_relaxed) == own || differ(peer);
 }
 
+// The last rank first: ranks are often woken in their order, and then one wait suffices.
 bool ShmBackend::meet_all() {
-  for (int peer = 0; peer < size(); ++peer) {
+  for (int peer = size() - 1; peer >= 0; --peer) {
     if (peer != host_.self && !meet(peer)) return false;
   }
   return true;

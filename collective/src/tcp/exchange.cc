@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -64,18 +65,51 @@ Exchange::Exchange(const Mesh& mesh, const Greeting& greeting, const Program& pr
     : mesh_(mesh),
       greeting_(greeting),
       program_(program),
+      scratch_(scratch),
       memories_{std::move(in), std::move(out), Memory{}},
-      tracks_(static_cast<std::size_t>(program.tracks)) {
-  open_lanes(scratch);
+      tracks_(static_cast<std::size_t>(program.tracks)) {}
+
+// In a large world: opens the connections that this call is the first to use.
+Status Exchange::connect_peers() {
+  World& world = mesh_.world();
+  if (world.switchboard == nullptr) return {};
+  std::vector<int> missing;
+  for (const Dialogue& dialogue : program_.dialogues) {
+    if (!mesh_.streams_to(dialogue.peer).empty()) continue;
+    missing.push_back(dialogue.peer);
+    world.switchboard->request_streams(mesh_.world_rank_of(dialogue.peer));
+  }
+  const Deadline begin = Clock::now();
+  for (;;) {
+    for (std::size_t i = 0; i < missing.size();) {
+      const int rank = mesh_.world_rank_of(missing[i]);
+      Streams& streams = world.streams[static_cast<std::size_t>(rank)];
+      const Result<bool> whole = world.switchboard->take_streams(rank, streams);
+      if (!whole) return lost(missing[i], "did not open (" + whole.error().message + ")");
+      if (*whole) {
+        missing.erase(missing.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+    if (missing.empty()) break;
+    if (mesh_.monitor().failed()) return mesh_.monitor().failure();
+    if (Clock::now() - begin >= kSlow && !watch_) note_slowness();
+    std::array<pollfd, 2> entries = {pollfd{world.switchboard->arrival_descriptor(), POLLIN, 0},
+                                     pollfd{mesh_.monitor().failure_descriptor(), POLLIN, 0}};
+    ::poll(entries.data(), entries.size(), watch_ ? 1'000 : static_cast<int>(kSlow.count()));
+  }
+  watch_.reset();
+  return {};
 }
 
-void Exchange::open_lanes(Scratch& scratch) {
+void Exchange::open_lanes() {
   const std::size_t count = program_.dialogues.size();
   std::uint64_t bytes = whole_lines(program_.spare_bytes);
   for (const Dialogue& dialogue : program_.dialogues) {
     bytes += window_of(dialogue, mesh_.streams_to(dialogue.peer).size(), count);
   }
-  std::span<std::byte> room = scratch.take(bytes);
+  std::span<std::byte> room = scratch_.take(bytes);
   memories_[static_cast<std::size_t>(Space::kSpare)] = Memory(room.data(), program_.spare_bytes);
   room = room.subspan(whole_lines(program_.spare_bytes));
 
@@ -98,6 +132,8 @@ void Exchange::open_lanes(Scratch& scratch) {
 
 Status Exchange::run() {
   if (mesh_.monitor().failed()) return mesh_.monitor().failure();
+  if (Status connected = connect_peers(); !connected) return connected;
+  open_lanes();
   for (;;) {
     const Result<bool> moved = step();
     if (!moved) return moved.error();
@@ -152,7 +188,8 @@ Result<bool> Exchange::send(Port& port) {
   message.msg_iovlen = batch.count();
   const ssize_t sent = ::sendmsg(port.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return lost(lane, errno);
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+      return lost(lane.dialogue.peer, "ended (" + reason_of_end(errno) + ")");
     port.is_full = errno != EINTR;
     return false;
   }
@@ -170,9 +207,10 @@ Result<bool> Exchange::receive(Port& port) {
   message.msg_iov = batch.vectors();
   message.msg_iovlen = batch.count();
   const ssize_t received = ::recvmsg(port.fd, &message, MSG_DONTWAIT);
-  if (received == 0) return lost(lane, 0);
+  if (received == 0) return lost(lane.dialogue.peer, "ended (" + reason_of_end(0) + ")");
   if (received < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return lost(lane, errno);
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+      return lost(lane.dialogue.peer, "ended (" + reason_of_end(errno) + ")");
     port.is_empty = errno != EINTR;
     return false;
   }
@@ -299,21 +337,20 @@ void Exchange::note_slowness() {
   if (greeting_.when_slow) greeting_.when_slow();
 }
 
-Error Exchange::lost(const Lane& lane, int reason) {
+Error Exchange::lost(int peer, const std::string& what_happened) {
   Monitor& monitor = mesh_.monitor();
   const Deadline deadline = Clock::now() + kVerdict;
   pollfd entry = {monitor.failure_descriptor(), POLLIN, 0};
   while (!monitor.failed() && Clock::now() < deadline) {
     ::poll(&entry, 1, milliseconds_left(deadline));
   }
-  const int peer = lane.dialogue.peer;
   const int rank = mesh_.world_rank_of(peer);
   const bool has_left = std::ranges::count(monitor.departed(), rank) > 0;
   const std::string what = has_left ? " has left the world: " : " is gone: ";
   return monitor.fail({ErrorCode::kPeerLost,
                        mesh_.name_of(peer) + what + "its data connection to rank " +
-                           std::to_string(mesh_.world().rank) + " ended (" + reason_of_end(reason) +
-                           ") in " + to_string(greeting_.call),
+                           std::to_string(mesh_.world().rank) + " " + what_happened + " in " +
+                           to_string(greeting_.call),
                        "see the last output of that rank", rank, mesh_.host_of(peer)});
 }
 

@@ -73,7 +73,8 @@ class Exchange {
     bool is_checked;  // the header is the one that was expected
   };
 
-  void open_lanes(Scratch& scratch);
+  Status connect_peers();
+  void open_lanes();
   Result<bool> step();
   Result<bool> send(Port& port);
   Result<bool> receive(Port& port);
@@ -88,12 +89,13 @@ class Exchange {
   void note_slowness();
   bool done() const;
 
-  Error lost(const Lane& lane, int reason);
+  Error lost(int peer, const std::string& what_happened);
   Error differs(const Lane& lane, const Call& mine, const CallHeader& theirs);
 
   const Mesh& mesh_;
   const Greeting& greeting_;
   const Program& program_;
+  Scratch& scratch_;
   Memories memories_;
   Tracks tracks_;
   std::vector<Lane> lanes_;

@@ -52,21 +52,29 @@ void CallComparison::enter(const Call& call) {
     early_.erase(due.begin(), due.end());
   }
   for (const Heard& one : heard) compare(call, one);
+  if (!heard.empty() && !world_.monitor->is_complete()) send(call.sequence);
 }
 
 void CallComparison::ask() {
+  std::uint64_t current = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    current = current_;
+  }
+  send(current);
+}
+
+// A rank sends its calls in their order, each at most once. It skips a call for a later one.
+void CallComparison::send(std::uint64_t sequence) {
   Call call;
   {
     const std::lock_guard lock(mutex_);
-    if (asked_ == current_) return;
-    asked_ = current_;
-    call = calls_[current_ % kRemembered];
+    if (sequence <= asked_) return;
+    asked_ = sequence;
+    call = calls_[sequence % kRemembered];
   }
   const CallHeader header = encode(call);
-  for (int rank = 0; rank < world_.size; ++rank) {
-    if (rank != world_.rank)
-      world_.monitor->send(rank, Topic::kCall, {header.begin(), header.end()});
-  }
+  world_.monitor->send_to_neighbours(Topic::kCall, {header.begin(), header.end()});
 }
 
 void CallComparison::hear(int from, const Bytes& payload) {
@@ -81,7 +89,9 @@ void CallComparison::hear(int from, const Bytes& payload) {
     if (call->sequence > current_) early_.push_back({from, *call});
     mine = calls_[call->sequence % kRemembered];
   }
-  if (mine.sequence == call->sequence) compare(mine, {from, *call});
+  if (mine.sequence != call->sequence) return;
+  compare(mine, {from, *call});
+  if (!world_.monitor->is_complete()) send(call->sequence);
 }
 
 void CallComparison::compare(const Call& mine, const Heard& heard) {

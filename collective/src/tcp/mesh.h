@@ -57,8 +57,11 @@ class Mesh {
 std::vector<int> everyone_in(const World& world);
 
 /// Detects that ranks make different calls where no data would reveal it, as when two ranks each
-/// wait for the other's data. A rank that has waited for long sends its call to all ranks, by their
-/// monitors; a rank that has made another call with that number fails the world.
+/// wait for the other's data. A rank that has waited for long sends its call to its neighbours, by
+/// their monitors; a rank that has made another call with that number fails the world. If not all
+/// ranks are neighbours, each rank that receives a call sends its own call of that number: two ranks
+/// with different calls are then connected by ranks that send theirs, two neighbours of which have
+/// different calls.
 ///
 /// Thread-safety: enter() and ask() from the thread that makes the calls; messages arrive on the
 /// monitor's thread.
@@ -73,7 +76,7 @@ class CallComparison {
   /// This rank makes `call`.
   void enter(const Call& call);
 
-  /// Sends the current call to the other ranks, once for each call.
+  /// Sends the current call to the neighbours, once for each call.
   void ask();
 
  private:
@@ -84,6 +87,7 @@ class CallComparison {
   static constexpr std::size_t kRemembered = 64;  // calls: other ranks are hardly further behind
 
   void hear(int from, const Bytes& payload);
+  void send(std::uint64_t sequence);
   void compare(const Call& mine, const Heard& heard);
 
   World& world_;

@@ -38,19 +38,21 @@ void run_alone(const Kernel& kernel, Pieces pieces) {
 
 }  // namespace
 
-TcpBackend::TcpBackend(World& world) : TcpBackend(world, everyone_in(world), nullptr) {
+TcpBackend::TcpBackend(World& world, Probing probing)
+    : TcpBackend(world, everyone_in(world), nullptr, probing) {
   if (is_alone()) return;
   own_comparison_ = std::make_unique<CallComparison>(world);
   comparison_ = own_comparison_.get();
 }
 
-TcpBackend::TcpBackend(World& world, std::vector<int> members, CallComparison* comparison)
+TcpBackend::TcpBackend(World& world, std::vector<int> members, CallComparison* comparison,
+                       Probing probing)
     : mesh_(world, std::move(members)),
       comparison_(comparison),
       forced_(algorithm_named(world.options.algorithm)),
       sent_to_(static_cast<std::size_t>(mesh_.size())),
       received_from_(static_cast<std::size_t>(mesh_.size())) {
-  if (!is_alone()) measure();
+  if (!is_alone() && probing == Probing::kNow) measure();
 }
 
 void TcpBackend::measure() {
@@ -60,6 +62,7 @@ void TcpBackend::measure() {
 }
 
 int TcpBackend::streams() const {
+  if (mesh_.world().switchboard != nullptr) return mesh_.world().switchboard->streams();
   std::size_t most = 0;
   for (int member = 0; member < mesh_.size(); ++member) {
     most = std::max(most, mesh_.streams_to(member).size());

@@ -21,13 +21,17 @@ namespace muster::collective::tcp {
 
 class TcpBackend : public Backend {
  public:
+  enum class Probing { kNow, kNever };
+
   /// Over all ranks, which construct it at the same time, since they measure their connections. If
-  /// that fails, every call returns the failure.
-  explicit TcpBackend(World& world);
+  /// that fails, every call returns the failure. Without the measurement the choice of the algorithm
+  /// of an all_reduce uses the default costs.
+  explicit TcpBackend(World& world, Probing probing = Probing::kNow);
 
   /// Over some ranks, numbered in the given order; roots and peers of calls are these numbers.
   /// `comparison`, if not null, compares their calls when they wait.
-  TcpBackend(World& world, std::vector<int> members, CallComparison* comparison);
+  TcpBackend(World& world, std::vector<int> members, CallComparison* comparison,
+             Probing probing = Probing::kNow);
 
   Status all_reduce(const Call& call, Pieces pieces) override;
   Status reduce_scatter(const Call& call, const std::byte* in, std::byte* out,

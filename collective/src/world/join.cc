@@ -3,17 +3,19 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <functional>
 #include <list>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "bootstrap/dial.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/meet.h"
+#include "control/graph.h"
 #include "transport/socket.h"
 #include "world/group.h"
 #include "world/shared_memory.h"
@@ -21,14 +23,9 @@
 namespace muster::collective {
 namespace {
 
-// The pause before another attempt at a unix listener whose queue is full: the listener reports
-// that at once, and never reports that the queue has room again.
-constexpr std::chrono::milliseconds kPause{5};
-
-// Opens a connection from every rank to every other. A rank connects to the ranks before it in the
-// roster and accepts connections from the ranks after it. It does both at the same time, so that
-// two ranks can never wait for each other. Ranks of one host use a unix socket, or TCP if that
-// fails.
+// Opens connections between pairs of ranks. A rank connects to the ranks before it in the roster and
+// accepts connections from the ranks after it. It does both at the same time, so that two ranks can
+// never wait for each other. Ranks of one host use a unix socket, or TCP if that fails.
 //
 // Thread-safety: one thread.
 class MeshConnector {
@@ -44,35 +41,16 @@ class MeshConnector {
                                                        const std::function<int(int)>& per_pair);
 
  private:
-  // An attempt to connect to a rank before this one.
-  struct Attempt {
-    enum class Stage { kPausing, kConnecting, kHandshake };
-
-    int rank;
-    int index;
-    std::vector<Address> addresses = {};  // not failed yet; the first is the current one
-    Stage stage = Stage::kPausing;
-    Deadline pause_until = {};
-    Descriptor socket = {};
-    std::vector<ClientHandshake> handshake = {};  // one element in stage kHandshake
-    Error obstacle = {};                          // of the last address that failed
-  };
-
   const Member& member(int rank) const;
   void place(std::vector<std::vector<Descriptor>>& lines, AcceptedPeer peer);
   Status step(Purpose purpose, std::vector<std::vector<Descriptor>>& lines);
-  Status attend_attempt(Attempt& attempt, Purpose purpose,
-                        std::vector<std::vector<Descriptor>>& lines);
-  Status dial(Attempt& attempt);
-  Status handshake(Attempt& attempt, Purpose purpose);
-  Status try_next_address(Attempt& attempt, Error obstacle);
-  Result<Attempt> attempt_at(int rank, int index, Purpose purpose) const;
+  Result<Dial> begin_to_dial(int rank, int index, Purpose purpose) const;
   Error connection_error(const Error& error, int rank) const;
   Error connection_timeout() const;
 
   const JoinContext& joining_;
   RendezvousResult& gathered_;
-  std::list<Attempt> attempts_;
+  std::list<Dial> dials_;            // to ranks before this one
   std::vector<int> awaited_;         // connections still to be accepted, by rank
   std::vector<AcceptedPeer> early_;  // connections accepted for a later purpose
 };
@@ -95,9 +73,9 @@ Result<std::vector<std::vector<Descriptor>>> MeshConnector::connect(
     lines[static_cast<std::size_t>(rank)].resize(static_cast<std::size_t>(count));
     if (rank > joining_.self.rank) awaited_[static_cast<std::size_t>(rank)] = count;
     for (int index = 0; index < count && rank < joining_.self.rank; ++index) {
-      Result<Attempt> attempt = attempt_at(rank, index, purpose);
-      if (!attempt) return connection_error(attempt.error(), rank);
-      attempts_.push_back(*std::move(attempt));
+      Result<Dial> begun = begin_to_dial(rank, index, purpose);
+      if (!begun) return connection_error(begun.error(), rank);
+      dials_.push_back(*std::move(begun));
     }
   }
   for (AcceptedPeer& peer : std::exchange(early_, {})) {
@@ -107,7 +85,7 @@ Result<std::vector<std::vector<Descriptor>>> MeshConnector::connect(
       early_.push_back(std::move(peer));
     }
   }
-  while (!attempts_.empty() || std::reduce(awaited_.begin(), awaited_.end()) > 0) {
+  while (!dials_.empty() || std::reduce(awaited_.begin(), awaited_.end()) > 0) {
     if (Status done = step(purpose, lines); !done) return done.error();
   }
   return lines;
@@ -133,13 +111,7 @@ Status MeshConnector::step(Purpose purpose, std::vector<std::vector<Descriptor>>
   const std::size_t door = entries.size();
   gathered_.door.prepare(entries, wake);
   const std::size_t calls = entries.size();
-  for (const Attempt& attempt : attempts_) {
-    const bool pauses = attempt.stage == Attempt::Stage::kPausing;
-    if (pauses) wake = std::min(wake, attempt.pause_until);
-    entries.push_back(
-        {pauses ? -1 : attempt.socket.get(),
-         static_cast<short>(attempt.stage == Attempt::Stage::kConnecting ? POLLOUT : POLLIN), 0});
-  }
+  for (const Dial& dial : dials_) entries.push_back(dial.prepare(wake));
   if (Clock::now() >= joining_.deadline) return connection_timeout();
   if (::poll(entries.data(), entries.size(), milliseconds_left(wake)) < 0 && errno != EINTR) {
     return system_error("cannot wait for the other ranks", errno);
@@ -155,107 +127,25 @@ Status MeshConnector::step(Purpose purpose, std::vector<std::vector<Descriptor>>
     }
   }
   std::size_t i = calls;
-  for (auto attempt = attempts_.begin(); attempt != attempts_.end(); ++i) {
-    const bool is_due = attempt->stage == Attempt::Stage::kPausing
-                            ? Clock::now() >= attempt->pause_until
-                            : found[i].revents != 0;
-    if (is_due) {
-      if (Status done = attend_attempt(*attempt, purpose, lines); !done) {
-        return connection_error(done.error(), attempt->rank);
-      }
+  for (auto dial = dials_.begin(); dial != dials_.end(); ++i) {
+    if (Status done = dial->attend(found[i], joining_.deadline); !done) {
+      return connection_error(done.error(), dial->rank());
     }
-    const bool is_over = attempt->addresses.empty();
-    attempt = is_over ? attempts_.erase(attempt) : std::next(attempt);
+    if (dial->is_done()) {
+      lines[static_cast<std::size_t>(dial->rank())][static_cast<std::size_t>(dial->index())] =
+          dial->take();
+    }
+    dial = dial->is_done() ? dials_.erase(dial) : std::next(dial);
   }
   return {};
 }
 
-Result<MeshConnector::Attempt> MeshConnector::attempt_at(int rank, int index,
-                                                         Purpose purpose) const {
-  Attempt attempt{rank, index};
-  const Member& other = member(rank);
-  // If a host needs data connections at all, they use TCP, within one host too.
-  if (purpose == Purpose::kControl && other.host_id == joining_.self.host_id &&
-      !other.local_endpoint.empty()) {
-    Result<std::vector<Address>> local = resolve(other.local_endpoint);
-    if (local) attempt.addresses = *std::move(local);
-  }
-  Result<std::vector<Address>> remote = resolve(other.endpoint);
-  if (!remote) return remote.error();
-  attempt.addresses.push_back(remote->front());
-  return attempt;
-}
-
-// Advances an attempt by one step. An attempt without addresses has ended.
-Status MeshConnector::attend_attempt(Attempt& attempt, Purpose purpose,
-                                     std::vector<std::vector<Descriptor>>& lines) {
-  if (attempt.stage == Attempt::Stage::kPausing) return dial(attempt);
-  if (attempt.stage == Attempt::Stage::kConnecting) {
-    Status connected = finish_to_connect(attempt.socket, attempt.addresses.front());
-    if (!connected) return try_next_address(attempt, connected.error());
-    return handshake(attempt, purpose);
-  }
-  ClientHandshake& approaching = attempt.handshake.front();
-  std::array<std::byte, 256> buffer;
-  const Transfer got = receive_some(attempt.socket, std::span(buffer).first(approaching.wanted()));
-  if (got.outcome == Transfer::Outcome::kWouldBlock) return {};
-  if (got.outcome == Transfer::Outcome::kEnded) {
-    return try_next_address(attempt, {ErrorCode::kPeerLost, reason_of_end(got.reason)});
-  }
-  switch (approaching.take(ByteView(buffer).first(got.bytes))) {
-    case ClientHandshake::Verdict::kMore:
-      return {};
-    case ClientHandshake::Verdict::kRefused:
-      return try_next_address(attempt, approaching.error());
-    case ClientHandshake::Verdict::kIntroduced:
-      break;
-  }
-  if (Status sent = send_all(attempt.socket, approaching.to_send(), joining_.deadline); !sent) {
-    return try_next_address(attempt, sent.error());
-  }
-  lines[static_cast<std::size_t>(attempt.rank)][static_cast<std::size_t>(attempt.index)] =
-      std::move(attempt.socket);
-  attempt.addresses.clear();
-  return {};
-}
-
-Status MeshConnector::dial(Attempt& attempt) {
-  Result<Connecting> connecting = begin_to_connect(attempt.addresses.front());
-  if (!connecting) return connecting.error();
-  if (connecting->reason == EAGAIN) {
-    attempt.pause_until = Clock::now() + kPause;
-    return {};
-  }
-  if (connecting->reason != 0 && connecting->reason != EINPROGRESS) {
-    return try_next_address(
-        attempt, system_error("cannot connect to " + attempt.addresses.front().to_string(),
-                              connecting->reason));
-  }
-  // A socket that is already connected is writable at once.
-  attempt.socket = std::move(connecting->socket);
-  attempt.stage = Attempt::Stage::kConnecting;
-  return {};
-}
-
-Status MeshConnector::handshake(Attempt& attempt, Purpose purpose) {
-  Nonce nonce;
-  if (Status filled = fill_random(nonce); !filled) return filled;
+Result<Dial> MeshConnector::begin_to_dial(int rank, int index, Purpose purpose) const {
+  Result<std::vector<Address>> addresses = addresses_for(purpose, member(rank), joining_.self);
+  if (!addresses) return addresses.error();
   RankIdentity who = joining_.self;
-  who.index = attempt.index;
-  attempt.handshake.assign(1, ClientHandshake(gathered_.key, purpose, nonce, who));
-  attempt.stage = Attempt::Stage::kHandshake;
-  // The opening always fits in the empty buffer of a new connection.
-  Status sent = send_all(attempt.socket, attempt.handshake.front().to_send(), joining_.deadline);
-  return sent ? Status() : try_next_address(attempt, sent.error());
-}
-
-Status MeshConnector::try_next_address(Attempt& attempt, Error obstacle) {
-  if (attempt.addresses.size() <= 1) return obstacle;
-  attempt.addresses.erase(attempt.addresses.begin());
-  attempt.socket.close();
-  attempt.stage = Attempt::Stage::kPausing;
-  attempt.pause_until = {};
-  return {};
+  who.index = index;
+  return Dial(purpose, rank, *std::move(addresses), gathered_.key, std::move(who));
 }
 
 // Adds the names of both ranks to an error of a connection.
@@ -270,7 +160,7 @@ Error MeshConnector::connection_error(const Error& error, int rank) const {
 
 Error MeshConnector::connection_timeout() const {
   const Error error{ErrorCode::kTimeout, "no answer within " + in_seconds(joining_.timeout)};
-  if (!attempts_.empty()) return connection_error(error, attempts_.front().rank);
+  if (!dials_.empty()) return connection_error(error, dials_.front().rank());
   const auto first = std::ranges::find_if(awaited_, [](int count) { return count > 0; });
   return connection_error(error, static_cast<int>(first - awaited_.begin()));
 }
@@ -380,7 +270,7 @@ Status settle_memory(const JoinContext& joining, Star& star, const std::vector<D
 
 Status open_streams(MeshConnector& mesh, World& world) {
   world.streams.resize(static_cast<std::size_t>(world.size));
-  if (world.topology.is_one_shared_host()) return {};
+  if (world.topology.is_one_shared_host() || world.size > kMostComplete) return {};
   const int streams = world.options.streams.value_or(1);
   const auto per_pair = [streams](int) { return streams; };
   Result<std::vector<std::vector<Descriptor>>> lines = mesh.connect(Purpose::kData, per_pair);
@@ -391,10 +281,18 @@ Status open_streams(MeshConnector& mesh, World& world) {
   return {};
 }
 
+// A rank answers when it gets a processor. With more ranks than processors on the host, each of them
+// may be given a turn before.
+std::chrono::milliseconds patience_in_a_crowd(const World& world) {
+  constexpr std::chrono::milliseconds kTurn{20};
+  const int ranks = static_cast<int>(world.topology.neighbours_of(world.rank).size());
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(0, ranks - processors) * kTurn;
+}
+
 std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> control) {
   std::vector<Link> links;
-  for (int rank = 0; rank < world.size; ++rank) {
-    if (rank == world.rank) continue;
+  for (const int rank : neighbours_of(world.rank, world.size)) {
     const auto index = static_cast<std::size_t>(rank);
     const auto self = static_cast<std::size_t>(world.rank);
     links.push_back({.rank = rank,
@@ -406,11 +304,42 @@ std::unique_ptr<Monitor> monitor_of(const World& world, std::vector<Descriptor> 
   options.rank = world.rank;
   options.host = world.options.host;
   options.timeout = world.options.timeout.value_or(kDefaultCallTimeout);
+  options.silence_on_host += patience_in_a_crowd(world);
   if (world.options.silence) {
     options.silence_on_host = *world.options.silence;
     options.silence_between_hosts = *world.options.silence;
   }
-  return std::make_unique<Monitor>(std::move(options), std::move(links));
+  return std::make_unique<Monitor>(std::move(options), std::move(links), world.switchboard.get());
+}
+
+// One connection to each of `ranks`, by rank; they are in the list of the other one, too.
+Result<std::vector<Descriptor>> connect_to_each(MeshConnector& mesh, Purpose purpose,
+                                                const std::vector<int>& ranks) {
+  Result<std::vector<std::vector<Descriptor>>> lines = mesh.connect(
+      purpose, [&ranks](int rank) { return std::ranges::binary_search(ranks, rank) ? 1 : 0; });
+  if (!lines) return lines.error();
+  std::vector<Descriptor> sockets(lines->size());
+  for (std::size_t rank = 0; rank < lines->size(); ++rank) {
+    if (!(*lines)[rank].empty()) sockets[rank] = std::move((*lines)[rank].front());
+  }
+  return sockets;
+}
+
+// Shares the memory of the hosts over the control connections, or in a large world, where the ranks
+// of a host are not all neighbours, over connections of its own.
+Status settle_memory(const JoinContext& joining, Star& star, MeshConnector& mesh,
+                     const std::vector<Descriptor>& control, const MemoryBytes& memory_bytes,
+                     World& world) {
+  if (world.size <= kMostComplete || world.options.transport == "tcp") {
+    return settle_memory(joining, star, control, memory_bytes, world);
+  }
+  const std::vector<int>& local = world.topology.neighbours_of(world.rank);
+  const bool is_leader = local.front() == world.rank;
+  const std::vector<int> partners = is_leader ? std::vector<int>(local.begin() + 1, local.end())
+                                              : std::vector<int>{local.front()};
+  Result<std::vector<Descriptor>> lines = connect_to_each(mesh, Purpose::kMemory, partners);
+  if (!lines) return lines.error();
+  return settle_memory(joining, star, *lines, memory_bytes, world);
 }
 
 // All steps after the rendezvous. A failure here is sent to all ranks.
@@ -418,22 +347,25 @@ Status settle(const JoinContext& joining, RendezvousResult& gathered,
               const MemoryBytes& memory_bytes, World& world) {
   take_over(gathered.roster, world);
   MeshConnector mesh(joining, gathered);
-  Result<std::vector<std::vector<Descriptor>>> lines =
-      mesh.connect(Purpose::kControl, [](int) { return 1; });
-  if (!lines) return lines.error();
-  std::vector<Descriptor> control(lines->size());
-  for (std::size_t rank = 0; rank < lines->size(); ++rank) {
-    if (!(*lines)[rank].empty()) control[rank] = std::move((*lines)[rank].front());
-  }
-  Status settled = settle_memory(joining, gathered.star, control, memory_bytes, world);
+  Result<std::vector<Descriptor>> control =
+      connect_to_each(mesh, Purpose::kControl, neighbours_of(world.rank, world.size));
+  if (!control) return control.error();
+  Status settled = settle_memory(joining, gathered.star, mesh, *control, memory_bytes, world);
   if (!settled) return settled;
   if (Status opened = open_streams(mesh, world); !opened) return opened;
   // No rank continues before all ranks have finished these steps: from here on the monitor reports
   // failures.
   Result<std::vector<Bytes>> ready = gathered.star.exchange({}, joining.deadline);
   if (!ready) return ready.error();
-  gathered.door.close();
-  world.monitor = monitor_of(world, std::move(control));
+  if (world.size <= kMostComplete) {
+    gathered.door.close();
+  } else {
+    gathered.door.expect(static_cast<std::size_t>(world.size));
+    world.switchboard = std::make_unique<WorldSwitchboard>(
+        joining.self, std::move(gathered.roster.members), gathered.key, std::move(gathered.door),
+        world.options.streams.value_or(1));
+  }
+  world.monitor = monitor_of(world, *std::move(control));
   return {};
 }
 

@@ -1,5 +1,7 @@
 // Joins a world: the ranks meet (bootstrap/meet.h), connect to each other, share the memory of each
-// host (share.h), and open data connections where they are needed. No port stays open afterwards.
+// host (share.h), and open data connections where they are needed. No port stays open afterwards. In
+// a large world (control/graph.h) a rank connects to few others, and keeps its port open for
+// connections on demand (world_switchboard.h).
 //
 // Some settings must be equal on all ranks: the transport, algorithm and number of streams are
 // those of rank 0, and the arena of a host is the smallest that one of its ranks requests.

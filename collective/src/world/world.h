@@ -14,6 +14,7 @@
 #include "muster/collective/bootstrap.h"
 #include "transport/socket.h"
 #include "world/shared_memory.h"
+#include "world/world_switchboard.h"
 
 namespace muster::collective {
 
@@ -45,12 +46,6 @@ Topology topology_of(const std::vector<std::string>& host_ids);
 
 class GroupInvitations;
 
-/// The data connections to one rank: one or more, the same number and order on both sides. Each is
-/// bidirectional, non-blocking, and without Nagle's delay.
-struct Streams {
-  std::vector<Descriptor> sockets;
-};
-
 struct World {
   int rank = 0;
   int size = 1;
@@ -65,8 +60,12 @@ struct World {
   SharedMemory memory;
 
   /// By rank; empty for this rank itself. All ranks are connected if the world spans several hosts
-  /// or if a host cannot share memory; otherwise all entries are empty.
+  /// or if a host cannot share memory; otherwise all entries are empty. In a large world an entry is
+  /// empty until open_streams(). The calls of the world alone use it.
   std::vector<Streams> streams;
+
+  /// In a large world (control/graph.h), else null. Outlives the monitor.
+  std::unique_ptr<WorldSwitchboard> switchboard;
 
   /// Detects the failure of ranks, and stores and reports it. Null in a world of one rank.
   /// Destroyed first: other ranks receive the reason before they see connections end.

@@ -51,7 +51,8 @@ struct Options {
   std::optional<std::chrono::milliseconds> timeout = {};
 
   /// The time without an answer after which an awaited rank counts as stopped or disconnected; 0.7
-  /// s on one host and 5 s between hosts if unset. MUSTER_COLLECTIVE_SILENCE, in seconds.
+  /// s on one host (and 20 ms more for each rank beyond its processors) and 5 s between hosts if unset.
+  /// MUSTER_COLLECTIVE_SILENCE, in seconds.
   std::optional<std::chrono::milliseconds> silence = {};
 
   /// The transport: "auto", "shm", "tcp", or a plug-in, "mpi" or "nccl". Rank 0's value applies to
