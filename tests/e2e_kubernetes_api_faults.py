@@ -3,6 +3,7 @@
 off; a clock that is wrong; credentials that are missing, expired or without rights; two servers in one namespace."""
 
 from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest
+from kubernetes_settings import IMAGES
 from muster_harness import main
 
 EVERY = ["get", "list", "watch", "create", "delete"]
@@ -133,17 +134,39 @@ class TwoServers(KubernetesTest):
 class Policies(KubernetesTest):
     CLUSTER = {"policies": True}
     PORT = 7445
+    # The init container holds the pod at a gate: it has an address, and its muster-node does not run yet.
+    GATED = f"""
+kind: single
+name: job
+image: {IMAGES["busybox"]}
+command: [echo, hi]
+kubernetes:
+  containers:
+  - name: gate
+    image: {IMAGES["busybox"]}
+    command: [sh, -c, "until [ -e /dev/shm/go ]; do sleep 0.05; done"]
+"""
 
     def policy(self, name, spec):
         self.cluster.apply({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
                             "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
         return name
 
+    def await_enforcement(self, muster):
+        """Waits until the firewall has rules for what the pod of the job sends, and returns the pod's name."""
+        def enforced():
+            pod = muster.pods("job")["main"]
+            chain = f"Egress-{pod['status']['podIP'].replace('.', '-')}"
+            return f"jump {chain}\n" in self.cluster.log("policies") and pod["metadata"]["name"]
+        return self.cluster.until(enforced, "the policy is in force for the pod of the job")
+
     def test_that_cut_the_way_to_the_server_are_waited_for(self):
         muster = self.new_muster_in(NAMESPACE, connect="call", callback=f"{self.cluster.address}:{self.PORT}")
         self.policy("cut", {"podSelector": {}, "policyTypes": ["Egress"]})
         try:
-            muster.run("submit", "single", "job", *self.SMALL, "--", "echo", "hi")
+            muster.run("submit", "-f", "-", input=self.GATED)
+            pod = self.await_enforcement(muster)
+            self.cluster.kubectl("exec", pod, "-n", NAMESPACE, "-c", "gate", "--", "touch", "/dev/shm/go")
             muster.await_words("job", "its muster-node does not answer yet")
         finally:
             self.cluster.kubectl("delete", "networkpolicy", "cut", "-n", NAMESPACE)
