@@ -49,9 +49,17 @@ def _create(cluster, objects):
     """On the server, because large definitions do not fit into the annotation of `kubectl apply`."""
     cluster.kubectl("apply", "--server-side", "-f", "-",
                     stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    definitions = [each["metadata"]["name"] for each in objects if each["kind"] == "CustomResourceDefinition"]
-    if definitions:
-        cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in definitions))
+    # `kubectl wait` fails if a definition has no conditions yet.
+    for each in objects:
+        if each["kind"] == "CustomResourceDefinition":
+            name = each["metadata"]["name"]
+            cluster.until(lambda name=name: _is_established(cluster, name), f"{name} is established")
+
+
+def _is_established(cluster, name):
+    definition = cluster.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    return any(each["type"] == "Established" and each["status"] == "True"
+               for each in definition["status"]["conditions"])
 
 
 def start_mpi_operator(cluster, requests_per_second=50):
