@@ -34,6 +34,7 @@ from kubernetes_operators import add_simulated_nodes, start_kwok  # noqa: E402
 SPACE = "default"
 PORT = 7445
 AIM_CALLS = 10
+MOST_DOCUMENTS = 100  # of a job file
 JOB = """kind: torch
 name: gang-{number}
 image: localhost/any:1
@@ -174,9 +175,10 @@ def main():
         stack.callback(nodes.close)
         begin = time.monotonic()
         jobs = Path(folder) / "jobs.yaml"
-        jobs.write_text("---\n".join(JOB.format(number=number, workers=arguments.pods - 1)
-                                     for number in range(arguments.gangs)))
-        server.muster("submit", "-f", jobs)
+        for first in range(0, arguments.gangs, MOST_DOCUMENTS):
+            jobs.write_text("---\n".join(JOB.format(number=number, workers=arguments.pods - 1) for number in range(
+                first, min(first + MOST_DOCUMENTS, arguments.gangs))))
+            server.muster("submit", "-f", jobs)
         submitted = time.monotonic()
         cluster.until(lambda: nodes.started, "all tasks have started", bound=3600)
         memory = server.megabytes()
