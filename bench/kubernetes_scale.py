@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ from kubernetes_operators import add_simulated_nodes, start_kwok  # noqa: E402
 SPACE = "default"
 PORT = 7445
 AIM_CALLS = 10
+OTHER_FILES = 200  # of the server
+MOST_DOCUMENTS = 100  # of a job file
 JOB = """kind: torch
 name: gang-{number}
 image: localhost/any:1
@@ -154,12 +157,21 @@ def requests_of_server(cluster):
     return found, unpaged
 
 
+def most_gangs(pods):
+    """The server keeps two descriptors for each task: its connection and its log."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = (files - OTHER_FILES) // (2 * pods)
+    print(f"at most {most} gangs: the limit of open files is {files}", file=sys.stderr)
+    return most
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--gangs", type=int, default=500)
     parser.add_argument("--pods", type=int, default=20, help="of each gang")
     arguments = parser.parse_args()
+    arguments.gangs = min(arguments.gangs, most_gangs(arguments.pods))
     total = arguments.gangs * arguments.pods
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(nodes=0, grace_seconds=100000, audit=True))
@@ -174,9 +186,10 @@ def main():
         stack.callback(nodes.close)
         begin = time.monotonic()
         jobs = Path(folder) / "jobs.yaml"
-        jobs.write_text("---\n".join(JOB.format(number=number, workers=arguments.pods - 1)
-                                     for number in range(arguments.gangs)))
-        server.muster("submit", "-f", jobs)
+        for first in range(0, arguments.gangs, MOST_DOCUMENTS):
+            jobs.write_text("---\n".join(JOB.format(number=number, workers=arguments.pods - 1) for number in range(
+                first, min(first + MOST_DOCUMENTS, arguments.gangs))))
+            server.muster("submit", "-f", jobs)
         submitted = time.monotonic()
         cluster.until(lambda: nodes.started, "all tasks have started", bound=3600)
         memory = server.megabytes()

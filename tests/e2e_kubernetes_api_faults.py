@@ -3,6 +3,7 @@
 off; a clock that is wrong; credentials that are missing, expired or without rights; two servers in one namespace."""
 
 from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest
+from kubernetes_settings import IMAGES
 from muster_harness import main
 
 EVERY = ["get", "list", "watch", "create", "delete"]
@@ -12,7 +13,18 @@ ALL_RIGHTS = [{"apiGroups": [""], "resources": ["pods", "secrets", "services", "
 CLUSTER_RIGHTS = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]}]
 
 
-class TheApiServer(KubernetesTest):
+class FaultTest(KubernetesTest):
+
+    def go_when_reached(self, muster):
+        """Lets the job go on that waits by WAIT, once its pod is reached again. The task may end before the exit code of
+        `touch` has arrived; then nothing more can run in it."""
+        def has_gone():
+            touched = muster.run("exec", "job", "--", "touch", "/tmp/go", code=None)
+            return touched.returncode == 0 or muster.job("job")["phase"] == "Succeeded"
+        self.cluster.until(has_gone, "its pod is reached again")
+
+
+class TheApiServer(FaultTest):
 
     def test_that_has_forgotten_its_history_is_asked_anew(self):
         self.submit("job", f"echo up; {WAIT}")
@@ -44,8 +56,7 @@ class TheApiServer(KubernetesTest):
         finally:
             self.cluster.thaw("etcd")
         self.ends_well("late")
-        self.cluster.until(lambda: self.muster.run("exec", "job", "--", "touch", "/tmp/go", code=None).returncode == 0,
-                           "its pod is reached again")
+        self.go_when_reached(self.muster)
         self.ends_well("job")
         self.assertEqual(self.muster.job("job")["attempt"], 1)
 
@@ -111,7 +122,7 @@ class Clocks(KubernetesTest):
         self.assertIn("not yet valid", ran.stdout + ran.stderr)
 
 
-class TwoServers(KubernetesTest):
+class TwoServers(FaultTest):
 
     def test_in_one_namespace_do_not_touch_each_others_jobs(self):
         other = self.new_muster()
@@ -123,8 +134,7 @@ class TwoServers(KubernetesTest):
         self.muster.run("stop", "job")
         self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
         self.assertEqual(other.job("job")["phase"], "Running")
-        self.cluster.until(lambda: other.run("exec", "job", "--", "touch", "/tmp/go", code=None).returncode == 0,
-                           "its pod is reached again")
+        self.go_when_reached(other)
 
         self.assertEqual(other.ended("job")["phase"], "Succeeded")
         self.assertEqual(other.job("job")["attempt"], 1)
@@ -133,17 +143,39 @@ class TwoServers(KubernetesTest):
 class Policies(KubernetesTest):
     CLUSTER = {"policies": True}
     PORT = 7445
+    # The init container holds the pod at a gate: it has an address, and its muster-node does not run yet.
+    GATED = f"""
+kind: single
+name: job
+image: {IMAGES["busybox"]}
+command: [echo, hi]
+kubernetes:
+  containers:
+  - name: gate
+    image: {IMAGES["busybox"]}
+    command: [sh, -c, "until [ -e /dev/shm/go ]; do sleep 0.05; done"]
+"""
 
     def policy(self, name, spec):
         self.cluster.apply({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
                             "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
         return name
 
+    def await_enforcement(self, muster):
+        """Waits until the firewall has rules for what the pod of the job sends, and returns the pod's name."""
+        def enforced():
+            pod = muster.pods("job")["main"]
+            chain = f"Egress-{pod['status']['podIP'].replace('.', '-')}"
+            return f"jump {chain}\n" in self.cluster.log("policies") and pod["metadata"]["name"]
+        return self.cluster.until(enforced, "the policy is in force for the pod of the job")
+
     def test_that_cut_the_way_to_the_server_are_waited_for(self):
         muster = self.new_muster_in(NAMESPACE, connect="call", callback=f"{self.cluster.address}:{self.PORT}")
         self.policy("cut", {"podSelector": {}, "policyTypes": ["Egress"]})
         try:
-            muster.run("submit", "single", "job", *self.SMALL, "--", "echo", "hi")
+            muster.run("submit", "-f", "-", input=self.GATED)
+            pod = self.await_enforcement(muster)
+            self.cluster.kubectl("exec", pod, "-n", NAMESPACE, "-c", "gate", "--", "touch", "/dev/shm/go")
             muster.await_words("job", "its muster-node does not answer yet")
         finally:
             self.cluster.kubectl("delete", "networkpolicy", "cut", "-n", NAMESPACE)

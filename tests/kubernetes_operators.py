@@ -49,9 +49,17 @@ def _create(cluster, objects):
     """On the server, because large definitions do not fit into the annotation of `kubectl apply`."""
     cluster.kubectl("apply", "--server-side", "-f", "-",
                     stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    definitions = [each["metadata"]["name"] for each in objects if each["kind"] == "CustomResourceDefinition"]
-    if definitions:
-        cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in definitions))
+    # `kubectl wait` fails if a definition has no conditions yet.
+    for each in objects:
+        if each["kind"] == "CustomResourceDefinition":
+            name = each["metadata"]["name"]
+            cluster.until(lambda name=name: _is_established(cluster, name), f"{name} is established")
+
+
+def _is_established(cluster, name):
+    definition = cluster.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    return any(each["type"] == "Established" and each["status"] == "True"
+               for each in definition["status"]["conditions"])
 
 
 def start_mpi_operator(cluster, requests_per_second=50):
@@ -104,7 +112,13 @@ def start_kwok(cluster, lease_seconds=0):
     bound, and those of a Job have succeeded; they print nothing. Without leases, which cost requests, the nodes stay
     Ready only in a cluster with a large `grace_seconds`."""
     folder = _built("kwok")
-    (cluster.folder / "kwok.yaml").write_text(cluster.kubectl("kustomize", folder / "kustomize" / "stage" / "fast"))
+    # By default kwok sends four patches at a time, which a busy API server answers in 0.3 s. What is not named here
+    # gets no default.
+    settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration",
+                "options": {"podPlayStageParallelism": 32, "nodePlayStageParallelism": 4,
+                            "nodeLeaseParallelism": 4, "podsOnNodeSyncParallelism": 1}}
+    (cluster.folder / "kwok.yaml").write_text("\n---\n".join([
+        cluster.kubectl("kustomize", folder / "kustomize" / "stage" / "fast"), json.dumps(settings)]))
     cluster.start_program("kwok", [
         folder / "kwok", f"--kubeconfig={cluster.kubeconfig}", f"--config={cluster.folder}/kwok.yaml",
         "--manage-all-nodes=false", "--manage-nodes-with-label-selector=type=kwok", "--node-ip=10.82.0.1",
@@ -131,7 +145,7 @@ def add_simulated_nodes(cluster, count, resources=None, labels=None):
                        for each in node["status"].get("conditions", []))
                    for node in cluster.api.get("/api/v1/nodes?labelSelector=type%3Dkwok")["items"])
 
-    cluster.until(are_ready, "all simulated nodes are Ready")
+    cluster.until(are_ready, "all simulated nodes are Ready", bound=600)
 
 
 class Webhook:

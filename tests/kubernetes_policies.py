@@ -3,9 +3,9 @@ it.
 
     kubernetes_policies.py FOLDER
 
-Policies, pods and namespaces become rules of each node's firewall, at most a quarter of a second late. As with other
-implementations, a node reaches its own pods always, and a connection that is open stays open. Not known: ports by name
-in rules for egress.
+Policies, pods and namespaces become rules of each node's firewall, a quarter of a second late, and more on a busy
+machine. The log has the rules of each node once they are in force. As with other implementations, a node reaches its
+own pods always, and a connection that is open stays open. Not known: ports by name in rules for egress.
 """
 
 import ipaddress
@@ -157,11 +157,11 @@ def main():
             for node in nodes:
                 rules = firewall_of(node.name, world)
                 if enforced.get(node.name) != rules:
-                    print(f"--- {node.name}\n{rules}", flush=True)
                     holder = (node.folder / "holder").read_text()
                     subprocess.run(["nsenter", "--target", holder, "--net", "nft", "-f", "-"], input=rules, text=True,
                                    check=True)
                     enforced[node.name] = rules
+                    print(f"--- {node.name}\n{rules}", flush=True)
         except (OSError, ApiError, subprocess.CalledProcessError) as error:
             print(error, flush=True)
         time.sleep(_PAUSE)

@@ -211,7 +211,8 @@ def apiserver_flags(folder, options):
         f"--default-not-ready-toleration-seconds={options.eviction_seconds}",
         f"--default-unreachable-toleration-seconds={options.eviction_seconds}"]
     if options.audit:
-        flags += [f"--audit-policy-file={folder}/audit-policy.json", f"--audit-log-path={folder}/log/audit.log"]
+        flags += [f"--audit-policy-file={folder}/audit-policy.json", f"--audit-log-path={folder}/log/audit.log",
+                  "--audit-log-maxsize=100000"]  # in MB: by default it is rotated at 100
     return flags
 
 

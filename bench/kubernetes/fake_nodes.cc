@@ -78,6 +78,8 @@ class FakeNode {
       status.stopped = true;
       line_->send(
           NodeNews(EndedNews{{.status = std::move(status), .time = base::SystemClock().now()}}));
+    } else if (std::holds_alternative<Farewell>(*order)) {
+      line_->send(NodeNews(LeftNews{}));
     }
   }
 

@@ -68,7 +68,8 @@ void TaskLife::handle(const GangPointer& gang, const TaskPointer& task, node::No
                         },
                         [&](const node::StreamRefused& refused) {
                           orders_.arrived(gang->gang.job_id, refused.stream, refused.error);
-                        }},
+                        },
+                        [&](const node::LeftNews&) { left(gang, task); }},
              *news);
 }
 
@@ -135,7 +136,7 @@ void TaskLife::log_grown(const TaskPointer& task) {
 
 void TaskLife::line_lost(const GangPointer& gang, const TaskPointer& task) {
   orders_.fail_all(task);
-  if (task->is_leaving) report_end(gang, task);
+  left(gang, task);
 }
 
 void TaskLife::start_settled(const GangPointer& gang, const TaskPointer& task) {
@@ -228,8 +229,9 @@ void TaskLife::fetch_artifacts(const GangPointer& gang, const TaskPointer& task)
   });
 }
 
-/// If the folder is the node's own, its secrets are there until the muster-node has removed it and
-/// closed the connection. The end is reported after that: an ended task has left nothing behind.
+/// If the folder is the node's own, its secrets are there until the muster-node has removed it, and
+/// reports that or closes the connection. The end is reported after that: an ended task has left
+/// nothing behind.
 void TaskLife::leave(const GangPointer& gang, const TaskPointer& task) {
   dismiss(gang, task);
   if (gang->seat_of(*task).shares_folder || task->line == nullptr) return report_end(gang, task);
@@ -240,6 +242,10 @@ void TaskLife::leave(const GangPointer& gang, const TaskPointer& task) {
         const auto still = weak.lock();
         if (its_gang && still) report_end(its_gang, still);
       });
+}
+
+void TaskLife::left(const GangPointer& gang, const TaskPointer& task) {
+  if (std::exchange(task->is_leaving, false)) report_end(gang, task);
 }
 
 void TaskLife::dismiss(const GangPointer& gang, const TaskPointer& task) {
@@ -341,7 +347,7 @@ void TaskLife::clear_suspicions(const GangPointer& gang, uint64_t look) {
 void TaskLife::report_as_it_ended(const GangPointer& gang, const TaskPointer& task) {
   task->signal = 0;
   task->suspicion.reset();
-  const bool is_reported_later = task->is_fetching || (task->is_leaving && task->line != nullptr);
+  const bool is_reported_later = task->is_fetching || task->is_leaving;
   if (!is_reported_later) report_end(gang, task);
 }
 

@@ -71,6 +71,8 @@ class TaskLife {
   bool another_sends_artifacts(const GangPointer& gang, const TaskPointer& task) const;
   void fetch_artifacts(const GangPointer& gang, const TaskPointer& task);
   void leave(const GangPointer& gang, const TaskPointer& task);
+  /// The muster-node of a task that was ordered to leave has done so.
+  void left(const GangPointer& gang, const TaskPointer& task);
   void release_watchers(const TaskPointer& task);
   void report_end(const GangPointer& gang, const TaskPointer& task);
   void report_as_it_ended(const GangPointer& gang, const TaskPointer& task);

@@ -71,8 +71,7 @@ void Agent::handle(const Welcome& welcome) {
   if (signal_) send(SignalledNews{*signal_});
   // A failed start has left nothing to report: the server got the answer, or orders the start
   // again. If a task that was started with it failed, the server has forgotten this one.
-  const bool is_expected =
-      task_ && (welcome.start == 0 || welcome.start == task_->start_number());
+  const bool is_expected = task_ && (welcome.start == 0 || welcome.start == task_->start_number());
   if (is_expected && !task_->failed_to_start()) task_->reports().report_again(welcome);
 }
 
@@ -189,6 +188,7 @@ void Agent::give_up() {
 
 void Agent::leave(int code) {
   if (farewell_ && task_ && task_->has_ended()) task_->remove_files();
+  if (farewell_) send(LeftNews{});
   line_.close();
   ending_.reset();
   const auto leave = std::exchange(options_.leave, nullptr);

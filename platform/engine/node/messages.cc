@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
   kRecord = 'R',
   kSignalled = 'K',
   kStreamRefused = 'N',
+  kLeft = 'L',
   kWelcome = 'w',
   kStart = 's',
   kStop = 't',
@@ -165,6 +166,7 @@ struct Encode {
   Encoded operator()(const StreamRefused& refused) const {
     return fields(Kind::kStreamRefused, with_error({{"stream", refused.stream}}, refused.error));
   }
+  Encoded operator()(const LeftNews&) const { return {Kind::kLeft, ""}; }
   Encoded operator()(const Welcome& welcome) const {
     return fields(Kind::kWelcome, {{"log_offset", welcome.log_offset},
                                    {"metrics_offset", welcome.metrics_offset},
@@ -298,6 +300,7 @@ NodeMessage message_of(Kind kind, std::string_view body) {
   if (kind == Kind::kBytes) return StreamBytes{std::string(body)};
   if (kind == Kind::kRecord) return NodeNews(record_of(body));
   if (kind == Kind::kAnswered) return empty_message(body, NodeNews(AnsweredNews{}));
+  if (kind == Kind::kLeft) return empty_message(body, NodeNews(LeftNews{}));
   const json value = parse_fields(body);
   const Fields fields(value);
   switch (kind) {

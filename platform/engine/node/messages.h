@@ -115,8 +115,14 @@ struct StreamRefused {
   base::Error error;
 };
 
+/// The last message, after a Farewell: the attempt's files are removed from the node. A proxy between
+/// the ends may report the end of the connection late: containerd's port-forward waits for a second.
+struct LeftNews {
+  bool operator==(const LeftNews&) const = default;
+};
+
 using NodeNews = std::variant<Hello, StartAnswer, ChangeAnswer, AnsweredNews, EndedNews, GrownNews,
-                              RecordNews, SignalledNews, StreamRefused>;
+                              RecordNews, SignalledNews, StreamRefused, LeftNews>;
 
 // --- orders: from the server to muster-node
 

@@ -137,6 +137,7 @@ std::vector<NodeMessage> one_of_each() {
       NodeNews(RecordNews{{.kind = FollowKind::kLog, .offset = 9, .bytes = kBytes}}),
       NodeNews(SignalledNews{15}),
       NodeNews(StreamRefused{11, error}),
+      NodeNews(LeftNews{}),
       NodeOrder(Welcome{.log_offset = 1, .metrics_offset = UINT64_MAX, .start = 2}),
       NodeOrder(start),
       NodeOrder(StopOrder{StopMode::kGraceful}),

@@ -45,6 +45,7 @@ TEST_F(NodeProgram, ATasksRecordsArriveBeforeItsEnd) {
   EXPECT_NE(log().find("job-main\n"), std::string::npos);
   EXPECT_EQ(end_left_in(mirror_->folder()).status, end.status);
   say_farewell(7);
+  wait_for<LeftNews>();
   EXPECT_FALSE(std::filesystem::exists(node_folder())) << "files remain on the node";
 }
 

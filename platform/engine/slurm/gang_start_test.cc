@@ -251,6 +251,19 @@ TEST_F(Starting, RecordsWaitForDiskSpaceAndTheEndWaitsForThem) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "jobs/job1/1/main/ranks/3"));
 }
 
+TEST_F(Starting, TheEndIsReportedWhenItsNodeHasLeftThoughTheConnectionStays) {
+  is_shared_ = false;
+  const auto its_node = gang_that_runs();
+  its_node->say(node::EndedNews{{.status = {.code = 3}, .time = {}}});
+  wait_until([&] { return its_node->last<node::Farewell>() != nullptr; });
+  EXPECT_EQ(end_of("main"), nullptr) << "the files on the node must be removed first";
+
+  its_node->say(node::LeftNews{});
+
+  wait_until([&] { return end_of("main") != nullptr; });
+  EXPECT_EQ(end_of("main")->status.code, 3);
+}
+
 TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
   is_shared_ = false;
   const auto its_node = gang_with_allocation();
