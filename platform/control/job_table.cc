@@ -28,7 +28,7 @@ void read_ahead(const JobSlot* slot) {
   if (slot == nullptr) return;
   if (slot->entry == nullptr) {
     constexpr size_t kLine = 64;
-    for (size_t line = 0; line < 4; ++line) {
+    for (size_t line = 0; line < 3; ++line) {
       __builtin_prefetch(slot->packed.address() + line * kLine);
     }
     return;
