@@ -62,7 +62,7 @@ const Head& head_in(const char* packed, Head& copy) {
   return copy;
 }
 
-std::string_view text_in(const Head& head, const char* packed, Text text) {
+std::string_view packed_text(const Head& head, const char* packed, Text text) {
   const uint32_t begin = text == 0 ? 0 : head.ends[text - 1];
   return {packed + sizeof(Head) + begin, head.ends[text] - begin};
 }
@@ -80,7 +80,7 @@ Tail tail_in(const char* packed) {
 }
 
 /// One text, without reading the rest of the head.
-std::string_view text_in(const char* packed, Text text) {
+std::string_view packed_text(const char* packed, Text text) {
   constexpr size_t kEnds = offsetof(Head, ends);
   const auto begin =
       text == 0 ? 0 : value_in<uint32_t>(packed, kEnds + (text - 1) * sizeof(uint32_t));
@@ -300,10 +300,10 @@ std::string pack_facts(const Job& job) {
 JobFacts facts_in(const char* packed) {
   Head copy;
   const Head& head = head_in(packed, copy);
-  JobFacts facts{.id = text_in(head, packed, kId),
-                 .name = text_in(head, packed, kName),
-                 .project = text_in(head, packed, kProject),
-                 .owner = text_in(head, packed, kOwner),
+  JobFacts facts{.id = packed_text(head, packed, kId),
+                 .name = packed_text(head, packed, kName),
+                 .project = packed_text(head, packed, kProject),
+                 .owner = packed_text(head, packed, kOwner),
                  .kind = static_cast<Kind>(head.kind),
                  .phase = static_cast<Phase>(head.phase),
                  .submitted = time_of(head.submitted),
@@ -314,8 +314,8 @@ JobFacts facts_in(const char* packed) {
   if (head.has_exit_code) facts.exit_code = head.exit_code;
   if (head.origin != 0) {
     facts.origin = OriginFacts{.kind = static_cast<JobOrigin::Kind>(head.origin - 1),
-                               .name = text_in(head, packed, kOriginName),
-                               .id = text_in(head, packed, kOriginId),
+                               .name = packed_text(head, packed, kOriginName),
+                               .id = packed_text(head, packed, kOriginId),
                                .member = head.member};
   }
   return facts;
@@ -327,9 +327,9 @@ size_t packed_size(const char* packed) {
 }
 
 PackedNames names_in(const char* packed) {
-  return {.id = text_in(packed, kId),
-          .name = text_in(packed, kName),
-          .project = text_in(packed, kProject)};
+  return {.id = packed_text(packed, kId),
+          .name = packed_text(packed, kName),
+          .project = packed_text(packed, kProject)};
 }
 
 int JobFacts::priority() const {
@@ -341,7 +341,7 @@ int64_t JobFacts::gpu_milli() const {
 }
 
 bool JobFacts::has_labels() const {
-  return packed != nullptr ? !text_in(packed, kLabels).empty() : !spec->labels.empty();
+  return packed != nullptr ? !packed_text(packed, kLabels).empty() : !spec->labels.empty();
 }
 
 std::optional<std::string_view> JobFacts::label(std::string_view key) const {
@@ -351,7 +351,7 @@ std::optional<std::string_view> JobFacts::label(std::string_view key) const {
     if (found == spec->labels.end()) return std::nullopt;
     return found->second;
   }
-  std::string_view labels = text_in(packed, kLabels);
+  std::string_view labels = packed_text(packed, kLabels);
   while (!labels.empty()) {
     const std::string_view each = take_text(labels);
     const std::string_view value = take_text(labels);
@@ -361,7 +361,7 @@ std::optional<std::string_view> JobFacts::label(std::string_view key) const {
 }
 
 std::string_view JobFacts::searched_text(std::string& scratch) const {
-  if (packed != nullptr) return text_in(packed, kSearched);
+  if (packed != nullptr) return packed_text(packed, kSearched);
   scratch.clear();
   append_searched(scratch, id, *spec);
   return scratch;
@@ -395,7 +395,7 @@ void JobFacts::each_run(const std::function<void(const RunSpan&)>& visit) const 
     for (const RunSpan& span : run_spans(*job)) visit(span);
     return;
   }
-  const std::string_view runs = text_in(packed, kRuns);
+  const std::string_view runs = packed_text(packed, kRuns);
   for (size_t at = 0; at < runs.size(); at += 2 * sizeof(int64_t)) {
     visit({.begin = time_of(value_in<int64_t>(runs.data(), at)),
            .end = maybe_time_of(value_in<int64_t>(runs.data(), at + sizeof(int64_t)))});
@@ -409,7 +409,7 @@ void JobFacts::each_tree(const std::function<void(std::string_view id)>& visit) 
     }
     return;
   }
-  std::string_view trees = text_in(packed, kTrees);
+  std::string_view trees = packed_text(packed, kTrees);
   while (!trees.empty()) visit(take_text(trees));
 }
 
