@@ -55,7 +55,7 @@ std::optional<int64_t> number_of(const std::optional<base::Time>& time) {
 }
 
 /// Nothing: it has not started.
-std::optional<int64_t> run_time_of(const ListedJob& job, base::Time now) {
+std::optional<int64_t> run_time_of(const JobFacts& job, base::Time now) {
   if (!job.started) return std::nullopt;
   const base::Time until = job.ended.value_or(std::max(now, *job.started));
   return (until - *job.started).count();
@@ -87,7 +87,7 @@ std::vector<std::string> order_names() {
   return names;
 }
 
-JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now) {
+JobPlace place_of(JobOrder order, const JobFacts& job, base::Time now) {
   JobPlace place{.submitted = job.submitted, .id = std::string(job.id)};
   const auto take = [&](std::optional<int64_t> number) {
     place.is_absent = !number;
@@ -107,33 +107,33 @@ JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now) {
       place.now = now;
       break;
     case JobColumn::kName:
-      place.text = job.spec->name;
-      place.project = job.spec->project;
+      place.text = job.name;
+      place.project = job.project;
       break;
     case JobColumn::kProject:
-      place.text = job.spec->project;
+      place.text = job.project;
       break;
     case JobColumn::kOwner:
       place.text = job.owner;
       break;
     case JobColumn::kKind:
-      place.text = job::to_string(job.spec->kind);
+      place.text = job::to_string(job.kind);
       break;
     case JobColumn::kPhase:
       place.number = static_cast<int>(job.phase);
       break;
     case JobColumn::kPriority:
-      place.number = job::priority_of(job.spec->scheduling);
+      place.number = job.priority();
       break;
     case JobColumn::kGpus:
-      place.number = gpu_milli_of(*job.spec);
+      place.number = job.gpu_milli();
       break;
   }
   return place;
 }
 
 JobPlace place_of(JobOrder order, const Job& job, base::Time now) {
-  return place_of(order, as_listed(job), now);
+  return place_of(order, job::facts_of(job), now);
 }
 
 bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -116,11 +117,11 @@ LabelWish label_wish(std::string_view text) {
   return wish;
 }
 
-bool has_label(const job::JobSpec& spec, const std::string& wanted) {
-  if (spec.labels.empty()) return label_wish(wanted).is_negated;
+bool has_label(const JobFacts& job, const std::string& wanted) {
   const LabelWish wish = label_wish(wanted);
-  const auto found = spec.labels.find(std::string(wish.name));
-  const bool has = found != spec.labels.end() && (!wish.value || found->second == *wish.value);
+  if (!job.has_labels()) return wish.is_negated;
+  const auto found = job.label(wish.name);
+  const bool has = found && (!wish.value || *found == *wish.value);
   return has != wish.is_negated;
 }
 
@@ -184,44 +185,11 @@ std::string take_job_parameter(JobQuery& query, const std::string& name, const s
              "origin", "top", "sort", "limit", "cursor", "count"});
 }
 
-int64_t gpu_milli_of_task(const job::Resources& resources) {
-  if (resources.gpus == 0 && resources.gpu_memory_bytes > 0) return 1;
-  return int64_t{resources.gpus} * 1000 + resources.gpu_share_milli;
-}
-
 }  // namespace
 
 bool TimeSpan::contains(const std::optional<base::Time>& time) const {
   if (is_none()) return true;
   return time && (!after || *time >= *after) && (!before || *time < *before);
-}
-
-int64_t gpu_milli_of(const job::JobSpec& spec) {
-  const auto of = [&](job::TaskRole role) { return gpu_milli_of_task(resources_of(spec, role)); };
-  switch (spec.kind) {
-    case job::Kind::kSingle:
-      return of(job::TaskRole::kSingle);
-    case job::Kind::kMpi:
-      return of(job::TaskRole::kWorker) * spec.workers + of(job::TaskRole::kLauncher);
-    case job::Kind::kGrpc:
-      return of(job::TaskRole::kChief) + of(job::TaskRole::kWorker) * spec.workers +
-             of(job::TaskRole::kParameterServer) * spec.parameter_servers +
-             of(job::TaskRole::kEvaluator) * spec.evaluators;
-    case job::Kind::kTorch:
-      return of(job::TaskRole::kMaster) + of(job::TaskRole::kWorker) * spec.workers;
-  }
-  return 0;
-}
-
-ListedJob as_listed(const Job& job) {
-  return {.spec = &job.spec,
-          .id = job.id,
-          .owner = job.owner,
-          .phase = job.phase,
-          .submitted = job.submitted,
-          .started = job.started,
-          .ended = job.ended,
-          .origin = job.origin ? &*job.origin : nullptr};
 }
 
 JobFilter::JobFilter(const JobQuery& query) : query_(query) {
@@ -230,7 +198,7 @@ JobFilter::JobFilter(const JobQuery& query) : query_(query) {
   }
 }
 
-bool JobFilter::takes_phase(const ListedJob& job) const {
+bool JobFilter::takes_phase(const JobFacts& job) const {
   const std::vector<Phase>& wanted = query_.phases;
   const auto has = [&](Phase phase) {
     return std::find(wanted.begin(), wanted.end(), phase) != wanted.end();
@@ -239,13 +207,12 @@ bool JobFilter::takes_phase(const ListedJob& job) const {
   return job.has_phase ? has(job.phase) : has(Phase::kQueued) && has(Phase::kRunning);
 }
 
-bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {
-  const job::JobSpec& spec = *job.spec;
-  if (query_.project && *query_.project != spec.project) return false;
+bool JobFilter::takes_apart_from_phase(const JobFacts& job) const {
+  if (query_.project && *query_.project != job.project) return false;
   if (query_.owner && *query_.owner != job.owner) return false;
-  if (query_.prefix && !spec.name.starts_with(*query_.prefix)) return false;
+  if (query_.prefix && !job.name.starts_with(*query_.prefix)) return false;
   if (!query_.kinds.empty() &&
-      std::find(query_.kinds.begin(), query_.kinds.end(), spec.kind) == query_.kinds.end()) {
+      std::find(query_.kinds.begin(), query_.kinds.end(), job.kind) == query_.kinds.end()) {
     return false;
   }
   if (!query_.submitted.contains(job.submitted) || !query_.started.contains(job.started) ||
@@ -253,41 +220,29 @@ bool JobFilter::takes_apart_from_phase(const ListedJob& job) const {
     return false;
   }
   if (query_.origin) {
-    if (job.origin == nullptr || job.origin->kind != query_.origin->kind) return false;
+    if (!job.origin || job.origin->kind != query_.origin->kind) return false;
     const std::string& of = query_.origin->of;
     if (!of.empty() && of != job.origin->name && of != job.origin->id) return false;
   }
-  if (query_.top && job.origin != nullptr &&
+  if (query_.top && job.origin &&
       (job.origin->kind == JobOrigin::Kind::kArray ||
        job.origin->kind == JobOrigin::Kind::kSweep)) {
     return false;
   }
   return std::all_of(query_.labels.begin(), query_.labels.end(),
-                     [&](const std::string& label) { return has_label(spec, label); }) &&
+                     [&](const std::string& label) { return has_label(job, label); }) &&
          (words_.empty() || has_words(job));
 }
 
-/// Between the texts that are searched; none contains it.
-constexpr char kWordEnd = '\n';
-
-bool JobFilter::has_words(const ListedJob& job) const {
-  searched_.assign(job.spec->name).append(1, kWordEnd).append(job.id);
-  for (const auto& [name, value] : job.spec->labels) {
-    searched_.append(1, kWordEnd).append(name).append(1, '=').append(value);
-  }
-  for (const auto* words : {&job.spec->command, &job.spec->arguments}) {
-    for (const std::string& word : *words) searched_.append(1, kWordEnd).append(word);
-  }
-  for (char& each : searched_) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each + ('a' - 'A'));
-  }
+bool JobFilter::has_words(const JobFacts& job) const {
+  const std::string_view text = job.searched_text(searched_);
   return std::all_of(words_.begin(), words_.end(), [&](const std::string& word) {
-    return searched_.find(word) != std::string::npos;
+    return ::memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
   });
 }
 
 bool matches(const JobQuery& query, const Job& job) {
-  return JobFilter(query).takes(as_listed(job));
+  return JobFilter(query).takes(job::facts_of(job));
 }
 
 Parameters job_query_parameters(const JobQuery& query) {

@@ -14,6 +14,7 @@
 #include "api/query_parameters.h"
 #include "base/result.h"
 #include "job/job.h"
+#include "job/job_facts.h"
 #include "job/log_record.h"
 #include "job/metric.h"
 #include "record/table.h"
@@ -105,24 +106,9 @@ struct JobQuery {
 };
 
 /// What a query filters and sorts by: of a job, or of an object that is listed like a job, such as
-/// an array with the spec of its members. Refers to that object.
-struct ListedJob {
-  const job::JobSpec* spec = nullptr;
-  std::string_view id;
-  std::string_view owner;
-  job::Phase phase = job::Phase::kQueued;
-  base::Time submitted;
-  std::optional<base::Time> started;
-  std::optional<base::Time> ended;
-  const job::JobOrigin* origin = nullptr;  ///< nullptr: none
-  /// False: a schedule. Only queries for all phases, or for all that have not ended, find it, and it
-  /// is not counted in a phase.
-  bool has_phase = true;
-};
-ListedJob as_listed(const job::Job& job);
-
-/// Thousandths of a GPU that all tasks of a job request. A request for GPU memory counts as 1.
-int64_t gpu_milli_of(const job::JobSpec& spec);
+/// an array with the spec of its members.
+using job::gpu_milli_of;
+using job::JobFacts;
 
 /// The conditions of a query, prepared for many jobs. Not thread-safe.
 class JobFilter {
@@ -130,12 +116,12 @@ class JobFilter {
   /// `query` must outlive the filter.
   explicit JobFilter(const JobQuery& query);
 
-  bool takes(const ListedJob& job) const { return takes_phase(job) && takes_apart_from_phase(job); }
-  bool takes_phase(const ListedJob& job) const;
-  bool takes_apart_from_phase(const ListedJob& job) const;
+  bool takes(const JobFacts& job) const { return takes_phase(job) && takes_apart_from_phase(job); }
+  bool takes_phase(const JobFacts& job) const;
+  bool takes_apart_from_phase(const JobFacts& job) const;
 
  private:
-  bool has_words(const ListedJob& job) const;
+  bool has_words(const JobFacts& job) const;
 
   const JobQuery& query_;
   std::vector<std::string> words_;     ///< of query.text, in lower case
@@ -157,7 +143,7 @@ struct JobPlace {
 
   bool operator==(const JobPlace&) const = default;
 };
-JobPlace place_of(JobOrder order, const ListedJob& job, base::Time now = {});
+JobPlace place_of(JobOrder order, const JobFacts& job, base::Time now = {});
 JobPlace place_of(JobOrder order, const job::Job& job, base::Time now = {});
 bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right);
 std::string cursor_text(JobOrder order, const JobPlace& place);

@@ -34,21 +34,6 @@ std::string take_usage_parameter(UsageQuery& query, const std::string& name,
 }
 
 /// Whether an attempt is over with this event.
-bool ends_attempt(const job::Fact& fact) {
-  if (const auto* const notice = std::get_if<job::Notice>(&fact)) {
-    return notice->what == job::Notice::What::kSuspendedAndGone ||
-           notice->what == job::Notice::What::kEvictedAndGone;
-  }
-  if (const auto* const evicted = std::get_if<job::Evicted>(&fact)) {
-    return evicted->stage == job::Evicted::Stage::kWaitsAgain;
-  }
-  if (const auto* const reached = std::get_if<job::PhaseReached>(&fact)) {
-    return job::is_final(reached->phase);
-  }
-  return std::holds_alternative<job::StartsAgain>(fact) ||
-         std::holds_alternative<job::AttemptAbandoned>(fact);
-}
-
 std::string usage_cell(const std::string& text) {
   const bool is_formula = text.find_first_of("=+-@\t\r") == 0;
   const std::string cell = is_formula ? "'" + text : text;
@@ -87,40 +72,27 @@ base::Result<UsageQuery> usage_query_from_parameters(const Parameters& parameter
   return wrong_query("the query for the usage of a project is invalid", std::move(faults));
 }
 
-nanoseconds time_run(const job::Job& job, Time since, Time until) {
+nanoseconds time_run(const job::JobFacts& job, Time since, Time until) {
   nanoseconds sum{0};
-  const auto add = [&](Time begin, Time end) {
-    sum += std::max(nanoseconds(0), std::min(end, until) - std::max(begin, since));
-  };
-  std::optional<Time> begin;
-  bool was_placed = false;
-  for (const job::Event& event : job.events) {
-    if (std::holds_alternative<job::Placed>(event.what)) {
-      begin = begin.value_or(event.time);
-      was_placed = true;
-    } else if (begin && ends_attempt(event.what)) {
-      add(*begin, event.time);
-      begin.reset();
-    }
-  }
-  // Without the event of the placement, which a long history has dropped, the start is known.
-  if (!was_placed) begin = job.started;
-  if (begin) add(*begin, job.ended.value_or(until));
+  job.each_run([&](const job::RunSpan& run) {
+    const Time end = run.end.value_or(until);
+    sum += std::max(nanoseconds(0), std::min(end, until) - std::max(run.begin, since));
+  });
   return sum;
 }
 
-void UsageSum::add(const job::Job& job) {
+void UsageSum::add(const job::JobFacts& job) {
   if (job.submitted >= until_ || (job.ended && *job.ended <= since_)) return;
   const nanoseconds ran = time_run(job, since_, until_);
   if (ran == nanoseconds(0)) return;
-  UserUsage& user = users_[{job.spec.project, job.owner}];
-  user.project = job.spec.project;
+  UserUsage& user = users_[{std::string(job.project), std::string(job.owner)}];
+  user.project = job.project;
   user.user = job.owner;
   ++user.jobs;
   if (job.phase == job::Phase::kFailed) ++user.failed;
   const double hours = static_cast<double>(ran.count()) / kNanosecondsPerHour;
   user.job_hours += hours;
-  user.gpu_hours += hours * static_cast<double>(gpu_milli_of(job.spec)) / 1000;
+  user.gpu_hours += hours * static_cast<double>(job.gpu_milli()) / 1000;
 }
 
 ProjectUsage UsageSum::of(const std::string& project) const {

@@ -20,7 +20,7 @@
 #include "api/query_parameters.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "job/job.h"
+#include "job/job_facts.h"
 #include "record/table.h"
 
 namespace muster::api {
@@ -61,14 +61,14 @@ struct ProjectUsage {
 const record::Table& table_of(const ProjectUsage*);
 
 /// How long the attempts of a job ran between `since` and `until`.
-std::chrono::nanoseconds time_run(const job::Job& job, base::Time since, base::Time until);
+std::chrono::nanoseconds time_run(const job::JobFacts& job, base::Time since, base::Time until);
 
 /// Adds up jobs.
 class UsageSum {
  public:
   UsageSum(base::Time since, base::Time until) : since_(since), until_(until) {}
 
-  void add(const job::Job& job);
+  void add(const job::JobFacts& job);
   ProjectUsage of(const std::string& project) const;
 
  private:

@@ -35,26 +35,26 @@ Event ended_at(std::chrono::minutes minutes, job::Phase phase = job::Phase::kSuc
 }
 
 TEST(TimeRun, IsFromThePlacementToTheEnd) {
-  EXPECT_EQ(time_run(used_job({ended_at(70min)}), at(0min), at(1000min)), 60min);
+  EXPECT_EQ(time_run(job::facts_of(used_job({ended_at(70min)})), at(0min), at(1000min)), 60min);
 }
 
 TEST(TimeRun, OfARunningJobEndsWithTheSpan) {
-  EXPECT_EQ(time_run(used_job({}), at(0min), at(40min)), 30min);
+  EXPECT_EQ(time_run(job::facts_of(used_job({})), at(0min), at(40min)), 30min);
 }
 
 TEST(TimeRun, IsClippedToTheSpan) {
   const job::Job job = used_job({ended_at(70min)});
-  EXPECT_EQ(time_run(job, at(30min), at(50min)), 20min);
-  EXPECT_EQ(time_run(job, at(0min), at(10min)), 0min);
-  EXPECT_EQ(time_run(job, at(70min), at(100min)), 0min);
+  EXPECT_EQ(time_run(job::facts_of(job), at(30min), at(50min)), 20min);
+  EXPECT_EQ(time_run(job::facts_of(job), at(0min), at(10min)), 0min);
+  EXPECT_EQ(time_run(job::facts_of(job), at(70min), at(100min)), 0min);
 }
 
 TEST(TimeRun, LeavesOutTheWaitsBetweenAttempts) {
   const auto again = [](std::chrono::minutes minutes, job::Fact over) {
-    return time_run(used_job({Event{at(20min), std::move(over)},
-                              Event{at(minutes), job::Placed{.nodes = {"n1"}, .attempt = 2}},
-                              ended_at(minutes + 5min)}),
-                    at(0min), at(1000min));
+    const job::Job job = used_job({Event{at(20min), std::move(over)},
+                                   Event{at(minutes), job::Placed{.nodes = {"n1"}, .attempt = 2}},
+                                   ended_at(minutes + 5min)});
+    return time_run(job::facts_of(job), at(0min), at(1000min));
   };
   EXPECT_EQ(again(100min, job::StartsAgain{}), 15min);
   EXPECT_EQ(again(100min, job::AttemptAbandoned{}), 15min);
@@ -67,7 +67,7 @@ TEST(TimeRun, ContinuesWhileAnEvictedJobEndsItsTasks) {
   const job::Job job =
       used_job({Event{at(20min), job::Evicted{}},
                 Event{at(25min), job::Notice{job::Notice::What::kEvictedAndGone}}});
-  EXPECT_EQ(time_run(job, at(0min), at(1000min)), 15min);
+  EXPECT_EQ(time_run(job::facts_of(job), at(0min), at(1000min)), 15min);
 }
 
 TEST(TimeRun, BeginsWithTheStartWhereTheHistoryHasLostThePlacement) {
@@ -75,23 +75,23 @@ TEST(TimeRun, BeginsWithTheStartWhereTheHistoryHasLostThePlacement) {
   job.events.erase(job.events.begin(), job.events.begin() + 3);
   job.started = at(30min);
   job.ended = at(70min);
-  EXPECT_EQ(time_run(job, at(0min), at(1000min)), 40min);
+  EXPECT_EQ(time_run(job::facts_of(job), at(0min), at(1000min)), 40min);
 }
 
 TEST(Usage, AddsUpUsersOfProjectsMostGpuHoursFirst) {
   UsageSum sum(at(0min), at(130min));
   job::Job failed = used_job({ended_at(40min, job::Phase::kFailed)});
   failed.phase = job::Phase::kFailed;
-  sum.add(failed);
+  sum.add(job::facts_of(failed));
   job::Job other = used_job({});
   other.owner = "ben";
   other.spec.workers = 0;
-  sum.add(other);
+  sum.add(job::facts_of(other));
   job::Job waits = used_job({});
   waits.owner = "eve";
   waits.events.resize(1);
-  sum.add(waits);
-  sum.add(used_job({ended_at(40min)}));
+  sum.add(job::facts_of(waits));
+  sum.add(job::facts_of(used_job({ended_at(40min)})));
 
   const ProjectUsage usage = sum.of("vision");
 

@@ -175,6 +175,10 @@ void AllocationQueue::restore(JobEntry& entry) {
   }
 }
 
+void AllocationQueue::restore_ended(const job::JobFacts& job) {
+  release(std::string(job.id), job.attempt);
+}
+
 void AllocationQueue::plan() {
   std::optional<base::Time> next;
   for (const uint64_t sequence : std::exchange(delayed_, {})) {
@@ -224,9 +228,13 @@ void AllocationQueue::request(JobEntry& entry) {
 /// For a job that neither runs nor waits for an allocation.
 void AllocationQueue::release(const JobEntry& entry) {
   requests_.erase(entry.sequence);
-  journal_.once_committed([this, last = present_gang(entry.job), next = next_gang(entry.job)] {
-    if (last.attempt > 0) engine_.release_allocation(last);
-    engine_.release_allocation(next);
+  release(entry.job.id, entry.job.attempt);
+}
+
+void AllocationQueue::release(const std::string& id, int attempt) {
+  journal_.once_committed([this, id, attempt] {
+    if (attempt > 0) engine_.release_allocation({id, attempt});
+    engine_.release_allocation({id, attempt + 1});
   });
 }
 

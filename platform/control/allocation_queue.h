@@ -52,6 +52,7 @@ class AllocationQueue : public Placement {
   void ended(JobEntry& entry) override;
   /// Requests again, or releases, what the earlier server may have requested.
   void restore(JobEntry& entry) override;
+  void restore_ended(const job::JobFacts& job) override;
   /// Makes the requests whose delay has passed.
   void plan() override;
 
@@ -75,6 +76,7 @@ class AllocationQueue : public Placement {
   void request_once_committed(const JobEntry& entry);
   void request(JobEntry& entry);
   void release(const JobEntry& entry);
+  void release(const std::string& id, int attempt);
   void take_news(const engine::GangId& gang, const engine::AllocationNews& news);
   void waits(JobEntry& entry, const engine::AllocationPending& news);
   void granted(JobEntry& entry, const engine::AllocationGranted& allocation);

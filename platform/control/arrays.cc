@@ -103,13 +103,18 @@ Result<Arrays::Held*> Arrays::usable(const std::string& id) const {
 }
 
 JobEntry* Arrays::job_of(const Held& held, size_t position) const {
+  const auto facts = facts_of_member(held, position);
+  return facts ? services_.jobs.entry_with_id(std::string(facts->id)) : nullptr;
+}
+
+std::optional<job::JobFacts> Arrays::facts_of_member(const Held& held, size_t position) const {
   const job::JobSpec& spec = held.record.spec;
-  JobEntry* found = nullptr;
+  std::optional<job::JobFacts> found;
   const std::string name = job::member_name(spec.name, held.indexes[position]);
-  services_.jobs.each_job_from(name, spec.project, [&](const Job& job) {
-    const bool is_it = job.spec.name == name && job.spec.project == spec.project && job.origin &&
+  services_.jobs.each_job_from(name, spec.project, [&](const job::JobFacts& job) {
+    const bool is_it = job.name == name && job.project == spec.project && job.origin &&
                        job.origin->id == held.record.id;
-    if (is_it) found = services_.jobs.entry_with_id(job.id);
+    if (is_it) found = job;
     return false;
   });
   return found;
@@ -136,9 +141,9 @@ job::Array Arrays::shown(const Held& held) const {
     if (member.phase != Phase::kFailed && !stopped_alone) continue;
     job::MemberEnd end{.index = held.indexes[i], .phase = member.phase};
     if (member.code != 0) end.exit_code = member.code;
-    if (const JobEntry* const entry = job_of(held, i)) {
-      end.job = entry->job.id;
-      end.exit_code = entry->job.exit_code;
+    if (const auto job = facts_of_member(held, i)) {
+      end.job = job->id;
+      end.exit_code = job->exit_code;
     }
     array.failed.push_back(std::move(end));
   }
@@ -234,16 +239,16 @@ std::vector<Arrays::MemberJob> Arrays::jobs_of(const std::string& id, size_t fir
   for (size_t i = first; i < held->members.size() && jobs.size() < most; ++i) {
     const Held::Where where = held->members[i].where;
     if (where != Held::Where::kJob && where != Held::Where::kAgain) continue;
-    if (const JobEntry* const entry = job_of(*held, i)) {
-      jobs.push_back({.position = i, .index = held->indexes[i], .job = entry->job.id});
+    if (const auto job = facts_of_member(*held, i)) {
+      jobs.push_back({.position = i, .index = held->indexes[i], .job = std::string(job->id)});
     }
   }
   return jobs;
 }
 
-std::optional<std::string> Arrays::array_of(const Job& job) {
+std::optional<std::string> Arrays::array_of(const job::JobFacts& job) {
   if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kArray) return std::nullopt;
-  return job.origin->id;
+  return std::string(job.origin->id);
 }
 
 std::vector<EndedJob> Arrays::ended() const {
@@ -274,7 +279,7 @@ bool Arrays::holds(const std::pair<std::string, std::string>& name) const {
 
 // --- the jobs of members
 
-void Arrays::job_changed(const Job& job) {
+void Arrays::job_changed(const job::JobFacts& job) {
   const auto id = array_of(job);
   Held* const held = id ? held_with_id(*id) : nullptr;
   if (held == nullptr) return;
@@ -294,7 +299,7 @@ void Arrays::job_changed(const Job& job) {
 }
 
 void Arrays::job_leaves(const Job& job, store::Batch& batch) {
-  const auto id = array_of(job);
+  const auto id = array_of(job::facts_of(job));
   Held* const held = id ? held_with_id(*id) : nullptr;
   if (held == nullptr || held->state.removing) return;
   const auto position = held->position_of(job.origin->member);

@@ -89,7 +89,7 @@ class Arrays : public JobMaker {
   std::vector<MemberJob> jobs_of(const std::string& id, size_t first, size_t most) const;
 
   /// The id of the array to which the job belongs; nothing: it is no member.
-  static std::optional<std::string> array_of(const job::Job& job);
+  static std::optional<std::string> array_of(const job::JobFacts& job);
 
   /// The arrays that have ended, for the rules of retention.
   std::vector<EndedJob> ended() const;
@@ -128,7 +128,7 @@ class Arrays : public JobMaker {
   void recovered();
 
   bool holds(const std::pair<std::string, std::string>& name) const override;
-  void job_changed(const job::Job& job) override;
+  void job_changed(const job::JobFacts& job) override;
   void job_leaves(const job::Job& job, store::Batch& batch) override;
   void advance() override;
 
@@ -150,6 +150,7 @@ class Arrays : public JobMaker {
   void remove_some(const std::string& id);
   void keep(const Held& held);
   JobEntry* job_of(const Held& held, size_t position) const;
+  std::optional<job::JobFacts> facts_of_member(const Held& held, size_t position) const;
   Result<void> commit(const Held& held, const access::Actor& by, const std::string& action,
                       std::vector<access::FieldChange> changes);
 

@@ -83,6 +83,7 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
+  jobs_.complete_with([this](job::Job& job) { retention_.complete(job); });
   jobs_.add_maker(*arrays_);
   jobs_.add_maker(schedules_);
   jobs_.add_maker(*sweeps_);
@@ -227,7 +228,7 @@ void Controller::report(const engine::TaskReport& report) {
 // --- recovery
 
 Result<void> Controller::recover() {
-  MUSTER_TRY(store::Contents stored, parts_.store.load());
+  MUSTER_TRY(store::Contents stored, parts_.store.load_packed());
   MUSTER_CHECK(report_unreadable(stored));
   projects_.load(std::move(stored.projects));
   nodes_.load(stored.cordoned_nodes);
@@ -267,16 +268,27 @@ void Controller::recover_jobs(store::Contents stored) {
   for (const store::Unreadable& record : stored.unreadable) {
     if (record.is_job()) unreadable.emplace(record.jobs_before, &record);
   }
-  base::Time submitted = stored.jobs.empty() ? parts_.clock.now() : stored.jobs.front().submitted;
+  base::Time submitted = parts_.clock.now();
+  if (!stored.stored.empty()) {
+    const store::StoredJob& first = stored.stored.front();
+    submitted = first.open ? first.open->submitted : first.ended.facts().submitted;
+  }
   const auto add_unreadable = [&](size_t jobs_before) {
     const auto [first, behind] = unreadable.equal_range(jobs_before);
     for (auto at = first; at != behind; ++at) unreadable_.add(*at->second, submitted);
   };
   size_t restored = 0;
-  for (Job& job : stored.jobs) {
+  for (store::StoredJob& job : stored.stored) {
     add_unreadable(restored++);
-    submitted = job.submitted;
-    jobs_.restore(std::move(job));
+    if (job.open) {
+      submitted = job.open->submitted;
+      jobs_.restore(std::move(*std::exchange(job.open, nullptr)));
+    } else {
+      const job::JobFacts facts = job.ended.facts();
+      submitted = facts.submitted;
+      placement_->restore_ended(facts);
+      jobs_.restore(std::move(job.ended));
+    }
   }
   add_unreadable(restored);
 }

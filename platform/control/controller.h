@@ -195,6 +195,8 @@ class Controller {
 
   void set_resize_pace(const ResizePace& pace) { attempts_.set_pace(pace); }
   void set_retention(const RetentionRules& rules) { retention_.set_rules(rules); }
+  /// How many ended jobs stay unpacked (control/job_table.h).
+  void keep_whole(size_t most) { jobs_.keep_whole(most); }
 
   /// The log of one task of an attempt, from its beginning. kNotFound: the task has no log.
   Result<std::unique_ptr<engine::LogCursor>> open_log(const std::string& id, int attempt,

@@ -10,10 +10,6 @@ using job::Task;
 using job::TaskPhase;
 using job::TaskRole;
 
-bool holds_place(const Task& task) {
-  return !task.node.empty() && (!task.left || task.phase != TaskPhase::kEnded);
-}
-
 void assign_place(Task& task, const schedule::TaskPlace& place) {
   task.node = place.node;
   task.devices = place.devices;

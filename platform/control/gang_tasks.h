@@ -14,12 +14,11 @@
 
 #include "control/census.h"
 #include "job/job.h"
+#include "job/job_facts.h"
 #include "schedule/model.h"
 
 namespace muster::control {
 
-/// Whether the task was placed, and has not both left and ended.
-bool holds_place(const job::Task& task);
 void assign_place(job::Task& task, const schedule::TaskPlace& place);
 /// Takes the place away; the task is Pending again.
 void clear_place(job::Task& task);

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "job/job.h"
+#include "job/job_facts.h"
 #include "store/store.h"
 
 namespace muster::control {
@@ -26,7 +27,7 @@ class JobMaker {
 
   /// A job was added, loaded or changed; called for all jobs, before the commit. Only for counts in
   /// memory: what follows from them is decided in advance().
-  virtual void job_changed(const job::Job& job) = 0;
+  virtual void job_changed(const job::JobFacts& job) = 0;
 
   /// The job is about to be removed from the store by `batch`, which may get more changes. If the
   /// commit fails, job_changed() is called.

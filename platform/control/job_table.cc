@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "control/unknown_name.h"
 #include "job/validate.h"
+#include "store/records.h"
 #include "words/sentence.h"
 
 namespace muster::control {
@@ -13,6 +15,7 @@ namespace muster::control {
 using base::Error;
 using base::ErrorCode;
 using job::Job;
+using job::JobFacts;
 using job::Phase;
 
 namespace {
@@ -21,9 +24,16 @@ constexpr size_t kKeptEvents = 200;
 constexpr ptrdiff_t kReadAhead = 16;  // jobs
 
 /// Fetches the parts of a job that filters and orders read into the processor's cache.
-void read_ahead(const JobEntry* entry) {
-  if (entry == nullptr) return;
-  const Job& job = entry->job;
+void read_ahead(const JobSlot* slot) {
+  if (slot == nullptr) return;
+  if (slot->entry == nullptr) {
+    constexpr size_t kLine = 64;
+    for (size_t line = 0; line < 3; ++line) {
+      __builtin_prefetch(slot->packed.address() + line * kLine);
+    }
+    return;
+  }
+  const Job& job = slot->entry->job;
   for (const void* part :
        {static_cast<const void*>(&job.id), static_cast<const void*>(&job.owner),
         static_cast<const void*>(&job.phase), static_cast<const void*>(&job.submitted),
@@ -33,45 +43,82 @@ void read_ahead(const JobEntry* entry) {
   }
 }
 
+/// Stands for a job that cannot be unpacked.
+Job shell_of(const JobFacts& facts, const Error& error) {
+  Job job{.id = std::string(facts.id),
+          .spec = {.name = std::string(facts.name),
+                   .project = std::string(facts.project),
+                   .kind = facts.kind},
+          .owner = std::string(facts.owner),
+          .phase = facts.phase,
+          .reason = {job::Remark{"cannot be unpacked: " + error.what},
+                     {job::Remark{"restart the server, which reads the job from its store"}}},
+          .attempt = facts.attempt,
+          .submitted = facts.submitted,
+          .started = facts.started,
+          .ended = facts.ended,
+          .exit_code = facts.exit_code,
+          .unreadable = true};
+  job.tasks = job::tasks_of(job.spec);
+  return job;
+}
+
 }  // namespace
 
 // --- the index
 
-void JobIndex::add(JobEntry& entry) {
-  by_id_[entry.job.id] = &entry;
-  const auto [named, is_free] = by_name_.try_emplace(name_of(entry.job.spec), &entry);
+job::PackedNames JobSlot::names() const {
+  if (entry == nullptr) return packed.names();
+  const Job& job = entry->job;
+  return {.id = job.id, .name = job.spec.name, .project = job.spec.project};
+}
+
+JobSlot& JobIndex::add(JobSlot added) {
+  TimeSlot slot{.submitted = added.facts().submitted,
+                .slot = std::make_unique<JobSlot>(std::move(added))};
+  JobSlot& kept = *slot.slot;
+  by_id_.insert(&kept);
+  const auto [named, is_free] = by_name_.insert(&kept);
   // The damaged name of an unreadable record may be the name of a readable job.
-  if (!is_free && named->second->job.unreadable) named->second = &entry;
+  if (!is_free && (*named)->facts().unreadable) {
+    by_name_.erase(named);
+    by_name_.insert(&kept);
+  }
   // Jobs from an earlier release may have the same time of submission.
-  TimeSlot slot{.submitted = entry.job.submitted, .entry = &entry};
   auto at = first_slot(slot.submitted, true);
   if (at != by_time_.begin() && (at - 1)->submitted == slot.submitted) {
     do slot.submitted += std::chrono::nanoseconds(1);
     while (at != by_time_.end() && (at++)->submitted == slot.submitted);
     at = first_slot(slot.submitted, true);
   }
-  by_time_.insert(at, slot);
+  by_time_.insert(at, std::move(slot));
+  return kept;
 }
 
-void JobIndex::erase(const JobEntry& entry) {
-  by_id_.erase(entry.job.id);
-  const auto first = by_time_.begin() + (first_slot(entry.job.submitted, false) - by_time_.begin());
+void JobIndex::erase(const JobSlot& slot) {
+  const job::PackedNames names = slot.names();
+  if (const auto found = by_id_.find(names.id); found != by_id_.end() && *found == &slot) {
+    by_id_.erase(found);
+  }
+  const auto named = by_name_.find(JobName(names.name, names.project));
+  if (named != by_name_.end() && *named == &slot) by_name_.erase(named);
+  const auto first =
+      by_time_.begin() + (first_slot(slot.facts().submitted, false) - by_time_.begin());
   const auto found = std::find_if(first, by_time_.end(),
-                                  [&](const TimeSlot& slot) { return slot.entry == &entry; });
+                                  [&](const TimeSlot& each) { return each.slot.get() == &slot; });
   if (found != by_time_.end()) {
-    found->entry = nullptr;
+    found->slot.reset();
     ++empty_slots_;
   }
   if (2 * empty_slots_ > by_time_.size()) {
-    std::erase_if(by_time_, [](const TimeSlot& slot) { return slot.entry == nullptr; });
+    std::erase_if(by_time_, [](const TimeSlot& each) { return each.slot == nullptr; });
     empty_slots_ = 0;
   }
-  by_name_.erase(name_of(entry.job.spec));
 }
 
-JobEntry* JobIndex::with_id(const std::string& id) const {
+JobSlot* JobIndex::with_id(std::string_view id) const {
   const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : found->second;
+  return found == by_id_.end() ? nullptr : *found;
 }
 
 std::vector<JobIndex::TimeSlot>::const_iterator JobIndex::first_slot(base::Time time,
@@ -82,7 +129,7 @@ std::vector<JobIndex::TimeSlot>::const_iterator JobIndex::first_slot(base::Time 
 }
 
 void JobIndex::each_by_time(bool newest_first, std::optional<base::Time> after,
-                            const std::function<bool(const Job&)>& visit) const {
+                            const Visit& visit) const {
   // Jobs lie all over the memory: without reading ahead, an examination of 100,000 jobs mostly
   // waits for the next one.
   const auto count = static_cast<ptrdiff_t>(by_time_.size());
@@ -90,17 +137,20 @@ void JobIndex::each_by_time(bool newest_first, std::optional<base::Time> after,
   ptrdiff_t at = newest_first ? count - 1 : 0;
   if (after) at = first_slot(*after, !newest_first) - by_time_.begin() - (newest_first ? 1 : 0);
   for (; at >= 0 && at < count; at += step) {
-    const ptrdiff_t ahead = at + kReadAhead * step;
-    if (ahead >= 0 && ahead < count) read_ahead(by_time_[static_cast<size_t>(ahead)].entry);
-    const JobEntry* const entry = by_time_[static_cast<size_t>(at)].entry;
-    if (entry != nullptr && !visit(entry->job)) return;
+    const auto slot_at = [&](ptrdiff_t place) -> const JobSlot* {
+      return place >= 0 && place < count ? by_time_[static_cast<size_t>(place)].slot.get()
+                                         : nullptr;
+    };
+    __builtin_prefetch(slot_at(at + 2 * kReadAhead * step));
+    read_ahead(slot_at(at + kReadAhead * step));
+    const JobSlot* const slot = slot_at(at);
+    if (slot != nullptr && !visit(slot->facts())) return;
   }
 }
 
-void JobIndex::each_by_name(const JobName& first,
-                            const std::function<bool(const Job&)>& visit) const {
+void JobIndex::each_by_name(const JobName& first, const Visit& visit) const {
   auto at = by_name_.lower_bound(first);
-  while (at != by_name_.end() && visit(at->second->job)) ++at;
+  while (at != by_name_.end() && visit((*at)->facts())) ++at;
 }
 
 JobTable::JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal)
@@ -115,9 +165,9 @@ Result<const Job*> JobTable::find(const std::string& name) const {
 
 std::vector<const Job*> JobTable::named(const std::string& name) const {
   std::vector<const Job*> jobs;
-  each_job_from(name, "", [&](const Job& job) {
-    if (job.spec.name != name) return false;
-    jobs.push_back(&job);
+  each_job_from(name, "", [&](const JobFacts& job) {
+    if (job.name != name) return false;
+    jobs.push_back(with_id(std::string(job.id)));
     return true;
   });
   std::sort(jobs.begin(), jobs.end(),
@@ -130,10 +180,24 @@ const Job* JobTable::with_id(const std::string& id) const {
   return entry == nullptr ? nullptr : &entry->job;
 }
 
+std::optional<JobFacts> JobTable::facts_with_id(const std::string& id) const {
+  const JobSlot* const slot = index_.with_id(id);
+  return slot == nullptr ? std::nullopt : std::optional(slot->facts());
+}
+
+JobEntry* JobTable::entry_with_id(const std::string& id) const {
+  JobSlot* const slot = index_.with_id(id);
+  return slot == nullptr ? nullptr : whole(*slot);
+}
+
 std::vector<const Job*> JobTable::list() const {
+  std::vector<std::string> ids;
+  each_job(false, std::nullopt, [&](const JobFacts& job) {
+    ids.emplace_back(job.id);
+    return true;
+  });
   std::vector<const Job*> jobs;
-  jobs.reserve(entries_.size());
-  for (const auto& [sequence, entry] : entries_) jobs.push_back(&entry->job);
+  for (const std::string& id : ids) jobs.push_back(with_id(id));
   return jobs;
 }
 
@@ -152,9 +216,9 @@ std::string JobTable::next_name(const std::string& project, const std::string& p
         std::string_view(name).substr(before.size(), name.size() - before.size() - behind.size());
     highest = std::max(highest, base::number_of<uint64_t>(number).value_or(0));
   };
-  each_job_from(before, "", [&](const Job& job) {
-    count(name_of(job.spec));
-    return job.spec.name.starts_with(before);
+  each_job_from(before, "", [&](const JobFacts& job) {
+    count({std::string(job.name), std::string(job.project)});
+    return job.name.starts_with(before);
   });
   for (const auto& [name, entry] : uncommitted_) count(name);
   const auto is_used = [&](const std::string& name) {
@@ -184,7 +248,10 @@ FileTrees trees_of(const job::JobSpec& spec) {
 
 FileTrees JobTable::trees_in_use() const {
   FileTrees trees;
-  for (const auto& [sequence, entry] : entries_) trees.merge(trees_of(entry->job.spec));
+  each_job(false, std::nullopt, [&](const JobFacts& job) {
+    job.each_tree([&](std::string_view id) { trees.emplace(job.project, id); });
+    return true;
+  });
   return trees;
 }
 
@@ -207,7 +274,10 @@ Result<JobEntry*> JobTable::entry_of(const std::string& name) const {
         .advice = "name the project: --project NAME"};
   }
   std::vector<std::string> names;
-  for (const auto& [sequence, entry] : entries_) names.push_back(entry->job.spec.name);
+  each_job(true, std::nullopt, [&](const JobFacts& job) {
+    names.emplace_back(job.name);
+    return names.size() < kMostComparedNames;
+  });
   return unknown_name("job", name, names, "muster list shows the jobs there are");
 }
 
@@ -252,7 +322,7 @@ void JobTable::add(Job job, const std::string& idempotency_key,
 }
 
 JobEntry* JobTable::restore(Job job) {
-  if (entry_with_id(job.id) != nullptr) return nullptr;
+  if (index_.with_id(job.id) != nullptr) return nullptr;
   last_stamp_ = std::max(last_stamp_, job.submitted);
   if (!job.events.empty()) last_stamp_ = std::max(last_stamp_, job.events.back().time);
   auto entry = std::make_unique<JobEntry>();
@@ -262,10 +332,21 @@ JobEntry* JobTable::restore(Job job) {
   return (entries_[entry->sequence] = std::move(entry)).get();
 }
 
+void JobTable::restore(store::PackedJob job) {
+  const JobFacts facts = job.facts();
+  if (index_.with_id(facts.id) != nullptr) return;
+  last_stamp_ = std::max({last_stamp_, facts.submitted, facts.last_event()});
+  if (facts.origin) {
+    for (JobMaker* const maker : makers_) maker->job_changed(facts);
+  }
+  index_.add({.entry = nullptr, .packed = std::move(job), .sequence = next_sequence_++});
+}
+
 /// REQUIRES: the entry is in `entries_`, or is about to be.
 void JobTable::enter(JobEntry& entry) {
-  index_.add(entry);
-  for (JobMaker* const maker : makers_) maker->job_changed(entry.job);
+  index_.add({.entry = &entry, .packed = {}, .sequence = entry.sequence});
+  for (JobMaker* const maker : makers_) maker->job_changed(job::facts_of(entry.job));
+  if (job::is_final(entry.job.phase)) keep_among_whole(entry);
   if (job::is_final(entry.job.phase)) return;
   ++not_ended_;
   if (entry.job.phase == Phase::kQueued && !entry.job.unreadable) waiting_.insert(entry.sequence);
@@ -283,14 +364,14 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
     // The jobs stay, and their changes are still to be committed.
     for (const JobEntry* const entry : entries) {
       journal_.change(entry->job);
-      for (JobMaker* const maker : makers_) maker->job_changed(entry->job);
+      for (JobMaker* const maker : makers_) maker->job_changed(job::facts_of(entry->job));
     }
     return removed.error();
   }
   for (JobEntry* const entry : entries) {
     const std::string id = entry->job.id;
     const JobName name = name_of(entry->job.spec);
-    index_.erase(*entry);
+    index_.erase(*index_.with_id(id));
     entries_.erase(entry->sequence);
     watchers_.removed(id, name.first, name.second);
   }
@@ -305,9 +386,64 @@ void JobTable::change(JobEntry& entry) {
   } else {
     waiting_.erase(entry.sequence);
   }
+  if (job::is_final(entry.job.phase)) {
+    // The packed form is no longer that of the job.
+    index_.with_id(entry.job.id)->packed = {};
+    keep_among_whole(entry);
+  }
   journal_.change(entry.job);
-  for (JobMaker* const maker : makers_) maker->job_changed(entry.job);
+  for (JobMaker* const maker : makers_) maker->job_changed(job::facts_of(entry.job));
   announce(entry.job);
+}
+
+// --- packing
+
+JobEntry* JobTable::whole(JobSlot& slot) const {
+  if (slot.entry != nullptr) return slot.entry;
+  auto entry = std::make_unique<JobEntry>();
+  entry->sequence = slot.sequence;
+  if (auto job = slot.packed.job()) {
+    entry->job = *std::move(job);
+  } else {
+    // Every document was read once: this means that the memory is damaged.
+    base::log_error("job " + std::string(slot.names().id) +
+                    " cannot be unpacked: " + job.error().to_string());
+    entry->job = shell_of(slot.facts(), job.error());
+  }
+  if (complete_) complete_(entry->job);
+  slot.entry = entry.get();
+  keep_among_whole(*entry);
+  return (entries_[slot.sequence] = std::move(entry)).get();
+}
+
+void JobTable::keep_among_whole(JobEntry& entry) const {
+  if (!std::exchange(entry.is_in_whole, true)) whole_.push_back(entry.sequence);
+  if (whole_.size() <= kept_whole_ || std::exchange(packs_soon_, true)) return;
+  // Not in this turn: callers have pointers to jobs.
+  journal_.later([this] {
+    packs_soon_ = false;
+    pack_old();
+  });
+}
+
+void JobTable::pack_old() const {
+  for (size_t left = whole_.size(); left > 0 && whole_.size() > kept_whole_; --left) {
+    const uint64_t sequence = whole_.front();
+    whole_.pop_front();
+    const auto found = entries_.find(sequence);
+    if (found == entries_.end()) continue;  // removed
+    JobEntry& entry = *found->second;
+    if (journal_.owes(entry.job)) {
+      whole_.push_back(sequence);
+      continue;
+    }
+    entry.is_in_whole = false;
+    JobSlot* const slot = index_.with_id(entry.job.id);
+    if (!job::is_final(entry.job.phase) || entry.job.unreadable) continue;
+    if (!slot->packed) slot->packed = store::PackedJob(entry.job, store::to_document(entry.job));
+    slot->entry = nullptr;
+    entries_.erase(found);
+  }
 }
 
 base::Time JobTable::stamp() {

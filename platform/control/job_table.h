@@ -2,16 +2,24 @@
 // handed to the journal, which commits it by the end of this turn of the event loop. After the
 // commit, the callers that watch a job and the change feed are notified.
 //
+// A job that has ended is packed (store/packed_job.h): its facts stay at hand, and the rest is
+// unpacked when a caller asks for the job. The jobs that ended or were unpacked last stay whole.
+//
+// Pointers and references to a job, and facts, are valid until the end of this turn of the loop, for
+// a job that has not ended until it is removed.
+//
 // On the EventLoop's thread; the clock and the journal must outlive it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +31,8 @@
 #include "control/job_maker.h"
 #include "control/journal.h"
 #include "job/job.h"
+#include "job/job_facts.h"
+#include "store/packed_job.h"
 
 namespace muster::control {
 
@@ -37,6 +47,19 @@ struct JobEntry {
   bool is_held_back = false;  ///< by its start conditions (control/start_gate.h)
   /// The cause of the stop request, where it did not come from a user of Muster.
   std::optional<job::Fact> cancelled_by;
+  bool is_in_whole = false;  ///< among the ended jobs that are whole (JobTable::whole_)
+};
+
+/// A job of the table: whole, packed, or both while its packed form is up to date.
+struct JobSlot {
+  JobEntry* entry = nullptr;
+  store::PackedJob packed;  ///< if `entry` is nullptr
+  uint64_t sequence = 0;
+
+  job::JobFacts facts() const {
+    return entry != nullptr ? job::facts_of(entry->job) : packed.facts();
+  }
+  job::PackedNames names() const;
 };
 
 /// The name and the project of a job. No two jobs have both in common.
@@ -51,28 +74,55 @@ inline JobName name_of(const job::JobSpec& spec) {
   return {spec.name, spec.project};
 }
 
-/// Finds the entries of jobs by id, by name, and by the time of submission.
+/// Owns the slots of jobs, and finds them by id, by name, and by the time of submission.
 class JobIndex {
  public:
-  void add(JobEntry& entry);
-  void erase(const JobEntry& entry);
+  using Visit = std::function<bool(const job::JobFacts&)>;
+
+  JobSlot& add(JobSlot slot);
+  void erase(const JobSlot& slot);
 
   /// nullptr: no job has this id.
-  JobEntry* with_id(const std::string& id) const;
+  JobSlot* with_id(std::string_view id) const;
   bool has_name(const JobName& name) const { return by_name_.contains(name); }
   /// As JobTable::each_job() and JobTable::each_job_from().
-  void each_by_time(bool newest_first, std::optional<base::Time> after,
-                    const std::function<bool(const job::Job&)>& visit) const;
-  void each_by_name(const JobName& first, const std::function<bool(const job::Job&)>& visit) const;
+  void each_by_time(bool newest_first, std::optional<base::Time> after, const Visit& visit) const;
+  void each_by_name(const JobName& first, const Visit& visit) const;
+  size_t size() const { return by_id_.size(); }
 
  private:
-  std::unordered_map<std::string, JobEntry*> by_id_;
-  std::map<JobName, JobEntry*> by_name_;
-  /// By time of submission. An erased job leaves a slot without an entry, until such slots are the
+  struct ById {
+    using is_transparent = void;
+    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
+    size_t operator()(const JobSlot* slot) const { return (*this)(slot->names().id); }
+    bool operator()(const JobSlot* left, const JobSlot* right) const {
+      return left->names().id == right->names().id;
+    }
+    bool operator()(const JobSlot* slot, std::string_view id) const {
+      return slot->names().id == id;
+    }
+    bool operator()(std::string_view id, const JobSlot* slot) const { return (*this)(slot, id); }
+  };
+  struct ByName {
+    using is_transparent = void;
+    using Name = std::pair<std::string_view, std::string_view>;
+    static Name of(const JobSlot* slot) {
+      const job::PackedNames names = slot->names();
+      return {names.name, names.project};
+    }
+    static Name of(const JobName& name) { return {name.first, name.second}; }
+    template <class Left, class Right>
+    bool operator()(const Left& left, const Right& right) const {
+      return of(left) < of(right);
+    }
+  };
+  std::unordered_set<JobSlot*, ById, ById> by_id_;
+  std::set<JobSlot*, ByName> by_name_;
+  /// By time of submission. An erased job leaves a place without a slot, until such places are the
   /// majority: removing 10,000 of 100,000 jobs must not move the others 10,000 times.
   struct TimeSlot {
     base::Time submitted;
-    JobEntry* entry = nullptr;
+    std::unique_ptr<JobSlot> slot;
   };
   /// The first slot after `time`, or also at it.
   std::vector<TimeSlot>::const_iterator first_slot(base::Time time, bool after) const;
@@ -87,25 +137,30 @@ class JobTable {
 
   // Questions. A name may be an id, too. A name that several projects use is kConflict.
 
+  /// The job that find(), named(), with_id() and the entries return is unpacked first, if it is
+  /// packed; the facts of a job are there without that.
+
   /// kNotFound with the nearest name.
   Result<const job::Job*> find(const std::string& name) const;
   /// The jobs of this name, at most one in each project; oldest first.
   std::vector<const job::Job*> named(const std::string& name) const;
   /// nullptr: no job has this id.
   const job::Job* with_id(const std::string& id) const;
-  /// Oldest first.
+  /// Nothing: no job has this id.
+  std::optional<job::JobFacts> facts_with_id(const std::string& id) const;
+  /// All jobs, unpacked, oldest first: for tests.
   std::vector<const job::Job*> list() const;
   /// Calls `visit` for each job in the order of submission, or in reverse order, until it returns
   /// false. Begins after the job that was submitted at `after`, if that is given. (Submission times
   /// are unique.)
   void each_job(bool newest_first, std::optional<base::Time> after,
-                const std::function<bool(const job::Job&)>& visit) const {
+                const JobIndex::Visit& visit) const {
     index_.each_by_time(newest_first, after, visit);
   }
   /// The same in the order of names, and jobs of one name in the order of projects; begins with the
   /// first job that is not before `name` and `project`.
   void each_job_from(const std::string& name, const std::string& project,
-                     const std::function<bool(const job::Job&)>& visit) const {
+                     const JobIndex::Visit& visit) const {
     index_.each_by_name({name, project}, visit);
   }
   /// Whether the project has a job of this name, or an object holds the name.
@@ -124,11 +179,12 @@ class JobTable {
   // Entries, for the parts of the controller.
 
   using Entries = std::map<uint64_t, std::unique_ptr<JobEntry>>;
-  const Entries& entries() const { return entries_; }  ///< by sequence
+  /// The whole jobs, by sequence: all that have not ended, and some that have.
+  const Entries& entries() const { return entries_; }
   /// Sequences of the jobs that are Queued.
   const std::set<uint64_t>& waiting() const { return waiting_; }
   JobEntry& at(uint64_t sequence) const { return *entries_.at(sequence); }
-  JobEntry* entry_with_id(const std::string& id) const { return index_.with_id(id); }
+  JobEntry* entry_with_id(const std::string& id) const;
   /// As find().
   Result<JobEntry*> entry_of(const std::string& name) const;
   /// The same; kConflict for a job whose record cannot be read.
@@ -136,6 +192,10 @@ class JobTable {
 
   /// To be called before anything else. `maker` must outlive the table's last change.
   void add_maker(JobMaker& maker) { makers_.push_back(&maker); }
+  /// The same. `complete` adds to an ended job what is not stored, each time it is unpacked.
+  void complete_with(std::function<void(job::Job&)> complete) { complete_ = std::move(complete); }
+  /// How many ended jobs stay whole.
+  void keep_whole(size_t most) { kept_whole_ = most; }
 
   // Changes.
 
@@ -148,6 +208,8 @@ class JobTable {
            Added added);
   /// Adds a job that is in the store already. nullptr: its id is in use.
   JobEntry* restore(job::Job job);
+  /// The same of a packed job.
+  void restore(store::PackedJob job);
   /// Removes jobs, whose files are removed already, from the store and the table.
   Result<void> remove(const std::vector<JobEntry*>& entries,
                       std::vector<access::AuditRecord> audit);
@@ -173,12 +235,20 @@ class JobTable {
 
  private:
   void enter(JobEntry& entry);
+  JobEntry* whole(JobSlot& slot) const;
+  void keep_among_whole(JobEntry& entry) const;
+  void pack_old() const;
 
   const base::Clock& clock_;
   Journal& journal_;
   mutable JobWatchers watchers_;
-  Entries entries_;
+  mutable Entries entries_;
   JobIndex index_;
+  /// Sequences of the ended jobs that are whole, in the order in which they became that.
+  mutable std::deque<uint64_t> whole_;
+  size_t kept_whole_ = 256;
+  mutable bool packs_soon_ = false;
+  std::function<void(job::Job&)> complete_;
   std::map<JobName, std::unique_ptr<JobEntry>> uncommitted_;
   std::set<std::string> uncommitted_keys_;
   std::vector<JobMaker*> makers_;

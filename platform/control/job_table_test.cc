@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "control/test_parts.h"
+
 namespace muster::control {
 namespace {
 
@@ -20,15 +22,18 @@ class JobIndexTest : public testing::Test {
     entry.job.id = "id-of-" + name;
     entry.job.spec.name = name;
     entry.job.submitted = at_second(second);
-    index_.add(entry);
+    entry.sequence = entries_.size();
+    index_.add({.entry = &entry, .packed = {}, .sequence = entry.sequence});
     return entry;
   }
+
+  void erase(const JobEntry& entry) { index_.erase(*index_.with_id(entry.job.id)); }
 
   std::string names(bool newest_first, std::optional<base::Time> after = {}, size_t most = 1000) {
     std::string names;
     size_t count = 0;
-    index_.each_by_time(newest_first, after, [&](const job::Job& job) {
-      names += job.spec.name;
+    index_.each_by_time(newest_first, after, [&](const job::JobFacts& job) {
+      names += job.name;
       return ++count < most;
     });
     return names;
@@ -65,7 +70,7 @@ TEST_F(JobIndexTest, JobsSubmittedAtOneTimeAreAllVisitedAndCanBeErased) {
   JobEntry& second = add("b", 1);
   add("c", 1);
   EXPECT_EQ(names(false), "abc");
-  index_.erase(second);
+  erase(second);
   EXPECT_EQ(names(false), "ac");
   EXPECT_EQ(names(true), "ca");
   add("d", 1);
@@ -80,7 +85,7 @@ TEST_F(JobIndexTest, ErasedJobsAreNeverVisited) {
     if (i % 10 == 3) {
       left += std::to_string(i) + ".";
     } else {
-      index_.erase(*added[static_cast<size_t>(i)]);
+      erase(*added[static_cast<size_t>(i)]);
     }
   }
   EXPECT_EQ(names(false), left);
@@ -88,6 +93,147 @@ TEST_F(JobIndexTest, ErasedJobsAreNeverVisited) {
   EXPECT_EQ(index_.with_id("id-of-4."), nullptr);
   add("new", 50);
   EXPECT_EQ(names(false, at_second(43), 2), "new53.");
+}
+
+/// A server that keeps no ended job whole.
+class PackedJobs : public Scheduling {
+ protected:
+  PackedJobs() { begin(); }
+
+  void begin() {
+    ASSERT_TRUE(controller_->recover());
+    controller_->keep_whole(0);
+    settle();
+  }
+  void restart() {
+    live_again();
+    begin();
+  }
+  bool is_packed(const std::string& id) {
+    return controller_->jobs().facts_with_id(id)->packed != nullptr;
+  }
+  /// Runs a job to its end, and returns it as it was before it was packed.
+  job::Job ended(const std::string& name, job::ExitStatus status = {}) {
+    controller_->keep_whole(1000);
+    submit(single(name, "default", 1));
+    end(name, std::move(status));
+    job::Job whole = job(name);
+    controller_->keep_whole(0);
+    EXPECT_TRUE(job::is_final(whole.phase));
+    EXPECT_TRUE(controller_->set_labels(name, {{"seen", "yes"}}));
+    whole.spec.labels["seen"] = "yes";
+    settle();
+    return whole;
+  }
+};
+
+TEST_F(PackedJobs, APackedJobEqualsTheJobBefore) {
+  const job::Job before = ended("a", {.code = 3});
+  EXPECT_TRUE(is_packed(before.id));
+  EXPECT_EQ(job("a"), before);
+  settle();
+  EXPECT_TRUE(is_packed(before.id));
+}
+
+TEST_F(PackedJobs, AJobOfAnEarlierServerEqualsTheJobBefore) {
+  const job::Job before = ended("a", {.code = 3});
+  restart();
+  EXPECT_TRUE(is_packed(before.id));
+  EXPECT_EQ(job("a"), before);
+}
+
+TEST_F(PackedJobs, AChangeOfAPackedJobIsStoredAndPacked) {
+  job::Job expected = ended("a");
+  const auto changed = controller_->set_labels(expected.id, {{"seen", std::nullopt}, {"k", "v"}});
+  ASSERT_TRUE(changed);
+  expected.spec.labels = {{"k", "v"}};
+  EXPECT_EQ(*changed, expected);
+  settle();
+  EXPECT_TRUE(is_packed(expected.id));
+  EXPECT_EQ(controller_->jobs().facts_with_id(expected.id)->label("k"), "v");
+  restart();
+  EXPECT_EQ(job("a"), expected);
+}
+
+TEST_F(PackedJobs, AJobWhoseChangeIsNotCommittedStaysWhole) {
+  const std::string id = ended("a").id;
+  store_.full = true;
+  EXPECT_FALSE(controller_->set_labels(id, {{"k", "v"}}));
+  settle();
+  EXPECT_FALSE(is_packed(id));
+  EXPECT_EQ(job("a").spec.labels.at("k"), "v");
+}
+
+TEST_F(PackedJobs, APackedJobCanBeRemoved) {
+  const std::string id = ended("a").id;
+  ended("b");
+  ASSERT_TRUE(controller_->remove("a"));
+  settle();
+  EXPECT_FALSE(controller_->jobs().facts_with_id(id));
+  EXPECT_EQ(controller_->jobs().with_id(id), nullptr);
+  EXPECT_EQ(controller_->jobs().list().size(), 1U);
+  submit(single("a", "default", 1));
+  restart();
+  EXPECT_EQ(controller_->jobs().list().size(), 2U);
+}
+
+TEST_F(PackedJobs, TheRulesOfRetentionRemovePackedJobs) {
+  const std::string id = ended("a").id;
+  ended("b");
+  ASSERT_TRUE(is_packed(id));
+  controller_->set_retention({.keep_jobs = 1});
+  settle();
+  EXPECT_FALSE(controller_->jobs().facts_with_id(id));
+  EXPECT_EQ(store_.load()->jobs.size(), 1U);
+}
+
+TEST_F(PackedJobs, APackedJobShowsWhenItIsRemoved) {
+  const job::Job before = ended("a");
+  controller_->set_retention({.keep_for = std::chrono::hours(1)});
+  settle();
+  EXPECT_EQ(job("a").kept_until, *before.ended + std::chrono::hours(1));
+}
+
+TEST_F(PackedJobs, AJobWaitsForAPackedJob) {
+  ended("first");
+  job::JobSpec next = single("next", "default", 1);
+  next.after = {{.job = "first"}};
+  submit(next);
+  EXPECT_EQ(job("next").phase, job::Phase::kRunning);
+}
+
+TEST_F(PackedJobs, TheOldestWholeJobsArePackedFirst) {
+  controller_->keep_whole(1);
+  submit(single("a", "default", 1));
+  end("a");
+  submit(single("b", "default", 1));
+  end("b");
+  const std::string a = controller_->jobs().named("a").front()->id;
+  settle();
+  const auto packed = [&] {
+    int count = 0;
+    controller_->jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+      if (job.packed != nullptr) ++count;
+      return true;
+    });
+    return count;
+  };
+  EXPECT_EQ(packed(), 1);
+  EXPECT_FALSE(is_packed(a)) << "it was unpacked last";
+}
+
+TEST_F(PackedJobs, ListsVisitPackedAndWholeJobsInOrder) {
+  for (const char* const name : {"a", "b", "c", "d"}) ended(name);
+  ASSERT_NE(controller_->jobs().named("c").front(), nullptr);  // unpacked in this turn
+  std::string names;
+  const auto visit = [&](const job::JobFacts& job) {
+    names += job.name;
+    return true;
+  };
+  controller_->jobs().each_job(false, std::nullopt, visit);
+  controller_->jobs().each_job(true, std::nullopt, visit);
+  controller_->jobs().each_job_from("b", "", visit);
+  EXPECT_EQ(names, "abcddcbabcd");
 }
 
 }  // namespace

@@ -59,6 +59,12 @@ void Journal::forget(const job::Job& job) {
   if (known_changed_.erase(&job) > 0) std::erase(changed_, &job);
 }
 
+void Journal::later(std::function<void()> action) {
+  loop_.post([action = std::move(action), alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) action();
+  });
+}
+
 void Journal::flush_soon() {
   if (std::exchange(flush_posted_, true)) return;
   loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {

@@ -52,6 +52,11 @@ class Journal {
 
   /// Drops uncommitted changes of this job, which is about to be deleted.
   void forget(const job::Job& job);
+  /// Whether a change of this job is to be committed.
+  bool owes(const job::Job& job) const { return known_changed_.contains(&job); }
+
+  /// Calls `action` in a later turn of the loop.
+  void later(std::function<void()> action);
 
  private:
   void flush_soon();

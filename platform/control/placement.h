@@ -61,6 +61,8 @@ class Placement {
   virtual void ended(JobEntry& entry) = 0;
   /// A job of an earlier server that does not run.
   virtual void restore(JobEntry& entry) = 0;
+  /// A job that had ended before the server started.
+  virtual void restore_ended(const job::JobFacts& job) = 0;
   /// Starts and evicts what is due; called after changes.
   virtual void plan() = 0;
 

@@ -120,7 +120,13 @@ void ProjectService::update_scheduler() {
   if (parts_.weighs_past_use) {
     schedule::Amounts all;
     for (const auto& [pool, amounts] : totals) all += amounts;
-    const auto use = past_use(parts_.jobs.list(), all, parts_.clock.now(), kUseHalfLife);
+    const auto each_job = [this](const std::function<void(const job::JobFacts&)>& visit) {
+      parts_.jobs.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+        visit(job);
+        return true;
+      });
+    };
+    const auto use = past_use(each_job, all, parts_.clock.now(), kUseHalfLife);
     for (schedule::Project& project : projects) {
       const auto found = use.find(project.name);
       if (found != use.end()) project.past_use = found->second;
@@ -178,11 +184,11 @@ std::vector<ProjectStatus> ProjectService::list() const {
   return result;
 }
 
-bool ProjectService::has_project_of(const job::Job& job) const {
-  const auto found = projects_.all().find(job.spec.project);
+bool ProjectService::has_project_of(const job::JobFacts& job) const {
+  const auto found = projects_.all().find(std::string(job.project));
   if (found == projects_.all().end()) return false;
   // The default project cannot be deleted, and its date is the server's start.
-  return job.spec.project == job::kDefaultProject || found->second.created <= job.submitted;
+  return job.project == job::kDefaultProject || found->second.created <= job.submitted;
 }
 
 }  // namespace muster::control

@@ -67,7 +67,7 @@ class ProjectService {
   }
   /// Whether the project that the job was submitted to still exists. If it was deleted, members of
   /// another project of the same name have no rights over the job.
-  bool has_project_of(const job::Job& job) const;
+  bool has_project_of(const job::JobFacts& job) const;
 
   /// Projects, quotas or nodes have changed.
   void update_scheduler();

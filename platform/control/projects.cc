@@ -173,7 +173,7 @@ using schedule::Amounts;
 namespace {
 
 /// The weight of a run: the fraction of the decayed time until now that it lasted.
-double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds half_life) {
+double weight_of(const job::JobFacts& job, base::Time now, std::chrono::nanoseconds half_life) {
   const auto remains = [&](base::Time time) {
     // If the clock was set back, times may lie in the future.
     const std::chrono::nanoseconds age = std::max(now - time, std::chrono::nanoseconds(0));
@@ -183,35 +183,24 @@ double weight_of(const job::Job& job, base::Time now, std::chrono::nanoseconds h
   return std::max(0.0, remains(job.ended.value_or(now)) - remains(*job.started));
 }
 
-std::array<double, 3> held_by(const job::Job& job) {
-  std::array<double, 3> held{};
-  for (const job::Task& task : job.tasks) {
-    if (!holds_place(task)) continue;
-    const job::Resources claim = job::claimed_by(job.spec, task.role);
-    held[0] += static_cast<double>(task.devices.size()) * task.gpu_share_milli;
-    held[1] += static_cast<double>(claim.cpu_milli);
-    held[2] += static_cast<double>(claim.memory_bytes);
-  }
-  return held;
-}
-
 int64_t thousandths(double use, int64_t total) {
   return total <= 0 ? 0 : std::llround(1000 * use / static_cast<double>(total));
 }
 
 }  // namespace
 
-std::map<std::string, Amounts> past_use(const std::vector<const job::Job*>& jobs,
-                                        const Amounts& total, base::Time now,
-                                        std::chrono::nanoseconds half_life) {
+std::map<std::string, Amounts> past_use(const EachJob& each_job, const Amounts& total,
+                                        base::Time now, std::chrono::nanoseconds half_life) {
   std::map<std::string, std::array<double, 3>> use;
-  for (const job::Job* job : jobs) {
-    if (!job->started) continue;
-    const double weight = weight_of(*job, now, half_life);
-    const std::array<double, 3> held = held_by(*job);
-    auto& sum = use[job->spec.project];
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += weight * held[i];
-  }
+  each_job([&](const job::JobFacts& job) {
+    if (!job.started) return;
+    const double weight = weight_of(job, now, half_life);
+    const job::HeldAmounts held = job.held();
+    auto& sum = use[std::string(job.project)];
+    sum[0] += weight * static_cast<double>(held.gpu_milli);
+    sum[1] += weight * static_cast<double>(held.cpu_milli);
+    sum[2] += weight * static_cast<double>(held.memory_bytes);
+  });
   std::map<std::string, Amounts> result;
   for (const auto& [project, sum] : use) {
     const Amounts parts{thousandths(sum[0], total.gpu_milli), thousandths(sum[1], total.cpu_milli),

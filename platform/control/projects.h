@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "control/node_table.h"
 #include "job/job.h"
+#include "job/job_facts.h"
 #include "job/project.h"
 #include "schedule/model.h"
 
@@ -61,8 +63,11 @@ class Projects {
 
 inline constexpr std::chrono::hours kUseHalfLife{7 * 24};
 
+/// Calls a function for each job.
+using EachJob = std::function<void(const std::function<void(const job::JobFacts&)>& visit)>;
+
 /// By project, in thousandths of `total`, without projects that used nothing.
-std::map<std::string, schedule::Amounts> past_use(const std::vector<const job::Job*>& jobs,
+std::map<std::string, schedule::Amounts> past_use(const EachJob& each_job,
                                                   const schedule::Amounts& total, base::Time now,
                                                   std::chrono::nanoseconds half_life);
 

@@ -167,33 +167,41 @@ Job one_gpu(const std::string& project, base::Time started, std::optional<base::
   return job;
 }
 
+EachJob each_of(std::vector<const Job*> jobs) {
+  return [jobs = std::move(jobs)](const std::function<void(const job::JobFacts&)>& visit) {
+    for (const Job* const job : jobs) visit(job::facts_of(*job));
+  };
+}
+
 TEST(PastUse, AProjectThatAlwaysHeldAQuarterComesToAQuarter) {
   const Job always = one_gpu("a", base::Time{});
-  EXPECT_EQ(past_use({&always}, kFourGpus, kCountedAt, hours(1)).at("a"), (Amounts{250, 0, 0}));
+  EXPECT_EQ(past_use(each_of({&always}), kFourGpus, kCountedAt, hours(1)).at("a"),
+            (Amounts{250, 0, 0}));
 }
 
 TEST(PastUse, WhatIsAHalfLifeAgoCountsHalf) {
   const Job until_then = one_gpu("a", base::Time{}, kCountedAt - hours(1));
-  EXPECT_EQ(past_use({&until_then}, kFourGpus, kCountedAt, hours(1)).at("a").gpu_milli, 125);
+  EXPECT_EQ(past_use(each_of({&until_then}), kFourGpus, kCountedAt, hours(1)).at("a").gpu_milli,
+            125);
 }
 
 TEST(PastUse, AJobThatHasJustStartedHasUsedNothing) {
   const Job fresh = one_gpu("a", kCountedAt);
-  EXPECT_TRUE(past_use({&fresh}, kFourGpus, kCountedAt, hours(1)).empty());
+  EXPECT_TRUE(past_use(each_of({&fresh}), kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 TEST(PastUse, AddsUpTheJobsOfAProject) {
   const Job one = one_gpu("a", base::Time{});
   const Job two = one_gpu("a", base::Time{}, kCountedAt - hours(1));
   const Job other = one_gpu("b", base::Time{});
-  const auto use = past_use({&one, &two, &other}, kFourGpus, kCountedAt, hours(1));
+  const auto use = past_use(each_of({&one, &two, &other}), kFourGpus, kCountedAt, hours(1));
   EXPECT_EQ(use.at("a").gpu_milli, 375);
   EXPECT_EQ(use.at("b").gpu_milli, 250);
 }
 
 TEST(PastUse, AClockThatWasSetBackGivesNoNegativeUse) {
   const Job ahead = one_gpu("a", kCountedAt + hours(5), kCountedAt + hours(6));
-  EXPECT_TRUE(past_use({&ahead}, kFourGpus, kCountedAt, hours(1)).empty());
+  EXPECT_TRUE(past_use(each_of({&ahead}), kFourGpus, kCountedAt, hours(1)).empty());
 }
 
 }  // namespace

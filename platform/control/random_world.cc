@@ -90,6 +90,7 @@ void RandomWorld::be_born() {
                                                                     .random = random_,
                                                                     .accounts = accounts_.get()},
                                              SiteFacts{.user = "ada"});
+  controller_->keep_whole(static_cast<size_t>(store_.commits % 4));
   controller_->set_resize_pace(
       {.notice = std::chrono::milliseconds(0), .rest = std::chrono::milliseconds(0)});
 }

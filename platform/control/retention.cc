@@ -112,33 +112,47 @@ constexpr std::chrono::minutes kLongest{10};
 
 void RetentionKeeper::set_rules(const RetentionRules& rules) {
   rules_ = rules;
-  for (const auto& [sequence, entry] : jobs_.entries()) {
-    job::Job& job = entry->job;
-    if (job.ended) job.kept_until = kept_until(*job.ended, job.spec.keep_for, rules_);
-  }
+  for (const auto& [sequence, entry] : jobs_.entries()) complete(entry->job);
   look_at(clock_.now());
   measure_next();
 }
 
+void RetentionKeeper::complete(job::Job& job) const {
+  if (job.ended) job.kept_until = kept_until(*job.ended, job.spec.keep_for, rules_);
+}
+
 void RetentionKeeper::job_ended(job::Job& job) {
-  job.kept_until = kept_until(*job.ended, job.spec.keep_for, rules_);
+  complete(job);
   if (job.kept_until) look_at(*job.kept_until);
   if (rules_.keep_jobs) look_at(clock_.now());
   measure_next();
 }
 
+/// If only time counts, those that are due and the next one: a rule on time does not copy a million
+/// jobs.
 std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
   std::vector<EndedJob> jobs;
-  for (const auto& [sequence, entry] : jobs_.entries()) {
-    const job::Job& job = entry->job;
-    if (!job::is_final(job.phase) || !job.ended) continue;
-    EndedJob ended{.id = job.id,
-                   .project = job.spec.project,
+  const bool counts_all = rules_.keep_jobs || rules_.keep_bytes;
+  const Time now = clock_.now();
+  std::optional<Time> next;
+  jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    if (!job::is_final(job.phase) || !job.ended) return true;
+    if (!counts_all) {
+      const auto until = kept_until(*job.ended, job.keep_for(), rules_);
+      const bool is_later = until && *until > now && next && *next <= *until;
+      if (!until || is_later) return true;
+      if (*until > now) next = until;
+    }
+    EndedJob ended{.id = std::string(job.id),
+                   .project = std::string(job.project),
                    .ended = *job.ended,
-                   .keep_for = job.spec.keep_for};
-    if (const auto bytes = bytes_.find(job.id); bytes != bytes_.end()) ended.bytes = bytes->second;
+                   .keep_for = job.keep_for()};
+    if (const auto bytes = bytes_.find(ended.id); bytes != bytes_.end()) {
+      ended.bytes = bytes->second;
+    }
     jobs.push_back(std::move(ended));
-  }
+    return true;
+  });
   return jobs;
 }
 
@@ -240,24 +254,26 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
 /// while the size of an older job is unknown.
 void RetentionKeeper::measure_next() {
   if (!rules_.keep_bytes || std::exchange(measuring_, true)) return;
-  const job::Job* next = nullptr;
-  for (const auto& [sequence, entry] : jobs_.entries()) {
-    const job::Job& job = entry->job;
-    if (!job::is_final(job.phase) || !job.ended || bytes_.contains(job.id)) continue;
-    if (next == nullptr || *job.ended < *next->ended) next = &job;
-  }
-  if (next == nullptr) {
+  std::optional<job::JobFacts> next;
+  jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    const bool is_unmeasured =
+        job::is_final(job.phase) && job.ended && !bytes_.contains(std::string(job.id));
+    if (is_unmeasured && (!next || *job.ended < *next->ended)) next = job;
+    return true;
+  });
+  if (!next) {
     measuring_ = false;
     return;
   }
-  const auto keep = [this, alive = std::weak_ptr<bool>(alive_), id = next->id](int64_t bytes) {
+  const std::string id(next->id);
+  const auto keep = [this, alive = std::weak_ptr<bool>(alive_), id](int64_t bytes) {
     if (alive.expired()) return;
     measuring_ = false;
-    if (jobs_.with_id(id) != nullptr) bytes_[id] = bytes;
+    if (jobs_.facts_with_id(id)) bytes_[id] = bytes;
     look_at(clock_.now());
     measure_next();
   };
-  engine_.measure(next->id, keep);
+  engine_.measure(id, keep);
 }
 
 }  // namespace muster::control

@@ -81,6 +81,8 @@ class RetentionKeeper {
   void apply_rules() { set_rules(RetentionRules(rules_)); }
   /// The job has just ended.
   void job_ended(job::Job& job);
+  /// Adds to an ended job the time of its removal.
+  void complete(job::Job& job) const;
   /// An object has just ended.
   void object_ended() { look_at(clock_.now()); }
   /// The job was removed for another reason.

@@ -40,6 +40,7 @@ class SchedulerQueue : public Placement {
   void start_on_kept(JobEntry& entry) override;
   void ended(JobEntry& entry) override;
   void restore(JobEntry& entry) override;
+  void restore_ended(const job::JobFacts& /*job*/) override {}
   void plan() override;
 
   bool reports_lost_nodes() const override { return false; }

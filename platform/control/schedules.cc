@@ -110,7 +110,7 @@ ScheduledRun* run_of(job::Schedule& schedule, const std::string& job) {
   return found == schedule.history.end() ? nullptr : &*found;
 }
 
-bool is_of_schedule(const job::Job& job) {
+bool is_of_schedule(const job::JobFacts& job) {
   return job.origin && job.origin->kind == job::JobOrigin::Kind::kSchedule;
 }
 
@@ -390,18 +390,18 @@ bool Schedules::holds(const std::pair<std::string, std::string>& name) const {
   return false;
 }
 
-void Schedules::job_changed(const job::Job& job) {
+void Schedules::job_changed(const job::JobFacts& job) {
   if (!is_of_schedule(job)) return;
-  const auto found = schedules_.find(job.origin->id);
+  const auto found = schedules_.find(std::string(job.origin->id));
   if (found == schedules_.end()) return;
   Held& held = *found->second;
   const bool has_ended = job::is_final(job.phase);
   if (has_ended) {
-    held.unfinished.erase(job.id);
+    held.unfinished.erase(std::string(job.id));
   } else {
-    held.unfinished.insert(job.id);
+    held.unfinished.emplace(job.id);
   }
-  ScheduledRun* const run = run_of(held.schedule, job.spec.name);
+  ScheduledRun* const run = run_of(held.schedule, std::string(job.name));
   if (run == nullptr) return;
   run->job_id = job.id;
   if (has_ended) {
@@ -413,8 +413,8 @@ void Schedules::job_changed(const job::Job& job) {
 
 /// The end of the run is stored, for its job is not any more.
 void Schedules::job_leaves(const job::Job& job, store::Batch& batch) {
-  job_changed(job);
-  if (!is_of_schedule(job)) return;
+  job_changed(job::facts_of(job));
+  if (!is_of_schedule(job::facts_of(job))) return;
   const auto found = schedules_.find(job.origin->id);
   if (found == schedules_.end()) return;
   const store::Object object = object_of(found->second->schedule);

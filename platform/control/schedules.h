@@ -114,7 +114,7 @@ class Schedules : public JobMaker {
   void array_ended(const job::Array& array);
 
   bool holds(const std::pair<std::string, std::string>& name) const override;
-  void job_changed(const job::Job& job) override;
+  void job_changed(const job::JobFacts& job) override;
   void job_leaves(const job::Job& job, store::Batch& batch) override;
   void advance() override;
 

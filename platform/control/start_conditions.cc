@@ -73,9 +73,9 @@ StartDecision decide_start(const StartConditions& conditions, base::Time now) {
 std::optional<job::AwaitedJob> OtherJobs::find(const job::Dependency& dependency,
                                                const std::string& project) const {
   const std::string& name = dependency.job;
-  const job::Job* const by_id = jobs.with_id(name);
-  if (by_id != nullptr && by_id->spec.project == project) {
-    return job::AwaitedJob{.id = by_id->id, .name = by_id->spec.name};
+  const auto by_id = jobs.facts_with_id(name);
+  if (by_id && by_id->project == project) {
+    return job::AwaitedJob{.id = std::string(by_id->id), .name = std::string(by_id->name)};
   }
   for (const job::Job* const job : jobs.named(name)) {
     if (job->spec.project == project) return job::AwaitedJob{.id = job->id, .name = job->spec.name};
@@ -84,7 +84,7 @@ std::optional<job::AwaitedJob> OtherJobs::find(const job::Dependency& dependency
 }
 
 std::optional<job::Phase> OtherJobs::phase_of(const std::string& id) const {
-  if (const job::Job* const job = jobs.with_id(id)) return job->phase;
+  if (const auto job = jobs.facts_with_id(id)) return job->phase;
   return phase_in_arrays ? phase_in_arrays(id) : std::nullopt;
 }
 
@@ -100,9 +100,10 @@ base::Result<std::vector<job::AwaitedJob>> resolve_dependencies(const job::JobSp
       continue;
     }
     std::vector<std::string> names;
-    for (const auto& [sequence, entry] : others.jobs.entries()) {
-      if (entry->job.spec.project == spec.project) names.push_back(entry->job.spec.name);
-    }
+    others.jobs.each_job(true, std::nullopt, [&](const job::JobFacts& job) {
+      if (job.project == spec.project) names.emplace_back(job.name);
+      return names.size() < kMostComparedNames;
+    });
     const std::string near = base::nearest(dependency.job, names);
     faults.push_back(
         {.field = field + ".job",
@@ -133,10 +134,11 @@ std::vector<job::AwaitedJob> dependencies_of_made(const job::JobSpec& spec,
                             name.ends_with("-" + std::to_string(origin.member));
     resolved.push_back({.id = name, .name = name, .is_met = !is_sibling});
     if (is_sibling) continue;
-    others.jobs.each_job(true, std::nullopt, [&](const job::Job& earlier) {
-      const bool is_alike = earlier.origin && earlier.origin->id == origin.id &&
-                            earlier.awaited.size() == spec.after.size();
-      if (is_alike) resolved.back() = earlier.awaited[i];
+    others.jobs.each_job(true, std::nullopt, [&](const job::JobFacts& facts) {
+      if (!facts.origin || facts.origin->id != origin.id) return true;
+      const job::Job* const earlier = others.jobs.with_id(std::string(facts.id));
+      const bool is_alike = earlier->awaited.size() == spec.after.size();
+      if (is_alike) resolved.back() = earlier->awaited[i];
       return !is_alike;
     });
   }

@@ -57,6 +57,7 @@ class StartGate : public Placement {
   void start_on_kept(JobEntry& entry) override { behind_->start_on_kept(entry); }
   void ended(JobEntry& entry) override;
   void restore(JobEntry& entry) override;
+  void restore_ended(const job::JobFacts& job) override { behind_->restore_ended(job); }
   /// Decides about the jobs that a change concerns, and plans behind the gate.
   void plan() override;
 

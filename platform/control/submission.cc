@@ -67,8 +67,8 @@ Result<void> check_neighbours(const job::JobSpec& spec, const JobTable& jobs,
                               const SeparationGaps& gaps) {
   if (!gaps.any()) return {};
   bool is_alone = true;
-  jobs.each_job(true, std::nullopt, [&](const job::Job& job) {
-    is_alone = job.spec.project == spec.project || is_final(job.phase);
+  jobs.each_job(true, std::nullopt, [&](const job::JobFacts& job) {
+    is_alone = job.project == spec.project || is_final(job.phase);
     return is_alone;
   });
   if (is_alone) return {};

@@ -152,16 +152,16 @@ void Sweeps::load(const std::vector<store::Object>& objects) {
 }
 
 void Sweeps::link_jobs() {
-  for (const auto& [sequence, entry] : parts_.jobs.entries()) {
-    const auto& origin = entry->job.origin;
-    if (!origin || origin->kind != job::JobOrigin::Kind::kSweep) continue;
-    const auto found = entries_.find(origin->id);
-    if (found != entries_.end()) link(*found->second, origin->member, entry->job);
-  }
+  parts_.jobs.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kSweep) return true;
+    const auto found = entries_.find(std::string(job.origin->id));
+    if (found != entries_.end()) link(*found->second, job.origin->member, std::string(job.id));
+    return true;
+  });
 }
 
-void Sweeps::link(Entry& entry, int trial, const Job& job) {
-  entry.jobs[trial] = {.id = job.id, .watch = parts_.jobs.watch(job.id, [this] { look_soon(); })};
+void Sweeps::link(Entry& entry, int trial, const std::string& id) {
+  entry.jobs[trial] = {.id = id, .watch = parts_.jobs.watch(id, [this] { look_soon(); })};
 }
 
 /// nullptr: it was not submitted yet, or was deleted.
@@ -571,7 +571,7 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
                                   .name = spec.job.name,
                                   .id = entry.record.id,
                                   .member = trial.number}});
-    if (job) return link(entry, trial.number, *job);
+    if (job) return link(entry, trial.number, job->id);
     // A store that is full or away for a moment is no fault of the trial.
     const ErrorCode code = job.error().code;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) return;

@@ -96,7 +96,7 @@ class Sweeps : public JobMaker {
   // jobs; takes() checks them.
 
   bool holds(const JobName& /*name*/) const override { return false; }
-  void job_changed(const job::Job& /*job*/) override {}
+  void job_changed(const job::JobFacts& /*job*/) override {}
   /// A trial whose job is deleted has ended: in the same commit, so that it never starts again.
   void job_leaves(const job::Job& job, store::Batch& batch) override;
   void advance() override {}
@@ -109,7 +109,7 @@ class Sweeps : public JobMaker {
   Result<void> check(const sweep::SweepSpec& spec) const;
   Result<Entry*> entry_of(const std::string& id);
   void link_jobs();
-  void link(Entry& entry, int trial, const job::Job& job);
+  void link(Entry& entry, int trial, const std::string& id);
   const job::Job* job_of(const Entry& entry, int trial) const;
   void look_soon();
   void look_later();

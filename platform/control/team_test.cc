@@ -149,7 +149,8 @@ TEST_F(Team, NoTwoEventsHaveTheSameTimeNotEvenAfterARestartWithTheClockSetBack) 
 
   std::set<base::Time> times;
   size_t count = 0;
-  controller_->jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
+  controller_->jobs().each_job(false, std::nullopt, [&](const job::JobFacts& facts) {
+    const job::Job& job = *controller_->jobs().with_id(std::string(facts.id));
     for (const job::Event& event : job.events) times.insert(event.time);
     count += job.events.size();
     return true;
@@ -162,8 +163,8 @@ TEST_F(Team, JobsAreWalkedInBothOrdersFromAnyOfThem) {
   for (const char* name : {"a", "b", "c"}) submit_as(kAda, single(name, "red", 0));
   const auto walk = [&](bool newest_first, std::optional<base::Time> after) {
     std::string names;
-    controller_->jobs().each_job(newest_first, after, [&](const job::Job& job) {
-      names += job.spec.name;
+    controller_->jobs().each_job(newest_first, after, [&](const job::JobFacts& job) {
+      names += job.name;
       return true;
     });
     return names;
@@ -178,16 +179,17 @@ TEST_F(Team, JobsAreWalkedInBothOrdersFromAnyOfThem) {
 
 TEST_F(Team, WhatADeletedProjectLeftIsNoPartOfAnotherOfItsName) {
   const job::Job old = submit_as(kAda, single("one", "red", 1));
-  EXPECT_TRUE(controller_->projects().has_project_of(old));
+  EXPECT_TRUE(controller_->projects().has_project_of(job::facts_of(old)));
   end("one");
   ASSERT_TRUE(controller_->projects().remove("red"));
-  EXPECT_FALSE(controller_->projects().has_project_of(old));
+  EXPECT_FALSE(controller_->projects().has_project_of(job::facts_of(old)));
   clock_.advance(std::chrono::seconds(1));
 
   add(project_of("red", 1));
 
-  EXPECT_FALSE(controller_->projects().has_project_of(old));
-  EXPECT_TRUE(controller_->projects().has_project_of(submit_as(kAda, single("two", "red", 1))));
+  EXPECT_FALSE(controller_->projects().has_project_of(job::facts_of(old)));
+  EXPECT_TRUE(controller_->projects().has_project_of(
+      job::facts_of(submit_as(kAda, single("two", "red", 1)))));
 }
 
 TEST_F(Team, TheFeedTellsOfChangesOnceTheyAreKept) {

@@ -12,6 +12,9 @@
 
 namespace muster::control {
 
+/// How many names are compared with a misspelled one: the latest.
+inline constexpr size_t kMostComparedNames = 10'000;
+
 /// The whole name, unchanged; base::in_quotes() shortens long names and replaces control
 /// characters.
 inline std::string name_in_quotes(const std::string& name) {

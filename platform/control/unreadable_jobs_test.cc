@@ -41,8 +41,8 @@ TEST_F(UnreadableJobs, AreShownWithTheCommandAndTheOthersRunOn) {
       words::details(job("broken").reason).front().find("`muster store set-aside default/broken`"),
       std::string::npos);
   std::vector<std::string> names;
-  controller_->jobs().each_job(false, std::nullopt, [&](const job::Job& each) {
-    names.push_back(each.spec.name);
+  controller_->jobs().each_job(false, std::nullopt, [&](const job::JobFacts& each) {
+    names.emplace_back(each.name);
     return true;
   });
   EXPECT_EQ(names, (std::vector<std::string>{"first", "broken", "last"}));

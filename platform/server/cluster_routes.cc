@@ -84,8 +84,8 @@ RouteAnswer usage_of_project(const Controller& controller, const ApiCall& call) 
   const base::Time until = query.until.value_or(base::SystemClock().now());
   api::UsageSum sum(query.since.value_or(until - kUsualUsageSpan), until);
   const std::unordered_set<std::string> counted = with_subprojects(controller, sight, name);
-  controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
-    if (counted.contains(job.spec.project)) sum.add(job);
+  controller.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    if (counted.contains(std::string(job.project))) sum.add(job);
     return true;
   });
   const api::ProjectUsage usage = sum.of(name);

@@ -17,10 +17,6 @@ namespace {
 
 constexpr size_t kHorizonChangesAtOnce = 256;
 
-base::Time last_event(const job::Job& job) {
-  return job.events.empty() ? base::Time() : job.events.back().time;
-}
-
 }  // namespace
 
 EventHorizon::EventHorizon(control::Controller& controller)
@@ -36,8 +32,8 @@ base::Time EventHorizon::time() {
 void EventHorizon::look_at_all() {
   known_ = true;
   at_ = controller_.feed().now();
-  controller_.jobs().each_job(false, std::nullopt, [this](const job::Job& job) {
-    time_ = std::max(time_, last_event(job));
+  controller_.jobs().each_job(false, std::nullopt, [this](const job::JobFacts& job) {
+    time_ = std::max(time_, job.last_event());
     return true;
   });
 }
@@ -48,8 +44,8 @@ void EventHorizon::look_at_changes() {
     if (!changes) return look_at_all();
     for (const auto& change : *changes) {
       at_.number = change.number;
-      const job::Job* const job = controller_.jobs().with_id(change.job);
-      if (job != nullptr) time_ = std::max(time_, last_event(*job));
+      const auto job = controller_.jobs().facts_with_id(change.job);
+      if (job) time_ = std::max(time_, job->last_event());
     }
     if (changes->size() < kHorizonChangesAtOnce) return;
   }
@@ -126,9 +122,12 @@ std::vector<EventWatchStream::Found> EventWatchStream::find_in_all(const Sight& 
   at_ = controller_.feed().now();
   std::vector<Found> first;
   std::vector<Found> of_job;
-  controller_.jobs().each_job(false, std::nullopt, [&](const Job& job) {
+  controller_.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    // Of a million jobs, only those are unpacked whose events may be among the first.
+    const bool is_too_late = first.size() == kMostEvents && job.first_event() > first.front().time;
+    if (is_too_late || !may_have_events(sight, job)) return true;
     of_job.clear();
-    find_in(sight, job, horizon, of_job);
+    find_in(*controller_.jobs().with_id(std::string(job.id)), horizon, of_job);
     for (const Found& found : of_job) {
       if (first.size() == kMostEvents) {
         if (!earlier(found, first.front())) break;
@@ -150,21 +149,26 @@ bool EventWatchStream::find_in_changed(const Sight& sight, base::Time horizon,
   const auto changes = controller_.feed().after(at_, kEventChangesAtOnce);
   if (!changes || changes->size() == kEventChangesAtOnce) return false;
   for (const auto& change : *changes) {
-    const Job* const job = controller_.jobs().with_id(change.job);
-    if (job != nullptr) find_in(sight, *job, horizon, found);
+    const auto job = controller_.jobs().facts_with_id(change.job);
+    if (!job || !may_have_events(sight, *job)) continue;
+    find_in(*controller_.jobs().with_id(change.job), horizon, found);
   }
   if (found.size() >= kMostEvents) return false;
   if (!changes->empty()) at_.number = changes->back().number;
   return true;
 }
 
-void EventWatchStream::find_in(const Sight& sight, const Job& job, base::Time horizon,
-                               std::vector<Found>& found) const {
-  if (job.events.empty() || job.events.back().time <= last_) return;
-  if (start_.job ? job.id != *start_.job : !start_.filter.takes(job.spec.project, job.spec.name)) {
-    return;
+/// Whether the caller may get later events of the job.
+bool EventWatchStream::may_have_events(const Sight& sight, const job::JobFacts& job) const {
+  if (job.last_event() <= last_) return false;
+  if (start_.job ? job.id != *start_.job : !start_.filter.takes(job.project, job.name)) {
+    return false;
   }
-  if (!sight.sees(job)) return;
+  return sight.sees(job);
+}
+
+void EventWatchStream::find_in(const Job& job, base::Time horizon,
+                               std::vector<Found>& found) const {
   for (const job::Event& event : job.events) {
     if (event.time <= last_ || event.time > horizon) continue;
     if (start_.kind.empty() || kind_of_fact(event.what) == start_.kind) {

@@ -75,8 +75,8 @@ class EventWatchStream : public EventStream {
   std::vector<Found> find_some(const Sight& sight, base::Time horizon);
   std::vector<Found> find_in_all(const Sight& sight, base::Time horizon);
   bool find_in_changed(const Sight& sight, base::Time horizon, std::vector<Found>& found);
-  void find_in(const Sight& sight, const job::Job& job, base::Time horizon,
-               std::vector<Found>& found) const;
+  bool may_have_events(const Sight& sight, const job::JobFacts& job) const;
+  void find_in(const job::Job& job, base::Time horizon, std::vector<Found>& found) const;
   std::optional<http::BodyPiece> end_if_over(const Sight& sight);
 
   control::Controller& controller_;

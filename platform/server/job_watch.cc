@@ -62,9 +62,11 @@ std::optional<http::BodyPiece> JobWatchStream::next() {
 void JobWatchStream::list_some(std::string& text) {
   const Sight sight(controller_, who_);
   bool all = true;
-  controller_.jobs().each_job(false, listed_, [&](const Job& job) {
+  controller_.jobs().each_job(false, listed_, [&](const job::JobFacts& job) {
     listed_ = job.submitted;
-    if (filter_.takes(sight, job)) append_job(text, sight, job, "");
+    if (filter_.takes(sight, job)) {
+      append_job(text, sight, *controller_.jobs().with_id(std::string(job.id)), "");
+    }
     all = text.size() < kPieceBytes;
     return all;
   });
@@ -124,7 +126,7 @@ void JobWatchStream::append_change(std::string& text, const Sight& sight,
   // A job that was removed meanwhile is reported by a later change.
   const Job* const job = controller_.jobs().with_id(change.job);
   if (job != nullptr) {
-    if (filter_.takes(sight, *job)) append_job(text, sight, *job, id);
+    if (filter_.takes(sight, job::facts_of(*job))) append_job(text, sight, *job, id);
   } else {
     append_object(text, sight, change.job, id);
   }

@@ -36,18 +36,18 @@ using api::JobQuery;
 using base::Result;
 using control::Controller;
 using job::Job;
+using job::JobFacts;
 
 constexpr size_t kMostBytes = 4 << 20;  // of a page, approximately
 
-/// Called for each of 100,000 jobs.
-bool sees(const Sight& sight, const Job& job) {
+/// Called for each of a million jobs.
+bool sees(const Sight& sight, const JobFacts& job) {
   return sight.sees_all() || sight.sees(job);
 }
 
-/// A job or another object of the page.
+/// A job or another object of the page. Place::id is that of the job.
 struct Entry {
   JobPlace place;
-  const Job* job = nullptr;
   std::optional<api::JobRow> row = {};  ///< of another object
 };
 
@@ -89,16 +89,16 @@ class Listing {
     return !from_ || comes_before(query_.order, *from_, place);
   }
 
-  void add(const Job& job) {
-    Entry entry{.place = place_of(query_.order, job, now_), .job = &job};
+  void add(const JobFacts& job) {
+    Entry entry{.place = place_of(query_.order, job, now_)};
     if (is_after_cursor(entry.place)) entries_.push_back(std::move(entry));
   }
 
   void by_time(size_t most) {
     std::optional<base::Time> after;
     if (from_) after = from_->submitted;
-    controller_.jobs().each_job(query_.order.descending, after, [&](const Job& job) {
-      if (filter_.takes(api::as_listed(job)) && sees(sight_, job)) add(job);
+    controller_.jobs().each_job(query_.order.descending, after, [&](const JobFacts& job) {
+      if (filter_.takes(job) && sees(sight_, job)) add(job);
       return entries_.size() < most;
     });
   }
@@ -107,9 +107,9 @@ class Listing {
   void by_name(size_t most) {
     const std::string prefix = query_.prefix.value_or("");
     const JobPlace from = from_.value_or(JobPlace{.text = prefix});
-    controller_.jobs().each_job_from(from.text, from.project, [&](const Job& job) {
-      if (!job.spec.name.starts_with(prefix)) return false;
-      if (filter_.takes(api::as_listed(job)) && sees(sight_, job)) add(job);
+    controller_.jobs().each_job_from(from.text, from.project, [&](const JobFacts& job) {
+      if (!job.name.starts_with(prefix)) return false;
+      if (filter_.takes(job) && sees(sight_, job)) add(job);
       return entries_.size() < most;
     });
   }
@@ -121,11 +121,11 @@ class Listing {
     };
     // Equal jobs follow newest first: examined in that order, none displaces a kept one.
     const bool newest_first = query_.order != JobOrder::kOldestFirst;
-    controller_.jobs().each_job(newest_first, std::nullopt, [&](const Job& job) {
-      if (!is_counted(api::as_listed(job), [&] { return sees(sight_, job); })) return true;
+    controller_.jobs().each_job(newest_first, std::nullopt, [&](const JobFacts& job) {
+      if (!is_counted(job, [&] { return sees(sight_, job); })) return true;
       // Newest first and oldest first, later jobs are after all kept ones.
       if (query_.order.by == api::JobColumn::kSubmitted && entries_.size() >= most) return true;
-      Entry entry{.place = place_of(query_.order, job, now_), .job = &job};
+      Entry entry{.place = place_of(query_.order, job, now_)};
       if (!is_after_cursor(entry.place)) return true;
       if (entries_.size() == most) {
         if (!earlier(entry, entries_.front())) return true;
@@ -140,7 +140,7 @@ class Listing {
 
   /// Whether the query finds it; counts it.
   template <class Seen>
-  bool is_counted(const api::ListedJob& job, const Seen& seen) {
+  bool is_counted(const JobFacts& job, const Seen& seen) {
     if (!filter_.takes_apart_from_phase(job)) return false;
     const bool takes_phase = filter_.takes_phase(job);
     if (!takes_phase && !query_.count) return false;
@@ -178,15 +178,15 @@ Result<JobQuery> query_of(const Sight& sight, const ApiCall& call) {
 
 /// A page is kept in memory until the client has read it, so a page of large jobs has fewer of
 /// them, but at least one. Returns whether jobs were left off.
-bool leave_off_what_is_too_much(std::vector<Entry>& entries) {
+bool leave_off_what_is_too_much(std::vector<const Job*>& jobs) {
   size_t size = 0;
   size_t count = 0;
-  while (count < entries.size() &&
-         (count == 0 || size + job::text_size(entries[count].job->spec) <= kMostBytes)) {
-    size += job::text_size(entries[count++].job->spec);
+  while (count < jobs.size() &&
+         (count == 0 || size + job::text_size(jobs[count]->spec) <= kMostBytes)) {
+    size += job::text_size(jobs[count++]->spec);
   }
-  const bool too_much = count < entries.size();
-  entries.resize(count);
+  const bool too_much = count < jobs.size();
+  jobs.resize(count);
   return too_much;
 }
 
@@ -202,20 +202,19 @@ RouteAnswer list_jobs(const Controller& controller, const ApiCall& call) {
   std::vector<Entry> entries = listing.find(limit + 1, false);
   bool has_next = entries.size() > limit;
   if (has_next) entries.pop_back();
-  has_next = leave_off_what_is_too_much(entries) || has_next;
 
-  std::deque<Job> copies;  // elements keep their addresses
   std::vector<const Job*> jobs;
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : entries) jobs.push_back(controller.jobs().with_id(entry.place.id));
+  has_next = leave_off_what_is_too_much(jobs) || has_next;
+  entries.resize(jobs.size());
+  std::deque<Job> copies;  // elements keep their addresses
+  for (const Job*& job : jobs) {
     std::optional<job::Progress> progress;
-    if (!job::is_final(entry.job->phase)) progress = controller.progress_of(*entry.job);
-    if (sight.sees_all() && !progress) {
-      jobs.push_back(entry.job);
-      continue;
-    }
-    copies.push_back(sight.redacted(*entry.job));
+    if (!job::is_final(job->phase)) progress = controller.progress_of(*job);
+    if (sight.sees_all() && !progress) continue;
+    copies.push_back(sight.redacted(*job));
     copies.back().progress = std::move(progress);
-    jobs.push_back(&copies.back());
+    job = &copies.back();
   }
   return json_answer(
       200, api::job_page_to_json(jobs, next_of(query, entries, has_next), listing.counts()));
@@ -231,8 +230,9 @@ RouteAnswer list_rows(const Controller& controller, const ApiCall& call) {
   if (has_next) entries.pop_back();
   api::RowPage page{.next = next_of(query, entries, has_next), .counts = listing.counts()};
   for (Entry& entry : entries) {
-    page.rows.push_back(entry.job == nullptr ? *std::move(entry.row)
-                                             : row_for(controller, sight, *entry.job));
+    page.rows.push_back(
+        entry.row ? *std::move(entry.row)
+                  : row_for(controller, sight, *controller.jobs().with_id(entry.place.id)));
   }
   return json_answer(200, api::row_page_to_json(page));
 }

@@ -130,14 +130,15 @@ api::JobRow row_for(const job::Schedule& schedule) {
 namespace {
 
 ListedObject listed_sweep(const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
-  return {.listed = {.spec = &record.spec.job,
-                     .id = record.id,
-                     .owner = record.owner,
-                     .phase = sweep::job_phase(summary.phase),
-                     .submitted = record.created,
-                     .started = record.created,
-                     .ended = summary.ended},
-          .row = [&record, summary] { return row_of(record, summary); }};
+  ListedObject object{.listed = job::facts_of(record.spec.job),
+                      .row = [&record, summary] { return row_of(record, summary); }};
+  object.listed.id = record.id;
+  object.listed.owner = record.owner;
+  object.listed.phase = sweep::job_phase(summary.phase);
+  object.listed.submitted = record.created;
+  object.listed.started = record.created;
+  object.listed.ended = summary.ended;
+  return object;
 }
 
 }  // namespace
@@ -150,22 +151,24 @@ void each_listed_object(const control::Controller& controller, const Sight& sigh
       });
   for (const job::Array& array : controller.arrays().list(std::nullopt)) {
     if (!sight.sees(array)) continue;
-    visit({.listed = {.spec = &array.spec,
-                      .id = array.id,
-                      .owner = array.owner,
-                      .phase = array.phase,
-                      .submitted = array.submitted,
-                      .ended = array.ended},
-           .row = [&array] { return row_for(array); }});
+    ListedObject object{.listed = job::facts_of(array.spec),
+                        .row = [&array] { return row_for(array); }};
+    object.listed.id = array.id;
+    object.listed.owner = array.owner;
+    object.listed.phase = array.phase;
+    object.listed.submitted = array.submitted;
+    object.listed.ended = array.ended;
+    visit(object);
   }
   for (const job::Schedule& schedule : controller.schedules().list(std::nullopt)) {
     if (!sight.sees_project(schedule.spec.project)) continue;
-    visit({.listed = {.spec = &schedule.spec.job,
-                      .id = schedule.id,
-                      .owner = schedule.owner,
-                      .submitted = schedule.created,
-                      .has_phase = false},
-           .row = [&schedule] { return row_for(schedule); }});
+    ListedObject object{.listed = job::facts_of(schedule.spec.job),
+                        .row = [&schedule] { return row_for(schedule); }};
+    object.listed.id = schedule.id;
+    object.listed.owner = schedule.owner;
+    object.listed.submitted = schedule.created;
+    object.listed.has_phase = false;
+    visit(object);
   }
 }
 

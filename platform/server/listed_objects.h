@@ -15,7 +15,7 @@
 namespace muster::server {
 
 struct ListedObject {
-  api::ListedJob listed;  ///< what the query filters and sorts by
+  job::JobFacts listed;  ///< what the query filters and sorts by
   /// Called if the object is on the page. Contains only what the caller may see.
   std::function<api::JobRow()> row;
 };

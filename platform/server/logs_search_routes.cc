@@ -94,11 +94,11 @@ SearchedJobs jobs_to_search(const Controller& controller, const Sight& sight,
   SearchedJobs found;
   const api::JobFilter filter(search.jobs);
   const auto most = static_cast<size_t>(search.most_jobs);
-  controller.jobs().each_job(true, std::nullopt, [&](const job::Job& job) {
+  controller.jobs().each_job(true, std::nullopt, [&](const job::JobFacts& job) {
     const bool has_log = job.attempt > 0;
-    if (!has_log || !filter.takes(api::as_listed(job)) || !sight.sees(job)) return true;
+    if (!has_log || !filter.takes(job) || !sight.sees(job)) return true;
     found.has_more = found.ids.size() == most;
-    if (!found.has_more) found.ids.push_back(job.id);
+    if (!found.has_more) found.ids.emplace_back(job.id);
     return !found.has_more;
   });
   return found;

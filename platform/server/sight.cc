@@ -17,6 +17,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using job::Job;
+using job::JobFacts;
 
 namespace {
 
@@ -42,21 +43,26 @@ bool has_task_on(const Job& job, const std::string& node, std::optional<int> dev
 
 }  // namespace
 
-Role Sight::role_in(const std::string& project) const {
+Role Sight::role_in(std::string_view project) const {
   const auto known = roles_.find(project);
   if (known != roles_.end()) return known->second;
-  const Role role = who_.in_project(controller_.projects().line_of(project));
-  roles_.emplace(project, role);
+  const std::string name(project);
+  const Role role = who_.in_project(controller_.projects().line_of(name));
+  roles_.emplace(name, role);
   return role;
 }
 
 bool Sight::sees(const Job& job) const {
+  return sees(job::facts_of(job));
+}
+
+bool Sight::sees(const JobFacts& job) const {
   return role_over(job) >= Role::kViewer;
 }
 
 /// Jobs of a deleted project are invisible to members of a new project of the same name.
-Role Sight::role_over(const Job& job) const {
-  if (sees_all() || controller_.projects().has_project_of(job)) return role_in(job.spec.project);
+Role Sight::role_over(const JobFacts& job) const {
+  if (sees_all() || controller_.projects().has_project_of(job)) return role_in(job.project);
   return Role::kNone;
 }
 
@@ -66,8 +72,8 @@ bool Sight::sees_project(const std::string& project) const {
 
 /// A removed job belonged to its project.
 bool Sight::sees(const job::JobRef& ref) const {
-  const Job* const job = controller_.jobs().with_id(ref.id);
-  return job != nullptr ? sees(*job) : sees_project(ref.project);
+  const auto job = controller_.jobs().facts_with_id(ref.id);
+  return job ? sees(*job) : sees_project(ref.project);
 }
 
 // --- what a name stands for
@@ -108,7 +114,7 @@ Result<job::Array> Sight::array(const std::string& name, const std::string& proj
                  .what = "several projects have an array '" + name + "': " + projects,
                  .advice = "choose one: --project NAME, or ?project=NAME"};
   }
-  const Role role = role_over(stand_in(arrays.front()));
+  const Role role = role_over(job::facts_of(stand_in(arrays.front())));
   if (role < needed) return lacks_role(arrays.front().spec.project, role, needed);
   return std::move(arrays.front());
 }
@@ -121,7 +127,7 @@ Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
     return !sees(member.job) || (!project.empty() && member.job.spec.project != project);
   });
   if (members.size() != 1) return no_such_job(name);
-  const Role role = role_over(members.front().job);
+  const Role role = role_over(job::facts_of(members.front().job));
   if (role < needed) return lacks_role(members.front().job.spec.project, role, needed);
   return std::move(members.front());
 }
@@ -157,7 +163,7 @@ Result<const Job*> Sight::job(const std::string& name, const std::string& projec
                  .advice = "choose one: --project NAME, or ?project=NAME"};
   }
   const std::string& home = jobs.front()->spec.project;
-  const Role role = role_over(*jobs.front());
+  const Role role = role_over(job::facts_of(*jobs.front()));
   if (role < needed) return lacks_role(home, role, needed);
   return jobs.front();
 }
@@ -217,8 +223,8 @@ std::optional<Error> Sight::is_another_object(const std::string& name,
 Error Sight::no_such_job(const std::string& name) const {
   std::vector<std::string> names;
   size_t compared = 0;
-  controller_.jobs().each_job(true, std::nullopt, [&](const Job& job) {
-    if (sees(job)) names.push_back(job.spec.name);
+  controller_.jobs().each_job(true, std::nullopt, [&](const JobFacts& job) {
+    if (sees(job)) names.emplace_back(job.name);
     return ++compared < kMostCompared;
   });
   for (const job::Array& array : controller_.arrays().list(std::nullopt)) {

@@ -4,9 +4,11 @@
 // On the EventLoop's thread. A Sight lives for one request: the controller must outlive it.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
 #include "access/identity.h"
@@ -26,8 +28,9 @@ class Sight {
   Sight(const control::Controller& controller, const access::Identity& who)
       : controller_(controller), who_(who) {}
 
-  access::Role role_in(const std::string& project) const;
+  access::Role role_in(std::string_view project) const;
   bool sees(const job::Job& job) const;
+  bool sees(const job::JobFacts& job) const;
   bool sees_project(const std::string& project) const;
   bool sees_all() const { return who_.sees_everything(); }
 
@@ -66,7 +69,7 @@ class Sight {
   base::Error redacted(base::Error error) const;
 
  private:
-  access::Role role_over(const job::Job& job) const;
+  access::Role role_over(const job::JobFacts& job) const;
   bool sees(const job::JobRef& job) const;
   words::Sight as_words() const;
   std::vector<const job::Job*> meant_by(const std::string& name, const std::string& project) const;
@@ -78,7 +81,8 @@ class Sight {
 
   const control::Controller& controller_;
   const access::Identity& who_;
-  mutable std::unordered_map<std::string, access::Role> roles_;  ///< by project; filled on demand
+  mutable std::map<std::string, access::Role, std::less<>>
+      roles_;  ///< by project; filled on demand
 };
 
 }  // namespace muster::server

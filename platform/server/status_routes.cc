@@ -185,9 +185,9 @@ std::map<std::string, ProjectCounts> count_jobs(const Controller& controller) {
   for (const auto& status : controller.projects().list()) counts[status.project.name];
   // Consecutive jobs often belong to the same project.
   auto of_project = counts.end();
-  controller.jobs().each_job(false, std::nullopt, [&](const job::Job& job) {
-    if (of_project == counts.end() || of_project->first != job.spec.project) {
-      of_project = counts.try_emplace(job.spec.project).first;
+  controller.jobs().each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    if (of_project == counts.end() || of_project->first != job.project) {
+      of_project = counts.try_emplace(std::string(job.project)).first;
     }
     ++of_project->second.phases[static_cast<size_t>(job.phase)];
     if (job.phase == Phase::kQueued && !job.suspended) ++of_project->second.queue;

@@ -3,8 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "job/job.h"
+#include "job/job_facts.h"
 #include "server/sight.h"
 
 namespace muster::server {
@@ -14,12 +15,12 @@ struct WatchFilter {
   std::optional<std::string> project;
   std::optional<std::string> name;
 
-  bool takes(const std::string& of_project, const std::string& of_name) const {
+  bool takes(std::string_view of_project, std::string_view of_name) const {
     return (!project || *project == of_project) && (!name || *name == of_name);
   }
   /// Also requires that the caller sees the job.
-  bool takes(const Sight& sight, const job::Job& job) const {
-    return takes(job.spec.project, job.spec.name) && sight.sees(job);
+  bool takes(const Sight& sight, const job::JobFacts& job) const {
+    return takes(job.project, job.name) && sight.sees(job);
   }
 };
 

@@ -17,6 +17,15 @@ Result<store::Contents> NotifyingStore::load() {
   return contents;
 }
 
+Result<store::Contents> NotifyingStore::load_packed() {
+  MUSTER_TRY(store::Contents contents, store_.load_packed());
+  for (const store::StoredJob& job : contents.stored) {
+    if (job.open) remember(*job.open);
+  }
+  notifications_.load(std::move(contents.subscriptions), std::move(contents.deliveries));
+  return contents;
+}
+
 Result<void> NotifyingStore::commit(const store::Batch& batch) {
   const std::vector<Told> told = what_happened(batch);
   std::vector<job::Delivery> deliveries;

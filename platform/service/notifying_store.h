@@ -25,6 +25,7 @@ class NotifyingStore : public store::Store {
       : store_(store), notifications_(notifications), hook_(hook) {}
 
   base::Result<store::Contents> load() override;
+  base::Result<store::Contents> load_packed() override;
   base::Result<void> commit(const store::Batch& batch) override;
   base::Result<std::optional<std::string>> find_by_key(const std::string& key) override {
     return store_.find_by_key(key);
@@ -67,6 +68,7 @@ class WatchedStore : public store::Store {
                std::function<void()> lost);
 
   base::Result<store::Contents> load() override { return store_.load(); }
+  base::Result<store::Contents> load_packed() override { return store_.load_packed(); }
   base::Result<void> commit(const store::Batch& batch) override;
   base::Result<std::optional<std::string>> find_by_key(const std::string& key) override {
     return store_.find_by_key(key);

@@ -95,6 +95,32 @@ TEST_P(StoreConformance, KeepsEveryFieldOfJobsInTheirOrder) {
   EXPECT_EQ(contents().jobs, (std::vector<Job>{first, second}));
 }
 
+TEST_P(StoreConformance, PacksTheEndedJobsAndReadsTheRestAsBefore) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 20; ++i) {
+    jobs.push_back(full_job("j" + std::to_string(i), "job-" + std::to_string(i)));
+    jobs.back().phase = static_cast<job::Phase>(i % 6);
+    ASSERT_TRUE(add(jobs.back()));
+  }
+  ASSERT_TRUE(store().commit({.objects = {full_object("array", "a1", "many")},
+                              .projects = {full_project("lab", 1)},
+                              .users = {full_user("ada")}}));
+
+  auto packed = store().load_packed();
+
+  ASSERT_TRUE(packed) << packed.error().to_string();
+  EXPECT_TRUE(packed->jobs.empty());
+  std::vector<Job> unpacked;
+  for (StoredJob& stored : packed->stored) {
+    unpacked.push_back(stored.open ? *stored.open : *stored.ended.job());
+    EXPECT_EQ(stored.open == nullptr, job::is_final(unpacked.back().phase));
+  }
+  EXPECT_EQ(unpacked, jobs);
+  EXPECT_EQ(packed->objects, contents().objects);
+  EXPECT_EQ(packed->projects, contents().projects);
+  EXPECT_EQ(packed->users, contents().users);
+}
+
 TEST_P(StoreConformance, IsEmptyAtFirstAndAfterAnEmptyBatch) {
   ASSERT_TRUE(store().commit({}));
 

@@ -44,7 +44,7 @@ void expect_same(const State& found, const State& expected) {
 
 /// The n-th commit for one kind of record: the first ones add, later ones change and remove. Values
 /// that a batch points to live as long as the program.
-struct RecordKind {
+struct KindOfRecord {
   const char* name;
   Batch (*commit)(int n);
 };
@@ -142,7 +142,7 @@ int watch_commits(sqlite3* database, const char** /*error*/, const void* /*routi
 
 /// In a process of its own: opens the store, commits, and is killed: right after `whole` commits,
 /// or when the next one has written everything but is not yet effective.
-void run_until_killed(const std::filesystem::path& file, const RecordKind& kind, int whole,
+void run_until_killed(const std::filesystem::path& file, const KindOfRecord& kind, int whole,
                       bool within_next) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -159,7 +159,7 @@ void run_until_killed(const std::filesystem::path& file, const RecordKind& kind,
   ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 
-class CrashPoints : public testing::TestWithParam<RecordKind> {
+class CrashPoints : public testing::TestWithParam<KindOfRecord> {
  protected:
   CrashPoints() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch_commits)); }
   ~CrashPoints() override { sqlite3_reset_auto_extension(); }
@@ -200,11 +200,11 @@ TEST_P(CrashPoints, LeaveExactlyTheCommittedRecords) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CrashPoints,
-    testing::Values(RecordKind{"Job", commit_job}, RecordKind{"Object", commit_object},
-                    RecordKind{"Project", commit_project}, RecordKind{"Node", commit_node},
-                    RecordKind{"User", commit_user}, RecordKind{"Token", commit_token},
-                    RecordKind{"Secret", commit_secret}, RecordKind{"Audit", commit_audit},
-                    RecordKind{"Everything", commit_everything}),
+    testing::Values(KindOfRecord{"Job", commit_job}, KindOfRecord{"Object", commit_object},
+                    KindOfRecord{"Project", commit_project}, KindOfRecord{"Node", commit_node},
+                    KindOfRecord{"User", commit_user}, KindOfRecord{"Token", commit_token},
+                    KindOfRecord{"Secret", commit_secret}, KindOfRecord{"Audit", commit_audit},
+                    KindOfRecord{"Everything", commit_everything}),
     [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "store/job_reader.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_session.h"
 #include "store/records.h"
@@ -40,16 +41,35 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(
 
 namespace {
 
-Result<Contents> load_all(PostgresConnection& connection) {
+Result<Contents> load_all(PostgresConnection& connection, bool are_packed) {
   Contents contents;
   MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
-  contents.jobs.reserve(static_cast<size_t>(jobs.number(0, 0)));
+  const auto count = static_cast<size_t>(jobs.number(0, 0));
+  are_packed ? contents.stored.reserve(count) : contents.jobs.reserve(count);
   for (const RecordKind& kind : kRecordKinds) {
+    const bool is_packed = are_packed && &kind == &job_kind();
+    JobReader reader(contents);
     MUSTER_CHECK(connection.each_row(kind.query(), [&](const PostgresRows& row) -> Result<void> {
-      take_record(kind, row.record(0, kind.key.size()), contents);
+      if (is_packed) {
+        reader.add(row.record(0, kind.key.size()));
+      } else {
+        take_record(kind, row.record(0, kind.key.size()), contents);
+      }
       return {};
     }));
+    reader.finish();
   }
+  return contents;
+}
+
+/// Without a time limit, because all records are read.
+Result<Contents> load_in_snapshot(PostgresConnection& connection, bool are_packed) {
+  MUSTER_CHECK(
+      connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+                         "SET LOCAL statement_timeout = 0"));
+  Result<Contents> contents = load_all(connection, are_packed);
+  const Result<void> ended = connection.execute("ROLLBACK");
+  if (contents && !ended) return ended.error();
   return contents;
 }
 
@@ -103,16 +123,13 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
 }  // namespace
 
 Result<Contents> PostgresStore::load() {
-  return impl_->read([](PostgresConnection& connection) -> Result<Contents> {
-    // Without a time limit, because all records are read.
-    MUSTER_CHECK(
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-                           "SET LOCAL statement_timeout = 0"));
-    Result<Contents> contents = load_all(connection);
-    const Result<void> ended = connection.execute("ROLLBACK");
-    if (contents && !ended) return ended.error();
-    return contents;
-  });
+  return impl_->read(
+      [](PostgresConnection& connection) { return load_in_snapshot(connection, false); });
+}
+
+Result<Contents> PostgresStore::load_packed() {
+  return impl_->read(
+      [](PostgresConnection& connection) { return load_in_snapshot(connection, true); });
 }
 
 Result<void> PostgresStore::commit(const Batch& batch) {

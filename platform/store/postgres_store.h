@@ -27,6 +27,7 @@ class PostgresStore : public Store, public Leadership {
   ~PostgresStore() override;
 
   Result<Contents> load() override;
+  Result<Contents> load_packed() override;
   Result<void> commit(const Batch& batch) override;
   Result<std::optional<std::string>> find_by_key(const std::string& idempotency_key) override;
   Result<std::vector<access::AuditRecord>> audit(const access::AuditQuery& query) override;

@@ -210,6 +210,10 @@ const RecordKind kAuditKind{"audit",
                             "",
                             read_audit_for_faults};
 
+const RecordKind& job_kind() {
+  return kKinds[0];
+}
+
 std::string RecordKind::query() const {
   std::string columns;
   for (const char* column : key) columns += std::string(column) + ", ";

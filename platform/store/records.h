@@ -68,6 +68,8 @@ struct RecordKind {
 /// All kinds except the audit log, in the order in which Contents is filled.
 extern const std::span<const RecordKind> kRecordKinds;
 extern const RecordKind kAuditKind;
+/// Of kRecordKinds, that of the jobs.
+const RecordKind& job_kind();
 
 /// Verifies and reads a row. `into` may be nullptr: the row is only checked.
 /// kInternal: the checksum differs, or the document is unreadable or belongs to another record.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "store/job_reader.h"
 #include "store/records.h"
 #include "store/sqlite_schema.h"
 #include "store/store.h"
@@ -105,6 +106,26 @@ Result<Contents> SqliteStore::load() {
       take_record(kind, row.record(kind.key.size()), contents);
       return {};
     }));
+  }
+  return contents;
+}
+
+Result<Contents> SqliteStore::load_packed() {
+  Contents contents;
+  MUSTER_TRY(const int64_t jobs, database_.number("SELECT count(*) FROM job"));
+  contents.stored.reserve(static_cast<size_t>(jobs));
+  for (const RecordKind& kind : kRecordKinds) {
+    const bool is_job = &kind == &job_kind();
+    JobReader reader(contents);
+    MUSTER_CHECK(database_.each_row(kind.query(), [&](const SqliteStatement& row) -> Result<void> {
+      if (is_job) {
+        reader.add(row.record(kind.key.size()));
+      } else {
+        take_record(kind, row.record(kind.key.size()), contents);
+      }
+      return {};
+    }));
+    reader.finish();
   }
   return contents;
 }

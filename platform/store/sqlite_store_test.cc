@@ -235,6 +235,13 @@ TEST_F(Sqlite, NamesAnUnreadableRecordAndLoadsTheRest) {
   EXPECT_EQ(contents->jobs, (std::vector<Job>{jobs[0], jobs[2]}));
   EXPECT_EQ(contents->objects, std::vector<Object>{full_object("sweep", "s1", "lr")});
   EXPECT_EQ(contents->users, std::vector<access::User>{full_user("bob")});
+  const auto packed = store->load_packed();
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(packed->stored.size(), 2U);
+  ASSERT_EQ(packed->unreadable.size(), 3U);
+  EXPECT_EQ(packed->unreadable[0].title(), contents->unreadable[0].title());
+  EXPECT_EQ(packed->unreadable[0].fault, contents->unreadable[0].fault);
+  EXPECT_EQ(packed->unreadable[0].jobs_before, contents->unreadable[0].jobs_before);
   ASSERT_EQ(contents->unreadable.size(), 3U);
   const Unreadable& job = contents->unreadable[0];
   EXPECT_EQ(job.title(), "job 'vision/two' (id j2)");

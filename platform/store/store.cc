@@ -1,5 +1,7 @@
 #include "store/store.h"
 
+#include "store/records.h"
+
 namespace muster::store {
 
 bool Batch::empty() const {
@@ -9,6 +11,19 @@ bool Batch::empty() const {
          removed_users.empty() && tokens.empty() && removed_tokens.empty() && secrets.empty() &&
          removed_secrets.empty() && subscriptions.empty() && removed_subscriptions.empty() &&
          deliveries.empty() && removed_deliveries.empty() && audit.empty();
+}
+
+Result<Contents> Store::load_packed() {
+  MUSTER_TRY(Contents contents, load());
+  for (job::Job& job : contents.jobs) {
+    if (job::is_final(job.phase)) {
+      contents.stored.push_back({.open = nullptr, .ended = PackedJob(job, to_document(job))});
+    } else {
+      contents.stored.push_back({.open = std::make_unique<job::Job>(std::move(job)), .ended = {}});
+    }
+  }
+  contents.jobs.clear();
+  return contents;
 }
 
 }  // namespace muster::store

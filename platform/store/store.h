@@ -6,6 +6,7 @@
 // Threads: the loop's only. Errors name the file, or the database server.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "job/job.h"
 #include "job/notification.h"
 #include "job/project.h"
+#include "store/packed_job.h"
 
 namespace muster::store {
 
@@ -91,7 +93,7 @@ struct Unreadable {
   std::string project;     ///< of a job, an object or a secret
   std::string name;        ///< of a token, a subscription or a delivery: its id
   std::string fault;       ///< why it cannot be read
-  size_t jobs_before = 0;  ///< of a job: how many of Contents::jobs are older
+  size_t jobs_before = 0;  ///< of a job: how many of the jobs that can be read are older
 
   bool is_job() const { return kind == "job"; }
   std::string title() const;     ///< "job 'lab/train' (id j1)"
@@ -99,9 +101,16 @@ struct Unreadable {
   std::string command() const;   ///< "muster store set-aside lab/train"
 };
 
+/// A job as a server keeps it: whole, or packed once it has ended.
+struct StoredJob {
+  std::unique_ptr<job::Job> open;
+  PackedJob ended;  ///< if `open` is nullptr
+};
+
 /// Everything in a store except the audit log.
 struct Contents {
-  std::vector<job::Job> jobs;          ///< oldest first
+  std::vector<job::Job> jobs;          ///< of load(), oldest first
+  std::vector<StoredJob> stored;       ///< the same of load_packed()
   std::vector<Object> objects;         ///< by kind and id
   std::vector<job::Project> projects;  ///< in the order of their sequence
   std::vector<std::string> cordoned_nodes;
@@ -120,6 +129,10 @@ class Store {
   /// Reads everything, and verifies the checksum of every record. An unreadable record is listed
   /// and is no error: one flipped bit must not make all other jobs unavailable.
   virtual Result<Contents> load() = 0;
+
+  /// The same for a server, with the jobs in Contents::stored: a million whole jobs would occupy
+  /// 12 GiB.
+  virtual Result<Contents> load_packed();
 
   /// One transaction, which is on disk when the call returns. It costs one disk sync for any number
   /// of changes. It is no error to remove what does not exist.

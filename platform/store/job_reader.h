@@ -1,0 +1,69 @@
+// Reads the rows of all jobs at a server's start. Parsing a document costs ten times what the
+// database needs to hand it over, so several threads parse, and the jobs keep their order.
+//
+// On one thread; the reader has threads of its own until it is destroyed.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/records.h"
+#include "store/store.h"
+
+namespace muster::store {
+
+/// One row, read as take_record() reads it, into Contents::stored.
+void take_job(const RecordRow& row, Contents& into);
+
+class JobReader {
+ public:
+  explicit JobReader(Contents& into);
+  ~JobReader();
+  JobReader(const JobReader&) = delete;
+  JobReader& operator=(const JobReader&) = delete;
+
+  /// Copies the row.
+  void add(const RecordRow& row);
+  /// Waits until all rows are read.
+  void finish();
+
+ private:
+  /// A row that owns its bytes.
+  struct Row {
+    std::vector<std::string> key;
+    std::string document;
+    int64_t checksum = 0;
+  };
+  struct Piece {
+    std::vector<Row> rows;
+    Contents read;
+    bool is_read = false;
+  };
+
+  static constexpr size_t kRowsOfPiece = 256;
+  static constexpr size_t kMostThreads = 8;
+  static constexpr size_t kMostPieces = 4 * kMostThreads;  ///< in memory
+
+  void hand_over();
+  void take_front(std::unique_lock<std::mutex>& lock);
+  void read(Piece& piece) const;
+  void work();
+
+  Contents& into_;
+  std::vector<Row> rows_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Piece>> pieces_;  ///< in the order of the rows
+  size_t begun_ = 0;                           ///< how many of the pieces a thread has taken
+  bool is_over_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace muster::store

@@ -1,0 +1,162 @@
+#include "store/packed_job.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "store/job_reader.h"
+#include "store/records.h"
+#include "store/test_values.h"
+
+namespace muster::store {
+namespace {
+
+using job::Job;
+using job::Phase;
+
+Job ended_job(const std::string& id, const std::string& owner = "ada") {
+  Job job = full_job(id, "train-" + id);
+  job.phase = Phase::kSucceeded;
+  job.owner = owner;
+  // What is never stored.
+  job.unreadable = false;
+  job.progress.reset();
+  job.kept_until.reset();
+  return job;
+}
+
+TEST(PackedJob, AnUnpackedJobEqualsTheJobFieldByField) {
+  for (const char* id : {"a", "b", "c"}) {
+    const Job job = ended_job(id);
+    const PackedJob packed(job, to_document(job));
+    const auto whole = packed.job();
+    ASSERT_TRUE(whole) << whole.error().what;
+    EXPECT_EQ(*whole, job);
+    EXPECT_EQ(packed.document(), to_document(job));
+    EXPECT_EQ(packed.facts().id, id);
+  }
+}
+
+TEST(PackedJob, TheFactsStayWhereTheyAreWhenItIsMoved) {
+  const Job job = ended_job("a");
+  PackedJob packed(job, to_document(job));
+  const job::JobFacts facts = packed.facts();
+  const PackedJob moved = std::move(packed);
+  EXPECT_EQ(facts.name, "train-a");
+  EXPECT_EQ(facts.name.data(), moved.facts().name.data());
+}
+
+TEST(PackedJob, ALargeDocumentIsRestored) {
+  Job job = ended_job("a", "owner of a large job");
+  uint32_t state = 1;
+  std::string noise(100'000, '\0');
+  for (char& each : noise) each = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  job.spec.command = {noise};
+  const PackedJob packed(job, to_document(job));
+  EXPECT_EQ(packed.document(), to_document(job));
+}
+
+TEST(PackedJob, ALaterJobOfAnOwnerTakesAFewHundredBytes) {
+  const Job first = ended_job("a", "owner of two");
+  const Job second = ended_job("b", "owner of two");
+  const PackedJob one(first, to_document(first));
+  const PackedJob other(second, to_document(second));
+  EXPECT_LT(other.size(), 1000U);
+  EXPECT_LT(other.size() - job::packed_size(other.address()), to_document(second).size() / 10);
+}
+
+TEST(PackedJob, ThreadsPackAndUnpackAtTheSameTime) {
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([number] {
+      for (int i = 0; i < 50; ++i) {
+        const Job job = ended_job("j" + std::to_string(i), "owner" + std::to_string(i % 7));
+        const PackedJob packed(job, to_document(job));
+        EXPECT_EQ(packed.document(), to_document(job)) << number;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Rows of jobs that own their bytes.
+struct Rows {
+  std::vector<Job> jobs;
+  std::vector<std::string> documents;
+  std::vector<int64_t> checksums;
+
+  void add(Job job) {
+    documents.push_back(to_document(job));
+    checksums.push_back(checksum_of(job, documents.back()));
+    jobs.push_back(std::move(job));
+  }
+  RecordRow at(size_t i) const {
+    return {.key = {jobs[i].id, jobs[i].spec.project, jobs[i].spec.name},
+            .document = documents[i],
+            .checksum = checksums[i]};
+  }
+};
+
+/// The ids in order; of a record that cannot be read in brackets.
+std::vector<std::string> ids_of(const Contents& contents) {
+  std::vector<std::string> ids;
+  const auto unreadable = [&](size_t before) {
+    for (const Unreadable& record : contents.unreadable) {
+      if (record.jobs_before == before) ids.push_back("(" + record.id + ")");
+    }
+  };
+  for (size_t i = 0; i < contents.stored.size(); ++i) {
+    unreadable(i);
+    const StoredJob& job = contents.stored[i];
+    ids.emplace_back(job.open ? job.open->id : std::string(job.ended.facts().id));
+  }
+  unreadable(contents.stored.size());
+  return ids;
+}
+
+TEST(JobReader, ReadsWhatOneThreadReadsAndInTheSameOrder) {
+  Rows rows;
+  for (int i = 0; i < 3000; ++i) {
+    Job job = ended_job("j" + std::to_string(i));
+    if (i % 5 == 0) job.phase = Phase::kQueued;
+    rows.add(std::move(job));
+    if (i % 700 == 3) rows.documents.back().back() ^= 1;  // a bit flips
+    if (i % 900 == 5) {                                   // not a document, with a right checksum
+      rows.documents.back() = "no document";
+      rows.checksums.back() = checksum_of(rows.jobs.back(), rows.documents.back());
+    }
+  }
+  Contents plain;
+  Contents parallel;
+  {
+    JobReader reader(parallel);
+    for (size_t i = 0; i < rows.jobs.size(); ++i) {
+      take_job(rows.at(i), plain);
+      reader.add(rows.at(i));
+    }
+    reader.finish();
+  }
+  EXPECT_EQ(parallel.unreadable.size(), 9U);
+  EXPECT_EQ(ids_of(parallel), ids_of(plain));
+  for (size_t i = 0; i < parallel.stored.size(); ++i) {
+    const StoredJob& job = parallel.stored[i];
+    const bool is_open = job.open != nullptr;
+    EXPECT_EQ(is_open, plain.stored[i].open != nullptr);
+    if (is_open) {
+      EXPECT_EQ(*job.open, *plain.stored[i].open);
+    } else {
+      EXPECT_EQ(*job.ended.job(), *plain.stored[i].ended.job());
+    }
+  }
+}
+
+TEST(JobReader, MayEndBeforeAllRowsAreRead) {
+  Rows rows;
+  for (int i = 0; i < 1000; ++i) rows.add(ended_job("j" + std::to_string(i)));
+  Contents contents;
+  JobReader reader(contents);
+  for (size_t i = 0; i < rows.jobs.size(); ++i) reader.add(rows.at(i));
+}
+
+}  // namespace
+}  // namespace muster::store
