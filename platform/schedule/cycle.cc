@@ -104,6 +104,8 @@ namespace {
 
 // How many of a class that is blocked by reservations are looked at for one that ends in time.
 constexpr int kMostLookedAtToPass = 64;
+// Requests of so many classes are tried before any class is put in order.
+constexpr size_t kManyClasses = 4;
 
 class Allocation {
  public:
@@ -135,8 +137,11 @@ class Allocation {
     return is_not_refused(ask) || needs_the_order();
   }
 
-  static bool is_not_refused(const SharedRequest& ask) {
-    return !ask.shortage || ask.only_reserved;
+  /// While a gang has a reservation, requests of few classes are served even if they are known to fit
+  /// nowhere, since the first class of a project stands for it in the order.
+  bool is_not_refused(const SharedRequest& ask) const {
+    const bool stands_for_its_project = !pool_.kept.empty() && ask.classes.size() < kManyClasses;
+    return !ask.shortage || ask.only_reserved || stands_for_its_project;
   }
 
   void tell_fresh_that_they_fail() {
@@ -260,7 +265,6 @@ class Allocation {
 
   /// Searches once for resources that many classes request, before any class is put in order.
   void probe_asks() {
-    constexpr size_t kManyClasses = 4;
     for (auto& [key, ask] : pool_.asks) {
       if (ask.shortage || ask.classes.size() < kManyClasses) continue;
       const auto waiting = std::find_if(ask.classes.begin(), ask.classes.end(),
@@ -303,8 +307,10 @@ class Allocation {
     SharedRequest& ask = *waiting.ask;
     // The reservation that blocked the last gang may not apply to the next one.
     const bool may_differ = ask.only_reserved && (gang.gang.time_limit || !pool_.kept.empty());
-    if (ask.shortage && !may_differ) return false;
-    const Reservations::Placed placed = place(gang, waiting);
+    const bool is_known = ask.shortage && !may_differ;
+    if (is_known && pool_.kept.empty()) return false;
+    Reservations::Placed placed;
+    if (!is_known) placed = place(gang, waiting);
     if (!placed.bookings) {
       if (!needs_the_order() && !ask.only_reserved) drop_all_of(ask);
       return false;
