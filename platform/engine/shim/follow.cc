@@ -274,15 +274,16 @@ class MetricRecords {
       : file_(folder.metrics()), written_(written) {}
 
   void write(FollowOutput& output) {
-    const UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     if (!file || ::fstat(file.get(), &status) != 0) return;
     if (!goes_on(file, status)) written_ = 0;
     inode_ = status.st_ino;
+    read_ = std::move(file);
     std::string text(kMaxFollowRecord, '\0');
     while (output.is_read()) {
       const ssize_t count =
-          ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(written_));
+          ::pread(read_.get(), text.data(), text.size(), static_cast<off_t>(written_));
       const std::string_view read(text.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
       const size_t lines = read.rfind('\n') + 1;  // 0: no line is complete
       if (lines == 0) return;
@@ -302,7 +303,8 @@ class MetricRecords {
   }
 
   std::filesystem::path file_;
-  std::optional<ino_t> inode_;
+  std::optional<ino_t> inode_;  ///< of `read_`
+  UniqueFd read_;               ///< while it is open, no other file gets the number of its inode
   uint64_t written_;
 };
 
