@@ -2,7 +2,7 @@
 // some hundred bytes. A Job occupies 12 KiB.
 //
 // The documents of one owner resemble each other: the first of them that is packed is the dictionary
-// for the others, which halves twice what is left of them.
+// for the others, whose compressed size falls to a quarter by that.
 //
 // Immutable; thread-safe.
 #pragma once
