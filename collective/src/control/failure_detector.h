@@ -56,8 +56,9 @@ class FailureDetector {
   /// world each tick probes some of them, in turn.
   std::vector<int> tick(Milliseconds passed, Milliseconds tick);
 
-  /// The next ranks to probe of those that have not answered since begin() or since ask_anew(), to
-  /// obtain the number of calls of every rank in a large world.
+  /// In a large world, a rank that waits asks every rank how many calls it has made. ask_anew()
+  /// forgets all answers. ask_for_answers() returns the next ranks to ask: some of those whose
+  /// answer is missing.
   void ask_anew();
   std::vector<int> ask_for_answers();
 

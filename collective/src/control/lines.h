@@ -50,8 +50,8 @@ class Lines {
   const Line& operator[](std::size_t index) const { return lines_[index]; }
   std::vector<Line>& all() { return lines_; }
 
-  /// The first confirmed connection to `rank`, by which all messages to it go, so that they keep their order;
-  /// size() if there is none.
+  /// The first confirmed connection to `rank`, by which all messages to it go, so that they keep their order.
+  /// Without such a connection, size().
   std::size_t to(int rank) const;
 
   /// Whether a connection to `rank` exists on which its goodbye may still arrive.

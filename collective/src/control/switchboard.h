@@ -36,8 +36,8 @@ class Switchboard {
   /// Begins to open a control connection to `rank`. take() returns the outcome later.
   virtual void call(int rank) = 0;
 
-  /// For the thread that polls: prepare() appends the entries to poll and lowers `wake` to the time
-  /// at which attend() must be called; attend() handles the results of those entries.
+  /// For the thread that polls. prepare() appends the entries to poll; if attend() must be called
+  /// before `wake`, it sets `wake` to that time. attend() handles the results of the entries.
   ///
   /// Errors: kSystem, if no connection can be accepted any more.
   virtual void prepare(std::vector<pollfd>& entries, Deadline& wake) = 0;
