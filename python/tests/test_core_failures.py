@@ -7,7 +7,9 @@ it sleeps there is read from /proc.
 import queue
 import select
 import signal
+import socket
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -19,7 +21,7 @@ from muster.common import connecting
 from run_on_ranks import BOUND, Ranks
 
 COMMON = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, sys, threading, time
 from muster.common import basics, handles, operations
 from muster.common.exceptions import *
 from muster.common.process_sets import global_process_set as everybody
@@ -137,6 +139,28 @@ class Stalled(unittest.TestCase):
             self.assertRegex(ranks.until(0, "has waited"), "'x' has waited .* for rank 0 ")
             ranks.signal(0, signal.SIGUSR1)
             self.assertEqual([outcome.code for outcome in ranks.finish()], [0, 0])
+
+
+class Slow(unittest.TestCase):
+    def test_a_slow_rank_is_named_and_is_in_the_metrics(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as metrics:
+            metrics.bind(f"{folder}/metrics")
+            metrics.settimeout(BOUND)
+            with start("""
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+                basics.init()
+                while signal.SIGUSR1 not in signal.sigpending():
+                    if rank == 1:
+                        time.sleep(0.02)  # what makes the rank slow
+                    submit("x").wait()
+            """, 2, environment={"MUSTER_COLLECTIVE_SLOW_SECONDS": "0.5",
+                                 "MUSTER_METRICS": f"{folder}/metrics"}) as ranks:
+                self.assertRegex(ranks.until(0, "is slow"),
+                                 "^muster: rank 1 on host .* is slow: the other ranks waited for it in [0-9]+ % of the "
+                                 "last [0-9]+ s; it was the last rank of [0-9]+ of [0-9]+ operations, [0-9]+ ms after")
+                self.assertRegex(metrics.recv(1000).decode(), "^rank=1 waited_for_percent=[0-9.]+$")
+                for rank in (0, 1):
+                    ranks.signal(rank, signal.SIGUSR1)
 
 
 class NotThere(unittest.TestCase):

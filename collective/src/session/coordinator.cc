@@ -34,7 +34,8 @@ Coordinator::Coordinator(std::vector<std::string> hosts, std::uint64_t fusion_by
     : hosts_(std::move(hosts)),
       fusion_bytes_(fusion_bytes),
       most_names_(most_names),
-      joined_(hosts_.size()) {}
+      joined_(hosts_.size()),
+      stragglers_(static_cast<int>(hosts_.size()), {}) {}
 
 bool Coordinator::take(int from, ByteView message, Deadline now) {
   const std::optional<HandOver> said = decode_hand_over(message);
@@ -60,6 +61,8 @@ bool Coordinator::take(int from, ByteView message, Deadline now) {
     hand_over(name, from, now);
   } else if (std::holds_alternative<Join>(*said)) {
     join(from);
+  } else if (const auto* links = std::get_if<LinkReport>(&*said)) {
+    stragglers_.take(from, *links);
   } else {
     ended_ = true;
     announcements_.emplace_back(Left{from});
@@ -121,7 +124,10 @@ void Coordinator::hand_over(Name& name, int from, Deadline now) {
     name.place = pending_.size();
     pending_.push_back(&name);
   }
-  if (is_complete(name)) complete(name);
+  const Deadline before = std::exchange(name.latest, now);
+  if (!is_complete(name)) return;
+  if (name.count > 1) stragglers_.completed(from, before, now);
+  complete(name);
 }
 
 bool Coordinator::is_complete(const Name& name) const {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "session/protocol.h"
+#include "session/stragglers.h"
 #include "transport/socket.h"
 
 namespace muster::collective::session {
@@ -69,6 +70,12 @@ class Coordinator {
 
   void set_fusion_bytes(std::uint64_t bytes) { fusion_bytes_ = bytes; }
 
+  /// From now on judge() finds slow ranks and links, a window after the other. Zero: never.
+  void watch_for_stragglers(std::chrono::milliseconds window) {
+    stragglers_ = Stragglers(static_cast<int>(hosts_.size()), window);
+  }
+  std::optional<Slowness> judge(Deadline now) { return stragglers_.judge(now); }
+
  private:
   struct Name {
     std::uint32_t id = 0;
@@ -85,7 +92,8 @@ class Coordinator {
     bool carried_out = false;
     bool only_once = true;  // used at most once so far
     std::size_t place = 0;  // in pending_
-    Deadline since = {};
+    Deadline since = {};    // its first hand-over
+    Deadline latest = {};   // its last one so far
   };
 
   Name& name_of(std::string_view text);
@@ -115,6 +123,7 @@ class Coordinator {
   std::vector<char> joined_;  // by rank
   int joined_count_ = 0;
   bool ended_ = false;  // a rank has left
+  Stragglers stragglers_;
   // Ids in the order of creation. Some belong to names that are no longer `only_once`.
   std::deque<std::uint32_t> once_;
   std::size_t once_count_ = 0;  // names that are `only_once`

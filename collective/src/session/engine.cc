@@ -58,6 +58,7 @@ Status Engine::start() {
 void Engine::take_part() {
   if (rank() == 0) {
     coordinator_ = std::make_unique<Coordinator>(base_.world.hosts, options_.fusion_bytes);
+    coordinator_->watch_for_stragglers(options_.slow_window);
     if (options_.autotune) {
       constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
       autotune_.emplace(std::vector<std::uint64_t>{kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB});

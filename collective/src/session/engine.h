@@ -28,6 +28,7 @@
 #include "session/channel.h"
 #include "session/coordinator.h"
 #include "session/mail.h"
+#include "session/measurement.h"
 #include "session/memory_in_use.h"
 #include "session/operation.h"
 #include "session/protocol.h"
@@ -148,6 +149,9 @@ class Engine {
   void finish_items();
   void trace(const Batch& batch, Deadline agreed, Deadline begun, bool was_called);
   void tune(const Batch& batch, std::uint64_t bytes);
+  void look_for_stragglers();
+  void report(const Slowness& slowness, Deadline now);
+  std::shared_ptr<Timeline> timeline();
   void damaged(int from);
   Error lost(int other) const;
 
@@ -199,6 +203,8 @@ class Engine {
   std::vector<std::pair<std::function<void(const Status&)>, Status>> to_call_;
   std::optional<Autotune> autotune_;
   std::ofstream autotune_log_;
+  LinkMeter link_meter_;
+  Deadline next_measurement_ = {};
 
   std::mutex timeline_mutex_;
   std::shared_ptr<Timeline> timeline_;

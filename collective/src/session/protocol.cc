@@ -177,7 +177,7 @@ Error mismatch(std::string_view name, const Wanted& first, const Wanted& second)
 
 namespace {
 
-enum class Said : std::uint8_t { kNew = 1, kAgain = 2, kJoin = 3, kLeave = 4 };
+enum class Said : std::uint8_t { kNew = 1, kAgain = 2, kJoin = 3, kLeave = 4, kLinks = 5 };
 enum class Kind : std::uint8_t { kBatch = 1, kForget = 2, kLeft = 3, kAllJoined = 4 };
 constexpr std::uint8_t kHasNews = 1;
 constexpr std::uint8_t kHasError = 2;
@@ -294,6 +294,37 @@ Bytes encode(Leave) {
   return said(Said::kLeave);
 }
 
+Bytes encode(const LinkReport& report) {
+  ByteWriter writer = message_of(Said::kLinks, 16 + report.links.size() * 20);
+  writer.number(static_cast<std::uint64_t>(report.window.count()));
+  writer.number(static_cast<std::uint32_t>(report.links.size()));
+  for (const LinkUse& link : report.links) {
+    writer.number(static_cast<std::uint32_t>(link.to)).number(link.bytes);
+    writer.number(static_cast<std::uint64_t>(link.busy.count()));
+  }
+  return writer.take();
+}
+
+namespace {
+
+// Stops at the end of the message, whatever number of links it announces.
+LinkReport read_links(ByteReader& reader) {
+  const auto microseconds = [&] {
+    return std::chrono::microseconds(static_cast<std::int64_t>(reader.number<std::uint64_t>()));
+  };
+  LinkReport report{.window = microseconds()};
+  const auto count = reader.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    LinkUse& link = report.links.emplace_back();
+    link.to = static_cast<int>(reader.number<std::uint32_t>());
+    link.bytes = reader.number<std::uint64_t>();
+    link.busy = microseconds();
+  }
+  return report;
+}
+
+}  // namespace
+
 std::optional<HandOver> decode_hand_over(ByteView message) {
   ByteReader reader(message);
   std::optional<HandOver> hand_over;
@@ -316,6 +347,9 @@ std::optional<HandOver> decode_hand_over(ByteView message) {
       break;
     case Said::kLeave:
       hand_over = Leave{};
+      break;
+    case Said::kLinks:
+      hand_over = read_links(reader);
       break;
   }
   if (!reader.ok() || !reader.at_end()) return std::nullopt;

@@ -3,6 +3,7 @@
 // the same order.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,6 +70,8 @@ Error mismatch(std::string_view name, const Wanted& first, const Wanted& second)
 //               u8 2, u32 id            the same again
 //               u8 3                    join
 //               u8 4                    leave
+//               u8 5, u64 microseconds, u32 n, n x (u32 rank, u64 bytes, u64 microseconds busy)
+//                                       use of the links to other ranks
 //   record:     u8 1, u32 n, n entries  carry these out, together
 //               u8 2, u32 n, n x u32    forget these ids
 //               u8 3, u32 rank          this rank has left; nothing follows
@@ -90,12 +93,25 @@ struct Again {
 };
 struct Join {};
 struct Leave {};
-using HandOver = std::variant<New, Again, Join, Leave>;
+
+/// What a rank has sent over TCP to another rank (transport/socket.h).
+struct LinkUse {
+  int to = 0;
+  std::uint64_t bytes = 0;
+  std::chrono::microseconds busy{0};
+};
+/// The use of all links of a rank in the time since its last report.
+struct LinkReport {
+  std::chrono::microseconds window{0};
+  std::vector<LinkUse> links = {};
+};
+using HandOver = std::variant<New, Again, Join, Leave, LinkReport>;
 
 Bytes encode_new(std::string_view name, const Request& request);
 Bytes encode(Again again);
 Bytes encode(Join);
 Bytes encode(Leave);
+Bytes encode(const LinkReport& report);
 std::optional<HandOver> decode_hand_over(ByteView message);
 
 /// The operation that the ranks have agreed on for a name.

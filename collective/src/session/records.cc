@@ -96,6 +96,7 @@ void Engine::carry_out(const Batch& batch) {
   executor_.carry_out(items_);
   if (traces) trace(batch, agreed, begun, executor_.calls() != calls);
   finish_items();
+  look_for_stragglers();
 }
 
 void Engine::finish_items() {
@@ -204,11 +205,7 @@ void Engine::damaged(int from) {
 }
 
 void Engine::trace(const Batch& batch, Deadline agreed, Deadline begun, bool was_called) {
-  std::shared_ptr<Timeline> timeline;
-  {
-    const std::lock_guard lock(timeline_mutex_);
-    timeline = timeline_;
-  }
+  const std::shared_ptr<Timeline> timeline = this->timeline();
   if (!timeline) return;
   const Deadline ended = Clock::now();
   if (marks_cycles_) timeline->mark_cycle(begun);
@@ -225,6 +222,46 @@ void Engine::trace(const Batch& batch, Deadline agreed, Deadline begun, bool was
                    .agreed = agreed,
                    .begun = begun,
                    .ended = ended});
+  }
+}
+
+std::shared_ptr<Timeline> Engine::timeline() {
+  const std::lock_guard lock(timeline_mutex_);
+  return timeline_;
+}
+
+// After a batch, so that an idle session does nothing. Every rank sends what it has measured in a
+// window; rank 0 judges the reports that have arrived.
+void Engine::look_for_stragglers() {
+  if (!channel_ || options_.slow_window <= std::chrono::milliseconds::zero()) return;
+  const Deadline now = Clock::now();
+  if (now < next_measurement_) return;
+  // Rank 0 judges half a window after the others have measured, when it has their reports.
+  const bool is_first = next_measurement_ == Deadline{};
+  next_measurement_ = now + options_.slow_window;
+  if (coordinator_ && is_first) next_measurement_ += options_.slow_window / 2;
+  const LinkReport links = link_meter_.measure(base_.world, now);
+  if (!links.links.empty()) tell_coordinator(encode(links), std::nullopt);
+  if (!coordinator_) return;
+  std::optional<Slowness> slowness;
+  {
+    const std::lock_guard lock(coordinator_mutex_);
+    slowness = coordinator_->judge(now);
+  }
+  if (slowness) report(*slowness, now);
+}
+
+void Engine::report(const Slowness& slowness, Deadline now) {
+  report_metrics(slowness);
+  const std::shared_ptr<Timeline> timeline = this->timeline();
+  for (const Finding& finding : findings(slowness, base_.world.hosts)) {
+    if (timeline) timeline->mark(finding.what, finding.sentence, now);
+    if (!finding.is_new) continue;
+    if (options_.on_slow) {
+      options_.on_slow(finding.sentence);
+    } else {
+      std::fprintf(stderr, "muster: %s\n", finding.sentence.c_str());
+    }
   }
 }
 

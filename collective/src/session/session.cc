@@ -272,6 +272,13 @@ Result<SessionOptions> session_options_from_environment(SessionOptions given) {
     if (!seconds || *seconds > 1e9) return not_a_number(kLimit, limit, "600");
     given.stall_limit = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
   }
+  constexpr const char* kSlow = "MUSTER_COLLECTIVE_SLOW_SECONDS";
+  const std::string slow = variable(kSlow);
+  if (!slow.empty() && given.slow_window == SessionOptions{}.slow_window) {
+    const std::optional<double> seconds = number_of(slow);
+    if (!seconds || *seconds > 1e9) return not_a_number(kSlow, slow, "30");
+    given.slow_window = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+  }
   constexpr const char* kFusion = "MUSTER_COLLECTIVE_FUSION_BYTES";
   const std::string fusion = variable(kFusion);
   if (!fusion.empty() && given.fusion_bytes == 0) {

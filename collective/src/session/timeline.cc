@@ -140,10 +140,22 @@ void Timeline::add(const TimelineEvent& event) {
 void Timeline::mark_cycle(Deadline begun) {
   {
     const std::lock_guard lock(mutex_);
-    append(R"({"ph":"i","name":"CYCLE_START","s":"g","pid":)" + std::to_string(rank_) +
-           R"(,"ts":)" + microseconds(begun.time_since_epoch()) + "}");
+    append_mark("CYCLE_START", begun, "");
   }
   wake_.notify_one();
+}
+
+void Timeline::mark(std::string_view what, std::string_view sentence, Deadline now) {
+  {
+    const std::lock_guard lock(mutex_);
+    append_mark(what, now, R"(,"args":{"what":)" + json_quoted(sentence) + "}");
+  }
+  wake_.notify_one();
+}
+
+void Timeline::append_mark(std::string_view what, Deadline at, const std::string& arguments) {
+  append(R"({"ph":"i","name":)" + json_quoted(what) + R"(,"s":"g","pid":)" + std::to_string(rank_) +
+         R"(,"ts":)" + microseconds(at.time_since_epoch()) + arguments + "}");
 }
 
 void Timeline::write_all(std::string_view text) {

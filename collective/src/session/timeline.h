@@ -7,6 +7,7 @@
 //     EXECUTE            its execution (with the number of the call: operations with equal numbers
 //                        were executed together)
 //   CYCLE_START          a mark where operations begin together, if enabled
+//   SLOW_RANK, SLOW_LINK on rank 0: a mark at the end of a window that stragglers.h judges so
 //
 // Horovod's MEMCPY_IN_FUSION_BUFFER and MEMCPY_OUT_FUSION_BUFFER have no counterpart: tensors are
 // reduced where they are.
@@ -64,6 +65,9 @@ class Timeline {
   /// Operations begin together at this time.
   void mark_cycle(Deadline begun);
 
+  /// A mark at `now`, with a sentence.
+  void mark(std::string_view what, std::string_view sentence, Deadline now);
+
   /// Writes the remaining events and closes the file. Errors: kSystem, also of earlier writes.
   Status close();
 
@@ -72,6 +76,7 @@ class Timeline {
   void append(std::string_view event);
   void phase(std::string_view what, int lane, Deadline begin, Deadline end,
              const std::string& arguments);
+  void append_mark(std::string_view what, Deadline at, const std::string& arguments);
   int lane_of(std::string_view name);
   void write_all(std::string_view text);
   void serve();

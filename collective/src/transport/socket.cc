@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/un.h>
 
@@ -248,6 +248,15 @@ Error not_in_time() {
 }
 
 }  // namespace
+
+SentOver sent_over(const Descriptor& socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (size < offsetof(tcp_info, tcpi_sndbuf_limited)) return {};
+  return {.bytes = info.tcpi_bytes_acked,
+          .busy = std::chrono::microseconds(info.tcpi_busy_time - info.tcpi_rwnd_limited)};
+}
 
 Error system_error(const std::string& what, int reason) {
   return {ErrorCode::kSystem, what + ": " + std::generic_category().message(reason)};

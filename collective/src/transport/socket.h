@@ -162,6 +162,16 @@ struct Transfer {
 Transfer send_some(const Descriptor& socket, ByteView bytes);
 Transfer receive_some(const Descriptor& socket, std::span<std::byte> bytes);
 
+/// What a TCP connection has sent so far, as the kernel counts it: the bytes that the peer has
+/// acknowledged, and the time in which bytes were on their way or waited for the network. Time in
+/// which only the peer's full buffer held them back does not count. Zeros for other sockets, and for
+/// kernels before 4.10.
+struct SentOver {
+  std::uint64_t bytes = 0;
+  std::chrono::microseconds busy{0};
+};
+SentOver sent_over(const Descriptor& socket);
+
 /// "cannot listen on 10.0.0.1:80: Permission denied"
 Error system_error(const std::string& what, int reason);
 

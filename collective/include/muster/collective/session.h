@@ -55,6 +55,15 @@ struct SessionOptions {
   /// Receives the report, on a thread of the session; empty: reports go to standard error.
   std::function<void(const std::string&)> on_stall = {};
 
+  /// The length of the windows in which rank 0 looks for a rank or a TCP connection that slows down
+  /// all others (docs/collective.md); 0: never. All ranks pass the same value.
+  /// MUSTER_COLLECTIVE_SLOW_SECONDS.
+  std::chrono::milliseconds slow_window{30'000};
+
+  /// Receives a sentence when a slow rank or connection is found, on a thread of the session, which
+  /// must not be used in the call; empty: the sentence goes to standard error.
+  std::function<void(const std::string&)> on_slow = {};
+
   /// The maximum bytes of operations that are executed together; 0: automatic.
   /// MUSTER_COLLECTIVE_FUSION_BYTES.
   std::uint64_t fusion_bytes = 0;
