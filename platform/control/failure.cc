@@ -24,9 +24,7 @@ constexpr size_t kReadLines = 80;  // mpirun's explanations are long
 constexpr size_t kShownLines = 12;
 
 constexpr const char* kFinalize =
-    "every rank of an MPI program has to call MPI_Init, and MPI_Finalize before it ends, also "
-    "where "
-    "it ends early";
+    "every rank of an MPI program must call MPI_Init, and MPI_Finalize before every exit";
 
 /// The lines of a task that are shown, their meaning, and the advice.
 struct LogSummary {
@@ -117,15 +115,16 @@ bool is_explained_by_lines(const job::ExitStatus& status) {
 std::string advice_for(const job::ExitStatus& status, const std::optional<Container>& container) {
   if (!container || status.lost) return job::advice_for(status);
   if (status.out_of_memory) {
-    return "give it more (--memory), or use a smaller batch or fewer processes in a container";
+    return "request more --memory, or use a smaller batch or fewer processes in a container";
   }
   if (status.limit) return job::advice_for(status);
   if (job::was_killed(status) && !status.stopped) {
-    return "whoever sent that signal was not Muster: somebody ended its container, or the kernel "
-           "did for want of memory (dmesg on its host says so)";
+    return "Muster did not send that signal: the kernel sends it when memory runs out (dmesg on "
+           "the "
+           "host shows it), or a user ended the container";
   }
   if (job::was_not_found(status)) {
-    return "check the spelling, give the full path, or take an image that has the program";
+    return "check the spelling, give the full path, or use an image that has the program";
   }
   return job::advice_for(status);
 }
@@ -312,7 +311,7 @@ job::Failure failure_of(const Evidence& found) {
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
-        "the other tasks still need it: its command must run until it is stopped, as "
+        "the other tasks still need this task: its command must run until Muster stops it, as "
         "'sleep infinity' or a server does";
   }
   return {.task = task.name,
