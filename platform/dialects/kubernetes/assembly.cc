@@ -308,10 +308,10 @@ class RoleAdding {
       return;
     }
     if (!base_.command.empty()) {
-      return add_fault(other.pod.container_place,
-                       "has no command, but the workers have one, which it would run; give it a "
-                       "command",
-                       findings_);
+      return add_fault(
+          other.pod.container_place,
+          "has no command, so it would run the command of the workers; give it a command",
+          findings_);
     }
     const auto& base = base_.arguments;
     const auto& own = program.arguments;

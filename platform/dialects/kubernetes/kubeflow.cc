@@ -510,7 +510,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   const RunPolicy policy =
       read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
   const auto success = spec.take("successPolicy");
-  spec.refuse("enableDynamicWorker", ": each task knows the whole cluster");
+  spec.refuse("enableDynamicWorker", ": each task has the addresses of the whole cluster");
   const PodContext context{.config_maps = surroundings.config_maps,
                            .on_kubernetes = wish.on_kubernetes,
                            .container = "tensorflow"};

@@ -295,7 +295,7 @@ void patch_pod(const Node& node, const PodContext& context, Pod& pod) {
 Pod* patched(const Node& name_node, Runtime& runtime) {
   const auto name = name_node.text();
   Pod* const pod = name ? pod_named(*name, runtime) : nullptr;
-  if (name && pod == nullptr) name_node.fault("'" + *name + "' is no job of the runtime");
+  if (name && pod == nullptr) name_node.fault("'" + *name + "' is not a job of the runtime");
   return pod;
 }
 
