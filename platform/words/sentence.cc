@@ -208,7 +208,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::Promised& fact) const {
-    const std::string text = "nodes are promised to " + tasks_text(fact.tasks) + " of it";
+    const std::string text = "nodes are reserved for " + tasks_text(fact.tasks) + " of it";
     if (!fact.leaving.count) return text + "; tasks of other jobs are still stopping there";
     const int leaving = *fact.leaving.count;
     if (leaving == 0) return text + ", but are not free yet";
@@ -343,7 +343,7 @@ struct FactWords {
     std::string text = "runs";
     if (fact.workers) text += " with " + workers_text(*fact.workers);
     for (const job::SilentNode& silent : fact.silent) {
-      text += "; node " + silent.node + " does not answer since " + silent.since;
+      text += "; node " + silent.node + " has not answered since " + silent.since;
     }
     if (fact.in_slurm) text += "; " + slurm_sentence(*fact.in_slurm);
     return text;

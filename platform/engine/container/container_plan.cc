@@ -195,7 +195,7 @@ base::Result<void> check_places(const TaskPlan& plan) {
   for (const Volume& volume : plan.volumes) {
     if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
       error.faults.push_back({.field = "volume " + volume.target,
-                              .what = "'" + volume.source + "' is not the name of a storage"});
+                              .what = "'" + volume.source + "' is not a valid storage name"});
     }
     const std::string target = plain(volume.target);
     const auto own = std::find_if(kOwnPlaces.begin(), kOwnPlaces.end(),

@@ -12,7 +12,7 @@ using base::ErrorCode;
 TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   cluster_.is_away = true;
   ask(gang_, wish({"main"}));
-  wait_for_reason(gang_, "Slurm's controller does not answer since");
+  wait_for_reason(gang_, "Slurm's controller has not answered since");
 
   ASSERT_TRUE(has_record(gang_));
   EXPECT_EQ(record(gang_).job.comment, "muster:0123456789abcdef:job1:1");
