@@ -338,7 +338,7 @@ class AsRootUnderOneAccount(Tenants, MusterTest):
         refused = self.submit(self.mal, "single", "second", "--", "true", code=None)
 
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("cannot keep projects apart: its tasks run as root", refused.stderr)
+        self.assertIn("cannot isolate projects from each other: its tasks run as root", refused.stderr)
         self.assertIn("trust_each_other", refused.stderr)
         self.assertNotIn("team-a", refused.stderr)
         self.gate.open()

@@ -63,8 +63,7 @@ constexpr Hint kOfMpirun[] = {
     {kBadInterpreter, kNoInterpreter, kOtherInterpreter},
     {kNotAccessible, "mpirun could not execute the program",
      "give its full path, and make it executable (chmod +x); if the workers do not share files, "
-     "each "
-     "worker needs the program"},
+     "each worker needs the program"},
     {kNotResolved, "ssh could not resolve the name of a host", kOnlyHostsOfTheJob},
     {kNotOfTheJob, "mpirun was given a host that is not part of the job", kOnlyHostsOfTheJob},
     {"execvp error on file", "mpiexec did not find the program",
@@ -153,8 +152,7 @@ constexpr Hint kOfPrograms[] = {
      "the job's user lacks the permission: check the file's owner and mode (ls -l)"},
     {"No such file or directory", "",
      "relative paths begin at the job's folder (FOLDER in 'muster get'); --workspace sends your "
-     "own "
-     "files"},
+     "own files"},
 };
 
 constexpr size_t kLongestWords = 200;

@@ -387,7 +387,7 @@ void Resizing::resume() {
   const Job& job = context_.job();
   if (!may_resize()) return;
   if (!can_grow_ && context_.services.cluster.empty()) {
-    context_.note(job::Remark{"no worker can join it any more: its keys are not known (" +
+    context_.note(job::Remark{"no more workers can join: the keys of the job are not available (" +
                               cannot_grow_ + ")"});
   }
   std::vector<std::string> leaving;
