@@ -78,7 +78,7 @@ struct PodSite {
   /// Of the claim for /artifacts that each attempt gets, if its tasks share it; empty: they do not.
   std::string artifacts_class;
   int64_t artifacts_bytes = 0;
-  // Of pods whose job names none.
+  // The defaults of jobs.
   std::string priority_class;
   std::string runtime_class;
   std::vector<std::string> image_pull_secrets;
