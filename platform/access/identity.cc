@@ -121,7 +121,7 @@ void check_account(const std::string& account, std::vector<Fault>& faults) {
   constexpr size_t kLongestAccount = 32;
   if (account.empty()) return;
   const auto fault = [&](std::string what) { faults.push_back({"account", std::move(what)}); };
-  if (account == "root") return fault("is root, which no job may be");
+  if (account == "root") return fault("is root, and jobs may not run as root");
   if (account.size() > kLongestAccount) {
     fault("is " + std::to_string(account.size()) + " characters long; at most " +
           std::to_string(kLongestAccount) + " are allowed");

@@ -184,7 +184,7 @@ TEST(ValidateUser, TakesTheNamesOfUnixAccounts) {
     EXPECT_EQ(faults_of({.name = "ada", .account = account}), Names{}) << account;
   }
   const std::vector<std::pair<std::string, Names>> cases{
-      {"root", {"account is root, which no job may be"}},
+      {"root", {"account is root, and jobs may not run as root"}},
       {"-ada", {"account '-ada' is not the name of a Unix account"}},
       {"a:b", {"account 'a:b' is not the name of a Unix account"}},
       {"1000", {"account '1000' is not the name of a Unix account"}},

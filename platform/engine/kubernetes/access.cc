@@ -328,10 +328,11 @@ Result<std::unique_ptr<Access>> open_context(base::EventLoop& loop, const Chosen
   }
   const UserEntry& user = chosen.user;
   if (user.exec && user.exec->interactive == ExecPlugin::Interactive::kAlways) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "exec plug-in " + base::in_quotes(user.exec->command) +
-                         " needs a terminal (interactiveMode: Always), which a server has not",
-                 .advice = "use a service account's token, or a client certificate"};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "exec plug-in " + base::in_quotes(user.exec->command) +
+                " needs a terminal (interactiveMode: Always), which a server does not have",
+        .advice = "use a service account's token, or a client certificate"};
   }
   return opened(std::make_unique<FileAccess>(
       loop,

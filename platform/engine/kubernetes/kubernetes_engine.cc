@@ -260,7 +260,7 @@ std::shared_ptr<void> KubernetesEngine::prepare(const GangId& gang,
                                                 Prepared done) {
   if (images.empty() || images.front().job == nullptr) {
     impl_->tasks.reports.post([done = std::move(done)] {
-      done(Error{.code = ErrorCode::kInternal, .what = "no task was given whose pod to make"});
+      done(Error{.code = ErrorCode::kInternal, .what = "no task was given for a pod"});
     });
     return nullptr;
   }
