@@ -1,7 +1,7 @@
-// How the process engine is made of what a server was told, and where Muster's own programs are. The
+// Creates the process engine from the settings of a server, and finds Muster's own programs. The
 // other engines are in make_other_engines.h.
 //
-// Blocking: files of the configuration are read, hosts and clusters are met.
+// Blocking: reads files of the configuration, and connects to hosts and clusters.
 #pragma once
 
 #include <filesystem>
@@ -50,11 +50,11 @@ base::Result<engine::AccountSource> account_source(const config::ServeOptions& o
 base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,
                                                     const std::filesystem::path& jobs_folder);
 
-// What all engines are told.
+// The settings of all engines.
 
-/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
-/// database they could do all that the server can. Who has a server alone could do that anyway, and
-/// their jobs may well submit others.
+/// The files that the jobs of a shared server must not reach: with the unix socket, the key or the
+/// database they could do everything that the server can. On a server for one user nothing is
+/// hidden, because that user has these rights anyway, and jobs may submit other jobs.
 base::Result<std::vector<std::filesystem::path>> hidden_from_jobs(
     const std::filesystem::path& jobs_folder, const config::ServeOptions& options);
 

@@ -103,7 +103,7 @@ bool matches(const Token& token, std::string_view secret);
 
 // --- the caller of a request
 
-/// Detail of an error: the server does not know the caller, who has to log in.
+/// Detail of an error: the caller is not authenticated and has to log in.
 struct NotLoggedIn : base::ErrorDetail {};
 
 struct Identity {

@@ -163,7 +163,7 @@ class Controller {
   Result<job::Job> resume(const std::string& name, const access::Actor& by = {});
 
   /// Sets the labels that have a value, and removes the others. Also of ended jobs. kInvalid: the
-  /// result is no valid set of labels.
+  /// result is not a valid set of labels.
   using LabelChanges = std::map<std::string, std::optional<std::string>>;
   Result<job::Job> set_labels(const std::string& name, const LabelChanges& changes,
                               const access::Actor& by = {});

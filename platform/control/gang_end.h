@@ -88,7 +88,7 @@ class GangEnd {
   Resizing& resizing_;
   std::function<void()> wake_;
   bool ending_ = false;
-  bool has_killed_ = false;  ///< tasks were told to end without a grace period
+  bool has_killed_ = false;  ///< tasks were stopped without a grace period
   bool leader_has_succeeded_ = false;
   std::optional<NextAttempt> next_attempt_;
   std::optional<job::Task> culprit_;  ///< the task that failed the job

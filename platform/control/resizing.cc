@@ -184,7 +184,7 @@ void Resizing::note_setback(const std::string& what) {
   hooks_.evict_all(job::TooFewWorkers{least_workers(job.spec)});
 }
 
-/// For the rest of the attempt. Its members go on, and it can still shrink.
+/// For the rest of the attempt. Its members continue, and it can still shrink.
 void Resizing::stop_growing(const std::string& why) {
   if (!std::exchange(can_grow_, false)) return;
   cannot_grow_ = why;

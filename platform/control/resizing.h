@@ -64,7 +64,7 @@ class Resizing {
     std::function<void()> wake;
   };
 
-  /// `can_grow`: workers may join; else `cannot_grow` says why not.
+  /// `can_grow`: workers may join; else `cannot_grow` is the reason.
   Resizing(AttemptContext context, ImagesByTask& images, bool can_grow, std::string cannot_grow,
            Hooks hooks);
 

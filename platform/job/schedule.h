@@ -66,7 +66,7 @@ struct ScheduledRun {
 struct Schedule {
   std::string id;  ///< never reused
   ScheduleSpec spec;
-  std::string owner;  ///< who created it, and for whom its jobs run
+  std::string owner;  ///< the user who created it, and who owns its jobs
   bool paused = false;
   base::Time created;
   base::Time decided_until;           ///< the runs until this time are started, skipped or left out

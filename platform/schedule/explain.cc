@@ -414,7 +414,7 @@ void tell_waits(Cycle& cycle, Pool& pool) {
               return std::tie(left->leaf, left->key) < std::tie(right->leaf, right->key);
             });
   std::erase_if(pool.to_be_told, [&](WaitClass* waiting) {
-    // It was not its turn in this plan: there is nothing to tell yet.
+    // The gang was not considered in this plan, so it has no reason yet.
     if (!waiting->waiters.empty() && waiting->constraint == Constraint::kNone) return false;
     if (!waiting->waiters.empty()) tell_class(cycle, pool, *waiting);
     waiting->is_to_be_told = false;

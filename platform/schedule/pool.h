@@ -66,7 +66,7 @@ struct PoolEntry {
   WaitClass* waits_in = nullptr;
 };
 
-/// A gang as the scheduler tracks it: what each task holds and was promised.
+/// A gang as the scheduler tracks it: the resources that each task holds or was promised.
 struct GangState {
   Gang gang;
   uint64_t number = 0;  ///< order of arrival, from 1; breaks ties

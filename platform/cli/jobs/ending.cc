@@ -188,7 +188,7 @@ Waited waited_for(sweep::SweepSummary sweep) {
   return {sweep.id, sweep.name, sweep.project, std::move(sweep)};
 }
 
-/// The exit code for what is no longer waited for.
+/// The exit code for an object whose wait is over.
 int code_of_wait(const Waited& waited, const JobGoal& goal) {
   if (standing_of(waited.phase(), goal) == Standing::kReached) {
     return goal.kind == JobGoal::Kind::kEnded ? waited.exit_code() : kExitDone;

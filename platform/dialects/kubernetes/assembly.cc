@@ -421,7 +421,7 @@ class RoleAdding {
     }
   }
 
-  /// What only a server on Kubernetes heeds, which the pods of all tasks get.
+  /// The settings that apply only on Kubernetes, to the pods of all tasks.
   void add_kubernetes(const Pod& pod) {
     const job::KubernetesSpec& own = pod.kubernetes;
     job::KubernetesSpec& all = spec_.kubernetes;

@@ -44,7 +44,7 @@ class Leftovers {
   bool has_swept() const { return has_swept_; }
 
  private:
-  /// What a host had when it was asked.
+  /// The objects that a host has listed.
   struct Inventory {
     std::vector<ContainerState> containers;
     NamedWithLabels networks;

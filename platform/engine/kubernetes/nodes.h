@@ -1,5 +1,5 @@
-// The nodes of a Kubernetes cluster, as Muster's scheduler sees them: what they offer less what the
-// pods of others request there.
+// The nodes of a Kubernetes cluster, as Muster's scheduler sees them: their allocatable resources
+// minus the requests of other pods.
 //
 // Pure. Thread-safety: none needed, a NodeBook has one owner.
 #pragma once
@@ -54,7 +54,7 @@ class NodeBook {
   // All return whether nodes() may have changed.
   bool set_node(const nlohmann::json& node);
   bool remove_node(const std::string& name);
-  /// Pods of this server are ignored: its scheduler knows them.
+  /// Pods of this server are ignored: its scheduler counts them.
   bool set_pod(const nlohmann::json& pod);
   bool remove_pod(const std::string& uid);
 

@@ -214,7 +214,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
   }
 
   bool take_bookmark(const Metadata& metadata) {
-    // Within a list, a position says nothing about the objects that are still to come.
+    // Within a list, a position does not cover the objects that are still to come.
     if (is_listing && !metadata.ends_list) return true;
     version = metadata.version;
     if (!is_listing) return recovered();
@@ -284,7 +284,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
       backoff.next();
       return retry_after(milliseconds(0));
     }
-    // A cut watch mostly goes on at once, which is no outage.
+    // A watch that was cut usually continues at once, and is not an outage then.
     const bool is_cut = is_first && is_synced && error.code == ErrorCode::kUnavailable;
     milliseconds pause = backoff.next();
     if (refusal != nullptr && refusal->retry_after) {

@@ -26,9 +26,9 @@ std::vector<std::string> gpu_files(
 /// to the GPUs that it can open. UUIDs stay as they are.
 std::vector<std::string> names_among_own(const std::vector<std::string>& gpus);
 
-/// The words for bubblewrap that show `folder` as /dev and close what a task has no right to. `gpus`:
-/// names of the files of the claimed GPUs, as in nvidia0. What this account cannot open anyway is
-/// left as it is.
+/// The arguments of bubblewrap that show `folder` as /dev and close the devices to which a task has
+/// no right. `gpus`: names of the files of the claimed GPUs, as in nvidia0. Devices that this
+/// account cannot open anyway are left unchanged.
 std::vector<std::string> own_devices(const std::vector<std::string>& gpus,
                                      const std::filesystem::path& folder = "/dev");
 

@@ -61,9 +61,9 @@ Resolver resolver_for_jobs(const std::vector<std::string>& configured,
 
 class WayOut {
  public:
-  /// Makes the bridge and the rules, or takes up those of an earlier server of the same folder.
+  /// Creates the bridge and the rules, or adopts those of an earlier server of the same folder.
   ///
-  /// kUnavailable: the machine lacks what is needed, or this account may not make it.
+  /// kUnavailable: the machine lacks a requirement, or this account lacks a right.
   static base::Result<WayOut> open(WayOutOptions options);
 
   /// Whether open() would succeed, as far as that can be seen without making anything.

@@ -64,8 +64,8 @@ bool is_beside_new_thread(std::optional<int> call) {
   return call && std::find(kCalls.begin(), kCalls.end(), *call) != kCalls.end();
 }
 
-/// Of programs that ask for processes, most leave a fork. Those that ask for threads wait for one
-/// another, too.
+/// In a fork bomb of processes, most processes are leaving a fork. In a fork bomb of threads,
+/// threads also wait for one another.
 bool is_fork_bomb(const ThreadStates& states) {
   const int others = states.stopped - states.beside;
   if (states.stopped == 0) return false;

@@ -140,7 +140,7 @@ union ControlBuffer {
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
 };
 
-/// What an answer brings, if it is no error: a letter for each descriptor.
+/// The content of an answer without an error: a letter for each descriptor.
 constexpr char kOfNetwork = 'n';
 constexpr char kOfUsers = 'u';
 

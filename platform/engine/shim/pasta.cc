@@ -161,7 +161,7 @@ int run_pasta(char** arguments, int count) {
   for (const int fd : {kPastaNetwork, kPastaUser, kPastaUsers, kPastaRules}) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  // The process goes on without a parent, who would have to wait for it.
+  // The process continues without a parent, which would have to wait for it.
   if (::fork() != 0) ::_exit(0);
   const auto pasta = connect_network(arguments[0], arguments[1]);
   if (!pasta) {

@@ -45,8 +45,8 @@ struct TaskAccount {
   uint32_t inside_uid = 0;
   uint32_t inside_gid = 0;
   std::vector<uint32_t> groups;  ///< further groups
-  /// Of the user namespace of the task; empty: it has none, as a Unix account on machines where root
-  /// may make no namespace for it.
+  /// Of the user namespace of the task; empty: it has no namespace, because it has a Unix account
+  /// and the machine does not let root create a namespace for it.
   std::vector<IdMapping> uids;
   std::vector<IdMapping> gids;
 
@@ -70,7 +70,7 @@ struct HandedFiles {
 
 // --- the outer half
 
-/// Who gets the files below a folder.
+/// The new owner of the files below a folder.
 struct NewOwner {
   std::optional<uint32_t> uid;  ///< nothing: the owner stays
   uint32_t gid = 0;
@@ -109,7 +109,7 @@ base::Result<void> make_own_places(const TaskAccount& account);
 base::Result<void> make_own_users(int control);
 
 /// Takes the ids of the account and drops all rights but those that its root has in its namespace.
-/// There is no way back.
+/// This is irreversible.
 base::Result<void> take_ids(const TaskAccount& account);
 
 /// Sends a descriptor with kTerminal.
