@@ -20,7 +20,8 @@
 
 namespace muster {
 
-/// The folder of this program, and of what else users call: runai, gradient, horovodrun.
+/// The folder of this program and of the other programs that users call: runai, gradient,
+/// horovodrun.
 std::filesystem::path programs_folder();
 
 /// The shim stands beside this program where it was built, and in ../libexec where it is installed.
@@ -38,13 +39,13 @@ base::Result<std::unique_ptr<engine::Engine>> make_process_engine(
 
 job::Diagnosis examine_process_engine(const cli::DoctorWish& wish);
 
-/// Where a server that listens takes the ids of its users from. Tries it out, which takes some
+/// The source of the ids of a shared server's users. Tests the source, which takes some
 /// milliseconds.
 ///
 /// kUnavailable, or kInvalid: why all tasks run under the account of the server.
 base::Result<engine::AccountSource> account_source(const config::ServeOptions& options);
 
-/// What the way out of jobs' networks is made of.
+/// The options of the Internet access of jobs' networks.
 ///
 /// kInvalid: an address or a network of the options cannot be read.
 base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,

@@ -1,7 +1,7 @@
 // Who a caller is and what it may do: roles, the users that have them, the tokens that users log in
 // with, and the identity of the caller of one request.
 //
-// There are no passwords: a caller shows a token.
+// Callers authenticate by tokens; there are no passwords.
 //
 //   muster_ID_SECRET    ID: 12 characters of base 32, which name the token and are no secret
 //                       SECRET: 52 characters of base 32: 260 random bits

@@ -1,7 +1,7 @@
 // Workers on their way into a running gang: the image of a new worker is fetched, the members learn
 // its address, and it is started. Once it answers, Resizing makes it a member.
 //
-// A worker that does not join is no failure of the job: its seat is released, and the scheduler may
+// A worker that does not join does not fail the job: its seat is released, and the scheduler may
 // offer the gang another place.
 //
 // On the EventLoop's thread.

@@ -4,7 +4,7 @@
 // committed; then the members get the new list, and after that the worker is stopped. Its seat is
 // released when it has ended, and the next worker in that seat has another name.
 //
-// Below its minimum a job does not go on: its whole attempt is evicted.
+// Below its minimum a job does not continue: its whole attempt is evicted.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -82,7 +82,7 @@ class Resizing {
   void release_offers_on(const std::string& node);
   /// Sends a worker to each place that was offered.
   void grow();
-  /// Has the workers in these seats leave if the job can go on without them. False: nothing
+  /// Has the workers in these seats leave if the job can continue without them. False: nothing
   /// changes.
   bool shrink(const std::vector<int>& seats, const job::Eviction& why);
 

@@ -128,7 +128,7 @@ struct Array {
   bool operator==(const Array&) const = default;
 };
 
-/// What the store keeps of an array, and never changes.
+/// The stored part of an array that never changes.
 struct ArrayRecord {
   std::string id;
   JobSpec spec;
@@ -139,7 +139,7 @@ struct ArrayRecord {
   bool operator==(const ArrayRecord&) const = default;
 };
 
-/// What the store keeps of an array, and changes.
+/// The stored part of an array that changes.
 struct ArrayState {
   bool stop_requested = false;
   bool too_many_failures = false;

@@ -1,4 +1,4 @@
-// The containers of pods beside the programs of tasks, and what a task claims with them.
+// The containers of pods beside the programs of tasks, and the claims of a task with them.
 //
 // Pure.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace muster::job {
 
-/// A mount of a PodContainer: what the task has at `path`, the container has at `own_path`.
+/// A mount of a PodContainer: the folder at `path` of the task is at `own_path` of the container.
 struct PodContainerMount {
   std::string path;      ///< absolute; the target of a volume of the task, or below it
   std::string own_path;  ///< absolute

@@ -113,8 +113,8 @@ class Nodes {
   Amounts total() const;
   /// What is free on all nodes that are not cordoned; over-booked devices and nodes count as zero.
   Amounts free_in_all(FreeWhen room);
-  /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest
-  /// GPU.
+  /// The amounts that a task of `claim` counts in the ledger. GPU memory counts as the share of the
+  /// smallest GPU.
   Amounts charge(const Claim& claim) const;
   Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.

@@ -127,7 +127,7 @@ class Store {
   virtual ~Store() = default;
 
   /// Reads everything, and verifies the checksum of every record. An unreadable record is listed
-  /// and is no error: one flipped bit must not make all other jobs unavailable.
+  /// and is not an error: one flipped bit must not make all other jobs unavailable.
   virtual Result<Contents> load() = 0;
 
   /// The same for a server, with the jobs in Contents::stored: a million whole jobs would occupy

@@ -233,7 +233,8 @@ class FarEnd {
   bool has_ended() const { return exit_.has_value(); }
   size_t failed() const { return report_.failed(); }
 
-  /// After next() returned nothing: the error of the helper, if any. Skipped entries are no error.
+  /// After next() returned nothing: the error of the helper, if any. Skipped entries are not
+  /// errors.
   Result<void> outcome() {
     if (!exit_) {
       return Error{

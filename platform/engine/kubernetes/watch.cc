@@ -89,7 +89,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
 
   // --- the list
 
-  /// Lists everything, over the watch if possible, and goes on watching.
+  /// Lists everything, over the watch if possible, and continues watching.
   void list() {
     call.reset();
     list_timer.reset();
@@ -223,7 +223,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     return end_list();
   }
 
-  /// An event ERROR: the position is outdated, or the API server cannot go on.
+  /// An event ERROR: the position is outdated, or the API server cannot continue.
   bool take_error(const Json& status) {
     const ApiRefusal refusal = read_refusal(status, 0);
     if (refusal.status == 410) {
@@ -375,7 +375,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
 
   std::map<Place, Known> objects;
   uint64_t list_number = 0;
-  std::string version;      ///< from which the watch goes on; empty: a list is needed
+  std::string version;      ///< from which the watch continues; empty: a list is needed
   bool is_listing = false;  ///< the list comes over the watch
   bool is_synced = false;
   bool is_dropped = false;

@@ -1,5 +1,5 @@
 // A cluster as seen by the parts that handle its muster-nodes (lent_tasks.h): the options of tasks,
-// and what each engine answers in its own way.
+// and the questions that each engine answers differently.
 //
 // Plain values.
 #pragma once

@@ -4,9 +4,9 @@
 // range of ids out of `tasks.subids`. A server that runs as an ordinary account gives each user ids
 // out of /etc/subuid and /etc/subgid. Without either, all tasks run under the account of the server.
 //
-// Who has which ids is written to a file beside the homes of the users (IdBook). It is not in the
-// store: ids are facts of this machine's disk, and a store that is restored from a backup must not
-// give ids away twice.
+// The ids of each user are recorded in a file beside the homes of the users (IdBook). It is not in
+// the store: ids are facts of this machine's disk, and a store that is restored from a backup must
+// not give ids away twice.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct IdRange {
   bool operator==(const IdRange&) const = default;
 };
 
-/// Who has which ids. A range is never given to another user, because files of the first may exist
-/// in homes, in storage and on backups.
+/// The record of the ids of each user. A range never passes to another user, because files of the
+/// first user may exist in homes, in storage and on backups.
 class IdBook {
  public:
   /// The range of the server itself, whose first group id owns the storage of projects.

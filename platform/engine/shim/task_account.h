@@ -12,7 +12,7 @@
 //   3. It takes the ids and drops the rights, and loads the filter of system calls.
 //
 // The files that a task gets are handed over to its ids before that, by hand_over(), which follows
-// no link and leaves alone what belongs to others.
+// no link and does not touch files of other users.
 #pragma once
 
 #include <sys/types.h>
@@ -55,7 +55,7 @@ struct TaskAccount {
   bool operator==(const TaskAccount&) const = default;
 };
 
-/// What is handed over to the account of a task before the task starts.
+/// The files that are given to the account of a task before the task starts.
 struct HandedFiles {
   std::vector<std::string> own;     ///< files and folders that get the ids of the account
   std::vector<std::string> shared;  ///< folders of which each user of `shared_gid` may write all
@@ -88,7 +88,7 @@ base::Result<void> hand_over(const std::string& path, const NewOwner& owner);
 /// All of `files`, to a task of `account`.
 base::Result<void> hand_over(const HandedFiles& files, const TaskAccount& account);
 
-/// When the task has ended: lets a server that is an ordinary account read and remove what it has to.
+/// After the end of the task: lets a server that is an ordinary account read and remove the files.
 void let_the_server_collect(const HandedFiles& files, const std::string& generated);
 
 /// Maps the ids into the user namespace of the inner half, which has asked for it (kWantsIds).

@@ -23,7 +23,7 @@ struct RestAsk {
   std::string body = {};
   std::string doing;                                  ///< "Slurm's queue cannot be read"
   std::shared_ptr<const Submission> submission = {};  ///< if the request is a submission
-  /// Whether faults are no error here; unset: they are, as in rest_error().
+  /// Whether faults are not errors here; unset: they are, as in rest_error().
   std::function<bool(const std::vector<RestFault>&)> is_no_fault = {};
   bool may_be_missing = false;  ///< a path that is not served means an empty answer
   bool has_new_token = false;   ///< the request is repeated with another token
@@ -32,7 +32,7 @@ struct RestAsk {
 struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   template <class Value>
   using Then = std::function<void(base::Result<Value>)>;
-  /// The body of an answer without faults; empty if the faults are no error.
+  /// The body of an answer without faults; empty if the faults are not errors.
   using Answered = Then<std::shared_ptr<const std::string>>;
   using Met = std::function<void(const base::Result<void>&)>;
 
