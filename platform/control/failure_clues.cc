@@ -184,7 +184,7 @@ Clue clue_of(const Hint& hint, size_t line) {
           .advice = std::string(hint.advice),
           .begin = line,
           .end = line,
-          .outdoes_code = hint.words == kCrlf || hint.words == kNoInterpreter};
+          .overrides_code = hint.words == kCrlf || hint.words == kNoInterpreter};
 }
 
 /// The name, if the lines contain it.

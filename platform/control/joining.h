@@ -53,7 +53,7 @@ class Joining {
     std::function<bool()> may_resize;
     std::function<bool()> is_ending;
     /// The worker was not started, and will not be.
-    std::function<void(job::Task&, const std::string& why)> turned_away;
+    std::function<void(job::Task&, const std::string& why)> worker_rejected;
     /// The worker was started, and is gone. `why`: empty: it had to leave.
     std::function<void(job::Task&, const std::string& why)> failed;
     /// The worker has not answered in time, and is being stopped.

@@ -90,7 +90,7 @@ class Resizing {
   /// A worker answers. False: it was not joining.
   bool worker_answers(const job::Task& task);
   /// A worker that was not started yet was reported as ended. False: it is another task.
-  bool turn_away_unstarted(job::Task& task, const std::string& why);
+  bool reject_unstarted(job::Task& task, const std::string& why);
   /// A task has ended; whether it was joining.
   bool end_joining(const job::Task& task) { return joining_.end(task.name); }
   /// A task that had to leave has ended.
@@ -120,7 +120,7 @@ class Resizing {
   void give_back(const std::vector<int>& seats);
   bool can_do_without(const std::vector<int>& seats) const;
   bool goes_on_without(const job::Task& lost) const;
-  void turn_away(job::Task& task, const std::string& why);
+  void reject_worker(job::Task& task, const std::string& why);
   void note_setback(const std::string& what);
   void stop_growing(const std::string& why);
   Joining::Hooks joining_hooks();

@@ -272,12 +272,12 @@ bool SchedulerQueue::evicted(JobEntry& entry, EvictedGang gang) {
   const Job& job = entry.job;
   const bool is_live = launch::resizes_live(job.spec);
   const bool all_go =
-      gang.goes_whole || std::none_of(gang.places.begin(), gang.places.end(),
-                                      [](const auto& place) { return place.has_value(); });
+      gang.is_evicted_whole || std::none_of(gang.places.begin(), gang.places.end(),
+                                            [](const auto& place) { return place.has_value(); });
   // The scheduler knew it by the workers that were placed: now it waits for all of them again.
   const bool asks_for_more = gang.known_by_placed && (is_live || (all_go && !gang.moves));
   const bool keeps_too_little = is_live && !all_go && !gang.moves && !are_enough(gang.places, job);
-  if (job.suspended || gang.goes_whole || asks_for_more || keeps_too_little) {
+  if (job.suspended || gang.is_evicted_whole || asks_for_more || keeps_too_little) {
     requeue(entry, {});
     return false;
   }

@@ -149,7 +149,7 @@ void ServerConnection::advance(RequestReader::Progress progress) {
         return refuse(503, "the server has too many unfinished requests; try again later");
       }
       if (is_refused_at_the_gate()) return;
-      if (reader_.wants_continue()) writer_.tell_to_go_on();
+      if (reader_.wants_continue()) writer_.write_continue();
       return read();
   }
 }

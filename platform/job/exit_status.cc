@@ -179,7 +179,7 @@ std::string explain(const ExitStatus& status) {
   return text;
 }
 
-bool says_why(const ExitStatus& status) {
+bool names_cause(const ExitStatus& status) {
   if (status.lost || status.out_of_memory || status.limit || !status.error.empty()) return true;
   return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
 }

@@ -295,11 +295,11 @@ void UsualClaims::add(const Gang& gang) {
   weight_of_next_ = 1;
 }
 
-bool UsualClaims::is_worth_telling() const {
+bool UsualClaims::has_changed_enough() const {
   return added_ > 0 && added_ >= std::min(told_ / 8, kMostBetweenTellings);
 }
 
-std::vector<UsualClaim> UsualClaims::tell() {
+std::vector<UsualClaim> UsualClaims::take() {
   told_ = std::min(told_ + added_, kMostBetweenTellings * 8);
   added_ = 0;
   std::vector<UsualClaim> told = claims_;

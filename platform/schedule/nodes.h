@@ -168,16 +168,16 @@ class Nodes {
 class UsualClaims {
  public:
   void add(const Gang& gang);
-  /// Whether enough was added since the last tell() to update the measure.
-  bool is_worth_telling() const;
+  /// Whether enough was added since the last take() to update the measure.
+  bool has_changed_enough() const;
   /// All claims with their weights.
-  std::vector<UsualClaim> tell();
+  std::vector<UsualClaim> take();
 
  private:
   std::vector<UsualClaim> claims_;
   double weight_of_next_ = 1;
-  int added_ = 0;  ///< since the last tell()
-  int told_ = 0;   ///< number added by the last tell(), up to a bound
+  int added_ = 0;  ///< since the last take()
+  int told_ = 0;   ///< number added by the last take(), up to a bound
 };
 
 }  // namespace muster::schedule

@@ -133,7 +133,8 @@ Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
 }
 
 /// The jobs that the caller sees and may mean: the one with this id, or those with this name.
-std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
+std::vector<const Job*> Sight::jobs_named(const std::string& name,
+                                          const std::string& project) const {
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
   };
@@ -153,7 +154,7 @@ std::vector<const Job*> Sight::meant_by(const std::string& name, const std::stri
 
 Result<const Job*> Sight::job(const std::string& name, const std::string& project,
                               Role needed) const {
-  const std::vector<const Job*> jobs = meant_by(name, project);
+  const std::vector<const Job*> jobs = jobs_named(name, project);
   if (jobs.empty()) return no_such_job_or_yet(name, project);
   if (jobs.size() > 1) {
     std::string projects;

@@ -400,7 +400,7 @@ OpenbRun fill(schedule::Nodes nodes, const std::vector<Pod>& pods, const OpenbOp
     asked += gpu_milli(pod);
     ++run.arrived;
     usual.add(pod);
-    if (usual.is_worth_telling()) nodes.set_usual_claims(usual.tell());
+    if (usual.has_changed_enough()) nodes.set_usual_claims(usual.take());
     if (nodes.place(pod, {1}, place))
       allocated += gpu_milli(pod);
     else

@@ -41,7 +41,7 @@ std::string workers_text(const job::Workers& workers) {
   return std::to_string(workers.count) + " of " + std::to_string(workers.wanted) + " workers";
 }
 
-std::string goes_on_text(const job::Workers& workers) {
+std::string continues_text(const job::Workers& workers) {
   return "the job continues with " + workers_text(workers);
 }
 
@@ -312,21 +312,21 @@ struct FactWords {
   /// "worker-2 leaves: it was evicted for ..."; for several workers, "each was".
   std::string operator()(const job::WorkersLeave& fact) const {
     return base::joined(fact.tasks) + (fact.tasks.size() == 1 ? " leaves: it " : " leave: each ") +
-           sentence(fact.why) + "; " + goes_on_text(fact.left);
+           sentence(fact.why) + "; " + continues_text(fact.left);
   }
 
   std::string operator()(const job::WorkerLost& fact) const {
     return fact.task + (fact.exit.lost ? " " : " was lost: it ") + job::explain(fact.exit) + "; " +
-           goes_on_text(fact.left);
+           continues_text(fact.left);
   }
 
   std::string operator()(const job::WorkerJoins& fact) const {
-    if (fact.node.empty()) return fact.task + " has joined: " + goes_on_text(fact.now);
+    if (fact.node.empty()) return fact.task + " has joined: " + continues_text(fact.now);
     return fact.task + " joins on " + fact.node + ": " + workers_text(fact.now);
   }
 
   std::string operator()(const job::WorkerDidNotJoin& fact) const {
-    return fact.left ? fact.what + "; " + goes_on_text(*fact.left) : fact.what;
+    return fact.left ? fact.what + "; " + continues_text(*fact.left) : fact.what;
   }
 
   std::string operator()(const job::RequestsAllocation& fact) const {

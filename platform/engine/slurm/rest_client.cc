@@ -91,7 +91,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   bool wants_other_token(const RestAsk& ask, RestFailure failure, bool had_token) const;
   void has_answered(const std::shared_ptr<RestAsk>& ask, const Answered& answered, bool was_sent,
                     bool had_token, base::Result<http::Response> answer);
-  void ask_what_is_served(const std::string& path);
+  void ask_for_description(const std::string& path);
   void met(const base::Result<void>& result);
   base::Result<http::AsyncClient*> client();
 
@@ -474,15 +474,15 @@ bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure
 void RestClient::Impl::when_met(Met then) {
   if (speech) return then({});
   meeting_.push_back(std::move(then));
-  if (meeting_.size() == 1) ask_what_is_served(kDescription);
+  if (meeting_.size() == 1) ask_for_description(kDescription);
 }
 
-void RestClient::Impl::ask_what_is_served(const std::string& path) {
+void RestClient::Impl::ask_for_description(const std::string& path) {
   RestAsk asked{.target = path, .doing = "Slurm cannot be used"};
   asked.may_be_missing = path == kDescription;
   ask(std::move(asked), [this, path](const Result<std::shared_ptr<const std::string>>& answer) {
     if (!answer) return met(answer.error());
-    if ((*answer)->empty()) return ask_what_is_served(kOldDescription);
+    if ((*answer)->empty()) return ask_for_description(kOldDescription);
     read_answer<RestPaths>(
         *answer, [](const std::string& body) { return read_rest_paths(body); },
         [this](const Result<RestPaths>& paths) {
