@@ -195,7 +195,7 @@ Result<void> Sweeps::check(const SweepSpec& spec) const {
     return Error{
         .code = ErrorCode::kConflict,
         .what = "the name " + name_in_quotes(*taken) + " is taken in project '" + project + "'",
-        .advice = "choose another name for the sweep, or delete what has this name"};
+        .advice = "choose another name for the sweep, or delete the object of this name"};
   }
   MUSTER_CHECK(parts_.controller.forecast(sweep::trial_job(spec, 1, 0)));
   return {};

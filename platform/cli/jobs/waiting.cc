@@ -79,13 +79,14 @@ Command resume_command() {
 }
 
 Command explain_command() {
-  return {.name = "explain",
-          .help = "explain why a job waits: what is missing, who holds it, when the job may start",
-          .read = read_explain,
-          .positionals = one_of(Offer::kJobs),
-          .flags = job_project_flag() + output_flag(),
-          .example = "muster explain dist",
-          .see_also = "muster queue, muster get, muster project get"};
+  return {
+      .name = "explain",
+      .help = "explain why a job waits: the missing resources, their holders, the expected start",
+      .read = read_explain,
+      .positionals = one_of(Offer::kJobs),
+      .flags = job_project_flag() + output_flag(),
+      .example = "muster explain dist",
+      .see_also = "muster queue, muster get, muster project get"};
 }
 
 Command events_command() {
