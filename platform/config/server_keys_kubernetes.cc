@@ -1,4 +1,4 @@
-// The keys of a server's configuration that say how it runs jobs on Kubernetes.
+// The keys of a server's configuration for jobs on Kubernetes.
 #include <utility>
 
 #include "base/units.h"
@@ -188,7 +188,7 @@ ServerKeys reaching() {
   };
 }
 
-/// What all pods have.
+/// Settings of all pods.
 ServerKeys pods() {
   return {
       key({.name = "kubernetes.node_image",
@@ -257,7 +257,7 @@ ServerKeys pods() {
   };
 }
 
-/// What decides when jobs run.
+/// The scheduler of jobs.
 ServerKeys queueing() {
   return {
       key({.name = "kubernetes.queue",
@@ -310,7 +310,7 @@ ServerKeys clusters_nodes() {
   };
 }
 
-/// What jobs may name: all of it is used with the rights of the server.
+/// The objects that jobs may name. All are used with the rights of the server.
 ServerKeys permissions() {
   const char* const fallback = "any; none on a server with listen";
   return {

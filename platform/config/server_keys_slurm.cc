@@ -1,4 +1,4 @@
-// The keys of a server's configuration that say how it runs jobs on Slurm.
+// The keys of a server's configuration for jobs on Slurm.
 #include <utility>
 
 #include "config/server_values.h"

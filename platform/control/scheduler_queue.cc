@@ -55,7 +55,7 @@ Result<void> SchedulerQueue::check(const Job& job, uint64_t sequence) const {
   const auto never = book_.scheduler().refuses(book_.gang_of(job, sequence));
   if (!never) return {};
   // This text is for a reader who sees only the job's own project. For a caller who sees more, the
-  // server makes another text from the detail.
+  // server builds another text from the detail.
   Error error = words::refusal(
       {job.spec.name, words::seen_by(words::sight_of_project(job.spec.project), never->reason)});
   error.detail = std::make_shared<job::NeverStarts>(job.spec.name, never->reason);

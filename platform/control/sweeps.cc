@@ -572,7 +572,7 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
                                   .id = entry.record.id,
                                   .member = trial.number}});
     if (job) return link(entry, trial.number, job->id);
-    // A store that is full or away for a moment is no fault of the trial.
+    // A store that is full or unavailable for a moment is not a fault of the trial.
     const ErrorCode code = job.error().code;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) return;
     entry.search.note_ended(trial.number, false, job.error().what);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kAsked = "requested by the job";
 
-/// What the image lacks for ssh from or to this task: "an sshd"; empty: nothing.
+/// The part that the image lacks for ssh from or to this task: "an sshd"; empty: nothing.
 std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
   if (takes && image.sshd.empty()) return "no sshd";
   if (launches && !image.has_ssh) return "no ssh";

@@ -270,7 +270,7 @@ bool asks_the_same(const UsualClaim& usual, const Claim& claim, const Gang& gang
 }  // namespace
 
 void UsualClaims::add(const Gang& gang) {
-  // Newer ones weigh more and more, instead of the older ones less and less.
+  // The weight of new claims increases, instead of decreasing the weight of older claims.
   weight_of_next_ /= kForgetting;
   for (const TaskGroup& group : gang.groups) {
     const double weight = weight_of_next_ * std::max(group.count, 1);

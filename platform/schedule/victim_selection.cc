@@ -456,8 +456,8 @@ VictimOrder::Leaf* VictimOrder::last_below(ProjectIndex project) {
   return leaf->second.head || leaf->second.is_later ? &leaf->second : nullptr;
 }
 
-/// A project whose gangs were not looked at has a bound as its key: what it holds now. No eviction
-/// makes that more.
+/// A project whose gangs were not looked at has a bound as its key: the resources that it holds
+/// now. No eviction increases them.
 void VictimOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
   const Leaf* const leaf = last_below(project);

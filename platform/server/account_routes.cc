@@ -1,8 +1,8 @@
 // Logging in and out, users, and tokens.
 //
 // A token can only create tokens with at most its own rights: none above its ceiling or for other
-// projects; and a token for programs (kApi) none that outlives it. A stolen token with few rights
-// cannot be turned into one with more.
+// projects; and a token for programs (kApi) cannot create tokens that outlive it. So a stolen token
+// with few rights cannot be turned into a token with more.
 
 #include <algorithm>
 #include <map>

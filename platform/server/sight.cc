@@ -132,7 +132,7 @@ Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
   return std::move(members.front());
 }
 
-/// The jobs that the caller sees and may mean: the one with this id, or those with this name.
+/// The jobs with this id or name that the caller sees.
 std::vector<const Job*> Sight::jobs_named(const std::string& name,
                                           const std::string& project) const {
   const auto is_meant = [&](const Job& job) {

@@ -133,7 +133,7 @@ class RowReader {
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
 
-  /// Nothing at the end. Empty lines are no rows.
+  /// Nothing at the end. Empty lines are not rows.
   std::optional<CsvRow> next(std::vector<base::Fault>& faults) {
     while (!rest_.empty()) {
       CsvRow row{.line = line_, .cells = {}};

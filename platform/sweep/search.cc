@@ -220,7 +220,7 @@ Decision Search::go_on(Trial& trial, What what) {
   return {.what = what, .trial = trial.number, .rung = trial.rung};
 }
 
-/// What follows for an active trial that has reached the rung it runs towards.
+/// The decision for an active trial that has reached the rung it runs towards.
 std::optional<Decision> Search::judge(Trial& trial) {
   if (trial.phase != TrialPhase::kActive || !has_reached(trial, trial.rung)) return std::nullopt;
   if (trial.rung == last_rung()) {

@@ -283,7 +283,8 @@ class Follower {
     return check_output(output_.commit());
   }
 
-  /// What was printed before this command began is shown completely, at the speed of the terminal.
+  /// Output from before the start of this command is shown completely, at the speed of the
+  /// terminal.
   bool may_be_left_out(const job::LogRecord& record) const {
     return leaves_out_ && record.time >= begin_;
   }

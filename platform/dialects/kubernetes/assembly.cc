@@ -494,7 +494,7 @@ class RoleAdding {
     all = own;
   }
 
-  /// What comes from the caller's shell is not used in an image.
+  /// Values from the caller's shell are not used in an image.
   void note_inherited() {
     std::set<std::string> names;
     for (const auto& [name, value] : wish_.defaults.environment) {

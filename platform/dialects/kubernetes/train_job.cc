@@ -1,7 +1,7 @@
 // A TrainJob of Kubeflow's Trainer: the pods of its training runtime, changed by the job. The runtime
 // is in the same file, or is a runtime that Trainer installs.
 //
-// The path of a fault in a runtime begins in the runtime's own document; its line tells which.
+// The path of a fault in a runtime begins in the runtime's own document, which the line identifies.
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -79,7 +79,7 @@ DockerMount volume_mount(const GangId& gang, const TaskPlan& plan, size_t index,
           .read_only = volume.read_only};
 }
 
-// What the engine itself does not enforce is enforced by the shim in the container.
+// The shim in the container enforces the limits that the engine does not enforce.
 TaskLimits limits_in_container(const TaskPlan& plan, const ContainerSite& site) {
   TaskLimits limits = site.limits;
   limits.memory_bytes = plan.resources.memory_bytes;

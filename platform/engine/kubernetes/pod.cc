@@ -59,7 +59,7 @@ std::string label_of(std::string_view text, size_t longest) {
   return legal.empty() ? hash : legal + "-" + hash;
 }
 
-/// Values that are no legal labels become annotations.
+/// Values that are not legal labels become annotations.
 void add_fact(Json& metadata, const char* key, const std::string& value) {
   if (value.empty()) return;
   metadata[job::is_kubernetes_label(value) ? "labels" : "annotations"][key] = value;

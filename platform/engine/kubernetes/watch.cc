@@ -67,7 +67,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
         backoff(options.first_pause, options.longest_pause),
         lines(options.most_bytes) {}
 
-  /// What makes one outage differ from another.
+  /// The part of an error that distinguishes outages.
   struct OutageKind {
     ErrorCode code = ErrorCode::kInternal;
     std::string reason_code;
@@ -274,7 +274,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     const ApiRefusal* refusal = refusal_of(error);
     const bool is_outdated_position = refusal != nullptr && refusal->status == 410;
     if (is_outdated_position) version.clear();
-    // 400 and 422: this API server does not know the parameters.
+    // 400 and 422: this API server does not support the parameters.
     const bool cannot_list =
         refusal != nullptr && is_listing && (refusal->status == 400 || refusal->status == 422);
     if (cannot_list) streams_list = false;

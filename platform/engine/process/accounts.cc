@@ -231,7 +231,7 @@ Result<AccountSource> source_of_ordinary_account(const AccountFacts& facts) {
   AccountSource source{.is_root = false,
                        .uids = space.uids,
                        .gids = space.gids,
-                       // Tasks are no root, so that one id is enough.
+                       // Tasks do not run as root, so one id is enough.
                        .count = 1,
                        .place = "/etc/subuid",
                        .advice = "assign more ids to the account: " + usermod,
@@ -388,7 +388,7 @@ Result<AssignedAccount> assign_account(const AccountSource& source, const launch
                .inside_uid = found.uid,
                .inside_gid = found.gid,
                .groups = std::move(found.groups)};
-    // The group of root opens what is closed to all others.
+    // The group of root has access to files that are closed to all others.
     std::erase(account.groups, 0U);
     account.groups.push_back(server.gid);
     if (source.counts_apart) account.uids = account.gids = {{0, 0, kAllIds.count}};

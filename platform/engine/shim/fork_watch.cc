@@ -56,8 +56,8 @@ bool is_fork(std::optional<int> call) {
   return call == SYS_clone || call == SYS_clone3;
 }
 
-/// What pthread_create() does besides clone3(): it takes a lock, gets memory for a stack, which it
-/// gives back when it is refused, and keeps signals away meanwhile.
+/// The system calls of pthread_create() besides clone3(): it takes a lock, gets memory for a stack,
+/// which it returns when it is refused, and blocks signals meanwhile.
 bool is_beside_new_thread(std::optional<int> call) {
   static constexpr std::array kCalls = {SYS_futex,    SYS_mmap,    SYS_munmap,
                                         SYS_mprotect, SYS_madvise, SYS_rt_sigprocmask};

@@ -1,5 +1,5 @@
-// muster-shim --pasta: what connects the network of a gang to the Internet where the server has an
-// ordinary account (network.h).
+// muster-shim --pasta connects the network of a gang to the Internet if the server has an ordinary
+// account (network.h).
 //
 // The process enters the network, where it has all rights, and lets nft refuse what jobs must not
 // reach. Then it starts pasta, which makes a device in the network and passes its packets on over
