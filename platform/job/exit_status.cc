@@ -153,7 +153,7 @@ std::string explain(const ExitStatus& status) {
   if (status.lost) {
     return "was lost: " + (status.pod ? explain(*status.pod)
                            : status.error.empty()
-                               ? "its supervisor was killed or the machine restarted"
+                               ? "its supervisor process was killed, or the machine restarted"
                                : status.error);
   }
   std::string text;

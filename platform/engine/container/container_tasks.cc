@@ -50,7 +50,7 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
   job::ExitStatus status{.lost = true, .error = "its container was ended from outside"};
   if (state->exit_code > kSignalBase) status.signal = state->exit_code - kSignalBase;
   if (status.signal == 0) {
-    status.error = "its supervisor ended with code " + std::to_string(state->exit_code);
+    status.error = "its supervisor process ended with code " + std::to_string(state->exit_code);
   }
   if (!state->error.empty()) status.error += ": " + state->error;
   if (!words.empty()) status.error += ": " + words;
