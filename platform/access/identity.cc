@@ -30,6 +30,13 @@ Role Identity::over_server() const {
   return std::min(server_role, ceiling);
 }
 
+std::string server_role_text(const Identity& identity) {
+  const Role role = identity.over_server();
+  const std::string text = "this token of '" + identity.user + "' has ";
+  if (role == Role::kNone) return text + "no server role";
+  return text + "the server role '" + std::string(to_string(role)) + "'";
+}
+
 Role Identity::in_project(const std::vector<std::string>& line) const {
   if (token_kind == TokenKind::kInvitation || !is_good_for(token_projects, line)) {
     return Role::kNone;

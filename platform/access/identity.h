@@ -132,4 +132,7 @@ Identity local_identity(std::string user);
 
 Identity identity_of(const User& user, const Token& token, std::string address);
 
+/// "this token of 'ben' has no server role", "this token of 'ben' has the server role 'viewer'".
+std::string server_role_text(const Identity& identity);
+
 }  // namespace muster::access

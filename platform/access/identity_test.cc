@@ -320,6 +320,12 @@ TEST(IsExpired, FromTheMomentOfExpiryOn) {
   EXPECT_FALSE(is_expired({}, expires));
 }
 
+TEST(ServerRoleText, NamesTheRoleOfTheToken) {
+  EXPECT_EQ(server_role_text({.user = "ben"}), "this token of 'ben' has no server role");
+  EXPECT_EQ(server_role_text({.user = "vic", .server_role = Role::kViewer}),
+            "this token of 'vic' has the server role 'viewer'");
+}
+
 TEST(TokenKind, IsReadBackByItsName) {
   for (const TokenKind kind : {TokenKind::kInvitation, TokenKind::kSession, TokenKind::kApi}) {
     EXPECT_EQ(token_kind_of(to_string(kind)), kind);

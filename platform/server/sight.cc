@@ -28,7 +28,9 @@ constexpr size_t kMostCompared = 2000;
 Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
           .what = "this requires the role '" + std::string(to_string(needed)) + "' in project '" +
-                  project + "'; yours is '" + std::string(to_string(has)) + "'",
+                  project + "'; you have " +
+                  (has == Role::kNone ? "no role there"
+                                      : "the role '" + std::string(to_string(has)) + "'"),
           .advice = "an admin of the project grants it: muster project grant"};
 }
 
@@ -247,12 +249,13 @@ Error Sight::no_such_project(const std::string& name) const {
 
 Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone || who_.over_server() >= Role::kAdmin) return {};
-  return Error{.code = ErrorCode::kRefused,
-               .what =
-                   "without a sandbox, a job has all rights of the server: this requires the role "
-                   "'admin' for the server; yours is '" +
-                   std::string(to_string(who_.over_server())) + "'",
-               .advice = "use a sandbox: --sandbox bubblewrap"};
+  return Error{
+      .code = ErrorCode::kRefused,
+      .what =
+          "without a sandbox, a job has all rights of the server: this requires the server "
+          "role 'admin'; " +
+          access::server_role_text(who_),
+      .advice = "use a sandbox: --sandbox bubblewrap"};
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {
