@@ -189,7 +189,7 @@ void Resizing::note_setback(const std::string& what) {
 void Resizing::stop_growing(const std::string& why) {
   if (!std::exchange(can_grow_, false)) return;
   cannot_grow_ = why;
-  context_.note(job::Remark{"no worker can join it any more: " + why});
+  context_.note(job::Remark{"no more workers can join: " + why});
   context_.change();
   std::vector<int> seats;
   for (const auto& [seat, place] : std::exchange(offers_, {})) seats.push_back(seat);
