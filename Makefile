@@ -183,7 +183,7 @@ web: build ## build the web page into web/dist, with the types of the API's docu
 test-web: build deps-web ## compare web/dist with its sources, and test the page in Chromium
 	@scripts/web.sh test
 
-test-docs: build ## type every command of three pages of docs/ and compare the output
+test-docs: build ## type every command of four pages of docs/ and compare the output
 	@scripts/run_tests.sh release -R '^e2e\.docs$$'
 
 # SANITIZERS=asan or tsan selects one; PROGRAMS, names such as "control_test server_test", selects test programs.

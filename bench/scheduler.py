@@ -117,7 +117,7 @@ def cycle(rounds):
     runs = [output_of("cycle", "10000", "100000", "200", "1000") for _ in range(rounds)]
     full = row("full plan", [run["plan_s"] for run in runs], "s", 2)
     full[5] = f"at most {AIM_CYCLE_S}  " + verdict(float(full[1]) <= AIM_CYCLE_S)
-    rows = [row("telling it 100,000 gangs", [run["submit_s"] for run in runs], "s", 2), full]
+    rows = [row("adding 100,000 gangs", [run["submit_s"] for run in runs], "s", 2), full]
     rows.append(row("evening out: plans until nothing moves", [run["settle_plans"] for run in runs], ""))
     rows.append(row("evening out: in all", [run["settle_s"] for run in runs], "s", 2))
     rows += rows_of_events(runs, AIM_EVENT_MS)

@@ -58,7 +58,7 @@ int tell(const Error& error) {
 
 /// Reports to the command that started this server that the socket is open, or why it could not be
 /// opened. On a full disk, the log could not report it.
-void tell_starter(int fd, std::string_view word) {
+void report_to_starter(int fd, std::string_view word) {
   if (fd < 0) return;
   [[maybe_unused]] const auto told = muster::base::write_all(fd, word);
   ::close(fd);
@@ -89,17 +89,19 @@ Result<std::unique_ptr<muster::engine::Engine>> make_engine(
 int serve(const ServeOptions& options, const muster::config::ReadAgain& read_again) {
   int starter = options.ready_fd;
   const auto accounts = muster::account_source(options);
-  muster::service::Makers makers{
-      .open_store = open_store,
-      .make_engine = make_engine,
-      .ready =
-          [&starter] { tell_starter(std::exchange(starter, -1), muster::cli::kServerIsReady); },
-      .make_role_sign = muster::parts().make_role_sign,
-      .site = {.user = muster::engine::user_name(),
-               .programs = muster::programs_folder(),
-               .rank_agent = muster::shim_path(),
-               .remote_shell = muster::remote_shell_path()},
-      .version = kVersion};
+  muster::service::Makers makers{.open_store = open_store,
+                                 .make_engine = make_engine,
+                                 .ready =
+                                     [&starter] {
+                                       report_to_starter(std::exchange(starter, -1),
+                                                         muster::cli::kServerIsReady);
+                                     },
+                                 .make_role_sign = muster::parts().make_role_sign,
+                                 .site = {.user = muster::engine::user_name(),
+                                          .programs = muster::programs_folder(),
+                                          .rank_agent = muster::shim_path(),
+                                          .remote_shell = muster::remote_shell_path()},
+                                 .version = kVersion};
   if (!accounts) makers.no_accounts = accounts.error();
   makers.site.runs_as_accounts = accounts && accounts->is_root;
   if (accounts) {
@@ -110,7 +112,7 @@ int serve(const ServeOptions& options, const muster::config::ReadAgain& read_aga
   const Result<void> served = muster::service::serve(options, read_again, makers);
   if (served) return 0;
   const int code = tell(served.error());
-  tell_starter(starter, muster::cli::server_refusal(served.error()));
+  report_to_starter(starter, muster::cli::server_refusal(served.error()));
   return code;
 }
 

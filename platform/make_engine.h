@@ -1,7 +1,7 @@
-// How the process engine is made of what a server was told, and where Muster's own programs are. The
+// Creates the process engine from the settings of a server, and finds Muster's own programs. The
 // other engines are in make_other_engines.h.
 //
-// Blocking: files of the configuration are read, hosts and clusters are met.
+// Blocking: reads files of the configuration, and connects to hosts and clusters.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,8 @@
 
 namespace muster {
 
-/// The folder of this program, and of what else users call: runai, gradient, horovodrun.
+/// The folder of this program and of the other programs that users call: runai, gradient,
+/// horovodrun.
 std::filesystem::path programs_folder();
 
 /// The shim stands beside this program where it was built, and in ../libexec where it is installed.
@@ -38,23 +39,23 @@ base::Result<std::unique_ptr<engine::Engine>> make_process_engine(
 
 job::Diagnosis examine_process_engine(const cli::DoctorWish& wish);
 
-/// Where a server that listens takes the ids of its users from. Tries it out, which takes some
+/// The source of the ids of a shared server's users. Tests the source, which takes some
 /// milliseconds.
 ///
 /// kUnavailable, or kInvalid: why all tasks run under the account of the server.
 base::Result<engine::AccountSource> account_source(const config::ServeOptions& options);
 
-/// What the way out of jobs' networks is made of.
+/// The options of the Internet access of jobs' networks.
 ///
 /// kInvalid: an address or a network of the options cannot be read.
 base::Result<engine::WayOutOptions> way_out_options(const config::ServeOptions& options,
                                                     const std::filesystem::path& jobs_folder);
 
-// What all engines are told.
+// The settings of all engines.
 
-/// What the jobs of a server that is shared must not get at: with the unix socket, the key or the
-/// database they could do all that the server can. Who has a server alone could do that anyway, and
-/// their jobs may well submit others.
+/// The files that the jobs of a shared server must not reach: with the unix socket, the key or the
+/// database they could do everything that the server can. On a server for one user nothing is
+/// hidden, because that user has these rights anyway, and jobs may submit other jobs.
 base::Result<std::vector<std::filesystem::path>> hidden_from_jobs(
     const std::filesystem::path& jobs_folder, const config::ServeOptions& options);
 

@@ -122,14 +122,14 @@ Result<engine::kubernetes::KubernetesOptions> kubernetes_options(const ServeOpti
                            options.kubernetes_local_queue.empty();
   if (lacks_queue) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "kubernetes.queue is kueue, and no LocalQueue is named",
+                       .what = "kubernetes.queue is kueue, but kubernetes.local_queue is not set",
                        .advice =
                            "set kubernetes.local_queue to a LocalQueue of the namespace, as in "
                            "training or {project}"};
   }
   if (options.kubernetes_connect == "call" && how.callback_hosts.empty()) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "kubernetes.connect is call, and pods do not know where to call",
+                       .what = "kubernetes.connect is call, but kubernetes.callback is not set",
                        .advice =
                            "set kubernetes.callback to this server's address for pods, as in "
                            "muster.training.svc:7445"};

@@ -1,5 +1,6 @@
-// The engines beside the process engine: how they are made of what a server was told, and examined
-// for `muster doctor`. As make_engine.h; a program for the process engine alone does without this.
+// Creates the engines other than the process engine from the settings of a server, and examines
+// them for `muster doctor`. As make_engine.h; a program with the process engine alone is built
+// without this file.
 #pragma once
 
 #include <filesystem>

@@ -42,8 +42,8 @@ struct Parts {
   base::Result<cli::ForeignJobs> (*read_foreign)(const std::vector<config::YamlValue>& documents,
                                                  const std::string& source,
                                                  const cli::ForeignWish& wish) = nullptr;
-  /// Makes what a server in a pod calls when it begins or ceases to lead. An empty function: the server
-  /// is in no pod. nullptr: it is left out.
+  /// Creates the function that a server in a pod calls when it begins or ceases to lead. An empty
+  /// function: the server does not run in a pod. nullptr: the program lacks this part.
   base::Result<std::function<void(bool)>> (*make_role_sign)(base::EventLoop& loop) = nullptr;
 };
 

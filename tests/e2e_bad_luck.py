@@ -104,7 +104,7 @@ class ProgramsThatCannotRun(MusterTest):
 
                 failure = self.muster.job(name)["failure"]
                 self.assertIn(f"launcher exited with code 255: {cause}", failure["cause"])
-                self.assertIn("leave out -H", failure["advice"])
+                self.assertIn("remove -H", failure["advice"])
                 self.assertEqual(len(failure["last_lines"]), 1, failure)
 
     def test_a_rank_that_ends_without_mpi_finalize_is_named(self):
@@ -122,7 +122,7 @@ class ProgramsThatCannotRun(MusterTest):
 
         self.assertEqual(job["failure"]["cause"], "rank 1 on worker-1 ended without MPI_Finalize")
         self.assertEqual(job["failure"]["last_lines"], ["no work for me"])
-        self.assertIn("MPI_Finalize before it ends", job["failure"]["advice"])
+        self.assertIn("MPI_Finalize before every exit", job["failure"]["advice"])
 
     def test_more_ranks_than_slots_show_the_message_of_mpirun_and_advice(self):
         job, ran = self.mpi("mpirun", "--allow-run-as-root", "-np", "4", "--hostfile",

@@ -193,7 +193,7 @@ class FromGradient(PageTest):
         (" python examples/", " python3 examples/"),
     ]
     NOT_TYPED = {
-        "make install PREFIX=$HOME/.local     # lays gradient beside muster; \"muster gradient ...\" works without":
+        "make install PREFIX=$HOME/.local     # installs gradient beside muster; \"muster gradient ...\" works without it":
             "the programs lie beside each other in the build",
         "muster login https://lab.example.org:7443           # once; then gradient uses that server and session":
             "there is no such server; e2e_gradient.py logs in to one",
@@ -288,7 +288,7 @@ class FromRunAi(PageTest):
     PAGE = "from-runai.md"
     SUBSTITUTED = [("/opt/quickstart/", "{work}/quickstart/")]
     NOT_TYPED = {
-        "make install PREFIX=$HOME/.local     # lays runai beside muster; \"muster runai ...\" works without":
+        "make install PREFIX=$HOME/.local     # installs runai beside muster; \"muster runai ...\" works without it":
             "the programs lie beside each other in the build",
     }
 

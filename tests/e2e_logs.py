@@ -273,7 +273,7 @@ class FailureReports(MusterTest):
                                  kind="single", code=1)
 
         self.assertEqual(failure["cause"],
-                         "main exited with code 1: another program has the port that it wanted")
+                         "main exited with code 1: its port is in use by another program")
         self.assertIn("MASTER_PORT", failure["advice"])
 
 
@@ -409,7 +409,7 @@ class FullDisk(MusterTest):
             env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
 
         self.assertIn("No space left on device", ran.stderr)
-        self.assertIn(f"the disk under '{jobs}' is full: make room there (muster delete", ran.stderr)
+        self.assertIn(f"the disk under '{jobs}' is full: free space there (muster delete", ran.stderr)
 
     def test_a_server_that_cannot_start_on_a_full_disk_advises_a_remedy(self):
         ran = self.on_a_small_disk(
@@ -417,7 +417,7 @@ class FullDisk(MusterTest):
             "muster list 2> refusal || true\n")
 
         refusal = (self.muster.work / "refusal").read_text()
-        self.assertIn(f"the disk under '{self.muster.state}' is full: make room there", refusal, ran.stderr)
+        self.assertIn(f"the disk under '{self.muster.state}' is full: free space there", refusal, ran.stderr)
 
 
 if __name__ == "__main__":

@@ -317,7 +317,7 @@ class Addresses(NotifyTest):
         self.muster.start_server()
         ran = self.muster.run("notify", "add", "https://ada:s3same@example.com", code=2)
 
-        self.assertIn("holds a user or a password", ran.stderr)
+        self.assertIn("contains a user or a password", ran.stderr)
         self.assertNotIn("s3same", ran.stderr)
 
     def test_allowed_addresses_are_reloaded_while_the_server_runs(self):

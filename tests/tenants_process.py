@@ -338,7 +338,7 @@ class AsRootUnderOneAccount(Tenants, MusterTest):
         refused = self.submit(self.mal, "single", "second", "--", "true", code=None)
 
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("cannot keep projects apart: its tasks run as root", refused.stderr)
+        self.assertIn("cannot isolate projects from each other: its tasks run as root", refused.stderr)
         self.assertIn("trust_each_other", refused.stderr)
         self.assertNotIn("team-a", refused.stderr)
         self.gate.open()
@@ -416,9 +416,9 @@ class AsRootWithSubIds(WithAccounts, Tenants, MusterTest):
         ran = self.muster.run("server", "--listen", "127.0.0.1:0", "--task-accounts", "own", "--task-subids",
                               f"{first}:200000", code=None)
         self.assertNotEqual(ran.returncode, 0)
-        self.assertIn("the ids of tasks.subids belong to others", ran.stderr)
+        self.assertIn("the ids of tasks.subids are in use", ran.stderr)
         for file in ("subuid", "subgid"):
-            self.assertIn(f"/etc/{file} lends to '{name}'", ran.stderr)
+            self.assertIn(f"/etc/{file} assigns to '{name}'", ran.stderr)
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root becomes another account")
@@ -470,7 +470,7 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
     def test_accounts_that_cannot_be_used_are_refused(self):
         self.serve()
         for account, why in (("no-such-account", "there is no account 'no-such-account'"),
-                             ("root", "is root, which no job may be"), ("7", "is not the name of a Unix account")):
+                             ("root", "is root, and jobs may not run as root"), ("7", "is not the name of a Unix account")):
             refused = self.muster.run("user", "set", "ada", "--account", account, code=None)
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(why, refused.stderr)

@@ -18,8 +18,7 @@ namespace {
 constexpr const char* kUserName = "^[a-z0-9][a-z0-9._@-]{0,63}$";
 constexpr const char* kAccountHelp =
     "Unix account under which the process engine of a server that runs as root runs the user's "
-    "jobs. "
-    "Empty: ids of the user's own.";
+    "jobs. Empty: ids of the user's own.";
 constexpr const char* kPlainTexts = R"({"items": {"type": "string"}})";
 
 }  // namespace

@@ -30,6 +30,13 @@ Role Identity::over_server() const {
   return std::min(server_role, ceiling);
 }
 
+std::string server_role_text(const Identity& identity) {
+  const Role role = identity.over_server();
+  const std::string text = "this token of '" + identity.user + "' has ";
+  if (role == Role::kNone) return text + "no server role";
+  return text + "the server role '" + std::string(to_string(role)) + "'";
+}
+
 Role Identity::in_project(const std::vector<std::string>& line) const {
   if (token_kind == TokenKind::kInvitation || !is_good_for(token_projects, line)) {
     return Role::kNone;
@@ -121,7 +128,7 @@ void check_account(const std::string& account, std::vector<Fault>& faults) {
   constexpr size_t kLongestAccount = 32;
   if (account.empty()) return;
   const auto fault = [&](std::string what) { faults.push_back({"account", std::move(what)}); };
-  if (account == "root") return fault("is root, which no job may be");
+  if (account == "root") return fault("is root, and jobs may not run as root");
   if (account.size() > kLongestAccount) {
     fault("is " + std::to_string(account.size()) + " characters long; at most " +
           std::to_string(kLongestAccount) + " are allowed");

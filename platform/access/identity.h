@@ -1,7 +1,7 @@
 // Who a caller is and what it may do: roles, the users that have them, the tokens that users log in
 // with, and the identity of the caller of one request.
 //
-// There are no passwords: a caller shows a token.
+// Callers authenticate by tokens; there are no passwords.
 //
 //   muster_ID_SECRET    ID: 12 characters of base 32, which name the token and are no secret
 //                       SECRET: 52 characters of base 32: 260 random bits
@@ -103,7 +103,7 @@ bool matches(const Token& token, std::string_view secret);
 
 // --- the caller of a request
 
-/// Detail of an error: the server does not know the caller, who has to log in.
+/// Detail of an error: the caller is not authenticated and has to log in.
 struct NotLoggedIn : base::ErrorDetail {};
 
 struct Identity {
@@ -131,5 +131,8 @@ struct Identity {
 Identity local_identity(std::string user);
 
 Identity identity_of(const User& user, const Token& token, std::string address);
+
+/// "this token of 'ben' has no server role", "this token of 'ben' has the server role 'viewer'".
+std::string server_role_text(const Identity& identity);
 
 }  // namespace muster::access

@@ -184,7 +184,7 @@ TEST(ValidateUser, TakesTheNamesOfUnixAccounts) {
     EXPECT_EQ(faults_of({.name = "ada", .account = account}), Names{}) << account;
   }
   const std::vector<std::pair<std::string, Names>> cases{
-      {"root", {"account is root, which no job may be"}},
+      {"root", {"account is root, and jobs may not run as root"}},
       {"-ada", {"account '-ada' is not the name of a Unix account"}},
       {"a:b", {"account 'a:b' is not the name of a Unix account"}},
       {"1000", {"account '1000' is not the name of a Unix account"}},
@@ -318,6 +318,12 @@ TEST(IsExpired, FromTheMomentOfExpiryOn) {
   EXPECT_TRUE(is_expired({.expires = expires}, expires));
   EXPECT_TRUE(is_expired({.expires = expires}, expires + seconds(1)));
   EXPECT_FALSE(is_expired({}, expires));
+}
+
+TEST(ServerRoleText, NamesTheRoleOfTheToken) {
+  EXPECT_EQ(server_role_text({.user = "ben"}), "this token of 'ben' has no server role");
+  EXPECT_EQ(server_role_text({.user = "vic", .server_role = Role::kViewer}),
+            "this token of 'vic' has the server role 'viewer'");
 }
 
 TEST(TokenKind, IsReadBackByItsName) {

@@ -413,7 +413,7 @@ Result<AuditQuery> audit_query_from_parameters(const Parameters& parameters) {
         return take_audit_parameter(query, name, value);
       });
   if (faults.empty()) return query;
-  return wrong_query("the query for the audit log is wrong", std::move(faults));
+  return wrong_query("the query for the audit log is invalid", std::move(faults));
 }
 
 }  // namespace muster::api

@@ -50,7 +50,7 @@ base::Error Client::problem(const http::Request& request, const http::Response& 
   Error error = problem_from_json(response.status, response.body);
   if (response.status != kUnauthorized || server_.empty()) return error;
   error.code = ErrorCode::kRefused;
-  // If a login helps, the advice contains the address, which only the client knows.
+  // If a login helps, the advice contains the address, which only the client has.
   const bool mends = error.advice.empty() || base::detail_of<access::NotLoggedIn>(error) != nullptr;
   if (!mends) return error;
   if (request.path == kLoginPath) {

@@ -96,7 +96,7 @@ Result<ArtifactQuery> artifact_query_from_parameters(const Parameters& parameter
   };
   auto faults = read_parameters(parameters, take);
   if (faults.empty()) return query;
-  return wrong_query("the query for artifacts is wrong", std::move(faults));
+  return wrong_query("the query for artifacts is invalid", std::move(faults));
 }
 
 std::string_view artifacts_head() {

@@ -289,7 +289,7 @@ base::Result<JobQuery> job_query_from_parameters(const Parameters& parameters) {
          .what = in_quotes(query.cursor) + " is not the 'next' of a page with the same 'sort'"});
   }
   if (faults.empty()) return query;
-  return wrong_query("the query for jobs is wrong", std::move(faults));
+  return wrong_query("the query for jobs is invalid", std::move(faults));
 }
 
 const record::Table& table_of(const JobCounts*) {

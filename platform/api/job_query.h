@@ -24,7 +24,7 @@ namespace muster::api {
 /// The maximum for one page.
 inline constexpr int kMostJobs = 1000;
 
-/// What a listing is sorted by. Jobs that are equal in it follow newest first.
+/// The sort key of a listing. Jobs with equal keys follow newest first.
 enum class JobColumn {
   kSubmitted,
   kStarted,

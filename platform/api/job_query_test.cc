@@ -62,7 +62,7 @@ TEST(JobQuery, ReportsEveryFaultAtOnce) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, base::ErrorCode::kInvalid);
   EXPECT_EQ(read.error().to_string(),
-            "the query for jobs is wrong\n"
+            "the query for jobs is invalid\n"
             "  label: '=b' is not NAME, NAME=VALUE, !NAME or NAME!=VALUE\n"
             "  limit: '1001' is not a number from 1 to 1000\n"
             "  phase: 'Done' is invalid: expected one of Queued, Starting, Running, Succeeded, "
@@ -281,7 +281,7 @@ TEST(LogQuery, ReportsEveryFaultAtOnce) {
   const std::string pattern_fault = job::LogPattern::compile("(").error().what;
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().to_string(),
-            "the query for logs is wrong\n"
+            "the query for logs is invalid\n"
             "  follow: 'yes' is neither true nor false\n"
             "  grep: " +
                 pattern_fault +
@@ -355,7 +355,7 @@ TEST(MetricQuery, ReportsEveryFaultAtOnce) {
   const auto read = metric_query_from_parameters(parameters);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().to_string(),
-            "the query for metrics is wrong\n"
+            "the query for metrics is invalid\n"
             "  interval: 'soon' is not an interval such as 30s, or 500 in milliseconds\n"
             "  last: 'yes' is neither true nor false\n"
             "  metric: '1st' is not a metric name: use letters, digits and _./-, at most 64\n"

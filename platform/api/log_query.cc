@@ -91,7 +91,7 @@ base::Result<LogQuery> log_query_from_parameters(const Parameters& parameters) {
         return take_log_parameter(query, name, value);
       });
   if (faults.empty()) return query;
-  return wrong_query("the query for logs is wrong", std::move(faults));
+  return wrong_query("the query for logs is invalid", std::move(faults));
 }
 
 using job::MetricQuery;
@@ -191,7 +191,7 @@ base::Result<MetricQuery> metric_query_from_parameters(const Parameters& paramet
         return take_metric_parameter(query, name, value);
       });
   if (faults.empty()) return query;
-  return wrong_query("the query for metrics is wrong", std::move(faults));
+  return wrong_query("the query for metrics is invalid", std::move(faults));
 }
 
 }  // namespace muster::api

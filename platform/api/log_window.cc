@@ -157,7 +157,7 @@ Result<LogWindowRequest> log_window_from_parameters(const Parameters& parameters
         return unknown_parameter(name, {"project", "task", "attempt", "line", "lines"});
       });
   if (faults.empty()) return request;
-  return wrong_query("the query for a part of a log is wrong", std::move(faults));
+  return wrong_query("the query for a part of a log is invalid", std::move(faults));
 }
 
 Result<LogSearchRequest> log_search_from_parameters(const Parameters& parameters) {
@@ -168,7 +168,7 @@ Result<LogSearchRequest> log_search_from_parameters(const Parameters& parameters
       });
   if (request.text.empty()) faults.push_back({"q", "is missing: the text to search for"});
   if (faults.empty()) return request;
-  return wrong_query("the search is wrong", std::move(faults));
+  return wrong_query("the search is invalid", std::move(faults));
 }
 
 Result<std::function<bool(const LogRecord&)>> LogSearchRequest::matcher() const {

@@ -1,6 +1,6 @@
 // Log records as JSON. A log of gigabytes passes through here, so the JSON that append_log_record()
-// writes is read by JsonScanner, which knows the order of the fields. Any other JSON of a record is
-// read like all documents of the API (fields.h), which also reports its faults.
+// writes is read by JsonScanner, which relies on the order of the fields. Any other JSON of a
+// record is read like all documents of the API (fields.h), which also reports its faults.
 #include <charconv>
 #include <cstdint>
 #include <optional>

@@ -26,7 +26,7 @@ std::string unknown_parameter(const std::string& name, const std::vector<std::st
 
 using base::in_quotes;
 
-/// kInvalid. `what`: "the query for jobs is wrong".
+/// kInvalid. `what`: "the query for jobs is invalid".
 base::Error wrong_query(std::string what, std::vector<base::Fault> faults);
 
 }  // namespace muster::api

@@ -50,7 +50,7 @@ Result<JobSpec> spec_from_job_file(std::string_view text) {
   record::read(record::Input{document->root(), top, faults, record::Form::kHuman}, spec);
   if (faults.empty()) return spec;
   return base::Error{.code = base::ErrorCode::kInvalid,
-                     .what = "the job file is wrong",
+                     .what = "the job file is invalid",
                      .faults = std::move(faults)};
 }
 

@@ -153,7 +153,7 @@ struct ServeOptions {
   CallbackAddress kubernetes_callback;      ///< at which pods call the server
   std::string kubernetes_node_image = "muster-node";
   std::string kubernetes_programs = "auto";   ///< or "volume", "copy": how pods get them
-  std::string kubernetes_user = "1000:1000";  ///< of tasks whose job names none
+  std::string kubernetes_user = "1000:1000";  ///< default user of tasks
   std::map<std::string, std::string> kubernetes_gpu_resources;  ///< model -> resource
   std::map<std::string, std::string> kubernetes_topology;       ///< level -> label
   std::string kubernetes_pool_label = "muster.dev/pool";

@@ -147,7 +147,7 @@ Keys limits() {
            .flag = "--connections",
            .type = "count",
            .fallback = "1000",
-           .help = "maximum number of connections; further ones get status 503",
+           .help = "maximum number of connections; more connections get status 503",
            .reloads = true},
           &ServeOptions::connections, read_positive),
       key({.name = "limits.connections_of_address",

@@ -1,4 +1,4 @@
-// The keys of a server's configuration that say how it runs jobs on Kubernetes.
+// The keys of a server's configuration for jobs on Kubernetes.
 #include <utility>
 
 #include "base/units.h"
@@ -188,7 +188,7 @@ ServerKeys reaching() {
   };
 }
 
-/// What all pods have.
+/// Settings of all pods.
 ServerKeys pods() {
   return {
       key({.name = "kubernetes.node_image",
@@ -209,19 +209,19 @@ ServerKeys pods() {
            .flag = "--kubernetes-user",
            .type = "UID[:GID]",
            .fallback = "1000:1000",
-           .help = "user of tasks whose job names none"},
+           .help = "default user of tasks"},
           &ServeOptions::kubernetes_user, read_numeric_user),
       key({.name = "kubernetes.priority_class",
            .flag = "--kubernetes-priority-class",
            .type = "name",
            .fallback = "the cluster's default",
-           .help = "priority class of pods whose job names none"},
+           .help = "default priority class of pods"},
           &ServeOptions::kubernetes_priority_class, read_object_name),
       key({.name = "kubernetes.runtime_class",
            .flag = "--kubernetes-runtime-class",
            .type = "name",
            .fallback = "the cluster's default",
-           .help = "runtime class of pods whose job names none"},
+           .help = "default runtime class of pods"},
           &ServeOptions::kubernetes_runtime_class, read_object_name),
       key({.name = "kubernetes.pull_secrets",
            .flag = "--kubernetes-pull-secrets",
@@ -257,7 +257,7 @@ ServerKeys pods() {
   };
 }
 
-/// What decides when jobs run.
+/// The scheduler of jobs.
 ServerKeys queueing() {
   return {
       key({.name = "kubernetes.queue",
@@ -310,7 +310,7 @@ ServerKeys clusters_nodes() {
   };
 }
 
-/// What jobs may name: all of it is used with the rights of the server.
+/// The objects that jobs may name. All are used with the rights of the server.
 ServerKeys permissions() {
   const char* const fallback = "any; none on a server with listen";
   return {

@@ -1,4 +1,4 @@
-// The keys of a server's configuration that say how it runs jobs on Slurm.
+// The keys of a server's configuration for jobs on Slurm.
 #include <utility>
 
 #include "config/server_values.h"
@@ -108,7 +108,7 @@ ServerKeys saying() {
            .flag = "--slurm-qos",
            .type = "QOS",
            .fallback = "Slurm's default for the account",
-           .help = "QOS of jobs that name none"},
+           .help = "default QOS of jobs"},
           &ServeOptions::slurm_qos, read_slurm_name),
       key({.name = "slurm.options",
            .type = "list",

@@ -258,9 +258,7 @@ std::vector<Fault> token_faults(const TokenRequest& request) {
         {"description", "is longer than " + std::to_string(kLongestDescription) + " bytes"});
   }
   if (request.ceiling == access::Role::kNone) {
-    faults.push_back({"ceiling",
-                      "a token that may do nothing is none; give viewer, member or "
-                      "admin"});
+    faults.push_back({"ceiling", "a token requires a role; give viewer, member or admin"});
   }
   if (request.projects.size() > kMostProjects) {
     faults.push_back({"projects", "are more than " + std::to_string(kMostProjects)});

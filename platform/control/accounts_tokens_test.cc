@@ -57,17 +57,17 @@ TEST_F(AccountsTest, ATokenWithoutALifetimeNeverExpires) {
 TEST_F(AccountsTest, ATokenThatCannotBeIsToldEveryFault) {
   add_user("ada");
   EXPECT_EQ(said(accounts_->issue({.user = "adda"}, by_)), "there is no user 'adda'");
-  EXPECT_EQ(faults_of(accounts_->issue({.user = "ada",
-                                        .description = std::string(201, 'x'),
-                                        .ceiling = Role::kNone,
-                                        .projects = std::vector<std::string>(101, "p"),
-                                        .lifetime = seconds(0)},
-                                       by_)),
-            (std::vector<std::string>{
-                "lifetime give a time between 1 second and 100 years",
-                "description is longer than 200 bytes",
-                "ceiling a token that may do nothing is none; give viewer, member or admin",
-                "projects are more than 100"}));
+  EXPECT_EQ(
+      faults_of(accounts_->issue({.user = "ada",
+                                  .description = std::string(201, 'x'),
+                                  .ceiling = Role::kNone,
+                                  .projects = std::vector<std::string>(101, "p"),
+                                  .lifetime = seconds(0)},
+                                 by_)),
+      (std::vector<std::string>{"lifetime give a time between 1 second and 100 years",
+                                "description is longer than 200 bytes",
+                                "ceiling a token requires a role; give viewer, member or admin",
+                                "projects are more than 100"}));
   for (const seconds lifetime :
        {seconds(-1), seconds::max(), seconds::min(), seconds(hours(24 * 365 * 100)) + seconds(1)}) {
     EXPECT_FALSE(accounts_->issue({.user = "ada", .lifetime = lifetime}, by_));

@@ -348,7 +348,7 @@ TEST_F(Allocations, AJobThatResizesGrowsByNothingThatIsFree) {
 
   come_back();
   EXPECT_EQ(job("dist").reason, "runs with 1 of 3 workers");
-  EXPECT_FALSE(noted("dist", "keys are not known"));
+  EXPECT_FALSE(noted("dist", "keys of the job are not available"));
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ Result<job::Array> Arrays::create(const job::JobSpec& spec, const std::string& i
     return Error{
         .code = ErrorCode::kConflict,
         .what = "the name " + name_in_quotes(spec.name) + " is in use",
-        .advice = "choose another name, or delete what has it: muster delete " + spec.name};
+        .advice =
+            "choose another name, or delete the object of that name: muster delete " + spec.name};
   }
   for (const int index : *indexes) {
     const std::string name = job::member_name(spec.name, index);

@@ -153,7 +153,7 @@ EvictedGang Attempt::evicted_gang() const {
   }
   return {.places = std::move(places),
           .evicted = evicted_.seats,
-          .goes_whole = evicted_.whole,
+          .is_evicted_whole = evicted_.whole,
           .moves = evicted_.moves,
           .known_by_placed = is_known_by_placed()};
 }
@@ -210,7 +210,7 @@ void Attempt::leader_runs() {
 }
 
 void Attempt::task_ended(Task& task, const TaskEnded& end) {
-  if (resizing_.turn_away_unstarted(task, "it " + job::explain(end.status))) return;
+  if (resizing_.reject_unstarted(task, "it " + job::explain(end.status))) return;
   task.phase = TaskPhase::kEnded;
   task.exit = end.status;
   task.ended = end.time;

@@ -55,7 +55,7 @@ struct AttemptAllocation {
 
 class Attempt {
  public:
-  /// `grows`: workers may join while it runs; else `cannot_grow` says why not.
+  /// `grows`: workers may join while it runs; else `cannot_grow` is the reason.
   Attempt(const AttemptServices& services, JobEntry& entry, bool grows, std::string cannot_grow,
           AttemptEvents events);
 
@@ -85,8 +85,8 @@ class Attempt {
 
   /// Stops the gang, gently or at once.
   void stop(bool now);
-  /// Ends the whole attempt: a program that is not made for it cannot go on without some of its
-  /// ranks. The job waits again.
+  /// Ends the whole attempt, because most programs cannot continue without some of their ranks. The
+  /// job waits again.
   void evict(const job::Eviction& why);
   /// The same for a user who suspends the job, or another cause by which no task keeps its place.
   void evict_whole(const job::Eviction& why);

@@ -112,7 +112,8 @@ void Attempts::place(JobEntry& entry, Grant grant) {
   }
   if (!grows) renumber_seats(job);
   Attempt& attempt =
-      add(entry, grows, is_allocated ? services_.cluster + "'s room does not grow" : std::string());
+      add(entry, grows,
+          is_allocated ? "allocations of " + services_.cluster + " do not grow" : std::string());
   if (is_allocated || (!grows && (is_elastic || grant.kept_some))) {
     services_.book.replace(entry, attempt.shape());
   }

@@ -83,9 +83,9 @@ std::vector<std::string> seen_evidence(const Job& job, const Seen& seen) {
 std::string hostfile_advice(const Job& job) {
   const std::string& mpi = job.launch ? job.launch->mpi : std::string();
   // With -f it counts each host's cores instead of its slots.
-  if (mpi.starts_with("Intel")) return "give it -machinefile /generated/hostfile and no -hosts";
-  if (mpi.starts_with("MPICH")) return "give it -f /generated/hostfile and no -hosts";
-  return "give mpirun --hostfile /generated/hostfile and no --host";
+  if (mpi.starts_with("Intel")) return "use -machinefile /generated/hostfile instead of -hosts";
+  if (mpi.starts_with("MPICH")) return "use -f /generated/hostfile instead of -hosts";
+  return "use mpirun --hostfile /generated/hostfile instead of --host";
 }
 
 /// The tasks of the ranks of the world of this size. nullopt: a rank was seen in two tasks, so
@@ -240,8 +240,8 @@ std::optional<CensusFault> hanging_rank(const Job& job, const std::vector<RankPl
   return CensusFault{
       .cause = {.fault = Astray::kHangsInFinalize, .task = place->task},
       .advice =
-          "what the ranks wrote before MPI_Finalize is there; Debian's MPICH 4.0.2 hangs now "
-          "and then where it speaks UCX over TCP: use Open MPI, or an MPICH that is built "
+          "everything that the ranks wrote before MPI_Finalize is kept; Debian's MPICH 4.0.2 "
+          "sometimes hangs when it uses UCX over TCP: use Open MPI, or an MPICH that is built "
           "with libfabric (--with-device=ch4:ofi)",
       .evidence = {}};
 }

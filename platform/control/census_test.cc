@@ -48,7 +48,7 @@ TEST(CensusAtStart, FailsAWorldThatIsAllOnTheLauncherAndSaysWhereItsRanksAre) {
   EXPECT_EQ(verdict.fault->cause,
             "all 4 ranks run on the launcher and none on a worker: mpirun did not use the "
             "hostfile");
-  EXPECT_EQ(verdict.fault->advice, "give mpirun --hostfile /generated/hostfile and no --host");
+  EXPECT_EQ(verdict.fault->advice, "use mpirun --hostfile /generated/hostfile instead of --host");
   EXPECT_EQ(verdict.fault->evidence,
             (std::vector<std::string>{"launcher: ranks 0 to 3", "worker-0: no rank",
                                       "worker-1: no rank"}));
@@ -58,8 +58,8 @@ TEST(CensusAtStart, AdvisesInTheWordsOfTheMpiThatItIs) {
   const auto advice = [](const std::string& mpi) {
     return judge_at_start(launcher_job(kPlain, mpi), ranks_on("launcher", 4, 4)).fault->advice;
   };
-  EXPECT_EQ(advice("MPICH 4.0.2"), "give it -f /generated/hostfile and no -hosts");
-  EXPECT_EQ(advice("Intel MPI 2021.13"), "give it -machinefile /generated/hostfile and no -hosts");
+  EXPECT_EQ(advice("MPICH 4.0.2"), "use -f /generated/hostfile instead of -hosts");
+  EXPECT_EQ(advice("Intel MPI 2021.13"), "use -machinefile /generated/hostfile instead of -hosts");
 }
 
 TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {

@@ -154,16 +154,17 @@ class Controller {
   /// such node. kConflict: the cluster has a queue of its own. kExhausted: too many jobs.
   Result<std::function<WhatIfAnswer()>> what_if(const WhatIfWish& wish) const;
 
-  /// Asks a job to end; an ended job is no error. Ends the tasks of a job that cannot be read.
+  /// Requests the end of a job; an ended job is not an error. Ends the tasks of a job that cannot
+  /// be read.
   Result<job::Job> stop(const std::string& name, bool now, const access::Actor& by = {});
 
   /// Stops the job's tasks (SIGTERM, grace, SIGKILL), releases its resources and holds the job back
-  /// until resume(). A suspended job is no error; an ended one is kConflict.
+  /// until resume(). A suspended job is not an error; an ended one is kConflict.
   Result<job::Job> suspend(const std::string& name, const access::Actor& by = {});
   Result<job::Job> resume(const std::string& name, const access::Actor& by = {});
 
   /// Sets the labels that have a value, and removes the others. Also of ended jobs. kInvalid: the
-  /// result is no valid set of labels.
+  /// result is not a valid set of labels.
   using LabelChanges = std::map<std::string, std::optional<std::string>>;
   Result<job::Job> set_labels(const std::string& name, const LabelChanges& changes,
                               const access::Actor& by = {});

@@ -24,9 +24,7 @@ constexpr size_t kReadLines = 80;  // mpirun's explanations are long
 constexpr size_t kShownLines = 12;
 
 constexpr const char* kFinalize =
-    "every rank of an MPI program has to call MPI_Init, and MPI_Finalize before it ends, also "
-    "where "
-    "it ends early";
+    "every rank of an MPI program must call MPI_Init, and MPI_Finalize before every exit";
 
 /// The lines of a task that are shown, their meaning, and the advice.
 struct LogSummary {
@@ -35,7 +33,7 @@ struct LogSummary {
   std::vector<std::string> shown;
   /// The code is one of mpirun's own, which look like codes of signals; or the program did not
   /// start.
-  bool outdoes_code = false;
+  bool overrides_code = false;
 };
 
 Surroundings surroundings_of(const Evidence& evidence) {
@@ -78,7 +76,7 @@ LogSummary summary_of_lines(std::vector<std::string> lines, Printers printers,
   return {.meaning = std::move(clue->words),
           .advice = std::move(clue->advice),
           .shown = around(*clue, std::move(lines)),
-          .outdoes_code = clue->outdoes_code};
+          .overrides_code = clue->overrides_code};
 }
 
 LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
@@ -87,7 +85,7 @@ LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surr
   return {.meaning = clue->words,
           .advice = std::move(clue->advice),
           .shown = explanation_from(std::move(lines), clue->begin),
-          .outdoes_code = !clue->words.empty()};
+          .overrides_code = !clue->words.empty()};
 }
 
 /// The output of a rank. If it went through the launcher: the launcher's log without the launcher's
@@ -111,21 +109,21 @@ bool is_explained_by_lines(const job::ExitStatus& status) {
   // A process that was refused may be one of many, and another fault the cause.
   const bool was_refused = status.limit && status.limit->limit == job::Limit::kProcesses;
   return status.signal == SIGABRT ||
-         (status.signal == 0 && (was_refused || !job::says_why(status)));
+         (status.signal == 0 && (was_refused || !job::names_cause(status)));
 }
 
 std::string advice_for(const job::ExitStatus& status, const std::optional<Container>& container) {
   if (!container || status.lost) return job::advice_for(status);
   if (status.out_of_memory) {
-    return "give it more (--memory), or use a smaller batch or fewer processes in a container";
+    return "request more --memory, or use a smaller batch or fewer processes in a container";
   }
   if (status.limit) return job::advice_for(status);
   if (job::was_killed(status) && !status.stopped) {
-    return "whoever sent that signal was not Muster: somebody ended its container, or the kernel "
-           "did for want of memory (dmesg on its host says so)";
+    return "Muster did not send that signal: the kernel sends it when memory runs out (dmesg on "
+           "the host shows it), or a user ended the container";
   }
   if (job::was_not_found(status)) {
-    return "check the spelling, give the full path, or take an image that has the program";
+    return "check the spelling, give the full path, or use an image that has the program";
   }
   return job::advice_for(status);
 }
@@ -138,7 +136,7 @@ job::TaskFailed cause_of_end(std::string task, const job::ExitStatus& status,
     const bool lacks_limit = status.out_of_memory && !status.limit && container->memory_bytes > 0;
     if (lacks_limit) cause.exit.limit = {job::Limit::kMemory, container->memory_bytes};
   }
-  cause.clue_explains_code = words.outdoes_code && status.signal == 0 && status.advice.empty();
+  cause.clue_explains_code = words.overrides_code && status.signal == 0 && status.advice.empty();
   if (cause.clue_explains_code || is_explained_by_lines(status)) cause.clue = words.meaning;
   return cause;
 }
@@ -312,7 +310,7 @@ job::Failure failure_of(const Evidence& found) {
   if (status.succeeded()) {
     words.meaning.clear();
     advice =
-        "the other tasks still need it: its command must run until it is stopped, as "
+        "the other tasks still need this task: its command must run until Muster stops it, as "
         "'sleep infinity' or a server does";
   }
   return {.task = task.name,

@@ -13,23 +13,23 @@ namespace muster::control {
 namespace {
 
 struct Hint {
-  std::string_view said;
+  std::string_view printed;
   std::string_view words;
   std::string_view advice;
 };
 
-constexpr std::string_view kOutOfGpuMemory = "the memory of its GPU was used up";
+constexpr std::string_view kOutOfGpuMemory = "its GPU ran out of memory";
 constexpr std::string_view kLessGpuMemory =
-    "use a smaller batch, or ask for GPUs with more memory or for a whole one";
-constexpr std::string_view kOutOfMemory = "no memory was left";
+    "use a smaller batch, or request a whole GPU or GPUs with more memory";
+constexpr std::string_view kOutOfMemory = "it ran out of memory";
 constexpr std::string_view kLessMemory =
-    "use a smaller batch or fewer processes on one machine, or ask for more --memory";
+    "use a smaller batch or fewer processes on one machine, or request more --memory";
 constexpr std::string_view kNotTheirKey =
-    "the job's own keys are in /generated/ssh and ssh finds them by itself: take out ssh options, "
-    "hostfiles and ssh_config of your own";
+    "ssh finds the job's keys (/generated/ssh) by itself: remove your own ssh options, hostfiles "
+    "and ssh_config";
 constexpr std::string_view kSharedMemory =
-    "shared memory (/dev/shm) is too small for it: fewer or no loader processes (num_workers=0), "
-    "or smaller batches";
+    "shared memory (/dev/shm) is too small: use fewer or no loader processes (num_workers=0), or "
+    "smaller batches";
 constexpr std::string_view kNccl =
     "run it again with NCCL_DEBUG=INFO in its environment: the first 'NCCL WARN' names the cause";
 
@@ -39,10 +39,9 @@ constexpr std::string_view kNoInterpreter =
     "the first line of a script names an interpreter that does not exist";
 constexpr std::string_view kOtherInterpreter =
     "correct that line, or install the interpreter where the task runs; 'cat -A SCRIPT' shows "
-    "'^M$' "
-    "at the ends of lines that have Windows line ends (CRLF)";
+    "Windows line ends (CRLF) as '^M$'";
 
-constexpr std::string_view kPortTaken = "another program has the port that it wanted";
+constexpr std::string_view kPortTaken = "its port is in use by another program";
 constexpr std::string_view kOtherPort =
     "listen on the port that the job was given (MASTER_PORT, TF_CONFIG), or on port 0";
 
@@ -51,36 +50,37 @@ constexpr std::string_view kNotAccessible = "could not access";
 constexpr std::string_view kNotResolved = "Could not resolve hostname ";
 constexpr std::string_view kNotOfTheJob = "this job has no host ";
 constexpr std::string_view kOnlyHostsOfTheJob =
-    "name only hosts of the job: leave out -H, --host and hostfiles of your own; mpirun reads "
+    "name only hosts of the job: remove -H, --host and your own hostfiles; mpirun reads "
     "/generated/hostfile by itself";
 
 // Messages of mpirun, with advice for users of Muster.
 constexpr Hint kOfMpirun[] = {
     {"There are not enough slots available", "",
-     "-np asks for more ranks than the workers have slots: raise --workers or --slots-per-worker, "
+     "-np requests more ranks than the workers have slots: raise --workers or --slots-per-worker, "
      "or lower -np"},
     {"unable to find the specified executable file", "mpirun did not find the program",
      "check its name, give its full path, or install it where the tasks run"},
     {kBadInterpreter, kNoInterpreter, kOtherInterpreter},
     {kNotAccessible, "mpirun could not execute the program",
-     "give its full path, and make it executable (chmod +x); where the workers have files of their "
-     "own, each of them needs it"},
+     "give its full path, and make it executable (chmod +x); if the workers do not share files, "
+     "each worker needs the program"},
     {kNotResolved, "ssh could not resolve the name of a host", kOnlyHostsOfTheJob},
-    {kNotOfTheJob, "mpirun was to start ranks on a host that is not the job's", kOnlyHostsOfTheJob},
+    {kNotOfTheJob, "mpirun was given a host that is not part of the job", kOnlyHostsOfTheJob},
     {"execvp error on file", "mpiexec did not find the program",
      "check its name, give its full path, or install it where the tasks run"},
     {"unrecognized argument allow-run-as-root", "its mpirun is not Open MPI's",
-     "leave out what only Open MPI knows (--allow-run-as-root, -bind-to, -mca), or take an image "
-     "with Open MPI"},
-    {"token slots not supported", "its mpirun cannot read a hostfile of Open MPI's",
-     "leave out -f: the job's own hostfile is found by itself"},
-    {"unrecognized argument", "", "mpirun does not know one of its options; see mpirun --help"},
-    {"attempt to run as root", "", "add --allow-run-as-root to mpirun, or submit as a user"},
+     "remove the options of Open MPI (--allow-run-as-root, -bind-to, -mca), or use an image with "
+     "Open MPI"},
+    {"token slots not supported", "its mpirun cannot read the hostfile of Open MPI",
+     "remove -f: mpirun finds the job's hostfile by itself"},
+    {"unrecognized argument", "", "mpirun was given an unknown option; see mpirun --help"},
+    {"attempt to run as root", "",
+     "add --allow-run-as-root to mpirun, or submit as an ordinary user"},
 };
 
 constexpr std::string_view kOtherProcessor = "it was built for another type of CPU";
 constexpr std::string_view kLargerSharedMemory =
-    "shared memory (/dev/shm) is too small for it: --shm-size gives it more";
+    "shared memory (/dev/shm) is too small: enlarge it with --shm-size";
 
 // For programs in a writable image.
 constexpr Hint kInWritableImages[] = {
@@ -88,23 +88,23 @@ constexpr Hint kInWritableImages[] = {
     {"unable to allocate shared memory", "", kLargerSharedMemory},
     {"Bus error", "", kLargerSharedMemory},
     {"xec format error", kOtherProcessor,
-     "take an image, or a build of the program, for the processor of this machine"},
-    {"\"no new privileges\" flag is set", "its container lets no program get more rights",
-     "--allow-new-privileges lets it, or --user root where the image may be used so"},
+     "use an image, or a build of the program, for the CPU of this machine"},
+    {"\"no new privileges\" flag is set", "its container lets no program gain privileges",
+     "use --allow-new-privileges, or --user root if the image may run as root"},
     {"Operation not permitted", "",
-     "its container has few of root's rights: --cap-add NAME adds one (capabilities(7) says which "
-     "a call needs)"},
+     "its container has few of root's capabilities: --cap-add NAME adds a capability "
+     "(capabilities(7) lists which call needs which)"},
     {"No module named", "",
-     "take an image that has the package, or bring it along: --workspace, and PYTHONPATH"},
-    {"error while loading shared libraries", "a library of it is missing",
-     "take an image that has the library, or set LD_LIBRARY_PATH"},
+     "use an image that has the package, or send it with --workspace and set PYTHONPATH"},
+    {"error while loading shared libraries", "a shared library is missing",
+     "use an image that has the library, or set LD_LIBRARY_PATH"},
 };
 
 // For images where only volumes are writable.
 constexpr Hint kInImages[] = {
     {"Read-only file system", "",
-     "only /tmp, /artifacts and volumes can be written: write there, or let it change the image's "
-     "own files with --writable-root"},
+     "only /tmp, /artifacts and volumes are writable: write there, or make the image writable with "
+     "--writable-root"},
 };
 
 // The more specific first.
@@ -113,12 +113,12 @@ constexpr Hint kOfPrograms[] = {
     {"CUDA_ERROR_OUT_OF_MEMORY", kOutOfGpuMemory, kLessGpuMemory},
     {"CUDA error: out of memory", kOutOfGpuMemory, kLessGpuMemory},
     {"OOM when allocating tensor", kOutOfGpuMemory, kLessGpuMemory},
-    {"no CUDA-capable device", "it found no GPU", "ask for GPUs: --gpus 1"},
-    {"Found no NVIDIA driver", "it found no GPU", "ask for GPUs: --gpus 1"},
+    {"no CUDA-capable device", "it found no GPU", "request GPUs: --gpus 1"},
+    {"Found no NVIDIA driver", "it found no GPU", "request GPUs: --gpus 1"},
     {"No module named", "",
-     "install the package where the tasks run, or bring it along: --workspace, and PYTHONPATH"},
-    {"Host key verification failed", "ssh did not trust a host", kNotTheirKey},
-    {"Permission denied (publickey", "ssh was not let in", kNotTheirKey},
+     "install the package where the tasks run, or send it with --workspace and set PYTHONPATH"},
+    {"Host key verification failed", "ssh could not verify a host key", kNotTheirKey},
+    {"Permission denied (publickey", "an ssh login was refused", kNotTheirKey},
     {"insufficient shared memory", "", kSharedMemory},
     {"unable to allocate shared memory", "", kSharedMemory},
     {"Bus error", "", kSharedMemory},
@@ -130,16 +130,15 @@ constexpr Hint kOfPrograms[] = {
     {"std::bad_alloc", kOutOfMemory, kLessMemory},
     {"MemoryError", kOutOfMemory, kLessMemory},
     {"Cannot allocate memory", kOutOfMemory, kLessMemory},
-    {"No space left on device", "a disk was full",
-     "make room (df -h shows where), or write elsewhere"},
-    {"Disk quota exceeded", "a disk quota was used up", "make room, or write elsewhere"},
+    {"No space left on device", "a disk was full", "free disk space (df -h), or write elsewhere"},
+    {"Disk quota exceeded", "a disk quota was exceeded", "delete files, or write elsewhere"},
     {"ddress already in use", kPortTaken, kOtherPort},
     {"EADDRINUSE", kPortTaken, kOtherPort},
     {"Could not start gRPC server", kPortTaken, kOtherPort},
-    {"Connection refused", "nobody listened where it called",
-     "see in the log of the task that it called whether that one ended first, or listens "
-     "elsewhere"},
-    {"error while loading shared libraries", "a library of it is missing",
+    {"Connection refused", "its connection was refused",
+     "read the log of the task to which it connects: that task ended first, or listens on another "
+     "address or port"},
+    {"error while loading shared libraries", "a shared library is missing",
      "install the library where the tasks run, or set LD_LIBRARY_PATH"},
     {"Read-only file system", "", "write to the job's folder, /artifacts, /tmp or a volume"},
     {"(CRLF line ends)", kCrlf, kConvertLineEnds},
@@ -150,10 +149,10 @@ constexpr Hint kOfPrograms[] = {
     {"bad interpreter: No such file or directory", kNoInterpreter, kOtherInterpreter},
     {"cannot execute: required file not found", kNoInterpreter, kOtherInterpreter},
     {"Permission denied", "",
-     "the user that the job runs as may not do that; see who owns the file (ls -l)"},
+     "the job's user lacks the permission: check the file's owner and mode (ls -l)"},
     {"No such file or directory", "",
-     "relative paths begin at the job's folder (FOLDER in 'muster get'); files of yours come along "
-     "with --workspace"},
+     "relative paths begin at the job's folder (FOLDER in 'muster get'); --workspace sends your "
+     "own files"},
 };
 
 constexpr size_t kLongestWords = 200;
@@ -166,7 +165,7 @@ template <size_t kSize>
 const Hint* hint_in(std::string_view line, const Hint (&hints)[kSize]) {
   if (is_harmless_remark(line)) return nullptr;
   const auto found = std::find_if(std::begin(hints), std::end(hints),
-                                  [&](const Hint& hint) { return holds(line, hint.said); });
+                                  [&](const Hint& hint) { return holds(line, hint.printed); });
   return found == std::end(hints) ? nullptr : &*found;
 }
 
@@ -185,7 +184,7 @@ Clue clue_of(const Hint& hint, size_t line) {
           .advice = std::string(hint.advice),
           .begin = line,
           .end = line,
-          .outdoes_code = hint.words == kCrlf || hint.words == kNoInterpreter};
+          .overrides_code = hint.words == kCrlf || hint.words == kNoInterpreter};
 }
 
 /// The name, if the lines contain it.
@@ -193,8 +192,7 @@ void name_the_port(const LastLines& lines, Clue& clue) {
   if (clue.words != kPortTaken) return;
   const auto refused = refused_port_in(lines);
   if (!refused || refused->named.empty()) return;
-  clue.words =
-      "another program has port " + std::to_string(*refused->named.begin()) + ", which it wanted";
+  clue.words = "port " + std::to_string(*refused->named.begin()) + " is in use by another program";
 }
 
 /// The text behind "name" in one of the lines from `begin` on.
@@ -209,16 +207,16 @@ std::string field_behind(const LastLines& lines, size_t begin, std::string_view 
 /// The subject of an explanation of mpirun, if its lines name it.
 void name_the_subject(const LastLines& lines, const Hint& hint, Clue& clue) {
   const std::string& line = lines[clue.begin];
-  if (hint.said == kNotAccessible) {
+  if (hint.printed == kNotAccessible) {
     const std::string program = field_behind(lines, clue.begin, "Executable: ");
     const std::string node = field_behind(lines, clue.begin, "Node: ");
     if (program.empty() || node.empty()) return;
     clue.words = "mpirun could not execute '" + program + "' on " + node;
-  } else if (hint.said == kNotResolved) {
+  } else if (hint.printed == kNotResolved) {
     const size_t begin = line.find(kNotResolved) + kNotResolved.size();
     clue.words =
         "ssh could not resolve host '" + line.substr(begin, line.find(':', begin) - begin) + "'";
-  } else if (hint.said == kNotOfTheJob) {
+  } else if (hint.printed == kNotOfTheJob) {
     const size_t begin = line.find(kNotOfTheJob);
     clue.words = line.substr(begin, kLongestWords);
   }
@@ -331,7 +329,7 @@ std::optional<Clue> clue_in(const LastLines& lines, Printers printers, Surroundi
 std::optional<Clue> clue_of_mpirun(const LastLines& lines) {
   for (const Hint& hint : kOfMpirun) {
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (!holds(lines[i], hint.said)) continue;
+      if (!holds(lines[i], hint.printed)) continue;
       Clue clue = clue_of(hint, i);
       name_the_subject(lines, hint, clue);
       return clue;

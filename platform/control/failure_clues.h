@@ -23,7 +23,7 @@ struct Clue {
   size_t begin = 0;    ///< the first of the lines that the clue is in
   size_t end = 0;      ///< and the last
   /// `words` explain why a program could not be run, which is more exact than code 126 or 127.
-  bool outdoes_code = false;
+  bool overrides_code = false;
 };
 
 /// How many processes printed the lines. One process fails because of the last error in its log.

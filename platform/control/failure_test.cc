@@ -147,7 +147,7 @@ TEST(Failure, OfARankThatEndedWithoutMpiFinalizeNamesIt) {
   EXPECT_EQ(failure.cause, "rank 1 on worker-1 ended without MPI_Finalize");
   EXPECT_EQ(failure.rank, 1);
   EXPECT_EQ(failure.last_lines, evidence.rank_lines);
-  EXPECT_NE(failure.advice.find("MPI_Finalize before it ends"), std::string::npos);
+  EXPECT_NE(failure.advice.find("MPI_Finalize before every exit"), std::string::npos);
 }
 
 TEST(Failure, OfAProgramThatMpirunMayNotExecuteNamesItAndTheWorker) {
@@ -163,7 +163,7 @@ TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
   const job::Failure failure = failure_of(launcher({.code = 255}), lines_of(kOpenMpiUnknownHost));
 
   EXPECT_EQ(failure.cause, "launcher exited with code 255: ssh could not resolve host 'foo'");
-  EXPECT_NE(failure.advice.find("leave out -H"), std::string::npos);
+  EXPECT_NE(failure.advice.find("remove -H"), std::string::npos);
   EXPECT_EQ(failure.last_lines,
             LastLines{"ssh: Could not resolve hostname foo: Name or service not known"});
 
@@ -256,7 +256,7 @@ TEST(FailureInAContainer, ThatSomebodyKilledSaysThatItWasNotMuster) {
   const job::Failure failure = failure_in(kSmall, {.signal = SIGKILL});
 
   EXPECT_EQ(failure.cause, "main was killed by signal 9 (SIGKILL)");
-  EXPECT_NE(failure.advice.find("somebody ended its container"), std::string::npos);
+  EXPECT_NE(failure.advice.find("a user ended the container"), std::string::npos);
 }
 
 TEST(FailureInAContainer, WhoseProgramIsNotInTheImageNamesTheImage) {

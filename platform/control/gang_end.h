@@ -45,7 +45,7 @@ class GangEnd {
   /// Without a running launcher the workers are stopped at once. Tasks that run the program
   /// themselves are all stopped at once.
   void stop_gently();
-  /// The gang cannot go on without this task, which has ended; all others are stopped.
+  /// The gang cannot continue without this task, which has ended; all others are stopped.
   ///
   /// A launcher has a moment in which it reports its lost worker. A task that runs the program itself
   /// may have failed because another one was killed, whose end a busy machine notices later: the
@@ -88,7 +88,7 @@ class GangEnd {
   Resizing& resizing_;
   std::function<void()> wake_;
   bool ending_ = false;
-  bool has_killed_ = false;  ///< tasks were told to end without a grace period
+  bool has_killed_ = false;  ///< tasks were stopped without a grace period
   bool leader_has_succeeded_ = false;
   std::optional<NextAttempt> next_attempt_;
   std::optional<job::Task> culprit_;  ///< the task that failed the job

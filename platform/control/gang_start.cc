@@ -205,7 +205,7 @@ void GangStart::stage_started(const Result<void>& started) {
     if (of_this_stage) task.phase = TaskPhase::kPending;
   }
   const Error& error = started.error();
-  // A gang that is ending has its reason; the engine has only heard of the end during the start.
+  // A gang that is ending has its reason already; the end only reached the engine during the start.
   if (hooks_.has_lost_allocation() || hooks_.is_ending()) {
     hooks_.kill_all();
     return hooks_.finish_if_over();

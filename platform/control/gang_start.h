@@ -28,7 +28,7 @@ class GangStart {
   /// How the start acts on its attempt.
   struct Hooks {
     std::function<bool()> is_ending;
-    /// Whether the cluster has taken the allocation back, and what follows is decided.
+    /// Whether the cluster has revoked the allocation, so that the outcome is already decided.
     std::function<bool()> has_lost_allocation;
     std::function<void(job::Failure)> fail;
     /// The attempt ends, and another follows after `delay`.

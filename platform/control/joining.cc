@@ -77,7 +77,7 @@ void Joining::begin(const std::string& worker) {
   if (!is_joining(worker)) return;
   Task& task = *find_task(context_.job(), worker);
   if (!context_.services.nodes.has({place_of(task)})) {
-    return hooks_.turned_away(task, "its node has changed");
+    return hooks_.worker_rejected(task, "its node has changed");
   }
   if (context_.services.engine.runs_images()) return fetch_image(task);
   add_start(worker);
@@ -94,7 +94,7 @@ void Joining::fetch_image(const Task& worker) {
   }
   const std::string name = worker.name;
   auto wishes = context_.services.planner.images_of(job, tasks);
-  if (!wishes) return hooks_.turned_away(*find_task(job, name), wishes.error().what);
+  if (!wishes) return hooks_.worker_rejected(*find_task(job, name), wishes.error().what);
   std::vector<std::string> names = tasks_of(*wishes);
   joiners_.at(name).fetch = context_.services.engine.prepare(
       context_.gang(), *std::move(wishes), [](const job::Fact&) {},
@@ -111,7 +111,7 @@ void Joining::image_fetched(const std::string& worker, const std::vector<std::st
   const auto kept = keep_facts(std::move(facts), tasks, images_);
   if (kept) return add_start(worker);
   ++context_.services.metrics.engine_errors;
-  hooks_.turned_away(*find_task(context_.job(), worker), kept.error().what);
+  hooks_.worker_rejected(*find_task(context_.job(), worker), kept.error().what);
 }
 
 void Joining::add_start(const std::string& worker) {
@@ -128,7 +128,7 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
   if (!growth) {
     Task& task = *find_task(context_.job(), worker);
     if (growth.error().code == base::ErrorCode::kRefused) hooks_.unfit_node(task.node);
-    hooks_.turned_away(task, growth.error().what);
+    hooks_.worker_rejected(task, growth.error().what);
     return done();
   }
   updates_.change_files(
@@ -136,8 +136,8 @@ void Joining::start(const std::string& worker, const std::function<void()>& done
       [this, worker, plans = std::move(growth->joining), done](const Result<void>& told) {
         if (!is_joining(worker) || !hooks_.may_resize()) return done();
         if (told) return launch(worker, plans, done);
-        hooks_.turned_away(*find_task(context_.job(), worker),
-                           "the other tasks could not be updated: " + told.error().what);
+        hooks_.worker_rejected(*find_task(context_.job(), worker),
+                               "the other tasks could not be updated: " + told.error().what);
         done();
       });
 }

@@ -1,7 +1,7 @@
 // Workers on their way into a running gang: the image of a new worker is fetched, the members learn
 // its address, and it is started. Once it answers, Resizing makes it a member.
 //
-// A worker that does not join is no failure of the job: its seat is released, and the scheduler may
+// A worker that does not join does not fail the job: its seat is released, and the scheduler may
 // offer the gang another place.
 //
 // On the EventLoop's thread.
@@ -53,7 +53,7 @@ class Joining {
     std::function<bool()> may_resize;
     std::function<bool()> is_ending;
     /// The worker was not started, and will not be.
-    std::function<void(job::Task&, const std::string& why)> turned_away;
+    std::function<void(job::Task&, const std::string& why)> worker_rejected;
     /// The worker was started, and is gone. `why`: empty: it had to leave.
     std::function<void(job::Task&, const std::string& why)> failed;
     /// The worker has not answered in time, and is being stopped.

@@ -94,7 +94,7 @@ Result<void> Journal::flush(store::Batch more) {
   }
   more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
 
-  // What `more` has of an object is newer.
+  // The objects in `more` are newer.
   std::set<store::ObjectKey> newer(more.removed_objects.begin(), more.removed_objects.end());
   for (const store::Object& object : more.objects) {
     newer.insert({.kind = object.kind, .id = object.id});

@@ -68,11 +68,12 @@ class LaunchPlanner {
 
   /// Stores the seed in the job, sealed, if this server has a key.
   void keep(job::Job& job, const KeptSeed& kept) const;
-  /// Opens the stored seed. Errors say why no worker can join the gang.
+  /// Opens the stored seed. An error contains the reason why no worker can join the gang.
   Result<KeptSeed> kept_seed(const job::Job& job) const;
 
  private:
-  /// Under which the tasks of the job run; empty: none, or this server's engine uses none.
+  /// The Unix account under which the tasks of the job run; empty: the user has no Unix account, or
+  /// the engine does not use accounts.
   std::string unix_account_of(const job::Job& job) const;
   launch::Site site_of(const job::Job& job, std::optional<launch::Reach> reach,
                        const ImagesByTask& images) const;

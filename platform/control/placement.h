@@ -21,10 +21,10 @@ namespace muster::control {
 
 /// A gang whose tasks have all ended after its eviction.
 struct EvictedGang {
-  SeatPlaces places;         ///< that it held, by seat, with those that were offered to it
-  std::vector<int> evicted;  ///< the seats that the scheduler evicted
-  bool goes_whole = false;   ///< no task keeps its place
-  bool moves = false;        ///< the scheduler has promised other places to the evicted tasks
+  SeatPlaces places;              ///< that it held, by seat, with those that were offered to it
+  std::vector<int> evicted;       ///< the seats that the scheduler evicted
+  bool is_evicted_whole = false;  ///< no task keeps its place
+  bool moves = false;             ///< the scheduler has promised other places to the evicted tasks
   /// The scheduler knew it as a gang of as many workers as were placed.
   bool known_by_placed = false;
 };

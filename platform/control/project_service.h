@@ -50,8 +50,8 @@ class ProjectService {
   /// kInvalid with every fault, faults of the tree of projects included; kConflict: the name is
   /// taken.
   Result<job::ProjectStatus> create(job::Project project, const access::Actor& by = {});
-  /// Replaces the project of this name. A quota below the present use is no error: the project is
-  /// over its quota then.
+  /// Replaces the project of this name. A quota below the present use is not an error: the project
+  /// is over its quota then.
   Result<job::ProjectStatus> set(job::Project project, const access::Actor& by = {});
   /// kConflict for the default project, a project with jobs that have not ended or with schedules,
   /// and a project with projects below it.

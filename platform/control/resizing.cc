@@ -77,24 +77,25 @@ Resizing::Resizing(AttemptContext context, ImagesByTask& images, bool can_grow,
       setbacks_(context_, [this] { grow(); }) {}
 
 Joining::Hooks Resizing::joining_hooks() {
-  return {.may_resize = [this] { return may_resize(); },
-          .is_ending = hooks_.is_ending,
-          .turned_away = [this](Task& task, const std::string& why) { turn_away(task, why); },
-          .failed =
-              [this](Task& task, const std::string& why) {
-                if (!why.empty()) note_setback(task.name + " could not join: " + why);
-                has_left(task);
-                hooks_.finish_if_over();
-              },
-          .timed_out =
-              [this](Task& task, const std::string& why) {
-                note_setback(task.name + " could not join: " + why);
-              },
-          .unfit_node =
-              [this](const std::string& node) {
-                unfit_nodes_.push_back(node);
-                asks_for_less_ = true;
-              }};
+  return {
+      .may_resize = [this] { return may_resize(); },
+      .is_ending = hooks_.is_ending,
+      .worker_rejected = [this](Task& task, const std::string& why) { reject_worker(task, why); },
+      .failed =
+          [this](Task& task, const std::string& why) {
+            if (!why.empty()) note_setback(task.name + " could not join: " + why);
+            has_left(task);
+            hooks_.finish_if_over();
+          },
+      .timed_out =
+          [this](Task& task, const std::string& why) {
+            note_setback(task.name + " could not join: " + why);
+          },
+      .unfit_node =
+          [this](const std::string& node) {
+            unfit_nodes_.push_back(node);
+            asks_for_less_ = true;
+          }};
 }
 
 bool Resizing::may_resize() const {
@@ -158,13 +159,13 @@ bool Resizing::worker_answers(const Task& task) {
   return true;
 }
 
-bool Resizing::turn_away_unstarted(Task& task, const std::string& why) {
+bool Resizing::reject_unstarted(Task& task, const std::string& why) {
   if (!joining_.is_joining(task.name) || joining_.was_started(task.name)) return false;
-  turn_away(task, why);
+  reject_worker(task, why);
   return true;
 }
 
-void Resizing::turn_away(Task& task, const std::string& why) {
+void Resizing::reject_worker(Task& task, const std::string& why) {
   joining_.end(task.name);
   clear_place(task);
   if (may_resize()) note_setback(task.name + " could not join: " + why);
@@ -184,11 +185,11 @@ void Resizing::note_setback(const std::string& what) {
   hooks_.evict_all(job::TooFewWorkers{least_workers(job.spec)});
 }
 
-/// For the rest of the attempt. Its members go on, and it can still shrink.
+/// For the rest of the attempt. Its members continue, and it can still shrink.
 void Resizing::stop_growing(const std::string& why) {
   if (!std::exchange(can_grow_, false)) return;
   cannot_grow_ = why;
-  context_.note(job::Remark{"no worker can join it any more: " + why});
+  context_.note(job::Remark{"no more workers can join: " + why});
   context_.change();
   std::vector<int> seats;
   for (const auto& [seat, place] : std::exchange(offers_, {})) seats.push_back(seat);
@@ -387,7 +388,7 @@ void Resizing::resume() {
   const Job& job = context_.job();
   if (!may_resize()) return;
   if (!can_grow_ && context_.services.cluster.empty()) {
-    context_.note(job::Remark{"no worker can join it any more: its keys are not known (" +
+    context_.note(job::Remark{"no more workers can join: the keys of the job are not available (" +
                               cannot_grow_ + ")"});
   }
   std::vector<std::string> leaving;

@@ -4,7 +4,7 @@
 // committed; then the members get the new list, and after that the worker is stopped. Its seat is
 // released when it has ended, and the next worker in that seat has another name.
 //
-// Below its minimum a job does not go on: its whole attempt is evicted.
+// Below its minimum a job does not continue: its whole attempt is evicted.
 //
 // On the EventLoop's thread.
 #pragma once
@@ -64,7 +64,7 @@ class Resizing {
     std::function<void()> wake;
   };
 
-  /// `can_grow`: workers may join; else `cannot_grow` says why not.
+  /// `can_grow`: workers may join; else `cannot_grow` is the reason.
   Resizing(AttemptContext context, ImagesByTask& images, bool can_grow, std::string cannot_grow,
            Hooks hooks);
 
@@ -82,7 +82,7 @@ class Resizing {
   void release_offers_on(const std::string& node);
   /// Sends a worker to each place that was offered.
   void grow();
-  /// Has the workers in these seats leave if the job can go on without them. False: nothing
+  /// Has the workers in these seats leave if the job can continue without them. False: nothing
   /// changes.
   bool shrink(const std::vector<int>& seats, const job::Eviction& why);
 
@@ -90,7 +90,7 @@ class Resizing {
   /// A worker answers. False: it was not joining.
   bool worker_answers(const job::Task& task);
   /// A worker that was not started yet was reported as ended. False: it is another task.
-  bool turn_away_unstarted(job::Task& task, const std::string& why);
+  bool reject_unstarted(job::Task& task, const std::string& why);
   /// A task has ended; whether it was joining.
   bool end_joining(const job::Task& task) { return joining_.end(task.name); }
   /// A task that had to leave has ended.
@@ -120,7 +120,7 @@ class Resizing {
   void give_back(const std::vector<int>& seats);
   bool can_do_without(const std::vector<int>& seats) const;
   bool goes_on_without(const job::Task& lost) const;
-  void turn_away(job::Task& task, const std::string& why);
+  void reject_worker(job::Task& task, const std::string& why);
   void note_setback(const std::string& what);
   void stop_growing(const std::string& why);
   Joining::Hooks joining_hooks();

@@ -77,7 +77,7 @@ TEST_F(ResizingTakenUp, WithAnotherKeyAGangOnlyShrinksAndSaysWhy) {
   controller_->set_resize_pace(pace_);
   ASSERT_TRUE(controller_->recover());
   settle();
-  EXPECT_TRUE(noted("dist", "no worker can join it any more: its keys are not known"));
+  EXPECT_TRUE(noted("dist", "no more workers can join: the keys of the job are not available"));
 
   end("owner");
   EXPECT_EQ(workers_of("dist").size(), 3U) << "nobody joins";

@@ -200,7 +200,7 @@ TEST_F(Setbacks, AnAttemptTakesInNoMoreThanSoManyAndGivesTheirRoomBack) {
 
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0"}));
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
-  EXPECT_TRUE(noted("dist", "no worker can join it any more: 3 have joined it since its start"))
+  EXPECT_TRUE(noted("dist", "no more workers can join: 3 have joined it since its start"))
       << text_of(job("dist"));
   EXPECT_EQ(free_gpus("n1") + free_gpus("n2"), 3);
 }

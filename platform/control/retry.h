@@ -40,7 +40,7 @@ std::optional<std::chrono::milliseconds> pause_before_another_start(int& unanswe
 inline constexpr int kStartAttempts = 3;
 
 // A port that Muster chose for a program, and that another process took before the program bound
-// it, is no fault of the job. If that happens before the program starts, the engine reports it;
+// it, is not a fault of the job. If that happens before the program starts, the engine reports it;
 // later only the last lines of the program reveal it.
 
 struct RefusedPort {

@@ -241,7 +241,7 @@ TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {
   for (int i = 0; i < kStartAttempts; ++i) {
     EXPECT_EQ(job("tf").attempt, i + 1);
     const std::string port = std::to_string(port_of_worker("tf"));
-    words = "another program has port " + port + ", which it wanted";
+    words = "port " + port + " is in use by another program";
     fail_worker("tf", "bind to 0.0.0.0:" + port + ": Address already in use");
   }
 
@@ -258,8 +258,9 @@ TEST_F(TakenPorts, AProgramWithAPortOfItsOwnFailsAtOnceAndIsToldWhichItIs) {
 
   EXPECT_EQ(job("tf").attempt, 1);
   EXPECT_EQ(job("tf").phase, Phase::kFailed);
-  EXPECT_NE(words::sentence(job("tf").failure->cause).find("another program has port 8080"),
-            std::string::npos)
+  EXPECT_NE(
+      words::sentence(job("tf").failure->cause).find("port 8080 is in use by another program"),
+      std::string::npos)
       << job("tf").failure->cause;
 }
 

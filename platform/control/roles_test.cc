@@ -76,7 +76,7 @@ TEST_F(Roles, AClusterOfTheJobsOwnIsHandedOnAndSaidOnce) {
       std::count_if(job().events.begin(), job().events.end(),
                     [](const job::Event& event) {
                       return words::sentence(event.what)
-                          .starts_with("TF_CONFIG is the job's own: Muster's, which says where");
+                          .starts_with("the job itself sets TF_CONFIG, so Muster does not set it");
                     }),
       1);
 }

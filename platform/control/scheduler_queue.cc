@@ -55,7 +55,7 @@ Result<void> SchedulerQueue::check(const Job& job, uint64_t sequence) const {
   const auto never = book_.scheduler().refuses(book_.gang_of(job, sequence));
   if (!never) return {};
   // This text is for a reader who sees only the job's own project. For a caller who sees more, the
-  // server makes another text from the detail.
+  // server builds another text from the detail.
   Error error = words::refusal(
       {job.spec.name, words::seen_by(words::sight_of_project(job.spec.project), never->reason)});
   error.detail = std::make_shared<job::NeverStarts>(job.spec.name, never->reason);
@@ -272,12 +272,12 @@ bool SchedulerQueue::evicted(JobEntry& entry, EvictedGang gang) {
   const Job& job = entry.job;
   const bool is_live = launch::resizes_live(job.spec);
   const bool all_go =
-      gang.goes_whole || std::none_of(gang.places.begin(), gang.places.end(),
-                                      [](const auto& place) { return place.has_value(); });
+      gang.is_evicted_whole || std::none_of(gang.places.begin(), gang.places.end(),
+                                            [](const auto& place) { return place.has_value(); });
   // The scheduler knew it by the workers that were placed: now it waits for all of them again.
   const bool asks_for_more = gang.known_by_placed && (is_live || (all_go && !gang.moves));
   const bool keeps_too_little = is_live && !all_go && !gang.moves && !are_enough(gang.places, job);
-  if (job.suspended || gang.goes_whole || asks_for_more || keeps_too_little) {
+  if (job.suspended || gang.is_evicted_whole || asks_for_more || keeps_too_little) {
     requeue(entry, {});
     return false;
   }

@@ -72,16 +72,17 @@ Result<void> check_neighbours(const job::JobSpec& spec, const JobTable& jobs,
     return is_alone;
   });
   if (is_alone) return {};
-  return Error{.code = ErrorCode::kRefused,
-               .what =
-                   "jobs of another project run or wait, and this server cannot keep projects "
-                   "apart: " +
-                   std::string(gaps.is_root ? "its tasks run as root"
-                                            : "its tasks share the machine's network"),
-               .advice =
-                   "try again later; an administrator can run the server as an ordinary "
-                   "account with a network for each job (docs/isolation.md), or set "
-                   "trust_each_other: true where all projects trust each other"};
+  return Error{
+      .code = ErrorCode::kRefused,
+      .what =
+          "jobs of another project run or wait, and this server cannot isolate projects from "
+          "each other: " +
+          std::string(gaps.is_root ? "its tasks run as root"
+                                   : "its tasks share the machine's network"),
+      .advice =
+          "try again later; an administrator can run the server as an ordinary "
+          "account with a network for each job (docs/isolation.md), or set "
+          "trust_each_other: true where all projects trust each other"};
 }
 
 Result<void> check_secrets(const job::JobSpec& spec, const Accounts* accounts) {

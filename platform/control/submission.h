@@ -53,7 +53,7 @@ struct KubernetesPolicy {
   std::vector<std::string> claims;
 };
 
-/// Why a server cannot keep the jobs of one project apart from those of another.
+/// The reasons why a server cannot isolate the jobs of one project from those of another.
 struct SeparationGaps {
   bool is_root = false;         ///< its tasks run as root, all under one account
   bool shares_network = false;  ///< its tasks share the machine's network

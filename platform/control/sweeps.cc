@@ -195,7 +195,7 @@ Result<void> Sweeps::check(const SweepSpec& spec) const {
     return Error{
         .code = ErrorCode::kConflict,
         .what = "the name " + name_in_quotes(*taken) + " is taken in project '" + project + "'",
-        .advice = "choose another name for the sweep, or delete what has this name"};
+        .advice = "choose another name for the sweep, or delete the object of this name"};
   }
   MUSTER_CHECK(parts_.controller.forecast(sweep::trial_job(spec, 1, 0)));
   return {};
@@ -572,7 +572,7 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
                                   .id = entry.record.id,
                                   .member = trial.number}});
     if (job) return link(entry, trial.number, job->id);
-    // A store that is full or away for a moment is no fault of the trial.
+    // A store that is full or unavailable for a moment is not a fault of the trial.
     const ErrorCode code = job.error().code;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) return;
     entry.search.note_ended(trial.number, false, job.error().what);

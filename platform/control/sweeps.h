@@ -60,7 +60,7 @@ class Sweeps : public JobMaker {
   /// The result that create() would have. Stores and starts nothing.
   Result<sweep::SweepPlan> plan(const sweep::SweepSpec& spec) const;
 
-  /// Every trial that has not ended is stopped. An ended sweep is no error.
+  /// Every trial that has not ended is stopped. An ended sweep is not an error.
   Result<sweep::Sweep> stop(const std::string& id, const access::Actor& by);
   /// While a sweep is paused, no trial starts or is promoted; running trials run on.
   Result<sweep::Sweep> set_paused(const std::string& id, bool paused, const access::Actor& by);

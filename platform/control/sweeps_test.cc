@@ -164,7 +164,7 @@ TEST_F(SweepControl, RunsProgramsThatEndAtTheirBudgetToTheEndOfTheSweep) {
 TEST_F(SweepControl, ContinuesATrialThatEndedAtTheBudgetOfARungThatItHadPassed) {
   create(sweep_of_x(8));
   for (const int number : {1, 2, 3}) report(number, {{"step", 1}, {"accuracy", 0.1}});
-  // Trial 4 is the best of four and goes on, but its program ends at its first budget.
+  // Trial 4 is the best of four and continues, but its program ends at its first budget.
   report(4, {{"step", 1}, {"accuracy", 0.9}});
   EXPECT_EQ(trial(4).rung, 1);
   EXPECT_EQ(job_of(4)->attempt, 1);

@@ -71,7 +71,7 @@ TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
   settle();
 
   EXPECT_EQ(job("one").phase, Phase::kRunning);
-  EXPECT_EQ(job("one").reason, "runs; node n1 does not answer since 2023-11-14T22:13:20Z");
+  EXPECT_EQ(job("one").reason, "runs; node n1 has not answered since 2023-11-14T22:13:20Z");
   EXPECT_TRUE(noted("one", "node n1 does not answer"));
   EXPECT_EQ(controller_->nodes().find("n1")->state, "gone");
   submit(in_image(single("two", "red", 0)));

@@ -92,7 +92,8 @@ struct Ground {
   bool shares_volumes = true;
   /// Which GPUs of its node a task has is for the cluster to choose, and so are their names.
   bool names_own_gpus = false;
-  /// The engine knows the files of the machines, and which of them it must hide.
+  /// The engine has access to the files of the machines, and to the list of files that it must
+  /// hide.
   bool hides_files = true;
 
   /// For an engine that requests allocations: the tasks to request for a gang whose first started

@@ -299,13 +299,13 @@ class Engine {
   /// Changes files of running tasks. Each file is replaced atomically, at all its paths. Files or
   /// links that the task has put in its place are replaced, never followed. Host names are added to
   /// the task's own /etc/hosts if the network does not resolve them. `done` is called once, later,
-  /// when all files were tried; ended tasks are no error. kConflict: the start of a task is not
+  /// when all files were tried; ended tasks are not errors. kConflict: the start of a task is not
   /// done, or a folder of the task is in the way.
   virtual void change_files(const GangId& gang, std::vector<launch::FileChange> changes,
                             Done done) = 0;
 
   /// Stops these tasks; a TaskEnded follows for each running task. Idempotent; ended or unknown
-  /// tasks are no error.
+  /// tasks are not errors.
   virtual void stop(const GangId& gang, const std::vector<std::string>& tasks, StopMode mode) = 0;
 
   /// Adopts a task that an earlier server started.

@@ -52,7 +52,7 @@ std::optional<Fault> read_count(std::string_view text, int& count) {
     return std::nullopt;
   }
   return Fault{.field = "count",
-               .what = base::single_quoted(text) + " is no number of GPUs from 0 to " +
+               .what = base::single_quoted(text) + " is not a number of GPUs from 0 to " +
                        std::to_string(kMaxGpus)};
 }
 
@@ -62,7 +62,7 @@ std::optional<Fault> read_model(std::string_view text, std::string& model) {
       std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
   if (text.empty() || text.size() > kLongest || !printable) {
     return Fault{.field = "model",
-                 .what = base::single_quoted(text) + " is no name of a GPU: 1 to " +
+                 .what = base::single_quoted(text) + " is not a GPU model: give 1 to " +
                          std::to_string(kLongest) + " printable characters"};
   }
   model = text;
@@ -92,7 +92,7 @@ base::Result<DeclaredGpus> parse_declared_gpus(std::string_view text) {
   if (parts.size() > 1) keep(read_model(parts[1], declared.model));
   if (parts.size() > 2) keep(read_memory(parts[2], declared.memory_bytes));
   if (parts.size() > 3) {
-    keep(Fault{.field = "", .what = "there is more than a count, a model and a memory"});
+    keep(Fault{.field = "", .what = "has more than three parts"});
   }
   if (faults.empty()) return declared;
   return base::Error{.code = base::ErrorCode::kInvalid,

@@ -54,7 +54,7 @@ TEST(DeclaredGpus, AreRefusedWithEveryFaultOfTheText) {
 
 TEST(DeclaredGpus, AFaultNamesTheValueAndTheBound) {
   EXPECT_EQ(parse_declared_gpus("65").error().faults[0].what,
-            "'65' is no number of GPUs from 0 to 64");
+            "'65' is not a number of GPUs from 0 to 64");
 }
 
 }  // namespace

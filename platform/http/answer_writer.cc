@@ -101,14 +101,14 @@ void AnswerWriter::drop() {
   body_.reset();
 }
 
-void AnswerWriter::tell_to_go_on() {
+void AnswerWriter::write_continue() {
   static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-  telling_to_go_on_ = true;
+  writing_continue_ = true;
   stream_->async_write_some({asio::buffer(kGoOn)}, [self = self()](const auto& error, size_t) {
     if (self->dropped_) return;
     if (error) return self->handlers_.on_failure();
-    self->telling_to_go_on_ = false;
-    if (std::exchange(self->waits_for_go_on_, false)) self->write_rest();
+    self->writing_continue_ = false;
+    if (std::exchange(self->waits_for_continue_, false)) self->write_rest();
   });
 }
 
@@ -170,8 +170,8 @@ void AnswerWriter::put(uint64_t pull, BodyPiece piece) {
 
 void AnswerWriter::write_out(bool pulls_next) {
   pulls_next_ = pulls_next;
-  waits_for_go_on_ = telling_to_go_on_;
-  if (!waits_for_go_on_) write_rest();
+  waits_for_continue_ = writing_continue_;
+  if (!waits_for_continue_) write_rest();
 }
 
 /// Each part that the client accepts restarts its time limit.

@@ -101,7 +101,7 @@ class AnswerWriter {
 
   /// Writes "100 Continue". The request, and so its answer, may be complete before it is written;
   /// the answer then follows it.
-  void tell_to_go_on();
+  void write_continue();
   /// REQUIRES: the answer before was done. `framing`: framing_of() the response.
   void write(Response response, Framing framing, const AnswerRules& rules);
   /// Whether a body is being streamed.
@@ -126,10 +126,10 @@ class AnswerWriter {
 
   std::string head_;  ///< being written: a head, or the size of a chunk
   BodyPiece piece_ = std::nullopt;
-  ByteStream::Pieces rest_;        ///< the part that is not written yet
-  bool pulls_next_ = false;        ///< after `rest_`; otherwise the answer is done
-  bool telling_to_go_on_ = false;  ///< "100 Continue" is being written
-  bool waits_for_go_on_ = false;   ///< `rest_` is written after it
+  ByteStream::Pieces rest_;          ///< the part that is not written yet
+  bool pulls_next_ = false;          ///< after `rest_`; otherwise the answer is done
+  bool writing_continue_ = false;    ///< "100 Continue" is being written
+  bool waits_for_continue_ = false;  ///< `rest_` is written after it
 
   std::shared_ptr<BodyStream> body_;
   bool endless_ = false;

@@ -73,7 +73,7 @@ class PlainStream : public ByteStream {
     return socket_.is_open() && would_wait(const_cast<PlainStream*>(this)->socket_.native_handle());
   }
 
-  std::chrono::milliseconds unheard_for() const override {
+  std::chrono::milliseconds silent_for() const override {
     return unacknowledged_for(const_cast<PlainStream*>(this)->socket_.native_handle());
   }
 
@@ -161,7 +161,7 @@ class TlsStream : public ByteStream {
     return socket_.is_open() && would_wait(const_cast<TlsStream*>(this)->socket_.native_handle());
   }
 
-  std::chrono::milliseconds unheard_for() const override {
+  std::chrono::milliseconds silent_for() const override {
     return unacknowledged_for(const_cast<TlsStream*>(this)->socket_.native_handle());
   }
 

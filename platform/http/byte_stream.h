@@ -49,7 +49,7 @@ class ByteStream {
   virtual bool is_silent() const = 0;
   /// How long nothing has come from the peer's kernel, neither data nor an acknowledgement, while
   /// something was sent to it. Zero for unix sockets.
-  virtual std::chrono::milliseconds unheard_for() const = 0;
+  virtual std::chrono::milliseconds silent_for() const = 0;
   /// Details of the last failure beyond its error code, if known.
   virtual std::optional<StreamFault> fault() const { return std::nullopt; }
 };

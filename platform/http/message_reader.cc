@@ -172,7 +172,7 @@ ReadRequest RequestReader::take() {
   auto message = parser_->release();
   parser_ = std::make_unique<Parser>(limits_);
   in_request_ = false;
-  told_to_continue_ = false;
+  continue_sent_ = false;
   head_read_ = false;
   head_taken_ = false;
 
@@ -192,10 +192,9 @@ std::optional<Request> RequestReader::take_head() {
 }
 
 bool RequestReader::wants_continue() {
-  if (told_to_continue_ || !parser_->is_header_done() || parser_->is_done()) return false;
-  told_to_continue_ =
-      boost::beast::iequals(parser_->get()[beast_http::field::expect], "100-continue");
-  return told_to_continue_;
+  if (continue_sent_ || !parser_->is_header_done() || parser_->is_done()) return false;
+  continue_sent_ = boost::beast::iequals(parser_->get()[beast_http::field::expect], "100-continue");
+  return continue_sent_;
 }
 
 RequestReader::Progress RequestReader::fail(int status, std::string what) {

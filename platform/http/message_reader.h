@@ -79,7 +79,7 @@ class RequestReader {
   bool head_taken_ = false;
   ReadFault fault_;
   bool in_request_ = false;
-  bool told_to_continue_ = false;
+  bool continue_sent_ = false;
 };
 
 /// Returns false to end the body.

@@ -93,7 +93,7 @@ class OutboundExchange {
     }
   }
 
-  /// If the peer has closed its input, that is no error: its answer can still be read.
+  /// If the peer has closed its input, that is not an error: its answer can still be read.
   Result<void> send() {
     std::string head = "POST " + request_.target + " HTTP/1.1\r\nhost: " + host_header() +
                        "\r\ncontent-length: " + std::to_string(request_.body.size()) +

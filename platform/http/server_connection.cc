@@ -149,7 +149,7 @@ void ServerConnection::advance(RequestReader::Progress progress) {
         return refuse(503, "the server has too many unfinished requests; try again later");
       }
       if (is_refused_at_the_gate()) return;
-      if (reader_.wants_continue()) writer_.tell_to_go_on();
+      if (reader_.wants_continue()) writer_.write_continue();
       return read();
   }
 }
@@ -164,7 +164,7 @@ bool ServerConnection::is_refused_at_the_gate() {
   const auto thrown = thrown_by([&] { refusal = callbacks_->gate(*head); });
   if (thrown) {
     base::log_error("the check of a request's head failed: " + *thrown);
-    refusal = plain_problem(500, "the server failed; its log says why");
+    refusal = plain_problem(500, "internal error of the server; see the server's log");
   }
   if (!refusal) return false;
   phase_ = Phase::kAnswer;
@@ -195,7 +195,7 @@ void ServerConnection::handle(ReadRequest read_request) {
   });
   if (thrown) {
     base::log_error("a request's handler failed: " + *thrown);
-    answer->give(plain_problem(500, "the server failed; its log says why"));
+    answer->give(plain_problem(500, "internal error of the server; see the server's log"));
   }
 }
 

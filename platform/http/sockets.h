@@ -2,7 +2,7 @@
 //
 // All sockets are close-on-exec. Unix sockets have mode 0600, and both ends check the user at the
 // other end. That check is what counts: a file's mode protects only if no one can replace the
-// folder, but the kernel's word on the peer always holds.
+// folder, but the kernel's report of the peer is always valid.
 //
 // Thread-safe (no state). Functions that take a host name may block while the name is looked up.
 #pragma once

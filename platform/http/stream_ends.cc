@@ -41,7 +41,7 @@ void QueuedOutput::go_on() {
                             });
 }
 
-/// If the server has closed its input, that is no error yet: it may have answered already.
+/// If the server has closed its input, that is not an error yet: it may have answered already.
 void QueuedOutput::written(const ErrorCode& error, size_t bytes) {
   if (closed_) return;
   if (error) {

@@ -66,7 +66,7 @@ class ByteStreamLayer {
       then();
     });
   }
-  std::chrono::milliseconds unheard_for() const { return stream_->unheard_for(); }
+  std::chrono::milliseconds silent_for() const { return stream_->silent_for(); }
 
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
@@ -369,7 +369,7 @@ class Session : public WebSocketSession, public std::enable_shared_from_this<Ses
   /// likes. So a missing answer counts only if all messages were sent before the last answered ping.
   bool has_server_vanished() {
     const auto longest = begin_.limits.write_timeout;
-    if (socket_.next_layer().unheard_for() > longest) return true;
+    if (socket_.next_layer().silent_for() > longest) return true;
     const auto now = std::chrono::steady_clock::now();
     if (pings_.is_pending) return !pings_.may_be_busy && !paused_ && now - pings_.since > longest;
     pings_ = {.is_pending = true, .may_be_busy = pings_.may_be_busy, .since = now};

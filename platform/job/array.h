@@ -128,7 +128,7 @@ struct Array {
   bool operator==(const Array&) const = default;
 };
 
-/// What the store keeps of an array, and never changes.
+/// The stored part of an array that never changes.
 struct ArrayRecord {
   std::string id;
   JobSpec spec;
@@ -139,7 +139,7 @@ struct ArrayRecord {
   bool operator==(const ArrayRecord&) const = default;
 };
 
-/// What the store keeps of an array, and changes.
+/// The stored part of an array that changes.
 struct ArrayState {
   bool stop_requested = false;
   bool too_many_failures = false;
@@ -148,9 +148,9 @@ struct ArrayState {
   bool end_told = false;            ///< its end was handed to notifications; false after a rerun
   std::optional<int> max_running;   ///< instead of the spec's
   std::optional<int> max_failures;  ///< instead of the spec's
-  /// A letter for each member: '.' its job tells, or it has none yet; 'S', 'F', 'T' it succeeded,
-  /// failed or was stopped, and its job is gone; 'A' its ended job is replaced by another. Empty:
-  /// '.' for all.
+  /// A letter for each member: '.' the state is that of its job, or it has no job yet; 'S', 'F',
+  /// 'T' it succeeded, failed or was stopped, and its job is gone; 'A' its ended job is replaced by
+  /// another. Empty: '.' for all.
   std::string results;
   std::vector<int> exit_codes;     ///< of members in `results`: position, code, position, code ...
   std::optional<base::Time> last;  ///< when the last of the members in `results` ended

@@ -1,5 +1,5 @@
-// What a cluster's own scheduler says about a job: Slurm about its allocation, Kubernetes about its pods.
-// Facts as in job/fact.h. Plain values.
+// What a cluster's own scheduler reports about a job: Slurm about its allocation, Kubernetes about
+// its pods. Facts as in job/fact.h. Plain values.
 #pragma once
 
 #include <cstdint>

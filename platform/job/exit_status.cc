@@ -153,7 +153,7 @@ std::string explain(const ExitStatus& status) {
   if (status.lost) {
     return "was lost: " + (status.pod ? explain(*status.pod)
                            : status.error.empty()
-                               ? "its supervisor was killed or the machine restarted"
+                               ? "its supervisor process was killed, or the machine restarted"
                                : status.error);
   }
   std::string text;
@@ -179,7 +179,7 @@ std::string explain(const ExitStatus& status) {
   return text;
 }
 
-bool says_why(const ExitStatus& status) {
+bool names_cause(const ExitStatus& status) {
   if (status.lost || status.out_of_memory || status.limit || !status.error.empty()) return true;
   return status.signal == 0 && status.advice.empty() && !meaning_of_code(status.code).empty();
 }

@@ -103,7 +103,7 @@ std::string explain(const ExitStatus& status);
 std::string explain(const PodEnd& end);
 
 /// Whether explain() contains a reason, not only the code or signal.
-bool says_why(const ExitStatus& status);
+bool names_cause(const ExitStatus& status);
 
 /// With SIGKILL, or the code that stands for it: by the kernel or by a user.
 bool was_killed(const ExitStatus& status);

@@ -13,7 +13,7 @@
 
 namespace muster::job {
 
-/// Why a job waits, or what it does and what was done to it.
+/// Why a job waits, or its state, and its scheduling events.
 struct Explanation {
   std::string name;
   Phase phase = Phase::kQueued;

@@ -1,6 +1,6 @@
-// What listings, counts and rules read of a job, without its tasks, events and spec. A server has a
-// million ended jobs, of which it keeps these facts at hand and the rest as a compressed document
-// (store/packed_job.h).
+// The data of a job that listings, counts and rules read, without its tasks, events and spec. A
+// server has a million ended jobs, of which it keeps these facts at hand and the rest as a
+// compressed document (store/packed_job.h).
 //
 // JobFacts is a view: of a Job, of an object that is listed like a job, or of packed facts, and is
 // valid as long as those are unchanged. The three give the same answers.
@@ -39,7 +39,7 @@ struct RunSpan {
 /// dropped, the job counts as having run since it entered Running.
 std::vector<RunSpan> run_spans(const Job& job);
 
-/// What the placed tasks of a job hold, or held at its end.
+/// The resources of the placed tasks of a job, now or at its end.
 struct HeldAmounts {
   int64_t gpu_milli = 0;
   int64_t cpu_milli = 0;

@@ -34,7 +34,7 @@ MachineTypes machine_types_with(const MachineTypes& own);
 /// By name, ignoring case. kInvalid: unknown, with the nearest names.
 base::Result<MachineType> find_machine_type(const MachineTypes& types, std::string_view name);
 
-/// What an engine that does not run images uses instead of an image.
+/// The replacement for an image on engines that do not run images.
 struct ImageStandIn {
   std::vector<std::string> command;                ///< the image's default command
   std::string folder;                              ///< working folder; empty: the job's

@@ -1,4 +1,4 @@
-// The containers of pods beside the programs of tasks, and what a task claims with them.
+// The containers of pods beside the programs of tasks, and the claims of a task with them.
 //
 // Pure.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace muster::job {
 
-/// A mount of a PodContainer: what the task has at `path`, the container has at `own_path`.
+/// A mount of a PodContainer: the folder at `path` of the task is at `own_path` of the container.
 struct PodContainerMount {
   std::string path;      ///< absolute; the target of a volume of the task, or below it
   std::string own_path;  ///< absolute
@@ -27,16 +27,16 @@ std::optional<PodContainerMount> pod_container_mount_of(std::string_view text);
 /// Where tasks have shared memory, which containers beside them may mount, too.
 inline constexpr std::string_view kSharedMemoryFolder = "/dev/shm";
 
-/// The folder of a path that is the target of one of these volumes or claims, or lies below it:
-/// the longest; empty: none.
+/// The longest target of these volumes and claims that is `path` or a folder above it; empty: no
+/// target is.
 std::string volume_target_of(const std::string& path, const std::vector<Volume>& volumes,
                              const std::vector<std::string>& claims);
 
 /// The containers in the pods of tasks with this role, in the order in which they start.
 std::vector<PodContainer> pod_containers_of(const JobSpec& spec, TaskRole role);
 
-/// What one task takes on its node: resources_of(), and what Kubernetes reserves in its pod for its
-/// sidecars and its largest init container.
+/// The resources that one task uses on its node: resources_of(), and the reservation of Kubernetes
+/// for the sidecars and the largest init container of its pod.
 Resources claimed_by(const JobSpec& spec, TaskRole role);
 
 }  // namespace muster::job

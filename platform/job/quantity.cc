@@ -74,7 +74,7 @@ std::optional<int64_t> amount_of(std::string_view text, long double parts) {
   }
   const long double amount = value * *factor * parts / place;
   constexpr long double kMost = 9.2e18L;
-  // A remainder of the arithmetic is no fraction.
+  // A remainder of the arithmetic is not a fraction.
   return amount > kMost ? std::nullopt
                         : std::optional(static_cast<int64_t>(std::ceil(amount - 1e-9L)));
 }

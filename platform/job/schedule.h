@@ -18,13 +18,13 @@
 namespace muster::job {
 
 struct ScheduleSpec {
-  /// What happens at the time of a run while an earlier run has not ended.
+  /// The action at the time of a run while an earlier run has not ended.
   enum class Overlap {
     kForbid,   ///< this run is skipped
     kAllow,    ///< both run
     kReplace,  ///< the earlier run is stopped, and this run starts after its end
   };
-  /// What happens to runs whose time passed while the server was down.
+  /// The action for runs whose time passed while the server was down.
   enum class CatchUp {
     kOne,   ///< the last of them runs late
     kNone,  ///< they are left out
@@ -66,7 +66,7 @@ struct ScheduledRun {
 struct Schedule {
   std::string id;  ///< never reused
   ScheduleSpec spec;
-  std::string owner;  ///< who created it, and for whom its jobs run
+  std::string owner;  ///< the user who created it, and who owns its jobs
   bool paused = false;
   base::Time created;
   base::Time decided_until;           ///< the runs until this time are started, skipped or left out

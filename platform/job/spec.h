@@ -179,7 +179,7 @@ std::optional<Resize> resize_of(std::string_view name);
 /// Which tasks must succeed for a job whose tasks all run the program (kGrpc, kTorch).
 enum class Success {
   kLeader,  ///< the chief or master; the workers have a moment to end after it
-  kAll,     ///< the leader and every worker; the job goes on until the last has ended
+  kAll,     ///< the leader and every worker; the job continues until the last has ended
 };
 
 std::string_view to_string(Success success);

@@ -340,7 +340,7 @@ void check_source(const Volume& volume, const std::string& field, Checker& check
     case Volume::Kind::kStorage:
       return check.require(is_dns_label(volume.source, 63), field,
                            in_quotes(volume.source) +
-                               " is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'");
+                               " is not a valid storage name; use 1 to 63 of a-z, 0-9 and '-'");
     case Volume::Kind::kArtifacts:
       return check.require(volume.source.empty(), field,
                            "artifacts belong to the job; leave the source out");

@@ -408,10 +408,9 @@ TEST(ValidateVolumes, ReportsInvalidSources) {
       {VolumeKind::kTree, std::string(64, 'A'),
        "'" + std::string(60, 'A') +
            "...' is not the id of uploaded files; an id has 64 hex digits"},
-      {VolumeKind::kStorage, "",
-       "'' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
+      {VolumeKind::kStorage, "", "'' is not a valid storage name; use 1 to 63 of a-z, 0-9 and '-'"},
       {VolumeKind::kStorage, "../x",
-       "'../x' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
+       "'../x' is not a valid storage name; use 1 to 63 of a-z, 0-9 and '-'"},
       {VolumeKind::kArtifacts, "x", "artifacts belong to the job; leave the source out"},
   };
   for (const auto& [kind, source, what] : cases) {

@@ -90,8 +90,7 @@ TEST(ValidateLabels, AcceptsTagsAndNamesOfEveryKind) {
 TEST(ValidateLabels, ReportsInvalidLabels) {
   const std::string no_name =
       " is not a valid name; use 1 to 128 bytes of text without control characters, and no blank "
-      "at its "
-      "ends";
+      "at its ends";
   const std::string no_value =
       "its value is not text of at most 256 bytes without control characters";
   const struct {

@@ -23,9 +23,9 @@ using job::TaskRole;
 
 namespace {
 
-constexpr const char* kAsked = "it was asked for";
+constexpr const char* kAsked = "requested by the job";
 
-/// What the image lacks for ssh from or to this task: "an sshd"; empty: nothing.
+/// The part that the image lacks for ssh from or to this task: "an sshd"; empty: nothing.
 std::string lack_of(const ImageFacts& image, bool launches, bool takes) {
   if (takes && image.sshd.empty()) return "no sshd";
   if (launches && !image.has_ssh) return "no ssh";
@@ -54,7 +54,7 @@ std::string lacks_for_ssh(const Job& job, const Site& site) {
 
 Result<LaunchFacts> by_agent(const Site& site, std::string why) {
   if (!site.remote_shell.empty()) return LaunchFacts{.by = LaunchBy::kAgent, .why = std::move(why)};
-  if (why == kAsked) why = "--launch agent was asked for";
+  if (why == kAsked) why = "the job requests --launch agent";
   return Error{.code = ErrorCode::kRefused,
                .what = why + ", but Muster's own remote shell (muster-rsh) is missing",
                .advice = "install it beside muster-shim, or use --launch ssh and images with sshd"};
@@ -63,7 +63,7 @@ Result<LaunchFacts> by_agent(const Site& site, std::string why) {
 Result<LaunchFacts> by_ssh_on_request(const std::string& lacks) {
   if (lacks.empty()) return LaunchFacts{.by = LaunchBy::kSsh, .why = kAsked};
   return Error{.code = ErrorCode::kRefused,
-               .what = "--launch ssh was asked for, but " + lacks,
+               .what = "the job requests --launch ssh, but " + lacks,
                .advice =
                    "use --launch agent, for which an image needs only its MPI, or add "
                    "openssh-server and openssh-client to the image"};

@@ -369,7 +369,7 @@ TEST(PlanMembership, ListsOnlyTheMembersInTheirOrder) {
             "dist-worker-0:2\ndist-worker-2:2\ndist-worker-10:2\n");
   EXPECT_EQ(content(changes[0], "discover_hosts.sh"),
             "#!/bin/sh\n"
-            "# Who takes ranks right now, for: horovodrun --host-discovery-script\n"
+            "# Prints the workers that take ranks now, for: horovodrun --host-discovery-script\n"
             "echo dist-worker-0:2\n"
             "echo dist-worker-2:2\n"
             "echo dist-worker-10:2\n");

@@ -17,7 +17,7 @@ namespace {
 std::string discovery_script(const std::vector<SlotHost>& hosts) {
   std::string text =
       "#!/bin/sh\n"
-      "# Who takes ranks right now, for: horovodrun --host-discovery-script\n";
+      "# Prints the workers that take ranks now, for: horovodrun --host-discovery-script\n";
   for (const SlotHost& host : hosts) {
     text += "echo " + host.name + ":" + std::to_string(host.slots) + "\n";
   }

@@ -20,8 +20,7 @@ TEST(SshKey, HasTheFirstPublicKeyOfRfc8032) {
                                      0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19,
                                      0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60};
   EXPECT_EQ(ssh_key_from_seed(seed)->public_line,
-            "ssh-ed25519 "
-            "AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea");
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea");
 }
 
 }  // namespace

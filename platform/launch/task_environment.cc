@@ -313,31 +313,33 @@ using job::JobSpec;
 namespace {
 
 /// A group of variables with the same purpose.
-struct Telling {
+struct VariableGroup {
   Kind kind;
-  std::string_view what;  ///< the purpose, after "says"
+  std::string_view purpose;
   std::vector<std::string_view> variables;
 };
 
-const std::array<Telling, 6>& tellings() {
-  static const std::array<Telling, 6> kAll{
+const std::array<VariableGroup, 6>& variable_groups() {
+  static const std::array<VariableGroup, 6> kAll{
       {{.kind = Kind::kGrpc,
-        .what = "where each task answers",
+        .purpose = "the address of each task",
         .variables = {"TF_CONFIG", "PS_CONFIG", "MASTER", "WORKER_HOSTS", "PS_HOSTS"}},
-       {.kind = Kind::kGrpc, .what = "which task it is", .variables = {"TYPE", "INDEX"}},
+       {.kind = Kind::kGrpc,
+        .purpose = "the role and index of the task",
+        .variables = {"TYPE", "INDEX"}},
        {.kind = Kind::kTorch,
-        .what = "where the master answers",
+        .purpose = "the address of the master",
         .variables = {"MASTER_ADDR", "MASTER_PORT", "PET_RDZV_ENDPOINT", "PET_MASTER_ADDR",
                       "PET_MASTER_PORT"}},
        {.kind = Kind::kTorch,
-        .what = "which of how many tasks it is",
+        .purpose = "the rank and the world size",
         .variables = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
                       "GROUP_WORLD_SIZE", "NODE_RANK", "PET_NODE_RANK", "PET_NNODES"}},
        {.kind = Kind::kTorch,
-        .what = "how the tasks of this attempt meet",
+        .purpose = "the rendezvous of the attempt",
         .variables = {"PET_RDZV_BACKEND", "PET_RDZV_ID", "PET_RDZV_CONF"}},
        {.kind = Kind::kMpi,
-        .what = "where the hostfile is",
+        .purpose = "the path of the hostfile",
         .variables = {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
                       "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}}}};
   return kAll;
@@ -364,20 +366,20 @@ std::map<std::string, Roles> set_in(const JobSpec& spec, const job::ImageStandIn
   return roles_by_name;
 }
 
-std::string sentence(const std::vector<std::string_view>& names, const std::string& whose,
-                     std::string_view what) {
-  const bool is_one = names.size() == 1;
-  return base::listed(names) + (is_one ? " is " : " are ") + whose + ": Muster's, which " +
-         (is_one ? "says " : "say ") + std::string(what) + ", " + (is_one ? "is" : "are") +
-         " not set; leave " + (is_one ? "it" : "them") +
-         " out unless the program finds the others by itself";
+std::string sentence(const std::vector<std::string_view>& names, const std::string& roles,
+                     std::string_view purpose) {
+  const std::string pronoun = names.size() == 1 ? "it" : "them";
+  return "the job itself sets " + base::listed(names) + roles + ", so Muster does not set " +
+         pronoun + " (" + std::string(purpose) + "); remove " + pronoun +
+         " unless the program finds the other tasks by itself";
 }
 
-std::string owner(const Roles& roles, const Roles& all) {
-  if (roles == all) return "the job's own";
+/// " in tasks of role chief and ps"; empty for all roles of the job.
+std::string roles_text(const Roles& roles, const Roles& all) {
+  if (roles == all) return "";
   std::vector<std::string_view> names;
   for (const TaskRole role : roles) names.push_back(to_string(role));
-  return "the job's own in its tasks of role " + base::listed(names);
+  return " in tasks of role " + base::listed(names);
 }
 
 }  // namespace
@@ -388,15 +390,15 @@ std::vector<std::string> notes_on_own_variables(const JobSpec& spec,
   const Roles all = task_roles_of(spec);
   const std::map<std::string, Roles> own = set_in(spec, images, runs_images);
   std::vector<std::string> notes;
-  for (const Telling& telling : tellings()) {
-    if (telling.kind != spec.kind) continue;
+  for (const VariableGroup& group : variable_groups()) {
+    if (group.kind != spec.kind) continue;
     std::map<Roles, std::vector<std::string_view>> names_by_roles;
-    for (const std::string_view name : telling.variables) {
+    for (const std::string_view name : group.variables) {
       const auto found = own.find(std::string(name));
       if (found != own.end()) names_by_roles[found->second].push_back(name);
     }
     for (const auto& [roles, names] : names_by_roles) {
-      notes.push_back(sentence(names, owner(roles, all), telling.what));
+      notes.push_back(sentence(names, roles_text(roles, all), group.purpose));
     }
   }
   return notes;

@@ -58,17 +58,17 @@ size_t rendezvous_task(const GangContext& gang);
 ///                       one task, or /storage/models/ID
 std::map<std::string, std::string> contract_environment(const job::Job& job, const job::Task& task);
 
-// The user's own variables that replace variables with which Muster gives a task its place. The
-// user's take precedence (environment_of()), and a note lists what Muster then does not set,
-// because the variable may come from a shell that was set up for another cluster.
+// The job's own values of variables that Muster sets to describe a task and its gang. The job's
+// values take precedence (environment_of()). A note reports them, because such a variable may come
+// from a shell that was set up for another cluster.
 //
 // Pure.
 
 /// A sentence for each variable that Muster then does not set for the tasks of the job, or of some
 /// of its roles:
 ///
-///   TF_CONFIG is the job's own: Muster's, which says where each task answers, is not set; leave it
-///   out unless the program finds the others by itself
+///   the job itself sets TF_CONFIG, so Muster does not set it (the address of each task); remove it
+///   unless the program finds the other tasks by itself
 ///
 /// Variables that users often set on purpose (PET_MAX_RESTARTS, OMPI_MCA_btl_tcp_if_include) get no
 /// note. `runs_images`: whether the engine runs images; if it does, inherited variables are not set

@@ -94,7 +94,7 @@ namespace {
 using job::JobSpec;
 using Notes = std::vector<std::string>;
 
-const std::string kAdvice = " out unless the program finds the others by itself";
+const std::string kAdvice = " unless the program finds the other tasks by itself";
 
 JobSpec spec_of(Kind kind) {
   return {.name = "j",
@@ -110,19 +110,19 @@ TEST(OwnVariables, AreNotedWithTheirEffect) {
     std::string name;
     std::string what;
   };
-  for (const Case& c : {Case{Kind::kGrpc, "TF_CONFIG", "where each task answers"},
-                        Case{Kind::kGrpc, "PS_CONFIG", "where each task answers"},
-                        Case{Kind::kGrpc, "TYPE", "which task it is"},
-                        Case{Kind::kTorch, "MASTER_ADDR", "where the master answers"},
-                        Case{Kind::kTorch, "RANK", "which of how many tasks it is"},
-                        Case{Kind::kTorch, "PET_RDZV_ID", "how the tasks of this attempt meet"},
-                        Case{Kind::kMpi, "HYDRA_HOST_FILE", "where the hostfile is"}}) {
+  for (const Case& c : {Case{Kind::kGrpc, "TF_CONFIG", "the address of each task"},
+                        Case{Kind::kGrpc, "PS_CONFIG", "the address of each task"},
+                        Case{Kind::kGrpc, "TYPE", "the role and index of the task"},
+                        Case{Kind::kTorch, "MASTER_ADDR", "the address of the master"},
+                        Case{Kind::kTorch, "RANK", "the rank and the world size"},
+                        Case{Kind::kTorch, "PET_RDZV_ID", "the rendezvous of the attempt"},
+                        Case{Kind::kMpi, "HYDRA_HOST_FILE", "the path of the hostfile"}}) {
     JobSpec spec = spec_of(c.kind);
     spec.environment[c.name] = "mine";
 
     EXPECT_EQ(notes_on_own_variables(spec, {}, false),
-              Notes{c.name + " is the job's own: Muster's, which says " + c.what +
-                    ", is not set; leave it" + kAdvice});
+              Notes{"the job itself sets " + c.name + ", so Muster does not set it (" + c.what +
+                    "); remove it" + kAdvice});
   }
 }
 
@@ -131,8 +131,8 @@ TEST(OwnVariables, WithTheSamePurposeShareANote) {
   spec.environment = {{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}, {"PET_RDZV_ENDPOINT", "h:1"}};
 
   EXPECT_EQ(notes_on_own_variables(spec, {}, false),
-            Notes{"MASTER_ADDR, MASTER_PORT and PET_RDZV_ENDPOINT are the job's own: Muster's, "
-                  "which say where the master answers, are not set; leave them" +
+            Notes{"the job itself sets MASTER_ADDR, MASTER_PORT and PET_RDZV_ENDPOINT, so Muster "
+                  "does not set them (the address of the master); remove them" +
                   kAdvice});
 }
 
@@ -145,9 +145,9 @@ TEST(OwnVariables, OfARoleAreNotedForThatRole) {
   const Notes notes = notes_on_own_variables(spec, {}, false);
 
   ASSERT_EQ(notes.size(), 2U);
-  EXPECT_TRUE(notes[0].starts_with("PS_CONFIG is the job's own: ")) << notes[0];
+  EXPECT_TRUE(notes[0].starts_with("the job itself sets PS_CONFIG, so ")) << notes[0];
   EXPECT_TRUE(
-      notes[1].starts_with("TF_CONFIG is the job's own in its tasks of role chief and ps: "))
+      notes[1].starts_with("the job itself sets TF_CONFIG in tasks of role chief and ps, so "))
       << notes[1];
 }
 

@@ -174,7 +174,7 @@ class ProgressBook {
         left;  ///< of these, tasks that left a running job: their progress no longer counts
     JobProgress reports;
     std::optional<job::Progress> known;
-    bool catching_up = false;  ///< a later turn of the loop goes on reading
+    bool catching_up = false;  ///< a later turn of the loop continues reading
   };
 
   Entry& entry_of(const job::Job& job);

@@ -125,7 +125,7 @@ Result<Receiver> receiver_of(const std::string& url) {
   const bool is_plain =
       std::all_of(url.begin(), url.end(), [](char each) { return each > ' ' && each < '\x7f'; });
   if (!is_plain) {
-    return bad_url("holds a blank or a character beyond ASCII", "percent-encode what is no letter");
+    return bad_url("contains a blank or a non-ASCII character", "percent-encode these characters");
   }
   const size_t colon = url.find("://");
   const std::string scheme =
@@ -136,24 +136,24 @@ Result<Receiver> receiver_of(const std::string& url) {
   const size_t path = std::min(rest.find_first_of("/?#\\"), rest.size());
   const std::string_view authority = rest.substr(0, path);
   if (authority.find('@') != std::string_view::npos) {
-    return bad_url("holds a user or a password", "what may be known to few belongs into its path");
+    return bad_url("contains a user or a password", "put a secret into the path of the URL");
   }
   if (rest.find('#') != std::string_view::npos) return bad_url("has a fragment (#)");
-  if (rest.find('\\') != std::string_view::npos) return bad_url("holds a backslash");
+  if (rest.find('\\') != std::string_view::npos) return bad_url("contains a backslash");
 
   const auto parts = host_and_port(authority);
-  if (!parts) return bad_url("has no host that can be read");
+  if (!parts) return bad_url("has no valid host");
   Receiver receiver{.over_tls = scheme == "https", .host = base::lower_case(parts->first)};
   const bool in_brackets = authority.starts_with('[');
   const auto address = http::ip_address_of(receiver.host);
   const bool is_six = address && !address->is_v4;
   if (in_brackets ? !is_six : !is_host(receiver.host)) {
-    return bad_url("has no host that can be read");
+    return bad_url("has no valid host");
   }
   receiver.port = usual_port(receiver.over_tls);
   if (parts->second) {
     const auto port = number_in(*parts->second, 1, 65535);
-    if (!port) return bad_url("has a port that is no number from 1 to 65535");
+    if (!port) return bad_url("has an invalid port; give 1 to 65535");
     receiver.port = *port;
   }
   receiver.target = std::string(rest.substr(path));

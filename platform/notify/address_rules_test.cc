@@ -57,8 +57,7 @@ TEST(AddressRules, SayWhatIsRefusedAndWhoCanAllowIt) {
   EXPECT_EQ(checked.error().code, ErrorCode::kRefused);
   EXPECT_EQ(checked.error().what,
             "notifications to hooks.internal (169.254.169.254) are not allowed, because it is in "
-            "the local link, "
-            "where clouds keep their metadata");
+            "the local link, where clouds keep their metadata");
   EXPECT_EQ(checked.error().advice,
             "an administrator can allow it: notify.allow, as in \"hooks.internal:443\"");
 }

@@ -102,8 +102,8 @@ void Notifications::take(std::vector<Delivery> deliveries) {
 
 // --- projects
 
-void Notifications::add_what_goes_with(const std::string& project,
-                                       NotificationChanges& changes) const {
+void Notifications::add_removals_of_project(const std::string& project,
+                                            NotificationChanges& changes) const {
   for (const auto& [id, subscriber] : subscribers_) {
     if (subscriber.subscription.project == project) changes.removed_subscriptions.push_back(id);
   }
@@ -115,7 +115,7 @@ void Notifications::add_what_goes_with(const std::string& project,
 
 void Notifications::project_is_gone(const std::string& project) {
   NotificationChanges gone;
-  add_what_goes_with(project, gone);
+  add_removals_of_project(project, gone);
   for (const std::string& id : gone.removed_deliveries) deliveries_.erase(id);
   for (const std::string& id : gone.removed_subscriptions) subscribers_.erase(id);
 }

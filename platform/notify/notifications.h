@@ -73,7 +73,7 @@ class Notifications {
 
   // Projects. The changes that follow the removal of a project belong to its commit.
 
-  void add_what_goes_with(const std::string& project, NotificationChanges& changes) const;
+  void add_removals_of_project(const std::string& project, NotificationChanges& changes) const;
   void project_is_gone(const std::string& project);
 
   // Subscriptions. Each change is committed, with its record in the audit log, before it returns.

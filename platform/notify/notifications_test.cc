@@ -456,7 +456,7 @@ TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
   happens(job_named("one"));
   happens(job_named("two"));
   NotificationChanges changes;
-  notifications_->add_what_goes_with("lab", changes);
+  notifications_->add_removals_of_project("lab", changes);
 
   EXPECT_EQ(changes.removed_subscriptions.size(), 1U);
   EXPECT_EQ(changes.removed_deliveries.size(), 2U);

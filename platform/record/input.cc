@@ -228,7 +228,7 @@ std::string not_a_choice(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  // Very long words are no typos, and comparing them takes quadratic time.
+  // Very long words are not typos, and comparing them takes quadratic time.
   if (word.size() > 64) return "";
   const std::string near = base::nearest(word, candidates);
   return near.empty() ? "" : "; did you mean '" + near + "'?";

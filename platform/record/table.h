@@ -47,7 +47,7 @@ enum class Told {
   kAlways,  ///< an empty optional is left out, or is null where Notes::null gives null a meaning
 };
 
-/// What happens to a field of the wire form that no row has.
+/// The handling of a field of the wire form that no row has.
 enum class Unknown {
   kRefused,  ///< it is a fault, which names the nearest field
   kIgnored,  ///< a newer peer may send more fields
@@ -103,7 +103,7 @@ struct Notes {
   const char* short_forms = nullptr;  ///< the fault for a text that is not a short form
   Normalise normalise = nullptr;
   Kept kept = Kept::kEverywhere;
-  /// What null means on the wire, if that differs from absence: "no bound in a limit". The member
+  /// The meaning of null on the wire, if it differs from absence: "no bound in a limit". The member
   /// is an optional, which null empties; in a request an optional of an optional, so that an absent
   /// field changes nothing. nullptr: null and absence are the same.
   const char* null = nullptr;

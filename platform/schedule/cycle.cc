@@ -118,7 +118,7 @@ class Allocation {
 
   void run() {
     for (ProjectQueue& queue : pool_.queues) queue.held_for.reset();
-    if (!needs_the_order()) probe_asks();
+    if (!needs_serve_order()) probe_asks();
     tell_fresh_that_they_fail();
     hold_room_for_new_heads();
     enter_all_that_may_start();
@@ -134,7 +134,7 @@ class Allocation {
 
   /// Whether gangs with this request have to be tried.
   bool may_be_granted(const SharedRequest& ask) const {
-    return is_not_refused(ask) || needs_the_order();
+    return is_not_refused(ask) || needs_serve_order();
   }
 
   /// While a gang has a reservation, requests of few classes are served even if they are known to fit
@@ -173,7 +173,7 @@ class Allocation {
     for (const auto& [key, ask] : pool_.asks) {
       if (may_be_granted(ask)) may_start_ += ask.classes.size();
     }
-    if (are_many() && !needs_the_order()) {
+    if (are_many() && !needs_serve_order()) {
       enter_projects_later();
     } else {
       for (auto& [key, ask] : pool_.asks) {
@@ -211,7 +211,7 @@ class Allocation {
 
   /// The next class to serve. A start with a time limit can make the order matter from now on.
   WaitClass* top() {
-    if (enters_later_ && (!are_many() || needs_the_order())) enter_the_rest();
+    if (enters_later_ && (!are_many() || needs_serve_order())) enter_the_rest();
     return order_.top();
   }
 
@@ -259,7 +259,7 @@ class Allocation {
   }
 
   /// The order of refused gangs matters: the first ones get reservations, or block all later ones.
-  bool needs_the_order() const {
+  bool needs_serve_order() const {
     return cycle_.options.policy == Policy::kFifo || reservations_.takes_more();
   }
 
@@ -312,7 +312,7 @@ class Allocation {
     Reservations::Placed placed;
     if (!is_known) placed = place(gang, waiting);
     if (!placed.bookings) {
-      if (!needs_the_order() && !ask.only_reserved) drop_all_of(ask);
+      if (!needs_serve_order() && !ask.only_reserved) drop_all_of(ask);
       return false;
     }
     start(cycle_, gang, pool_, open_tasks(gang, waiting.key.ask.counts), *placed.bookings);

@@ -392,8 +392,8 @@ void tell_alone(Cycle& cycle, GangState& gang, WaitVerdict verdict) {
 void tell_class(Cycle& cycle, const Pool& pool, WaitClass& waiting) {
   const auto verdict =
       std::make_shared<const WaitVerdict>(verdict_of(pool, waiting, waiting.head()));
-  for (GangState* const gang : waiting.untold) tell(cycle, *gang, verdict);
-  waiting.untold.clear();
+  for (GangState* const gang : waiting.unexplained) tell(cycle, *gang, verdict);
+  waiting.unexplained.clear();
   if (!waiting.changed) return;
   int left = kMostToldAnew;
   for (GangState* const gang : waiting.waiters) {
@@ -409,15 +409,15 @@ void tell_waits(Cycle& cycle, Pool& pool) {
   for (GangState* const gang : pool.promised) tell_alone(cycle, *gang, promise_verdict(*gang));
   for (GangState* const gang : pool.homeless)
     tell_alone(cycle, *gang, project_verdict(pool, *gang));
-  std::sort(pool.to_be_told.begin(), pool.to_be_told.end(),
+  std::sort(pool.to_explain.begin(), pool.to_explain.end(),
             [](const WaitClass* left, const WaitClass* right) {
               return std::tie(left->leaf, left->key) < std::tie(right->leaf, right->key);
             });
-  std::erase_if(pool.to_be_told, [&](WaitClass* waiting) {
-    // It was not its turn in this plan: there is nothing to tell yet.
+  std::erase_if(pool.to_explain, [&](WaitClass* waiting) {
+    // The gang was not considered in this plan, so it has no reason yet.
     if (!waiting->waiters.empty() && waiting->constraint == Constraint::kNone) return false;
     if (!waiting->waiters.empty()) tell_class(cycle, pool, *waiting);
-    waiting->is_to_be_told = false;
+    waiting->needs_explanation = false;
     return true;
   });
 }

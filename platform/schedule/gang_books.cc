@@ -147,7 +147,7 @@ void leave_class(GangState& gang, PoolEntry& entry) {
   const bool was_head = &left.head() == &gang;
   left.waiters.erase(&gang);
   if (was_head && !left.waiters.empty()) entry.pool->note_new_head(left);
-  left.untold.erase(&gang);
+  left.unexplained.erase(&gang);
   if (left.waiters.empty() && !left.emptied) {
     left.emptied = true;
     entry.pool->empty_classes.push_back(&left);
@@ -167,7 +167,7 @@ void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>
   leave_class(gang, entry);
   if (wanted == nullptr) return;
   wanted->waiters.insert(&gang);
-  wanted->untold.insert(&gang);
+  wanted->unexplained.insert(&gang);
   pool.tell_later(*wanted);
   if (!waits_for_room(*wanted)) pool.doubt(*wanted);
   if (&wanted->head() == &gang) pool.note_new_head(*wanted);
@@ -314,7 +314,7 @@ void drop_empty_from(std::vector<WaitClass*>& list, bool WaitClass::* is_listed,
 }  // namespace
 
 void drop_empty_classes(Pool& pool) {
-  drop_empty_from(pool.to_be_told, &WaitClass::is_to_be_told, pool.empty_classes);
+  drop_empty_from(pool.to_explain, &WaitClass::needs_explanation, pool.empty_classes);
   drop_empty_from(pool.unsure, &WaitClass::is_unsure, pool.empty_classes);
   drop_empty_from(pool.new_heads, &WaitClass::has_new_head, pool.empty_classes);
   for (WaitClass* const empty : pool.empty_classes) {

@@ -301,7 +301,7 @@ OrderKey Ledger::order_key(ProjectIndex project, const Amounts& with_job) const 
     const int64_t deserved = account.quota.deserved[resource];
     if (deserved < kUnlimited && then[resource] > deserved) key.over_deserved_with_job = true;
     const int64_t share = allocatable(account, resource);
-    if (share <= 0 && then[resource] > 0) key.uses_what_it_has_no_share_of = true;
+    if (share <= 0 && then[resource] > 0) key.uses_resource_without_share = true;
     const auto total = static_cast<double>(std::max<int64_t>(pool_.fair_share[resource], 1));
     key.allocatable_share += share >= kUnlimited ? 1 : static_cast<double>(share) / total;
   }
@@ -381,17 +381,17 @@ bool Ledger::may_take(ProjectIndex reclaimer, const Amounts& request, ProjectInd
   const auto [taking, losing] = siblings_above(reclaimer, victim);
   if (taking == kNoProject) return false;
   const Account& from = at(losing);
-  bool above_what_it_may_hold = false;
+  bool is_over_entitlement = false;
   bool above_deserved = false;
   for (const Resource resource : kResources) {
     if (request[resource] <= 0) continue;
     const Wide held = from.in_all.allocated[resource];
     const int64_t deserved = from.quota.deserved[resource];
     const int64_t most = allocatable(from, resource);
-    above_what_it_may_hold = above_what_it_may_hold || (has_bound(most) && held > most);
+    is_over_entitlement = is_over_entitlement || (has_bound(most) && held > most);
     above_deserved = above_deserved || (has_bound(deserved) && held > deserved);
   }
-  return above_what_it_may_hold ||
+  return is_over_entitlement ||
          (above_deserved &&
           stays_within(at(taking).in_all.allocated, request, at(taking).quota.deserved));
 }

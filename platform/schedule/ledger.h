@@ -29,7 +29,7 @@ struct OrderKey {
   bool over_fair_share = false;
   bool over_deserved_with_job = false;
   int negative_priority = 0;
-  bool uses_what_it_has_no_share_of = false;
+  bool uses_resource_without_share = false;
   double dominant_share_with_job = 0;
   double dominant_share = 0;
   double allocatable_share = 0;

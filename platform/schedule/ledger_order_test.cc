@@ -50,9 +50,9 @@ TEST(LedgerOrder, ThenWhoHasAShareOfWhatItUses) {
   books.waits("q1", 2);
   // With the job both are over their quotas, and q1 is further over; but q0 has no share at all.
   EXPECT_EQ(order_of(books, {{"q0", 0.5}, {"q1", 2}}), (Order{"q1", "q0"}));
-  EXPECT_TRUE(books.ledger.order_key(books["q0"], gpus(0.5)).uses_what_it_has_no_share_of);
+  EXPECT_TRUE(books.ledger.order_key(books["q0"], gpus(0.5)).uses_resource_without_share);
   EXPECT_GT(books.ledger.order_key(books["q0"], gpus(0.5)).dominant_share_with_job, 1000);
-  EXPECT_FALSE(books.ledger.order_key(books["q0"], kNothing).uses_what_it_has_no_share_of);
+  EXPECT_FALSE(books.ledger.order_key(books["q0"], kNothing).uses_resource_without_share);
 }
 
 TEST(LedgerOrder, ThenTheSmallerDominantShareWithTheJob) {

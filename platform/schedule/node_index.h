@@ -80,7 +80,7 @@ class NodeTable {
   /// REQUIRES: tell_apart_by() was called with this label.
   bool tells_apart(const std::string& label) const { return asked_labels_.at(label); }
 
-  /// What a task of `claim` counts in the ledger, on any GPU.
+  /// The amounts that a task of `claim` counts in the ledger, on any GPU.
   Amounts charge(const Claim& claim) const;
 
   /// The same nodes with the same bookings.

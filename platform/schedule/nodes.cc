@@ -270,7 +270,7 @@ bool asks_the_same(const UsualClaim& usual, const Claim& claim, const Gang& gang
 }  // namespace
 
 void UsualClaims::add(const Gang& gang) {
-  // Newer ones weigh more and more, instead of the older ones less and less.
+  // The weight of new claims increases, instead of decreasing the weight of older claims.
   weight_of_next_ /= kForgetting;
   for (const TaskGroup& group : gang.groups) {
     const double weight = weight_of_next_ * std::max(group.count, 1);
@@ -295,11 +295,11 @@ void UsualClaims::add(const Gang& gang) {
   weight_of_next_ = 1;
 }
 
-bool UsualClaims::is_worth_telling() const {
+bool UsualClaims::has_changed_enough() const {
   return added_ > 0 && added_ >= std::min(told_ / 8, kMostBetweenTellings);
 }
 
-std::vector<UsualClaim> UsualClaims::tell() {
+std::vector<UsualClaim> UsualClaims::take() {
   told_ = std::min(told_ + added_, kMostBetweenTellings * 8);
   added_ = 0;
   std::vector<UsualClaim> told = claims_;

@@ -113,8 +113,8 @@ class Nodes {
   Amounts total() const;
   /// What is free on all nodes that are not cordoned; over-booked devices and nodes count as zero.
   Amounts free_in_all(FreeWhen room);
-  /// What a task of `claim` counts in the ledger. GPU memory counts as the share of the smallest
-  /// GPU.
+  /// The amounts that a task of `claim` counts in the ledger. GPU memory counts as the share of the
+  /// smallest GPU.
   Amounts charge(const Claim& claim) const;
   Amounts free(NodeIndex node, FreeWhen room) const;
   /// Free thousandths of each device.
@@ -168,16 +168,16 @@ class Nodes {
 class UsualClaims {
  public:
   void add(const Gang& gang);
-  /// Whether enough was added since the last tell() to update the measure.
-  bool is_worth_telling() const;
+  /// Whether enough was added since the last take() to update the measure.
+  bool has_changed_enough() const;
   /// All claims with their weights.
-  std::vector<UsualClaim> tell();
+  std::vector<UsualClaim> take();
 
  private:
   std::vector<UsualClaim> claims_;
   double weight_of_next_ = 1;
-  int added_ = 0;  ///< since the last tell()
-  int told_ = 0;   ///< number added by the last tell(), up to a bound
+  int added_ = 0;  ///< since the last take()
+  int told_ = 0;   ///< number added by the last take(), up to a bound
 };
 
 }  // namespace muster::schedule

@@ -209,8 +209,9 @@ void forget_shortages(Pool& pool) {
   pool.grown.erase(std::unique(pool.grown.begin(), pool.grown.end()), pool.grown.end());
   for (auto& [key, ask] : pool.asks) {
     if (!ask.shortage) continue;
-    // What is reserved for others looks taken, but some classes need not respect each reservation.
-    // A request that fits on reserved resources may be granted without growth: by a change of quotas.
+    // Resources that are reserved for others look taken, but some classes need not respect each
+    // reservation. A request that fits on reserved resources may be granted without growth: by a
+    // change of quotas.
     const bool grew = pool.all_grew || ask.only_reserved ||
                       std::any_of(pool.grown.begin(), pool.grown.end(), [&](NodeIndex node) {
                         return pool.kept.empty()

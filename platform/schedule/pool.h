@@ -66,7 +66,7 @@ struct PoolEntry {
   WaitClass* waits_in = nullptr;
 };
 
-/// A gang as the scheduler tracks it: what each task holds and was promised.
+/// A gang as the scheduler tracks it: the resources that each task holds or was promised.
 struct GangState {
   Gang gang;
   uint64_t number = 0;  ///< order of arrival, from 1; breaks ties
@@ -179,16 +179,16 @@ struct WaitClass {
   SharedRequest* ask = nullptr;
   Amounts charge;
   Waiters waiters;
-  Waiters untold;  ///< waiters without a reported Wait
+  Waiters unexplained;  ///< waiters without a reported Wait
   Constraint constraint = Constraint::kNone;
   std::optional<CapacityRefusal> refusal;
-  job::JobRef held_by;          ///< for kReserved: the gang with the reservation
-  bool changed = false;         ///< `constraint` changed in this plan
-  bool emptied = false;         ///< is in Pool::empty_classes
-  bool is_to_be_told = false;   ///< is in Pool::to_be_told
-  bool is_unsure = false;       ///< is in Pool::unsure
-  bool has_new_head = false;    ///< is in Pool::new_heads
-  uint64_t reclaim_failed = 0;  ///< Pool::epoch at that time
+  job::JobRef held_by;             ///< for kReserved: the gang with the reservation
+  bool changed = false;            ///< `constraint` changed in this plan
+  bool emptied = false;            ///< is in Pool::empty_classes
+  bool needs_explanation = false;  ///< is in Pool::to_explain
+  bool is_unsure = false;          ///< is in Pool::unsure
+  bool has_new_head = false;       ///< is in Pool::new_heads
+  uint64_t reclaim_failed = 0;     ///< Pool::epoch at that time
   uint64_t preemption_failed = 0;
   Served served;
 
@@ -246,7 +246,7 @@ struct Pool {
   // Classes that a plan looks at one by one. There may be a hundred thousand classes, of which an
   // event concerns a few. Each list may hold more than its condition requires, for example empty
   // classes: a walk through it drops these.
-  std::vector<WaitClass*> to_be_told;  ///< have untold gangs, or a changed constraint
+  std::vector<WaitClass*> to_explain;  ///< have unexplained gangs, or a changed constraint
   std::vector<WaitClass*> unsure;      ///< their constraint is neither kRoom nor kTopology
   std::vector<WaitClass*> new_heads;   ///< their first gang may be within Options::forbearance
 
@@ -272,7 +272,7 @@ struct Pool {
   std::optional<Time> again_at;
 
   void tell_later(WaitClass& waiting) {
-    if (!std::exchange(waiting.is_to_be_told, true)) to_be_told.push_back(&waiting);
+    if (!std::exchange(waiting.needs_explanation, true)) to_explain.push_back(&waiting);
   }
   void doubt(WaitClass& waiting) {
     if (!std::exchange(waiting.is_unsure, true)) unsure.push_back(&waiting);

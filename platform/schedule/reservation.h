@@ -4,7 +4,7 @@
 // If the ends of running gangs are known (time limits), a blocked gang gets the earliest start that
 // these ends allow, and gangs that end before that start may pass (backfill). Otherwise, a gang
 // that has waited longer than Options::patience gets nodes, those that are expected to be free
-// first, and what becomes free there goes to no other gang.
+// first, and no other gang gets resources that become free there.
 //
 // The bound: a gang that is among the first Options::reservations blocked gangs when its patience
 // ends starts at the latest one plan after the last task on the chosen nodes has ended. If all

@@ -79,8 +79,8 @@ constexpr seconds kLength{4};
 
 /// Two small gangs a second, each running for four seconds, on eight GPUs, from before the
 /// submission of the wide gang: no node is ever free. Returns how long the wide gang waits.
-std::optional<seconds> wait_of_the_wide(Options options, bool known,
-                                        const std::string& wide_project) {
+std::optional<seconds> wait_of_wide_gang(Options options, bool known,
+                                         const std::string& wide_project) {
   Stage stage({node("n0", 4), node("n1", 4)},
               {project("q", {.deserved = 4}), project("other", {.deserved = 4})}, options);
   std::deque<std::pair<Time, std::string>> running;
@@ -113,7 +113,7 @@ std::optional<seconds> wait_of_the_wide(Options options, bool known,
 }
 
 TEST(Starvation, AWideGangWaitsNoLongerThanWhatRunsWhereTheEndsAreKnown) {
-  const auto waited = wait_of_the_wide({}, true, "q");
+  const auto waited = wait_of_wide_gang({}, true, "q");
   ASSERT_TRUE(waited);
   EXPECT_LE(*waited, kLength);
 }
@@ -122,7 +122,7 @@ TEST(Starvation, AWideGangWaitsNoLongerThanItsPatienceAndWhatRunsThen) {
   Options options;
   options.patience = seconds(300);
   for (const char* project : {"q", "other"}) {
-    const auto waited = wait_of_the_wide(options, false, project);
+    const auto waited = wait_of_wide_gang(options, false, project);
     ASSERT_TRUE(waited) << project;
     EXPECT_LE(*waited, options.patience + kLength + seconds(1)) << project;
   }
@@ -131,7 +131,7 @@ TEST(Starvation, AWideGangWaitsNoLongerThanItsPatienceAndWhatRunsThen) {
 TEST(Starvation, WithoutReservationsItWouldWaitForEver) {
   Options options;
   options.reservations = 0;
-  EXPECT_FALSE(wait_of_the_wide(options, false, "q"));
+  EXPECT_FALSE(wait_of_wide_gang(options, false, "q"));
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ void prepare(Pool& pool, uint64_t plan) {
   pool.dirty = true;
   pool.again_at.reset();
   settle_books(pool);
-  if (pool.usual.is_worth_telling()) pool.nodes.set_usual_claims(pool.usual.tell());
+  if (pool.usual.has_changed_enough()) pool.nodes.set_usual_claims(pool.usual.take());
   forget_shortages(pool);
 }
 

@@ -51,15 +51,15 @@ struct Options {
   double decay = 0;  ///< weight of Project::past_use in fair shares
   /// Number of blocked gangs of a pool that get a reservation, in serve order.
   int reservations = 16;
-  /// After this wait, a gang gets a reservation even if the ends of running gangs are unknown: what
-  /// becomes free on the chosen nodes goes to no other gang. So no gang that fits waits longer than
-  /// this time plus the run time of the tasks on these nodes.
+  /// After this wait, a gang gets a reservation even if the ends of running gangs are unknown: no
+  /// other gang gets resources that become free on the chosen nodes. So no gang that fits waits
+  /// longer than this time plus the run time of the tasks on these nodes.
   Milliseconds patience{600'000};
   /// How long a gang that was evicted for another cannot evict others.
   Milliseconds cooldown{30'000};
-  /// How long after its submission no gang is evicted for a gang. While it waits for resources,
-  /// what becomes free does not go to less important gangs of its project. So gangs that end soon
-  /// are not evicted, and gangs that would soon be evicted do not start.
+  /// The time after its submission in which no other gang is evicted for a gang. While it waits for
+  /// resources, resources that become free do not go to less important gangs of its project. So
+  /// gangs that end soon are not evicted, and gangs that would soon be evicted do not start.
   Milliseconds forbearance{0};
 };
 

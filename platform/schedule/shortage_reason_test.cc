@@ -87,18 +87,19 @@ TEST(ShortageReason, NamesTheTaskThatFoundNoRoomWhereTheyDiffer) {
   const Claim worker{.gpus = 8, .cpu_milli = 4000};
   Gang gang = waiting_gang(1, launcher);
   gang.groups.push_back({.claim = worker, .count = 2, .minimum = 2});
-  EXPECT_EQ(shortage_reason(gang,
-                            {.tasks = 3,
-                             .placed = 1,
-                             .claim = worker,
-                             .nodes = 4,
-                             .free_gpu_milli = 4000,
-                             .largest_free_gpu_milli = 1000,
-                             .lack_gpu = 4},
-                            kSomeday)
-                .text,
-            "needs 3 tasks at once; room for 1 of 3, none for one with 8 GPUs and 4 CPUs: 4 of 4 "
-            "nodes lack GPUs (4 GPUs free in all, at most 1 GPU on one node)");
+  EXPECT_EQ(
+      shortage_reason(gang,
+                      {.tasks = 3,
+                       .placed = 1,
+                       .claim = worker,
+                       .nodes = 4,
+                       .free_gpu_milli = 4000,
+                       .largest_free_gpu_milli = 1000,
+                       .lack_gpu = 4},
+                      kSomeday)
+          .text,
+      "needs 3 tasks at once; room for 1 of 3, but not for a task with 8 GPUs and 4 CPUs: 4 of 4 "
+      "nodes lack GPUs (4 GPUs free in all, at most 1 GPU on one node)");
 }
 
 TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {

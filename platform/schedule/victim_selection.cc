@@ -185,7 +185,7 @@ bool VictimSelection::is_on_the_nodes(const EvictionUnit& unit) const {
   });
 }
 
-// A gang's tasks beyond its minimum can only go on if its core does.
+// A gang's tasks beyond its minimum can continue only if its core does.
 bool VictimSelection::is_core_evicted(const GangState& gang) const {
   return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& one) {
     return one.unit.gang == &gang && one.unit.core && one.evicted;
@@ -298,7 +298,7 @@ bool is_minimum(const Gang& gang, const std::vector<int>& by_group) {
 
 }  // namespace
 
-/// Of a gang that then still has its minimum, tasks whose room the trial has left free go on.
+/// If a gang still has its minimum, its tasks continue on places that the trial has left free.
 void VictimSelection::keep_in_place(EvictedTasks& evicted) {
   const GangState& gang = *evicted.gang;
   const PoolEntry& entry = entry_in(gang, pool_);
@@ -456,8 +456,8 @@ VictimOrder::Leaf* VictimOrder::last_below(ProjectIndex project) {
   return leaf->second.head || leaf->second.is_later ? &leaf->second : nullptr;
 }
 
-/// A project whose gangs were not looked at has a bound as its key: what it holds now. No eviction
-/// makes that more.
+/// A project whose gangs were not looked at has a bound as its key: the resources that it holds
+/// now. No eviction increases them.
 void VictimOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
   const Leaf* const leaf = last_below(project);

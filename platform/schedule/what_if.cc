@@ -66,7 +66,7 @@ class VirtualCluster {
 
   void evict(const Eviction& eviction) {
     ++result_.evictions;
-    // An elastic gang may lose some of its tasks, and goes on.
+    // An elastic gang may lose some of its tasks, and continues.
     if (static_cast<int>(eviction.tasks.size()) == sizes_[eviction.id]) ends_.erase(eviction.id);
     scheduler_.released(eviction.id, eviction.tasks);
   }

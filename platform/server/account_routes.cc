@@ -1,8 +1,8 @@
 // Logging in and out, users, and tokens.
 //
 // A token can only create tokens with at most its own rights: none above its ceiling or for other
-// projects; and a token for programs (kApi) none that outlives it. A stolen token with few rights
-// cannot be turned into one with more.
+// projects; and a token for programs (kApi) cannot create tokens that outlive it. So a stolen token
+// with few rights cannot be turned into a token with more.
 
 #include <algorithm>
 #include <map>
@@ -192,7 +192,7 @@ bool is_own(const Identity& who, const access::Token& token) {
 
 Error others_tokens() {
   return {.code = ErrorCode::kRefused,
-          .what = "the tokens of other users require the role 'admin' for the server",
+          .what = "the tokens of other users require the server role 'admin'",
           .advice = "muster whoami shows what you may do"};
 }
 
@@ -401,8 +401,8 @@ base::Result<void> may_read(const control::Controller& controller, const ApiCall
   if (query.project) return Sight(controller, call.who).project(*query.project, Role::kAdmin);
   return Error{
       .code = ErrorCode::kRefused,
-      .what = "the whole audit log requires the role 'viewer' for the server; yours is '" +
-              std::string(to_string(call.who.over_server())) + "'",
+      .what = "the whole audit log requires the server role 'viewer'; " +
+              access::server_role_text(call.who),
       .advice =
           "an admin of a project can read the project's records: --project NAME, or ?project=NAME"};
 }

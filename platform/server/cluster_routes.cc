@@ -150,7 +150,7 @@ RouteHandler changing_node(Controller& controller, NodeChange change) {
 
 }  // namespace
 
-// What if: a simulation, which takes up to seconds, on another thread.
+// A what-if simulation, which takes up to seconds, on another thread.
 
 namespace {
 

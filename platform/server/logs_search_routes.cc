@@ -60,7 +60,7 @@ class SearchParameters {
 
   Result<LogsSearch> search() && {
     if (search_.grep.empty()) faults_.push_back({.field = "grep", .what = "is missing"});
-    if (!faults_.empty()) return api::wrong_query("the search is wrong", std::move(faults_));
+    if (!faults_.empty()) return api::wrong_query("the search is invalid", std::move(faults_));
     MUSTER_CHECK(job::LogPattern::compile(search_.grep));
     MUSTER_TRY(search_.jobs, api::job_query_from_parameters(of_jobs_));
     return std::move(search_);

@@ -32,9 +32,8 @@ std::optional<PathValues> match(const std::vector<std::string>& pattern,
 
 Error lacks_server_role(const access::Identity& who, Role needed) {
   return {.code = ErrorCode::kRefused,
-          .what = "this requires the role '" + std::string(to_string(needed)) +
-                  "' for the server; this token of '" + who.user + "' has '" +
-                  std::string(to_string(who.over_server())) + "'",
+          .what = "this requires the server role '" + std::string(to_string(needed)) + "'; " +
+                  access::server_role_text(who),
           .advice = "muster whoami shows your roles; an admin of the server can do this"};
 }
 

@@ -1,5 +1,5 @@
 // Requests, answers and routes. A Router finds the handler of a request by its method and a path in
-// which {name} stands for one segment. Each route states who may use it.
+// which {name} stands for one segment. Each route states the rights that it requires.
 //
 // Add all routes before the first request; then the Router is only read. project_in_path() runs on
 // the EventLoop's thread.
@@ -39,7 +39,8 @@ struct ApiCall {
   access::Actor actor() const { return {who.user, who.address, who.token, id}; }
 };
 
-/// Who may use a route. The handler then decides by project what the caller sees and may change.
+/// The rights that a route requires. The handler then decides by project what the caller sees and
+/// may change.
 enum class Permission {
   kAnybody,   ///< also without a token: the answer reveals nothing
   kInvited,   ///< every caller with a token, including an invitation: to log in

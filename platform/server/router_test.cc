@@ -84,7 +84,7 @@ TEST(Router, NamesTheMissingRole) {
   const GivenAnswer refused =
       ask("POST", "/v1/users", {.user = "vic", .server_role = Role::kViewer});
 
-  EXPECT_NE(refused.body.find("requires the role 'admin' for the server"), std::string::npos)
+  EXPECT_NE(refused.body.find("requires the server role 'admin'"), std::string::npos)
       << refused.body;
 }
 

@@ -28,7 +28,9 @@ constexpr size_t kMostCompared = 2000;
 Error lacks_role(const std::string& project, Role has, Role needed) {
   return {.code = ErrorCode::kRefused,
           .what = "this requires the role '" + std::string(to_string(needed)) + "' in project '" +
-                  project + "'; yours is '" + std::string(to_string(has)) + "'",
+                  project + "'; you have " +
+                  (has == Role::kNone ? "no role there"
+                                      : "the role '" + std::string(to_string(has)) + "'"),
           .advice = "an admin of the project grants it: muster project grant"};
 }
 
@@ -132,8 +134,9 @@ Result<control::Arrays::JoblessMember> Sight::jobless(const std::string& name,
   return std::move(members.front());
 }
 
-/// The jobs that the caller sees and may mean: the one with this id, or those with this name.
-std::vector<const Job*> Sight::meant_by(const std::string& name, const std::string& project) const {
+/// The jobs with this id or name that the caller sees.
+std::vector<const Job*> Sight::jobs_named(const std::string& name,
+                                          const std::string& project) const {
   const auto is_meant = [&](const Job& job) {
     return sees(job) && (project.empty() || job.spec.project == project);
   };
@@ -153,7 +156,7 @@ std::vector<const Job*> Sight::meant_by(const std::string& name, const std::stri
 
 Result<const Job*> Sight::job(const std::string& name, const std::string& project,
                               Role needed) const {
-  const std::vector<const Job*> jobs = meant_by(name, project);
+  const std::vector<const Job*> jobs = jobs_named(name, project);
   if (jobs.empty()) return no_such_job_or_yet(name, project);
   if (jobs.size() > 1) {
     std::string projects;
@@ -246,12 +249,13 @@ Error Sight::no_such_project(const std::string& name) const {
 
 Result<void> Sight::may_run_in(job::Sandbox sandbox) const {
   if (sandbox != job::Sandbox::kNone || who_.over_server() >= Role::kAdmin) return {};
-  return Error{.code = ErrorCode::kRefused,
-               .what =
-                   "without a sandbox, a job has all rights of the server: this requires the role "
-                   "'admin' for the server; yours is '" +
-                   std::string(to_string(who_.over_server())) + "'",
-               .advice = "use a sandbox: --sandbox bubblewrap"};
+  return Error{
+      .code = ErrorCode::kRefused,
+      .what =
+          "without a sandbox, a job has all rights of the server: this requires the server "
+          "role 'admin'; " +
+          access::server_role_text(who_),
+      .advice = "use a sandbox: --sandbox bubblewrap"};
 }
 
 Result<void> Sight::project(const std::string& name, Role needed) const {

@@ -72,7 +72,8 @@ class Sight {
   access::Role role_over(const job::JobFacts& job) const;
   bool sees(const job::JobRef& job) const;
   words::Sight as_words() const;
-  std::vector<const job::Job*> meant_by(const std::string& name, const std::string& project) const;
+  std::vector<const job::Job*> jobs_named(const std::string& name,
+                                          const std::string& project) const;
   base::Error no_such_job_or_yet(const std::string& name, const std::string& project) const;
   std::optional<base::Error> is_another_object(const std::string& name,
                                                const std::string& project) const;

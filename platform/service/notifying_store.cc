@@ -27,7 +27,7 @@ Result<store::Contents> NotifyingStore::load_packed() {
 }
 
 Result<void> NotifyingStore::commit(const store::Batch& batch) {
-  const std::vector<Told> told = what_happened(batch);
+  const std::vector<Told> told = notifiable_events(batch);
   std::vector<job::Delivery> deliveries;
   for (const Told& each : told) {
     for (job::Delivery& draft : notifications_.draft(*each.job, each.happening)) {
@@ -53,7 +53,7 @@ Result<void> NotifyingStore::commit_with(const store::Batch& batch,
   if (deliveries.empty() && batch.removed_projects.empty()) return store_.commit(batch);
   notify::NotificationChanges gone;
   for (const std::string& project : batch.removed_projects) {
-    notifications_.add_what_goes_with(project, gone);
+    notifications_.add_removals_of_project(project, gone);
   }
   store::Batch whole = batch;
   whole.deliveries = deliveries;
@@ -62,7 +62,8 @@ Result<void> NotifyingStore::commit_with(const store::Batch& batch,
   return store_.commit(whole);
 }
 
-std::vector<NotifyingStore::Told> NotifyingStore::what_happened(const store::Batch& batch) const {
+std::vector<NotifyingStore::Told> NotifyingStore::notifiable_events(
+    const store::Batch& batch) const {
   std::vector<Told> told;
   const auto note = [&](const Job& job, const notify::ObservedState& before) {
     for (const Happening happening : notify::happenings_between(before, job)) {

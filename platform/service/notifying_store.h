@@ -40,7 +40,7 @@ class NotifyingStore : public store::Store {
     const job::Job* job = nullptr;
     job::Happening happening = job::Happening::kStarted;
   };
-  std::vector<Told> what_happened(const store::Batch& batch) const;
+  std::vector<Told> notifiable_events(const store::Batch& batch) const;
   base::Result<void> commit_with(const store::Batch& batch,
                                  const std::vector<job::Delivery>& deliveries);
   void remember(const store::Batch& batch);

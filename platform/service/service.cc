@@ -137,7 +137,7 @@ class Service {
 
   control::SeparationGaps gaps() const { return separation_gaps(options_, tasks_are_root()); }
 
-  /// Which ids tasks have, and what that does not keep apart.
+  /// The ids of tasks, and the gaps in their isolation.
   void warn_of_accounts() const {
     if (!makers_.no_accounts) {
       return base::log_info(::geteuid() == 0
@@ -155,7 +155,7 @@ class Service {
     }
   }
 
-  /// What no sandbox keeps apart.
+  /// The gaps that no sandbox closes.
   void warn_of_gaps() const {
     if (options_.engine != "process") {
       if (::geteuid() == 0) {

@@ -36,8 +36,8 @@ struct NotifySettings {
 /// kInvalid: an allowed address is invalid.
 base::Result<NotifySettings> notify_settings(const config::ServeOptions& options);
 
-/// What a team's server on the process engine cannot keep apart; nothing where its projects trust
-/// each other.
+/// The gaps in the isolation of projects on a shared server with the process engine; nothing if its
+/// projects trust each other.
 control::SeparationGaps separation_gaps(const config::ServeOptions& options, bool is_root);
 
 control::RetentionRules retention_rules(const config::ServeOptions& options);
@@ -75,7 +75,7 @@ void forget_engine(const std::filesystem::path& jobs_folder);
 
 /// Sets the stored files of a deleted project aside for the administrator, out of reach of a new
 /// project of the same name: moves STORAGE/PROJECT to STORAGE/.removed/PROJECT-TIME. A project
-/// without stored files is no error.
+/// without stored files is not an error.
 base::Result<void> set_storage_aside(const std::filesystem::path& storage,
                                      const std::string& project, base::Time now);
 

@@ -133,7 +133,7 @@ class RowReader {
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
 
-  /// Nothing at the end. Empty lines are no rows.
+  /// Nothing at the end. Empty lines are not rows.
   std::optional<CsvRow> next(std::vector<base::Fault>& faults) {
     while (!rest_.empty()) {
       CsvRow row{.line = line_, .cells = {}};
@@ -400,7 +400,7 @@ OpenbRun fill(schedule::Nodes nodes, const std::vector<Pod>& pods, const OpenbOp
     asked += gpu_milli(pod);
     ++run.arrived;
     usual.add(pod);
-    if (usual.is_worth_telling()) nodes.set_usual_claims(usual.tell());
+    if (usual.has_changed_enough()) nodes.set_usual_claims(usual.take());
     if (nodes.place(pod, {1}, place))
       allocated += gpu_milli(pod);
     else

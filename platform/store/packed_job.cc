@@ -72,7 +72,8 @@ Bytef* bytes_of(std::string_view text) {
   return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
 }
 
-/// zlib's state, which is expensive to make. zlib fails only for want of memory, or on damaged input.
+/// zlib's state, which is expensive to make. zlib fails only if memory runs out, or on damaged
+/// input.
 class Deflater {
  public:
   Deflater() {

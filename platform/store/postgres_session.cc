@@ -61,7 +61,7 @@ Result<void> PostgresSession::connect_now() {
   return leads_ ? lead_again() : Result<void>();
 }
 
-/// It is no error if this server no longer leads: it can still read.
+/// It is not an error if this server no longer leads: it can still read.
 Result<void> PostgresSession::lead_again() {
   MUSTER_TRY(const Lock lock, take_lock());
   if (lock == Lock::kTaken) {

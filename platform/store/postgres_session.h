@@ -70,7 +70,7 @@ class PostgresSession {
   std::optional<Unsettled> unsettled_;
 };
 
-// A batch as the statements that write it, and as those that would take it back.
+// The statements that write a batch, and the statements that undo it.
 //
 // Pure.
 

@@ -180,12 +180,10 @@ TEST_F(Postgres, EndsItsOwnFormerSessionThatTheServerStillConsidersAlive) {
   // Its session on the server waits within a statement, so it does not notice the closed
   // connection.
   server_.execute(url_,
-                  "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS "
-                  "'BEGIN IF nextval(''turn'') = 1 THEN PERFORM pg_sleep(600); END IF; "
-                  "RETURN NULL; END';"
-                  "CREATE SEQUENCE turn;"
-                  "CREATE CONSTRAINT TRIGGER hangs AFTER INSERT ON project "
-                  "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()");
+                  "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF "
+                  "nextval(''turn'') = 1 THEN PERFORM pg_sleep(600); END IF; RETURN NULL; "
+                  "END';CREATE SEQUENCE turn;CREATE CONSTRAINT TRIGGER hangs AFTER INSERT ON "
+                  "project DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()");
   std::jthread cutter([&] {
     const auto url = PostgresUrl::parse(url_);
     const auto connection = PostgresConnection::open(*url, "test");

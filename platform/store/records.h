@@ -35,7 +35,7 @@ int64_t checksum_of(const job::Job& job, std::string_view document);
 int64_t checksum_of(const Object& object);
 int64_t checksum_of(const job::Project& project, std::string_view document);
 int64_t checksum_of(const access::AuditRecord& record, std::string_view document);
-/// The checksum of a node_setting, which only says that the node is cordoned.
+/// The checksum of a node_setting, which only records that the node is cordoned.
 int64_t checksum_of_cordon(std::string_view node);
 
 /// A row of a database, which owns the bytes.

@@ -34,7 +34,7 @@ Result<void> migrate(SqliteDatabase& database, Migrations migrations = kSqliteMi
 Result<void> migrate_with_backup(SqliteDatabase& database,
                                  Migrations migrations = kSqliteMigrations);
 
-/// The error for a database whose version this release does not know.
+/// The error for a database whose version this release does not support.
 base::Error unknown_schema(const std::string& database, int version, int newest = kSchemaVersion);
 
 // The tables that a SQLite database has, read from the database itself: code that copies rows need

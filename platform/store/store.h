@@ -127,7 +127,7 @@ class Store {
   virtual ~Store() = default;
 
   /// Reads everything, and verifies the checksum of every record. An unreadable record is listed
-  /// and is no error: one flipped bit must not make all other jobs unavailable.
+  /// and is not an error: one flipped bit must not make all other jobs unavailable.
   virtual Result<Contents> load() = 0;
 
   /// The same for a server, with the jobs in Contents::stored: a million whole jobs would occupy
@@ -135,7 +135,7 @@ class Store {
   virtual Result<Contents> load_packed();
 
   /// One transaction, which is on disk when the call returns. It costs one disk sync for any number
-  /// of changes. It is no error to remove what does not exist.
+  /// of changes. Removing an object that does not exist is not an error.
   ///
   /// Errors change nothing. kConflict: the id, the name or the key of a new job, or the
   /// name of a new object, is in use.

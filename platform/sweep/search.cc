@@ -196,8 +196,8 @@ bool Search::is_blind() const {
   return without >= std::min(kBlindTrials, trial_count(spec_));
 }
 
-/// Of the trials that have reached the rung, the top 1/divisor may go on. Of equal values the trial
-/// with the lower number counts as better, so that the order is always the same.
+/// Of the trials that have reached the rung, the top 1/divisor may continue. Of equal values the
+/// trial with the lower number counts as better, so that the order is always the same.
 bool Search::is_in_top(const Trial& trial, int rung) const {
   const std::optional<double> value = value_at_rung(trial, rung);
   if (!value) return false;
@@ -220,7 +220,7 @@ Decision Search::go_on(Trial& trial, What what) {
   return {.what = what, .trial = trial.number, .rung = trial.rung};
 }
 
-/// What follows for an active trial that has reached the rung it runs towards.
+/// The decision for an active trial that has reached the rung it runs towards.
 std::optional<Decision> Search::judge(Trial& trial) {
   if (trial.phase != TrialPhase::kActive || !has_reached(trial, trial.rung)) return std::nullopt;
   if (trial.rung == last_rung()) {

@@ -3,12 +3,12 @@
 // which is already part of the state. The state is stored with every decision: a server that
 // restarts continues from there, and brings the jobs of the trials to the state (desired_of()).
 //
-// Method kAsha is the asynchronous successive halving algorithm of L. Li, K. Jamieson,
-// A. Rostamizadeh, E. Gonina, J. Ben-tzur, M. Hardt, B. Recht and A. Talwalkar: "A System for
+// Method kAsha is the asynchronous successive halving algorithm of L. Li, K. Jamieson, A.
+// Rostamizadeh, E. Gonina, J. Ben-tzur, M. Hardt, B. Recht and A. Talwalkar: "A System for
 // Massively Parallel Hyperparameter Tuning", MLSys 2020 (arXiv:1810.05934, 2018), Algorithm 2: a
-// trial goes on beyond a rung if it is in the top 1/divisor of all trials that have reached this
+// trial continues beyond a rung if it is in the top 1/divisor of all trials that have reached this
 // rung so far. If no paused trial can be promoted, a new trial starts. In contrast to the paper, a
-// trial that can go on at once is not paused in between.
+// trial that can continue at once is not paused in between.
 //
 // Pure. Thread-safety: none needed, a state has one owner.
 #pragma once
@@ -92,7 +92,7 @@ struct Decision {
     kStart,     ///< a new trial
     kPause,     ///< the trial at its rung
     kPromote,   ///< a paused trial continues to its next rung
-    kGoOn,      ///< a trial goes on to its next rung without a pause
+    kGoOn,      ///< a trial continues to its next rung without a pause
     kComplete,  ///< the trial has reached the last rung
     kFinish,    ///< the sweep; `trial` is 0
   };

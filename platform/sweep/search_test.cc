@@ -65,7 +65,7 @@ TEST(Search, PromotesThePausedTrialThatEntersTheTopAsOthersArrive) {
   search.note_rung(3, 0, 0.2);
   all_decisions(search);
   search.note_rung(4, 0, 0.3);
-  // Of four trials the top 1/4 goes on.
+  // Of four trials the top 1/4 continues.
   EXPECT_EQ(all_decisions(search),
             (Decisions{pause_of(4, 0), {.what = What::kPromote, .trial = 1, .rung = 1}}));
   EXPECT_EQ(desired_of(trial_of(search, 1)), Desired::kRuns);
@@ -117,7 +117,7 @@ TEST(Search, RanksNanAndMissingValuesBelowAllOthers) {
   search.note_rung(7, 0, INFINITY);
   search.note_rung(8, 0, NAN);
   const Decisions decisions = all_decisions(search);
-  // Two of eight may go on, but only one has a value.
+  // Two of eight may continue, but only one has a value.
   ASSERT_FALSE(decisions.empty());
   EXPECT_EQ(decisions.front(), (Decision{.what = What::kGoOn, .trial = 1, .rung = 1}));
   for (int trial = 2; trial <= 8; ++trial) {

@@ -56,7 +56,7 @@ struct SweepSpec {
   std::string step_metric;
   int64_t max_steps = 0;                              ///< the longest trial; 0: no limit by steps
   std::optional<std::chrono::milliseconds> max_time;  ///< the same in running time
-  int divisor = 4;                                    ///< kAsha: 1 of so many trials goes on
+  int divisor = 4;                                    ///< kAsha: 1 of so many trials continues
   int max_rungs = 5;                                  ///< kAsha
   std::optional<int> max_failures;  ///< more failed trials than this stop the sweep
   /// A running trial that reports no value of the metric for so long is stopped, and has failed.

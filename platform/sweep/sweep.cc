@@ -211,7 +211,7 @@ double gpus_of(const job::JobSpec& job) {
   return gpus;
 }
 
-/// The sum over all trials if one of `divisor` goes on beyond each rung.
+/// The sum over all trials if one of `divisor` continues beyond each rung.
 double expected_sum(const SweepSpec& spec, const std::vector<int64_t>& budgets) {
   double sum = 0;
   double trials = trial_count(spec);

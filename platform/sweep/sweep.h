@@ -1,5 +1,5 @@
-// A sweep in the server, as the API shows it; what a sweep would use at most; and what the reports of
-// a trial's program mean for the search.
+// A sweep in the server, as the API shows it; the maximum use of a sweep; and the effect of the
+// reports of a trial's program on the search.
 //
 // Plain values and pure functions.
 #pragma once
@@ -83,7 +83,7 @@ struct SweepPlan {
   double gpus = 0;                        ///< of one trial
   std::vector<int64_t> budgets;           ///< of each rung: steps, or milliseconds
   std::optional<int64_t> most_steps;      ///< of all trials together, if each ran to its end
-  std::optional<int64_t> expected_steps;  ///< if one of `divisor` trials goes on beyond each rung
+  std::optional<int64_t> expected_steps;  ///< if one of `divisor` trials continues beyond each rung
   std::optional<double> most_gpu_hours;   ///< nothing: neither max_time nor a time limit is set
   std::optional<double> expected_gpu_hours;
   std::vector<Trial> first;  ///< the values of the first trials, at most kShownTrials

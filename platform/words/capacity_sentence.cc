@@ -129,7 +129,7 @@ std::string found_text(const NoRoom& shortage) {
       "; room for " + std::to_string(shortage.placed) + " of " + std::to_string(shortage.tasks);
   if (!shortage.topology.empty()) text += " in the best " + shortage.topology;
   const std::string claim = claim_text(shortage.claim);
-  if (!shortage.alike && !claim.empty()) text += ", none for one with " + claim;
+  if (!shortage.alike && !claim.empty()) text += ", but not for a task with " + claim;
   return text;
 }
 

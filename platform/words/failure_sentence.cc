@@ -193,7 +193,7 @@ std::string sentence(const job::Retry& retry) {
       "retry " + std::to_string(retry.number) + " of " + std::to_string(retry.of);
   switch (retry.cost) {
     case job::Retry::Cost::kAvoidsNode:
-      return rule_words(retry) + " keeps it off node " + retry.node;
+      return rule_words(retry) + " excludes node " + retry.node;
     case job::Retry::Cost::kNone:
       return "not the job's fault; no retry is counted";
     case job::Retry::Cost::kCounted:

@@ -23,7 +23,7 @@ using words::sentence_row;
 
 namespace {
 
-/// The sentence of an eviction; a client that does not know its fact keeps the sentence.
+/// The sentence of an eviction; a client that does not support its fact keeps the sentence.
 class SentenceOfEviction final : public record::Type {
  public:
   void write(JsonWriter& json, const void* job, record::Form) const override {

@@ -85,8 +85,7 @@ std::vector<Row> eviction_rows() {
       {Evicted{.why = job::Preempted{.by = kMine, .by_priority = 9, .priority = 1},
                .stage = Evicted::Stage::kWaitsAgain},
        "was preempted by 'dist' (priority 9) of the same project; this job has priority 1; waits "
-       "to "
-       "start again",
+       "to start again",
        kSame,
        "was preempted by another job (priority 9) of the same project; this job has priority 1; "
        "waits to start again",
@@ -158,11 +157,11 @@ std::vector<Row> waiting_rows() {
       {job::Reserved{kTheirs}, "resources are free, but reserved for 'spy'" + kept, hidden, kSame,
        kSame, hidden},
       {job::Promised{.tasks = 3, .leaving = {12}},
-       "nodes are promised to 3 tasks of it; 12 tasks of other jobs are still stopping there",
-       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
-       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
-       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there",
-       "nodes are promised to 3 tasks of it; tasks of other jobs are still stopping there"},
+       "nodes are reserved for 3 tasks of it; 12 tasks of other jobs are still stopping there",
+       "nodes are reserved for 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are reserved for 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are reserved for 3 tasks of it; tasks of other jobs are still stopping there",
+       "nodes are reserved for 3 tasks of it; tasks of other jobs are still stopping there"},
       {job::AfterEvictions{{2}}, "starts when 2 other jobs have released their resources",
        "starts when other jobs have released their resources",
        "starts when other jobs have released their resources",
@@ -256,7 +255,7 @@ std::vector<Row> life_rows() {
       {job::Runs{.workers = workers,
                  .silent = {{.node = "n1", .since = "2026-01-01T00:00:00Z"}},
                  .in_slurm = SlurmState{.slurm_job = 6}},
-       "runs with 2 of 4 workers; node n1 does not answer since 2026-01-01T00:00:00Z; Slurm has "
+       "runs with 2 of 4 workers; node n1 has not answered since 2026-01-01T00:00:00Z; Slurm has "
        "suspended it (job 6)"},
   };
 }

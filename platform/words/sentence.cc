@@ -41,7 +41,7 @@ std::string workers_text(const job::Workers& workers) {
   return std::to_string(workers.count) + " of " + std::to_string(workers.wanted) + " workers";
 }
 
-std::string goes_on_text(const job::Workers& workers) {
+std::string continues_text(const job::Workers& workers) {
   return "the job continues with " + workers_text(workers);
 }
 
@@ -208,7 +208,7 @@ struct FactWords {
   }
 
   std::string operator()(const job::Promised& fact) const {
-    const std::string text = "nodes are promised to " + tasks_text(fact.tasks) + " of it";
+    const std::string text = "nodes are reserved for " + tasks_text(fact.tasks) + " of it";
     if (!fact.leaving.count) return text + "; tasks of other jobs are still stopping there";
     const int leaving = *fact.leaving.count;
     if (leaving == 0) return text + ", but are not free yet";
@@ -312,21 +312,21 @@ struct FactWords {
   /// "worker-2 leaves: it was evicted for ..."; for several workers, "each was".
   std::string operator()(const job::WorkersLeave& fact) const {
     return base::joined(fact.tasks) + (fact.tasks.size() == 1 ? " leaves: it " : " leave: each ") +
-           sentence(fact.why) + "; " + goes_on_text(fact.left);
+           sentence(fact.why) + "; " + continues_text(fact.left);
   }
 
   std::string operator()(const job::WorkerLost& fact) const {
     return fact.task + (fact.exit.lost ? " " : " was lost: it ") + job::explain(fact.exit) + "; " +
-           goes_on_text(fact.left);
+           continues_text(fact.left);
   }
 
   std::string operator()(const job::WorkerJoins& fact) const {
-    if (fact.node.empty()) return fact.task + " has joined: " + goes_on_text(fact.now);
+    if (fact.node.empty()) return fact.task + " has joined: " + continues_text(fact.now);
     return fact.task + " joins on " + fact.node + ": " + workers_text(fact.now);
   }
 
   std::string operator()(const job::WorkerDidNotJoin& fact) const {
-    return fact.left ? fact.what + "; " + goes_on_text(*fact.left) : fact.what;
+    return fact.left ? fact.what + "; " + continues_text(*fact.left) : fact.what;
   }
 
   std::string operator()(const job::RequestsAllocation& fact) const {
@@ -343,7 +343,7 @@ struct FactWords {
     std::string text = "runs";
     if (fact.workers) text += " with " + workers_text(*fact.workers);
     for (const job::SilentNode& silent : fact.silent) {
-      text += "; node " + silent.node + " does not answer since " + silent.since;
+      text += "; node " + silent.node + " has not answered since " + silent.since;
     }
     if (fact.in_slurm) text += "; " + slurm_sentence(*fact.in_slurm);
     return text;

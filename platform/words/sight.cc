@@ -78,7 +78,7 @@ class Veil {
   const Sight& sight_;
 };
 
-bool says_nothing(const job::Detail& detail) {
+bool is_empty_detail(const job::Detail& detail) {
   const auto* const held = std::get_if<job::HeldByOthers>(&detail.what);
   return held != nullptr && held->holders.hidden && held->holders.named.empty();
 }
@@ -108,7 +108,7 @@ job::Reason seen_by(const Sight& sight, job::Reason reason) {
   const Veil veil(sight);
   veil.hide(reason.what);
   for (job::Detail& detail : reason.details) veil.hide(detail.what);
-  std::erase_if(reason.details, says_nothing);
+  std::erase_if(reason.details, is_empty_detail);
   return reason;
 }
 

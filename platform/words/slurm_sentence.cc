@@ -27,7 +27,8 @@ std::string day_and_time(base::Time time, bool names_day) {
 }
 
 std::string away_text(const std::optional<base::Time>& since) {
-  return "Slurm's controller does not answer" + (since ? " since " + clock_time(*since) : "");
+  if (!since) return "Slurm's controller does not answer";
+  return "Slurm's controller has not answered since " + clock_time(*since);
 }
 
 /// "waits in Slurm as job 17: its nodes are in use (Resources); Slurm expects it to start at ..."
@@ -137,7 +138,7 @@ std::string slurm_sentence(const job::SlurmEnded& fact) {
     case Cause::kForgotten:
       return "Slurm has no record of job " + std::to_string(fact.slurm_job) + " any more";
     case Cause::kEndedEarly:
-      return its + " ended " + end_in_words(fact) + " though its tasks had not";
+      return its + " ended " + end_in_words(fact) + " before its tasks ended";
     case Cause::kNeverBegan:
       return its + " ended " + end_in_words(fact) + " before its nodes had called back";
     case Cause::kLate:

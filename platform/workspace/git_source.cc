@@ -359,7 +359,8 @@ std::string scrubbed(std::string_view line, std::string_view secret) {
 
 namespace {
 
-bool says_any(const std::vector<std::string>& said, std::initializer_list<std::string_view> words) {
+bool mentions_any(const std::vector<std::string>& said,
+                  std::initializer_list<std::string_view> words) {
   return std::any_of(said.begin(), said.end(), [&](const std::string& line) {
     return std::any_of(words.begin(), words.end(),
                        [&](std::string_view word) { return line.find(word) != std::string::npos; });
@@ -396,42 +397,42 @@ Error refused(const GitQuestion& question) {
 
 Error without_lines(const GitQuestion& question, const std::vector<std::string>& said) {
   const std::string repository = "the repository '" + question.url + "'";
-  if (says_any(said, {"could not read Username", "could not read Password", "Authentication failed",
-                      "Permission denied", "returned error: 401", "returned error: 403",
-                      "terminal prompts disabled"})) {
+  if (mentions_any(said, {"could not read Username", "could not read Password",
+                          "Authentication failed", "Permission denied", "returned error: 401",
+                          "returned error: 403", "terminal prompts disabled"})) {
     return refused(question);
   }
-  if (says_any(said, {"Host key verification failed"})) {
+  if (mentions_any(said, {"Host key verification failed"})) {
     return {.code = ErrorCode::kRefused,
             .what = "the host of '" + question.url + "' is not among your known hosts",
             .advice = "connect to it once with ssh, and compare its fingerprint"};
   }
-  if (says_any(said, {"couldn't find remote ref HEAD"})) {
+  if (mentions_any(said, {"couldn't find remote ref HEAD"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no commit, or no default branch",
             .advice = "push to it first, or give a branch: " + question.flags.ref + " BRANCH"};
   }
-  if (says_any(said, {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
+  if (mentions_any(said, {"couldn't find remote ref", "not our ref", "unadvertised object"})) {
     return {.code = ErrorCode::kNotFound,
             .what = repository + " has no branch, tag or commit '" + question.ref + "'",
             .advice = "list them: git ls-remote " + question.url};
   }
-  if (says_any(said,
-               {"Could not resolve host", "Couldn't resolve host", "Failed to connect",
-                "Connection refused", "Connection reset", "timed out", "Network is unreachable",
-                "No route to host", "Operation too slow", "returned error: 5", "Temporary failure",
-                "unable to connect", "early EOF"})) {
+  if (mentions_any(
+          said, {"Could not resolve host", "Couldn't resolve host", "Failed to connect",
+                 "Connection refused", "Connection reset", "timed out", "Network is unreachable",
+                 "No route to host", "Operation too slow", "returned error: 5", "Temporary failure",
+                 "unable to connect", "early EOF"})) {
     return {.code = ErrorCode::kUnavailable,
             .what = "the server of '" + question.url + "' does not answer correctly",
             .advice = "check the address and your network, or try again later"};
   }
-  if (says_any(said, {"No space left on device"})) {
+  if (mentions_any(said, {"No space left on device"})) {
     return {.code = ErrorCode::kExhausted,
             .what = "there is no disk space to fetch " + repository,
             .advice = "set TMPDIR to a folder on a larger disk"};
   }
-  if (says_any(said, {"not found", "does not exist", "does not appear to be a git repository",
-                      "No such file or directory"})) {
+  if (mentions_any(said, {"not found", "does not exist", "does not appear to be a git repository",
+                          "No such file or directory"})) {
     return {.code = ErrorCode::kNotFound,
             .what = "there is no repository '" + question.url + "'",
             .advice = "check its address: git ls-remote " + question.url};
@@ -450,7 +451,7 @@ Error git_failure(const GitQuestion& question, const std::vector<std::string>& s
 }
 
 bool wants_whole_history(const std::vector<std::string>& said) {
-  return says_any(said, {"does not support shallow"});
+  return mentions_any(said, {"does not support shallow"});
 }
 
 }  // namespace muster::workspace

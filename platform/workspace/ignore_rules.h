@@ -2,7 +2,7 @@
 // list of patterns from the caller.
 //
 // Pure. The rules are those of gitignore(5), in git's order: the deepest .gitignore decides, and in
-// it the last rule that matches. A file in a folder that is left out cannot be taken back in. The
+// it the last rule that matches. A file in an excluded folder cannot be included again. The
 // caller's patterns follow Gradient's --ignoreFiles: fnmatch against the path relative to the root,
 // so '*' matches '/' too, and a pattern that names a folder means everything in it.
 #pragma once

@@ -434,7 +434,7 @@ class TarUnpacking {
     std::reverse(folders_.begin(), folders_.end());
     for (const MadeFolder& made : folders_) {
       const int folder = beneath_->parent_of(made.place + "/");
-      if (folder < 0) continue;  // somebody has removed it meanwhile
+      if (folder < 0) continue;  // another process has removed it meanwhile
       const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
                                           made.changed};
       ::futimens(folder, times.data());

@@ -342,7 +342,7 @@ int prepare(char* why, std::uint64_t room) {
   MPI_Finalized(&is_finalized);
   MPI_Initialized(&is_initialized);
   if (is_finalized != 0) {
-    write(why, room, "MPI has been finalized in this processand cannot be initialized again");
+    write(why, room, "MPI has been finalized in this process and cannot be initialized again");
     return 1;
   }
   if (is_initialized != 0) {

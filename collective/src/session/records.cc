@@ -285,7 +285,7 @@ std::optional<Deadline> earlier(std::optional<Deadline> one, std::optional<Deadl
 
 }  // namespace
 
-// Messages between two ranks go on when a third rank has left.
+// Messages between two ranks continue when a third rank has left.
 bool Engine::step() {
   const bool moved = mail_->collect();
   if (over_) return moved;

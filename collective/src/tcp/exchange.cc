@@ -337,7 +337,7 @@ void Exchange::note_slowness() {
   if (greeting_.when_slow) greeting_.when_slow();
 }
 
-Error Exchange::lost(int peer, const std::string& what_happened) {
+Error Exchange::lost(int peer, const std::string& event) {
   Monitor& monitor = mesh_.monitor();
   const Deadline deadline = Clock::now() + kVerdict;
   pollfd entry = {monitor.failure_descriptor(), POLLIN, 0};
@@ -349,7 +349,7 @@ Error Exchange::lost(int peer, const std::string& what_happened) {
   const std::string what = has_left ? " has left the world: " : " is gone: ";
   return monitor.fail({ErrorCode::kPeerLost,
                        mesh_.name_of(peer) + what + "its data connection to rank " +
-                           std::to_string(mesh_.world().rank) + " " + what_happened + " in " +
+                           std::to_string(mesh_.world().rank) + " " + event + " in " +
                            to_string(greeting_.call),
                        "see the last output of that rank", rank, mesh_.host_of(peer)});
 }

@@ -89,7 +89,7 @@ class Exchange {
   void note_slowness();
   bool done() const;
 
-  Error lost(int peer, const std::string& what_happened);
+  Error lost(int peer, const std::string& event);
   Error differs(const Lane& lane, const Call& mine, const CallHeader& theirs);
 
   const Mesh& mesh_;

@@ -174,7 +174,7 @@ Result<int> execute(const AuditCommand& command, const Hooks& hooks);
 access::Role read_role(Reading& in, const std::string& field, const std::string& text);
 
 /// Prints a note if a variable overrides the current context.
-void note_what_goes_before();
+void note_context_override();
 
 // login.cc
 Command login_command();

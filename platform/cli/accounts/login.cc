@@ -392,7 +392,7 @@ Result<int> execute(const LoginCommand& command, const Hooks&) {
     MUSTER_CHECK(keep(folder, context));
   }
   MUSTER_CHECK(show(login_text(context, projects)));
-  note_what_goes_before();
+  note_context_override();
   return kExitDone;
 }
 
@@ -430,7 +430,7 @@ Result<int> execute(const WhoAmICommand& command, const Hooks& hooks) {
   return kExitDone;
 }
 
-void note_what_goes_before() {
+void note_context_override() {
   const std::string variable =
       overriding_variable(config::environment_of(base::current_environment()));
   if (variable.empty()) return;
@@ -463,7 +463,7 @@ Result<int> execute(const ContextUseCommand& command, const Hooks&) {
         return {};
       }));
   MUSTER_CHECK(show("commands go to context '" + command.name + "' by default\n"));
-  note_what_goes_before();
+  note_context_override();
   return kExitDone;
 }
 

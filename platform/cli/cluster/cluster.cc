@@ -54,7 +54,7 @@ Command node_command() {
           .commands = {
               {.name = "list",
                .alias = "ls",
-               .help = "list nodes with their resources and how much of them is in use",
+               .help = "list nodes with their resources and the amounts in use",
                .read = read_node_list,
                .flags = list_output_flag(),
                .example = "muster node list"},

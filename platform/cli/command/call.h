@@ -45,7 +45,7 @@ struct Reading {
   /// The absolute path of a flag's value; empty if the flag is not given.
   std::string absolute_path(const std::string& flag) const;
   /// The value of --project, or empty.
-  std::string whose_job() const { return reader.text("--project"); }
+  std::string project_of_job() const { return reader.text("--project"); }
   /// The project of --project, the project in use, or `default`.
   std::string project_meant() const;
 };

@@ -78,7 +78,7 @@ Positionals maybe_one_of(Offer offer) {
   return name_positionals(offer, 0, 1);
 }
 
-Flags whose_job_flag() {
+Flags job_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
            .help = "project of the job, if several projects have a job of this name",

@@ -107,7 +107,7 @@ Positionals any_of(Offer offer);
 /// --ignore-missing; `what`: "a user".
 Flags ignore_missing_flag(const std::string& what);
 /// --project of a command that takes names of jobs.
-Flags whose_job_flag();
+Flags job_project_flag();
 
 /// The help of a command: usage, description, commands, flags, example. `path` may contain aliases;
 /// everything after the first unknown word is ignored.

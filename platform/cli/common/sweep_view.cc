@@ -54,7 +54,8 @@ std::string end_words(const SweepSummary& sweep) {
   }
 }
 
-/// A paused trial of a sweep that has ended, or a trial that was stopped with it, says how far it got.
+/// For a paused trial of a sweep that has ended, and a trial that was stopped with it: how far it
+/// got.
 std::string phase_words(const Trial& trial) {
   std::string words(to_string(trial.phase));
   if (!trial.fault.empty()) words += ": " + trial.fault;

@@ -349,7 +349,7 @@ bool LiveScreen::wait(milliseconds interval) {
       continue;
     }
     if (entries[0].revents != 0) return false;
-    if (entries[1].revents != 0 && key_says_leave()) return false;
+    if (entries[1].revents != 0 && is_quit_key_pressed()) return false;
   }
 }
 
@@ -360,10 +360,10 @@ int LiveScreen::keys_fd() const {
 bool LiveScreen::user_quits() {
   if (interrupts_.take()) return true;
   pollfd key{.fd = keys_fd(), .events = POLLIN, .revents = 0};
-  return ::poll(&key, 1, 0) > 0 && key_says_leave();
+  return ::poll(&key, 1, 0) > 0 && is_quit_key_pressed();
 }
 
-bool LiveScreen::key_says_leave() const {
+bool LiveScreen::is_quit_key_pressed() const {
   char key = '\0';
   const ssize_t count = ::read(STDIN_FILENO, &key, 1);
   return count <= 0 || key == 'q' || key == 'Q';

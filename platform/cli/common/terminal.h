@@ -166,7 +166,7 @@ class LiveScreen {
   bool wait(std::chrono::milliseconds interval);
 
  private:
-  bool key_says_leave() const;
+  bool is_quit_key_pressed() const;
 
   Interrupts interrupts_;
   termios before_{};

@@ -92,7 +92,8 @@ Readiness wait_until_ready(const UniqueFd& pipe) {
 /// Advice for a full disk of the state folder; otherwise empty.
 std::string advice_on_room(const config::Paths& paths) {
   const std::string& state = paths.state_folder.string();
-  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: make room there" : "";
+  return base::is_disk_full(state) ? "the disk under '" + state + "' is full: free space there"
+                                   : "";
 }
 
 Error refused_start(const config::Paths& paths, const std::string& refusal) {

@@ -185,14 +185,14 @@ namespace {
 
 Call read_artifact_list(Reading& in) {
   return ArtifactListCommand{.name = in.name("job"),
-                             .project = in.whose_job(),
+                             .project = in.project_of_job(),
                              .checksums = in.reader.has("--checksums"),
                              .output = in.output()};
 }
 
 Call read_artifact_get(Reading& in) {
   ArtifactGetCommand command{
-      .name = in.name("job"), .project = in.whose_job(), .paths = {}, .folder = {}};
+      .name = in.name("job"), .project = in.project_of_job(), .paths = {}, .folder = {}};
   const std::vector<std::string>& words = in.arguments.names;
   for (size_t i = 1; i < words.size(); ++i) {
     if (words[i].empty()) in.reader.fault("", "a file name is empty");
@@ -218,7 +218,7 @@ Command artifacts_command() {
       .read = read_artifact_list,
       .positionals = one_of(Offer::kJobs),
       .flags = Flags{{.name = "--checksums", .help = "include the SHA-256 checksum of each file"}} +
-               whose_job_flag() + output_flag(),
+               job_project_flag() + output_flag(),
       .example = "muster artifacts list dist --checksums"};
   Command get{
       .name = "get",
@@ -234,7 +234,7 @@ Command artifacts_command() {
                       .value = "FOLDER",
                       .help = "destination folder (default: NAME-artifacts)",
                       .offer = Offer::kFolders}} +
-               whose_job_flag(),
+               job_project_flag(),
       .example = "muster artifacts get dist model.pt --to ."};
   return {.name = "artifacts",
           .help = "files that jobs leave in their artifact folders: list, get",

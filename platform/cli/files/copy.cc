@@ -46,7 +46,7 @@ void check_sides(Reading& in, const CopyCommand& command) {
 }
 
 Call read_copy(Reading& in) {
-  CopyCommand command{.from = {}, .to = {}, .project = in.whose_job()};
+  CopyCommand command{.from = {}, .to = {}, .project = in.project_of_job()};
   const std::vector<std::string>& words = in.arguments.names;
   if (words.size() < 2) {
     if (in.reader.ok()) {
@@ -94,7 +94,7 @@ Command copy_command() {
       .positionals = {.name = "FROM... TO", .most = kAnyNumber, .offer = Offer::kFiles},
       .flags =
           task_flag("task to copy from or to (default: the task that decides the job's result)") +
-          whose_job_flag(),
+          job_project_flag(),
       .example = "muster cp dist:/data/model.pt . && muster cp config.yaml dist/worker-1:"};
 }
 
@@ -233,7 +233,8 @@ class FarEnd {
   bool has_ended() const { return exit_.has_value(); }
   size_t failed() const { return report_.failed(); }
 
-  /// After next() returned nothing: the error of the helper, if any. Skipped entries are no error.
+  /// After next() returned nothing: the error of the helper, if any. Skipped entries are not
+  /// errors.
   Result<void> outcome() {
     if (!exit_) {
       return Error{

@@ -1,5 +1,5 @@
-// The other objects that the commands on jobs take: a NAME that is no job may be an array or a sweep;
-// and the flags that make an array of a job.
+// The other objects that the commands on jobs take: a NAME that is not a job may be an array or a
+// sweep; and the flags that make an array of a job.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ namespace muster::cli::jobs {
 
 using base::Result;
 
-/// The result of `call` for an array, a sweep or a schedule, if `of_job`, the error of the same command
-/// for a job, says that there is no job of this name. Nothing: there is no such object of this name,
-/// either, or `of_job` is another error.
+/// The result of `call` for an array, a sweep or a schedule, if `of_job`, the error of the same
+/// command for a job, is kNotFound. Nothing: no such object has this name, either, or `of_job` is
+/// another error.
 template <class RequestObject>
 auto instead_of_job(Connection& connection, const base::Error& of_job, const RequestObject& call)
     -> Result<

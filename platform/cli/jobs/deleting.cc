@@ -64,7 +64,7 @@ bool selects_jobs(const FlagReader& reader) {
 
 Call read_delete(Reading& in) {
   DeleteCommand command{.names = in.arguments.names,
-                        .project = in.whose_job(),
+                        .project = in.project_of_job(),
                         .ignore_missing = in.reader.has("--ignore-missing"),
                         .force = in.reader.has("--force"),
                         .dry_run = in.reader.has("--dry-run"),
@@ -123,7 +123,7 @@ Command delete_command() {
                  .repeats = true},
                 {.name = "--dry-run", .help = "print what would be deleted, and delete nothing"},
                 {.name = "--yes", .letter = "-y", .help = "do not ask for confirmation"}} +
-          whose_job_flag() + output_flag(),
+          job_project_flag() + output_flag(),
       .example = "muster delete --phase Failed --ended-before 7d"};
 }
 

@@ -52,7 +52,7 @@ std::vector<std::string> final_phase_words() {
 
 Call read_stop(Reading& in) {
   return StopCommand{.names = in.names("job"),
-                     .project = in.whose_job(),
+                     .project = in.project_of_job(),
                      .now = in.reader.has("--now"),
                      .wait = in.reader.has("--wait"),
                      .output = in.output()};
@@ -78,7 +78,7 @@ JobGoal read_goal(FlagReader& reader) {
 
 Call read_wait(Reading& in) {
   WaitCommand command{.names = in.names("job"),
-                      .project = in.whose_job(),
+                      .project = in.project_of_job(),
                       .goal = read_goal(in.reader),
                       .output = in.output()};
   if (in.reader.has("--timeout")) {
@@ -97,7 +97,7 @@ Command stop_command() {
           .positionals = some_of(Offer::kJobs),
           .flags = Flags{{.name = "--now", .help = "send SIGKILL at once"},
                          {.name = "--wait", .letter = "-w", .help = "wait until they have ended"}} +
-                   whose_job_flag() + output_flag(),
+                   job_project_flag() + output_flag(),
           .example = "muster stop dist --wait",
           .see_also = "muster wait, muster delete"};
 }
@@ -120,7 +120,7 @@ Command wait_command() {
                      {.name = "--timeout",
                       .value = "TIME",
                       .help = "exit with code 124 after this time, as in 30m; the jobs continue"}} +
-               whose_job_flag() + output_flag(),
+               job_project_flag() + output_flag(),
       .example = "muster wait prepare train --timeout 2h",
       .see_also = "muster stop --wait, muster logs -f"};
 }
@@ -188,7 +188,7 @@ Waited waited_for(sweep::SweepSummary sweep) {
   return {sweep.id, sweep.name, sweep.project, std::move(sweep)};
 }
 
-/// The exit code for what is no longer waited for.
+/// The exit code for an object whose wait is over.
 int code_of_wait(const Waited& waited, const JobGoal& goal) {
   if (standing_of(waited.phase(), goal) == Standing::kReached) {
     return goal.kind == JobGoal::Kind::kEnded ? waited.exit_code() : kExitDone;

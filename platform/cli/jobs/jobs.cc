@@ -26,7 +26,7 @@ namespace {
 
 Call read_get(Reading& in) {
   return GetCommand{.name = in.name("job"),
-                    .project = in.whose_job(),
+                    .project = in.project_of_job(),
                     .spec = in.reader.has("--spec"),
                     .output = in.output()};
 }
@@ -42,7 +42,7 @@ Command get_command() {
       .positionals = one_of(Offer::kJobs),
       .flags = Flags{{.name = "--spec",
                       .help = "print the submitted job as a job file for 'muster submit -f -'"}} +
-               whose_job_flag() + output_flag(),
+               job_project_flag() + output_flag(),
       .example = "muster get dist",
       .see_also = "muster logs, muster events, muster metrics"};
 }

@@ -108,7 +108,7 @@ struct StopCommand {
   Output output = Output::kTable;
 };
 
-/// What a command waits for. A job that has ended without it can no longer reach it.
+/// The state that a command waits for. A job that ended before can no longer reach it.
 struct JobGoal {
   enum class Kind { kEnded, kStarted, kPhase };
   Kind kind = Kind::kEnded;

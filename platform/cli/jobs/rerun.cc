@@ -37,8 +37,7 @@ namespace {
 
 constexpr const char* kSameSpec =
     "cannot be used with flags that change the job: all members of an array have the same spec; "
-    "only "
-    "--set array.max_running=N and --set array.max_failures=N change something";
+    "only --set array.max_running=N and --set array.max_failures=N change something";
 
 /// --set with --failed.
 void read_changes_of_members(Reading& in, RerunCommand& command) {
@@ -70,7 +69,7 @@ bool changes_nothing(const spec::FlagOverrides& overrides) {
 
 Call read_rerun(Reading& in) {
   RerunCommand command{.name = in.name("job"),
-                       .project = in.whose_job(),
+                       .project = in.project_of_job(),
                        .new_name = in.reader.text("--name"),
                        .flags = {.arguments = in.arguments, .caller = in.caller},
                        .settings = in.reader.texts("--set"),
@@ -99,7 +98,8 @@ Call read_rerun(Reading& in) {
 }
 
 Call read_diff(Reading& in) {
-  return DiffCommand{.sides = in.names("job"), .project = in.whose_job(), .output = in.output()};
+  return DiffCommand{
+      .sides = in.names("job"), .project = in.project_of_job(), .output = in.output()};
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ Command diff_command() {
           .help = "show in which fields two jobs differ, or a job and the job that it repeats",
           .read = read_diff,
           .positionals = {.name = "NAME|FILE", .least = 1, .most = 2, .offer = Offer::kJobs},
-          .flags = whose_job_flag() + output_flag(),
+          .flags = job_project_flag() + output_flag(),
           .example = "muster diff train train-2",
           .see_also = "muster rerun, muster get --spec"};
 }

@@ -77,7 +77,7 @@ template <ScheduleAction action>
 Call read_schedule(Reading& in) {
   return ScheduleCommand{.action = action,
                          .name = in.name("schedule"),
-                         .project = in.whose_job(),
+                         .project = in.project_of_job(),
                          .output = in.output()};
 }
 

@@ -108,8 +108,7 @@ Flags engine_flag() {
   return {{.name = "--engine",
            .value = "HOW",
            .help = "engine of the server: process, container, slurm or kubernetes; used if this "
-                   "command starts "
-                   "the server, otherwise compared with the running server's engine",
+                   "command starts the server, otherwise compared with the running server's engine",
            .choices = {"process", "container", "slurm", "kubernetes"},
            .offer = Offer::kChoices}};
 }

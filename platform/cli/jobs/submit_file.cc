@@ -56,13 +56,14 @@ Result<std::string> read_text(const std::string& file) {
   return error;
 }
 
-/// Objects of Kubernetes have an apiVersion, which is no key of a job file.
+/// Objects of Kubernetes have an apiVersion, which is not a key of a job file.
 bool is_foreign(const YamlValue& document) {
   return std::any_of(document.map.begin(), document.map.end(),
                      [](const config::YamlEntry& entry) { return entry.key == "apiVersion"; });
 }
 
-/// As far as this command knows: a server that runs already, or elsewhere, may have any engine.
+/// As far as this command can determine: a server that runs already, or elsewhere, may have any
+/// engine.
 bool is_for_kubernetes(const Hooks& hooks, const Caller& caller) {
   if (!hooks.engine.empty()) return hooks.engine == "kubernetes";
   const auto chosen = caller.environment.find("MUSTER_ENGINE");
@@ -317,7 +318,7 @@ void rename_dependencies(const job::JobSpec& spec, const std::string& name,
   }
 }
 
-/// Whether the job waits for another job of the list, which the server does not know yet.
+/// Whether the job waits for another job of the list, which is not on the server yet.
 bool waits_for_another(const job::JobSpec& spec, const std::vector<Submission>& jobs) {
   return std::any_of(spec.after.begin(), spec.after.end(), [&](const job::Dependency& dependency) {
     return std::any_of(jobs.begin(), jobs.end(),

@@ -1,7 +1,7 @@
 // Jobs from a file: a job file of Muster, or one of Kubernetes, with one or several documents.
 //
-// Several jobs are submitted all or none: every job is checked by the server before the first is
-// submitted, and what was submitted is taken back if another is refused after all.
+// Several jobs are submitted together or not at all: the server checks every job before the first
+// is submitted, and the submitted jobs are withdrawn if a later job is refused.
 //
 // Blocking; I/O. Warnings go to standard error.
 #pragma once

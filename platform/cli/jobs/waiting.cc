@@ -26,20 +26,23 @@ namespace muster::cli::jobs {
 namespace {
 
 Call read_suspend(Reading& in) {
-  return SuspendCommand{.names = in.names("job"), .project = in.whose_job(), .output = in.output()};
+  return SuspendCommand{
+      .names = in.names("job"), .project = in.project_of_job(), .output = in.output()};
 }
 
 Call read_resume(Reading& in) {
-  return ResumeCommand{.names = in.names("job"), .project = in.whose_job(), .output = in.output()};
+  return ResumeCommand{
+      .names = in.names("job"), .project = in.project_of_job(), .output = in.output()};
 }
 
 Call read_explain(Reading& in) {
-  return ExplainCommand{.name = in.name("job"), .project = in.whose_job(), .output = in.output()};
+  return ExplainCommand{
+      .name = in.name("job"), .project = in.project_of_job(), .output = in.output()};
 }
 
 Call read_events(Reading& in) {
   EventsCommand command{.name = in.optional_name(),
-                        .project = in.whose_job(),
+                        .project = in.project_of_job(),
                         .follow = in.reader.has("--follow"),
                         .output = in.output()};
   if (command.follow && in.reader.has("--output")) {
@@ -61,7 +64,7 @@ Command suspend_command() {
           "suspend jobs and release their resources: SIGTERM, then SIGKILL after the grace period",
       .read = read_suspend,
       .positionals = some_of(Offer::kJobs),
-      .flags = whose_job_flag() + output_flag(),
+      .flags = job_project_flag() + output_flag(),
       .example = "muster suspend dist",
       .see_also = "muster resume"};
 }
@@ -71,18 +74,19 @@ Command resume_command() {
           .help = "resume suspended jobs",
           .read = read_resume,
           .positionals = some_of(Offer::kJobs),
-          .flags = whose_job_flag() + output_flag(),
+          .flags = job_project_flag() + output_flag(),
           .example = "muster resume dist"};
 }
 
 Command explain_command() {
-  return {.name = "explain",
-          .help = "explain why a job waits: what is missing, who holds it, when the job may start",
-          .read = read_explain,
-          .positionals = one_of(Offer::kJobs),
-          .flags = whose_job_flag() + output_flag(),
-          .example = "muster explain dist",
-          .see_also = "muster queue, muster get, muster project get"};
+  return {
+      .name = "explain",
+      .help = "explain why a job waits: the missing resources, their holders, the expected start",
+      .read = read_explain,
+      .positionals = one_of(Offer::kJobs),
+      .flags = job_project_flag() + output_flag(),
+      .example = "muster explain dist",
+      .see_also = "muster queue, muster get, muster project get"};
 }
 
 Command events_command() {
@@ -91,7 +95,7 @@ Command events_command() {
           .read = read_events,
           .positionals = maybe_one_of(Offer::kJobs),
           .flags = Flags{{.name = "--follow", .letter = "-f", .help = "continue with new events"}} +
-                   whose_job_flag() + output_flag(),
+                   job_project_flag() + output_flag(),
           .example = "muster events dist --follow"};
 }
 

@@ -50,7 +50,7 @@ class ArrayFollower {
   }
 
  private:
-  /// After a lost connection, what was printed comes again, and is left out.
+  /// After a lost connection, records that were printed are sent again, and are skipped.
   bool print(const job::LogRecord& record) {
     const job::LogRecord* const unseen = cursor_.unseen(record);
     if (unseen == nullptr) return true;

@@ -2,7 +2,7 @@
 //
 // A terminal may take less than the ranks of a job print. If the reader of the log then waited for
 // the terminal, all lines would wait behind the lines of the rank that prints most, for longer and
-// longer. So the reader goes on, and this class holds what it reads:
+// longer. So the reader continues, and this class holds the lines that it reads:
 //
 //   - The lines of each rank keep their order. Ranks take turns of equal size, so that a line waits
 //     for about kRound bytes of other ranks, however much they print. Within a round, the lines of

@@ -40,7 +40,7 @@ std::string read_pattern(Reading& in, const std::string& flag) {
 Call read_logs(Reading& in) {
   const Reading::JobTask meant = in.job_and_task();
   LogsCommand command{
-      .name = meant.job, .project = in.whose_job(), .query = {}, .look = read_look(in)};
+      .name = meant.job, .project = in.project_of_job(), .query = {}, .look = read_look(in)};
   command.query.follow = in.reader.has("--follow");
   if (!meant.task.empty()) command.query.task = meant.task;
   if (in.reader.has("--attempt")) {
@@ -93,7 +93,7 @@ Command logs_command() {
                  .value = "TIME",
                  .help = "only entries after this time: 10m (ago), or 2026-01-31T12:00:00Z"},
                 {.name = "--tail", .letter = "-n", .value = "N", .help = "only the last N lines"}} +
-          whose_job_flag() + look_flags() + output_flag({"text", "json"}),
+          job_project_flag() + look_flags() + output_flag({"text", "json"}),
       .example = "muster logs dist -f --rank 1 --grep loss",
       .see_also = "muster metrics, muster events"};
 }
@@ -283,7 +283,8 @@ class Follower {
     return check_output(output_.commit());
   }
 
-  /// What was printed before this command began is shown completely, at the speed of the terminal.
+  /// Output from before the start of this command is shown completely, at the speed of the
+  /// terminal.
   bool may_be_left_out(const job::LogRecord& record) const {
     return leaves_out_ && record.time >= begin_;
   }

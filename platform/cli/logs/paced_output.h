@@ -1,9 +1,9 @@
 // Log lines on their way to standard output: the first line is written at once, and many lines in
 // large pieces.
 //
-// A pipe or a file is waited for: commit() and flush() return when everything is written. On a
-// terminal the caller may choose not to wait: commit() then writes only what the terminal takes at
-// once, and the caller gets fd() readable when it takes more.
+// For a pipe or a file, commit() and flush() wait until everything is written. On a terminal the
+// caller may choose not to wait: commit() then writes only what the terminal takes at once, and the
+// caller gets fd() readable when it takes more.
 //
 // Not thread-safe.
 #pragma once

@@ -80,7 +80,7 @@ void check_combination(Reading& in, const MetricsCommand& command) {
 
 Call read_metrics(Reading& in) {
   MetricsCommand command{
-      .name = in.name("job"), .project = in.whose_job(), .query = read_query(in)};
+      .name = in.name("job"), .project = in.project_of_job(), .query = read_query(in)};
   if (in.reader.has("--svg")) command.svg = in.reader.text("--svg");
   command.follow = in.reader.has("--follow");
   command.unicode = terminal_shows_unicode(in.caller.environment);
@@ -123,7 +123,7 @@ Command metrics_command() {
                       .value = "FILE",
                       .help = "write the chart to this file; - writes to standard output",
                       .offer = Offer::kFiles}} +
-               whose_job_flag() + output_flag({"table", "json", "csv"}),
+               job_project_flag() + output_flag({"table", "json", "csv"}),
       .example = "muster metrics dist loss accuracy --follow"};
 }
 

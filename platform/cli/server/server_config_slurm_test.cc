@@ -143,8 +143,7 @@ slurm:
 )");
   for (const char* line :
        {"line 2: engine: 'slrm' is invalid: expected one of process, container, slurm, kubernetes; "
-        "did you "
-        "mean 'slurm'?",
+        "did you mean 'slurm'?",
         "line 4: slurm.rest: 'ftp://head' is neither unix:///SOCKET nor http[s]://HOST:PORT",
         "line 5: slurm.rest_user: 'a b' is not a name",
         "line 6: slurm.token_command: 'token' is not an absolute path",

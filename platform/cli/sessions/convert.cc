@@ -38,7 +38,7 @@ void check_convert(const ConvertCommand& command, Reading& in) {
 
 Call read_convert(Reading& in) {
   ConvertCommand command{.name = in.name("job"),
-                         .project = in.whose_job(),
+                         .project = in.project_of_job(),
                          .task = in.reader.text("--task"),
                          .new_name = in.reader.text("--name"),
                          .idempotency_key = in.idempotency_key(),
@@ -80,7 +80,7 @@ Command convert_command() {
       .flags =
           own +
           task_flag("task whose shells to read (default: the task that decides the job's result)") +
-          whose_job_flag(),
+          job_project_flag(),
       .example = "muster convert lab --name lab-train"};
 }
 

@@ -39,7 +39,7 @@ std::optional<int> port_from(std::string_view text, int least) {
 
 Call read_port_forward(Reading& in) {
   PortForwardCommand command{.name = in.name("job"),
-                             .project = in.whose_job(),
+                             .project = in.project_of_job(),
                              .task = in.reader.text("--task"),
                              .address = in.reader.text("--address", "127.0.0.1"),
                              .ports = {}};
@@ -65,7 +65,7 @@ Command port_forward_command() {
                Flags{{.name = "--address",
                       .value = "ADDRESS",
                       .help = "address to listen on (default: 127.0.0.1, this machine only)"}} +
-               whose_job_flag(),
+               job_project_flag(),
       .example = "muster port-forward dist 8080:8888"};
 }
 

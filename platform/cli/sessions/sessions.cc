@@ -23,7 +23,7 @@ namespace {
 
 Call read_exec(Reading& in) {
   const Reading::JobTask meant = in.job_and_task();
-  ExecCommand command{.name = meant.job, .project = in.whose_job(), .request = {}};
+  ExecCommand command{.name = meant.job, .project = in.project_of_job(), .request = {}};
   command.request.command = in.arguments.program;
   command.request.task = meant.task;
   command.request.terminal = in.reader.has("--terminal");
@@ -40,13 +40,13 @@ std::chrono::milliseconds read_wait(Reading& in) {
 Call read_bash(Reading& in) {
   const Reading::JobTask meant = in.job_and_task();
   return BashCommand{
-      .name = meant.job, .project = in.whose_job(), .task = meant.task, .wait = read_wait(in)};
+      .name = meant.job, .project = in.project_of_job(), .task = meant.task, .wait = read_wait(in)};
 }
 
 Call read_attach(Reading& in) {
   const Reading::JobTask meant = in.job_and_task();
   AttachCommand command{.name = meant.job,
-                        .project = in.whose_job(),
+                        .project = in.project_of_job(),
                         .task = meant.task,
                         .wait = read_wait(in),
                         .no_stdin = in.reader.has("--no-stdin"),
@@ -84,7 +84,7 @@ Command exec_command() {
                          {.name = "--stdin",
                           .letter = "-i",
                           .help = "accepted as in -it; standard input is always sent"}} +
-                   whose_job_flag(),
+                   job_project_flag(),
           .example = "muster exec -t dist --task worker-1 -- bash"};
 }
 
@@ -94,7 +94,7 @@ Command bash_command() {
           .read = read_bash,
           .positionals = job_or_task(),
           .flags = task_flag("task to use (default: the task that decides the job's result)") +
-                   wait_flag() + whose_job_flag(),
+                   wait_flag() + job_project_flag(),
           .example = "muster bash lab",
           .see_also = "muster attach, muster exec, muster convert"};
 }
@@ -111,7 +111,7 @@ Command attach_command() {
       .read = read_attach,
       .positionals = job_or_task(),
       .flags = task_flag("task to attach to (default: the task that decides the job's result)") +
-               own + wait_flag() + whose_job_flag(),
+               own + wait_flag() + job_project_flag(),
       .example = "muster attach debug",
       .see_also = "muster bash, muster exec"};
 }

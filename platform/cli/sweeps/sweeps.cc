@@ -171,23 +171,23 @@ Call read_sweep_file(Reading& in) {
 }
 
 Call read_sweep_list(Reading& in) {
-  return SweepListCommand{.project = in.whose_job(), .output = in.list_output()};
+  return SweepListCommand{.project = in.project_of_job(), .output = in.list_output()};
 }
 
 Call read_sweep_get(Reading& in) {
   return SweepGetCommand{.name = in.name("sweep"),
-                         .project = in.whose_job(),
+                         .project = in.project_of_job(),
                          .chart = in.reader.has("--chart"),
                          .output = in.output()};
 }
 
 Call read_sweep_best(Reading& in) {
   return SweepBestCommand{
-      .name = in.name("sweep"), .project = in.whose_job(), .output = in.output()};
+      .name = in.name("sweep"), .project = in.project_of_job(), .output = in.output()};
 }
 
 Call read_sweep_wait(Reading& in) {
-  SweepWaitCommand command{.name = in.name("sweep"), .project = in.whose_job()};
+  SweepWaitCommand command{.name = in.name("sweep"), .project = in.project_of_job()};
   if (in.reader.has("--timeout")) command.timeout = in.reader.duration("--timeout", {});
   return command;
 }
@@ -195,7 +195,7 @@ Call read_sweep_wait(Reading& in) {
 template <const char* const& action>
 Call read_sweep_change(Reading& in) {
   return SweepChangeCommand{
-      .names = in.names("sweep"), .project = in.whose_job(), .action = action};
+      .names = in.names("sweep"), .project = in.project_of_job(), .action = action};
 }
 constexpr const char* kSweepStop = "stop";
 constexpr const char* kSweepPause = "pause";
@@ -203,11 +203,11 @@ constexpr const char* kSweepResume = "resume";
 
 Call read_sweep_delete(Reading& in) {
   return SweepDeleteCommand{.names = in.names("sweep"),
-                            .project = in.whose_job(),
+                            .project = in.project_of_job(),
                             .ignore_missing = in.reader.has("--ignore-missing")};
 }
 
-Flags whose_sweep_flag() {
+Flags sweep_project_flag() {
   return {{.name = "--project",
            .value = "PROJECT",
            .help = "project of the sweep, if several projects have a sweep of this name",
@@ -219,7 +219,7 @@ Command change_command(const char* name, const char* help, Call (*read)(Reading&
           .help = help,
           .read = read,
           .positionals = some_of(Offer::kNothing),
-          .flags = whose_sweep_flag(),
+          .flags = sweep_project_flag(),
           .example = "muster sweep " + std::string(name) + " lr"};
 }
 
@@ -274,13 +274,13 @@ Command sweep_command() {
             .positionals = one_of(Offer::kNothing),
             .flags =
                 Flags{{.name = "--chart", .help = "draw the metric of the best trials over time"}} +
-                whose_sweep_flag() + output_flag(),
+                sweep_project_flag() + output_flag(),
             .example = "muster sweep get lr --chart"},
            {.name = "best",
             .help = "print the command that runs the best trial again",
             .read = read_sweep_best,
             .positionals = one_of(Offer::kNothing),
-            .flags = whose_sweep_flag() + output_flag(),
+            .flags = sweep_project_flag() + output_flag(),
             .example = "muster sweep best lr"},
            {.name = "wait",
             .help = "wait until a sweep has ended; fails if it did not succeed",
@@ -291,7 +291,7 @@ Command sweep_command() {
                        .value = "TIME",
                        .help =
                            "exit with code 124 after this time, as in 30m; the sweep continues"}} +
-                whose_sweep_flag(),
+                sweep_project_flag(),
             .example = "muster sweep wait lr --timeout 1h"},
            change_command("stop", "stop a sweep and all its trials", read_sweep_change<kSweepStop>),
            change_command("pause", "let running trials run on, and start no other",
@@ -302,7 +302,7 @@ Command sweep_command() {
             .help = "delete an ended sweep with the jobs of its trials",
             .read = read_sweep_delete,
             .positionals = some_of(Offer::kNothing),
-            .flags = whose_sweep_flag() + ignore_missing_flag("a sweep"),
+            .flags = sweep_project_flag() + ignore_missing_flag("a sweep"),
             .example = "muster sweep delete lr"}},
       .example = "muster sweep -f sweep.yaml --dry-run",
       .see_also = "muster submit --array, for jobs that differ in an index"};

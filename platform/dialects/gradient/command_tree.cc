@@ -380,7 +380,7 @@ cli::Command clusters() {
                         .commands = {{.name = "list", .help = "List machine types"}}}}};
 }
 
-cli::Flags whose_artifacts() {
+cli::Flags artifact_job_flags() {
   return {{.name = "--id",
            .value = "ID",
            .help = "ID of the experiment, or of one of its jobs, which share its artifacts",
@@ -392,14 +392,14 @@ cli::Flags whose_artifacts() {
 
 /// `get` as in Gradient's documents, `download` as in its later versions.
 cli::Command job_artifacts_get(const std::string& name) {
-  return {
-      .name = name,
-      .help = "Fetch artifacts",
-      .flags = whose_artifacts() + cli::Flags{{.name = "--destination",
-                                               .value = "FOLDER",
-                                               .help = "destination folder (default: ID-artifacts)",
-                                               .offer = cli::Offer::kFolders}},
-      .example = "gradient jobs artifacts " + name + " --id train --destination out"};
+  return {.name = name,
+          .help = "Fetch artifacts",
+          .flags = artifact_job_flags() +
+                   cli::Flags{{.name = "--destination",
+                               .value = "FOLDER",
+                               .help = "destination folder (default: ID-artifacts)",
+                               .offer = cli::Offer::kFolders}},
+          .example = "gradient jobs artifacts " + name + " --id train --destination out"};
 }
 
 cli::Command job_artifacts() {
@@ -409,7 +409,7 @@ cli::Command job_artifacts() {
       .commands = {
           {.name = "list",
            .help = "List artifacts",
-           .flags = whose_artifacts() +
+           .flags = artifact_job_flags() +
                     cli::Flags{{.name = "--size", .letter = "-s", .help = "show sizes in bytes"}}},
           job_artifacts_get("get"),
           job_artifacts_get("download")}};

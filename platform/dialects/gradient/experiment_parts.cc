@@ -159,7 +159,7 @@ bool is_kept(const cli::Flag& flag) {
 }
 
 /// Whether the value only fills a position: in flags of data sets, "none" stands for no value.
-bool says_nothing(std::string_view flag, const std::vector<std::string>& values) {
+bool is_placeholder(std::string_view flag, const std::vector<std::string>& values) {
   return flag.starts_with("--dataset") &&
          std::all_of(values.begin(), values.end(),
                      [](const std::string& value) { return value == kNone; });
@@ -273,7 +273,7 @@ void keep_words(const std::vector<std::string>& path, const cli::FlagReader& rea
   auto& kept = experiment.spec.annotations;
   for (const cli::Flag& flag : flags_of(path)) {
     const std::vector<std::string> values = reader.texts(flag.name);
-    if (!reader.has(flag.name) || says_nothing(flag.name, values)) continue;
+    if (!reader.has(flag.name) || is_placeholder(flag.name, values)) continue;
     std::string said;
     for (const std::string& value : values) {
       said += (said.empty() ? "" : ",") + value;

@@ -308,10 +308,10 @@ class RoleAdding {
       return;
     }
     if (!base_.command.empty()) {
-      return add_fault(other.pod.container_place,
-                       "has no command, but the workers have one, which it would run; give it a "
-                       "command",
-                       findings_);
+      return add_fault(
+          other.pod.container_place,
+          "has no command, so it would run the command of the workers; give it a command",
+          findings_);
     }
     const auto& base = base_.arguments;
     const auto& own = program.arguments;
@@ -421,7 +421,7 @@ class RoleAdding {
     }
   }
 
-  /// What only a server on Kubernetes heeds, which the pods of all tasks get.
+  /// The settings that apply only on Kubernetes, to the pods of all tasks.
   void add_kubernetes(const Pod& pod) {
     const job::KubernetesSpec& own = pod.kubernetes;
     job::KubernetesSpec& all = spec_.kubernetes;
@@ -494,7 +494,7 @@ class RoleAdding {
     all = own;
   }
 
-  /// What comes from the caller's shell is not used in an image.
+  /// Values from the caller's shell are not used in an image.
   void note_inherited() {
     std::set<std::string> names;
     for (const auto& [name, value] : wish_.defaults.environment) {

@@ -1,8 +1,9 @@
 // One job of Muster from the pods of its roles.
 //
-// A pod belongs to each role; a JobSpec has settings of the job, and what differs for the leader, the
+// Each role has a pod; a JobSpec has settings of the job, and deviating settings of the leader, the
 // parameter servers and the evaluator. The workers' pod (or the only pod) gives the job's settings.
-// What Muster has once a job and the roles have differently is a fault, or a warning if it is harmless.
+// If roles differ in a setting that Muster has only once for each job, that is a fault, or a
+// warning if it is harmless.
 //
 // Pure.
 #pragma once

@@ -48,7 +48,7 @@ Counts read_counts(Map& spec) {
   counts.held = parallelism == 0;
   const int64_t at_once = std::max<int64_t>(parallelism.value_or(1), 1);
   counts.runs = completions.value_or(at_once);
-  // A suspended Job does not tell how many pods will run at once.
+  // A suspended Job does not state how many pods will run at once.
   const int64_t tasks = counts.held ? counts.runs : std::min(at_once, counts.runs);
   const std::optional<Node>& node = parallelism_node ? parallelism_node : completions_node;
   if (tasks > kMostTasks) {

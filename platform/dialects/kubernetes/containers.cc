@@ -126,8 +126,8 @@ class BesideReading {
       if (variable.secret.empty() && is_plain(variable.value)) return false;
       node_.findings().faults.push_back(
           {.field = variable.place.path,
-           .what = "has a value that only the task knows, or a secret; a container beside the task "
-                   "gets plain values, and Secrets as volumes",
+           .what = "has a value that exists only in the running task, or a secret; a container "
+                   "beside the task gets plain values, and Secrets as volumes",
            .line = variable.place.line});
       return true;
     });
@@ -193,8 +193,7 @@ class BesideReading {
 
 constexpr const char* kElsewhere =
     ", which only a server that runs jobs on Kubernetes runs; elsewhere, do its work in the "
-    "command "
-    "or the image";
+    "command or the image";
 
 void refuse_beside(const std::vector<Node>& containers, const std::string& what) {
   for (const Node& container : containers) container.fault("is " + what + kElsewhere);

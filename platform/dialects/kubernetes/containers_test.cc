@@ -73,13 +73,12 @@ TEST(KubernetesContainers, WithWhatOnlyTasksHaveAreRefused) {
       with_init(
           "{name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}, securityContext: "
           "{capabilities: {add: [SYS_PTRACE]}}, env: [{name: T, valueFrom: {secretKeyRef: {name: "
-          "hf, "
-          "key: t}}}, {name: H, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], volumeMounts: "
-          "[{name: own, mountPath: /own}]}")
+          "hf, key: t}}}, {name: H, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], "
+          "volumeMounts: [{name: own, mountPath: /own}]}")
           .faults;
   const std::string only =
-      ": has a value that only the task knows, or a secret; a container beside the task gets plain "
-      "values, and Secrets as volumes";
+      ": has a value that exists only in the running task, or a secret; a container beside the "
+      "task gets plain values, and Secrets as volumes";
 
   EXPECT_EQ(faults,
             (Lines{kInit + ": requests devices, which only the container of the task gets",

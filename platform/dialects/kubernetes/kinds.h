@@ -38,7 +38,7 @@ Draft read_cron_job(Map& document, const Surroundings& surroundings, const Wish&
 void read_batch_job_spec(const Node& spec, const Metadata& metadata,
                          const Surroundings& surroundings, const Wish& wish, Draft& draft);
 
-// What several kinds have.
+// Fields of several kinds.
 
 /// For jobs that Kubernetes restarts without a limit.
 inline constexpr int kUnlimitedRetries = 1000;

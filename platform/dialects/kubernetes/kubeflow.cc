@@ -63,7 +63,7 @@ struct Replicas {
   Place count_place;  ///< of its number, or of the replica spec
 };
 
-/// What a run policy says about the scheduling of a gang.
+/// The settings of a run policy for the scheduling of a gang.
 struct RunPolicy {
   std::optional<Node> backoff_limit;
   std::optional<Node> min_available;
@@ -163,7 +163,7 @@ void add_fault_at(const Place& place, std::string what, Findings& findings) {
   findings.faults.push_back({.field = place.path, .what = std::move(what), .line = place.line});
 }
 
-/// Elastic: the job starts with fewer members. `fixed`: members that are no workers.
+/// Elastic: the job starts with fewer members. `fixed`: members that are not workers.
 void use_min_available(const RunPolicy& policy, int fixed, Draft& draft) {
   if (!policy.min_available) return;
   const auto least = policy.min_available->integer(1, kMostReplicas);
@@ -369,7 +369,7 @@ class ElasticReading {
       map.end();
       parts.push_back(key + "=" + value);
     }
-    // Muster's own value says which task holds the store.
+    // Muster's own value names the task that holds the store.
     if (!parts.empty()) {
       list.warning("replaces Muster's settings of the rendezvous");
       draft_.spec.environment["PET_RDZV_CONF"] = base::joined(parts, ",");
@@ -510,7 +510,7 @@ Draft read_tf_job(Map& document, const Surroundings& surroundings, const Wish& w
   const RunPolicy policy =
       read_run_policy(spec.take("runPolicy"), "kubeflow.org/training-operator", wish, draft);
   const auto success = spec.take("successPolicy");
-  spec.refuse("enableDynamicWorker", ": each task knows the whole cluster");
+  spec.refuse("enableDynamicWorker", ": each task has the addresses of the whole cluster");
   const PodContext context{.config_maps = surroundings.config_maps,
                            .on_kubernetes = wish.on_kubernetes,
                            .container = "tensorflow"};

@@ -237,8 +237,8 @@ TEST(PyTorchJobFile, RefusesProgramsThatItsRolesCannotHave) {
   EXPECT_EQ(
       faults_of(torch_job("", replicas("Master", "", "image: 'a:1'") +
                                   replicas("Worker", "", "image: 'a:1', command: [y]"))),
-      (Lines{"spec.pytorchReplicaSpecs.Master.template.spec.containers[0]: has no command, but "
-             "the workers have one, which it would run; give it a command"}));
+      (Lines{"spec.pytorchReplicaSpecs.Master.template.spec.containers[0]: has no command, so "
+             "it would run the command of the workers; give it a command"}));
 }
 
 TEST(PyTorchJobFile, IsElasticWithAnElasticPolicy) {
@@ -356,7 +356,8 @@ TEST(TfJobFile, RefusesWhatItCannotBe) {
   EXPECT_EQ(faults_of(tf_job("  enableDynamicWorker: true\n",
                              replicas("Chief", "replicas: 2", kTensorFlow) +
                                  replicas("Master", "", kTensorFlow))),
-            (Lines{"spec.enableDynamicWorker: is not supported: each task knows the whole cluster",
+            (Lines{"spec.enableDynamicWorker: is not supported: each task has the addresses of the "
+                   "whole cluster",
                    "spec.tfReplicaSpecs: has a Chief and a Master, which are the same; give one",
                    "spec.tfReplicaSpecs.Chief.replicas: is 2; a job has one of these"}));
   EXPECT_EQ(faults_of(tf_job("", replicas("PS", "", kTensorFlow))),

@@ -192,7 +192,7 @@ class FileReading {
 
   void report_unknown(const Object& object, const Node& node) {
     if (!is_object(object.value)) {
-      return node.fault("is no object of Kubernetes: it has no apiVersion and kind");
+      return node.fault("is not a Kubernetes object: it has no apiVersion and kind");
     }
     std::vector<std::string> kinds;
     for (const Kind& kind : kKinds) {

@@ -5,8 +5,8 @@
 // runtimes are read where jobs refer to them; objects that Muster does not need (a Service, a Namespace)
 // are skipped with a warning; every other object is a fault.
 //
-// What has no counterpart in Muster is a fault with its path; all faults are reported at once. What is
-// harmless but without effect is a warning. docs/from-kubeflow.md has the whole table.
+// A field without a counterpart in Muster is a fault with its path; all faults are reported at
+// once. A harmless field without effect is a warning. docs/from-kubeflow.md has the whole table.
 //
 // Pure: nothing is executed, and no file is read.
 #pragma once

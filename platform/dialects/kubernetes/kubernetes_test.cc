@@ -75,7 +75,7 @@ TEST(KubernetesFile, NamesObjectsThatItCannotRun) {
           "is TFJob of kubeflow.org/v1alpha1; Muster reads kubeflow.org/v1",
           "is a Secret, whose values do not belong in a job file; store each with 'muster secret "
           "set', and remove it",
-          "is no object of Kubernetes: it has no apiVersion and kind"}));
+          "is not a Kubernetes object: it has no apiVersion and kind"}));
   EXPECT_EQ(faults_of("apiVersion: v1\nkind: Service\n"), (Lines{"contains no job"}));
 }
 

@@ -23,10 +23,10 @@
 
 namespace muster::dialects::kubernetes {
 
-/// Of each list. No one corrects more at once.
+/// The maximum number of faults, and of warnings, in one report.
 inline constexpr size_t kMostFindings = 1000;
 
-/// What is wrong in a file, and what its job does without.
+/// The faults of a file, and warnings about fields without effect.
 struct Findings {
   std::vector<base::Fault> faults;
   std::vector<base::Fault> warnings;
@@ -109,7 +109,7 @@ class Map {
   std::optional<bool> flag(const std::string& key);
   std::optional<int64_t> integer(const std::string& key, int64_t low, int64_t high);
 
-  /// Faults for the keys that none of the calls above named. Call last.
+  /// Adds a fault for each key that no call above has read. Call last.
   void end();
 
  private:

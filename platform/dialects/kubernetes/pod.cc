@@ -73,7 +73,7 @@ void read_resources(const Node& node, const PodContext& context, Pod& pod) {
   if (requests.memory_bytes && !limits.memory_bytes) {
     requests_node->warning("has memory without a limit: it is the limit here");
   }
-  map.refuse("claims", ": Muster knows no dynamic resource claims");
+  map.refuse("claims", ": Muster does not support dynamic resource claims");
   map.end();
   job::Resources& resources = pod.resources;
   const auto first = [](const std::optional<int64_t>& limit,
@@ -262,7 +262,7 @@ void read_pod_fields(Map& spec, const PodContext& context, Pod& pod) {
   spec.refuse("hostPID", ": a task sees its own processes only");
   spec.refuse("hostIPC", ": a task has its own shared memory");
   spec.refuse("hostAliases", ": Muster writes the host names of tasks");
-  spec.refuse("resourceClaims", ": Muster knows no dynamic resource claims");
+  spec.refuse("resourceClaims", ": Muster does not support dynamic resource claims");
   spec.refuse("schedulingGates", "; use suspend");
   spec.refuse("nodeName", ": Muster chooses the node; use scheduling.node_pools");
   spec.refuse("overhead", "");

@@ -16,9 +16,10 @@ namespace muster::dialects::kubernetes {
 
 // --- text with variables
 //
-// Kubernetes replaces $(NAME) in commands, arguments and values of variables. Muster's specs contain
-// plain text, so what the file knows is replaced when it is translated. What only a running task
-// knows (its rank, its host name, a secret) remains a variable, which a shell replaces (program.h).
+// Kubernetes replaces $(NAME) in commands, arguments and values of variables. Muster's specs
+// contain plain text, so values from the file are replaced when it is translated. Values that exist
+// only in a running task (its rank, its host name, a secret) remain variables, which a shell
+// replaces (program.h).
 
 /// A piece of plain text, or the name of a variable of the task.
 struct Piece {
@@ -88,7 +89,7 @@ struct Pod {
   std::optional<int64_t> grace_seconds;
   std::string restart_policy;  ///< of the pod's spec; empty: not given
   Place restart_place;
-  job::KubernetesSpec kubernetes;  ///< what only a server on Kubernetes heeds
+  job::KubernetesSpec kubernetes;  ///< settings that apply only on Kubernetes
   std::vector<std::string> node_pools;
   std::vector<std::string> gpu_models;
   std::string priority_class;

@@ -140,9 +140,8 @@ TEST(KubernetesPod, HasTheOptionsOfACluster) {
                   "priorityClassName: high", "runtimeClassName: nvidia",
                   "nodeSelector: {disk: ssd, agentpool: a100}",
                   "tolerations: [{operator: Exists}, {key: gpu, operator: Exists, effect: "
-                  "NoSchedule}, {key: "
-                  "team, value: a}, {key: b, operator: Equal, value: c, effect: NoExecute, "
-                  "tolerationSeconds: 5}]",
+                  "NoSchedule}, {key: team, value: a}, {key: b, operator: Equal, value: c, effect: "
+                  "NoExecute, tolerationSeconds: 5}]",
                   "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]"}));
   ASSERT_EQ(file.faults, Lines{});
   EXPECT_EQ(file.warnings, Lines{});
@@ -248,8 +247,7 @@ TEST(KubernetesEnvironment, NamesWhatTheFileDoesNotKnow) {
 TEST(KubernetesVolumes, AreMountedByTheirKind) {
   const job::JobSpec spec = pod_with(
       {"volumeMounts: [{name: host, mountPath: /data/, readOnly: true, subPath: cifar}, {name: "
-       "claim, "
-       "mountPath: /models}, {name: scratch, mountPath: /scratch}]"},
+       "claim, mountPath: /models}, {name: scratch, mountPath: /scratch}]"},
       {"volumes: [{name: host, hostPath: {path: /srv, type: Directory}}, {name: claim, "
        "persistentVolumeClaim: {claimName: models}}, {name: scratch, emptyDir: {}}, {name: unused, "
        "nfs: {server: a, path: b}}]"});

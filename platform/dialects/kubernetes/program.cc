@@ -165,8 +165,8 @@ class ProgramWriting {
   void report_missing_command() {
     findings_.faults.push_back(
         {.field = later_.path,
-         .what = "has a value that only the running task knows, which a shell sets before the "
-                 "command; give the container a command",
+         .what = "has a value that exists only in the running task, so a shell must set it before "
+                 "the command; give the container a command",
          .line = later_.line});
   }
 
@@ -196,7 +196,7 @@ class ProgramWriting {
   Findings& findings_;
   Program program_;
   std::string exports_;
-  Place later_;  ///< the first value that only the task knows
+  Place later_;  ///< the first value that exists only in the running task
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // The command, arguments and variables of a container, as a program of Muster.
 //
-// Kubernetes replaces $(NAME) in them before the program starts. What the file itself knows is replaced
-// here. A value that only the running task knows is replaced by a shell that then becomes the program:
+// Kubernetes replaces $(NAME) in them before the program starts. Values from the file are replaced
+// here. A value that exists only in the running task is replaced by a shell that then becomes the
+// program:
 //
 //   args: [--rank, $(RANK)]   ->   sh -c 'exec "$@"' with the words   ...  --rank "$RANK"
 //

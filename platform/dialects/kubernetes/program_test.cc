@@ -73,8 +73,9 @@ TEST(KubernetesProgram, NeedsACommandForWhatOnlyTheTaskKnows) {
   EXPECT_EQ(
       faults_of(
           simple_job({"env: [{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]"})),
-      (Lines{"spec.template.spec.containers[0].env[0]: has a value that only the running task "
-             "knows, which a shell sets before the command; give the container a command"}));
+      (Lines{"spec.template.spec.containers[0].env[0]: has a value that exists only in "
+             "the running task, so a shell must set it before the command; give the container a "
+             "command"}));
 }
 
 TEST(KubernetesProgram, PassesASecretAsAVariable) {

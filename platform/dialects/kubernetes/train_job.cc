@@ -1,7 +1,7 @@
 // A TrainJob of Kubeflow's Trainer: the pods of its training runtime, changed by the job. The runtime
 // is in the same file, or is a runtime that Trainer installs.
 //
-// The path of a fault in a runtime begins in the runtime's own document; its line tells which.
+// The path of a fault in a runtime begins in the runtime's own document, which the line identifies.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -295,7 +295,7 @@ void patch_pod(const Node& node, const PodContext& context, Pod& pod) {
 Pod* patched(const Node& name_node, Runtime& runtime) {
   const auto name = name_node.text();
   Pod* const pod = name ? pod_named(*name, runtime) : nullptr;
-  if (name && pod == nullptr) name_node.fault("'" + *name + "' is no job of the runtime");
+  if (name && pod == nullptr) name_node.fault("'" + *name + "' is not a job of the runtime");
   return pod;
 }
 

@@ -127,8 +127,7 @@ TEST(TrainJobFile, ChangesThePodsOfItsRuntime) {
   const std::string trainer = "  trainer: {image: 'a:1', command: [ls]}\n";
   for (const std::string& change :
        {"  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {metadata: {labels: "
-        "{team: "
-        "a}}, spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: " +
+        "{team: a}}, spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: " +
             pod + "}}}}]}}}}]\n",
         "  podTemplateOverrides: [{targetJobs: [{name: node}], spec: " + pod + "}]\n"}) {
     const TranslatedFile file = translated(train_job("torch-distributed", trainer + change));
@@ -168,7 +167,7 @@ TEST(TrainJobFile, NamesWhatHasNoCounterpart) {
              "which Muster does not run; submit it as a job before this one, and remove it from "
              "the runtime",
              "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].name: "
-             "'other' is no job of the runtime"}));
+             "'other' is not a job of the runtime"}));
 }
 
 TEST(TrainJobFile, CallsItsNodesByTheirNames) {

@@ -20,7 +20,7 @@ namespace {
 using job::Volume;
 
 constexpr const char* kSharedMemory = "/dev/shm";
-/// Where neither the volume nor the container has a limit: as good as none.
+/// The size if neither the volume nor the container has a limit: practically unlimited.
 constexpr int64_t kUsualShm = int64_t{64} << 30;
 
 std::string normal_path(const std::string& path) {

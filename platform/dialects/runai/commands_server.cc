@@ -87,7 +87,7 @@ Result<int> use_cluster_command(Invocation& invocation) {
         return {};
       }));
   MUSTER_CHECK(cli::show("Cluster " + name + " has been set as default cluster\n"));
-  cli::accounts::note_what_goes_before();
+  cli::accounts::note_context_override();
   return cli::kExitDone;
 }
 

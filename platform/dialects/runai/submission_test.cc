@@ -428,12 +428,10 @@ TEST(RunaiFlagsWithoutEffect, StillHaveTheirValuesChecked) {
   const std::vector<std::pair<Words, std::string>> table{
       {{"--image-pull-policy=always"},
        "--image-pull-policy 'always' is invalid: expected one of Always, IfNotPresent, Never; did "
-       "you mean "
-       "'Always'?"},
+       "you mean 'Always'?"},
       {{"-s", "ingres"},
        "--service-type 'ingres' is invalid: expected one of portforward, loadbalancer, nodeport, "
-       "ingress; did you "
-       "mean 'ingress'?"},
+       "ingress; did you mean 'ingress'?"},
       {{"--port=http"}, "--port 'http' is neither PORT nor HOST:PORT"},
       {{"--port=0"}, "--port '0' is neither PORT nor HOST:PORT"},
       {{"--ttl-after-finish=soon"},

@@ -90,7 +90,7 @@ TEST(RunaiVolumes, FaultsAreReportedUnderTheirFlags) {
       {{"--pvc", "data"}, "--pvc 'data' is neither NAME:PATH[:ro] nor [CLASS]:SIZE:PATH[:ro]"},
       {{"--pvc", ":/mnt"}, "--pvc ':/mnt' has no claim name"},
       {{"--pvc", "Data:/mnt"},
-       "--pvc 'Data' is not the name of a storage; use 1 to 63 of a-z, 0-9 and '-'"},
+       "--pvc 'Data' is not a valid storage name; use 1 to 63 of a-z, 0-9 and '-'"},
       {{"--pvc-exists", "claimname=data"}, "--pvc-exists must contain path="},
       {{"--pvc-exists", "claimnam=data,path=/mnt"},
        "--pvc-exists has no key 'claimnam'; did you mean 'claimname'?"},

@@ -146,7 +146,7 @@ struct ContainerHost::Impl {
     if (is_asking) return;
     is_asking = true;
     // The request stays pending: a late answer is used.
-    timer = loop.after(pace.silence, [this] { failed(says_nothing()); });
+    timer = loop.after(pace.silence, [this] { failed(silence_error()); });
     client->info([this](Result<DockerInfo> answer) {
       is_asking = false;
       if (!is_reached) return;  // the error of ssh explains more
@@ -198,7 +198,7 @@ struct ContainerHost::Impl {
     return error;
   }
 
-  static Error says_nothing() {
+  static Error silence_error() {
     return {.code = ErrorCode::kUnavailable,
             .what = "it has stopped answering",
             .advice = {},

@@ -37,9 +37,9 @@ class ContainerHost {
   const std::string& name() const;
   DockerClient& client();
 
-  /// What the host offers; nullopt: it has never answered, or not for Patience::absence. The host
-  /// is polled all the time, because its engine may be restarted. While it does not answer, the
-  /// label "fault" contains the reason.
+  /// The resources of the host; nullopt: it has never answered, or not for Patience::absence. The
+  /// host is polled continuously, because its engine may be restarted. While it does not answer,
+  /// the label "fault" contains the reason.
   std::optional<Node> node() const;
   std::optional<DockerInfo> info() const;
   /// Why the host does not answer, with advice. Set at the first failure, when node() may still

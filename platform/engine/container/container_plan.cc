@@ -79,7 +79,7 @@ DockerMount volume_mount(const GangId& gang, const TaskPlan& plan, size_t index,
           .read_only = volume.read_only};
 }
 
-// What the engine itself does not enforce is enforced by the shim in the container.
+// The shim in the container enforces the limits that the engine does not enforce.
 TaskLimits limits_in_container(const TaskPlan& plan, const ContainerSite& site) {
   TaskLimits limits = site.limits;
   limits.memory_bytes = plan.resources.memory_bytes;
@@ -195,7 +195,7 @@ base::Result<void> check_places(const TaskPlan& plan) {
   for (const Volume& volume : plan.volumes) {
     if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
       error.faults.push_back({.field = "volume " + volume.target,
-                              .what = "'" + volume.source + "' is not the name of a storage"});
+                              .what = "'" + volume.source + "' is not a valid storage name"});
     }
     const std::string target = plain(volume.target);
     const auto own = std::find_if(kOwnPlaces.begin(), kOwnPlaces.end(),

@@ -23,7 +23,7 @@ inline constexpr const char* kProgramsFolder = "/muster/bin";  ///< the programs
 inline constexpr const char* kTaskFolder = "/muster/task";  ///< owned by the task's account, 0700
 inline constexpr const char* kGeneratedFolder = "/generated";
 
-/// What the plan of a container needs to know about its place.
+/// The facts about its host and its gang that the plan of a container requires.
 struct ContainerSite {
   std::string owner;
   std::string network;  ///< network of the gang; "host": the node's own network

@@ -50,7 +50,7 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
   job::ExitStatus status{.lost = true, .error = "its container was ended from outside"};
   if (state->exit_code > kSignalBase) status.signal = state->exit_code - kSignalBase;
   if (status.signal == 0) {
-    status.error = "its supervisor ended with code " + std::to_string(state->exit_code);
+    status.error = "its supervisor process ended with code " + std::to_string(state->exit_code);
   }
   if (!state->error.empty()) status.error += ": " + state->error;
   if (!words.empty()) status.error += ": " + words;
@@ -59,9 +59,9 @@ job::ExitStatus status_of(const std::optional<ContainerState>& state, const std:
 
 Error refusal(const std::string& task, const std::string& words) {
   const size_t line = words.find('\n');
-  const bool says_why = line != std::string::npos;
+  const bool has_refusal = line != std::string::npos;
   return start_error(task,
-                     says_why ? read_refusal(words) : Error{.what = "its shim gave no reason"});
+                     has_refusal ? read_refusal(words) : Error{.what = "its shim gave no reason"});
 }
 
 /// Opens a regular file only. The task may have put anything in its place: a link could lead to

@@ -109,7 +109,7 @@ class DockerSession : public std::enable_shared_from_this<DockerSession> {
   PendingCalls& calls() { return *calls_; }
 
   /// Sends a request, after meet() if necessary. The answers 200 to 299 and 304 (nothing to do) are
-  /// no errors.
+  /// not errors.
   uint64_t ask(DockerAsk ask, Answered answered);
   uint64_t ask(DockerAsk ask, Done done);
   /// Passes on what `read` makes of the answer.

@@ -43,7 +43,7 @@ struct GangStarts::GangStart {
   std::shared_ptr<PendingStart> pending;  ///< through which its tasks report
   std::vector<std::string> tasks;         ///< tasks whose containers are created or being created
   size_t busy = 0;                        ///< pending answers of hosts
-  size_t unheard = 0;                     ///< tasks that are not up yet
+  size_t pending_tasks = 0;               ///< tasks that are not up yet
   std::vector<HeldHost*> networks;        ///< hosts on which this start created the gang's network
   JobVolumes::Made volumes;
   base::EventLoop::Interest bound;  ///< time limit for the tasks to come up
@@ -74,7 +74,7 @@ void GangStarts::start(const GangId& gang, std::vector<TaskPlan> plans, Engine::
                        [this, weak = std::weak_ptr(start)] {
                          const auto still = weak.lock();
                          if (!still) return;
-                         --still->unheard;
+                         --still->pending_tasks;
                          settle(still);
                        },
                    .failed =
@@ -188,7 +188,7 @@ Step GangStarts::volumes_step(const Start& start, HeldHost& host) {
 // --- the containers
 
 void GangStarts::launch_all(const Start& start) {
-  start->unheard = start->plans.size();
+  start->pending_tasks = start->plans.size();
   start->bound =
       loop_.after(options_.patience.answer * (1 + start->plans.size() / 8), [this, start] {
         fail(start, {.code = ErrorCode::kTimeout,
@@ -312,7 +312,7 @@ void GangStarts::fail(Start start, Error error) {
 void GangStarts::settle(Start start) {
   if (start->done == nullptr || start->busy > 0) return;
   if (start->error) return undo(start);
-  if (start->unheard == 0) succeed(start);
+  if (start->pending_tasks == 0) succeed(start);
 }
 
 void GangStarts::undo(const Start& start) {

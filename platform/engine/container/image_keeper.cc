@@ -19,7 +19,7 @@ using base::Error;
 using base::ErrorCode;
 using launch::ImageFacts;
 
-/// What an image contains, as far as tasks need it.
+/// The contents of an image that tasks need.
 struct ImageContents {
   std::string passwd;  ///< content of /etc/passwd; empty: missing
   std::string group;
@@ -133,8 +133,8 @@ Result<ImageFacts> facts_of(const ImageRequest& wish, const DockerImage& image,
 
 }  // namespace
 
-/// What is known about the images of a host, and the pending pulls and looks. Callers that wait
-/// hold a reference.
+/// The known images of a host, and the pending pulls and inspections. Callers that wait hold a
+/// reference.
 struct ImageKeeping : std::enable_shared_from_this<ImageKeeping> {
   ImageKeeping(DockerClient& its_client, std::string its_owner)
       : client(its_client), owner(std::move(its_owner)) {}

@@ -2,8 +2,8 @@
 // server's label, and copies of tasks' folders on this machine. Running tasks are adopted;
 // everything else is removed.
 //
-// Each host lists its things once: when this server opens, or when the host answers for the first
-// time. Things that are created later are no leftovers.
+// Each host lists its containers, networks and volumes once: when this server opens, or when the
+// host answers for the first time. Objects that are created later are not leftovers.
 //
 // On the loop's thread. The parts that the constructor takes must outlive it.
 #pragma once
@@ -44,7 +44,7 @@ class Leftovers {
   bool has_swept() const { return has_swept_; }
 
  private:
-  /// What a host had when it was asked.
+  /// The objects that a host has listed.
   struct Inventory {
     std::vector<ContainerState> containers;
     NamedWithLabels networks;

@@ -206,7 +206,7 @@ struct SshTunnel::Impl {
     return {
         .code = ErrorCode::kNotFound,
         .what = "no Docker or Podman was found on " + endpoint.host +
-                ": its user can use none of the usual sockets",
+                ": its user cannot use any of the usual sockets",
         .advice =
             "start Podman there (systemctl --user start podman.socket, and loginctl enable-linger "
             "to keep it running) or Docker; or name the socket: ssh://HOST/PATH/TO/SOCKET"};

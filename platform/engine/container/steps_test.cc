@@ -94,7 +94,7 @@ class TurnsOfTwo : public testing::Test {
     });
   }
 
-  void run_what_waits() {
+  void run_pending_steps() {
     loop_.post([this] { loop_.stop(); });
     loop_.run();
   }
@@ -115,10 +115,10 @@ TEST_F(TurnsOfTwo, GoToTheLongestWaitingCaller) {
   for (const char* who : {"a", "b", "c", "d"}) wait(who);
 
   held_.erase(held_.begin());
-  run_what_waits();
+  run_pending_steps();
   EXPECT_EQ(begun_, "abc");
   held_.clear();
-  run_what_waits();
+  run_pending_steps();
   EXPECT_EQ(begun_, "abcd");
 }
 
@@ -127,10 +127,10 @@ TEST_F(TurnsOfTwo, LastAsLongAsAnyCopyIsHeld) {
   Turns::Turn copy = held_.front();
 
   held_.erase(held_.begin());
-  run_what_waits();
+  run_pending_steps();
   EXPECT_EQ(begun_, "ab");
   copy.reset();
-  run_what_waits();
+  run_pending_steps();
   EXPECT_EQ(begun_, "abc");
 }
 
@@ -139,7 +139,7 @@ TEST_F(TurnsOfTwo, MayOutliveTheTurns) {
 
   turns_.reset();
   held_.clear();
-  run_what_waits();
+  run_pending_steps();
 
   EXPECT_EQ(begun_, "ab");
 }

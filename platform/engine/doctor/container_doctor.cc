@@ -119,7 +119,7 @@ Diagnosis diagnose(const ContainerFacts& facts) {
                                   .text = facts.hosts.error().what,
                                   .advice = facts.hosts.error().advice});
     for (const base::Fault& fault : facts.hosts.error().faults) {
-      // A socket that was tried is no error; an invalid text of the configuration is.
+      // A socket that was tried is not an error; an invalid text of the configuration is.
       const bool was_tried = fault.field.starts_with('/');
       diagnosis.findings.push_back({.subject = was_tried ? "tried" : fault.field,
                                     .verdict = was_tried ? Verdict::kNote : Verdict::kFails,

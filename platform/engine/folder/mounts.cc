@@ -240,8 +240,8 @@ Result<fs::path> find_storage(const Volume& volume, const std::string& project,
                               const VolumeFolders& folders) {
   if (folders.storage.empty()) return fault(volume, "this node has no storage");
   if (!is_folder_name(project) || !is_folder_name(volume.source)) {
-    return fault(volume, "'" + volume.source + "' of project '" + project +
-                             "' is not the name of a storage");
+    return fault(
+        volume, "'" + volume.source + "' of project '" + project + "' is not a valid storage name");
   }
   fs::path folder = folders.storage / project / volume.source;
   MUSTER_CHECK(base::make_private_folder(folder.parent_path()));

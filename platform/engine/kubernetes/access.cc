@@ -29,7 +29,7 @@ constexpr size_t kLongestSecret = 1 << 20;
 constexpr std::chrono::seconds kBeforeExpiry{20};
 constexpr size_t kLongestWordsOfPlugin = 600;
 
-/// What a connection needs, as PEM.
+/// The certificates and the key of a connection, as PEM.
 struct TlsFiles {
   std::string authorities;
   std::string certificate;
@@ -136,7 +136,8 @@ class FileAccess : public Access {
 
   void get(Then then) override {
     if (steady_clock::now() - read_at_ >= reread_after_) {
-      // A file that is being replaced may be missing for a moment: what was read last still holds.
+      // A file that is being replaced may be missing for a moment: the last content that was read
+      // stays valid.
       static_cast<void>(read_files());
     }
     if (!sources_.plugin || has_valid_credential()) return then(current());
@@ -328,10 +329,11 @@ Result<std::unique_ptr<Access>> open_context(base::EventLoop& loop, const Chosen
   }
   const UserEntry& user = chosen.user;
   if (user.exec && user.exec->interactive == ExecPlugin::Interactive::kAlways) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .what = "exec plug-in " + base::in_quotes(user.exec->command) +
-                         " needs a terminal (interactiveMode: Always), which a server has not",
-                 .advice = "use a service account's token, or a client certificate"};
+    return Error{
+        .code = ErrorCode::kInvalid,
+        .what = "exec plug-in " + base::in_quotes(user.exec->command) +
+                " needs a terminal (interactiveMode: Always), which a server does not have",
+        .advice = "use a service account's token, or a client certificate"};
   }
   return opened(std::make_unique<FileAccess>(
       loop,

@@ -388,7 +388,7 @@ Call ApiClient::version(Then<ServerVersion> then) {
 }
 
 Call ApiClient::may_i(const AccessQuestion& question, Then<AccessAnswer> then) {
-  const std::string doing = "cannot ask for rights";
+  const std::string doing = "cannot check rights";
   Json attributes{{"verb", question.verb},
                   {"group", question.resource.group},
                   {"version", question.resource.version},

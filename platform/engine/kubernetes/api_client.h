@@ -168,7 +168,7 @@ class ApiClient {
 
   [[nodiscard]] Call get(ObjectName name, Then<Json> then);
   /// All objects, fetched page by page, at once. A list whose continuation has expired (410) begins
-  /// again. `then` gets the resourceVersion from which a watch can go on.
+  /// again. `then` gets the resourceVersion from which a watch can continue.
   struct Listed {
     std::vector<Json> objects;
     std::string resource_version;

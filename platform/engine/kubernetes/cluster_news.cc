@@ -90,7 +90,7 @@ void ClusterNews::workload_changed(const std::string& group, const std::string& 
 /// are leftovers of a server that died.
 void ClusterNews::synced() {
   for (const std::string& name : std::exchange(unknown_, {})) {
-    base::log_warning("pods of " + name + " belong to no job that this server knows; deletes them");
+    base::log_warning("deletes the pods of " + name + ": they belong to no job of this server");
     parts_.objects.remove_orphan(name);
   }
   for (const PodGangPointer& gang : parts_.gangs.all()) {

@@ -1,9 +1,9 @@
-// What the server sees of the cluster, by watches: its pods, the nodes with the pods of others on
+// The server's view of the cluster, by watches: its pods, the nodes with the pods of others on
 // them, the warnings about its pods, and the starts of their containers, which their status reports
 // up to a second later.
 //
-// Where the server may not see the pods of all namespaces, it sees those of its own, and the nodes
-// seem emptier than they are; the cluster's scheduler then has the last word.
+// If the server may not list the pods of all namespaces, it lists those of its own namespace. Nodes
+// then seem emptier than they are, and the cluster's scheduler has the last word.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once

@@ -1,5 +1,5 @@
-// What passes between Muster and an exec plug-in of a kubeconfig: ExecCredential objects
-// (client.authentication.k8s.io/v1 and v1beta1).
+// The ExecCredential objects (client.authentication.k8s.io/v1 and v1beta1) that Muster exchanges
+// with an exec plug-in of a kubeconfig.
 //
 // Pure; thread-safe.
 #pragma once

@@ -1,5 +1,5 @@
-// The pods of gangs: which are to exist, for how long, and what their images have. A gang gets its
-// pods when it is prepared, and loses those that are not needed any more when its preparation fails.
+// The pods of gangs: which pods exist, for how long, and the content of their images. A gang gets
+// its pods when it is prepared, and loses the unneeded pods when its preparation fails.
 //
 // On the loop's thread, which it must not outlive.
 #pragma once

@@ -176,7 +176,7 @@ lent::Lender KubernetesEngine::Impl::lender() {
             lines.keep(kubernetes::in_kubernetes(gang), task->name);
             losses.examine(kubernetes::in_kubernetes(gang), task->name);
           },
-      // The pod object tells whether the task may still run; until then it is waited for.
+      // The pod object shows whether the task may still run; until then the job waits for the task.
       .on_silence = [](const GangPointer&, const TaskPointer&) { return true; },
       .connect_stream =
           [this](const GangPointer& gang, const TaskPointer& task, uint64_t stream) {
@@ -260,7 +260,7 @@ std::shared_ptr<void> KubernetesEngine::prepare(const GangId& gang,
                                                 Prepared done) {
   if (images.empty() || images.front().job == nullptr) {
     impl_->tasks.reports.post([done = std::move(done)] {
-      done(Error{.code = ErrorCode::kInternal, .what = "no task was given whose pod to make"});
+      done(Error{.code = ErrorCode::kInternal, .what = "no task was given for a pod"});
     });
     return nullptr;
   }

@@ -30,8 +30,8 @@ namespace muster::engine {
 
 class KubernetesEngine : public Engine {
  public:
-  /// Errors: those of open_access(). An API server that does not answer is no error: it may answer
-  /// later.
+  /// Errors: those of open_access(). An API server that does not answer is not an error, because it
+  /// may answer later.
   static Result<std::unique_ptr<KubernetesEngine>> open(base::EventLoop& loop,
                                                         kubernetes::KubernetesOptions options);
   ~KubernetesEngine() override;

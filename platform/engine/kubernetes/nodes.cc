@@ -75,7 +75,7 @@ int64_t gpu_memory_of(const Json& labels, const std::string& resource) {
   return mebibytes && *mebibytes > 0 && *mebibytes < (int64_t{1} << 40) ? *mebibytes * kMebi : 0;
 }
 
-/// Taints that say what the state of the node says already.
+/// Taints that repeat the state of the node.
 bool is_of_state(std::string_view key) {
   constexpr std::array<std::string_view, 3> kStates{"node.kubernetes.io/unschedulable",
                                                     "node.kubernetes.io/not-ready",
@@ -179,7 +179,7 @@ ClusterAmounts& ClusterAmounts::operator-=(const ClusterAmounts& other) {
   return *this;
 }
 
-/// Init containers run one after the other, before the others: the largest counts. Those that go on
+/// Init containers run one after the other, before the others: the largest counts. Sidecars
 /// (restartPolicy Always) count as containers.
 ClusterAmounts requests_of_pod(const Json& pod) {
   if (is_over(pod)) return {};

@@ -1,5 +1,5 @@
-// The nodes of a Kubernetes cluster, as Muster's scheduler sees them: what they offer less what the
-// pods of others request there.
+// The nodes of a Kubernetes cluster, as Muster's scheduler sees them: their allocatable resources
+// minus the requests of other pods.
 //
 // Pure. Thread-safety: none needed, a NodeBook has one owner.
 #pragma once
@@ -29,7 +29,7 @@ struct NodeOptions {
   std::vector<std::string> tolerations;  ///< of all pods of this server
 };
 
-/// What a node or a pod has, or requests.
+/// The resources that a node has, or that a pod requests.
 struct ClusterAmounts {
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
@@ -41,8 +41,8 @@ struct ClusterAmounts {
   bool operator==(const ClusterAmounts&) const = default;
 };
 
-/// What the containers of a pod request together, as the cluster's scheduler counts it. Empty: its
-/// node has been freed, because the pod is over.
+/// The sum of the requests of a pod's containers, as the cluster's scheduler computes it. Empty:
+/// its node has been freed, because the pod is over.
 ClusterAmounts requests_of_pod(const nlohmann::json& pod);
 
 /// The nodes, and the pods of others on them. Objects that are not of the expected form count as
@@ -54,7 +54,7 @@ class NodeBook {
   // All return whether nodes() may have changed.
   bool set_node(const nlohmann::json& node);
   bool remove_node(const std::string& name);
-  /// Pods of this server are ignored: its scheduler knows them.
+  /// Pods of this server are ignored: its scheduler counts them.
   bool set_pod(const nlohmann::json& pod);
   bool remove_pod(const std::string& uid);
 

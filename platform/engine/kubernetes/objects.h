@@ -32,14 +32,14 @@ class GangObjects {
               Hooks hooks)
       : loop_(loop), client_(client), site_(site), gangs_(gangs), hooks_(std::move(hooks)) {}
 
-  /// Creates what is missing: the owner, the other objects, and the pods that are wanted. The
-  /// gang's record must be on disk.
+  /// Creates what is missing: the owner, the other objects, and the required pods. The gang's
+  /// record must be on disk.
   void create(const PodGangPointer& gang);
   /// Deletes everything and forgets the gang, when the API server has agreed. Idempotent.
   void release(const PodGangPointer& gang);
   /// Deletes the pod of a task.
   void remove_pod(const PodGangPointer& gang, const std::string& task, std::chrono::seconds grace);
-  /// Deletes the objects of a gang that no record knows.
+  /// Deletes the objects of a gang that has no record.
   void remove_orphan(const std::string& name);
 
  private:

@@ -59,7 +59,7 @@ std::string label_of(std::string_view text, size_t longest) {
   return legal.empty() ? hash : legal + "-" + hash;
 }
 
-/// Values that are no legal labels become annotations.
+/// Values that are not legal labels become annotations.
 void add_fact(Json& metadata, const char* key, const std::string& value) {
   if (value.empty()) return;
   metadata[job::is_kubernetes_label(value) ? "labels" : "annotations"][key] = value;
@@ -141,8 +141,8 @@ void check_user(const std::string& user, const std::string& field, const PodSite
   if (pod_account(user, site)) return;
   faults.push_back({.field = field,
                     .what = "'" + user +
-                            "' is not a number, and Kubernetes knows no names of "
-                            "users: give UID[:GID], as in 1000:1000"});
+                            "' is not a number, and Kubernetes does not support user names: give "
+                            "UID[:GID], as in 1000:1000"});
 }
 
 void check_share(const job::Resources& resources, const std::string& field,
@@ -181,7 +181,7 @@ Result<PodAccount> pod_account(const std::string& user, const PodSite& site) {
   if (uid && gid) return PodAccount{.uid = *uid, .gid = *gid};
   return Error{
       .code = ErrorCode::kInvalid,
-      .what = "user '" + user + "' is not a number, and Kubernetes knows no names of users",
+      .what = "user '" + user + "' is not a number, and Kubernetes does not support user names",
       .advice = "give UID[:GID], as in --user 1000:1000"};
 }
 

@@ -47,7 +47,7 @@ inline constexpr const char* kTaskContainer = "task";
 inline constexpr const char* kInstallContainer = "muster";
 inline constexpr const char* kProgramsVolume = "muster-programs";  ///< of the image with them
 
-/// What decides when the pods of a gang run, and where.
+/// The scheduler that decides when and where the pods of a gang run.
 enum class PodQueue {
   kMuster,   ///< Muster's scheduler: pods are created for their nodes, when it is their turn
   kDefault,  ///< the cluster's scheduler: pods are created at once, and wait for nodes
@@ -78,7 +78,7 @@ struct PodSite {
   /// Of the claim for /artifacts that each attempt gets, if its tasks share it; empty: they do not.
   std::string artifacts_class;
   int64_t artifacts_bytes = 0;
-  // Of pods whose job names none.
+  // The defaults of jobs.
   std::string priority_class;
   std::string runtime_class;
   std::vector<std::string> image_pull_secrets;

@@ -120,7 +120,7 @@ Json install_container(const PodSite& site, const Json& resources) {
 
 // --- what the job brings along
 
-/// What the kubelet leaves as it is: it replaces $(NAME) in words and values.
+/// Escapes text for the kubelet, which replaces $(NAME) in words and values.
 std::string literal(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped += c == '$' ? std::string("$$") : std::string(1, c);

@@ -13,7 +13,7 @@
 
 namespace muster::engine::kubernetes {
 
-/// What the containers of a pod have in common.
+/// The common settings of the containers of a pod.
 struct PodFrame {
   const PodAccount& account;
   const nlohmann::json& mounts;  ///< of the task's container

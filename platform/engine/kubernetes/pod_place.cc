@@ -31,8 +31,8 @@ Json tolerations_of(const PodJob& job, const PodSite& site) {
   return all;
 }
 
-/// By affinity, not by nodeName: the cluster's scheduler then checks the node's resources and taints
-/// and says what is missing, where the kubelet would fail the pod for good.
+/// By affinity, not by nodeName: the cluster's scheduler then checks the node's resources and
+/// taints and reports what is missing, whereas the kubelet would fail the pod for good.
 Json affinity_to(const std::string& node) {
   const Json field{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
   const Json term{{"matchFields", Json::array({field})}};

@@ -1,4 +1,4 @@
-// What the pods of a gang are made of: from the requests for its images, or from the plans of its
+// The content of the pods of a gang: from the requests for its images, or from the plans of its
 // tasks.
 //
 // Pure.

@@ -117,8 +117,8 @@ const ContainerFacts& container_behind(const PodFacts& pod) {
   return pod.init_name.empty() ? pod.task : pod.init;
 }
 
-/// Kubernetes tries to pull an image for ever. The registry's words tell a missing image from one
-/// that may come.
+/// Kubernetes tries to pull an image for ever. The registry's message distinguishes a missing image
+/// from a temporary failure.
 bool is_missing_for_good(const ContainerFacts& container) {
   if (is_one_of(container.waiting, {"InvalidImageName", "ErrImageNeverPull"})) return true;
   if (!is_one_of(container.waiting, {"ErrImagePull", "ImagePullBackOff"})) return false;

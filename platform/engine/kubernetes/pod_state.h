@@ -76,7 +76,8 @@ struct PodEvent {
 /// nullopt: not of a pod.
 std::optional<PodEvent> read_event(const nlohmann::json& event);
 
-/// What a pod of `task` waits for before its muster-node answers. `event`: its latest warning.
+/// The reason why the muster-node in the pod of `task` does not answer yet. `event`: its latest
+/// warning.
 job::KubernetesWaits wait_of(const PodFacts& pod, const std::string& task,
                              const std::optional<PodEvent>& event);
 /// A stage that is farther behind comes first.

@@ -144,7 +144,7 @@ void check_volume(const Volume& volume, size_t index, const PodSite& site,
   }
   if (volume.kind == Volume::Kind::kStorage && !is_folder_name(volume.source)) {
     faults.push_back(
-        {.field = field, .what = "'" + volume.source + "' is not the name of a storage"});
+        {.field = field, .what = "'" + volume.source + "' is not a valid storage name"});
   }
   if (volume.kind == Volume::Kind::kStorage && site.storage_claim.empty()) {
     faults.push_back({.field = field,

@@ -1,4 +1,5 @@
-// The volumes of a pod: what the job brings or names, and the writable places that its task needs.
+// The volumes of a pod: the files and volumes of the job, and the writable folders that its task
+// needs.
 //
 // Pure.
 #pragma once

@@ -54,7 +54,7 @@ std::optional<Error> missing_folder(const PodGang& gang, const HeldPod& pod) {
   return std::nullopt;
 }
 
-/// What a pod waits for; nullopt: it is ready.
+/// The reason why a pod is not ready; nullopt: it is ready.
 std::optional<Waits> wait_of_task(const PodGang& gang, const std::string& task) {
   if (is_ready(gang, task)) return std::nullopt;
   const auto found = gang.pods.find(task);

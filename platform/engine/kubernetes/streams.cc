@@ -264,7 +264,7 @@ class PortConnection : public PodConnection {
 
 // --- a program as a byte stream
 
-/// What passes between a program's stream and its connection.
+/// The data between a program's stream and its connection.
 struct ProgramEnds {
   PodConnection::Handlers handlers;
   std::string errors;  ///< the end of what the program wrote to its standard error

@@ -67,7 +67,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
         backoff(options.first_pause, options.longest_pause),
         lines(options.most_bytes) {}
 
-  /// What makes one outage differ from another.
+  /// The part of an error that distinguishes outages.
   struct OutageKind {
     ErrorCode code = ErrorCode::kInternal;
     std::string reason_code;
@@ -89,7 +89,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
 
   // --- the list
 
-  /// Lists everything, over the watch if possible, and goes on watching.
+  /// Lists everything, over the watch if possible, and continues watching.
   void list() {
     call.reset();
     list_timer.reset();
@@ -214,7 +214,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
   }
 
   bool take_bookmark(const Metadata& metadata) {
-    // Within a list, a position says nothing about the objects that are still to come.
+    // Within a list, a position does not cover the objects that are still to come.
     if (is_listing && !metadata.ends_list) return true;
     version = metadata.version;
     if (!is_listing) return recovered();
@@ -223,7 +223,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     return end_list();
   }
 
-  /// An event ERROR: the position is outdated, or the API server cannot go on.
+  /// An event ERROR: the position is outdated, or the API server cannot continue.
   bool take_error(const Json& status) {
     const ApiRefusal refusal = read_refusal(status, 0);
     if (refusal.status == 410) {
@@ -274,7 +274,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
     const ApiRefusal* refusal = refusal_of(error);
     const bool is_outdated_position = refusal != nullptr && refusal->status == 410;
     if (is_outdated_position) version.clear();
-    // 400 and 422: this API server does not know the parameters.
+    // 400 and 422: this API server does not support the parameters.
     const bool cannot_list =
         refusal != nullptr && is_listing && (refusal->status == 400 || refusal->status == 422);
     if (cannot_list) streams_list = false;
@@ -284,7 +284,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
       backoff.next();
       return retry_after(milliseconds(0));
     }
-    // A cut watch mostly goes on at once, which is no outage.
+    // A watch that was cut usually continues at once, and is not an outage then.
     const bool is_cut = is_first && is_synced && error.code == ErrorCode::kUnavailable;
     milliseconds pause = backoff.next();
     if (refusal != nullptr && refusal->retry_after) {
@@ -375,7 +375,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
 
   std::map<Place, Known> objects;
   uint64_t list_number = 0;
-  std::string version;      ///< from which the watch goes on; empty: a list is needed
+  std::string version;      ///< from which the watch continues; empty: a list is needed
   bool is_listing = false;  ///< the list comes over the watch
   bool is_synced = false;
   bool is_dropped = false;

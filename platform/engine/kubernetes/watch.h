@@ -45,7 +45,8 @@ struct WatchHandlers {
 };
 
 struct WatchOptions {
-  /// How long one request may last. The API server ends it, and the next one goes on.
+  /// The maximum duration of one request. The API server ends it, and the next request continues
+  /// the watch.
   std::chrono::seconds length{300};
   /// A watch from which nothing came for this long is taken for dead. Must be longer than the
   /// interval of bookmarks, which is about a minute.

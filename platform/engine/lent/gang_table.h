@@ -1,5 +1,5 @@
-// The gangs that a cluster runs for an engine, with their tasks: what every engine of a cluster
-// knows of them, their records on disk, and their folders.
+// The gangs that a cluster runs for an engine, with their tasks: the state that is common to all
+// engines of clusters, their records on disk, and their folders.
 //
 // An engine derives its own gang from HeldGang, to which it adds what only its cluster has: data,
 // no behaviour. It creates all gangs of its table.

@@ -1,5 +1,5 @@
 // A cluster as seen by the parts that handle its muster-nodes (lent_tasks.h): the options of tasks,
-// and what each engine answers in its own way.
+// and the questions that each engine answers differently.
 //
 // Plain values.
 #pragma once
@@ -71,7 +71,7 @@ struct Lender {
   // Why a task ended: a task that the cluster has stopped waits with its end until the reason is
   // known, so that the reason is reported first.
   std::function<void()> on_change;  ///< something of a task has changed
-  /// Has the cluster looked at soon: it may know a reason.
+  /// Requests an early look at the cluster, which may report a reason.
   std::function<void()> look_soon;
   /// The number of the latest look at the cluster.
   std::function<uint64_t()> looks;

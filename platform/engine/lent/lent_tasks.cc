@@ -28,7 +28,8 @@ void LentTasks::stop(const GangId& gang, const std::vector<std::string>& names, 
   }
 }
 
-// --- adoption: a task whose start was ordered runs as long as the cluster does not say otherwise
+// --- adoption: a task whose start was ordered counts as running until the cluster reports
+// otherwise
 
 AdoptionResult LentTasks::adopt(const GangId& name, const std::string& task_name) {
   const TaskFolder folder = gangs.folder_of(name, task_name);

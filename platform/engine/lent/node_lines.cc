@@ -18,8 +18,8 @@ namespace {
 /// cannot be ordered to stop, either.
 constexpr std::chrono::minutes kSilence{5};
 
-/// Whether the muster-node holds the task of the present start, or of an unknown one. After a failed
-/// start it may hold the task of that one, which has ended.
+/// Whether the muster-node holds the task of the present start, or of an unknown one. After a
+/// failed start it may hold the task of that start, which has ended.
 bool holds(const Hello& hello, const Seat& seat) {
   return hello.holds_task && (hello.start == 0 || hello.start == seat.start);
 }

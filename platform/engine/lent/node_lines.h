@@ -1,5 +1,5 @@
-// The connections of muster-nodes: to which task each belongs, and what a node that has
-// (re)connected is sent.
+// The connections of muster-nodes: to which task each belongs, and the orders that a node gets when
+// it (re)connects.
 //
 // On the loop's thread.
 #pragma once

@@ -316,8 +316,8 @@ void TaskLife::wait_for_reason(const GangPointer& gang, const TaskPointer& task)
       });
 }
 
-/// The gang's allocation goes on, so a user has sent the signal. A task that has exited with a code
-/// of its own has ended by itself.
+/// The gang's allocation continues, so a user has sent the signal. A task that has exited with a
+/// code of its own has ended by itself.
 void TaskLife::no_reason_came(const GangPointer& gang, const TaskPointer& task) {
   const job::ExitStatus& status = task->end->status;
   if (status.stopped || status.lost || status.signal != 0) {

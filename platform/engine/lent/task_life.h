@@ -47,8 +47,8 @@ class TaskLife {
   void ended(const GangPointer& gang, const TaskPointer& task, TaskEnded end);
   /// Ends a task as lost, unless it has ended by itself.
   void lose(const GangPointer& gang, const TaskPointer& task, const std::string& why);
-  /// The same, with what the cluster reports of its end. `how` need not be lost: the cluster may know
-  /// how the task has ended.
+  /// The same, with the cluster's report of the end. `how` need not be lost: the cluster may have
+  /// recorded how the task ended.
   void lose(const GangPointer& gang, const TaskPointer& task, job::ExitStatus how);
   /// Orders the task's muster-node to leave.
   void dismiss(const GangPointer& gang, const TaskPointer& task);

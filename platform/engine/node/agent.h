@@ -27,7 +27,8 @@ struct AgentOptions {
   std::string cluster;  ///< its name in sentences: "Slurm"
   std::string address;  ///< of this node for others; empty: that of the connection to the server
   std::optional<launch::ImageFacts> image;  ///< in which it runs
-  /// From the cluster's signal until what is left must be given up: the cluster kills then.
+  /// The time from the cluster's signal until the cluster kills; data that the server has not
+  /// received by then is lost.
   std::chrono::milliseconds kill_after{20'000};
   /// Prints a sentence where the users of the cluster look for it: the output of the Slurm job.
   std::function<void(const std::string& sentence)> complain;

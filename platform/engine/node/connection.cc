@@ -76,8 +76,8 @@ void NodeSocket::read() {
   const size_t most = was_established_ ? piece.size() : kMostBeforeKey - before_key_;
   const ssize_t count = ::recv(socket_.get(), piece.data(), most, 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count == 0) return end("has hung up");
-  if (count < 0) return end(base::system_error("is out of reach", errno).what);
+  if (count == 0) return end("closed the connection");
+  if (count < 0) return end(base::system_error("cannot be reached", errno).what);
   take({piece.data(), static_cast<size_t>(count)});
 }
 

@@ -38,7 +38,8 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
     if (sent != static_cast<ssize_t>(line.size())) {
       loop_.post([weak = weak_from_this(), number = errno] {
         if (const auto self = weak.lock()) {
-          self->fail(ErrorCode::kUnavailable, base::system_error("hung up", number).what);
+          self->fail(ErrorCode::kUnavailable,
+                     base::system_error("closed the connection", number).what);
         }
       });
       return;
@@ -56,7 +57,7 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
     std::array<char, kLongestCaller> buffer;
     const ssize_t count = ::recv(socket_.get(), buffer.data(), kLongestCaller - line_.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) return fail(ErrorCode::kUnavailable, "has hung up");
+    if (count <= 0) return fail(ErrorCode::kUnavailable, "closed the connection");
     line_.append(buffer.data(), static_cast<size_t>(count));
     const size_t end = line_.find('\n');
     if (end != std::string::npos) return secure(end + 1);
@@ -65,9 +66,9 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
 
   void secure(size_t length) {
     const auto caller = decode_caller(std::string_view(line_).substr(0, length));
-    if (!caller) return fail(ErrorCode::kRefused, "answers wrongly: " + caller.error().what);
+    if (!caller) return fail(ErrorCode::kRefused, "sent an invalid answer: " + caller.error().what);
     if (caller->gang != dial_.gang) {
-      return fail(ErrorCode::kRefused, "is another attempt's, of job " + caller->gang.job_id);
+      return fail(ErrorCode::kRefused, "belongs to another attempt, of job " + caller->gang.job_id);
     }
     readable_.reset();
     secured_ = std::make_shared<NodeSocket>(loop_, std::move(socket_), rsh::End::kFar, dial_.key);
@@ -91,7 +92,7 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
     auto* news = std::get_if<NodeNews>(&first);
     auto* hello = news == nullptr ? nullptr : std::get_if<Hello>(news);
     if (hello == nullptr || hello->stream != dial_.stream) {
-      return fail(ErrorCode::kRefused, "opens another connection than the one asked for");
+      return fail(ErrorCode::kRefused, "opened another connection than requested");
     }
     secured_->pause(true);
     secured_->listen({});

@@ -26,8 +26,8 @@ struct NodeDial {
 /// Begins a connection on a socket that leads to the muster-node's port. Calls `then` once, later,
 /// within a minute, with a connection whose Hello has arrived. Dropping the result cancels it.
 ///
-/// Errors: kUnavailable: the other end has hung up; kRefused: it has another key, is another
-/// attempt's, or is no muster-node; kTimeout: it does not answer.
+/// Errors: kUnavailable: the other end closed the connection; kRefused: it has another key, belongs
+/// to another attempt, or is not a muster-node; kTimeout: it does not answer.
 [[nodiscard]] std::shared_ptr<void> dial_node(
     base::EventLoop& loop, base::UniqueFd socket, NodeDial dial,
     std::function<void(base::Result<std::shared_ptr<NodeConnection>>)> then);

@@ -49,8 +49,8 @@ base::Result<ServerDial> decode_server_dial(std::string_view line);
 
 // --- news: from muster-node to the server
 
-/// Which task a muster-node runs, and what the cluster has given it on its node. How a muster-node
-/// learns this depends on the cluster: slurm_step.h reads it from the variables of a Slurm step,
+/// The task of a muster-node, and the resources that the cluster has assigned to it on its node.
+/// Their source depends on the cluster: slurm_step.h reads them from the variables of a Slurm step,
 /// pod.h from those of a pod.
 struct NodeFacts {
   int component = 0;              ///< of the allocation: its tasks request the same resources

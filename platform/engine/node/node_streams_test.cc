@@ -230,8 +230,7 @@ TEST_F(NodeStreams, AHangUpEndsTheProgram) {
   ReachedProgram program;
   exec({.argv = {"sh", "-c",
                  "exec 2>/dev/null; trap 'echo hung up >>/generated/hup; exit' HUP; echo in; while "
-                 ":; do sleep 0.05; "
-                 "done"},
+                 ":; do sleep 0.05; done"},
         .environment = {}},
        program);
   wait_until([&] { return program.output.find("in") != std::string::npos; });

@@ -158,7 +158,7 @@ void NodeTask::answered(std::optional<Error> error) {
 
 void NodeTask::watch_growth() {
   log_watch_ = engine_->watch_log(gang_, name_, [this] { reports_.grown(true, false); });
-  // What has happened before the watch began.
+  // Events from before the watch began.
   reports_.grown(true, !engine_->ranks(gang_, {name_}).empty());
 }
 

@@ -56,7 +56,7 @@ Result<Number> pod_number(const PodVariables& variables, const char* name, Numbe
   if (text.empty()) return otherwise;
   if (const auto number = base::number_of<Number>(text)) return *number;
   return Error{.code = ErrorCode::kInvalid,
-               .what = "the variable " + std::string(name) + " is '" + text + "': no number",
+               .what = "the variable " + std::string(name) + " is '" + text + "', not a number",
                .advice = "Muster's server sets it in the pods that it creates"};
 }
 

@@ -64,7 +64,7 @@ Result<void> write_to_disk(const fs::path& path, const std::string& text) {
   MUSTER_CHECK(base::write_file(path, text));
   const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file && ::syncfs(file.get()) == 0) return {};
-  return base::system_error("cannot bring '" + path.string() + "' to disk", errno);
+  return base::system_error("cannot write '" + path.string() + "' to disk", errno);
 }
 
 uint64_t room_of(const std::vector<IdSpan>& spans, uint32_t count) {
@@ -128,7 +128,7 @@ Result<IdRange> IdBook::range_of(const std::string& name, const std::vector<IdSp
                  .what = "no user ids are left for " + single_quoted(name) + ": " +
                          std::to_string(lines.size()) + " of " +
                          std::to_string(std::min(room_of(uids, count), room_of(gids, count))) +
-                         " ranges are given away"};
+                         " ranges are in use"};
   }
   const IdRange range{.uid = *uid, .gid = *gid, .count = count};
   lines.emplace_back(name, range);
@@ -168,7 +168,7 @@ void add_lent(std::string_view text, const char* file, const IdSpan& span,
     if (!first || !count || *count == 0) continue;
     if (!span.overlaps({.first = *first, .count = *count})) continue;
     faults.push_back({.field = "tasks.subids",
-                      .what = "overlaps the ids that " + std::string(file) + " lends to '" +
+                      .what = "overlaps the ids that " + std::string(file) + " assigns to '" +
                               parts[0] + "': " + parts[1] + ":" + parts[2]});
   }
 }
@@ -193,8 +193,8 @@ Result<AccountSource> source_of_root(const AccountFacts& facts) {
   }
   if (!faults.empty()) {
     return Error{.code = ErrorCode::kInvalid,
-                 .what = "the ids of tasks.subids belong to others",
-                 .advice = "choose ids that nothing else on this machine has",
+                 .what = "the ids of tasks.subids are in use",
+                 .advice = "choose ids that are not in use on this machine",
                  .faults = std::move(faults)};
   }
   return AccountSource{.is_root = true,
@@ -225,16 +225,16 @@ Result<AccountSource> source_of_ordinary_account(const AccountFacts& facts) {
   for (const auto& [spans, file] :
        {std::pair(space.uids, "/etc/subuid"), std::pair(space.gids, "/etc/subgid")}) {
     if (spans.empty()) {
-      return no_accounts(std::string(file) + " lends no ids to '" + facts.user + "'", usermod);
+      return no_accounts(std::string(file) + " assigns no ids to '" + facts.user + "'", usermod);
     }
   }
   AccountSource source{.is_root = false,
                        .uids = space.uids,
                        .gids = space.gids,
-                       // Tasks are no root, so that one id is enough.
+                       // Tasks do not run as root, so one id is enough.
                        .count = 1,
                        .place = "/etc/subuid",
-                       .advice = "lend the account more ids: " + usermod,
+                       .advice = "assign more ids to the account: " + usermod,
                        .book = {},
                        .space = std::nullopt};
   source.space = std::move(space);
@@ -331,7 +331,7 @@ std::vector<Fault> account_faults(const std::string& account, uint32_t server_ui
   const auto found = account_named(account);
   if (server_uid != 0 && found && found->entry.pw_uid == server_uid) {
     add(single_quoted(account) +
-        " is the account of the server, which no user's jobs may have: "
+        " is the account of the server, under which no user's jobs may run: "
         "tasks.accounts: shared runs the jobs of all users under it");
     return faults;
   }
@@ -343,7 +343,9 @@ std::vector<Fault> account_faults(const std::string& account, uint32_t server_ui
     add("there is no account " + single_quoted(account) + " on the server's machine");
     return faults;
   }
-  if (found->entry.pw_uid == 0) add(single_quoted(account) + " is root, which no job may be");
+  if (found->entry.pw_uid == 0) {
+    add(single_quoted(account) + " is root, and jobs may not run as root");
+  }
   if (found->entry.pw_gid == 0) add(single_quoted(account) + " is in the group of root");
   return faults;
 }
@@ -354,10 +356,9 @@ Result<UnixAccount> find_unix_account(const std::string& name) {
   if (!found || found->entry.pw_uid == 0 || found->entry.pw_gid == 0) {
     return Error{
         .code = ErrorCode::kNotFound,
-        .what = (found ? "jobs may not run as root or in its group, as the Unix account "
-                       : "there is no Unix account ") +
-                single_quoted(name) + ", under which the jobs of this user run",
-        .advice = "make the account, or name another: muster user set USER --account NAME"};
+        .what = "the jobs of this user cannot run: the Unix account " + single_quoted(name) +
+                (found ? " is root or is in its group" : " does not exist"),
+        .advice = "create the account, or name another: muster user set USER --account NAME"};
   }
   return UnixAccount{.uid = found->entry.pw_uid,
                      .gid = found->entry.pw_gid,
@@ -387,7 +388,7 @@ Result<AssignedAccount> assign_account(const AccountSource& source, const launch
                .inside_uid = found.uid,
                .inside_gid = found.gid,
                .groups = std::move(found.groups)};
-    // The group of root opens what is closed to all others.
+    // The group of root has access to files that are closed to all others.
     std::erase(account.groups, 0U);
     account.groups.push_back(server.gid);
     if (source.counts_apart) account.uids = account.gids = {{0, 0, kAllIds.count}};

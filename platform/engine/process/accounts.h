@@ -4,9 +4,9 @@
 // range of ids out of `tasks.subids`. A server that runs as an ordinary account gives each user ids
 // out of /etc/subuid and /etc/subgid. Without either, all tasks run under the account of the server.
 //
-// Who has which ids is written to a file beside the homes of the users (IdBook). It is not in the
-// store: ids are facts of this machine's disk, and a store that is restored from a backup must not
-// give ids away twice.
+// The ids of each user are recorded in a file beside the homes of the users (IdBook). It is not in
+// the store: ids are facts of this machine's disk, and a store that is restored from a backup must
+// not give ids away twice.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct IdRange {
   bool operator==(const IdRange&) const = default;
 };
 
-/// Who has which ids. A range is never given to another user, because files of the first may exist
-/// in homes, in storage and on backups.
+/// The record of the ids of each user. A range never passes to another user, because files of the
+/// first user may exist in homes, in storage and on backups.
 class IdBook {
  public:
   /// The range of the server itself, whose first group id owns the storage of projects.
@@ -47,9 +47,10 @@ class IdBook {
 
   explicit IdBook(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// The range of `name`, which is given now if there is none yet: on disk before this returns.
+  /// The range of `name`. Without a range, a new one is assigned, and is on disk before this
+  /// returns.
   ///
-  /// kExhausted: all are given away; names the user. kInternal: the file cannot be read.
+  /// kExhausted: all ranges are in use; names the user. kInternal: the file cannot be read.
   base::Result<IdRange> range_of(const std::string& name, const std::vector<IdSpan>& uids,
                                  const std::vector<IdSpan>& gids, uint32_t count);
 
@@ -76,7 +77,7 @@ struct AccountSource {
   bool are_of_projects = false;  ///< each project has ids and a home instead of each user
 };
 
-/// What the machine and the configuration say.
+/// The facts of the machine and the configuration.
 struct AccountFacts {
   std::string wish = "auto";     ///< tasks.accounts
   std::optional<IdSpan> subids;  ///< tasks.subids; nothing: kTeamSubids
@@ -117,10 +118,10 @@ struct UnixAccount {
   std::filesystem::path home;
 };
 
-/// kNotFound: there is none of that name any more.
+/// kNotFound: the account no longer exists.
 base::Result<UnixAccount> find_unix_account(const std::string& name);
 
-/// What a task runs as, and what it is given.
+/// The account of a task, and its home.
 struct AssignedAccount {
   TaskAccount account;
   bool is_unix_account = false;  ///< else ids of the user's own
@@ -133,7 +134,7 @@ base::Result<AssignedAccount> assign_account(const AccountSource& source,
                                              const launch::TaskPlan& plan, uint32_t inside_uid,
                                              uint32_t inside_gid);
 
-/// What of the mounts of a task is handed over to it.
+/// The files among the mounts of a task whose owner becomes the account of the task.
 HandedFiles handed_files(const AssignedAccount& assigned, const AccountSource& source,
                          const launch::TaskPlan& plan, const VolumeFolders& volumes,
                          const TaskFolder& folder, const std::filesystem::path& home);

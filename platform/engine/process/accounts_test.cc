@@ -73,8 +73,8 @@ TEST(AccountSource, OfRootReportsAllIdsOfOthersAtOnce) {
   EXPECT_EQ(source.error().code, base::ErrorCode::kInvalid);
   EXPECT_EQ(base::texts_of(source.error().faults),
             (std::vector<std::string>{
-                "tasks.subids overlaps the ids that /etc/subuid lends to 'ada': 165536:65536",
-                "tasks.subids overlaps the ids that /etc/subgid lends to 'ada': 99999:2",
+                "tasks.subids overlaps the ids that /etc/subuid assigns to 'ada': 165536:65536",
+                "tasks.subids overlaps the ids that /etc/subgid assigns to 'ada': 99999:2",
                 "tasks.subids holds the id 200000 of 'far'"}));
 }
 
@@ -87,8 +87,8 @@ TEST(AccountSource, IsMissingWhereTheServerLacksTheRights) {
   const std::vector<Case> cases{
       {"newuidmap is not installed", [](AccountFacts& facts) { facts.newuidmap.clear(); }},
       {"newgidmap is not installed", [](AccountFacts& facts) { facts.newgidmap.clear(); }},
-      {"/etc/subuid lends no ids to 'muster'", [](AccountFacts& facts) { facts.subuid.clear(); }},
-      {"/etc/subgid lends no ids to 'muster'", [](AccountFacts& facts) { facts.subgid.clear(); }},
+      {"/etc/subuid assigns no ids to 'muster'", [](AccountFacts& facts) { facts.subuid.clear(); }},
+      {"/etc/subgid assigns no ids to 'muster'", [](AccountFacts& facts) { facts.subgid.clear(); }},
       {"tasks.accounts is shared", [](AccountFacts& facts) { facts.wish = "shared"; }},
       {"this system lets root use only a part of the ids (/proc/self/uid_map)",
        [](AccountFacts& facts) { facts.uid_map = "0 1000 1\n1 100000 65536\n"; }, true}};
@@ -152,7 +152,7 @@ TEST(IdBook, NamesTheUserForWhomNoIdsAreLeft) {
 
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, base::ErrorCode::kExhausted);
-  EXPECT_EQ(third.error().what, "no user ids are left for 'cyd': 2 of 2 ranges are given away");
+  EXPECT_EQ(third.error().what, "no user ids are left for 'cyd': 2 of 2 ranges are in use");
   EXPECT_TRUE(book.range_of("ada", spans, spans, 10));
 }
 
@@ -181,19 +181,21 @@ TEST(AccountFaults, AreAllReportedAtOnce) {
   EXPECT_EQ(texts("no-such-account", 0),
             (std::vector<std::string>{
                 "account there is no account 'no-such-account' on the server's machine"}));
-  EXPECT_EQ(texts("root", 1000),
-            (std::vector<std::string>{no_root, "account 'root' is root, which no job may be",
-                                      "account 'root' is in the group of root"}));
+  EXPECT_EQ(
+      texts("root", 1000),
+      (std::vector<std::string>{no_root, "account 'root' is root, and jobs may not run as root",
+                                "account 'root' is in the group of root"}));
 }
 
 TEST(AccountFaults, RefuseTheAccountOfTheServer) {
   const auto daemon = find_unix_account("daemon");
   ASSERT_TRUE(daemon);
 
-  EXPECT_EQ(base::texts_of(account_faults("daemon", daemon->uid)),
-            (std::vector<std::string>{
-                "account 'daemon' is the account of the server, which no user's jobs may have: "
-                "tasks.accounts: shared runs the jobs of all users under it"}));
+  EXPECT_EQ(
+      base::texts_of(account_faults("daemon", daemon->uid)),
+      (std::vector<std::string>{
+          "account 'daemon' is the account of the server, under which no user's jobs may run: "
+          "tasks.accounts: shared runs the jobs of all users under it"}));
 }
 
 // --- what a task runs as

@@ -22,9 +22,9 @@ struct Cpu {
 
 /// `count` of `cpus` that are not `taken`, in ascending order; empty: fewer are free.
 ///
-/// They lie on one NUMA node if one has that many free: on the fullest of these, which leaves the
-/// others to wide tasks. Else the emptiest nodes are taken first. Within a node whole cores come
-/// first, so that two tasks share a core only where they must.
+/// They are on one NUMA node if a node has enough free CPUs: on the fullest such node, which leaves
+/// the others to wide tasks. Otherwise the emptiest nodes come first. Within a node whole cores
+/// come first, so that tasks share a core only if necessary.
 std::vector<int> choose_cpus(const std::vector<Cpu>& cpus, const std::set<int>& taken, int count);
 
 /// "0-3,8", as the kernel reads and writes it.

@@ -35,7 +35,7 @@ class ProcessNetworks {
   ProcessNetworks& operator=(const ProcessNetworks&) = delete;
 
   /// Connects the networks that are made from now on to the Internet. False, and a warning in the
-  /// server's log: the machine or this account lacks what that needs.
+  /// server's log: the machine or this account lacks a requirement.
   bool open_way_out(const WayOutOptions& options);
 
   /// The gang's network; made now if the gang has none. Its descriptors are empty if the gang's

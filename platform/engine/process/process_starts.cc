@@ -315,9 +315,10 @@ void ProcessStarts::read_report(const Start& start, ProcessTask& task) {
 void ProcessStarts::fail(const Start& start, Error error) {
   const bool lacks_advice = error.code == ErrorCode::kExhausted && error.advice.empty();
   if (lacks_advice && base::is_disk_full(options_.folder)) {
-    error.advice = "the disk under '" + options_.folder.string() +
-                   "' is full: make room there (muster delete removes ended jobs with their logs), "
-                   "then submit it again";
+    error.advice =
+        "the disk under '" + options_.folder.string() +
+        "' is full: free space there (muster delete removes ended jobs with their logs), "
+        "then submit it again";
   }
   if (!start->error) start->error = std::move(error);
   tasks_.stop(start->gang, start->tasks, StopMode::kNow);

@@ -1,5 +1,5 @@
-// The tasks of this machine, each held by a shim: what the engine remembers of each, how their ends
-// are noticed, and how a server adopts the tasks that an earlier server started.
+// The tasks of this machine, each held by a shim: the record of each task, the detection of its
+// end, and the adoption of tasks that an earlier server started.
 //
 // A shim is watched by its pidfd. It also holds a lock on the task's folder: a server that starts
 // again finds out by the lock whether the task runs (docs/decisions/0002-shim-and-lock.md).

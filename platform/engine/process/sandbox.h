@@ -52,7 +52,7 @@ void hold_and_hide(const std::vector<std::filesystem::path>& hidden, BubblewrapW
 
 // --- the whole command
 
-/// What a task of a server that several people share must not do to its machine.
+/// The restrictions of tasks on a shared server.
 enum class Confinement {
   kNone,
   /// Settings of the kernel are read-only. If this process is root, tasks lose the rights of root

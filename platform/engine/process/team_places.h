@@ -1,4 +1,5 @@
-// What tasks see in the private places of the server's account, on a server for a team.
+// On a server for a team: the folders that tasks see in place of the private folders of the
+// server's account.
 //
 // The process engine runs every task as the account of the server. For a server with one user this
 // is intended. On a server for a team, a task that reached the account's home, its sockets in /tmp

@@ -100,7 +100,7 @@ std::string text_in(const UniqueFd& file) {
   }
 }
 
-/// What `nft` with these words prints; `input` is its standard input.
+/// Runs `nft` with these arguments and returns its output; `input` is its standard input.
 Result<std::string> ask_nft(std::vector<std::string> words, std::string_view input = "") {
   MUSTER_TRY(const std::string program, nft_program());
   words.insert(words.begin(), program);

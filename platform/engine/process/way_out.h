@@ -6,16 +6,16 @@
 // a cable to it (shim/links.h). Its ports are isolated: no job reaches another over the bridge. The
 // kernel forwards what jobs send to other machines, under the address of this machine. A table of
 // nftables, `muster_ID`, refuses the rest: this machine's own addresses, other jobs, and the
-// networks that the administrator names, such as the metadata service of a cloud. ID is made of the
-// folder of the server's jobs, so a server finds its own again after a restart, and two servers
-// have two.
+// networks that the administrator names, such as the metadata service of a cloud. ID is derived
+// from the folder of the server's jobs, so a server finds its own again after a restart, and two
+// servers have two.
 //
 // A machine that forwarded nothing before still forwards nothing but packets of jobs: the table
 // `muster_guard`, which all servers of the machine share, holds the devices for which forwarding
 // was off. The last server turns it off again.
 //
-// A cable vanishes with its gang's network namespace. So a server that is killed leaves a bridge
-// and rules, which the next one with the same jobs takes up, and no more.
+// A cable vanishes with its gang's network namespace. So a killed server leaves only a bridge and
+// rules, which the next server with the same jobs adopts.
 //
 // Blocking: open() runs `nft`, for some 20 ms. Not thread-safe.
 #pragma once
@@ -49,9 +49,9 @@ struct WayOutOptions {
   std::vector<std::string> nameservers;  ///< of jobs; empty: the machine's
 };
 
-/// What jobs find in /etc/resolv.conf: that of the machine, with the nameservers that jobs can
-/// reach. Where all of the machine's listen on its loopback interface, those that they ask
-/// themselves, if a file of `root` names them.
+/// The content of /etc/resolv.conf for jobs: that of the machine, with the nameservers that jobs
+/// can reach. If all of the machine's nameservers listen on its loopback interface, those to which
+/// they forward, if a file of `root` lists them.
 struct Resolver {
   std::string text;
   std::vector<std::string> nameservers;
@@ -61,9 +61,9 @@ Resolver resolver_for_jobs(const std::vector<std::string>& configured,
 
 class WayOut {
  public:
-  /// Makes the bridge and the rules, or takes up those of an earlier server of the same folder.
+  /// Creates the bridge and the rules, or adopts those of an earlier server of the same folder.
   ///
-  /// kUnavailable: the machine lacks what is needed, or this account may not make it.
+  /// kUnavailable: the machine lacks a requirement, or this account lacks a right.
   static base::Result<WayOut> open(WayOutOptions options);
 
   /// Whether open() would succeed, as far as that can be seen without making anything.
@@ -94,7 +94,7 @@ class WayOut {
   uint32_t next_slot_ = 0;
 };
 
-/// What connects a network where the server has an ordinary account.
+/// The connection of a network if the server has an ordinary account.
 ///
 /// kUnavailable: pasta or nft is missing, or the account may not open /dev/net/tun.
 base::Result<PastaPlan> pasta_plan(const WayOutOptions& options);

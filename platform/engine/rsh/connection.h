@@ -36,7 +36,7 @@
 
 namespace muster::engine::rsh {
 
-/// What the far end sends first, unencrypted.
+/// The greeting of the far end, unencrypted.
 inline constexpr std::string_view kGreeting = "MUSTER-RSH 1\n";
 
 inline constexpr size_t kWindow = 1 << 20;

@@ -62,8 +62,8 @@ std::vector<std::string> merged(const std::vector<std::string>& environment,
 
 namespace {
 
-/// Whether a namespace of the task is another than this process's own. One cannot enter the user
-/// namespace in which one is already.
+/// Whether a namespace of the task differs from this process's own. A process cannot enter the user
+/// namespace in which it is already.
 bool differs(pid_t task, const std::string& name) {
   struct stat ours{};
   struct stat theirs{};

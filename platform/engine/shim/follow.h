@@ -4,8 +4,8 @@
 //
 // Three programs write the stream: muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET writes it
 // to standard output, muster-shim --container does so from offset 0, and muster-node sends it to
-// the server. The stream goes on until the task has ended and every record is written, or until no
-// process reads the stream.
+// the server. The stream continues until the task has ended and every record is written, or until
+// no process reads the stream.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +89,7 @@ class FollowReader {
 /// Not thread-safe.
 class FolderWatch {
  public:
-  /// What has changed in a folder.
+  /// The changes in a folder.
   struct Changes {
     bool all = false;  ///< any file may have changed
     std::set<std::string> names;

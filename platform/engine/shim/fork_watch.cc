@@ -56,16 +56,16 @@ bool is_fork(std::optional<int> call) {
   return call == SYS_clone || call == SYS_clone3;
 }
 
-/// What pthread_create() does besides clone3(): it takes a lock, gets memory for a stack, which it
-/// gives back when it is refused, and keeps signals away meanwhile.
+/// The system calls of pthread_create() besides clone3(): it takes a lock, gets memory for a stack,
+/// which it returns when it is refused, and blocks signals meanwhile.
 bool is_beside_new_thread(std::optional<int> call) {
   static constexpr std::array kCalls = {SYS_futex,    SYS_mmap,    SYS_munmap,
                                         SYS_mprotect, SYS_madvise, SYS_rt_sigprocmask};
   return call && std::find(kCalls.begin(), kCalls.end(), *call) != kCalls.end();
 }
 
-/// Of programs that ask for processes, most leave a fork. Those that ask for threads wait for one
-/// another, too.
+/// In a fork bomb of processes, most processes are leaving a fork. In a fork bomb of threads,
+/// threads also wait for one another.
 bool is_fork_bomb(const ThreadStates& states) {
   const int others = states.stopped - states.beside;
   if (states.stopped == 0) return false;

@@ -1,9 +1,9 @@
-// Finds fork bombs among tasks: programs that ask for more processes without a pause although they
-// have all that they may have, and programs whose processes are killed for want of memory all the
-// time, since new ones take their place. The limits alone do not protect other tasks from them: their
-// processes hold locks of the kernel for which each new process of the machine waits.
+// Detects fork bombs among tasks: programs that keep requesting processes at their limit, and
+// programs whose processes are continuously killed for lack of memory and replaced. The limits
+// alone do not protect other tasks from them: their processes hold kernel locks for which every new
+// process of the machine waits.
 //
-// What counts is that processes are refused, and not that there are many or that they keep the kernel
+// The criterion is that processes are refused, not that there are many or that they keep the kernel
 // busy: a parallel build, a loop of short commands and a pool of threads that copies files do both.
 //
 //   - A control group counts what it refuses, and what is killed in it.
@@ -16,10 +16,10 @@
 //     children that have not had a CPU yet, which do not count. A task that was examined in vain is
 //     left alone for longer and longer, up to kLongestTrust.
 //
-// A task that is found to be a fork bomb is stopped for a second, so that processes that are just being
-// forked let go of their locks, and goes on. If it is one still, it is stopped once more, and the third
-// time it has exceeded its limit: its processes are killed, some at a time, because those that end take
-// the same locks.
+// A fork bomb is stopped for a second, so that processes that are being forked release their locks,
+// and is then continued. If it is still a fork bomb, it is stopped once more. The third time it has
+// exceeded its limit: its processes are killed, some at a time, because ending processes take the
+// same locks.
 //
 // Where /proc/PID/syscall and /proc/PID/schedstat cannot be read, only refusals by control groups are
 // found.
@@ -42,7 +42,7 @@
 
 namespace muster::engine {
 
-/// What the threads of a task do.
+/// The states of the threads of a task.
 struct ThreadStates {
   int alive = 0;    ///< all that have not ended
   int wanting = 0;  ///< run, or wait for a CPU or for a lock or a disk

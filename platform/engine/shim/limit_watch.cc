@@ -35,10 +35,10 @@ int64_t resident_in(std::string_view status) {
   return bytes_behind("RssAnon:", status) + bytes_behind("RssShmem:", status);
 }
 
-/// What a process has resident without files; memory that it shares counts in part.
+/// The resident memory of a process without files; shared memory counts in part.
 int64_t share_of_memory(const fs::path& process) {
   const std::string shares = read_proc_file(process / "smaps_rollup");
-  // This process may not read it, or the other one has just ended, and then has nothing resident.
+  // Unreadable for this process, or the other process has just ended and has no resident memory.
   if (shares.empty()) return resident_in(read_proc_file(process / "status"));
   return bytes_behind("Pss_Anon:", shares) + bytes_behind("Pss_Shmem:", shares);
 }
@@ -62,8 +62,8 @@ int64_t size_of_folder(const fs::path& folder, std::set<dev_t>& disks) {
   return bytes;
 }
 
-/// What files occupy that a process has open and that have no name any more, but for those that
-/// were counted before. `descriptors`: its folder fd.
+/// The disk space of the deleted files that a process has open, without files that were counted
+/// before. `descriptors`: its folder fd.
 int64_t size_of_deleted(const fs::path& descriptors, const std::set<dev_t>& disks,
                         std::set<std::pair<dev_t, ino_t>>& counted) {
   int64_t bytes = 0;

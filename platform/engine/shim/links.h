@@ -46,7 +46,7 @@ class Links {
   base::Result<void> add_address(const std::string& name, Address4 address, int prefix);
   base::Result<void> switch_on(const std::string& name);
   base::Result<void> add_default_route(Address4 gateway);
-  /// One that is missing is no error.
+  /// One that is missing is not an error.
   base::Result<void> remove(const std::string& name);
 
  private:

@@ -34,7 +34,7 @@ int run_container(const char* task_folder);
 /// program has ended or the outer half is gone. Runs on the descriptors of plan.h.
 int run_inner();
 
-/// What differs between outer halves.
+/// The differences between outer halves.
 struct OuterSite {
   /// Called once: programs can be started in the task from now on (nullptr), or the task could not
   /// be started.

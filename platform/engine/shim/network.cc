@@ -87,7 +87,7 @@ Result<NetworkNamespace> open_namespaces(const std::string& process, bool with_n
   return base::system_error("cannot open the network of " + process, errno);
 }
 
-/// What make_network_namespace() passes to the program.
+/// The message of make_network_namespace() to the program.
 std::vector<std::string> words_of_cable(const Cable& cable) {
   return {cable.bridge, cable.port, address_text(cable.address), std::to_string(cable.prefix),
           address_text(cable.gateway)};
@@ -140,7 +140,7 @@ union ControlBuffer {
   char bytes[CMSG_SPACE(kMostNamespaces * sizeof(int))];
 };
 
-/// What an answer brings, if it is no error: a letter for each descriptor.
+/// The content of an answer without an error: a letter for each descriptor.
 constexpr char kOfNetwork = 'n';
 constexpr char kOfUsers = 'u';
 

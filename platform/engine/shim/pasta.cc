@@ -1,5 +1,5 @@
-// muster-shim --pasta: what connects the network of a gang to the Internet where the server has an
-// ordinary account (network.h).
+// muster-shim --pasta connects the network of a gang to the Internet if the server has an ordinary
+// account (network.h).
 //
 // The process enters the network, where it has all rights, and lets nft refuse what jobs must not
 // reach. Then it starts pasta, which makes a device in the network and passes its packets on over
@@ -161,7 +161,7 @@ int run_pasta(char** arguments, int count) {
   for (const int fd : {kPastaNetwork, kPastaUser, kPastaUsers, kPastaRules}) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  // The process goes on without a parent, who would have to wait for it.
+  // The process continues without a parent, which would have to wait for it.
   if (::fork() != 0) ::_exit(0);
   const auto pasta = connect_network(arguments[0], arguments[1]);
   if (!pasta) {

@@ -3,7 +3,7 @@
 //
 // The sampler is a process of its own, because measuring can block: walking the page tables of a
 // task with a hundred gigabytes takes a second, and NVML may never return for a GPU that has
-// failed. Then samples are missing, and the task goes on. After a slow sample the next one comes
+// failed. Then samples are missing, and the task continues. After a slow sample the next one comes
 // later, so that measuring takes at most a fiftieth of a CPU.
 //
 // muster-shim is linked statically and cannot load NVML. muster-gpu-sampler is the same sampler,

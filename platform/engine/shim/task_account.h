@@ -12,7 +12,7 @@
 //   3. It takes the ids and drops the rights, and loads the filter of system calls.
 //
 // The files that a task gets are handed over to its ids before that, by hand_over(), which follows
-// no link and leaves alone what belongs to others.
+// no link and does not touch files of other users.
 #pragma once
 
 #include <sys/types.h>
@@ -45,8 +45,8 @@ struct TaskAccount {
   uint32_t inside_uid = 0;
   uint32_t inside_gid = 0;
   std::vector<uint32_t> groups;  ///< further groups
-  /// Of the user namespace of the task; empty: it has none, as a Unix account on machines where root
-  /// may make no namespace for it.
+  /// Of the user namespace of the task; empty: it has no namespace, because it has a Unix account
+  /// and the machine does not let root create a namespace for it.
   std::vector<IdMapping> uids;
   std::vector<IdMapping> gids;
 
@@ -55,7 +55,7 @@ struct TaskAccount {
   bool operator==(const TaskAccount&) const = default;
 };
 
-/// What is handed over to the account of a task before the task starts.
+/// The files that are given to the account of a task before the task starts.
 struct HandedFiles {
   std::vector<std::string> own;     ///< files and folders that get the ids of the account
   std::vector<std::string> shared;  ///< folders of which each user of `shared_gid` may write all
@@ -70,7 +70,7 @@ struct HandedFiles {
 
 // --- the outer half
 
-/// Who gets the files below a folder.
+/// The new owner of the files below a folder.
 struct NewOwner {
   std::optional<uint32_t> uid;  ///< nothing: the owner stays
   uint32_t gid = 0;
@@ -88,7 +88,7 @@ base::Result<void> hand_over(const std::string& path, const NewOwner& owner);
 /// All of `files`, to a task of `account`.
 base::Result<void> hand_over(const HandedFiles& files, const TaskAccount& account);
 
-/// When the task has ended: lets a server that is an ordinary account read and remove what it has to.
+/// After the end of the task: lets a server that is an ordinary account read and remove the files.
 void let_the_server_collect(const HandedFiles& files, const std::string& generated);
 
 /// Maps the ids into the user namespace of the inner half, which has asked for it (kWantsIds).
@@ -109,7 +109,7 @@ base::Result<void> make_own_places(const TaskAccount& account);
 base::Result<void> make_own_users(int control);
 
 /// Takes the ids of the account and drops all rights but those that its root has in its namespace.
-/// There is no way back.
+/// This is irreversible.
 base::Result<void> take_ids(const TaskAccount& account);
 
 /// Sends a descriptor with kTerminal.

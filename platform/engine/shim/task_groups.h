@@ -1,5 +1,6 @@
-// The control groups of one task: they are made and entered when the task starts, tell what the kernel
-// has refused to it or killed in it, and are removed when it has ended. Versions 1 and 2.
+// The control groups of one task: they are created and entered when the task starts, count the
+// processes that the kernel has refused or killed, and are removed when the task has ended.
+// Versions 1 and 2.
 //
 // I/O on the files of the groups. Not thread-safe.
 #pragma once
@@ -33,7 +34,7 @@ class TaskGroups {
   /// Moves this process back to where it came from, so that remove() can remove all groups.
   void go_home() const;
 
-  /// The limit at which the kernel killed processes of the task for want of memory, or refused it
+  /// The limit at which the kernel killed processes of the task for lack of memory, or refused it
   /// more processes. A bound of 0: the limit of a group above the task's.
   std::optional<job::LimitReached> reached(const TaskLimits& limits) const;
   /// How many processes and threads a control group has refused to the task. The kernel does not
@@ -43,11 +44,11 @@ class TaskGroups {
   std::optional<int64_t> count_processes() const;
   /// The processes in the group that counts them.
   std::vector<pid_t> processes() const;
-  /// How many processes the kernel has killed for want of memory.
+  /// The number of processes that the kernel has killed for lack of memory.
   int64_t killed_processes() const;
 
   /// Sends SIGKILL to all processes in the groups. The death of process 1 of a sandbox kills the
-  /// others, too, but only when it gets CPU time; until then a fork bomb goes on.
+  /// others, too, but only when it gets CPU time; until then a fork bomb continues.
   void kill() const;
 
   /// Removes the groups. False: some are left, since processes in them are still ending.

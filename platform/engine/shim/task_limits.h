@@ -1,4 +1,4 @@
-// What a task may use of its machine, and how the task is held to that.
+// The limits of a task on its machine, and their enforcement.
 //
 // The kernel holds a task to its limits where Muster may make control groups: TaskGroups makes them
 // (version 1 or 2), and the shim starts the task in them. Resource limits (setrlimit) hold each

@@ -33,7 +33,7 @@ base::Result<base::UniqueFd> listen_on(const std::string& address, int port) {
   where.sin_port = htons(static_cast<uint16_t>(port));
   if (::inet_pton(AF_INET, address.c_str(), &where.sin_addr) != 1) {
     return base::Error{.code = base::ErrorCode::kInvalid,
-                       .what = "'" + address + "' is no address"};
+                       .what = "'" + address + "' is not an address"};
   }
   base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return base::system_error("cannot make a socket", errno);

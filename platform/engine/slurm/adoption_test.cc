@@ -23,7 +23,7 @@ class AskedBefore : public SlurmEngineTest, public testing::WithParamInterface<S
     if (point == Point::kKept) cluster_.is_away = true;
     if (point == Point::kSentAndLost) {
       cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
-      cluster_.takes_it_all_the_same = true;
+      cluster_.accepts_despite_error = true;
     }
     if (point == Point::kAllThere) {
       its_node_ = gang_with_allocation();

@@ -114,7 +114,7 @@ TEST(OverWords, ReportAForgottenJob) {
 
 TEST(AwayWords, NameTheTimeOfTheLastAnswer) {
   EXPECT_EQ(state_controller_away(base::Time(std::chrono::hours(20) + std::chrono::minutes(31))),
-            "Slurm's controller does not answer since 20:31:00 UTC; running tasks continue");
+            "Slurm's controller has not answered since 20:31:00 UTC; running tasks continue");
 }
 
 TEST(AwayWords, QuoteSlurmsProgramsForAWaitingJob) {
@@ -128,11 +128,11 @@ TEST(AwayWords, QuoteSlurmsProgramsForAWaitingJob) {
   const AllocationPending waits =
       wait_for_controller(before, 17, since, "squeue: error: no route to host\n");
   EXPECT_EQ(waits.reason,
-            "waits in Slurm as job 17: Slurm's controller does not answer since 20:00:00 UTC");
+            "waits in Slurm as job 17: Slurm's controller has not answered since 20:00:00 UTC");
   EXPECT_EQ(words::details(waits.reason),
             std::vector<std::string>{"squeue: error: no route to host"});
   EXPECT_EQ(wait_for_controller({}, 0, since, "").reason,
-            "waits to be sent to Slurm: Slurm's controller does not answer since 20:00:00 UTC");
+            "waits to be sent to Slurm: Slurm's controller has not answered since 20:00:00 UTC");
 }
 
 TEST(LateWords, NameTheNodesAndTheWait) {

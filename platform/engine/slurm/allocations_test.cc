@@ -12,7 +12,7 @@ using base::ErrorCode;
 TEST_F(SlurmEngineTest, RecordsARequestBeforeItSubmitsIt) {
   cluster_.is_away = true;
   ask(gang_, wish({"main"}));
-  wait_for_reason(gang_, "Slurm's controller does not answer since");
+  wait_for_reason(gang_, "Slurm's controller has not answered since");
 
   ASSERT_TRUE(has_record(gang_));
   EXPECT_EQ(record(gang_).job.comment, "muster:0123456789abcdef:job1:1");
@@ -75,7 +75,7 @@ TEST_F(SlurmEngineTest, ReportsTheAllocationAfterAllNodesHaveCalled) {
 
 TEST_F(SlurmEngineTest, ReportsTheAllocationIfTheAnswerOfTheSubmitComesLater) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
-  cluster_.takes_it_all_the_same = true;
+  cluster_.accepts_despite_error = true;
   ask(gang_, wish({"main"}));
   wait_until([&] { return cluster_.submitted.size() == 1; });
 
@@ -127,7 +127,7 @@ class LostAnswers : public SlurmEngineTest, public testing::WithParamInterface<L
 
 TEST_P(LostAnswers, AreLookedUpBeforeAnotherSubmission) {
   cluster_.submit_error = Error{.code = ErrorCode::kTimeout, .what = "Socket timed out"};
-  cluster_.takes_it_all_the_same = GetParam().was_taken;
+  cluster_.accepts_despite_error = GetParam().was_taken;
   ask(gang_, wish({"main"}));
 
   wait_until([&] { return record(gang_).job.id == 17; });

@@ -29,7 +29,7 @@ class FakeSlurmClient : public SlurmClient {
 
     bool is_away = false;
     std::optional<base::Error> submit_error;  ///< the answer to the next submit
-    bool takes_it_all_the_same = false;       ///< accepts the job, and answers with that error
+    bool accepts_despite_error = false;       ///< accepts the job, and answers with that error
     bool cancel_ends = true;                  ///< a cancelled job is over at once
 
     ListedJob& job(uint64_t id) { return jobs.at(id); }
@@ -59,7 +59,7 @@ class FakeSlurmClient : public SlurmClient {
     const auto error = std::exchange(cluster_.submit_error, std::nullopt);
     cluster_.submitted.push_back(submission);
     const uint64_t id = cluster_.next_id;
-    if (!error || cluster_.takes_it_all_the_same) {
+    if (!error || cluster_.accepts_despite_error) {
       ++cluster_.next_id;
       cluster_.jobs[id] = {.id = id,
                            .comment = submission.comment,

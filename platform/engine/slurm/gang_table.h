@@ -1,5 +1,5 @@
-// The gangs of a Slurm engine: the table of all that Slurm may have anything of (lent/gang_table.h,
-// with what only Slurm has).
+// The gangs of a Slurm engine: the table of gangs of which Slurm may still have a job
+// (lent/gang_table.h, with what only Slurm has).
 //
 // On the loop's thread.
 #pragma once

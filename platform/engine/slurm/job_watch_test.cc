@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Verdict{"Cancelled", JobState::kCancelled, "CANCELLED by 0", Why::kCancelled,
                             "was cancelled in Slurm by root"},
                     Verdict{"Failed", JobState::kFailed, "FAILED", Why::kFailed,
-                            "though its tasks had not"}),
+                            "before its tasks ended"}),
     [](const auto& each) { return each.param.name; });
 
 TEST_F(SlurmEngineTest, AJobThatFailedWithItsNodeNamesTheNode) {
@@ -344,7 +344,7 @@ TEST_F(SlurmEngineTest, AnAbsentControllerIsReportedAndNothingIsLost) {
   cluster_.is_away = true;
   const std::string text =
       words::sentence(job::Fact(*wait_for<AllocationStateChange>(gang_).state));
-  EXPECT_NE(text.find("Slurm's controller does not answer since"), std::string::npos);
+  EXPECT_NE(text.find("Slurm's controller has not answered since"), std::string::npos);
   EXPECT_NE(text.find("; running tasks continue"), std::string::npos);
   its_node->say(node::EndedNews{{.status = {.code = 2}, .time = {}}});
   wait_until([&] { return end_of("main") != nullptr; });

@@ -379,7 +379,7 @@ Result<std::vector<ListedNode>> read_sinfo(std::string_view text) {
 namespace {
 
 /// Whether a part's state is the reason why the whole job has ended.
-bool says_why(JobState state) {
+bool is_cause_of_end(JobState state) {
   return state == JobState::kNodeFailed || state == JobState::kPreempted ||
          state == JobState::kTimeout || state == JobState::kDeadline ||
          state == JobState::kOutOfMemory || state == JobState::kBootFailed;
@@ -393,7 +393,8 @@ void add_part(ListedJob& whole, const ListedJob& part) {
   if (part.may_start && (!whole.may_start || *whole.may_start < *part.may_start)) {
     whole.may_start = part.may_start;
   }
-  const bool is_worse = is_over(whole.state) && !says_why(whole.state) && says_why(part.state);
+  const bool is_worse =
+      is_over(whole.state) && !is_cause_of_end(whole.state) && is_cause_of_end(part.state);
   // The job is not over while a part still has nodes.
   if (is_worse || (is_over(whole.state) && !is_over(part.state))) {
     whole.state = is_over(part.state) ? part.state : JobState::kCompleting;

@@ -1,6 +1,6 @@
 // Slurm's queue as the engine sees it: one listing for all gangs, polled at short intervals while
-// something changes and at long ones at rest, and not at all while there is nothing to learn. Also
-// the cancellations, sent together, and the list of nodes.
+// something changes and at long ones at rest, and not at all while no answer is awaited. Also the
+// cancellations, sent together, and the list of nodes.
 //
 // A listing shows why a gang waits, and what happened to its job outside of the engine. Starts and
 // ends of tasks are reported earlier, by their muster-nodes.

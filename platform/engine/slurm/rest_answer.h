@@ -87,7 +87,7 @@ base::Result<RestPing> read_rest_ping(std::string_view body);
 
 // --- failed requests
 
-/// What has become of a request that failed.
+/// The outcome of a failed request.
 enum class RestFailure {
   kRefused,       ///< Slurm refused it
   kNotReached,    ///< slurmrestd could not reach the controller: nothing was done

@@ -23,7 +23,7 @@ struct RestAsk {
   std::string body = {};
   std::string doing;                                  ///< "Slurm's queue cannot be read"
   std::shared_ptr<const Submission> submission = {};  ///< if the request is a submission
-  /// Whether faults are no error here; unset: they are, as in rest_error().
+  /// Whether faults are not errors here; unset: they are, as in rest_error().
   std::function<bool(const std::vector<RestFault>&)> is_no_fault = {};
   bool may_be_missing = false;  ///< a path that is not served means an empty answer
   bool has_new_token = false;   ///< the request is repeated with another token
@@ -32,7 +32,7 @@ struct RestAsk {
 struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   template <class Value>
   using Then = std::function<void(base::Result<Value>)>;
-  /// The body of an answer without faults; empty if the faults are no error.
+  /// The body of an answer without faults; empty if the faults are not errors.
   using Answered = Then<std::shared_ptr<const std::string>>;
   using Met = std::function<void(const base::Result<void>&)>;
 
@@ -91,7 +91,7 @@ struct RestClient::Impl : std::enable_shared_from_this<Impl> {
   bool wants_other_token(const RestAsk& ask, RestFailure failure, bool had_token) const;
   void has_answered(const std::shared_ptr<RestAsk>& ask, const Answered& answered, bool was_sent,
                     bool had_token, base::Result<http::Response> answer);
-  void ask_what_is_served(const std::string& path);
+  void ask_for_description(const std::string& path);
   void met(const base::Result<void>& result);
   base::Result<http::AsyncClient*> client();
 
@@ -474,15 +474,15 @@ bool RestClient::Impl::wants_other_token(const RestAsk& ask, RestFailure failure
 void RestClient::Impl::when_met(Met then) {
   if (speech) return then({});
   meeting_.push_back(std::move(then));
-  if (meeting_.size() == 1) ask_what_is_served(kDescription);
+  if (meeting_.size() == 1) ask_for_description(kDescription);
 }
 
-void RestClient::Impl::ask_what_is_served(const std::string& path) {
+void RestClient::Impl::ask_for_description(const std::string& path) {
   RestAsk asked{.target = path, .doing = "Slurm cannot be used"};
   asked.may_be_missing = path == kDescription;
   ask(std::move(asked), [this, path](const Result<std::shared_ptr<const std::string>>& answer) {
     if (!answer) return met(answer.error());
-    if ((*answer)->empty()) return ask_what_is_served(kOldDescription);
+    if ((*answer)->empty()) return ask_for_description(kOldDescription);
     read_answer<RestPaths>(
         *answer, [](const std::string& body) { return read_rest_paths(body); },
         [this](const Result<RestPaths>& paths) {

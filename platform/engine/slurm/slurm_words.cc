@@ -230,7 +230,7 @@ constexpr std::array kKnown{
     Known{"ReservationMaintenance", "nodes that it needs are reserved for maintenance", kNone},
 };
 
-/// What a limit counts, and how it counts that over time.
+/// The resource that a limit counts, and how it is counted over time.
 struct Amount {
   std::string_view word;
   std::string_view means;
@@ -280,7 +280,7 @@ std::string take_amount(std::string_view& reason) {
     const bool of_running = !amount.over_time.empty() && take(reason, "Run");
     const bool is_over_time =
         !amount.over_time.empty() && (take(reason, "Minutes") || take(reason, "Mins"));
-    // A "Run" without minutes is no name of a limit.
+    // A "Run" without minutes is not the name of a limit.
     if (of_running && !is_over_time) return {};
     if (of_running) return "the " + std::string(amount.over_time) + " of running jobs";
     return std::string(is_over_time ? amount.over_time : amount.means);
