@@ -4,6 +4,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "schedule/explain.h"
 #include "schedule/gang_books.h"
 #include "schedule/reservation.h"
 
