@@ -223,7 +223,7 @@ bench-scheduler: build ## Kueue's workloads in real time, and a plan for 10,000 
 	@cmake --build --preset release --target bench_scheduler
 	@python3 bench/scheduler.py $(BENCH_FLAGS)
 
-# BENCH_FLAGS: --only ranks|simulator|server, --rounds N, --world RANKS HOSTS, --jobs N, --soak SECONDS.
+# BENCH_FLAGS: --only ranks|simulator|server|stragglers, --rounds N, --world RANKS HOSTS, --jobs N, --soak SECONDS.
 bench-scale: build ## 256 and 512 ranks, 200,000 ended jobs, a year of 10,000 GPUs in the simulator
 	@cmake --build --preset release --target bench_scale bench_api
 	@python3 bench/scale.py $(BENCH_FLAGS)

@@ -1,6 +1,6 @@
 """Large worlds: many ranks, many ended jobs, a long trace.
 
-    bench/scale.py [--only ranks|simulator|server] [--rounds N] [--world RANKS HOSTS] [--jobs N] [--soak SECONDS]
+    bench/scale.py [--only ranks|simulator|server|stragglers] [--rounds N] [--world RANKS HOSTS] [--jobs N] [--soak SECONDS]
 
 ranks      256, 512 and 1,024 processes on one host, and 256 and 1,024 on eight hosts that speak TCP over loopback
            (one machine, eight host ids), or --world, each with the collective library alone: the time until the last
@@ -12,6 +12,8 @@ simulator  `muster simulate` with a generated year of 10,000 GPUs: 1,000,000 job
 server     200,000 ended jobs (--jobs) in the SQLite store: start, list, get, submit, memory. A soak: jobs are
            submitted at a steady rate for --soak seconds while the server is killed with SIGKILL at intervals; none may
            be lost, run twice or leave a process behind.
+stragglers three hosts, network namespaces whose ports are limited: all equal; one rank that computes twice as long; one
+           port that sends at a tenth. Whether rank 0 names the cause, and nothing else. Requires root.
 
 Each section prints a table. A row with an aim ends in `ok` or `short`.
 """
@@ -25,9 +27,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "scale"))
 import ranks  # noqa: E402
 import server  # noqa: E402
 import simulator  # noqa: E402
+import stragglers  # noqa: E402
 from measure import print_table  # noqa: E402
 
-SECTIONS = {"ranks": ranks.measure, "simulator": simulator.measure, "server": server.measure}
+SECTIONS = {"ranks": ranks.measure, "simulator": simulator.measure, "server": server.measure,
+            "stragglers": stragglers.measure}
 
 
 def main():

@@ -113,6 +113,8 @@ std::optional<Slowness> Stragglers::judge(Deadline now) {
 }
 
 void Stragglers::judge_ranks(Slowness& slowness) const {
+  std::chrono::nanoseconds all{0};
+  for (const Waits& waits : waits_) all += waits.alone;
   for (std::size_t rank = 0; rank < waits_.size(); ++rank) {
     const Waits& waits = waits_[rank];
     if (waits.operations == 0) continue;
@@ -121,10 +123,8 @@ void Stragglers::judge_ranks(Slowness& slowness) const {
                           .operations = waits.operations,
                           .mean = waits.sum / static_cast<std::int64_t>(waits.operations)};
     slowness.ranks.push_back(delay);
-    const bool mostly_last = static_cast<double>(delay.operations) >=
-                             kMostlyLast * static_cast<double>(slowness.operations);
-    if (slowness.operations >= kFewestOperations && mostly_last && delay.share >= kSlowShare &&
-        delay.mean >= kNoticeable) {
+    if (slowness.operations >= kFewestOperations && delay.share >= kSlowShare &&
+        ratio(waits.alone, all) >= kMostly && delay.mean >= kNoticeable) {
       slowness.slow_rank = delay;
     }
   }

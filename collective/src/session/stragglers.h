@@ -3,8 +3,8 @@
 //
 // Ranks. An operation starts when its last rank has handed it over. Between the last rank but one
 // and the last, all others wait for that rank. Waits of several operations that overlap count once.
-// A rank is slow if the others waited for it for kSlowShare of the window, and if it was the last
-// rank of kMostlyLast of the operations, kNoticeable later than the others in the mean.
+// A rank is slow if the others waited for it for kSlowShare of the window, if that was kMostly of
+// their waits for one rank, and if it was kNoticeable later than the others in the mean.
 //
 // Links. Each rank reports how many bytes it has sent to each rank over TCP, and in how much of the
 // window such bytes were on their way (transport/socket.h). A slow link delays every rank of a ring,
@@ -32,7 +32,7 @@
 namespace muster::collective::session {
 
 inline constexpr double kSlowShare = 0.25;
-inline constexpr double kMostlyLast = 0.8;
+inline constexpr double kMostly = 0.8;
 inline constexpr std::chrono::milliseconds kNoticeable{1};
 inline constexpr std::uint64_t kFewestOperations = 20;
 inline constexpr double kMostlyBusy = 0.5;
