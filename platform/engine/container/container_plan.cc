@@ -238,6 +238,8 @@ ContainerConfig container_config(const GangId& gang, const TaskPlan& plan,
   config.read_only_root = !plan.container.writable_root;
   config.no_new_privileges = !plan.container.new_privileges;
   config.capabilities = capabilities_of(plan);
+  // As in a sandbox of the process engine (engine/process/sandbox.cc), for the same reason.
+  if (plan.reach == launch::Reach::kNames) config.hidden = {"/proc/kallsyms"};
   return config;
 }
 

@@ -89,6 +89,14 @@ TEST(ContainerPlan, IsStrictUnlessTheJobRelaxesIt) {
   EXPECT_EQ(config.capabilities.back(), "SYS_PTRACE");
 }
 
+TEST(ContainerPlan, HidesTheKernelsSymbolsFromGangsOnOneHost) {
+  TaskPlan task = plan();
+  EXPECT_EQ(container_config(kGang, task, site()).hidden,
+            std::vector<std::string>{"/proc/kallsyms"});
+  task.reach = launch::Reach::kHosts;
+  EXPECT_EQ(container_config(kGang, task, site()).hidden, std::vector<std::string>());
+}
+
 TEST(ContainerPlan, HasWritableFoldersIfTheRootIsReadOnly) {
   const ContainerConfig config = container_config(kGang, plan(), site());
   for (const char* place : {"/tmp", "/run", "/var/tmp"}) {

@@ -132,7 +132,7 @@ int run_container(const char* task_folder) {
   } else {
     const base::Error error{.code = base::ErrorCode::kTimeout,
                             .what = files == Arrival::kLate ? "its files did not arrive"
-                                                          : "it was stopped before it started"};
+                                                            : "it was stopped before it started"};
     report(&error);
   }
   // A stop that arrived together with the task's end is still unread, and counts here.
