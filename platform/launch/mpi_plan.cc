@@ -1,5 +1,6 @@
 #include "launch/mpi_plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "launch/mpi_environment.h"
@@ -34,6 +35,12 @@ std::string interfaces_of(const GangContext& gang) {
       return common_network(gang.network.addresses);
   }
   return "";
+}
+
+bool is_on_one_machine(const GangContext& gang) {
+  if (gang.site.reach == Reach::kLoopback) return true;
+  return std::all_of(gang.tasks.begin(), gang.tasks.end(),
+                     [&](const Task* task) { return task->node == gang.tasks.front()->node; });
 }
 
 void add_files(TaskPlan& plan, std::vector<PlannedFile> files) {
@@ -126,7 +133,8 @@ std::vector<PlannedFile> mpi_reach_files(const GangContext& gang, const std::str
   if (gang.is_by_agent()) {
     return {{.path = std::string(kRshFolder) + "/hosts", .content = rsh_hosts(gang.shell_hosts)}};
   }
-  return {{.path = "ssh/config", .content = client_config(gang.shell_hosts, folder)},
+  return {{.path = "ssh/config",
+           .content = client_config(gang.shell_hosts, folder, is_on_one_machine(gang))},
           {.path = "ssh/known_hosts",
            .content = known_hosts(gang.shell_hosts, gang.host_key.public_line)}};
 }

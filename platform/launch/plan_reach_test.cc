@@ -25,13 +25,13 @@ job::JobSpec mpi_spec_with_leader_slots(int leader_slots = 0) {
           .folder = "/work"};
 }
 
-/// The launcher and worker-0 share a node, worker-1 has another.
-GangPlan plan_across_nodes(const job::JobSpec& spec, Reach reach,
-                           LaunchBy launch = LaunchBy::kSsh) {
+/// The launcher and worker-0 are on n1, worker-1 is on `last`.
+GangPlan plan_on_nodes(const job::JobSpec& spec, Reach reach, LaunchBy launch,
+                       const std::string& last) {
   Job job{.id = "j1", .spec = spec, .attempt = 1};
   job.tasks = job::tasks_of(spec);
   for (job::Task& task : job.tasks) task.node = "n1";
-  job.tasks.back().node = "n2";
+  job.tasks.back().node = last;
   base::FakeRandom random;
   auto plan = plan_gang(
       job, make_seed(random),
@@ -43,6 +43,11 @@ GangPlan plan_across_nodes(const job::JobSpec& spec, Reach reach,
        .launch = launch});
   EXPECT_TRUE(plan);
   return *std::move(plan);
+}
+
+GangPlan plan_across_nodes(const job::JobSpec& spec, Reach reach,
+                           LaunchBy launch = LaunchBy::kSsh) {
+  return plan_on_nodes(spec, reach, launch, "n2");
 }
 
 std::string ssh_port_of(const TaskPlan& task) {
@@ -67,6 +72,18 @@ TEST(PlanReach, UsesNamesOnANetworkThatResolvesThem) {
   EXPECT_EQ(launcher.hosts, HostAddresses());
   EXPECT_FALSE(launcher.environment.contains("OMPI_MCA_btl_tcp_if_include"));
   EXPECT_FALSE(launcher.environment.contains("OMPI_MCA_oob_tcp_if_include"));
+}
+
+TEST(PlanReach, ShortensTheKeyExchangeWithinAMachineOnly) {
+  const auto shortens = [](Reach reach, const std::string& last) {
+    const GangPlan plan = plan_on_nodes(mpi_spec_with_leader_slots(), reach, LaunchBy::kSsh, last);
+    const std::string& config = find_file(plan.then[0], "ssh/config")->content;
+    return config.find("KexAlgorithms curve25519-sha256@libssh.org\n") != std::string::npos;
+  };
+  EXPECT_TRUE(shortens(Reach::kLoopback, "n1"));
+  EXPECT_TRUE(shortens(Reach::kNames, "n1"));
+  EXPECT_FALSE(shortens(Reach::kNames, "n2"));
+  EXPECT_FALSE(shortens(Reach::kHosts, "n2"));
 }
 
 TEST(PlanReach, UsesNodeAddressesAndUniquePortsOnHosts) {

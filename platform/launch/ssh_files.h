@@ -20,7 +20,10 @@ struct ShellHost {
   std::string user;  ///< the account of commands there, by its name there
 };
 
-std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder);
+/// `folder`: the generated folder as the task sees it. `on_one_machine`: no connection leaves the
+/// machine, so the client chooses a key exchange that takes less time.
+std::string client_config(const std::vector<ShellHost>& hosts, const std::string& folder,
+                          bool on_one_machine);
 
 std::string known_hosts(const std::vector<ShellHost>& hosts, const std::string& host_public_line);
 

@@ -238,6 +238,8 @@ ContainerConfig container_config(const GangId& gang, const TaskPlan& plan,
   config.read_only_root = !plan.container.writable_root;
   config.no_new_privileges = !plan.container.new_privileges;
   config.capabilities = capabilities_of(plan);
+  // As in a sandbox of the process engine (engine/process/sandbox.cc), for the same reason.
+  if (plan.reach == launch::Reach::kNames) config.hidden = {"/proc/kallsyms"};
   return config;
 }
 
@@ -276,8 +278,8 @@ ShimPlan shim_plan(const TaskPlan& plan, const ContainerSite& site) {
   return shim;
 }
 
-std::vector<ArchiveEntry> files_of(const TaskPlan& plan, const ShimPlan& shim,
-                                   const std::vector<ArchiveEntry>& programs) {
+std::vector<ArchiveEntry> programs_of(const TaskPlan& plan,
+                                      const std::vector<ArchiveEntry>& programs) {
   const launch::Account root;
   std::vector<ArchiveEntry> files{folder_entry(relative(kMusterFolder), 0755, root),
                                   folder_entry(relative(kProgramsFolder), 0755, root)};
@@ -287,13 +289,21 @@ std::vector<ArchiveEntry> files_of(const TaskPlan& plan, const ShimPlan& shim,
     files.back().path = relative(kProgramsFolder) + "/" + program.path;
   }
   files.push_back(folder_entry(relative(kTaskFolder), 0700, plan.account));
-  files.push_back(file_entry(relative(kTaskFolder) + "/plan", encode(shim), 0600, plan.account));
+  return files;
+}
+
+std::vector<ArchiveEntry> files_of(const TaskPlan& plan, const ShimPlan& shim) {
+  const launch::Account root;
+  std::vector<ArchiveEntry> files;
   add_generated_files(plan, files);
   for (const auto& [place, file] : links_of(plan)) {
     ArchiveEntry link = file_entry(relative(place), "", 0777, root);
     link.link = file;
     files.push_back(std::move(link));
   }
+  const TaskFolder folder{relative(kTaskFolder)};
+  files.push_back(file_entry(folder.plan().string(), encode(shim), 0600, plan.account));
+  files.push_back(file_entry(folder.complete().string(), "", 0600, plan.account));
   return files;
 }
 
@@ -320,6 +330,8 @@ std::vector<VolumeFiles> by_volume(const std::vector<ArchiveEntry>& files,
     innermost->entries.push_back(std::move(entry));
   }
   std::erase_if(volumes, [](const VolumeFiles& volume) { return volume.entries.empty(); });
+  std::stable_partition(volumes.begin(), volumes.end(),
+                        [](const VolumeFiles& volume) { return volume.folder != kMusterFolder; });
   return volumes;
 }
 

@@ -89,6 +89,14 @@ TEST(ContainerPlan, IsStrictUnlessTheJobRelaxesIt) {
   EXPECT_EQ(config.capabilities.back(), "SYS_PTRACE");
 }
 
+TEST(ContainerPlan, HidesTheKernelsSymbolsFromGangsOnOneHost) {
+  TaskPlan task = plan();
+  EXPECT_EQ(container_config(kGang, task, site()).hidden,
+            std::vector<std::string>{"/proc/kallsyms"});
+  task.reach = launch::Reach::kHosts;
+  EXPECT_EQ(container_config(kGang, task, site()).hidden, std::vector<std::string>());
+}
+
 TEST(ContainerPlan, HasWritableFoldersIfTheRootIsReadOnly) {
   const ContainerConfig config = container_config(kGang, plan(), site());
   for (const char* place : {"/tmp", "/run", "/var/tmp"}) {
@@ -298,10 +306,13 @@ TEST(ContainerPlan, FilesBelongToTheAccountAndProgramsAreReadOnly) {
                 {.path = "hostfile", .content = "w slots=1\n", .mode = 0644}};
   task.folders = {"ranks"};
 
-  const auto files =
-      files_of(task, shim_plan(task, site()),
-               {{.path = "muster-shim", .content = "ELF", .mode = 0755, .link = {}}});
+  auto files =
+      programs_of(task, {{.path = "muster-shim", .content = "ELF", .mode = 0755, .link = {}}});
+  for (ArchiveEntry& file : files_of(task, shim_plan(task, site()))) {
+    files.push_back(std::move(file));
+  }
 
+  EXPECT_EQ(files.back().path, "muster/task/complete");
   EXPECT_EQ(
       *entry_at(files, "muster/bin/muster-shim"),
       (ArchiveEntry{.path = "muster/bin/muster-shim", .content = "ELF", .mode = 0755, .link = {}}));
@@ -330,17 +341,17 @@ TEST(ContainerPlan, AddsTheRemoteShellOnlyWhereItIsUsed) {
   const std::string place = std::string("muster/bin/") + kRemoteShell;
   TaskPlan task = plan();
   task.files = {{.path = "ssh/config", .content = "Host *", .mode = 0600}};
-  EXPECT_EQ(entry_at(files_of(task, shim_plan(task, site()), programs), place), nullptr);
+  EXPECT_EQ(entry_at(programs_of(task, programs), place), nullptr);
 
   task.files = {{.path = "rsh/key", .content = "key", .mode = 0600, .secret = true}};
-  EXPECT_NE(entry_at(files_of(task, shim_plan(task, site()), programs), place), nullptr);
+  EXPECT_NE(entry_at(programs_of(task, programs), place), nullptr);
 }
 
 TEST(ContainerPlan, LinksAFileAtItsSecondPath) {
   TaskPlan task = plan();
   task.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
 
-  const auto files = files_of(task, shim_plan(task, site()), {});
+  const auto files = files_of(task, shim_plan(task, site()));
 
   EXPECT_EQ(entry_at(files, "etc/mpi/hostfile")->link, "/generated/hostfile");
   EXPECT_EQ(mount_at(container_config(kGang, task, site()), "/etc/mpi")->kind,
@@ -352,7 +363,7 @@ TEST(ContainerPlan, AVolumeOfTheUserOverridesALinkedFile) {
   task.also_at = {{"hostfile", "/etc/mpi/hostfile"}};
   task.volumes = {volume(Volume::Kind::kHostPath, "/mine", "/etc/mpi")};
 
-  EXPECT_EQ(entry_at(files_of(task, shim_plan(task, site()), {}), "etc/mpi/hostfile"), nullptr);
+  EXPECT_EQ(entry_at(files_of(task, shim_plan(task, site())), "etc/mpi/hostfile"), nullptr);
   EXPECT_EQ(mount_at(container_config(kGang, task, site()), "/etc/mpi")->kind,
             DockerMount::Kind::kBind);
 }
@@ -371,8 +382,8 @@ TEST(ContainerPlan, PutsFilesIntoTheirVolumes) {
   EXPECT_EQ(by_volume({entry("muster"), entry("muster/bin/x"), entry("musterfile"),
                        entry("etc/mpi/hostfile"), entry("tmp/x")},
                       mounts),
-            (std::vector<VolumeFiles>{{"/muster", {entry("."), entry("bin/x")}},
-                                      {"/etc/mpi", {entry("hostfile")}}}));
+            (std::vector<VolumeFiles>{{"/etc/mpi", {entry("hostfile")}},
+                                      {"/muster", {entry("."), entry("bin/x")}}}));
 }
 
 }  // namespace

@@ -108,9 +108,13 @@ void add_limits(const ContainerConfig& config, const DockerInfo& engine, json& h
   if (config.shm_bytes > 0) host["ShmSize"] = config.shm_bytes;
 }
 
-void add_security(const ContainerConfig& config, json& host) {
+/// Docker's list of hidden files can only be replaced as a whole, so nothing is added to it.
+void add_security(const ContainerConfig& config, const DockerInfo& engine, json& host) {
   if (config.read_only_root) host["ReadonlyRootfs"] = true;
-  if (config.no_new_privileges) host["SecurityOpt"] = {"no-new-privileges"};
+  if (config.no_new_privileges) host["SecurityOpt"].push_back("no-new-privileges");
+  if (engine.is_podman && !config.hidden.empty()) {
+    host["SecurityOpt"].push_back("mask=" + base::joined(config.hidden, ":"));
+  }
   if (config.drop_all_capabilities) host["CapDrop"] = {"ALL"};
   if (!config.capabilities.empty()) host["CapAdd"] = config.capabilities;
 }
@@ -223,6 +227,7 @@ void add_libpod_security(const ContainerConfig& config, json& body) {
   body["no_new_privileges"] = config.no_new_privileges;
   if (config.drop_all_capabilities) body["cap_drop"] = {"ALL"};
   if (!config.capabilities.empty()) body["cap_add"] = config.capabilities;
+  if (!config.hidden.empty()) body["mask"] = config.hidden;
 }
 
 }  // namespace
@@ -237,7 +242,7 @@ Result<std::string> create_body(const ContainerConfig& config, const DockerInfo&
   if (!engine.is_podman) body["Healthcheck"] = {{"Test", {"NONE"}}};
   add_mounts(config, body, host);
   add_limits(config, engine, host);
-  add_security(config, host);
+  add_security(config, engine, host);
   add_network(config, body, host);
   if (!config.gpus.empty()) host["DeviceRequests"] = device_requests(config, engine);
   body["HostConfig"] = std::move(host);

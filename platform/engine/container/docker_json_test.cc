@@ -48,6 +48,15 @@ TEST(CreateBody, IsStrictByDefault) {
       "SecurityOpt":["no-new-privileges"],"CapDrop":["ALL"],"PidsLimit":32768})"));
 }
 
+TEST(CreateBody, HidesFilesInPodmanOnly) {
+  ContainerConfig wanted = config();
+  wanted.hidden = {"/proc/kallsyms", "/proc/modules"};
+  EXPECT_EQ(host_of(wanted).at("SecurityOpt"), json({"no-new-privileges"}));
+  EXPECT_EQ(host_of(wanted, podman()).at("SecurityOpt"),
+            json({"no-new-privileges", "mask=/proc/kallsyms:/proc/modules"}));
+  EXPECT_EQ(libpod(wanted).at("mask"), json({"/proc/kallsyms", "/proc/modules"}));
+}
+
 TEST(CreateBody, ContainsTheProgram) {
   ContainerConfig wanted = config();
   wanted.hostname = "worker-0";

@@ -71,6 +71,8 @@ struct ContainerConfig {
   bool no_new_privileges = true;
   bool drop_all_capabilities = true;
   std::vector<std::string> capabilities;  ///< added
+  std::vector<std::string>
+      hidden;  ///< files of /proc that only Podman hides, in addition to its own
   bool open_input = false;
 
   bool operator==(const ContainerConfig&) const = default;

@@ -246,17 +246,18 @@ Result<void> GangStarts::lay_out(Launch& launch) {
 
 std::vector<Step> GangStarts::steps_of(const std::shared_ptr<Launch>& launch) {
   std::vector<Step> steps;
+  const auto put = [&](const std::vector<workspace::ArchiveEntry>& files) {
+    for (VolumeFiles& volume : by_volume(files, launch->config.mounts)) {
+      steps.emplace_back([launch, volume = std::move(volume)](Then then) {
+        if (launch->start->error) return then(*launch->start->error);
+        launch->task->host->client().put_archive(launch->task->container, volume.folder,
+                                                 workspace::make_archive(volume.entries),
+                                                 std::move(then));
+      });
+    }
+  };
   steps.emplace_back([this, launch](Then then) { create(launch, 0, std::move(then)); });
-  const ShimPlan shim = shim_plan(launch->plan, site_for(*launch->start, launch->plan));
-  for (VolumeFiles& volume :
-       by_volume(files_of(launch->plan, shim, programs_), launch->config.mounts)) {
-    steps.emplace_back([launch, volume = std::move(volume)](Then then) {
-      if (launch->start->error) return then(*launch->start->error);
-      launch->task->host->client().put_archive(launch->task->container, volume.folder,
-                                               workspace::make_archive(volume.entries),
-                                               std::move(then));
-    });
-  }
+  put(programs_of(launch->plan, programs_));
   // Before the container is started, so that no output of its shim is missed.
   steps.emplace_back([launch](Then then) {
     if (launch->start->error) return then(*launch->start->error);
@@ -265,6 +266,11 @@ std::vector<Step> GangStarts::steps_of(const std::shared_ptr<Launch>& launch) {
   steps.emplace_back([launch](Then then) {
     if (launch->start->error) return then(*launch->start->error);
     launch->task->host->client().start(launch->task->container, std::move(then));
+  });
+  put(files_of(launch->plan, shim_plan(launch->plan, site_for(*launch->start, launch->plan))));
+  // From here on another server may adopt the task.
+  steps.emplace_back([this, launch](Then then) {
+    then(base::write_file(parts_.tasks.folder_of(launch->task->key).complete(), ""));
   });
   return steps;
 }

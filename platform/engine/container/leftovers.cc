@@ -113,7 +113,9 @@ AdoptionResult Leftovers::adopt(const GangId& gang, const std::string& name, con
   const ContainerState* const state =
       is_known ? inventory->second.container(record->container) : nullptr;
   const bool is_there = host != nullptr && (!is_known || state != nullptr);
-  if (!is_there || (state != nullptr && state->state == "created")) {
+  // The shim of a task without its files waits for the server that is gone.
+  const bool has_files = was_up || has_ended || fs::exists(folder.complete(), ignored);
+  if (!is_there || !has_files || (state != nullptr && state->state == "created")) {
     if (!was_up && !has_ended) return AdoptionResult::kNothing;
     later_([this, key, folder] { tasks_.report(key, end_left_in(folder)); });
     return AdoptionResult::kEnded;

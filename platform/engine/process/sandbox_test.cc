@@ -72,6 +72,19 @@ TEST_F(SharedSandbox, AFolderBesideTheTasksFolderIsMounted) {
             "data\nown\n");
 }
 
+TEST_F(SharedSandbox, HidesTheKernelsSymbolsOnOneMachine) {
+  const auto symbols = [&](launch::Reach reach) {
+    launch::TaskPlan plan;
+    plan.hostname = "test";
+    plan.reach = reach;
+    const auto words = sandbox_command(plan, {task()}, {}, real_paths({hidden()}), true);
+    EXPECT_TRUE(words) << words.error().to_string();
+    return output_of("grep -c . /proc/kallsyms", *words);
+  };
+  EXPECT_GT(std::stoi(symbols(launch::Reach::kHosts)), 1000);
+  EXPECT_EQ(symbols(launch::Reach::kLoopback).find("grep: /proc/kallsyms"), 0U);
+}
+
 TEST_F(SharedSandbox, NoFolderAboveAHiddenPathCanBeRenamed) {
   const std::string above = (folder_ / "above").string();
 

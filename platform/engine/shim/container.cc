@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -57,6 +58,39 @@ UniqueFd watch_signals() {
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+/// How long the engine may take to put the task's files into the container. No user waits so long; a
+/// server that was killed in the meantime leaves the container behind, until the next one removes it.
+constexpr std::chrono::minutes kFilesPatience{10};
+
+/// Reaps children and returns whether SIGTERM or SIGQUIT has arrived.
+bool is_stopped(const UniqueFd& signals) {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  signalfd_siginfo info{};
+  while (::read(signals.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGCHLD) return true;
+  }
+  return false;
+}
+
+enum class Arrival { kComplete, kLate, kStopped };
+
+Arrival await_files(const TaskFolder& folder, const UniqueFd& signals) {
+  using Steady = std::chrono::steady_clock;
+  const auto last = Steady::now() + kFilesPatience;
+  FolderWatch watch;
+  watch.add(folder.path);
+  while (!std::filesystem::exists(folder.complete())) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(last - Steady::now());
+    if (left.count() <= 0) return Arrival::kLate;
+    watch.take(folder.path);
+    if (std::filesystem::exists(folder.complete())) break;  // before the changes were taken
+    std::array<pollfd, 2> polled{{{watch.descriptor(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left.count())) < 0) continue;
+    if (polled[1].revents != 0 && is_stopped(signals)) return Arrival::kStopped;
+  }
+  return Arrival::kComplete;
+}
+
 void let_go_of_output() {
   const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) ::dup2(nothing.get(), fd);
@@ -64,14 +98,9 @@ void let_go_of_output() {
 
 /// Waits for SIGTERM or SIGQUIT, and reaps children meanwhile.
 void await_stop(const UniqueFd& signals) {
-  while (true) {
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  while (!is_stopped(signals)) {
     pollfd watched{signals.get(), POLLIN, 0};
-    if (::poll(&watched, 1, -1) < 0) continue;
-    signalfd_siginfo info{};
-    while (::read(signals.get(), &info, sizeof info) == sizeof info) {
-      if (info.ssi_signo != SIGCHLD) return;
-    }
+    ::poll(&watched, 1, -1);
   }
 }
 
@@ -97,9 +126,17 @@ int run_container(const char* task_folder) {
   const auto report = [&](const base::Error* refusal) {
     if (refusal != nullptr) refuse(folder, *refusal);
   };
-  hold_task(folder, {.report = report, .is_process_one = true});
+  const Arrival files = await_files(folder, signals);
+  if (files == Arrival::kComplete) {
+    hold_task(folder, {.report = report, .is_process_one = true});
+  } else {
+    const base::Error error{.code = base::ErrorCode::kTimeout,
+                            .what = files == Arrival::kLate ? "its files did not arrive"
+                                                            : "it was stopped before it started"};
+    report(&error);
+  }
   // A stop that arrived together with the task's end is still unread, and counts here.
-  await_stop(signals);
+  if (files != Arrival::kStopped) await_stop(signals);
   pollfd done{writer.done(), POLLIN, 0};
   ::poll(&done, 1, static_cast<int>(kLastReadPatience.count()));
   std::fflush(stderr);

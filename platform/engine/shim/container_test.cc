@@ -21,6 +21,16 @@ job::ExitStatus end_in(const std::vector<FollowRecord>& records) {
   return record ? record->status : job::ExitStatus{};
 }
 
+/// Whether the shim receives SIGTERM itself, and is not ended by it.
+bool blocks_stops(pid_t shim) {
+  std::ifstream status("/proc/" + std::to_string(shim) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigBlk:")) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+  }
+  return false;
+}
+
 TEST_F(ShimInContainer, ReportsStartOutputAndEnd) {
   FollowStream stream = start(script("echo out; echo err >&2; exit 3"));
 
@@ -106,6 +116,26 @@ TEST_F(ShimInContainer, AStopAtTheEndLosesNoRecord) {
   signal(SIGTERM);
 
   EXPECT_EQ(kinds_of(stream.rest()).back(), 'e');
+}
+
+TEST_F(ShimInContainer, WaitsForItsFiles) {
+  FollowStream stream = spawn({MUSTER_SHIM, "--container", task().path.string()});
+  while (!blocks_stops(child().pid)) ::sched_yield();
+
+  ASSERT_TRUE(base::write_new_file(task().plan(), encode(script("echo out"))));
+  ASSERT_TRUE(base::write_new_file(task().complete(), ""));
+
+  EXPECT_EQ(kinds_of(stream.until(FollowKind::kExit)), "rle");
+}
+
+TEST_F(ShimInContainer, AStopEndsTheWaitForFiles) {
+  FollowStream stream = spawn({MUSTER_SHIM, "--container", task().path.string()});
+  while (!blocks_stops(child().pid)) ::sched_yield();
+
+  signal(SIGTERM);
+
+  EXPECT_EQ(kinds_of(stream.rest()), "x");
+  EXPECT_EQ(await_end(), 0);
 }
 
 TEST_F(ShimInContainer, OutlivesATaskThatCannotStart) {
@@ -274,6 +304,7 @@ TEST_F(ShimInContainer, RunsAsAnyAccount) {
   plan.inner.takes_ranks = true;
   const std::string id = std::to_string(kNobody);
   ASSERT_TRUE(base::write_new_file(task().plan(), encode(plan)));
+  ASSERT_TRUE(base::write_new_file(task().complete(), ""));
   for (const auto& path :
        {folder_.path(), task().path, task().plan(), generated(), generated() / "ranks"}) {
     ASSERT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);

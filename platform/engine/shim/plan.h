@@ -107,6 +107,8 @@ struct TaskFolder {
   std::filesystem::path path;
   std::filesystem::path lock() const { return path / "lock"; }
   std::filesystem::path plan() const { return path / "plan"; }
+  /// Of a task in a container: the engine has put all of the task's files into the container.
+  std::filesystem::path complete() const { return path / "complete"; }
   std::filesystem::path running() const { return path / "running"; }
   std::filesystem::path exit() const { return path / "exit"; }
   std::filesystem::path log() const { return path / "log"; }

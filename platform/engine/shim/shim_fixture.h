@@ -140,6 +140,7 @@ class ShimInContainer : public testing::Test {
   FollowStream start(const ShimPlan& plan, std::vector<std::string> around = {},
                      const std::string& shim = MUSTER_SHIM) {
     EXPECT_TRUE(base::write_new_file(task().plan(), encode(plan)));
+    EXPECT_TRUE(base::write_new_file(task().complete(), ""));
     around.insert(around.end(), {shim, "--container", task().path.string()});
     return spawn(around);
   }

@@ -1,6 +1,7 @@
 #include "engine/shim/task_port.h"
 
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -39,6 +40,9 @@ base::Result<base::UniqueFd> listen_on(const std::string& address, int port) {
   if (!socket) return base::system_error("cannot make a socket", errno);
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  // Accepted connections inherit it. sshd sets it for terminals only, and answers a request in two
+  // writes: the second would wait for the client's delayed acknowledgement, 40 ms.
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0) {
     base::Error error = base::system_error("cannot listen on " + name, errno);
