@@ -118,6 +118,17 @@ class Jobs(KubernetesTest):
         self.cluster.until(lambda: not self.muster.pods("job"), "its pods are gone")
         self.muster.run("delete", "job")
 
+    def test_a_command_that_lets_its_own_job_end_has_its_exit_code_and_output(self):
+        # The job ends once the command has ended, so no exit code but that of the command is right.
+        self.submit("job", "while [ ! -s /tmp/pid ]; do sleep 0.02; done; "
+                           "while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.02; done")
+        self.muster.await_phase("job", "Running")
+
+        ran = self.muster.run("exec", "job", "--", "sh", "-c", "echo $$ >/tmp/pid; echo bye; exit 7", code=7)
+
+        self.assertEqual(ran.stdout, "bye\n")
+        self.ends_well("job")
+
     def test_a_job_with_options_for_kubernetes_runs_where_they_say(self):
         self.cluster.label("node-2", disk="ssd")
         self.cluster.taint("node-2", "dedicated=train:NoSchedule")
