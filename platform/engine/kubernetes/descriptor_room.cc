@@ -17,11 +17,12 @@ bool has_descriptors(const PodGang& gang) {
   return gang.has_descriptors || !gang.uid.empty();
 }
 
-}  // namespace
-
-int64_t DescriptorRoom::of_all_pods_of(const PodGang& gang) const {
-  return static_cast<int64_t>(gang.pods.size()) * options_.of_a_pod;
+/// Each connection takes one.
+int64_t of_connections_to(const PodGang& gang) {
+  return static_cast<int64_t>(gang.pods.size());
 }
+
+}  // namespace
 
 int64_t DescriptorRoom::usable() const {
   return limit_ - limit_ / kReservedPart;
@@ -31,8 +32,7 @@ void DescriptorRoom::count() {
   const base::Descriptors counted = options_.count();
   int64_t of_pods = 0;
   for (const PodGangPointer& gang : gangs_.all()) {
-    of_pods += options_.of_a_pod *
-               std::count_if(gang->tasks.begin(), gang->tasks.end(),
+    of_pods += std::count_if(gang->tasks.begin(), gang->tasks.end(),
                              [](const auto& named) { return named.second->line != nullptr; });
   }
   others_ = std::max<int64_t>(counted.open - of_pods, 0);
@@ -41,21 +41,23 @@ void DescriptorRoom::count() {
 }
 
 bool DescriptorRoom::has_room_for(const PodGang& gang) const {
-  int64_t promised = of_all_pods_of(gang);
+  int64_t promised = of_connections_to(gang);
   for (const PodGangPointer& other : gangs_.all()) {
-    if (has_descriptors(*other)) promised += of_all_pods_of(*other);
+    if (has_descriptors(*other)) promised += of_connections_to(*other);
   }
   return others_ + promised <= usable();
 }
 
 Error DescriptorRoom::shortage(const PodGang& gang) const {
+  const std::string pods =
+      gang.pods.size() == 1 ? "its pod" : "its " + std::to_string(gang.pods.size()) + " pods";
   return {.code = ErrorCode::kExhausted,
-          .what = "the connections to its " + std::to_string(gang.pods.size()) + " pods need " +
-                  std::to_string(of_all_pods_of(gang)) +
-                  " open files, and the server's limit of open files, " + std::to_string(limit_) +
-                  ", leaves fewer beside its other jobs; to raise it, set LimitNOFILE of the "
-                  "server's service, or ulimit -Hn",
-          .advice = ""};
+          .what =
+              "the connection to each pod is an open file, and the server's limit of open "
+              "files, " +
+              std::to_string(limit_) + ", leaves too few for " + pods +
+              " beside its other jobs; to raise it, set LimitNOFILE of the server's service, "
+              "or ulimit -Hn"};
 }
 
 bool DescriptorRoom::admit(const PodGangPointer& gang) {
@@ -67,7 +69,7 @@ bool DescriptorRoom::admit(const PodGangPointer& gang) {
   gang->has_descriptors = waiting_.empty() && has_room_for(*gang);
   if (gang->has_descriptors) return true;
   Error error = shortage(*gang);
-  if (of_all_pods_of(*gang) > usable()) {
+  if (of_connections_to(*gang) > usable()) {
     gang->fault = std::move(error);
     return false;
   }

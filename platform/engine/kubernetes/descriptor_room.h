@@ -1,4 +1,4 @@
-// Whether this process has descriptors for the connections to a gang's pods. A gang whose pods it
+// Whether this process has descriptors for the connections to a gang's pods, one for each. A gang whose pods it
 // could not reach gets none: it waits, with the reason as PodGang::refusal, until other gangs are
 // gone. Gangs get their turn in the order of their requests.
 //
@@ -21,7 +21,6 @@ namespace muster::engine::kubernetes {
 class DescriptorRoom {
  public:
   struct Options {
-    int64_t of_a_pod = 1;  ///< how many the connection to a pod takes
     std::function<base::Descriptors()> count = base::count_descriptors;
     std::chrono::milliseconds pause{1000};  ///< between two counts
   };
@@ -39,7 +38,6 @@ class DescriptorRoom {
  private:
   bool has_room_for(const PodGang& gang) const;
   base::Error shortage(const PodGang& gang) const;
-  int64_t of_all_pods_of(const PodGang& gang) const;
   int64_t usable() const;
   void count();
   void look();

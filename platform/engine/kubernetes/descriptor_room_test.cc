@@ -28,7 +28,7 @@ class RoomForDescriptors : public testing::Test, protected base::TestLoop {
   DescriptorRoom room_{
       loop(),
       table_,
-      {.of_a_pod = 3, .count = [this] { return counted_; }, .pause = std::chrono::milliseconds(1)},
+      {.count = [this] { return counted_; }, .pause = std::chrono::milliseconds(1)},
       [this](const PodGangPointer& gang) {
         gone_.push_back(gang->gang.job_id);
         look();
@@ -36,25 +36,24 @@ class RoomForDescriptors : public testing::Test, protected base::TestLoop {
 };
 
 TEST_F(RoomForDescriptors, AdmitsGangsUntilTheConnectionsOfAllNeedMoreThanThereIs) {
-  EXPECT_TRUE(room_.admit(gang_of("first", 10)));
-  EXPECT_TRUE(room_.admit(gang_of("second", 10)));  // 10 + 60 of 70
+  EXPECT_TRUE(room_.admit(gang_of("first", 30)));
+  EXPECT_TRUE(room_.admit(gang_of("second", 30)));  // 10 + 60 of 70
   const PodGangPointer third = gang_of("third", 1);
 
   EXPECT_FALSE(room_.admit(third));
 
   ASSERT_TRUE(third->refusal);
-  EXPECT_EQ(
-      third->refusal->what,
-      "the connections to its 1 pods need 3 open files, and the server's limit of open files, "
-      "80, leaves fewer beside its other jobs; to raise it, set LimitNOFILE of the server's "
-      "service, or ulimit -Hn");
+  EXPECT_EQ(third->refusal->what,
+            "the connection to each pod is an open file, and the server's limit of open files, 80, "
+            "leaves too few for its pod beside its other jobs; to raise it, set LimitNOFILE of the "
+            "server's service, or ulimit -Hn");
   EXPECT_FALSE(third->fault);
 }
 
 TEST_F(RoomForDescriptors, AGangThatWaitedIsAdmittedWhenOthersAreGone) {
-  const PodGangPointer first = gang_of("first", 20);
+  const PodGangPointer first = gang_of("first", 60);
   ASSERT_TRUE(room_.admit(first));
-  const PodGangPointer second = gang_of("second", 20);
+  const PodGangPointer second = gang_of("second", 60);
   ASSERT_FALSE(room_.admit(second));
   const PodGangPointer small = gang_of("small", 1);
   ASSERT_FALSE(room_.admit(small)) << "it may not overtake the gang that waits";
@@ -73,11 +72,11 @@ TEST_F(RoomForDescriptors, AGangThatWaitedIsAdmittedWhenOthersAreGone) {
 }
 
 TEST_F(RoomForDescriptors, AGangThatIsCancelledDoesNotHoldUpTheNextOne) {
-  const PodGangPointer first = gang_of("first", 20);
+  const PodGangPointer first = gang_of("first", 60);
   ASSERT_TRUE(room_.admit(first));
-  PodGangPointer cancelled = gang_of("cancelled", 20);
+  PodGangPointer cancelled = gang_of("cancelled", 60);
   ASSERT_FALSE(room_.admit(cancelled));
-  const PodGangPointer last = gang_of("last", 20);
+  const PodGangPointer last = gang_of("last", 60);
   ASSERT_FALSE(room_.admit(last));
 
   cancelled->is_releasing = true;
@@ -88,7 +87,7 @@ TEST_F(RoomForDescriptors, AGangThatIsCancelledDoesNotHoldUpTheNextOne) {
 }
 
 TEST_F(RoomForDescriptors, AGangThatCanNeverBeConnectedFails) {
-  const PodGangPointer gang = gang_of("large", 24);
+  const PodGangPointer gang = gang_of("large", 71);
 
   EXPECT_FALSE(room_.admit(gang));
 
@@ -97,7 +96,7 @@ TEST_F(RoomForDescriptors, AGangThatCanNeverBeConnectedFails) {
 }
 
 TEST_F(RoomForDescriptors, GangsOfAnEarlierServerHaveTheirPods) {
-  const PodGangPointer adopted = gang_of("adopted", 20);
+  const PodGangPointer adopted = gang_of("adopted", 60);
   adopted->uid = "1";
 
   EXPECT_TRUE(room_.admit(adopted));
@@ -109,7 +108,7 @@ TEST_F(RoomForDescriptors, OtherDescriptorsCount) {
 
   EXPECT_FALSE(room_.admit(gang_of("job", 1)));
 
-  counted_.open = 67;
+  counted_.open = 69;
   EXPECT_TRUE(run_until([&] { return !gone_.empty(); }));
 }
 

@@ -44,11 +44,6 @@ using lent::TaskPointer;
 
 namespace {
 
-// Descriptors of the connection to a pod that calls, and of one through the API server, with the
-// pair of sockets in front of it (streams.h).
-constexpr int64_t kOfACall = 1;
-constexpr int64_t kOfADial = 3;
-
 lent::LentOptions lent_options_of(const KubernetesOptions& options) {
   lent::LentOptions lent;
   lent.folder = options.folder;
@@ -119,10 +114,7 @@ struct KubernetesEngine::Impl {
        .given_up = [this](const PodGangPointer& gang,
                           const std::vector<std::string>& names) { pods.give_up(gang, names); }}};
   kubernetes::DescriptorRoom descriptors{
-      loop,
-      gangs,
-      {.of_a_pod = options.are_called() ? kOfACall : kOfADial},
-      [this](const PodGangPointer& gang) { objects.create(gang); }};
+      loop, gangs, {}, [this](const PodGangPointer& gang) { objects.create(gang); }};
   kubernetes::GangObjects objects{
       loop,
       client,

@@ -137,7 +137,7 @@ TEST_F(NodeInPod, AStreamMayBeConnectedBeforeItsOrderArrives) {
   meet();
   start_in_pod(pod_order({"/program", "wait"}));
   Dialled early;
-  const auto call = dial_node(loop_.loop(), socket_to_pod(),
+  const auto call = dial_node(loop_.loop(), stream_to_pod(),
                               {.gang = gang_, .key = key_, .stream = 21}, loop_.into(early));
   // An order and its answer, so that the early connection has arrived.
   line_->send(ChangeOrder{1, {.task = "main", .files = {}, .hosts = {}}});
@@ -444,8 +444,8 @@ TEST_F(NodeInPod, ABridgeLeadsToThePort) {
   ASSERT_TRUE(bridge);
   theirs.reset();
   Dialled answer;
-  const auto call =
-      dial_node(loop_.loop(), std::move(ours), {.gang = gang_, .key = key_}, loop_.into(answer));
+  const auto call = dial_node(loop_.loop(), stream_on(loop_.loop(), std::move(ours)),
+                              {.gang = gang_, .key = key_}, loop_.into(answer));
   wait_in_pod([&] { return answer.has_value(); });
   ASSERT_TRUE(*answer) << answer->error().to_string();
   take(**std::move(answer));
