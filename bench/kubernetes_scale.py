@@ -158,9 +158,9 @@ def requests_of_server(cluster):
 
 
 def most_gangs(pods):
-    """The server keeps two descriptors for each task: its connection and its log."""
+    """The server keeps one descriptor for each task, and an eighth of them for other things."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = (files - OTHER_FILES) // (2 * pods)
+    most = (files - files // 8 - OTHER_FILES) // pods
     print(f"at most {most} gangs: the limit of open files is {files}", file=sys.stderr)
     return most
 
