@@ -3,8 +3,10 @@
 meet the level "restricted" of Pod Security."""
 
 import json
+import math
 import os
 import re
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -127,6 +129,22 @@ class Jobs(KubernetesTest):
         ran = self.muster.run("exec", "job", "--", "sh", "-c", "echo $$ >/tmp/pid; echo bye; exit 7", code=7)
 
         self.assertEqual(ran.stdout, "bye\n")
+        self.ends_well("job")
+
+    def test_a_job_for_whose_pods_the_server_has_too_few_descriptors_waits(self):
+        self.muster.run("node", "list")
+        server = self.muster.server_pid()
+        limits = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        self.assertEqual(limits[0], limits[1], "the server raises its soft limit")
+        # Seven of eight are for connections to pods; of these, five are left.
+        few = math.ceil((len(os.listdir(f"/proc/{server}/fd")) + 5) * 8 / 7)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (few, limits[1]))
+
+        self.submit("job", "true", "--workers", 9, kind="torch")
+
+        self.muster.await_words("job", f"the server's limit of open files, {few}, leaves too few for its 10 pods")
+        self.assertEqual(self.muster.pods("job"), {})
+        resource.prlimit(server, resource.RLIMIT_NOFILE, limits)
         self.ends_well("job")
 
     def test_a_job_with_options_for_kubernetes_runs_where_they_say(self):
