@@ -2,7 +2,7 @@
 // of ten thousand tasks, most of which print nothing for a long time, and each open file takes one
 // of the descriptors that its connections need.
 //
-// A file that was closed is opened again when it is next used: 10 us for each, on a local disk.
+// A file that was closed is opened again when it is next used: less than 10 us, on a local disk.
 //
 // Thread-safe, but for the use of one SeldomFile by two threads.
 #pragma once
