@@ -6,10 +6,10 @@ bench/kubernetes/fake_nodes.cc, plays all of them: for each pod that kwok report
 (kubernetes.connect: call) and speaks the real protocol, with the key that it reads from the Secret of the gang. So the
 server does the same work as with real pods, but the fake nodes send no logs and no metrics.
 
-Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory
-and CPU time of the server; requests of the server to the API server, in all, a minute and a pod (audit log), its
-lists without a page limit; time until all pods are gone after the jobs were stopped. Aim: at most 10 requests a pod, no
-unpaged list.
+Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory,
+open files and CPU time of the server; requests of the server to the API server, in all, a minute and a pod (audit
+log), its lists without a page limit; time until all pods are gone after the jobs were stopped. Aim: at most 10
+requests a pod, no unpaged list.
 
 Requires root. --nodes, --gangs and --pods make it smaller.
 """
@@ -71,6 +71,9 @@ class Server:
 
     def megabytes(self):
         return int((self._process() / "status").read_text().split("VmRSS:")[1].split()[0]) / 1024
+
+    def open_files(self):
+        return len(list((self._process() / "fd").iterdir()))
 
     def cpu_seconds(self):
         fields = (self._process() / "stat").read_text().rpartition(")")[2].split()
@@ -158,9 +161,9 @@ def requests_of_server(cluster):
 
 
 def most_gangs(pods):
-    """The server keeps two descriptors for each task: its connection and its log."""
+    """The server keeps one descriptor for each task, and an eighth of them for other things."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = (files - OTHER_FILES) // (2 * pods)
+    most = (files - files // 8 - OTHER_FILES) // pods
     print(f"at most {most} gangs: the limit of open files is {files}", file=sys.stderr)
     return most
 
@@ -193,6 +196,7 @@ def main():
         submitted = time.monotonic()
         cluster.until(lambda: nodes.started, "all tasks have started", bound=3600)
         memory = server.megabytes()
+        files = server.open_files()
         cpu = server.cpu_seconds() - cpu_before
         requests, unpaged = requests_of_server(cluster)
         minutes = (nodes.started - begin) / 60
@@ -212,6 +216,7 @@ def main():
             ["all pods gone after the stop", f"{gone:.1f}", "", "", "s", ""],
             ["memory of the server before", f"{before:.0f}", "", "", "MB", ""],
             ["memory of the server, all running", f"{memory:.0f}", "", "", "MB", ""],
+            ["open files of the server, all running", str(files), "", "", "", ""],
             ["CPU time of the server until all have started", f"{cpu:.1f}", "", "", "s", ""],
             ["requests a minute until all have started", f"{sum(requests.values()) / minutes:.0f}", "", "", "", ""],
             ["requests a pod over its life", f"{calls / total:.2f}", "", "", "",

@@ -3,8 +3,10 @@
 meet the level "restricted" of Pod Security."""
 
 import json
+import math
 import os
 import re
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -117,6 +119,33 @@ class Jobs(KubernetesTest):
         self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
         self.cluster.until(lambda: not self.muster.pods("job"), "its pods are gone")
         self.muster.run("delete", "job")
+
+    def test_a_command_that_lets_its_own_job_end_has_its_exit_code_and_output(self):
+        # The job ends once the command has ended, so no exit code but that of the command is right.
+        self.submit("job", "while [ ! -s /tmp/pid ]; do sleep 0.02; done; "
+                           "while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.02; done")
+        self.muster.await_phase("job", "Running")
+
+        ran = self.muster.run("exec", "job", "--", "sh", "-c", "echo $$ >/tmp/pid; echo bye; exit 7", code=7)
+
+        self.assertEqual(ran.stdout, "bye\n")
+        self.ends_well("job")
+
+    def test_a_job_for_whose_pods_the_server_has_too_few_descriptors_waits(self):
+        self.muster.run("node", "list")
+        server = self.muster.server_pid()
+        limits = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        self.assertEqual(limits[0], limits[1], "the server raises its soft limit")
+        # Seven of eight are for connections to pods; of these, five are left.
+        few = math.ceil((len(os.listdir(f"/proc/{server}/fd")) + 5) * 8 / 7)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (few, limits[1]))
+
+        self.submit("job", "true", "--workers", 9, kind="torch")
+
+        self.muster.await_words("job", f"the server's limit of open files, {few}, leaves too few for its 10 pods")
+        self.assertEqual(self.muster.pods("job"), {})
+        resource.prlimit(server, resource.RLIMIT_NOFILE, limits)
+        self.ends_well("job")
 
     def test_a_job_with_options_for_kubernetes_runs_where_they_say(self):
         self.cluster.label("node-2", disk="ssd")

@@ -16,8 +16,8 @@ CLUSTER_RIGHTS = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": [
 class FaultTest(KubernetesTest):
 
     def go_when_reached(self, muster):
-        """Lets the job go on that waits by WAIT, once its pod is reached again. The task may end before the exit code of
-        `touch` has arrived; then nothing more can run in it."""
+        """Lets the job go on that waits by WAIT, once its pod is reached again. The task may end and kill `touch` after that
+        has made its file; then nothing more can run in it."""
         def has_gone():
             touched = muster.run("exec", "job", "--", "touch", "/tmp/go", code=None)
             return touched.returncode == 0 or muster.job("job")["phase"] == "Succeeded"

@@ -2,13 +2,11 @@
 
 #include "server/status_routes.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -16,6 +14,7 @@
 
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "base/descriptors.h"
 #include "server/router.h"
 #include "server/routes.h"
 
@@ -76,16 +75,6 @@ double boot_time() {
   return 0;
 }
 
-int count_descriptors() {
-  std::error_code error;
-  int count = 0;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
-       at.increment(error)) {
-    ++count;
-  }
-  return count > 0 ? count - 1 : 0;  // without the descriptor of this listing itself
-}
-
 }  // namespace
 
 ProcessFigures process_figures() {
@@ -113,11 +102,9 @@ ProcessFigures process_figures() {
   figures.cpu_seconds = static_cast<double>(user + system) / ticks;
   figures.started = boot_time() + static_cast<double>(start) / ticks;
   figures.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
-  figures.open_descriptors = count_descriptors();
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    figures.most_descriptors = static_cast<int64_t>(limit.rlim_cur);
-  }
+  const base::Descriptors descriptors = base::count_descriptors();
+  figures.open_descriptors = descriptors.open;
+  figures.most_descriptors = descriptors.limit;
   return figures;
 }
 
@@ -275,7 +262,7 @@ void write_process(MetricsText& text, const ProcessFigures& process) {
   text.gauge("process_virtual_memory_bytes", "Address space of the server.");
   text.sample(static_cast<double>(process.virtual_bytes));
   text.gauge("process_open_fds", "Open file descriptors of the server.");
-  text.sample(process.open_descriptors);
+  text.sample(static_cast<double>(process.open_descriptors));
   text.gauge("process_max_fds", "Maximum number of open file descriptors.");
   text.sample(static_cast<double>(process.most_descriptors));
   text.gauge("process_start_time_seconds", "Start time of the server, since the Unix epoch.");

@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 using base::Error;
 using base::ErrorCode;
 using base::Result;
-using base::UniqueFd;
 
 namespace {
 
@@ -32,16 +31,10 @@ namespace {
 constexpr size_t kMostRanks = 65'536;
 constexpr uint64_t kMostMetrics = 4 * kMaxMetricLog;  ///< a shim starts a new file much earlier
 
-Result<UniqueFd> open_for_writing(const fs::path& path, int more_flags = 0) {
-  UniqueFd file(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | more_flags, 0600));
-  if (!file) return base::system_error("cannot write '" + path.string() + "'", errno);
-  return file;
-}
-
-uint64_t file_size_of(const UniqueFd& file) {
+Result<uint64_t> file_size_of(const SeldomFile& file) {
+  MUSTER_TRY(const auto open, file.descriptor());
   struct stat status{};
-  return ::fstat(file.get(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+  return ::fstat(open->get(), &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
 Error gap(std::string_view what, uint64_t expected, uint64_t told) {
@@ -52,14 +45,15 @@ Error gap(std::string_view what, uint64_t expected, uint64_t told) {
 
 /// Appends the part of `bytes` that the file lacks; `at` is the place of `bytes`. `size` counts
 /// every byte that was written, also if the disk then is full.
-Result<void> append_missing(const UniqueFd& file, std::string_view what, uint64_t at,
+Result<void> append_missing(const SeldomFile& file, std::string_view what, uint64_t at,
                             std::string_view bytes, uint64_t& size) {
   if (at > size) return gap(what, size, at);
   if (size - at >= bytes.size()) return {};
   bytes.remove_prefix(size - at);
+  MUSTER_TRY(const auto open, file.descriptor());
   while (!bytes.empty()) {
     const ssize_t count =
-        ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(size));
+        ::pwrite(open->get(), bytes.data(), bytes.size(), static_cast<off_t>(size));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       return base::system_error("cannot write the task's " + std::string(what),
@@ -73,18 +67,19 @@ Result<void> append_missing(const UniqueFd& file, std::string_view what, uint64_
 
 }  // namespace
 
-Result<Mirror> Mirror::open(TaskFolder folder, uint64_t log_quota) {
+Result<Mirror> Mirror::open(TaskFolder folder, uint64_t log_quota,
+                            const std::shared_ptr<OpenFiles>& files) {
   MUSTER_CHECK(base::make_private_folder(folder.path));
-  Mirror mirror(std::move(folder), log_quota);
-  MUSTER_TRY(mirror.log_, open_for_writing(mirror.folder_.log()));
-  mirror.log_offset_ = file_size_of(mirror.log_);
+  Mirror mirror(std::move(folder), log_quota, files);
+  MUSTER_TRY(mirror.log_, SeldomFile::open(files, mirror.folder_.log()));
+  MUSTER_TRY(mirror.log_offset_, file_size_of(mirror.log_));
   if (const auto start = read_log_start(mirror.folder_.log_start())) {
     mirror.log_start_ = start->offset;
   }
   std::error_code ignored;
   if (fs::exists(mirror.folder_.metrics(), ignored)) {
-    MUSTER_TRY(mirror.metrics_, open_for_writing(mirror.folder_.metrics()));
-    mirror.metrics_offset_ = file_size_of(mirror.metrics_);
+    MUSTER_TRY(mirror.metrics_, SeldomFile::open(files, mirror.folder_.metrics()));
+    MUSTER_TRY(mirror.metrics_offset_, file_size_of(mirror.metrics_));
   }
   return mirror;
 }
@@ -132,7 +127,8 @@ Result<void> Mirror::take_log_start(const FollowRecord& record) {
   if (!told) return told.error();
   if (told->offset <= before.offset) return {};
   if (told->offset > log_offset_) {
-    if (::ftruncate(log_.get(), static_cast<off_t>(told->offset)) != 0) {
+    MUSTER_TRY(const auto open, log_.descriptor());
+    if (::ftruncate(open->get(), static_cast<off_t>(told->offset)) != 0) {
       return base::system_error("cannot write the task's log", errno);
     }
   }
@@ -144,7 +140,8 @@ Result<void> Mirror::cut_log(uint64_t offset, std::string_view start) {
   log_start_ = offset;
   log_offset_ = std::max(log_offset_, offset);
   // If the file system cannot punch holes, the copy only takes more disk space.
-  [[maybe_unused]] const bool punched = punch_hole(log_.get(), 0, static_cast<int64_t>(offset));
+  MUSTER_TRY(const auto open, log_.descriptor());
+  [[maybe_unused]] const bool punched = punch_hole(open->get(), 0, static_cast<int64_t>(offset));
   return {};
 }
 
@@ -158,12 +155,13 @@ Result<void> Mirror::take_metrics(const FollowRecord& record) {
     return append_missing(metrics_, "metrics", record.offset, record.bytes, metrics_offset_);
   }
   const fs::path draft = folder_.metrics().string() + ".told";
-  MUSTER_TRY(UniqueFd file, open_for_writing(draft, O_TRUNC));
+  MUSTER_TRY(SeldomFile file, SeldomFile::open(files_, draft, O_TRUNC));
   uint64_t size = 0;
   MUSTER_CHECK(append_missing(file, "metrics", 0, record.bytes, size));
   std::error_code error;
   fs::rename(draft, folder_.metrics(), error);
   if (error) return base::system_error("cannot write the task's metrics", error.value());
+  file.renamed(folder_.metrics());
   metrics_ = std::move(file);
   metrics_offset_ = size;
   return {};

@@ -3,16 +3,19 @@
 // the task's shim sends (engine/shim/follow.h), and has the format of a shim's own folder, so
 // it is read the same way (task_folder.h).
 //
+// An idle copy holds no descriptor (open_files.h).
+//
 // Writes files, blocking for a moment at most; on the loop's thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "engine/folder/open_files.h"
 #include "engine/shim/follow.h"
 #include "engine/shim/plan.h"
 
@@ -22,7 +25,9 @@ class Mirror {
  public:
   /// Makes the folder if it does not exist, and continues where an earlier server has stopped.
   /// `log_quota`: the shim's limit of the log; 0: no limit.
-  static base::Result<Mirror> open(TaskFolder folder, uint64_t log_quota = 0);
+  static base::Result<Mirror> open(
+      TaskFolder folder, uint64_t log_quota = 0,
+      const std::shared_ptr<OpenFiles>& files = OpenFiles::of_process());
 
   const TaskFolder& folder() const { return folder_; }
 
@@ -41,8 +46,8 @@ class Mirror {
   base::Result<void> take(const FollowRecord& record);
 
  private:
-  Mirror(TaskFolder folder, uint64_t log_quota)
-      : folder_(std::move(folder)), log_quota_(log_quota) {}
+  Mirror(TaskFolder folder, uint64_t log_quota, std::shared_ptr<OpenFiles> files)
+      : folder_(std::move(folder)), log_quota_(log_quota), files_(std::move(files)) {}
 
   base::Result<void> take_log(const FollowRecord& record);
   base::Result<void> take_log_start(const FollowRecord& record);
@@ -52,9 +57,10 @@ class Mirror {
 
   TaskFolder folder_;
   uint64_t log_quota_;
+  std::shared_ptr<OpenFiles> files_;
   uint64_t log_start_ = 0;  ///< the log before this offset was dropped
-  base::UniqueFd log_;
-  base::UniqueFd metrics_;
+  SeldomFile log_;
+  SeldomFile metrics_;
   uint64_t log_offset_ = 0;
   uint64_t metrics_offset_ = 0;
   std::set<int> ranks_;

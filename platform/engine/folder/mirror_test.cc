@@ -75,6 +75,25 @@ TEST_F(MirrorOfATask, CopiesALogFromPiecesOfAnySize) {
   }
 }
 
+TEST_F(MirrorOfATask, IsCompleteAlsoIfOtherCopiesTakeItsDescriptors) {
+  const auto files = std::make_shared<OpenFiles>(1);
+  auto mirror = Mirror::open(folder_, 0, files);
+  auto other = Mirror::open({where_ / "job/1/other"}, 0, files);
+  ASSERT_TRUE(mirror && other);
+  for (int i = 0; i < 3; ++i) {
+    const std::string line = frame("line " + std::to_string(i) + "\n");
+    ASSERT_TRUE(mirror->take(record(FollowKind::kLog, line, mirror->log_offset())));
+    ASSERT_TRUE(mirror->take(record(FollowKind::kMetrics, "1 - a=1\n", mirror->metrics_offset())));
+    ASSERT_TRUE(other->take(record(FollowKind::kLog, line, other->log_offset())));
+  }
+  ASSERT_TRUE(mirror->take(record(FollowKind::kMetrics, "2 - a=2\n", 0)));  // a new file
+  ASSERT_TRUE(other->take(record(FollowKind::kLog, frame("end\n"), other->log_offset())));
+  ASSERT_TRUE(mirror->take(record(FollowKind::kMetrics, "3 - a=3\n", mirror->metrics_offset())));
+
+  EXPECT_EQ(printed(), "line 0\nline 1\nline 2\n");
+  EXPECT_EQ(*base::read_file(folder_.metrics()), "2 - a=2\n3 - a=3\n");
+}
+
 TEST_F(MirrorOfATask, SkipsBytesThatItHas) {
   const std::string log = frame("one\n") + frame("two\n");
   Mirror mirror = open();

@@ -48,6 +48,7 @@ struct HeldPod {
 struct PodGang : lent::HeldGang {
   PodJob job;       ///< only the id after a restart, until the caller prepares pods again
   std::string uid;  ///< of the owner object; empty: not created yet
+  bool has_descriptors = false;  ///< as DescriptorRoom has admitted it
   /// Reported with the allocation, if the cluster has chosen the nodes.
   std::vector<AllocatedPlace> places;
   std::string queue_text;                          ///< why Kueue does not admit it

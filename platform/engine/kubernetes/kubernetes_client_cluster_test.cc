@@ -662,7 +662,7 @@ TEST_F(ClusterClient, AMissingPodIsNamed) {
   const auto ended = run_in("nobody", {"true"}, "", kNewest);
   ASSERT_FALSE(ended.end);
   EXPECT_EQ(ended.end.error().code, ErrorCode::kNotFound) << ended.end.error().to_string();
-  const auto port = ask<std::unique_ptr<PodConnection>>(
+  const auto port = ask<std::unique_ptr<node::PeerStream>>(
       [&](auto then) { return open_port(*client_, space(), "nobody", 1, then); });
   ASSERT_FALSE(port);
   EXPECT_EQ(port.error().code, ErrorCode::kNotFound) << port.error().to_string();
@@ -671,7 +671,7 @@ TEST_F(ClusterClient, AMissingPodIsNamed) {
 /// A connection that is written to and read from until as many bytes have come back.
 class Echoed {
  public:
-  Echoed(PodConnection& connection, std::string sent, std::function<void()> look)
+  Echoed(node::PeerStream& connection, std::string sent, std::function<void()> look)
       : connection_(connection), sent_(std::move(sent)), look_(std::move(look)) {
     connection_.listen({.on_bytes =
                             [this](std::string_view bytes) {
@@ -694,14 +694,14 @@ class Echoed {
 
  private:
   void write() {
-    while (written_ < sent_.size() && connection_.waiting() <= PodConnection::kHigh) {
+    while (written_ < sent_.size() && connection_.waiting() <= node::PeerStream::kHigh) {
       const std::string_view piece = std::string_view(sent_).substr(written_, 100'000);
       connection_.write(piece);
       written_ += piece.size();
     }
   }
 
-  PodConnection& connection_;
+  node::PeerStream& connection_;
   std::string sent_;
   std::function<void()> look_;
   size_t written_ = 0;
@@ -710,7 +710,7 @@ class Echoed {
 TEST_F(ClusterClient, APortIsForwardedToTheByte) {
   start_pod("ports", "exec busybox nc -ll -p 7000 -e /bin/busybox cat");
   const auto open_echo = [&] {
-    return ask<std::unique_ptr<PodConnection>>(
+    return ask<std::unique_ptr<node::PeerStream>>(
         [&](auto then) { return open_port(*client_, space(), "ports", 7000, then); });
   };
   // The pod runs a moment before its program listens.
@@ -738,7 +738,7 @@ TEST_F(ClusterClient, WhatAPortSentLastIsNotLost) {
             "head -c 3000000 /dev/zero > /tmp/zeros; "
             "exec busybox nc -ll -p 7000 -e /bin/busybox cat /tmp/zeros");
   for (int turn = 0; turn < 5; ++turn) {
-    const auto port = ask<std::unique_ptr<PodConnection>>(
+    const auto port = ask<std::unique_ptr<node::PeerStream>>(
         [&](auto then) { return open_port(*client_, space(), "last", 7000, then); });
     ASSERT_TRUE(port);
     Echoed reader(**port, "", [this] { look(); });
@@ -753,7 +753,7 @@ TEST_F(ClusterClient, WhatAPortSentLastIsNotLost) {
 
 TEST_F(ClusterClient, APortThatRefusesIsExplained) {
   start_pod("closed", "sleep 1000");
-  const auto port = ask<std::unique_ptr<PodConnection>>(
+  const auto port = ask<std::unique_ptr<node::PeerStream>>(
       [&](auto then) { return open_port(*client_, space(), "closed", 7777, then); });
   ASSERT_TRUE(port) << port.error().to_string();
   Echoed probe(**port, "x", [this] { look(); });
@@ -763,7 +763,7 @@ TEST_F(ClusterClient, APortThatRefusesIsExplained) {
 
 TEST_F(ClusterClient, AProgramIsAByteStream) {
   start_pod("program", "sleep 1000");
-  const auto program = ask<std::unique_ptr<PodConnection>>([&](auto then) {
+  const auto program = ask<std::unique_ptr<node::PeerStream>>([&](auto then) {
     return open_program(*client_, space(), "program", "main", {"/bin/busybox", "cat"}, then);
   });
   ASSERT_TRUE(program) << program.error().to_string();

@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/engine_errors.h"
 #include "engine/kubernetes/api_client.h"
 #include "engine/kubernetes/cluster_news.h"
 #include "engine/kubernetes/cluster_view.h"
+#include "engine/kubernetes/descriptor_room.h"
 #include "engine/kubernetes/gang_pods.h"
 #include "engine/kubernetes/gangs.h"
 #include "engine/kubernetes/losses.h"
@@ -111,12 +113,15 @@ struct KubernetesEngine::Impl {
       {.outage = [this] { return view.outage(); },
        .given_up = [this](const PodGangPointer& gang,
                           const std::vector<std::string>& names) { pods.give_up(gang, names); }}};
+  kubernetes::DescriptorRoom descriptors{
+      loop, gangs, {}, [this](const PodGangPointer& gang) { objects.create(gang); }};
   kubernetes::GangObjects objects{
       loop,
       client,
       options.pods,
       gangs,
-      {.brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
+      {.admit = [this](const PodGangPointer& gang) { return descriptors.admit(gang); },
+       .brief_of = [this](const kubernetes::PodGang& gang) { return brief_of(gang); },
        .changed = [this](const PodGangPointer& gang) { preparations.look(gang); }}};
   kubernetes::GangPods pods{
       options.pods,
@@ -151,6 +156,7 @@ struct KubernetesEngine::Impl {
 
 Result<std::unique_ptr<KubernetesEngine>> KubernetesEngine::open(base::EventLoop& loop,
                                                                  KubernetesOptions options) {
+  base::raise_descriptor_limit();
   MUSTER_TRY(auto access, kubernetes::open_access(loop, options.access));
   return std::unique_ptr<KubernetesEngine>(
       new KubernetesEngine(std::make_unique<Impl>(loop, std::move(options), std::move(access))));

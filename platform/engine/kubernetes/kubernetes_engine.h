@@ -9,6 +9,7 @@
 //   cluster_news.h  what they report, passed on to the parts below
 //   objects.h       creating and deleting the objects of gangs
 //   pod_lines.h     connections to muster-nodes
+//   descriptor_room.h  gangs that wait for descriptors
 //   gang_pods.h     which pods a gang has
 //   preparations.h  waiting for pods
 //   losses.h        tasks whose pods ended

@@ -47,8 +47,9 @@ bool may_pass(const Error& error) {
 
 void GangObjects::create(const PodGangPointer& gang) {
   if (gang->is_releasing || gang->is_unsaved || gang->fault) return;
-  if (gang->uid.empty()) return create_owner(gang);
-  create_pods(gang);
+  if (!gang->uid.empty()) return create_pods(gang);
+  if (hooks_.admit(gang)) return create_owner(gang);
+  hooks_.changed(gang);
 }
 
 void GangObjects::create_later(const PodGangPointer& gang, std::chrono::milliseconds pause) {

@@ -22,6 +22,8 @@ namespace muster::engine::kubernetes {
 class GangObjects {
  public:
   struct Hooks {
+    /// Whether the gang may have its pods now; if it must wait, create() is called again.
+    std::function<bool(const PodGangPointer&)> admit;
     /// The text of the brief for the gang's muster-nodes.
     std::function<std::string(const PodGang&)> brief_of;
     /// Something of the gang was created or refused.
@@ -32,8 +34,8 @@ class GangObjects {
               Hooks hooks)
       : loop_(loop), client_(client), site_(site), gangs_(gangs), hooks_(std::move(hooks)) {}
 
-  /// Creates what is missing: the owner, the other objects, and the required pods. The gang's
-  /// record must be on disk.
+  /// Creates what is missing, once the gang is admitted: the owner, the other objects, and the
+  /// required pods. The gang's record must be on disk.
   void create(const PodGangPointer& gang);
   /// Deletes everything and forgets the gang, when the API server has agreed. Idempotent.
   void release(const PodGangPointer& gang);

@@ -21,24 +21,6 @@ using DialledLine = Result<std::shared_ptr<node::NodeConnection>>;
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 
-/// A connection with the bridge that carries it.
-class BridgedConnection : public node::NodeConnection {
- public:
-  BridgedConnection(std::shared_ptr<node::NodeConnection> line, std::shared_ptr<void> bridge)
-      : bridge_(std::move(bridge)), line_(std::move(line)) {}
-
-  const GangId& gang() const override { return line_->gang(); }
-  const node::Hello& hello() const override { return line_->hello(); }
-  void listen(Handlers handlers) override { line_->listen(std::move(handlers)); }
-  void send(const node::NodeMessage& message) override { line_->send(message); }
-  size_t waiting() const override { return line_->waiting(); }
-  void pause(bool paused) override { line_->pause(paused); }
-
- private:
-  std::shared_ptr<void> bridge_;
-  std::shared_ptr<node::NodeConnection> line_;
-};
-
 /// A connection through the API server to the port of a muster-node, and the handshake over it.
 class PodDial : public std::enable_shared_from_this<PodDial> {
  public:
@@ -47,35 +29,26 @@ class PodDial : public std::enable_shared_from_this<PodDial> {
 
   void begin(ApiClient& client, const std::string& space, const std::string& pod, uint16_t port) {
     call_ = open_port(client, space, pod, port,
-                      [weak = weak_from_this()](Result<std::unique_ptr<PodConnection>> opened) {
+                      [weak = weak_from_this()](Result<std::unique_ptr<node::PeerStream>> opened) {
                         if (const auto still = weak.lock()) still->opened(std::move(opened));
                       });
   }
 
  private:
-  void opened(Result<std::unique_ptr<PodConnection>> opened) {
+  void opened(Result<std::unique_ptr<node::PeerStream>> opened) {
     call_.reset();
     if (!opened) return then_(std::move(opened).error());
-    auto socket = as_socket(loop_, *std::move(opened));
-    if (!socket) return then_(std::move(socket).error());
-    bridge_ = std::move(socket->bridge);
-    handshake_ = node::dial_node(loop_, std::move(socket->socket), dial_,
+    handshake_ = node::dial_node(loop_, *std::move(opened), dial_,
                                  [weak = weak_from_this()](DialledLine line) {
                                    const auto still = weak.lock();
-                                   if (still) still->established(std::move(line));
+                                   if (still) still->then_(std::move(line));
                                  });
-  }
-
-  void established(DialledLine line) {
-    if (!line) return then_(std::move(line));
-    then_(std::make_shared<BridgedConnection>(*std::move(line), std::move(bridge_)));
   }
 
   base::EventLoop& loop_;
   node::NodeDial dial_;
   std::function<void(DialledLine)> then_;
   Call call_;
-  std::shared_ptr<void> bridge_;
   std::shared_ptr<void> handshake_;
 };
 

@@ -1,10 +1,7 @@
 #include "engine/kubernetes/streams.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -184,7 +181,7 @@ class PortSocket : public std::enable_shared_from_this<PortSocket> {
  public:
   explicit PortSocket(std::shared_ptr<WebSocket> socket) : socket_(std::move(socket)) {}
 
-  void listen(PodConnection::Handlers handlers) {
+  void listen(node::PeerStream::Handlers handlers) {
     handlers_ = std::move(handlers);
     if (std::exchange(has_begun_, true)) return;
     socket_->set_handlers({.on_message =
@@ -239,13 +236,13 @@ class PortSocket : public std::enable_shared_from_this<PortSocket> {
   }
 
   std::shared_ptr<WebSocket> socket_;
-  PodConnection::Handlers handlers_;
+  node::PeerStream::Handlers handlers_;
   bool has_begun_ = false;
   std::array<size_t, 2> skipped_{};
   std::string errors_;
 };
 
-class PortConnection : public PodConnection {
+class PortConnection : public node::PeerStream {
  public:
   explicit PortConnection(std::shared_ptr<WebSocket> socket)
       : port_(std::make_shared<PortSocket>(std::move(socket))) {}
@@ -266,7 +263,7 @@ class PortConnection : public PodConnection {
 
 /// The data between a program's stream and its connection.
 struct ProgramEnds {
-  PodConnection::Handlers handlers;
+  node::PeerStream::Handlers handlers;
   std::string errors;  ///< the end of what the program wrote to its standard error
 
   void take(std::string_view bytes, bool is_error) {
@@ -300,7 +297,7 @@ struct ProgramEnds {
   }
 };
 
-class ProgramConnection : public PodConnection {
+class ProgramConnection : public node::PeerStream {
  public:
   ProgramConnection(std::unique_ptr<PodStream> stream, std::shared_ptr<ProgramEnds> ends)
       : stream_(std::move(stream)), ends_(std::move(ends)) {
@@ -324,90 +321,10 @@ class ProgramConnection : public PodConnection {
   bool has_begun_ = false;
 };
 
-// --- a socket in front of a connection
-
-class Bridge : public std::enable_shared_from_this<Bridge> {
- public:
-  Bridge(base::EventLoop& loop, base::UniqueFd socket, std::unique_ptr<PodConnection> connection)
-      : loop_(loop), socket_(std::move(socket)), connection_(std::move(connection)) {}
-
-  void begin() {
-    connection_->listen({.on_bytes =
-                             [this](std::string_view bytes) {
-                               const auto self = shared_from_this();
-                               to_socket_.add(bytes);
-                               write();
-                             },
-                         .on_end =
-                             [this](const std::string&) {
-                               const auto self = shared_from_this();
-                               has_ended_ = true;
-                               write();
-                             },
-                         .on_drain = [this] { read_on(); }});
-    read_on();
-  }
-
- private:
-  void read_on() {
-    if (!socket_ || has_ended_) return;
-    readable_ = loop_.when_readable(socket_.get(), [this] { read(); });
-  }
-
-  void read() {
-    const auto self = shared_from_this();
-    std::array<char, kPiece> piece;
-    while (connection_->waiting() <= PodConnection::kHigh) {
-      const ssize_t count = ::recv(socket_.get(), piece.data(), piece.size(), 0);
-      if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (count <= 0) return end();
-      connection_->write({piece.data(), static_cast<size_t>(count)});
-    }
-    readable_.reset();  // until on_drain
-  }
-
-  void write() {
-    while (socket_ && !to_socket_.empty()) {
-      const std::string_view bytes = to_socket_.front();
-      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EAGAIN) break;
-      if (count < 0) return end();
-      to_socket_.take(static_cast<size_t>(count));
-    }
-    if (!socket_) return;
-    if (to_socket_.empty() && has_ended_) return end();
-    if (!to_socket_.empty()) {
-      writable_ = loop_.when_writable(socket_.get(), [this] {
-        const auto self = shared_from_this();
-        write();
-      });
-    }
-    if (!has_ended_) connection_->pause(to_socket_.size() > PodConnection::kHigh);
-  }
-
-  void end() {
-    has_ended_ = true;
-    readable_.reset();
-    writable_.reset();
-    socket_.reset();
-    connection_.reset();
-  }
-
-  base::EventLoop& loop_;
-  base::UniqueFd socket_;
-  std::unique_ptr<PodConnection> connection_;
-  base::ByteQueue to_socket_;
-  bool has_ended_ = false;
-  // After the socket: destroyed first.
-  base::EventLoop::Interest readable_;
-  base::EventLoop::Interest writable_;
-};
-
 }  // namespace
 
 Call open_port(ApiClient& client, const std::string& space, const std::string& pod, uint16_t port,
-               ApiClient::Then<std::unique_ptr<PodConnection>> then) {
+               ApiClient::Then<std::unique_ptr<node::PeerStream>> then) {
   const std::string name = described({.resource = kPods, .space = space, .name = pod});
   return client.session()->open_websocket(
       {.verb = "get",
@@ -416,7 +333,7 @@ Call open_port(ApiClient& client, const std::string& space, const std::string& p
        .target = target_of(kPods, space, pod, {{"ports", std::to_string(port)}}, "portforward")},
       {"v4.channel.k8s.io"}, [then = std::move(then)](Result<http::WebSocketAnswer> answer) {
         if (!answer) return then(std::move(answer).error());
-        then(std::unique_ptr<PodConnection>(
+        then(std::unique_ptr<node::PeerStream>(
             std::make_unique<PortConnection>(std::move(answer->socket))));
       });
 }
@@ -453,7 +370,7 @@ Call open_stream(ApiClient& client, const PodCommand& command, PodStream::Handle
 
 Call open_program(ApiClient& client, const std::string& space, const std::string& pod,
                   const std::string& container, std::vector<std::string> argv,
-                  ApiClient::Then<std::unique_ptr<PodConnection>> then) {
+                  ApiClient::Then<std::unique_ptr<node::PeerStream>> then) {
   const auto ends = std::make_shared<ProgramEnds>();
   return open_stream(
       client,
@@ -470,22 +387,9 @@ Call open_program(ApiClient& client, const std::string& space, const std::string
            }},
       [ends, then = std::move(then)](Result<std::unique_ptr<PodStream>> stream) {
         if (!stream) return then(std::move(stream).error());
-        then(std::unique_ptr<PodConnection>(
+        then(std::unique_ptr<node::PeerStream>(
             std::make_unique<ProgramConnection>(*std::move(stream), ends)));
       });
-}
-
-Result<PodSocket> as_socket(base::EventLoop& loop, std::unique_ptr<PodConnection> connection) {
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
-    return base::system_error("cannot make a pair of sockets", errno);
-  }
-  PodSocket pair{.socket = base::UniqueFd(ends[0])};
-  const auto bridge =
-      std::make_shared<Bridge>(loop, base::UniqueFd(ends[1]), std::move(connection));
-  bridge->begin();
-  pair.bridge = bridge;
-  return pair;
 }
 
 }  // namespace muster::engine::kubernetes

@@ -25,52 +25,26 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "engine/kubernetes/api_client.h"
+#include "engine/node/peer_stream.h"
 
 namespace muster::engine::kubernetes {
 
-// --- a byte stream
-
-/// A two-way stream of bytes to a program in a pod.
-class PodConnection {
- public:
-  struct Handlers {
-    std::function<void(std::string_view bytes)> on_bytes;
-    /// Called once, as the last handler. `why` is empty after an orderly end, else it completes a
-    /// sentence about the pod: "closed the connection: connection refused".
-    std::function<void(const std::string& why)> on_end;
-    std::function<void()> on_drain = {};  ///< at most kHigh bytes wait to be sent
-  };
-  static constexpr size_t kHigh = 256 << 10;
-
-  virtual ~PodConnection() = default;
-  /// Nothing is read before this is called. Replaces earlier handlers.
-  virtual void listen(Handlers handlers) = 0;
-  virtual void write(std::string_view bytes) = 0;
-  /// Bytes that have not been sent yet. If more than kHigh, wait for on_drain.
-  virtual size_t waiting() const = 0;
-  virtual void pause(bool paused) = 0;
-};
+// --- byte streams
 
 /// Connects to a TCP port of a pod, on its loopback interface.
 ///
 /// The connection to the port is made after the answer: a port that refuses it ends the stream, with
-/// the kubelet's words. Container runtimes end a connection on which nothing passed for four hours. kNotFound: there is no such pod; kRefused: no right to pods/portforward.
+/// the kubelet's words. Container runtimes end a connection on which nothing passed for four hours.
+/// kNotFound: there is no such pod; kRefused: no right to pods/portforward.
 [[nodiscard]] Call open_port(ApiClient& client, const std::string& space, const std::string& pod,
-                             uint16_t port, ApiClient::Then<std::unique_ptr<PodConnection>> then);
+                             uint16_t port,
+                             ApiClient::Then<std::unique_ptr<node::PeerStream>> then);
 
 /// Runs a program whose input and output are the stream; the end of its errors is kept for `why`.
 [[nodiscard]] Call open_program(ApiClient& client, const std::string& space, const std::string& pod,
                                 const std::string& container, std::vector<std::string> argv,
-                                ApiClient::Then<std::unique_ptr<PodConnection>> then);
-
-/// A connected socket in front of a connection, for code that needs a descriptor.
-struct PodSocket {
-  base::UniqueFd socket;
-  std::shared_ptr<void> bridge;  ///< must live as long as the socket is used
-};
-base::Result<PodSocket> as_socket(base::EventLoop& loop, std::unique_ptr<PodConnection> connection);
+                                ApiClient::Then<std::unique_ptr<node::PeerStream>> then);
 
 // --- exec and attach
 
@@ -100,7 +74,7 @@ class PodStream {
     std::function<void(base::Result<CommandEnd> end)> on_end;
     std::function<void()> on_drain = {};
   };
-  static constexpr size_t kHigh = PodConnection::kHigh;
+  static constexpr size_t kHigh = node::PeerStream::kHigh;
 
   virtual ~PodStream() = default;
   virtual void write(std::string_view bytes) = 0;

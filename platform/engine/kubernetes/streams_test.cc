@@ -74,8 +74,8 @@ class StreamsTest : public testing::Test, protected base::TestLoop {
     });
   }
 
-  Result<std::unique_ptr<PodConnection>> forward(uint16_t port = 7) {
-    return answer<std::unique_ptr<PodConnection>>(
+  Result<std::unique_ptr<node::PeerStream>> forward(uint16_t port = 7) {
+    return answer<std::unique_ptr<node::PeerStream>>(
         [&](auto then) { call_ = open_port(*client_, "lab", "x", port, then); });
   }
 
@@ -268,7 +268,7 @@ TEST_F(StreamsTest, AProgramIsAByteStream) {
                                               {"reason":"ExitCode","message":"9"}]}})");
                           socket.close(1000, "");
                         }));
-  const auto program = answer<std::unique_ptr<PodConnection>>([&](auto then) {
+  const auto program = answer<std::unique_ptr<node::PeerStream>>([&](auto then) {
     call_ = open_program(*client_, "lab", "x", "main", {"muster-node"}, then);
   });
   ASSERT_TRUE(program) << program.error().to_string();
@@ -284,44 +284,6 @@ TEST_F(StreamsTest, AProgramIsAByteStream) {
   ASSERT_TRUE(run_until([&] { return why.has_value(); }));
   EXPECT_EQ(received, "ready steady");
   EXPECT_EQ(*why, "ended the program with exit code 9: it failed");
-}
-
-TEST_F(StreamsTest, AConnectionCanHaveASocket) {
-  server_.on(kForward, socket(
-                           "v4.channel.k8s.io",
-                           [](WebSocket& socket, const std::string&) {
-                             send(socket, 0, std::string("\x07\0", 2));
-                           },
-                           [](WebSocket& socket, const std::string& message) {
-                             send(socket, 0, message.substr(1));
-                             if (message.ends_with("end")) socket.close(1000, "");
-                           }));
-  auto port = forward();
-  ASSERT_TRUE(port);
-  auto pair = as_socket(loop(), *std::move(port));
-  ASSERT_TRUE(pair);
-  const std::string sent = std::string(200'000, 'x') + "end";
-  std::string received;
-  bool is_over = false;
-  size_t written = 0;
-  const auto writable = [&](auto&& self) -> void {
-    const ssize_t count = ::send(pair->socket.get(), sent.data() + written, sent.size() - written,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) written += static_cast<size_t>(count);
-    static base::EventLoop::Interest again;
-    again.reset();
-    if (written < sent.size()) again = loop().after(milliseconds(1), [&self] { self(self); });
-  };
-  const auto readable = loop().when_readable(pair->socket.get(), [&] {
-    std::string buffer(1 << 16, '\0');
-    const ssize_t count = ::recv(pair->socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (count > 0) received.append(buffer, 0, static_cast<size_t>(count));
-    is_over = count == 0;
-    look();
-  });
-  writable(writable);
-  EXPECT_TRUE(run_until([&] { return is_over; }));
-  EXPECT_EQ(received, sent);
 }
 
 }  // namespace

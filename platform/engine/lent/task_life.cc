@@ -135,7 +135,8 @@ void TaskLife::log_grown(const TaskPointer& task) {
 }
 
 void TaskLife::line_lost(const GangPointer& gang, const TaskPointer& task) {
-  orders_.fail_all(task);
+  orders_.fail_changes(task);
+  orders_.fail_streams(task);
   left(gang, task);
 }
 
@@ -174,9 +175,12 @@ void TaskLife::ended(const GangPointer& gang, const TaskPointer& task, TaskEnded
   finish(gang, task);
 }
 
+/// The streams of programs beside the task are still awaited: such a program has an exit code,
+/// which its muster-node sends before it leaves.
 void TaskLife::release_watchers(const TaskPointer& task) {
   task->orders.clear();
-  orders_.fail_all(task);
+  orders_.fail_changes(task);
+  if (task->line == nullptr) orders_.fail_streams(task);
   log_grown(task);
   for (auto& over : std::exchange(task->when_over, {})) reports_.post(std::move(over));
 }
@@ -263,6 +267,7 @@ void TaskLife::report_end(const GangPointer& gang, const TaskPointer& task) {
   }
   task->is_reported = true;
   task->timer.reset();
+  orders_.fail_streams(task);
   TaskEnded end = *task->end;
   end.status.stopped = end.status.stopped || task->was_told_to_stop;
   reports_.task(gang->gang, task->name, std::move(end));

@@ -141,7 +141,7 @@ uint64_t TaskOrders::expect_program(const GangId& gang, const TaskPointer& task,
 }
 
 /// The end of a task is not an error for its changes; a lost node is one.
-void TaskOrders::fail_all(const TaskPointer& task) {
+void TaskOrders::fail_changes(const TaskPointer& task) {
   for (auto& [number, answered] : std::exchange(task->changes, {})) {
     const Result<void> how =
         task->end ? Result<void>{}
@@ -149,6 +149,9 @@ void TaskOrders::fail_all(const TaskPointer& task) {
                                        .what = "the connection to its node was lost"});
     reports_.post([answered = std::move(answered), how] { answered(how); });
   }
+}
+
+void TaskOrders::fail_streams(const TaskPointer& task) {
   for (const uint64_t stream : std::exchange(task->streams, {})) {
     const auto expected = expected_.extract(stream);
     if (expected.empty()) continue;

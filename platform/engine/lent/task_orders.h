@@ -61,8 +61,10 @@ class TaskOrders {
 
   /// A muster-node has answered a change.
   void change_answered(const TaskPointer& task, uint64_t number, std::optional<base::Error> error);
-  /// Fails all changes and streams of a task whose connection is lost, or which has ended.
-  void fail_all(const TaskPointer& task);
+  /// Answers all changes of a task whose connection is lost, or which has ended.
+  void fail_changes(const TaskPointer& task);
+  /// Fails the streams of its programs that have not arrived, and will not arrive any more.
+  void fail_streams(const TaskPointer& task);
 
  private:
   struct Expected {

@@ -9,6 +9,9 @@ namespace {
 
 /// For a task that is killed because the server no longer needs it.
 constexpr std::chrono::seconds kUnwantedTaskGrace{20};
+/// For the output and exit codes of programs beside the task, which has ended. Shorter than the
+/// server waits for this node to leave.
+constexpr std::chrono::seconds kLastPrograms{8};
 constexpr std::chrono::milliseconds kAfterItsStop{200};
 constexpr int kSignalBase = 128;
 constexpr int kNoServer = 1;
@@ -89,6 +92,7 @@ void Agent::handle(const StartOrder& order) {
         return way_.call(hello(stream), std::move(then));
       });
   task_->on_end([this] { leave_if_done(); });
+  task_->on_programs_end([this] { leave_if_done(); });
   task_->reports().report_again(Welcome{.start = order.start});  // of a new task, all
   task_->start();
   if (signal_) task_->stop(StopMode::kGraceful);
@@ -162,8 +166,16 @@ void Agent::remove_everything() {
 
 void Agent::leave_if_done() {
   if (!farewell_ || waits_for_task()) return;
+  if (task_ && task_->has_programs()) return wait_for_programs();
   // Later: a handler of the task may be running.
   loop_.post([this] { leave(farewell_->code); });
+}
+
+/// A program that has let the task end has an exit code, too: it may be on its way to the server, or
+/// wait for the connection that the server opens for it.
+void Agent::wait_for_programs() {
+  if (for_programs_) return;
+  for_programs_ = loop_.after(kLastPrograms, [this] { leave(farewell_->code); });
 }
 
 void Agent::give_up() {
@@ -191,6 +203,7 @@ void Agent::leave(int code) {
   if (farewell_) send(LeftNews{});
   line_.close();
   ending_.reset();
+  for_programs_.reset();
   const auto leave = std::exchange(options_.leave, nullptr);
   if (leave) leave(code);
 }

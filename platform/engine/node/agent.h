@@ -69,6 +69,7 @@ class Agent {
   void give_up();
   void remove_everything();
   void leave_if_done();
+  void wait_for_programs();
   void leave(int code);
 
   base::EventLoop& loop_;
@@ -77,6 +78,7 @@ class Agent {
   OrderLine line_;
   base::EventLoop::Interest ending_;
   base::EventLoop::Interest before_the_kill_;
+  base::EventLoop::Interest for_programs_;  ///< while it waits for them
   std::optional<int> signal_;
   std::optional<Farewell> farewell_;
   std::unique_ptr<NodeTask> task_;

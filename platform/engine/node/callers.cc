@@ -29,12 +29,8 @@ constexpr int kBacklog = 4096;
 
 class SocketConnection : public NodeConnection {
  public:
-  SocketConnection(std::shared_ptr<NodeSocket> socket, GangId gang, Hello hello,
-                   std::shared_ptr<void> way)
-      : way_(std::move(way)),
-        socket_(std::move(socket)),
-        gang_(std::move(gang)),
-        hello_(std::move(hello)) {}
+  SocketConnection(std::shared_ptr<NodeSocket> socket, GangId gang, Hello hello)
+      : socket_(std::move(socket)), gang_(std::move(gang)), hello_(std::move(hello)) {}
   ~SocketConnection() override { socket_->hang_up(); }
 
   const GangId& gang() const override { return gang_; }
@@ -55,7 +51,6 @@ class SocketConnection : public NodeConnection {
   }
 
  private:
-  std::shared_ptr<void> way_;
   std::shared_ptr<NodeSocket> socket_;
   GangId gang_;
   Hello hello_;
@@ -126,9 +121,8 @@ uint16_t port_of(const UniqueFd& socket) {
 }  // namespace
 
 std::shared_ptr<NodeConnection> connection_on(std::shared_ptr<NodeSocket> socket, GangId gang,
-                                              Hello hello, std::shared_ptr<void> way) {
-  return std::make_shared<SocketConnection>(std::move(socket), std::move(gang), std::move(hello),
-                                            std::move(way));
+                                              Hello hello) {
+  return std::make_shared<SocketConnection>(std::move(socket), std::move(gang), std::move(hello));
 }
 
 struct CallerGate::State {

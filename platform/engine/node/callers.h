@@ -59,9 +59,8 @@ class CallerGate {
   std::shared_ptr<State> state_;
 };
 
-/// A connection from a socket whose handshake is done. The socket is paused until listen(). `way`:
-/// kept as long as the connection.
+/// A connection from a socket whose handshake is done. The socket is paused until listen().
 std::shared_ptr<NodeConnection> connection_on(std::shared_ptr<NodeSocket> socket, GangId gang,
-                                              Hello hello, std::shared_ptr<void> way = {});
+                                              Hello hello);
 
 }  // namespace muster::engine::node

@@ -1,13 +1,5 @@
 #include "engine/node/connection.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
 #include <utility>
 
 #include "base/unique_fd.h"
@@ -19,76 +11,49 @@ namespace {
 
 // A handshake needs about 500 bytes.
 constexpr size_t kMostBeforeKey = 8 << 10;
-constexpr size_t kPiece = 64 << 10;
-/// The most bytes read in one turn of the loop, so that other connections have their turn.
+/// The most messages reported in one turn of the loop, so that other connections have their turn.
 constexpr int kMessagesATurn = 256;
-
-void set_option(int socket, int level, int option, int value) {
-  ::setsockopt(socket, level, option, &value, sizeof value);
-}
 
 }  // namespace
 
-void prepare_socket(int socket) {
-  constexpr int kIdleSeconds = 10;
-  constexpr int kProbeSeconds = 5;
-  constexpr int kProbes = 4;
-  constexpr int kUserTimeoutMs = (kIdleSeconds + kProbes * kProbeSeconds) * 1000;
-  ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
-  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  // No keepalive probes are sent while data is unacknowledged, so that has a timeout of its own.
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
-}
+NodeSocket::NodeSocket(base::EventLoop& loop, std::unique_ptr<PeerStream> stream, rsh::End end,
+                       const rsh::Key& key)
+    : loop_(loop), stream_(std::move(stream)), channel_(end, key) {}
 
 NodeSocket::NodeSocket(base::EventLoop& loop, base::UniqueFd socket, rsh::End end,
                        const rsh::Key& key)
-    : loop_(loop), socket_(std::move(socket)), channel_(end, key) {
-  prepare_socket(socket_.get());
-}
+    : NodeSocket(loop, stream_on(loop, std::move(socket)), end, key) {}
 
+/// A handler may drop the socket while it runs, so each call holds a reference.
 void NodeSocket::begin(Handlers handlers, std::string_view clear, std::string_view received) {
   handlers_ = std::move(handlers);
-  out_.add(clear);
-  out_.add(channel_.take_encrypted());
-  write();
+  const std::weak_ptr<NodeSocket> weak = weak_from_this();
+  stream_->listen({.on_bytes =
+                       [weak](std::string_view bytes) {
+                         if (const auto self = weak.lock()) self->take(bytes);
+                       },
+                   .on_end =
+                       [weak](const std::string& why) {
+                         if (const auto self = weak.lock()) self->ended(why);
+                       },
+                   .on_drain =
+                       [weak] {
+                         const auto self = weak.lock();
+                         const auto on_drain = self ? self->handlers_.on_drain : nullptr;
+                         if (on_drain) on_drain();
+                       }});
+  if (paused_) stream_->pause(true);
+  if (!clear.empty()) stream_->write(clear);
+  stream_->write(channel_.take_encrypted());
   if (!received.empty()) take(received);
-  if (socket_ && !paused_) wait_for_bytes();
-}
-
-/// A handler may drop the socket while it runs, so the call holds a reference.
-std::function<void()> NodeSocket::calling(Method method) {
-  return [weak = weak_from_this(), method] {
-    if (const auto self = weak.lock()) ((*self).*method)();
-  };
-}
-
-void NodeSocket::wait_for_bytes() {
-  readable_ = loop_.when_readable(socket_.get(), calling(&NodeSocket::read));
-}
-
-void NodeSocket::read() {
-  static std::array<char, kPiece> piece;
-  // The end of the handshake and the first message may arrive together.
-  const size_t most = was_established_ ? piece.size() : kMostBeforeKey - before_key_;
-  const ssize_t count = ::recv(socket_.get(), piece.data(), most, 0);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count == 0) return end("closed the connection");
-  if (count < 0) return end(base::system_error("cannot be reached", errno).what);
-  take({piece.data(), static_cast<size_t>(count)});
 }
 
 void NodeSocket::take(std::string_view bytes) {
   if (!was_established_) before_key_ += bytes.size();
   const auto received = channel_.receive(bytes);
   reader_.add(channel_.take_plain());
-  out_.add(channel_.take_encrypted());
-  if (!writable_) write();  // otherwise on_drain would never be called
+  if (const auto answer = channel_.take_encrypted(); !answer.empty()) stream_->write(answer);
   if (!received) return end(received.error().what);
-  if (!socket_) return;
   if (!channel_.established()) {
     if (before_key_ >= kMostBeforeKey) end("has another key");
     return;
@@ -100,14 +65,16 @@ void NodeSocket::take(std::string_view bytes) {
   tell_messages();
 }
 
-void NodeSocket::tell_messages() {
-  if (std::exchange(in_handler_, true)) return;
+/// False: the connection is over or paused, or the rest is told later.
+bool NodeSocket::tell_messages() {
+  if (std::exchange(in_handler_, true)) return false;
   int told = 0;
-  while (socket_ && !paused_ && told < kMessagesATurn) {
+  while (stream_ && !paused_ && told < kMessagesATurn) {
     auto message = reader_.next();
     if (!message) {
       in_handler_ = false;
-      return end("sent a malformed message");
+      end("sent a malformed message");
+      return false;
     }
     if (!*message) break;
     ++told;
@@ -115,61 +82,50 @@ void NodeSocket::tell_messages() {
     if (on_message) on_message(**std::move(message));
   }
   in_handler_ = false;
-  if (told < kMessagesATurn) return;
-  readable_.reset();
-  loop_.post(calling(&NodeSocket::tell_rest));
+  if (!stream_ || paused_) return false;
+  if (told == kMessagesATurn) {
+    stream_->pause(true);
+    tell_rest_later();
+    return false;
+  }
+  if (far_end_) end(std::string(*far_end_));
+  return stream_ != nullptr;
+}
+
+void NodeSocket::tell_rest_later() {
+  loop_.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tell_rest();
+  });
 }
 
 void NodeSocket::tell_rest() {
-  if (!socket_ || paused_) return;
-  tell_messages();
-  if (socket_ && !paused_ && !readable_) wait_for_bytes();
+  if (stream_ && !paused_ && tell_messages()) stream_->pause(false);
 }
 
 void NodeSocket::send(const NodeMessage& message) {
-  if (!socket_) return;
+  if (!stream_) return;
   channel_.send(encode_node(message));
-  out_.add(channel_.take_encrypted());
-  if (!writable_) return write();
-  is_full_ = is_full_ || out_.size() > kHigh;
+  stream_->write(channel_.take_encrypted());
 }
 
-void NodeSocket::write() {
-  writable_.reset();  // before its descriptor is closed
-  if (!socket_) return;
-  while (!out_.empty()) {
-    const ssize_t count = ::send(socket_.get(), out_.front().data(), out_.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    // The other end's last messages may still be unread: recv() reports the end after them.
-    if (count < 0 && errno != EAGAIN) out_.clear();
-    if (count < 0) break;
-    out_.take(static_cast<size_t>(count));
-  }
-  is_full_ = is_full_ || out_.size() > kHigh;
-  if (out_.empty()) return;
-  writable_ = loop_.when_writable(socket_.get(), calling(&NodeSocket::write_more));
-}
-
-/// on_drain is never called within send(): its handler sends more.
-void NodeSocket::write_more() {
-  write();
-  if (!is_full_ || out_.size() > kHigh) return;
-  is_full_ = false;
-  const auto on_drain = handlers_.on_drain;
-  if (on_drain) on_drain();
+size_t NodeSocket::waiting() const {
+  return stream_ ? stream_->waiting() : 0;
 }
 
 void NodeSocket::pause(bool paused) {
-  if (std::exchange(paused_, paused) == paused || !socket_) return;
-  readable_.reset();
-  if (!paused) loop_.post(calling(&NodeSocket::tell_rest));
+  if (std::exchange(paused_, paused) == paused || !stream_) return;
+  paused ? stream_->pause(true) : tell_rest_later();
 }
 
 void NodeSocket::hang_up() {
   handlers_ = {};
-  readable_.reset();
-  writable_.reset();
-  socket_.reset();
+  stream_.reset();
+}
+
+/// The messages that have arrived come first.
+void NodeSocket::ended(const std::string& why) {
+  far_end_ = why.empty() ? "has hung up" : why;
+  tell_messages();
 }
 
 void NodeSocket::end(const std::string& why) {
@@ -179,19 +135,7 @@ void NodeSocket::end(const std::string& why) {
 }
 
 std::string NodeSocket::own_address() const {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
-  const void* number = nullptr;
-  if (address.ss_family == AF_INET) {
-    number = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-  } else if (address.ss_family == AF_INET6) {
-    number = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  }
-  if (number == nullptr) return "";
-  return ::inet_ntop(address.ss_family, number, text.data(), text.size()) == nullptr ? ""
-                                                                                     : text.data();
+  return stream_ ? stream_->own_address() : "";
 }
 
 // --- the server's port

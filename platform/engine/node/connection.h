@@ -14,11 +14,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/bytes.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/node/messages.h"
+#include "engine/node/peer_stream.h"
 #include "engine/rsh/secure_channel.h"
 
 namespace muster::engine::node {
@@ -69,11 +69,7 @@ class NodeHub {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Disables delayed sending, and detects within half a minute that the other machine is down or
-/// disconnected.
-void prepare_socket(int socket);
-
-/// Messages over an encrypted socket. Held by a shared_ptr; a handler may drop it while it runs.
+/// Messages over an encrypted stream. Held by a shared_ptr; a handler may drop it while it runs.
 class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
  public:
   struct Handlers {
@@ -83,9 +79,12 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
     std::function<void(const std::string& why)> on_end;
     std::function<void()> on_drain;  ///< at most kHigh bytes wait to be sent
   };
-  static constexpr size_t kHigh = Exec::kHigh;
+  static constexpr size_t kHigh = PeerStream::kHigh;
 
-  /// `socket`: connected. The far end is the server's.
+  /// The far end is the server's.
+  NodeSocket(base::EventLoop& loop, std::unique_ptr<PeerStream> stream, rsh::End end,
+             const rsh::Key& key);
+  /// `socket`: connected.
   NodeSocket(base::EventLoop& loop, base::UniqueFd socket, rsh::End end, const rsh::Key& key);
 
   /// `clear`: what the near end sends before encryption starts. `received`: what the far end has
@@ -96,7 +95,7 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
 
   /// REQUIRES: is_established().
   void send(const NodeMessage& message);
-  size_t waiting() const { return out_.size(); }
+  size_t waiting() const;
   void pause(bool paused);
   /// Closes the connection; calls no handler.
   void hang_up();
@@ -106,31 +105,23 @@ class NodeSocket : public std::enable_shared_from_this<NodeSocket> {
   std::string own_address() const;
 
  private:
-  using Method = void (NodeSocket::*)();
-  std::function<void()> calling(Method method);
-  void wait_for_bytes();
-  void read();
   void take(std::string_view bytes);
-  void tell_messages();
+  bool tell_messages();
+  void tell_rest_later();
   void tell_rest();
-  void write();
-  void write_more();
+  void ended(const std::string& why);
   void end(const std::string& why);
 
   base::EventLoop& loop_;
-  base::UniqueFd socket_;
+  std::unique_ptr<PeerStream> stream_;  ///< null: the connection is over
   rsh::SecureChannel channel_;
   Handlers handlers_;
   NodeReader reader_;
-  base::ByteQueue out_;
   size_t before_key_ = 0;  ///< bytes received before the handshake was done
   bool was_established_ = false;
   bool paused_ = false;
-  bool in_handler_ = false;  ///< a handler is running
-  bool is_full_ = false;     ///< more than kHigh bytes waited: on_drain is due
-  // After socket_: destroyed first.
-  base::EventLoop::Interest readable_;
-  base::EventLoop::Interest writable_;
+  bool in_handler_ = false;             ///< a handler is running
+  std::optional<std::string> far_end_;  ///< why nothing more comes from there
 };
 
 }  // namespace muster::engine::node

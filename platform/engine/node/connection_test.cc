@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/test_loop.h"
@@ -215,6 +216,131 @@ TEST_F(NodeHubTest, APortInUseIsAConflict) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, base::ErrorCode::kConflict);
   EXPECT_FALSE(NodeHub::open(loop_.loop(), {.bind = "everywhere"}));
+}
+
+// --- over a stream that is no socket
+
+/// One of two streams in memory, each of which passes on what the other one writes.
+class PairedStream : public PeerStream {
+ public:
+  struct End {
+    Handlers handlers;
+    std::string received;
+    bool is_closed = false;
+    bool was_told = false;
+    bool paused = false;
+    std::weak_ptr<End> other;
+  };
+
+  static std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> make(
+      base::TestLoop& loop) {
+    auto one = std::make_unique<PairedStream>(loop);
+    auto two = std::make_unique<PairedStream>(loop);
+    one->end_->other = two->end_;
+    two->end_->other = one->end_;
+    return {std::move(one), std::move(two)};
+  }
+
+  explicit PairedStream(base::TestLoop& loop) : loop_(loop) {}
+  ~PairedStream() override {
+    end_->handlers = {};
+    if (const auto other = end_->other.lock()) {
+      other->is_closed = true;
+      pass_on(other);
+    }
+  }
+
+  void listen(Handlers handlers) override {
+    end_->handlers = std::move(handlers);
+    pass_on(end_);
+  }
+  void write(std::string_view bytes) override {
+    const auto other = end_->other.lock();
+    if (!other) return;
+    other->received += bytes;
+    pass_on(other);
+  }
+  size_t waiting() const override { return 0; }
+  void pause(bool paused) override {
+    end_->paused = paused;
+    pass_on(end_);
+  }
+
+ private:
+  /// Like a WebSocket, it may pass bytes on that were read before the pause.
+  void pass_on(const std::shared_ptr<End>& to) {
+    loop_.loop().post([to, &loop = loop_] {
+      const auto handlers = to->handlers;
+      if (handlers.on_bytes && !to->received.empty()) {
+        handlers.on_bytes(std::exchange(to->received, ""));
+      }
+      const bool is_over = to->is_closed && to->received.empty() && !to->was_told;
+      if (is_over && handlers.on_end) {
+        to->was_told = true;
+        handlers.on_end("closed the connection: connection refused");
+      }
+      loop.look();
+    });
+  }
+
+  base::TestLoop& loop_;
+  std::shared_ptr<End> end_ = std::make_shared<End>();
+};
+
+TEST(NodeSocketOverAnyStream, PassesMessagesInBothDirections) {
+  base::TestLoop loop;
+  auto streams = PairedStream::make(loop);
+  std::vector<NodeMessage> at_node;
+  std::vector<NodeMessage> at_server;
+  const auto node = std::make_shared<NodeSocket>(loop.loop(), std::move(streams.first),
+                                                 rsh::End::kNear, key_of(1));
+  const auto server = std::make_shared<NodeSocket>(loop.loop(), std::move(streams.second),
+                                                   rsh::End::kFar, key_of(1));
+  server->begin({.on_message = [&](NodeMessage message) { at_server.push_back(message); }}, {});
+  node->begin({.on_message = [&](NodeMessage message) { at_node.push_back(message); }}, {});
+  ASSERT_TRUE(loop.run_until([&] { return node->is_established() && server->is_established(); }));
+
+  node->send(NodeNews(AnsweredNews{}));
+  server->send(NodeOrder(StopOrder{StopMode::kNow}));
+
+  EXPECT_TRUE(loop.run_until([&] { return at_node.size() == 1 && at_server.size() == 1; }));
+  EXPECT_EQ(node->own_address(), "");
+}
+
+TEST(NodeSocketOverAnyStream, ReportsTheEndAfterTheMessagesAlsoIfItWasPaused) {
+  base::TestLoop loop;
+  auto streams = PairedStream::make(loop);
+  std::vector<NodeMessage> at_server;
+  std::optional<std::string> why;
+  auto node = std::make_shared<NodeSocket>(loop.loop(), std::move(streams.first), rsh::End::kNear,
+                                           key_of(1));
+  const auto server = std::make_shared<NodeSocket>(loop.loop(), std::move(streams.second),
+                                                   rsh::End::kFar, key_of(1));
+  server->begin({.on_message =
+                     [&](NodeMessage message) {
+                       at_server.push_back(message);
+                       server->pause(true);
+                       loop.look();
+                     },
+                 .on_end =
+                     [&](const std::string& reason) {
+                       why = reason;
+                       loop.look();
+                     }},
+                {});
+  node->begin({}, {});
+  ASSERT_TRUE(loop.run_until([&] { return node->is_established() && server->is_established(); }));
+  constexpr size_t kMessages = 3;
+  for (size_t i = 0; i < kMessages; ++i) node->send(NodeNews(AnsweredNews{}));
+  node.reset();  // hangs up
+
+  for (size_t i = 1; i <= kMessages; ++i) {
+    ASSERT_TRUE(loop.run_until([&] { return at_server.size() == i; }));
+    EXPECT_FALSE(why);
+    server->pause(false);
+  }
+  EXPECT_TRUE(loop.run_until([&] { return why.has_value(); }));
+  EXPECT_EQ(*why, "closed the connection: connection refused");
 }
 
 }  // namespace

@@ -143,16 +143,11 @@ class NodeInCluster : public TestPodServer {
 
   std::string complaints() const override { return "see the log of pod main in " + space_; }
 
-  base::UniqueFd socket_to_pod() override {
-    auto connection = ask<std::unique_ptr<kubernetes::PodConnection>>(
+  std::unique_ptr<PeerStream> stream_to_pod() override {
+    auto stream = ask<std::unique_ptr<PeerStream>>(
         [&](auto then) { return kubernetes::open_port(*client_, space_, "main", kPort, then); });
-    EXPECT_TRUE(connection) << connection.error().to_string();
-    if (!connection) return {};
-    auto socket = kubernetes::as_socket(loop_.loop(), *std::move(connection));
-    EXPECT_TRUE(socket);
-    if (!socket) return {};
-    way_ = std::move(socket->bridge);
-    return std::move(socket->socket);
+    EXPECT_TRUE(stream) << stream.error().to_string();
+    return stream ? *std::move(stream) : nullptr;
   }
 
   /// The port may not be open yet.

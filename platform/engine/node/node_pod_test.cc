@@ -137,7 +137,7 @@ TEST_F(NodeInPod, AStreamMayBeConnectedBeforeItsOrderArrives) {
   meet();
   start_in_pod(pod_order({"/program", "wait"}));
   Dialled early;
-  const auto call = dial_node(loop_.loop(), socket_to_pod(),
+  const auto call = dial_node(loop_.loop(), stream_to_pod(),
                               {.gang = gang_, .key = key_, .stream = 21}, loop_.into(early));
   // An order and its answer, so that the early connection has arrived.
   line_->send(ChangeOrder{1, {.task = "main", .files = {}, .hosts = {}}});
@@ -148,14 +148,59 @@ TEST_F(NodeInPod, AStreamMayBeConnectedBeforeItsOrderArrives) {
 
   wait_in_pod([&] { return early.has_value(); });
   EXPECT_TRUE(*early) << early->error().to_string();
+  early.reset();
   line_->send(StopOrder{StopMode::kNow});
   wait_in_pod_for<EndedNews>();
   dismiss_pod(0);
 }
 
+const std::vector<std::string> kShell{"--ro-bind", "/usr",      "/usr",      "--symlink",
+                                      "usr/bin",   "/bin",      "--symlink", "usr/lib",
+                                      "/lib",      "--symlink", "usr/lib64", "/lib64"};
+
+/// A task that ends once a program beside it has ended, and that program's script.
+constexpr const char* kUntilTheProgramEnds =
+    "while [ ! -s /generated/pid ]; do sleep 0.02; done; "
+    "while kill -0 $(cat /generated/pid) 2>/dev/null; do sleep 0.02; done";
+constexpr const char* kEndsTheTask = "echo $$ >/generated/pid; echo bye; exit 7";
+
+TEST_F(NodeInPod, AProgramThatLetsTheTaskEndHasItsExitCode) {
+  run_pod({.more_words = kShell});
+  meet();
+  StartOrder asked = pod_order({"/bin/sh", "-c", kUntilTheProgramEnds});
+  asked.plan.environment["PATH"] = "/bin";
+  start_in_pod(asked);
+  line_->send(ExecOrder{11, {.argv = {"/bin/sh", "-c", kEndsTheTask}, .environment = {}}});
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status, job::ExitStatus{});
+  line_->send(Farewell{0});
+  // An order and its answer: the muster-node has had its time to leave.
+  line_->send(ChangeOrder{1, {.task = "main", .files = {}, .hosts = {}}});
+  wait_in_pod_for<ChangeAnswer>();
+
+  PodProgram program;  // the server connects its stream only now
+  connect_program(11, program);
+  wait_in_pod([&] { return program.status.has_value(); });
+
+  EXPECT_EQ(program.status->code, 7);
+  EXPECT_EQ(program.output, "bye\n");
+  wait_for_pods_end();
+  EXPECT_EQ(pod_->code(), 0) << pod_->complaints();
+}
+
+TEST_F(NodeInPod, DoesNotWaitForAProgramThatNoServerConnects) {
+  run_pod({.more_words = kShell});
+  meet();
+  StartOrder asked = pod_order({"/bin/sh", "-c", kUntilTheProgramEnds});
+  asked.plan.environment["PATH"] = "/bin";
+  start_in_pod(asked);
+  line_->send(ExecOrder{11, {.argv = {"/bin/sh", "-c", kEndsTheTask}, .environment = {}}});
+  EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status, job::ExitStatus{});
+
+  dismiss_pod(3);
+}
+
 TEST_F(NodeInPod, TheLogIsCompleteOverManyLostConnections) {
-  run_pod({.more_words = {"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink",
-                          "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"}});
+  run_pod({.more_words = kShell});
   meet();
   StartOrder asked = pod_order(
       {"/bin/sh", "-c", "i=0; while [ $i -lt 60000 ]; do echo line $i; i=$((i+1)); done"});
@@ -399,8 +444,8 @@ TEST_F(NodeInPod, ABridgeLeadsToThePort) {
   ASSERT_TRUE(bridge);
   theirs.reset();
   Dialled answer;
-  const auto call =
-      dial_node(loop_.loop(), std::move(ours), {.gang = gang_, .key = key_}, loop_.into(answer));
+  const auto call = dial_node(loop_.loop(), stream_on(loop_.loop(), std::move(ours)),
+                              {.gang = gang_, .key = key_}, loop_.into(answer));
   wait_in_pod([&] { return answer.has_value(); });
   ASSERT_TRUE(*answer) << answer->error().to_string();
   take(**std::move(answer));

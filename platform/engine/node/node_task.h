@@ -75,6 +75,11 @@ class NodeTask {
   /// Called once has_ended() and all reports that can be sent have been sent.
   void on_end(std::function<void()> ended) { ended_ = std::move(ended); }
 
+  /// Whether the server may not have the exit code of a program beside the task yet.
+  bool has_programs() const { return streams_.has_programs(); }
+  /// Called, later, each time that the last of those programs is over.
+  void on_programs_end(std::function<void()> over) { streams_.on_programs_end(std::move(over)); }
+
  private:
   bool is_in_container() const { return !site_.generated_in_container.empty(); }
   ProcessEngineOptions engine_options() const;

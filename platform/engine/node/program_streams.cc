@@ -171,8 +171,7 @@ TaskStreams::~TaskStreams() = default;
 void TaskStreams::reach_program(uint64_t stream, const ExecBridge::Begin& begin) {
   auto bridged = std::make_shared<Bridged>();
   const std::weak_ptr<Bridged> weak = bridged;
-  bridged->bridge =
-      std::make_shared<ExecBridge>(loop_, [this, weak] { bridges_.erase(weak.lock()); });
+  bridged->bridge = std::make_shared<ExecBridge>(loop_, [this, weak] { forget(weak.lock()); });
   if (auto begun = bridged->bridge->begin(begin); !begun) {
     return send_(StreamRefused{stream, std::move(begun).error()});
   }
@@ -182,8 +181,13 @@ void TaskStreams::reach_program(uint64_t stream, const ExecBridge::Begin& begin)
     if (!still) return;
     if (line) return still->bridge->connected(*std::move(line));
     send_(StreamRefused{stream, std::move(line).error()});
-    bridges_.erase(still);
+    forget(still);
   });
+}
+
+void TaskStreams::forget(const std::shared_ptr<Bridged>& bridged) {
+  bridges_.erase(bridged);
+  if (bridges_.empty() && over_) loop_.post(over_);
 }
 
 void TaskStreams::send_folder(uint64_t stream, const std::filesystem::path& folder) {

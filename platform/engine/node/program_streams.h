@@ -71,6 +71,12 @@ class TaskStreams {
 
   /// Starts or reaches a program and connects it to the stream, or refuses the stream.
   void reach_program(uint64_t stream, const ExecBridge::Begin& begin);
+  /// Whether the server may not have all output and the exit codes of the programs yet. The server
+  /// closes the connection of a program when it has both.
+  bool has_programs() const { return !bridges_.empty(); }
+  /// Called, later, each time that the last of the programs is over.
+  void on_programs_end(std::function<void()> over) { over_ = std::move(over); }
+
   /// Sends the content of the folder over the stream.
   void send_folder(uint64_t stream, const std::filesystem::path& folder);
 
@@ -81,9 +87,12 @@ class TaskStreams {
     std::shared_ptr<void> opening;
   };
 
+  void forget(const std::shared_ptr<Bridged>& bridged);
+
   base::EventLoop& loop_;
   TreeFetch::Open open_;
   Send send_;
+  std::function<void()> over_;
   FolderSender folders_;
   std::set<std::shared_ptr<Bridged>> bridges_;
   std::set<std::shared_ptr<void>> openings_;  ///< of folders

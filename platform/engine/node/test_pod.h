@@ -178,8 +178,12 @@ class TestPodServer : public TestServer {
 
   using Dialled = std::optional<Result<std::shared_ptr<NodeConnection>>>;
 
+  virtual std::unique_ptr<PeerStream> stream_to_pod() {
+    return stream_on(loop_.loop(), socket_to_pod());
+  }
+
   /// Connects until the pod listens.
-  virtual base::UniqueFd socket_to_pod() {
+  base::UniqueFd socket_to_pod() {
     base::UniqueFd socket = connected_to_pod(pod_port_);
     while (!socket) {
       bool again = false;
@@ -195,10 +199,9 @@ class TestPodServer : public TestServer {
 
   Dialled dial(uint64_t stream, const rsh::Key& key) {
     Dialled answer;
-    base::UniqueFd socket = socket_to_pod();
-    const auto call =
-        dial_node(loop_.loop(), std::move(socket),
-                  {.gang = gang_, .key = key, .stream = stream, .way = way_}, loop_.into(answer));
+    auto to_pod = stream_to_pod();
+    const auto call = dial_node(loop_.loop(), std::move(to_pod),
+                                {.gang = gang_, .key = key, .stream = stream}, loop_.into(answer));
     EXPECT_TRUE(loop_.run_until([&] { return answer.has_value(); }))
         << "the pod says: " << complaints();
     return answer;
@@ -286,7 +289,6 @@ class TestPodServer : public TestServer {
     conversation->connected(link_program(std::move(line), conversation));
   }
 
-  std::shared_ptr<void> way_;  ///< of the latest socket_to_pod()
   uint16_t pod_port_ = free_port();
   std::optional<TestPod> pod_;
 };
