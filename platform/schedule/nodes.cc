@@ -210,6 +210,12 @@ base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,
   return place_gang(state_->books, gang, counts, options, beside);
 }
 
+std::optional<bool> Nodes::would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+                                             const std::vector<int>& counts,
+                                             const Shortage& shortage) {
+  return place_without(state_->books, reserved, gang, counts, shortage);
+}
+
 std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {
   if (state_->empty == nullptr) {
     state_->empty = std::make_unique<NodeBooks>();

@@ -149,6 +149,11 @@ class Nodes {
                                                      const PlaceOptions& options,
                                                      const std::vector<Booking>& beside = {});
 
+  /// Whether a gang that place() just refused now (`shortage`) would fit if `reserved` were not
+  /// reserved. Nothing if only an attempt can show it: tasks differ, or a topology level is required.
+  std::optional<bool> would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+                                        const std::vector<int>& counts, const Shortage& shortage);
+
   /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones
   /// included.
   std::optional<Shortage> could_never_hold(const Gang& gang) const;

@@ -146,9 +146,36 @@ bool Reservations::would_help(const std::vector<const Reservation*>& lifted,
   });
 }
 
+/// Whether the gang, which has just found no place, would fit without these reservations.
+bool Reservations::fits_without(const std::vector<const Reservation*>& honoured,
+                                const PlacementRequest& request, const Shortage& shortage) {
+  if (honoured.empty()) return false;
+  std::vector<Booking> reserved;
+  for (const Reservation* const one : honoured) {
+    reserved.insert(reserved.end(), one->bookings.begin(), one->bookings.end());
+  }
+  const std::optional<bool> counted =
+      pool_.nodes.would_fit_without(reserved, request.gang.gang, request.counts, shortage);
+  if (counted) return *counted;
+  if (!would_help(honoured, request)) return false;
+  for (const Reservation* const one : honoured) lift(*one);
+  const auto placed = place_now(request);
+  if (placed) {
+    for (const Booking& booking : *placed) pool_.nodes.unbook(booking);
+  }
+  for (const Reservation* const one : honoured) put_back(*one);
+  return placed.ok();
+}
+
+base::Result<std::vector<Booking>, Shortage> Reservations::place_now(
+    const PlacementRequest& request) {
+  return pool_.nodes.place(request.gang.gang, request.counts,
+                           {.room = FreeWhen::kNow, .packing = request.packing},
+                           held_bookings(request.gang));
+}
+
 Reservations::Placed Reservations::place(const PlacementRequest& request,
                                          const SharedRequest* ask) {
-  Nodes& nodes = pool_.nodes;
   const std::vector<const Reservation*> existing = all();
   std::pair key(ask, honoured_by(request, existing));
   if (ask != nullptr) {
@@ -167,26 +194,16 @@ Reservations::Placed Reservations::place(const PlacementRequest& request,
       lift(*one);
     }
   }
-  const auto try_now = [&] {
-    return nodes.place(request.gang.gang, request.counts,
-                       {.room = FreeWhen::kNow, .packing = request.packing},
-                       held_bookings(request.gang));
-  };
   Placed result;
-  if (auto placed = try_now()) {
+  if (auto placed = place_now(request)) {
     result.bookings = *std::move(placed);
     refused_.clear();
   } else {
     result.shortage = std::move(placed).error();
   }
-  if (result.shortage && would_help(honoured, request)) {
-    for (const Reservation* const one : honoured) lift(*one);
-    if (const auto without = try_now()) {
-      for (const Booking& booking : *without) nodes.unbook(booking);
-      result.only_reserved = true;
-      result.held_by = ref_to(honoured.front()->gang->gang);
-    }
-    for (const Reservation* const one : honoured) put_back(*one);
+  if (result.shortage && fits_without(honoured, request, *result.shortage)) {
+    result.only_reserved = true;
+    result.held_by = ref_to(honoured.front()->gang->gang);
   }
   // If the gang starts, its reservation is dropped, and must be in the books for that.
   if (own != nullptr) put_back(*own);
