@@ -84,7 +84,9 @@ const Node& Nodes::node(NodeIndex index) const {
 std::vector<NodeIndex> Nodes::all() const {
   std::vector<NodeIndex> indices;
   indices.reserve(state_->books.table.by_name().size());
-  for (const auto& [name, index] : state_->books.table.by_name()) indices.push_back(index);
+  for (NodeIndex node = 0; node < state_->books.table.slots(); ++node) {
+    if (state_->books.table.present(node)) indices.push_back(node);
+  }
   return indices;
 }
 

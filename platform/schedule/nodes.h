@@ -101,7 +101,7 @@ class Nodes {
   void remove(NodeIndex node);
   std::optional<NodeIndex> find(const std::string& name) const;
   const Node& node(NodeIndex index) const;
-  std::vector<NodeIndex> all() const;  ///< by name
+  std::vector<NodeIndex> all() const;  ///< ascending
   int count() const;
 
   /// Calls `visit` for each set of nodes with equal free resources, until it returns false: sets with

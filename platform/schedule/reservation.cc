@@ -302,14 +302,15 @@ std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
   return waits;
 }
 
-/// The placement of the gang on the nodes with the shortest wait, as if their tasks had ended.
-std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request) {
+/// The placement of the gang on the first nodes of `waits`, as if their tasks had ended.
+std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request,
+                                                const std::vector<NodeWait>& waits) {
   Trial trial(pool);
   std::vector<Claim> claims;
   for (size_t group = 0; group < request.counts.size(); ++group) {
     if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
   }
-  for (const NodeWait& wait : waits_for_nodes(pool)) {
+  for (const NodeWait& wait : waits) {
     for (const Tenant& tenant : pool.tenants_of(wait.node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
       if (task.phase == TaskPhase::kRunning) trial.begin_release(task.held);
@@ -322,9 +323,10 @@ std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementReque
   return std::nullopt;
 }
 
-void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
+void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
+               const std::vector<NodeWait>& waits) {
   const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  std::optional<std::vector<Booking>> room = choose_room(pool, request);
+  std::optional<std::vector<Booking>> room = choose_room(pool, request, waits);
   if (!room) return;
   for (const Booking& booking : *room) pool.nodes.reserve(booking);
   const bool within_quota =
@@ -367,12 +369,16 @@ void lose_patience(Cycle& cycle, Pool& pool) {
       if (may_lose_patience(*waiting)) order.add(*waiting);
     }
   }
+  std::vector<NodeWait> waits;  // the same for all gangs, because a reservation ends no task
   for (size_t seen = 0; seen < most && pool.kept.size() < most; ++seen) {
     WaitClass* const waiting = order.top();
     if (waiting == nullptr) return;
     GangState& gang = waiting->head();
     const bool lost = gang.gang.submitted + cycle.options.patience <= cycle.now;
-    if (lost && !is_kept_room(pool, gang)) keep_room(cycle, pool, gang, *waiting);
+    if (lost && !is_kept_room(pool, gang)) {
+      if (waits.empty()) waits = waits_for_nodes(pool);
+      keep_room(cycle, pool, gang, *waiting, waits);
+    }
     order.drop(*waiting);
   }
 }
