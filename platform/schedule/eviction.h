@@ -55,17 +55,17 @@ class VictimOrder {
     GangState* extras_of = nullptr;
     std::map<uint64_t, std::set<int>> taken;  ///< extras taken, by gang
     std::optional<EvictionUnit> head;
-    bool is_later = false;  ///< `head` is still to be found
   };
   void advance(ProjectIndex index, Leaf& leaf);
   bool take_extra(Leaf& leaf);
-  Leaf* last_below(ProjectIndex project);
+  bool is_later(ProjectIndex leaf) const;
   void enter(ProjectIndex project);
   void update(ProjectIndex leaf);
 
   Pool& pool_;
   Filter may_be_victim_;
   std::unordered_map<ProjectIndex, Leaf> leaves_;  ///< for looking up only
+  std::vector<bool> later_;                        ///< projects whose gangs were not looked at
   ProjectHeaps<HeapOrder::kGreatestFirst> projects_;
   ProjectIndex last_ = kNoProject;  ///< of the unit returned last
 };

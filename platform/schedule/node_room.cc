@@ -108,6 +108,22 @@ bool fits(const NodeRoom& room, const Need& need) {
          room.task_slots >= 1 && gpus_fit(room, need);
 }
 
+int fitting_tasks(const NodeRoom& room, const Need& need, int most) {
+  if (!fits(room, need)) return 0;
+  int64_t tasks = std::min(most, room.task_slots);
+  if (need.cpu_milli > 0) tasks = std::min(tasks, room.cpu_milli / need.cpu_milli);
+  if (need.memory_bytes > 0) tasks = std::min(tasks, room.memory_bytes / need.memory_bytes);
+  if (need.gpus > 0) {
+    tasks = std::min<int64_t>(
+        tasks, std::count(room.devices.begin(), room.devices.end(), kWholeGpu) / need.gpus);
+  } else if (need.share_milli > 0) {
+    int64_t of_devices = 0;
+    for (const int free : room.devices) of_devices += std::max(free, 0) / need.share_milli;
+    tasks = std::min(tasks, of_devices);
+  }
+  return static_cast<int>(tasks);
+}
+
 uint64_t pick_devices(const NodeRoom& room, const Need& need) {
   if (need.share_milli > 0) {
     size_t best = room.devices.size();

@@ -75,6 +75,8 @@ bool wants_gpu(const Claim& claim);
 
 bool gpus_fit(const NodeRoom& room, const Need& need);
 bool fits(const NodeRoom& room, const Need& need);
+/// How many tasks with this need fit one after the other, at most `most`.
+int fitting_tasks(const NodeRoom& room, const Need& need, int most);
 
 /// The lowest free GPUs, or the fullest GPU on which the share fits. REQUIRES: gpus_fit().
 uint64_t pick_devices(const NodeRoom& room, const Need& need);

@@ -42,6 +42,21 @@ TEST(NodeRoom, EachOfTheRestCanBeWhatIsMissing) {
   EXPECT_FALSE(fits(full, {}));
 }
 
+TEST(NodeRoom, CountsTheTasksThatFitOneAfterTheOther) {
+  const NodeRoom room = room_of({1000, 1000, 1000, 700, 400}, 8, 64);
+  NodeRoom two_slots = room;
+  two_slots.task_slots = 2;
+  EXPECT_EQ(fitting_tasks(room, {.gpus = 1}, 9), 3);
+  EXPECT_EQ(fitting_tasks(room, {.gpus = 2}, 9), 1);
+  EXPECT_EQ(fitting_tasks(room, {.gpus = 4}, 9), 0);
+  EXPECT_EQ(fitting_tasks(room, {.share_milli = 300}, 99), 12);
+  EXPECT_EQ(fitting_tasks(room, {.gpus = 1, .cpu_milli = 4000}, 9), 2);
+  EXPECT_EQ(fitting_tasks(room, {.cpu_milli = 3000}, 9), 2);
+  EXPECT_EQ(fitting_tasks(room, {.gpus = 1, .memory_bytes = 64 * kGib}, 9), 1);
+  EXPECT_EQ(fitting_tasks(room, {}, 9), 9);
+  EXPECT_EQ(fitting_tasks(two_slots, {.gpus = 1}, 9), 2);
+}
+
 TEST(NodeRoom, WhereMoreIsBookedThanThereIsNothingFits) {
   NodeUse use;
   use.add({.devices = 0b1100, .share_milli = 1000, .cpu_milli = 9000});

@@ -84,7 +84,9 @@ const Node& Nodes::node(NodeIndex index) const {
 std::vector<NodeIndex> Nodes::all() const {
   std::vector<NodeIndex> indices;
   indices.reserve(state_->books.table.by_name().size());
-  for (const auto& [name, index] : state_->books.table.by_name()) indices.push_back(index);
+  for (NodeIndex node = 0; node < state_->books.table.slots(); ++node) {
+    if (state_->books.table.present(node)) indices.push_back(node);
+  }
   return indices;
 }
 
@@ -208,6 +210,12 @@ base::Result<std::vector<Booking>, Shortage> Nodes::place(const Gang& gang,
                                                           const PlaceOptions& options,
                                                           const std::vector<Booking>& beside) {
   return place_gang(state_->books, gang, counts, options, beside);
+}
+
+std::optional<bool> Nodes::would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+                                             const std::vector<int>& counts,
+                                             const Shortage& shortage) {
+  return place_without(state_->books, reserved, gang, counts, shortage);
 }
 
 std::optional<Shortage> Nodes::could_never_hold(const Gang& gang) const {

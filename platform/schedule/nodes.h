@@ -101,7 +101,7 @@ class Nodes {
   void remove(NodeIndex node);
   std::optional<NodeIndex> find(const std::string& name) const;
   const Node& node(NodeIndex index) const;
-  std::vector<NodeIndex> all() const;  ///< by name
+  std::vector<NodeIndex> all() const;  ///< ascending
   int count() const;
 
   /// Calls `visit` for each set of nodes with equal free resources, until it returns false: sets with
@@ -148,6 +148,11 @@ class Nodes {
                                                      const std::vector<int>& counts,
                                                      const PlaceOptions& options,
                                                      const std::vector<Booking>& beside = {});
+
+  /// Whether a gang that place() just refused now (`shortage`) would fit if `reserved` were not
+  /// reserved. Nothing if only an attempt can show it: tasks differ, or a topology level is required.
+  std::optional<bool> would_fit_without(const std::vector<Booking>& reserved, const Gang& gang,
+                                        const std::vector<int>& counts, const Shortage& shortage);
 
   /// The shortage if the minimum of `gang` does not fit even on empty nodes, cordoned ones
   /// included.

@@ -211,6 +211,41 @@ base::Result<std::vector<Booking>, Shortage> place_gang(NodeBooks& books, const 
   return GangPlacement(books, gang, counts, options, beside).run();
 }
 
+// Equal tasks are placed until no node has room for one more, whatever the order of the nodes. So
+// the gang fits if the nodes hold as many more tasks as the refusal lacked. To count them changes no
+// index, whereas an attempt changes it for each reserved node, twice.
+std::optional<bool> place_without(NodeBooks& books, const std::vector<Booking>& reserved,
+                                  const Gang& gang, const std::vector<int>& counts,
+                                  const Shortage& shortage) {
+  const auto asks = [](int count) { return count > 0; };
+  const auto group = std::find_if(counts.begin(), counts.end(), asks);
+  const bool are_equal = std::count_if(counts.begin(), counts.end(), asks) == 1;
+  if (!are_equal || !gang.required_topology.empty()) return std::nullopt;
+  const Eligible eligible = eligible_for(books.table, gang, nullptr);
+  const TaskNeeds needs = needs_for(books.table, eligible,
+                                    gang.groups[static_cast<size_t>(group - counts.begin())].claim);
+  NodeRoom room;
+  const auto hold = [&](const NodeEntry& entry, NodeIndex node) {
+    const std::optional<Need>& need = needs.by_kind[static_cast<size_t>(entry.kind)];
+    if (!need || entry.spec->cordoned || eligible.is_shut(node)) return 0;
+    room_for(entry, FreeWhen::kNow, room);
+    return fitting_tasks(room, *need, *group);
+  };
+  int placed = shortage.placed;
+  auto lifted = reserved.begin();
+  for (; lifted != reserved.end() && placed < *group; ++lifted) {
+    NodeEntry& entry = books.table.at(lifted->node);
+    placed -= hold(entry, lifted->node);
+    entry.later.remove(*lifted);
+    placed += hold(entry, lifted->node);
+  }
+  while (lifted != reserved.begin()) {
+    --lifted;
+    books.table.at(lifted->node).later.add(*lifted);
+  }
+  return placed >= *group;
+}
+
 namespace {
 
 int open_members(const NodeClass& counted, const Eligible& eligible) {

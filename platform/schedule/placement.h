@@ -20,6 +20,11 @@ base::Result<std::vector<Booking>, Shortage> place_gang(NodeBooks& books, const 
                                                         const PlaceOptions& options,
                                                         const std::vector<Booking>& beside);
 
+/// Implements Nodes::would_fit_without().
+std::optional<bool> place_without(NodeBooks& books, const std::vector<Booking>& reserved,
+                                  const Gang& gang, const std::vector<int>& counts,
+                                  const Shortage& shortage);
+
 /// The nodes that a gang may use: kinds, without single nodes.
 struct Eligible {
   std::vector<bool> kinds;

@@ -146,9 +146,36 @@ bool Reservations::would_help(const std::vector<const Reservation*>& lifted,
   });
 }
 
+/// Whether the gang, which has just found no place, would fit without these reservations.
+bool Reservations::fits_without(const std::vector<const Reservation*>& honoured,
+                                const PlacementRequest& request, const Shortage& shortage) {
+  if (honoured.empty()) return false;
+  std::vector<Booking> reserved;
+  for (const Reservation* const one : honoured) {
+    reserved.insert(reserved.end(), one->bookings.begin(), one->bookings.end());
+  }
+  const std::optional<bool> counted =
+      pool_.nodes.would_fit_without(reserved, request.gang.gang, request.counts, shortage);
+  if (counted) return *counted;
+  if (!would_help(honoured, request)) return false;
+  for (const Reservation* const one : honoured) lift(*one);
+  const auto placed = place_now(request);
+  if (placed) {
+    for (const Booking& booking : *placed) pool_.nodes.unbook(booking);
+  }
+  for (const Reservation* const one : honoured) put_back(*one);
+  return placed.ok();
+}
+
+base::Result<std::vector<Booking>, Shortage> Reservations::place_now(
+    const PlacementRequest& request) {
+  return pool_.nodes.place(request.gang.gang, request.counts,
+                           {.room = FreeWhen::kNow, .packing = request.packing},
+                           held_bookings(request.gang));
+}
+
 Reservations::Placed Reservations::place(const PlacementRequest& request,
                                          const SharedRequest* ask) {
-  Nodes& nodes = pool_.nodes;
   const std::vector<const Reservation*> existing = all();
   std::pair key(ask, honoured_by(request, existing));
   if (ask != nullptr) {
@@ -167,26 +194,16 @@ Reservations::Placed Reservations::place(const PlacementRequest& request,
       lift(*one);
     }
   }
-  const auto try_now = [&] {
-    return nodes.place(request.gang.gang, request.counts,
-                       {.room = FreeWhen::kNow, .packing = request.packing},
-                       held_bookings(request.gang));
-  };
   Placed result;
-  if (auto placed = try_now()) {
+  if (auto placed = place_now(request)) {
     result.bookings = *std::move(placed);
     refused_.clear();
   } else {
     result.shortage = std::move(placed).error();
   }
-  if (result.shortage && would_help(honoured, request)) {
-    for (const Reservation* const one : honoured) lift(*one);
-    if (const auto without = try_now()) {
-      for (const Booking& booking : *without) nodes.unbook(booking);
-      result.only_reserved = true;
-      result.held_by = ref_to(honoured.front()->gang->gang);
-    }
-    for (const Reservation* const one : honoured) put_back(*one);
+  if (result.shortage && fits_without(honoured, request, *result.shortage)) {
+    result.only_reserved = true;
+    result.held_by = ref_to(honoured.front()->gang->gang);
   }
   // If the gang starts, its reservation is dropped, and must be in the books for that.
   if (own != nullptr) put_back(*own);
@@ -285,14 +302,15 @@ std::vector<NodeWait> waits_for_nodes(const Pool& pool) {
   return waits;
 }
 
-/// The placement of the gang on the nodes with the shortest wait, as if their tasks had ended.
-std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request) {
+/// The placement of the gang on the first nodes of `waits`, as if their tasks had ended.
+std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementRequest& request,
+                                                const std::vector<NodeWait>& waits) {
   Trial trial(pool);
   std::vector<Claim> claims;
   for (size_t group = 0; group < request.counts.size(); ++group) {
     if (request.counts[group] > 0) claims.push_back(request.gang.gang.groups[group].claim);
   }
-  for (const NodeWait& wait : waits_for_nodes(pool)) {
+  for (const NodeWait& wait : waits) {
     for (const Tenant& tenant : pool.tenants_of(wait.node)) {
       const TaskState& task = tenant.gang->tasks[static_cast<size_t>(tenant.task)];
       if (task.phase == TaskPhase::kRunning) trial.begin_release(task.held);
@@ -305,9 +323,10 @@ std::optional<std::vector<Booking>> choose_room(Pool& pool, const PlacementReque
   return std::nullopt;
 }
 
-void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting) {
+void keep_room(Cycle& cycle, Pool& pool, GangState& gang, const WaitClass& waiting,
+               const std::vector<NodeWait>& waits) {
   const PlacementRequest request = request_of(cycle.options, gang, pool, waiting.key.ask.counts);
-  std::optional<std::vector<Booking>> room = choose_room(pool, request);
+  std::optional<std::vector<Booking>> room = choose_room(pool, request, waits);
   if (!room) return;
   for (const Booking& booking : *room) pool.nodes.reserve(booking);
   const bool within_quota =
@@ -350,12 +369,16 @@ void lose_patience(Cycle& cycle, Pool& pool) {
       if (may_lose_patience(*waiting)) order.add(*waiting);
     }
   }
+  std::vector<NodeWait> waits;  // the same for all gangs, because a reservation ends no task
   for (size_t seen = 0; seen < most && pool.kept.size() < most; ++seen) {
     WaitClass* const waiting = order.top();
     if (waiting == nullptr) return;
     GangState& gang = waiting->head();
     const bool lost = gang.gang.submitted + cycle.options.patience <= cycle.now;
-    if (lost && !is_kept_room(pool, gang)) keep_room(cycle, pool, gang, *waiting);
+    if (lost && !is_kept_room(pool, gang)) {
+      if (waits.empty()) waits = waits_for_nodes(pool);
+      keep_room(cycle, pool, gang, *waiting, waits);
+    }
     order.drop(*waiting);
   }
 }

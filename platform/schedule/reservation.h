@@ -73,6 +73,9 @@ class Reservations {
   bool is_within_quota(const PlacementRequest& request) const;
   bool would_help(const std::vector<const Reservation*>& lifted,
                   const PlacementRequest& request) const;
+  bool fits_without(const std::vector<const Reservation*>& honoured,
+                    const PlacementRequest& request, const Shortage& shortage);
+  base::Result<std::vector<Booking>, Shortage> place_now(const PlacementRequest& request);
   std::vector<const Reservation*> all() const;
   void lift(const Reservation& reservation);
   void put_back(const Reservation& reservation);

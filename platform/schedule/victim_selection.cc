@@ -390,7 +390,10 @@ EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, 
 }
 
 VictimOrder::VictimOrder(Pool& pool, Filter may_be_victim)
-    : pool_(pool), may_be_victim_(std::move(may_be_victim)), projects_(pool.queues.size()) {}
+    : pool_(pool),
+      may_be_victim_(std::move(may_be_victim)),
+      later_(pool.queues.size()),
+      projects_(pool.queues.size()) {}
 
 void VictimOrder::add(ProjectIndex leaf) {
   const ProjectQueue& queue = pool_.queue_of(leaf);
@@ -402,10 +405,12 @@ void VictimOrder::add(ProjectIndex leaf) {
 }
 
 void VictimOrder::add_later(ProjectIndex leaf) {
-  const ProjectQueue& queue = pool_.queue_of(leaf);
-  leaves_.insert_or_assign(
-      leaf, Leaf{.extra = queue.extras.begin(), .core = queue.cores.begin(), .is_later = true});
+  later_[static_cast<size_t>(leaf)] = true;
   update(leaf);
+}
+
+bool VictimOrder::is_later(ProjectIndex leaf) const {
+  return leaf != kNoProject && later_[static_cast<size_t>(leaf)];
 }
 
 bool VictimOrder::take_extra(Leaf& leaf) {
@@ -449,20 +454,17 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
   }
 }
 
-/// Nothing if no gang is left below.
-VictimOrder::Leaf* VictimOrder::last_below(ProjectIndex project) {
-  const auto leaf = leaves_.find(projects_.first_below(project));
-  if (leaf == leaves_.end()) return nullptr;
-  return leaf->second.head || leaf->second.is_later ? &leaf->second : nullptr;
-}
-
 /// A project whose gangs were not looked at has a bound as its key: the resources that it holds
 /// now. No eviction increases them.
 void VictimOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
-  const Leaf* const leaf = last_below(project);
-  if (leaf == nullptr) return projects_.erase(project, parent);
-  const Amounts lost = leaf->is_later ? kNothing : leaf->head->amounts;
+  const ProjectIndex leaf = projects_.first_below(project);
+  Amounts lost;
+  if (!is_later(leaf)) {
+    const auto known = leaves_.find(leaf);
+    if (known == leaves_.end() || !known->second.head) return projects_.erase(project, parent);
+    lost = known->second.head->amounts;
+  }
   projects_.set(project, parent, pool_.ledger.order_key(project, kNothing - lost));
 }
 
@@ -474,18 +476,17 @@ void VictimOrder::update(ProjectIndex leaf) {
 
 std::optional<EvictionUnit> VictimOrder::next() {
   if (last_ != kNoProject) update(last_);  // its books have changed since
-  Leaf* found = last_below(kNoProject);
-  while (found != nullptr && found->is_later) {
-    const ProjectIndex leaf = projects_.first_below(kNoProject);
-    found->is_later = false;
-    advance(leaf, *found);
-    update(leaf);
-    found = last_below(kNoProject);
+  ProjectIndex leaf = projects_.first_below(kNoProject);
+  while (is_later(leaf)) {
+    later_[static_cast<size_t>(leaf)] = false;
+    add(leaf);
+    leaf = projects_.first_below(kNoProject);
   }
-  if (found == nullptr) return std::nullopt;
-  EvictionUnit unit = *found->head;
+  const auto found = leaves_.find(leaf);
+  if (found == leaves_.end() || !found->second.head) return std::nullopt;
+  EvictionUnit unit = *found->second.head;
   last_ = unit.leaf;
-  advance(unit.leaf, *found);
+  advance(unit.leaf, found->second);
   return unit;
 }
 

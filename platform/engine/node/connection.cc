@@ -124,7 +124,7 @@ void NodeSocket::hang_up() {
 
 /// The messages that have arrived come first.
 void NodeSocket::ended(const std::string& why) {
-  far_end_ = why.empty() ? "has hung up" : why;
+  far_end_ = why.empty() ? "closed the connection" : why;
   tell_messages();
 }
 
