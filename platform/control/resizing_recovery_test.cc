@@ -91,7 +91,7 @@ TEST_F(ResizingTakenUp, WithAnotherKeyAGangOnlyShrinksAndSaysWhy) {
   EXPECT_EQ(job("dist").attempt, 1);
   EXPECT_EQ(std::count_if(job("dist").events.begin(), job("dist").events.end(),
                           [](const job::Event& event) {
-                            return words::sentence(event.what).starts_with("no worker can join");
+                            return words::sentence(event.what).starts_with("no more workers can join");
                           }),
             1);
 }

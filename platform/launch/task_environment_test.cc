@@ -174,7 +174,7 @@ TEST(OwnVariables, MayComeFromAStandInOrFromTheShell) {
 
   const Notes here = notes_on_own_variables(spec, images, false);
   ASSERT_EQ(here.size(), 1U);
-  EXPECT_TRUE(here[0].starts_with("MASTER_ADDR and MASTER_PORT are"));
+  EXPECT_TRUE(here[0].starts_with("the job itself sets MASTER_ADDR and MASTER_PORT"));
 
   EXPECT_EQ(notes_on_own_variables(spec, images, true), Notes());
 }
