@@ -6,7 +6,9 @@
              faster of the two by hand.
   gang       from submit to the first line of the last of 16 tasks. By hand: `podman run` of 16 containers, one
              after the other, and 8 at once.
-  allreduce  MPI_Allreduce across two containers, of a job and by hand. Aim: at least 0.95 of the speed by hand.
+  allreduce  MPI_Allreduce across two containers, of a job and by hand. For some seconds or minutes, messages between
+             the two cores take two or three times as long, in both alike. Therefore each run is compared with the
+             one beside it, and the median of these ratios counts. Aim: at least 0.95 of the speed by hand.
 
 The engine is a Podman of the benchmark's own (tests/container_hosts.py). Image and kind of network are the same for
 all. A round removes its containers before the next one begins. Interleaved. Requires root. Arguments: the parts to
@@ -33,7 +35,7 @@ from measure import BUILD, MUSTER, interleaved, print_table, row, verdict
 IMAGE = "localhost/muster-test-openmpi"
 LAUNCH_ROUNDS = 7
 GANG_ROUNDS = 3
-ALLREDUCE_ROUNDS = 3
+ALLREDUCE_ROUNDS = 9
 GANG = 16
 AT_ONCE = 8
 LAUNCH_AIM = 1.2
@@ -209,9 +211,9 @@ def allreduce(measure):
         ours, theirs = ([figures[size] for figures in samples[name]] for name in ("muster", "by hand"))
         rows.append(row(f"all-reduce of {text}, muster", ours, "us", 1))
         rows.append(row(f"all-reduce of {text}, by hand", theirs, "us", 1))
-        speed = statistics.median(theirs) / statistics.median(ours)
-        rows.append([f"  speed to that by hand, {text}", f"{speed:.2f}", "", "", "ratio",
-                     f"at least {SPEED_AIM}  {verdict(speed >= SPEED_AIM)}"])
+        speeds = [by_hand / of_muster for of_muster, by_hand in zip(ours, theirs)]
+        rows.append(row(f"  speed to that by hand, {text}", speeds, "ratio", 2))
+        rows[-1][-1] = f"at least {SPEED_AIM}  {verdict(statistics.median(speeds) >= SPEED_AIM)}"
     return rows
 
 

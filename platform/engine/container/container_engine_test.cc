@@ -485,6 +485,21 @@ TEST_P(Containers, ContainersThatAreNotAdoptedAreRemoved) {
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
+TEST_P(Containers, AContainerThatLacksItsFilesIsNotAdopted) {
+  start_one(script(kUp + marker_));
+  bench_.reset();
+  const TaskFolder task{folder_ / "jobs" / gang_.job_id / std::to_string(gang_.attempt) / "main"};
+  // As if the server had ended before it had put all files into the container.
+  ASSERT_TRUE(fs::remove(task.running()));
+  ASSERT_TRUE(fs::remove(task.complete()));
+
+  open_bench();
+
+  EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
+  expect_nothing_left();
+  EXPECT_TRUE(processes_with(marker_).empty());
+}
+
 TEST_P(Containers, TasksOfAnotherServerAreNotTouched) {
   start_one(script(kUp + marker_));
   fs::create_directories(folder_ / "other");

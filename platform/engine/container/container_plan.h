@@ -50,17 +50,18 @@ ContainerConfig container_config(const GangId& gang, const launch::TaskPlan& pla
 /// The plan of the shim, which is process 1 of the container.
 ShimPlan shim_plan(const launch::TaskPlan& plan, const ContainerSite& site);
 
-// Paths are from "/" on. An engine needs a tenth of the time to put files into a container that runs:
-// for one that does not, it mounts the root and starts a program in it. So only the programs are put
-// in before, and the shim waits for the rest (TaskFolder::complete()).
+// Paths are from "/" on. Podman puts files into a running container in a tenth of the time: for a
+// container that does not run, it mounts the root and starts a program in it. So only the programs
+// are put in before the start, and the shim waits for the rest (TaskFolder::complete()).
 
 /// The files without which the container cannot start: the programs that the task uses, and the
 /// folder of the task.
 std::vector<workspace::ArchiveEntry> programs_of(
     const launch::TaskPlan& plan, const std::vector<workspace::ArchiveEntry>& programs);
 
-/// The files to put into the running container: the files of /generated, owned by the task's account,
-/// links to those that must also be found elsewhere, the shim's plan, and the mark that all are there.
+/// The files to put into the running container: the files of /generated, owned by the task's
+/// account, links to those that must also be found elsewhere, the shim's plan, and the mark that
+/// all of them have arrived.
 std::vector<workspace::ArchiveEntry> files_of(const launch::TaskPlan& plan, const ShimPlan& shim);
 
 /// Files of one volume of a container, with paths relative to it; "." is the volume itself.
@@ -72,8 +73,8 @@ struct VolumeFiles {
 };
 
 /// Groups `files` by volume, because a container with a read-only root accepts files only in
-/// volumes. Files outside Muster's (anonymous) volumes are left out. The volume with the mark is the
-/// last one.
+/// volumes. Files outside Muster's (anonymous) volumes are left out. The volume with the mark is
+/// the last one.
 std::vector<VolumeFiles> by_volume(const std::vector<workspace::ArchiveEntry>& files,
                                    const std::vector<DockerMount>& mounts);
 

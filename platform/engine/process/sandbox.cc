@@ -373,9 +373,10 @@ void guard_kernel_files(BubblewrapWords& words) {
   }
 }
 
-/// Hides the kernel's symbols, as systemd's ProtectKernelTunables does. libfabric, which Open MPI loads
-/// in each rank, searches the 5 MB twice for drivers of RDMA: 0.1 s of CPU time a rank. A gang on one
-/// machine uses no RDMA; elsewhere the search decides whether GPU memory can be sent directly.
+/// Hides the kernel's symbols, as systemd's ProtectKernelTunables does. libfabric, which Open MPI
+/// may load in each rank, searches the 5 MB twice for drivers of RDMA: 0.1 s of CPU time a rank. A
+/// gang on one machine uses no RDMA; elsewhere the search decides whether GPU memory can be sent
+/// directly.
 void hide_kernel_symbols(const launch::TaskPlan& plan, BubblewrapWords& words) {
   constexpr const char* kSymbols = "/proc/kallsyms";
   if (plan.reach != launch::Reach::kLoopback || !fs::exists(kSymbols)) return;

@@ -58,8 +58,9 @@ UniqueFd watch_signals() {
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-/// How long the engine may take to put the task's files into the container. No user waits so long; a
-/// server that was killed in the meantime leaves the container behind, until the next one removes it.
+/// How long the engine may take to put the task's files into the container: longer than an engine
+/// ever takes. A server that is killed meanwhile leaves the container to the next one, which
+/// removes it.
 constexpr std::chrono::minutes kFilesPatience{10};
 
 /// Reaps children and returns whether SIGTERM or SIGQUIT has arrived.

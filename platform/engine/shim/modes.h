@@ -20,8 +20,9 @@ namespace muster::engine {
 /// SIGQUIT kills the task at once.
 int run_outer(const std::filesystem::path& task_folder);
 
-/// muster-shim --container FOLDER: process 1 of a container. Waits until the engine has put the task's
-/// files into the container (TaskFolder::complete()). Holds the task in FOLDER as an outer half, writes the records of the task to standard output (follow.h), and reaps the orphans of
+/// muster-shim --container FOLDER: process 1 of a container. Waits until the engine has put the
+/// task's files into the container (TaskFolder::complete()). Holds the task in FOLDER as an outer
+/// half, writes the records of the task to standard output (follow.h), and reaps the orphans of
 /// every program that runs in the container.
 ///
 /// The process outlives the task: the container, and with it each reader of the records, would be
