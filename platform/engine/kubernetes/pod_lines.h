@@ -1,5 +1,5 @@
 // The connections that the server makes to the muster-nodes in pods, through the API server
-// (streams.h, node/dialled.h): one for orders, made again whenever it is lost, and one for each
+// (streams.h, node/dial.h): one for orders, made again whenever it is lost, and one for each
 // stream that was ordered.
 //
 // On the loop's thread, which it must not outlive.
