@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
 namespace muster::base {
 
@@ -19,8 +20,10 @@ void SystemRandom::fill(std::span<uint8_t> bytes) {
 
 std::string random_name(RandomSource& random, size_t length) {
   constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";
+  std::vector<uint8_t> bytes(length);  // at once: each fill() may be a call of the kernel
+  random.fill(bytes);
   std::string name(length, '\0');
-  for (char& letter : name) letter = kAlphabet[random.bytes<1>()[0] % kAlphabet.size()];
+  for (size_t i = 0; i < length; ++i) name[i] = kAlphabet[bytes[i] % kAlphabet.size()];
   return name;
 }
 

@@ -48,8 +48,24 @@ Result<void> check_the_rest(const Project& project) {
 
 void Projects::load(std::vector<Project> projects, base::Time now) {
   projects_.clear();
-  for (Project& project : projects) projects_[project.name] = std::move(project);
-  projects_.try_emplace(std::string(job::kDefaultProject), default_project(now));
+  children_.clear();
+  for (Project& project : projects) put(std::move(project));
+  if (!projects_.contains(std::string(job::kDefaultProject))) put(default_project(now));
+}
+
+void Projects::put(Project project) {
+  remove(project.name);
+  if (!project.parent.empty()) ++children_[project.parent];
+  const std::string name = project.name;
+  projects_.emplace(name, std::move(project));
+}
+
+void Projects::remove(const std::string& name) {
+  const auto known = projects_.find(name);
+  if (known == projects_.end()) return;
+  const auto parent = children_.find(known->second.parent);
+  if (parent != children_.end() && --parent->second == 0) children_.erase(parent);
+  projects_.erase(known);
 }
 
 Result<const Project*> Projects::find(const std::string& name) const {
@@ -59,11 +75,6 @@ Result<const Project*> Projects::find(const std::string& name) const {
   for (const auto& [known, project] : projects_) names.push_back(known);
   return unknown_name("project", name, names,
                       "muster project create " + name + " --gpus N makes it");
-}
-
-bool Projects::has_children(const std::string& name) const {
-  return std::any_of(projects_.begin(), projects_.end(),
-                     [&](const auto& entry) { return entry.second.parent == name; });
 }
 
 std::vector<std::string> Projects::line_of(const std::string& name) const {

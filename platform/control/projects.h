@@ -30,7 +30,7 @@ class Projects {
   const std::map<std::string, job::Project>& all() const { return projects_; }
   /// kNotFound with the nearest name.
   Result<const job::Project*> find(const std::string& name) const;
-  bool has_children(const std::string& name) const;
+  bool has_children(const std::string& name) const { return children_.contains(name); }
   /// `name`, then its parent, and so on up to the top.
   std::vector<std::string> line_of(const std::string& name) const;
   /// Each project is followed by the projects below it; siblings by age.
@@ -41,8 +41,8 @@ class Projects {
   Result<job::Project> checked_new(job::Project project, base::Time now) const;
   Result<job::Project> checked_change(job::Project project) const;
 
-  void put(const job::Project& project) { projects_[project.name] = project; }
-  void remove(const std::string& name) { projects_.erase(name); }
+  void put(job::Project project);
+  void remove(const std::string& name);
 
   std::vector<schedule::Project> for_scheduler(const PoolTotals& totals) const;
 
@@ -53,6 +53,8 @@ class Projects {
                                   int64_t gpu_milli) const;
 
   std::map<std::string, job::Project> projects_;
+  /// How many projects are directly below a project, for those with any: each submitted job asks.
+  std::map<std::string, int> children_;
 };
 
 // The use of the cluster by each project in the past. Older use counts less: half as much every

@@ -146,6 +146,12 @@ TEST_F(ProjectTable, KnowsWhoStandsAboveAndBelow) {
   EXPECT_EQ(order, (std::vector<std::string>{"default", "z", "b", "c", "a"}));
   EXPECT_TRUE(projects_.has_children("b"));
   EXPECT_FALSE(projects_.has_children("c"));
+
+  projects_.put(project_of("c", 2, "a"));
+  EXPECT_FALSE(projects_.has_children("b"));
+  EXPECT_TRUE(projects_.has_children("a"));
+  projects_.remove("c");
+  EXPECT_FALSE(projects_.has_children("a"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -128,19 +129,26 @@ void RetentionKeeper::job_ended(job::Job& job) {
   measure_next();
 }
 
-/// If only time counts, those that are due and the next one: a rule on time does not copy a million
-/// jobs.
+/// Those that a rule may concern: a look does not copy a million jobs. Where only their time can end
+/// them, those that are due and the next one; of a project with more jobs than it may keep, all.
 std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
   std::vector<EndedJob> jobs;
-  const bool counts_all = rules_.keep_jobs || rules_.keep_bytes;
   const Time now = clock_.now();
   std::optional<Time> next;
-  jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    if (!job::is_final(job.phase) || !job.ended) return true;
-    if (!counts_all) {
+  std::unordered_map<std::string_view, int> counts;  // by project
+  const auto each_ended = [this](const std::function<void(const job::JobFacts&)>& visit) {
+    jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+      if (job::is_final(job.phase) && job.ended) visit(job);
+      return true;
+    });
+  };
+  if (rules_.keep_jobs) each_ended([&](const job::JobFacts& job) { ++counts[job.project]; });
+  each_ended([&](const job::JobFacts& job) {
+    const bool is_too_many = rules_.keep_jobs && counts[job.project] > *rules_.keep_jobs;
+    if (!rules_.keep_bytes && !is_too_many) {
       const auto until = kept_until(*job.ended, job.keep_for(), rules_);
       const bool is_later = until && *until > now && next && *next <= *until;
-      if (!until || is_later) return true;
+      if (!until || is_later) return;
       if (*until > now) next = until;
     }
     EndedJob ended{.id = std::string(job.id),
@@ -151,7 +159,6 @@ std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
       ended.bytes = bytes->second;
     }
     jobs.push_back(std::move(ended));
-    return true;
   });
   return jobs;
 }
@@ -160,7 +167,8 @@ void RetentionKeeper::look() {
   due_.reset();
   timer_.reset();
   const Time now = clock_.now();
-  std::vector<Removal> due = removals(ended_jobs(), rules_, now);
+  std::vector<EndedJob> ended = ended_jobs();
+  std::vector<Removal> due = removals(ended, rules_, now);
   const auto is_followed = [this](const Removal& removal) {
     return jobs_.watchers().is_watched(removal.id);
   };
@@ -171,13 +179,15 @@ void RetentionKeeper::look() {
   if (is_more) return look_at(now + kPause);
   if (some_wait) look_at(now + kSoonAgain);
   // Due jobs were removed, or could not be removed; the next jobs are due later.
-  std::vector<EndedJob> later = ended_jobs();
-  if (!due.empty()) look_at(now + kLongest);
-  std::erase_if(later, [&](const EndedJob& job) {
+  if (!due.empty()) {
+    ended = ended_jobs();
+    look_at(now + kLongest);
+  }
+  std::erase_if(ended, [&](const EndedJob& job) {
     const auto until = kept_until(job.ended, job.keep_for, rules_);
     return !until || *until <= now;
   });
-  if (const auto next = next_removal(later, rules_)) look_at(*next);
+  if (const auto next = next_removal(ended, rules_)) look_at(*next);
   look_at_objects(now);
 }
 

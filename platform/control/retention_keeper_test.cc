@@ -142,6 +142,21 @@ TEST_F(Keeping, OfTooManyTheOldestGo) {
   EXPECT_EQ(names(), (Names{"b", "c"}));
 }
 
+TEST_F(Keeping, TimeCountsInAProjectThatHasNotTooMany) {
+  run("a");
+  clock_.advance(hours(2));
+  run("b");
+  run("c");
+
+  controller_->set_retention({.keep_for = hours(1), .keep_jobs = 3});
+  settle();
+  EXPECT_EQ(names(), (Names{"b", "c"}));
+
+  controller_->set_retention({.keep_for = hours(1), .keep_jobs = 1});
+  settle();
+  EXPECT_EQ(names(), Names{"c"});
+}
+
 TEST_F(Keeping, OfTooLargeOnesTheOldestGo) {
   controller_->set_retention({.keep_bytes = 1000});
   for (const char* name : {"a", "b", "c"}) {
