@@ -30,9 +30,9 @@ std::string formatted(const char* format, Values... values) {
   return text;
 }
 
-// The speeds of the links that say something about `slow`: those that carried as much, and have
-// neither its sender nor, if there are none, its receiver. A port that is slow in one direction
-// delays the acknowledgements of the other.
+// The speeds of the links that `slow` is compared with. They carried as much, and do not touch the
+// sender of `slow`: a port that is slow in one direction delays the acknowledgements of the other.
+// If every link touches the sender, the links that do not touch the receiver.
 std::vector<double> to_compare_with(const LinkSpeed& slow, const std::vector<LinkSpeed>& links) {
   const auto speeds_without = [&](auto touches) {
     std::vector<double> speeds;
