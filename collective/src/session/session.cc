@@ -250,6 +250,18 @@ Error not_a_number(const char* name, const std::string& value, const char* examp
           .advice = std::string("for example: ") + name + "=" + example};
 }
 
+// Sets `value` from the variable unless the caller has set it. A value that was set to the default
+// cannot be distinguished from a value that was not set.
+Status read_seconds(const char* name, const char* example, std::chrono::milliseconds unset,
+                    std::chrono::milliseconds& value) {
+  const std::string text = variable(name);
+  if (text.empty() || value != unset) return {};
+  const std::optional<double> seconds = number_of(text);
+  if (!seconds || *seconds > 1e9) return not_a_number(name, text, example);
+  value = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+  return {};
+}
+
 }  // namespace
 
 Result<SessionOptions> session_options_from_environment(SessionOptions given) {
@@ -257,27 +269,14 @@ Result<SessionOptions> session_options_from_environment(SessionOptions given) {
   if (given.autotune_log.empty()) given.autotune_log = variable("MUSTER_COLLECTIVE_AUTOTUNE_LOG");
   const std::string autotune = variable("MUSTER_COLLECTIVE_AUTOTUNE");
   if (autotune != "" && autotune != "0") given.autotune = true;
-  constexpr const char* kStall = "MUSTER_COLLECTIVE_STALL_SECONDS";
-  const std::string stall = variable(kStall);
-  // A value that was set to the default cannot be distinguished from a value that was not set.
-  if (!stall.empty() && given.stall_warning == SessionOptions{}.stall_warning) {
-    const std::optional<double> seconds = number_of(stall);
-    if (!seconds || *seconds > 1e9) return not_a_number(kStall, stall, "60");
-    given.stall_warning = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
-  }
-  constexpr const char* kLimit = "MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS";
-  const std::string limit = variable(kLimit);
-  if (!limit.empty() && given.stall_limit == SessionOptions{}.stall_limit) {
-    const std::optional<double> seconds = number_of(limit);
-    if (!seconds || *seconds > 1e9) return not_a_number(kLimit, limit, "600");
-    given.stall_limit = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
-  }
-  constexpr const char* kSlow = "MUSTER_COLLECTIVE_SLOW_SECONDS";
-  const std::string slow = variable(kSlow);
-  if (!slow.empty() && given.slow_window == SessionOptions{}.slow_window) {
-    const std::optional<double> seconds = number_of(slow);
-    if (!seconds || *seconds > 1e9) return not_a_number(kSlow, slow, "30");
-    given.slow_window = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
+  const SessionOptions unset;
+  for (const Status& read : {read_seconds("MUSTER_COLLECTIVE_STALL_SECONDS", "60",
+                                          unset.stall_warning, given.stall_warning),
+                             read_seconds("MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS", "600",
+                                          unset.stall_limit, given.stall_limit),
+                             read_seconds("MUSTER_COLLECTIVE_SLOW_SECONDS", "30", unset.slow_window,
+                                          given.slow_window)}) {
+    if (!read) return read.error();
   }
   constexpr const char* kFusion = "MUSTER_COLLECTIVE_FUSION_BYTES";
   const std::string fusion = variable(kFusion);

@@ -393,6 +393,7 @@ class Variable {
 TEST(SessionOptions, AreCompletedFromTheEnvironment) {
   const Variable timeline("MUSTER_COLLECTIVE_TIMELINE", "/tmp/t%r.json");
   const Variable stall("MUSTER_COLLECTIVE_STALL_SECONDS", "1.5");
+  const Variable slow("MUSTER_COLLECTIVE_SLOW_SECONDS", "0");
   const Variable limit("MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS", "9");
   const Variable fusion("MUSTER_COLLECTIVE_FUSION_BYTES", "1000");
   const Variable autotune("MUSTER_COLLECTIVE_AUTOTUNE", "1");
@@ -405,6 +406,7 @@ TEST(SessionOptions, AreCompletedFromTheEnvironment) {
   EXPECT_EQ(options->fusion_bytes, 7u) << "given options take precedence";
   EXPECT_TRUE(options->autotune);
   EXPECT_EQ(options->autotune_log, "/tmp/log");
+  EXPECT_EQ(options->slow_window.count(), 0);
 }
 
 TEST(SessionOptions, NameTheVariableThatIsNotANumber) {

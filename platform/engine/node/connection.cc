@@ -65,7 +65,8 @@ void NodeSocket::take(std::string_view bytes) {
   tell_messages();
 }
 
-/// False: the connection is over or paused, or the rest is told later.
+/// Returns false if the connection has ended or is paused, or if a later call delivers the remaining
+/// messages.
 bool NodeSocket::tell_messages() {
   if (std::exchange(in_handler_, true)) return false;
   int told = 0;

@@ -77,7 +77,7 @@ class NodeTask {
 
   /// Whether the server may not have the exit code of a program beside the task yet.
   bool has_programs() const { return streams_.has_programs(); }
-  /// Called, later, each time that the last of those programs is over.
+  /// `over` is called from the event loop each time that the last of those programs has ended.
   void on_programs_end(std::function<void()> over) { streams_.on_programs_end(std::move(over)); }
 
  private:

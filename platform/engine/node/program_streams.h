@@ -74,7 +74,7 @@ class TaskStreams {
   /// Whether the server may not have all output and the exit codes of the programs yet. The server
   /// closes the connection of a program when it has both.
   bool has_programs() const { return !bridges_.empty(); }
-  /// Called, later, each time that the last of the programs is over.
+  /// `over` is called from the event loop each time that the last of the programs has ended.
   void on_programs_end(std::function<void()> over) { over_ = std::move(over); }
 
   /// Sends the content of the folder over the stream.
