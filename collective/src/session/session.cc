@@ -252,8 +252,8 @@ Error not_a_number(const char* name, const std::string& value, const char* examp
 
 // Sets `value` from the variable unless the caller has set it. A value that was set to the default
 // cannot be distinguished from a value that was not set.
-Status read_seconds(const char* name, const char* example, std::chrono::milliseconds unset,
-                    std::chrono::milliseconds& value) {
+Status set_seconds_from(const char* name, const char* example, std::chrono::milliseconds unset,
+                        std::chrono::milliseconds& value) {
   const std::string text = variable(name);
   if (text.empty() || value != unset) return {};
   const std::optional<double> seconds = number_of(text);
@@ -270,12 +270,12 @@ Result<SessionOptions> session_options_from_environment(SessionOptions given) {
   const std::string autotune = variable("MUSTER_COLLECTIVE_AUTOTUNE");
   if (autotune != "" && autotune != "0") given.autotune = true;
   const SessionOptions unset;
-  for (const Status& read : {read_seconds("MUSTER_COLLECTIVE_STALL_SECONDS", "60",
-                                          unset.stall_warning, given.stall_warning),
-                             read_seconds("MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS", "600",
-                                          unset.stall_limit, given.stall_limit),
-                             read_seconds("MUSTER_COLLECTIVE_SLOW_SECONDS", "30", unset.slow_window,
-                                          given.slow_window)}) {
+  for (const Status& read : {set_seconds_from("MUSTER_COLLECTIVE_STALL_SECONDS", "60",
+                                              unset.stall_warning, given.stall_warning),
+                             set_seconds_from("MUSTER_COLLECTIVE_STALL_LIMIT_SECONDS", "600",
+                                              unset.stall_limit, given.stall_limit),
+                             set_seconds_from("MUSTER_COLLECTIVE_SLOW_SECONDS", "30",
+                                              unset.slow_window, given.slow_window)}) {
     if (!read) return read.error();
   }
   constexpr const char* kFusion = "MUSTER_COLLECTIVE_FUSION_BYTES";
