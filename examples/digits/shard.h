@@ -7,8 +7,8 @@
 // All ranks make the same number of steps; otherwise a rank would wait for gradients for ever.
 // Batches are therefore always full: a share that ends within its last batch continues with its
 // beginning.
+//
 // Pure. Thread-safety: none needed, since each rank has its own.
-// Pure. Thread-safety: none needed, each rank has its own.
 #pragma once
 
 #include <cmath>

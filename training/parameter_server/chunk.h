@@ -94,6 +94,26 @@ class Filler {
 /// finite.
 std::optional<std::size_t> first_not_finite(std::span<const float> values);
 
+/// Checks values as they arrive, while they are still in the cache.
+class Inspection {
+ public:
+  explicit Inspection(std::span<const float> values) : values_(values) {}
+
+  /// Checks the values up to byte `bytes` that were not checked before. Returns the first that is
+  /// not finite.
+  std::optional<std::size_t> look(std::size_t bytes) {
+    const std::size_t end = bytes / sizeof(float);
+    const auto found = first_not_finite(values_.subspan(seen_, end - seen_));
+    if (found) return seen_ + *found;
+    seen_ = end;
+    return std::nullopt;
+  }
+
+ private:
+  std::span<const float> values_;
+  std::size_t seen_ = 0;
+};
+
 /// The error of a push of `worker` with `value` at `where` ("element 7 of 'w'"): kBadArgument.
 collective::Error not_finite(float value, const std::string& where, int worker);
 

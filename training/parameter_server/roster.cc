@@ -110,6 +110,11 @@ void Roster::lose(std::uint64_t session) {
   remove(session, departures_.lost);
 }
 
+bool Roster::has(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  return members_.contains(session);
+}
+
 Result<Roster::Turn> Roster::begin_turn(std::uint64_t session) {
   const std::lock_guard lock(mutex_);
   const auto member = members_.find(session);

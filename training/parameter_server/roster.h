@@ -116,6 +116,9 @@ class Roster {
   void leave(std::uint64_t session);
   void lose(std::uint64_t session);
 
+  /// Whether the session has not ended.
+  bool has(std::uint64_t session) const;
+
   /// Errors: kPeerLost if the session has ended; kBadArgument while another call of the worker
   /// sends values.
   collective::Result<Turn> begin_turn(std::uint64_t session);

@@ -107,9 +107,8 @@ class ModelPlan {
 
 class Client::Implementation {
  public:
-  Implementation(const ClientOptions& options,
-                 const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : options_(options), lanes_(options, credentials) {}
+  Implementation(const ClientOptions& options, const WorkerIdentity& identity)
+      : options_(options), lanes_(options, identity) {}
 
   Status join() {
     const auto deadline = std::chrono::system_clock::now() + options_.connect_timeout;
@@ -297,9 +296,9 @@ Client::~Client() = default;
 
 Result<Client> Client::connect(const ClientOptions& options) {
   if (const Status right = check_client_options(options); !right) return right.error();
-  const auto credentials = worker_credentials(options.key);
-  if (!credentials) return credentials.error();
-  auto implementation = std::make_unique<Implementation>(options, *credentials);
+  const Result<WorkerIdentity> identity = worker_identity(options.key);
+  if (!identity) return identity.error();
+  auto implementation = std::make_unique<Implementation>(options, *identity);
   if (const Status joined = implementation->join(); !joined) return joined.error();
   return Client(std::move(implementation));
 }

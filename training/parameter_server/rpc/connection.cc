@@ -77,14 +77,15 @@ class Connection::Call {
   Connection& connection_;
 };
 
-Connection::Connection(Whom whom, const ClientOptions& options,
-                       const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+Connection::Connection(Whom whom, const ClientOptions& options, const WorkerIdentity& identity,
                        std::function<void(const Error&)> on_lost)
     : whom_(std::move(whom)),
       worker_(options.worker),
       timeout_(options.timeout),
+      silence_(options.silence),
+      tls_(identity.bulk),
       on_lost_(std::move(on_lost)),
-      channel_(grpc::CreateCustomChannel(whom_.address, credentials,
+      channel_(grpc::CreateCustomChannel(whom_.address, identity.grpc,
                                          channel_arguments(options.silence))) {}
 
 Connection::~Connection() {
@@ -128,6 +129,7 @@ Status Connection::try_to_join(TimePoint deadline, bool& may_retry) {
   if (why.ok()) {
     session_ = welcome.session();
     clock_ = welcome.clock();
+    open_bulk(welcome.bulk_port());
     return {};
   }
   if (is_stranger(why)) {
@@ -146,15 +148,66 @@ Status Connection::try_to_join(TimePoint deadline, bool& may_retry) {
                whom_.address};
 }
 
-void Connection::watch() {
-  const grpc::Status dismissed(
-      grpc::StatusCode::ABORTED,
-      "it has been stopped, or another worker has joined it as worker " + std::to_string(worker_));
-  while (const std::optional<grpc::Status> status = lease_.watch()) {
-    if (is_cancelled()) continue;
-    const bool was_dismissed = status->ok() || status->error_code() == grpc::StatusCode::CANCELLED;
-    on_lost_(from_grpc(was_dismissed ? dismissed : *status, whom_));
+Error Connection::lost(const grpc::Status& lease) const {
+  if (!lease.ok() && lease.error_code() != grpc::StatusCode::CANCELLED) {
+    return from_grpc(lease, whom_);
   }
+  return from_grpc(
+      {grpc::StatusCode::ABORTED,
+       "it has been stopped, or another worker has joined it as worker " + std::to_string(worker_)},
+      whom_);
+}
+
+void Connection::watch() {
+  while (const std::optional<grpc::Status> status = lease_.watch()) {
+    if (!is_cancelled()) on_lost_(lost(*status));
+  }
+}
+
+// A worker that cannot connect, for example because of a firewall, uses gRPC.
+void Connection::open_bulk(std::uint32_t port) {
+  constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(2);
+  if (port == 0 || port > UINT16_MAX) return;
+  auto opened = BulkClient::connect(
+      *tls_, {.host = split_address(whom_.address).host, .port = static_cast<std::uint16_t>(port)},
+      session_, kPatience);
+  const std::lock_guard lock(mutex_);
+  bulk_ = std::move(opened);
+  if (bulk_ && cancelled_) bulk_->shut_down();
+}
+
+// gRPC needs the thread of the lease now and then to detect that the server is silent or has ended,
+// and otherwise that it is not.
+Result<std::uint64_t> Connection::call_bulk(const BulkExchange& exchange) {
+  using Clock = std::chrono::steady_clock;
+  const auto interval = std::clamp<std::chrono::milliseconds>(
+      silence_ / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(20));
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  Clock::time_point next_look = Clock::now() + interval;
+  bool is_late = false;
+  std::optional<grpc::Status> lease;
+  bulk_->wait_with(
+      [&] {
+        const Clock::time_point now = Clock::now();
+        if (now < next_look) return true;
+        next_look = now + interval;
+        is_late = now >= deadline;
+        if (!lease) lease = lease_.ended_within(std::chrono::milliseconds(0));
+        return !is_late && !lease;
+      },
+      interval);
+  const std::optional<v1::BulkAnswer> answer = exchange(*bulk_);
+  if (answer) {
+    const Status done = ended({static_cast<grpc::StatusCode>(answer->code()), answer->text()});
+    if (!done) return done.error();
+    return answer->pushes();
+  }
+  if (is_late) return from_grpc({grpc::StatusCode::DEADLINE_EXCEEDED, ""}, whom_);
+  // The lease ends with the server, and has the reason.
+  constexpr std::chrono::milliseconds kGrace(500);
+  if (!lease && !is_cancelled()) lease = lease_.ended_within(kGrace);
+  if (lease) return lost(*lease);
+  return lost({grpc::StatusCode::UNAVAILABLE, "its bulk connection has ended"});
 }
 
 Result<std::uint64_t> Connection::declare(v1::Declaration declaration,
@@ -184,6 +237,7 @@ Result<std::uint64_t> Connection::pull(std::span<const NamedTensor> tensors,
   request.set_session(session_);
   request.set_step(clock_);
   add_tensors(tensors, request);
+  if (bulk_) return call_bulk([&](BulkClient& bulk) { return bulk.pull(request, into); });
 
   Call call(*this);
   const auto stream = reader(*channel_, kPull, call.context, request);
@@ -211,6 +265,13 @@ Status Connection::push(std::span<const NamedTensor> tensors,
   request.mutable_head()->set_session(session_);
   request.mutable_head()->set_step(clock_);
   add_tensors(tensors, *request.mutable_head());
+  if (bulk_) {
+    const auto pushed =
+        call_bulk([&](BulkClient& bulk) { return bulk.push(request.head(), gradients); });
+    if (!pushed) return pushed.error();
+    ++clock_;
+    return {};
+  }
 
   Loan loan = lend();  // ends after the call
   Call call(*this);
@@ -243,6 +304,7 @@ void Connection::cancel() {
   const std::lock_guard lock(mutex_);
   cancelled_ = true;
   if (current_ != nullptr) current_->TryCancel();
+  if (bulk_) bulk_->shut_down();
   lease_.cancel();
 }
 

@@ -35,11 +35,10 @@ struct Lanes::Round {
   Done done;
 };
 
-Lanes::Lanes(const ClientOptions& options,
-             const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+Lanes::Lanes(const ClientOptions& options, const WorkerIdentity& identity) {
   for (std::size_t i = 0; i < options.servers.size(); ++i) {
     lanes_.push_back(std::make_unique<Lane>(std::make_unique<Connection>(
-        Whom{.server = static_cast<int>(i), .address = options.servers[i]}, options, credentials,
+        Whom{.server = static_cast<int>(i), .address = options.servers[i]}, options, identity,
         [this](const Error& error) { fail(error); })));
   }
 }

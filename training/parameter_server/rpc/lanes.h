@@ -87,7 +87,7 @@ class Lanes {
   using Work = std::function<Part(std::size_t server, Connection&)>;
   using Done = std::function<void(collective::Result<std::vector<std::uint64_t>>)>;
 
-  Lanes(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  Lanes(const ClientOptions& options, const WorkerIdentity& identity);
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 

@@ -3,6 +3,7 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/codegen/rpc_method.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "parameter_server/rpc/messages.h"
@@ -58,6 +59,17 @@ std::optional<grpc::Status> Lease::watch() {
     if (is_open_ && !read_.is_under_way) return end();
     finish_next();
   }
+}
+
+std::optional<grpc::Status> Lease::ended_within(std::chrono::milliseconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  do {
+    work_for(std::max(
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()),
+        std::chrono::milliseconds(0)));
+    if (is_open_ && !read_.is_under_way) return end();
+  } while (std::chrono::steady_clock::now() < deadline);
+  return std::nullopt;
 }
 
 bool Lease::leave() {

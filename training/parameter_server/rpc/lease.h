@@ -80,6 +80,10 @@ class Lease {
   /// stream has ended, once.
   std::optional<grpc::Status> watch();
 
+  /// Waits at most `time` for the end of the stream. Returns the status if it has ended, once.
+  /// gRPC notices during this call, too, that the server is silent or has answered.
+  std::optional<grpc::Status> ended_within(std::chrono::milliseconds time);
+
   /// Lets gRPC do its work for at most `time`.
   void work_for(std::chrono::milliseconds time);
 

@@ -32,6 +32,15 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials(std::string
                                .pem_cert_chain = own->certificate});
 }
 
+Result<WorkerIdentity> worker_identity(std::string_view hex_key) {
+  const auto credentials = worker_credentials(hex_key);
+  if (!credentials) return credentials.error();
+  Result<TlsContext> context = TlsContext::create(hex_key, End::kWorker);
+  if (!context) return context.error();
+  return WorkerIdentity{.grpc = *credentials,
+                        .bulk = std::make_shared<const TlsContext>(*std::move(context))};
+}
+
 Status check_silence(std::chrono::milliseconds silence) {
   if (silence >= std::chrono::milliseconds(1) && silence <= std::chrono::hours(24)) return {};
   return Error{ErrorCode::kBadArgument,

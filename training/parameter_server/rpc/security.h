@@ -1,4 +1,4 @@
-// The settings of gRPC at both ends: TLS with the job's key, and the detection of silent peers.
+// The settings of connections at both ends: TLS with the job's key, and the detection of silent peers.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/collective/result.h"
+#include "parameter_server/tls_stream.h"
 
 namespace muster::parameter_server {
 
@@ -20,6 +21,15 @@ collective::Result<std::shared_ptr<grpc::ServerCredentials>> server_credentials(
     std::string_view hex_key);
 collective::Result<std::shared_ptr<grpc::ChannelCredentials>> worker_credentials(
     std::string_view hex_key);
+
+/// With which a worker proves on its connections that it has the job's key.
+struct WorkerIdentity {
+  std::shared_ptr<grpc::ChannelCredentials> grpc;
+  std::shared_ptr<const TlsContext> bulk;
+};
+
+/// Errors: those of certificates_from().
+collective::Result<WorkerIdentity> worker_identity(std::string_view hex_key);
 
 /// Errors: kBadArgument for less than a millisecond, or more than a day.
 collective::Status check_silence(std::chrono::milliseconds silence);

@@ -6,7 +6,9 @@
 //   if (!server) return report(server.error());
 //   const Ending ending = server->wait();       // until all workers have gone
 //
-// It serves gRPC over TLS, and only clients that hold the job's key.
+// It serves gRPC over TLS, and only clients that hold the job's key. On a second port of the same
+// host, which the system selects, it exchanges values over TLS without gRPC; workers that cannot
+// connect to that port use gRPC.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once
