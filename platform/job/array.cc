@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "job/spec_table.h"
@@ -204,11 +205,10 @@ std::string item_variable(std::string_view field) {
 void set_line(const std::string& line, std::map<std::string, std::string>& environment) {
   environment["MUSTER_ARRAY_LINE"] = line;
   if (!line.starts_with('{')) return;
-  const Json object = Json::parse(line, nullptr, false);
+  const Json object = base::parse_json(line);
   if (!object.is_object()) return;
   for (const auto& [field, value] : object.items()) {
-    std::string text =
-        value.is_null() ? "" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = value.is_null() ? "" : base::json_text(value);
     if (value.is_string()) text = value.get<std::string>();
     if (!has_nul(text)) environment[item_variable(field)] = std::move(text);
   }

@@ -111,7 +111,7 @@ TEST(Array, ReportsEveryFault) {
                 "set by Muster; leave it out"}));
 }
 
-TEST(Array, NeedsRoomForTheIndexInTheName) {
+TEST(Array, NeedsSpaceForTheIndexInTheName) {
   JobSpec spec{.name = std::string(46, 'a'), .command = {"a"}, .folder = "/"};
   spec.array.indexes = "0-9";
   EXPECT_TRUE(faults_of(spec).empty());

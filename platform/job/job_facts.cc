@@ -54,15 +54,16 @@ struct Tail {
   int64_t gpu_milli = 0;
   HeldAmounts held;
   int32_t priority = 0;
+  int32_t unused = 0;  ///< in place of padding: a store keeps these bytes
 };
 
 /// The bytes may lie at any address.
-const Head& head_in(const char* packed, Head& copy) {
+inline const Head& head_in(const char* packed, Head& copy) {
   std::memcpy(&copy, packed, sizeof(Head));
   return copy;
 }
 
-std::string_view packed_text(const Head& head, const char* packed, Text text) {
+inline std::string_view packed_text(const Head& head, const char* packed, Text text) {
   const uint32_t begin = text == 0 ? 0 : head.ends[text - 1];
   return {packed + sizeof(Head) + begin, head.ends[text] - begin};
 }
@@ -96,11 +97,11 @@ int64_t number_of(const std::optional<Time>& time) {
   return time ? number_of(*time) : kNoTime;
 }
 
-Time time_of(int64_t number) {
+inline Time time_of(int64_t number) {
   return Time(nanoseconds(number));
 }
 
-std::optional<Time> maybe_time_of(int64_t number) {
+inline std::optional<Time> maybe_time_of(int64_t number) {
   return number == kNoTime ? std::nullopt : std::optional(time_of(number));
 }
 
@@ -310,7 +311,9 @@ JobFacts facts_in(const char* packed) {
                  .started = maybe_time_of(head.started),
                  .ended = maybe_time_of(head.ended),
                  .attempt = head.attempt,
-                 .packed = packed};
+                 .packed = packed,
+                 .packed_labels = packed_text(head, packed, kLabels),
+                 .packed_search = packed_text(head, packed, kSearched)};
   if (head.has_exit_code) facts.exit_code = head.exit_code;
   if (head.origin != 0) {
     facts.origin = OriginFacts{.kind = static_cast<JobOrigin::Kind>(head.origin - 1),
@@ -332,6 +335,99 @@ PackedNames names_in(const char* packed) {
           .project = packed_text(packed, kProject)};
 }
 
+// --- facts at hand
+
+FactsAtHand::FactsAtHand(const char* packed, const std::string& project, const std::string& owner) {
+  Head copy;
+  const Head& head = head_in(packed, copy);
+  if (head.ends[kSearched] > std::numeric_limits<Size>::max()) return;
+  const auto size_of = [&](Text text) {
+    return static_cast<Size>(packed_text(head, packed, text).size());
+  };
+  project_ = &project;
+  owner_ = &owner;
+  id_size_ = size_of(kId);
+  name_size_ = size_of(kName);
+  origin_name_size_ = size_of(kOriginName);
+  origin_id_size_ = size_of(kOriginId);
+  labels_begin_ = static_cast<Size>(head.ends[kLabels - 1]);
+  trees_begin_ = static_cast<Size>(head.ends[kTrees - 1]);
+  searched_begin_ = static_cast<Size>(head.ends[kSearched - 1]);
+  searched_end_ = static_cast<Size>(head.ends[kSearched]);
+  has_exit_code_ = head.has_exit_code;
+  origin_ = head.origin;
+  submitted_ = head.submitted;
+  started_ = head.started;
+  ended_ = head.ended;
+  attempt_ = head.attempt;
+  exit_code_ = head.exit_code;
+  member_ = head.member;
+  kind_ = head.kind;
+  phase_ = head.phase;
+}
+
+JobFacts FactsAtHand::facts(const char* packed) const {
+  const char* const texts = packed + sizeof(Head);
+  const auto between = [texts](size_t begin, size_t end) {
+    return std::string_view(texts + begin, end - begin);
+  };
+  const size_t names = id_size_ + size_t{name_size_};
+  JobFacts facts{.id = between(0, id_size_),
+                 .name = between(id_size_, names),
+                 .project = *project_,
+                 .owner = *owner_,
+                 .kind = static_cast<Kind>(kind_),
+                 .phase = static_cast<Phase>(phase_),
+                 .submitted = time_of(submitted_),
+                 .started = maybe_time_of(started_),
+                 .ended = maybe_time_of(ended_),
+                 .attempt = attempt_,
+                 .packed = packed,
+                 .packed_labels = between(labels_begin_, trees_begin_),
+                 .packed_search = between(searched_begin_, searched_end_)};
+  if (has_exit_code_) facts.exit_code = exit_code_;
+  if (origin_ != 0) {
+    const size_t origin_name = names + project_->size() + owner_->size();
+    const size_t origin_id = origin_name + origin_name_size_;
+    facts.origin = OriginFacts{.kind = static_cast<JobOrigin::Kind>(origin_ - 1),
+                               .name = between(origin_name, origin_id),
+                               .id = between(origin_id, origin_id + origin_id_size_),
+                               .member = member_};
+  }
+  return facts;
+}
+
+PackedNames FactsAtHand::names(const char* packed) const {
+  const char* const texts = packed + sizeof(Head);
+  return {.id = {texts, id_size_}, .name = {texts + id_size_, name_size_}, .project = *project_};
+}
+
+void FactsAtHand::read_ahead(const char* packed, FactTexts texts) const {
+  constexpr size_t kLine = 64;
+  const auto fetch = [packed](size_t begin, size_t end) {
+    for (size_t at = begin; at < end; at += kLine) __builtin_prefetch(packed + at);
+    if (end > begin) __builtin_prefetch(packed + end - 1);
+  };
+  constexpr size_t kTexts = sizeof(Head);
+  switch (texts) {
+    case FactTexts::kNone:
+      return;
+    case FactTexts::kName:
+      return fetch(kTexts, kTexts + id_size_ + name_size_);
+    case FactTexts::kLabels:
+      return fetch(kTexts + labels_begin_, kTexts + trees_begin_);
+    case FactTexts::kSearched:
+      return fetch(kTexts + searched_begin_, kTexts + searched_end_);
+    case FactTexts::kAll:
+      return fetch(0, kTexts + labels_begin_);
+  }
+}
+
+bool is_member(const JobFacts& job) {
+  return job.origin && (job.origin->kind == JobOrigin::Kind::kArray ||
+                        job.origin->kind == JobOrigin::Kind::kSweep);
+}
+
 int JobFacts::priority() const {
   return packed != nullptr ? tail_in(packed).priority : priority_of(spec->scheduling);
 }
@@ -341,7 +437,7 @@ int64_t JobFacts::gpu_milli() const {
 }
 
 bool JobFacts::has_labels() const {
-  return packed != nullptr ? !packed_text(packed, kLabels).empty() : !spec->labels.empty();
+  return packed != nullptr ? !packed_labels.empty() : !spec->labels.empty();
 }
 
 std::optional<std::string_view> JobFacts::label(std::string_view key) const {
@@ -351,7 +447,7 @@ std::optional<std::string_view> JobFacts::label(std::string_view key) const {
     if (found == spec->labels.end()) return std::nullopt;
     return found->second;
   }
-  std::string_view labels = packed_text(packed, kLabels);
+  std::string_view labels = packed_labels;
   while (!labels.empty()) {
     const std::string_view each = take_text(labels);
     const std::string_view value = take_text(labels);
@@ -361,7 +457,7 @@ std::optional<std::string_view> JobFacts::label(std::string_view key) const {
 }
 
 std::string_view JobFacts::searched_text(std::string& scratch) const {
-  if (packed != nullptr) return packed_text(packed, kSearched);
+  if (packed != nullptr) return packed_search;
   scratch.clear();
   append_searched(scratch, id, *spec);
   return scratch;

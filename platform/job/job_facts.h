@@ -78,6 +78,9 @@ struct JobFacts {
   const JobSpec* spec = nullptr;
   const Job* job = nullptr;
   const char* packed = nullptr;
+  // Of packed facts.
+  std::string_view packed_labels;
+  std::string_view packed_search;
 
   int priority() const;       ///< in force
   int64_t gpu_milli() const;  ///< as gpu_milli_of()
@@ -100,6 +103,9 @@ struct JobFacts {
   void each_tree(const std::function<void(std::string_view id)>& visit) const;
 };
 
+/// Whether an array or a sweep has made the job.
+bool is_member(const JobFacts& job);
+
 JobFacts facts_of(const Job& job);
 /// The facts of an object that is listed like a job: what the spec contains. The caller adds the
 /// rest.
@@ -107,6 +113,9 @@ JobFacts facts_of(const JobSpec& spec);
 
 /// The facts of an ended job as bytes, which facts_in() reads at any address.
 std::string pack_facts(const Job& job);
+/// Changes with the layout of these bytes and with the meaning of any of them: a store keeps them, and
+/// reads those of its own release only.
+inline constexpr uint32_t kPackedFactsVersion = 1;
 /// `packed` points to the result of pack_facts().
 JobFacts facts_in(const char* packed);
 /// The number of bytes at `packed`.
@@ -119,5 +128,55 @@ struct PackedNames {
   std::string_view project;
 };
 PackedNames names_in(const char* packed);
+
+/// Which texts of packed facts to prefetch. Projects and owners are at hand without that.
+enum class FactTexts : uint8_t { kNone, kName, kLabels, kSearched, kAll };
+
+/// A copy of what a listing reads of every packed job: the numbers, and the sizes of the texts. Packed
+/// facts lie all over the memory of a server, and a processor waits for each; the copies lie side by
+/// side.
+class FactsAtHand {
+ public:
+  /// Empty.
+  FactsAtHand() = default;
+  /// `project`, `owner`: equal to those of the job; they must outlive this. Empty, if the texts exceed
+  /// 64 KiB.
+  FactsAtHand(const char* packed, const std::string& project, const std::string& owner);
+
+  explicit operator bool() const { return project_ != nullptr; }
+
+  // REQUIRES: not empty. `packed`: as for the constructor, or a copy of it.
+
+  /// As facts_in() and names_in(), without reading anything at `packed`.
+  JobFacts facts(const char* packed) const;
+  PackedNames names(const char* packed) const;
+  /// Prefetches `texts` into the processor's cache.
+  void read_ahead(const char* packed, FactTexts texts) const;
+
+ private:
+  using Size = uint16_t;
+
+  const std::string* project_ = nullptr;
+  const std::string* owner_ = nullptr;
+  Size id_size_ = 0;
+  Size name_size_ = 0;
+  Size origin_name_size_ = 0;
+  Size origin_id_size_ = 0;
+  Size labels_begin_ = 0;  ///< from the first text
+  Size trees_begin_ = 0;
+  Size searched_begin_ = 0;
+  Size searched_end_ = 0;
+  bool has_exit_code_ = false;
+  uint8_t origin_ = 0;  ///< 0: none; else 1 + its kind
+  uint8_t kind_ = 0;
+  uint8_t phase_ = 0;
+  int32_t attempt_ = 0;
+  int32_t exit_code_ = 0;
+  int32_t member_ = 0;
+  int64_t submitted_ = 0;
+  int64_t started_ = 0;
+  int64_t ended_ = 0;
+};
+static_assert(sizeof(FactsAtHand) == 72, "a server has a million of them");
 
 }  // namespace muster::job

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "job/test_specs.h"
 
@@ -60,6 +61,10 @@ void expect_same(const JobFacts& packed, const JobFacts& plain) {
   EXPECT_EQ(packed.label(absent), plain.label(absent));
   if (plain.spec == nullptr) return;
   for (const auto& [name, value] : plain.spec->labels) EXPECT_EQ(packed.label(name), value);
+}
+
+FactsAtHand at_hand(const Job& job, const std::string& packed) {
+  return {packed.data(), job.spec.project, job.owner};
 }
 
 Job ended_full_job() {
@@ -142,8 +147,29 @@ TEST(JobFacts, PackedFactsOfRandomJobsAreThoseOfTheJobs) {
     const Job job = random_job(random);
     const std::string packed = pack_facts(job);
     expect_same(facts_in(packed.data()), facts_of(job));
+    expect_same(at_hand(job, packed).facts(packed.data()), facts_of(job));
     if (HasFailure()) return;
   }
+}
+
+TEST(FactsAtHand, AreThoseOfACopyOfThePackedFacts) {
+  const Job job = ended_full_job();
+  std::string packed = pack_facts(job);
+  const FactsAtHand facts = at_hand(job, packed);
+  const std::string copy = "x" + std::exchange(packed, "");
+
+  expect_same(facts.facts(copy.data() + 1), facts_of(job));
+  EXPECT_EQ(facts.names(copy.data() + 1).id, job.id);
+  EXPECT_EQ(facts.names(copy.data() + 1).name, job.spec.name);
+  EXPECT_EQ(facts.names(copy.data() + 1).project, job.spec.project);
+}
+
+TEST(FactsAtHand, AreNoneIfATextIsTooLong) {
+  Job job = ended_full_job();
+  EXPECT_TRUE(at_hand(job, pack_facts(job)));
+
+  job.spec.command = {std::string(1 << 16, 'x')};
+  EXPECT_FALSE(at_hand(job, pack_facts(job)));
 }
 
 }  // namespace

@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "record/type.h"
 
 namespace muster::record {
 
 namespace {
 
-std::string text_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::optional<std::string> text_of(const std::optional<Json>& value) {
-  return value ? std::optional(text_of(*value)) : std::nullopt;
+  return value ? std::optional(base::json_text(*value)) : std::nullopt;
 }
 
 /// The value of a field that a document leaves out.
@@ -24,7 +21,7 @@ std::optional<Json> default_of(const Table& table, const Row& row) {
   std::string text;
   JsonWriter json(text);
   row.type->write(json, value, Form::kHuman);
-  return Json::parse(text, nullptr, false);
+  return base::parse_json(text);
 }
 
 std::optional<Json> member_of(const std::optional<Json>& object, const std::string& key) {
@@ -109,7 +106,7 @@ Json document_of(const Table& table, const void* record) {
   std::string text;
   JsonWriter json(text);
   table.write(json, record, Form::kHuman);
-  return Json::parse(text, nullptr, false);
+  return base::parse_json(text);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(Differences, AFieldThatIsLeftOutHasItsDefault) {
             (std::vector<Difference>{{"bells", "2", std::nullopt}}));
 }
 
-TEST(Differences, ListsOfTextsAreComparedAsAWhole) {
+TEST(Differences, ListsOfTextsAreComparedAsWholeLists) {
   EXPECT_EQ(differences(Waggon{.riders = {"ada"}}, Waggon{.riders = {"ada", "ben"}}),
             (std::vector<Difference>{{"riders", R"(["ada"])", R"(["ada","ben"])"}}));
 }

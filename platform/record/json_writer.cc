@@ -28,6 +28,8 @@ constexpr unsigned char kNull = 0xF6;
 constexpr unsigned char kDouble = 0xFB;
 constexpr unsigned char kBreak = 0xFF;
 
+constexpr size_t kTimeLength = 30;  ///< of what append_rfc3339() appends
+
 bool needs_escape(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '"' || letter == '\\';
 }
@@ -52,6 +54,19 @@ bool is_plain(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char letter) {
     return needs_escape(letter) || static_cast<unsigned char>(letter) >= 0x80;
   });
+}
+
+/// The same for CBOR, which has no escapes.
+bool is_ascii(std::string_view text) {
+  constexpr uint64_t kHighest = 0x8080808080808080;
+  uint64_t seen = 0;
+  for (uint64_t bytes = 0; text.size() >= sizeof bytes; text.remove_prefix(sizeof bytes)) {
+    std::memcpy(&bytes, text.data(), sizeof bytes);
+    seen |= bytes;
+  }
+  uint64_t rest = 0;
+  if (!text.empty()) std::memcpy(&rest, text.data(), text.size());
+  return ((seen | rest) & kHighest) == 0;
 }
 
 void append_escaped(std::string& out, char letter) {
@@ -106,7 +121,7 @@ JsonWriter& JsonWriter::key(std::string_view name) {
 }
 
 JsonWriter& JsonWriter::text(std::string_view bytes) {
-  if (is_plain(bytes)) return plain(bytes);
+  if (is_cbor_ ? is_ascii(bytes) : is_plain(bytes)) return plain(bytes);
   if (!base::is_utf8(bytes)) return open('{').key("base64").base64(bytes).close('}');
   separate();
   append_quoted(bytes);
@@ -114,7 +129,7 @@ JsonWriter& JsonWriter::text(std::string_view bytes) {
 }
 
 JsonWriter& JsonWriter::prose(std::string_view text) {
-  if (is_plain(text)) return plain(text);
+  if (is_cbor_ ? is_ascii(text) : is_plain(text)) return plain(text);
   separate();
   if (base::is_utf8(text)) {
     append_quoted(text);
@@ -159,9 +174,8 @@ JsonWriter& JsonWriter::base64(std::string_view bytes) {
 JsonWriter& JsonWriter::time(base::Time time) {
   separate();
   if (is_cbor_) {
-    std::string text;
-    append_rfc3339(text, time);
-    append_quoted(text);
+    append_head(kText, kTimeLength);
+    append_rfc3339(out_, time);
     return *this;
   }
   out_ += '"';

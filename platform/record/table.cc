@@ -70,9 +70,10 @@ void Table::write(JsonWriter& json, const void* record, Form form) const {
   json.open('{');
   for (const Row& row : rows_) {
     const void* value = row.member_of(record);
-    if (!row.is_in(form) || is_left_out(row, value, form)) continue;
     const bool is_told = form == Form::kWire && row.notes.told == Told::kAlways;
+    // First, because nearly all values are defaults.
     if (!is_told && row.notes.need == Need::kOptional && is_default(row, record)) continue;
+    if (!row.is_in(form) || is_left_out(row, value, form)) continue;
     json.key(row.name_in(form));
     row.type->write(json, value, form);
   }

@@ -3,6 +3,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace muster::record {
 
 const Value* Value::find(std::string_view name) const {
@@ -17,7 +19,9 @@ const Value* Value::find(std::string_view name) const {
 /// Receives the events of nlohmann's parsers.
 class ValueTreeBuilder {
  public:
-  explicit ValueTreeBuilder(size_t expected_characters) {
+  /// `checks_texts`: for a parser that does not check that texts are UTF-8.
+  explicit ValueTreeBuilder(size_t expected_characters, bool checks_texts = false)
+      : checks_texts_(checks_texts) {
     characters_->reserve(expected_characters);
   }
 
@@ -45,7 +49,7 @@ class ValueTreeBuilder {
     return true;
   }
   bool string(const std::string& text) {
-    if (!fits(text.size())) return false;
+    if (!fits(text.size()) || !is_text(text)) return false;
     Value& value = add(Value::Kind::kText);
     value.content_.offset = kept(text);
     value.size_ = static_cast<uint32_t>(text.size());
@@ -59,7 +63,7 @@ class ValueTreeBuilder {
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool key(const std::string& name) {
-    if (!fits(name.size())) return false;
+    if (!fits(name.size()) || !is_text(name)) return false;
     name_offset_ = kept(name);
     name_size_ = static_cast<uint32_t>(name.size());
     return true;
@@ -126,6 +130,8 @@ class ValueTreeBuilder {
     return more <= kMost && values_.size() < kMost;
   }
 
+  bool is_text(const std::string& bytes) const { return !checks_texts_ || base::is_utf8(bytes); }
+
   uint64_t kept(const std::string& text) {
     const uint64_t offset = characters_->size();
     *characters_ += text;
@@ -155,6 +161,7 @@ class ValueTreeBuilder {
     return true;
   }
 
+  const bool checks_texts_;
   std::vector<Value> values_;
   std::unique_ptr<std::string> characters_ = std::make_unique<std::string>();
   std::vector<size_t> open_;  ///< the lists and objects that are not closed yet
@@ -171,7 +178,7 @@ std::optional<ValueTree> ValueTree::of_text(std::string_view text, NotJson* faul
 }
 
 std::optional<ValueTree> ValueTree::of_cbor(std::string_view bytes) {
-  ValueTreeBuilder builder(bytes.size());
+  ValueTreeBuilder builder(bytes.size(), true);
   if (!Json::sax_parse(bytes, &builder, Json::input_format_t::cbor)) return std::nullopt;
   return std::move(builder).finish();
 }

@@ -131,6 +131,7 @@ class ValueTree {
  public:
   /// Nothing, with `fault` filled in, if `text` is not JSON.
   static std::optional<ValueTree> of_text(std::string_view text, NotJson* fault = nullptr);
+  /// Nothing if `bytes` are not CBOR, or if a text in them is not UTF-8.
   static std::optional<ValueTree> of_cbor(std::string_view bytes);
   static ValueTree of(const Json& json);
 

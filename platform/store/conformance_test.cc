@@ -161,6 +161,39 @@ TEST_P(StoreConformance, NamesTheJobWhoseNameIsInUse) {
             "the id, the name or the key of job 'one' is in use in project 'vision'");
 }
 
+TEST_P(StoreConformance, NamesTheJobThatIsTakenAmongManyNewOnes) {
+  constexpr size_t kJobs = 600;  // several statements of PostgreSQL
+  constexpr size_t kTaken = 400;
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < kJobs; ++i) {
+    jobs.push_back({.id = "j" + std::to_string(i), .spec = {.name = "n" + std::to_string(i)}});
+  }
+  Batch batch;
+  for (const Job& job : jobs) {
+    batch.new_jobs.push_back({.job = &job, .idempotency_key = job.id});
+    batch.audit.push_back(full_record(batch.audit.size() + 1));
+  }
+  ASSERT_TRUE(add(full_job("other", "other"), "j400"));
+
+  const auto refused = store().commit(batch);
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_NE(refused.error().what.find("'n400'"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(ids(), Names{"other"});
+  EXPECT_TRUE(audit({}).empty());
+
+  batch.new_jobs[kTaken].idempotency_key.clear();
+  ASSERT_TRUE(store().commit(batch));
+
+  Names expected{"other"};
+  for (const Job& job : jobs) expected.push_back(job.id);
+  EXPECT_EQ(ids(), expected);
+  EXPECT_EQ(audit({.limit = 1}), Numbers{kJobs});
+  EXPECT_EQ(*store().find_by_key("j599"), "j599");
+  EXPECT_EQ(*store().find_by_key("j400"), "other");
+}
+
 TEST_P(StoreConformance, AJobOfAnotherProjectMayHaveTheSameName) {
   Job other_project = full_job("j2", "one");
   other_project.spec.project = "team-b";

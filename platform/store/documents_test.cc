@@ -82,6 +82,16 @@ TEST(Documents, KeepBytesThatAreNotUtf8) {
   expect_kept(token);
 }
 
+TEST(Documents, RefuseTextsThatAreNotUtf8) {
+  json name = full_job_document();
+  name["spec"]["environment"]["LAN\xe6"] = "C";
+  json text = full_job_document();
+  text["failure"]["task"] = "ma\x97\x91";
+
+  EXPECT_NE(fault_of_job(name), "");
+  EXPECT_NE(fault_of_job(text), "");
+}
+
 TEST(JobDocument, OmitsFieldsThatTheSpecDoesNotSet) {
   const json document = json::from_cbor(to_document(job::Job{.id = "j", .spec = {.name = "a"}}));
 

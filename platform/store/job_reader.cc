@@ -6,6 +6,10 @@
 namespace muster::store {
 
 void take_job(const RecordRow& row, Contents& into) {
+  if (!row.facts.empty() && verify_record(row)) {
+    auto packed = PackedJob::from_row(row.facts, row.document, row.checksum);
+    if (packed) return into.stored.push_back({.open = nullptr, .ended = std::move(packed)});
+  }
   Contents one;
   take_record(job_kind(), row, one);
   for (Unreadable& record : one.unreadable) {
@@ -35,7 +39,8 @@ JobReader::~JobReader() {
 void JobReader::add(const RecordRow& row) {
   rows_.push_back({.key = {row.key.begin(), row.key.end()},
                    .document = std::string(row.document),
-                   .checksum = row.checksum});
+                   .checksum = row.checksum,
+                   .facts = std::string(row.facts)});
   if (rows_.size() >= kRowsOfPiece) hand_over();
 }
 
@@ -84,7 +89,8 @@ void JobReader::read(Piece& piece) const {
   for (const Row& row : piece.rows) {
     take_job({.key = {row.key.begin(), row.key.end()},
               .document = row.document,
-              .checksum = row.checksum},
+              .checksum = row.checksum,
+              .facts = row.facts},
              piece.read);
   }
   piece.rows.clear();

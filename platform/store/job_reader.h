@@ -1,5 +1,7 @@
-// Reads the rows of all jobs at a server's start. Parsing a document costs ten times what the
-// database needs to hand it over, so several threads parse, and the jobs keep their order.
+// Reads the rows of all jobs at a server's start. The facts of an ended job stand in its row, and its
+// document is compressed without being parsed; other documents are parsed. Either costs several times
+// what the database needs to hand the row over, so several threads do it, and the jobs keep their
+// order.
 //
 // On one thread; the reader has threads of its own until it is destroyed.
 #pragma once
@@ -39,6 +41,7 @@ class JobReader {
     std::vector<std::string> key;
     std::string document;
     int64_t checksum = 0;
+    std::string facts;
   };
   struct Piece {
     std::vector<Row> rows;

@@ -57,7 +57,7 @@ void fill(Store& store) {
   ASSERT_TRUE(store.commit({.removed_jobs = {"j2"}, .audit = {full_record(4)}}));
 }
 
-constexpr StoreSummary kFilled{.schema_version = 2,
+constexpr StoreSummary kFilled{.schema_version = 3,
                                .jobs = 2,
                                .objects = 2,
                                .projects = 2,

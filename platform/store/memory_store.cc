@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/records.h"
 #include "store/store.h"
 
 namespace muster::store {
@@ -65,7 +66,10 @@ Result<void> MemoryStore::commit(const Batch& batch) {
   MUSTER_CHECK(check_objects(batch));
   for (const std::string& id : batch.removed_jobs) remove(id);
   for (const NewJob& job : batch.new_jobs) insert(job);
-  for (const Job* job : batch.changed_jobs) jobs_.at(by_id_.at(job->id)).job = *job;
+  for (const Job* job : batch.changed_jobs) {
+    if (batch.ended && job::is_final(job->phase)) batch.ended(*job, to_document(*job));
+    jobs_.at(by_id_.at(job->id)).job = *job;
+  }
   apply_objects(batch);
   for (const std::string& name : batch.removed_projects) projects_.erase(name);
   for (const job::Project& project : batch.projects) projects_[project.name] = project;

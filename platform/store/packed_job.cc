@@ -1,11 +1,13 @@
 #include "store/packed_job.h"
 
-#include <zlib.h>
+#include <zstd.h>
 
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 
 #include "store/records.h"
 
@@ -14,10 +16,19 @@ namespace muster::store {
 namespace {
 
 constexpr int kLevel = 3;
-/// A window of 8 KiB, without zlib's header. A larger one costs more to clear than it gains.
-constexpr int kWindowBits = -13;
-constexpr size_t kWindow = size_t{1} << 13;
-constexpr int kMemoryLevel = 6;
+constexpr size_t kLongestDictionary = size_t{4} << 10;
+
+struct FreeZstd {
+  void operator()(ZSTD_CDict* dictionary) const { ::ZSTD_freeCDict(dictionary); }
+  void operator()(ZSTD_CCtx* context) const { ::ZSTD_freeCCtx(context); }
+  void operator()(ZSTD_DCtx* context) const { ::ZSTD_freeDCtx(context); }
+};
+
+template <class Made>
+std::unique_ptr<Made, FreeZstd> made(Made* object) {
+  if (object == nullptr) throw std::bad_alloc();
+  return std::unique_ptr<Made, FreeZstd>(object);
+}
 
 /// Behind the facts in a block; the compressed document follows.
 struct DocumentHead {
@@ -26,40 +37,45 @@ struct DocumentHead {
   uint32_t dictionary = 0;  ///< its number
 };
 
+/// The beginning of a document that resembles others. `ready` is its prepared form, which takes some
+/// 40 KiB and costs as much as compressing several documents.
+struct Dictionary {
+  Dictionary(std::string_view document, uint32_t dictionary_number)
+      : number(dictionary_number),
+        bytes(document.substr(0, kLongestDictionary)),
+        ready(made(::ZSTD_createCDict(bytes.data(), bytes.size(), kLevel))) {}
+
+  uint32_t number;
+  std::string bytes;
+  std::unique_ptr<ZSTD_CDict, FreeZstd> ready;
+};
+
 /// The dictionaries of a process. They are never removed: packed jobs refer to them.
 class Dictionaries {
  public:
-  struct Dictionary {
-    uint32_t number = 0;
-    std::string_view bytes;
-  };
-
   /// The dictionary of an owner, whose first document this may be.
-  Dictionary of(const std::string& owner, std::string_view document) {
+  const Dictionary& of(const std::string& owner, std::string_view document) {
     const std::lock_guard lock(mutex_);
     const auto known = by_owner_.find(owner);
-    if (known != by_owner_.end()) return at(known->second);
-    if (all_.size() >= kMost) return at(0);
-    const auto number = static_cast<uint32_t>(all_.size());
-    all_.emplace_back(document.substr(document.size() - std::min(document.size(), kWindow)));
-    by_owner_.emplace(owner, number);
-    return at(number);
+    if (known != by_owner_.end()) return *known->second;
+    if (all_.size() >= kMost) return all_.front();
+    const Dictionary& added = all_.emplace_back(document, static_cast<uint32_t>(all_.size()));
+    by_owner_.emplace(owner, &added);
+    return added;
   }
 
-  std::string_view with_number(uint32_t number) const {
+  const Dictionary& with_number(uint32_t number) const {
     const std::lock_guard lock(mutex_);
-    return at(number).bytes;
+    return all_.at(number);
   }
 
  private:
-  /// Later owners share the first one: 2,000 dictionaries are at most 16 MiB.
-  static constexpr size_t kMost = 2000;
-
-  Dictionary at(uint32_t number) const { return {number, all_.at(number)}; }
+  /// Later owners share the first one.
+  static constexpr size_t kMost = 1000;
 
   mutable std::mutex mutex_;
-  std::deque<std::string> all_;  ///< elements keep their addresses
-  std::map<std::string, uint32_t> by_owner_;
+  std::deque<Dictionary> all_;  ///< elements keep their addresses
+  std::map<std::string, const Dictionary*> by_owner_;
 };
 
 Dictionaries& dictionaries() {
@@ -67,77 +83,92 @@ Dictionaries& dictionaries() {
   return all;
 }
 
-/// zlib reads them only.
-Bytef* bytes_of(std::string_view text) {
-  return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
-}
-
-/// zlib's state, which is expensive to make. zlib fails only if memory runs out, or on damaged
-/// input.
-class Deflater {
+/// Kept for many documents, since Zstandard's state is expensive to make. Compression fails only if memory
+/// runs out.
+class Compressor {
  public:
-  Deflater() {
-    if (::deflateInit2(&stream_, kLevel, Z_DEFLATED, kWindowBits, kMemoryLevel,
-                       Z_DEFAULT_STRATEGY) != Z_OK) {
-      throw std::bad_alloc();
+  Compressor() : context_(made(::ZSTD_createCCtx())) {
+    // DocumentHead has the size. The block stays in memory, so it needs no checksum.
+    for (const auto flag : {ZSTD_c_contentSizeFlag, ZSTD_c_checksumFlag, ZSTD_c_dictIDFlag}) {
+      ::ZSTD_CCtx_setParameter(context_.get(), flag, 0);
     }
   }
-  ~Deflater() { ::deflateEnd(&stream_); }
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
 
   /// Valid until the next call.
-  std::string_view compress(std::string_view text, std::string_view dictionary) {
-    ::deflateReset(&stream_);
-    ::deflateSetDictionary(&stream_, bytes_of(dictionary), static_cast<uInt>(dictionary.size()));
-    buffer_.resize(::deflateBound(&stream_, text.size()));
-    stream_.next_in = bytes_of(text);
-    stream_.avail_in = static_cast<uInt>(text.size());
-    stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
-    stream_.avail_out = static_cast<uInt>(buffer_.size());
-    ::deflate(&stream_, Z_FINISH);
-    return std::string_view(buffer_).substr(0, buffer_.size() - stream_.avail_out);
+  std::string_view compress(std::string_view text, const Dictionary& dictionary) {
+    buffer_.resize(::ZSTD_compressBound(text.size()));
+    ::ZSTD_CCtx_refCDict(context_.get(), dictionary.ready.get());
+    const size_t size =
+        ::ZSTD_compress2(context_.get(), buffer_.data(), buffer_.size(), text.data(), text.size());
+    if (::ZSTD_isError(size) != 0) throw std::bad_alloc();
+    return {buffer_.data(), size};
   }
 
  private:
-  z_stream stream_{};
+  std::unique_ptr<ZSTD_CCtx, FreeZstd> context_;
   std::string buffer_;
 };
 
-class Inflater {
+class Restorer {
  public:
-  Inflater() {
-    if (::inflateInit2(&stream_, kWindowBits) != Z_OK) throw std::bad_alloc();
-  }
-  ~Inflater() { ::inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
+  Restorer() : context_(made(::ZSTD_createDCtx())) {}
 
-  /// As much of the text as can be restored.
-  std::string restore(std::string_view compressed, size_t size, std::string_view dictionary) {
+  /// Empty: the input is damaged.
+  std::string restore(std::string_view compressed, size_t size, const Dictionary& dictionary) {
     std::string text(size, '\0');
-    ::inflateReset(&stream_);
-    ::inflateSetDictionary(&stream_, bytes_of(dictionary), static_cast<uInt>(dictionary.size()));
-    stream_.next_in = bytes_of(compressed);
-    stream_.avail_in = static_cast<uInt>(compressed.size());
-    stream_.next_out = reinterpret_cast<Bytef*>(text.data());
-    stream_.avail_out = static_cast<uInt>(text.size());
-    ::inflate(&stream_, Z_FINISH);
-    text.resize(size - stream_.avail_out);
+    const size_t restored = ::ZSTD_decompress_usingDict(
+        context_.get(), text.data(), text.size(), compressed.data(), compressed.size(),
+        dictionary.bytes.data(), dictionary.bytes.size());
+    if (restored != size) text.clear();
     return text;
   }
 
  private:
-  z_stream stream_{};
+  std::unique_ptr<ZSTD_DCtx, FreeZstd> context_;
 };
 
 }  // namespace
 
-PackedJob::PackedJob(const job::Job& job, std::string_view document) {
-  static thread_local Deflater deflater;
+namespace {
+
+/// Before the facts in a row. The version also shows the byte order of the machine.
+struct FactsHead {
+  uint32_t version = job::kPackedFactsVersion;
+  uint32_t checksum = 0;
+};
+
+/// `checksum`: of the row.
+FactsHead head_of(std::string_view facts, int64_t checksum) {
+  return {.checksum = static_cast<uint32_t>(checksum_of({facts, std::to_string(checksum)}))};
+}
+
+}  // namespace
+
+std::string stored_facts(const job::Job& job, int64_t checksum) {
+  if (!job::is_final(job.phase)) return {};
   const std::string facts = job::pack_facts(job);
-  const Dictionaries::Dictionary dictionary = dictionaries().of(job.owner, document);
-  const std::string_view compressed = deflater.compress(document, dictionary.bytes);
+  const FactsHead head = head_of(facts, checksum);
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head) + facts;
+}
+
+PackedJob PackedJob::from_row(std::string_view stored_facts, std::string_view document,
+                              int64_t checksum) {
+  FactsHead head;
+  if (stored_facts.size() < sizeof head) return {};
+  std::memcpy(&head, stored_facts.data(), sizeof head);
+  const std::string_view facts = stored_facts.substr(sizeof head);
+  const FactsHead right = head_of(facts, checksum);
+  if (head.version != right.version || head.checksum != right.checksum) return {};
+  return {facts, std::string(job::facts_in(facts.data()).owner), document};
+}
+
+PackedJob::PackedJob(const job::Job& job, std::string_view document)
+    : PackedJob(job::pack_facts(job), job.owner, document) {}
+
+PackedJob::PackedJob(std::string_view facts, const std::string& owner, std::string_view document) {
+  static thread_local Compressor compressor;
+  const Dictionary& dictionary = dictionaries().of(owner, document);
+  const std::string_view compressed = compressor.compress(document, dictionary);
   const DocumentHead head{.size = static_cast<uint32_t>(document.size()),
                           .compressed = static_cast<uint32_t>(compressed.size()),
                           .dictionary = dictionary.number};
@@ -165,9 +196,9 @@ std::pair<DocumentHead, const char*> document_in(const char* block) {
 }  // namespace
 
 std::string PackedJob::document() const {
-  static thread_local Inflater inflater;
+  static thread_local Restorer restorer;
   const auto [head, bytes] = document_in(block_.get());
-  return inflater.restore({bytes, head.compressed}, head.size,
+  return restorer.restore({bytes, head.compressed}, head.size,
                           dictionaries().with_number(head.dictionary));
 }
 

@@ -79,21 +79,65 @@ TEST(PackedJob, ThreadsPackAndUnpackAtTheSameTime) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(StoredFacts, MakeThePackedJobWithoutItsDocumentBeingRead) {
+  const Job job = ended_job("a");
+  const std::string facts = stored_facts(job, 7);
+  const PackedJob packed = PackedJob::from_row(facts, to_document(job), 7);
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(*packed.job(), job);
+  const PackedJob whole(job, to_document(job));
+  const auto bytes = [](const PackedJob& each) {
+    return std::string_view(each.address(), job::packed_size(each.address()));
+  };
+  EXPECT_EQ(bytes(packed), bytes(whole));
+}
+
+TEST(StoredFacts, OfAJobThatHasNotEndedThereAreNone) {
+  Job job = ended_job("a");
+  job.phase = Phase::kRunning;
+  EXPECT_EQ(stored_facts(job, 7), "");
+  EXPECT_FALSE(PackedJob::from_row("", to_document(job), 7));
+}
+
+TEST(StoredFacts, AreNotReadIfABitFlippedOrTheyBelongToAnotherDocumentOrVersion) {
+  const Job job = ended_job("a");
+  const std::string document = to_document(job);
+  const std::string facts = stored_facts(job, 7);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    std::string damaged = facts;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    EXPECT_FALSE(PackedJob::from_row(damaged, document, 7)) << i;
+    EXPECT_FALSE(PackedJob::from_row(facts.substr(0, i), document, 7)) << i;
+  }
+  EXPECT_FALSE(PackedJob::from_row(facts, document, 8));
+}
+
+// A store keeps these bytes. If this fails because their layout or meaning has changed, increment
+// kPackedFactsVersion beside the new number.
+TEST(StoredFacts, HaveTheBytesOfTheirVersion) {
+  Job job = ended_job("a");
+  EXPECT_EQ(job::kPackedFactsVersion, 1U);
+  EXPECT_EQ(checksum_of({job::pack_facts(job)}), 4162534548);
+}
+
 /// Rows of jobs that own their bytes.
 struct Rows {
   std::vector<Job> jobs;
   std::vector<std::string> documents;
   std::vector<int64_t> checksums;
+  std::vector<std::string> facts;
 
   void add(Job job) {
     documents.push_back(to_document(job));
     checksums.push_back(checksum_of(job, documents.back()));
+    facts.push_back(stored_facts(job, checksums.back()));
     jobs.push_back(std::move(job));
   }
   RecordRow at(size_t i) const {
     return {.key = {jobs[i].id, jobs[i].spec.project, jobs[i].spec.name},
             .document = documents[i],
-            .checksum = checksums[i]};
+            .checksum = checksums[i],
+            .facts = facts[i]};
   }
 };
 
@@ -114,7 +158,7 @@ std::vector<std::string> ids_of(const Contents& contents) {
   return ids;
 }
 
-TEST(JobReader, ReadsWhatOneThreadReadsAndInTheSameOrder) {
+TEST(JobReader, ReadsTheSameJobsInTheSameOrderAsOneThread) {
   Rows rows;
   for (int i = 0; i < 3000; ++i) {
     Job job = ended_job("j" + std::to_string(i));
@@ -125,6 +169,8 @@ TEST(JobReader, ReadsWhatOneThreadReadsAndInTheSameOrder) {
       rows.documents.back() = "no document";
       rows.checksums.back() = checksum_of(rows.jobs.back(), rows.documents.back());
     }
+    if (i % 400 == 7) rows.facts.back().back() ^= 1;
+    if (i % 400 == 9) rows.facts.back().clear();  // of an earlier release
   }
   Contents plain;
   Contents parallel;

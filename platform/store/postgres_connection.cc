@@ -76,6 +76,7 @@ RecordRow PostgresRows::record(int row, size_t key_size) const {
   for (int column = 0; column < document; ++column) result.key.push_back(bytes(row, column));
   result.document = bytes(row, document);
   result.checksum = number(row, document + 1);
+  if (libpq().PQnfields(result_.get()) > document + 2) result.facts = bytes(row, document + 2);
   return result;
 }
 
@@ -141,6 +142,11 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::open(const Postg
 }
 
 Result<void> PostgresConnection::set_up() {
+  // Every statement that is run often finds its rows by an index, whatever the values are: so it is
+  // planned once. The plan stays when a table of one page has grown to a million rows, which a scan
+  // would read for each job. In the order of an index, all jobs are read without being sorted on
+  // disk. And no statement runs long enough to be worth compiling.
+  //
   // The server's keepalives: it should notice within seconds that a leader has lost power, because
   // the session and its lock exist until then. They have no effect on a unix socket.
   return execute(
@@ -153,6 +159,7 @@ Result<void> PostgresConnection::set_up() {
       std::to_string(timeouts_.statement.count() / 2) +
       ";"
       "SET idle_in_transaction_session_timeout = 30000;"
+      "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off;"
       "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2;"
       "SET tcp_user_timeout = 4000; SET client_min_messages = error");
 }
@@ -285,8 +292,8 @@ Result<void> PostgresConnection::each_row(const std::string& sql, const Take& ta
 
 Result<void> PostgresConnection::prepare(std::span<const Prepared> statements) {
   for (const Prepared& statement : statements) {
-    if (is_broken() ||
-        libpq().PQsendPrepare(connection_.get(), statement.name, statement.sql, 0, nullptr) != 1) {
+    if (is_broken() || libpq().PQsendPrepare(connection_.get(), statement.name.c_str(),
+                                             statement.sql.c_str(), 0, nullptr) != 1) {
       return lost();
     }
     const Result<PostgresRows> done = last_of_statement();

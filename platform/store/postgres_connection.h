@@ -39,18 +39,16 @@ class PostgresParameters {
     values_.push_back({.is_null = true});
     return *this;
   }
-  /// A text[]: dimensions, has no NULL, type of the elements, length, lower bound; then each with
-  /// its length.
   PostgresParameters& texts(const std::vector<std::string>& texts) {
-    constexpr int64_t kTextOid = 25;
-    std::string array =
-        big_endian(texts.empty() ? 0 : 1, 4) + big_endian(0, 4) + big_endian(kTextOid, 4);
-    if (!texts.empty())
-      array += big_endian(static_cast<int64_t>(texts.size()), 4) + big_endian(1, 4);
-    for (const std::string& text : texts) {
-      array += big_endian(static_cast<int64_t>(text.size()), 4) + text;
-    }
-    return bytes(array);
+    return bytes(array(kTextOid, texts));
+  }
+  PostgresParameters& byteas(const std::vector<std::string>& values) {
+    return bytes(array(kByteaOid, values));
+  }
+  PostgresParameters& numbers(const std::vector<int64_t>& numbers) {
+    std::vector<std::string> values;
+    for (const int64_t number : numbers) values.push_back(big_endian(number, 8));
+    return bytes(array(kInt8Oid, values));
   }
 
   size_t size() const { return values_.size(); }
@@ -65,6 +63,24 @@ class PostgresParameters {
     std::string bytes;
     bool is_null = false;
   };
+
+  static constexpr int64_t kByteaOid = 17;
+  static constexpr int64_t kInt8Oid = 20;
+  static constexpr int64_t kTextOid = 25;
+
+  /// Dimensions, has no NULL, type of the elements, length, lower bound; then each element with its
+  /// length.
+  static std::string array(int64_t type, const std::vector<std::string>& elements) {
+    std::string array =
+        big_endian(elements.empty() ? 0 : 1, 4) + big_endian(0, 4) + big_endian(type, 4);
+    if (!elements.empty()) {
+      array += big_endian(static_cast<int64_t>(elements.size()), 4) + big_endian(1, 4);
+    }
+    for (const std::string& element : elements) {
+      array += big_endian(static_cast<int64_t>(element.size()), 4) + element;
+    }
+    return array;
+  }
 
   static std::string big_endian(int64_t value, int bytes) {
     std::string result;
@@ -157,8 +173,8 @@ class PostgresConnection {
   Result<void> each_row(const std::string& sql, const Take& take);
 
   struct Prepared {
-    const char* name;
-    const char* sql;
+    std::string name;
+    std::string sql;
   };
   Result<void> prepare(std::span<const Prepared> statements);
 

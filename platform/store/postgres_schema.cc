@@ -109,6 +109,9 @@ CREATE TABLE object (
   PRIMARY KEY (kind, id),
   UNIQUE (kind, project, name)
 ) WITH (fillfactor = 70);
+)sql",
+                                                                    R"sql(
+ALTER TABLE job ADD COLUMN facts bytea;
 )sql"};
 
 Result<void> refuse_while_somebody_leads(PostgresConnection& connection) {
@@ -240,7 +243,7 @@ Result<void> copy_table(SqliteDatabase& from, PostgresConnection& to, const Tabl
   constexpr size_t kRowsATrip = 500;
   const std::string name = "copy_" + table.name;
   const std::string insert = insert_into(table, '$');
-  const PostgresConnection::Prepared prepared{.name = name.c_str(), .sql = insert.c_str()};
+  const PostgresConnection::Prepared prepared{.name = name, .sql = insert};
   MUSTER_CHECK(to.prepare({&prepared, 1}));
 
   std::vector<PostgresStep> steps;

@@ -34,6 +34,11 @@ class PostgresSession {
 
   Result<bool> try_to_lead(const std::string& address);
   const PostgresUrl& url() const { return url_; }
+  /// The number of this server's lead; nothing: it does not lead. A leader that has lost its
+  /// connection keeps the number until it has another.
+  std::optional<int64_t> generation() const {
+    return leads_ ? std::optional(generation_) : std::nullopt;
+  }
 
  private:
   /// A commit with an unknown result, and the statements that undo it.
@@ -54,6 +59,8 @@ class PostgresSession {
   Result<void> undo();
   Result<void> try_commit(const Batch& batch);
   Result<void> write(const Batch& batch, std::vector<PostgresStep>& undo);
+  Result<void> write_by(const Batch& batch, size_t rows_of_statement,
+                        std::vector<PostgresStep>& undo);
   bool is_connected() const { return connection_ != nullptr && !connection_->is_broken(); }
   base::Error leads_no_more() const;
 
@@ -69,36 +76,5 @@ class PostgresSession {
   int64_t commit_number_ = 0;  ///< of the last commit that is known to have taken place
   std::optional<Unsettled> unsettled_;
 };
-
-// The statements that write a batch, and the statements that undo it.
-//
-// Pure.
-
-/// Prepared on every new connection: parsing costs more than running.
-extern const std::span<const PostgresConnection::Prepared> kPostgresStatements;
-
-/// The statements of a batch, with the job of each, for errors that name the job whose id, name or
-/// key is in use, or that does not exist.
-struct PostgresWrites {
-  std::vector<PostgresStep> steps;
-  struct Cause {
-    size_t step = 0;
-    const job::Job* job = nullptr;
-  };
-  std::vector<Cause> inserts;
-  std::vector<Cause> updates;  ///< each must change one row
-  struct ObjectCause {
-    size_t step = 0;
-    const Object* object = nullptr;
-  };
-  std::vector<ObjectCause> objects;
-};
-PostgresWrites writes_of(const Batch& batch);
-
-/// Statements that read every row which a batch is about to change.
-std::vector<PostgresStep> reads_before(const Batch& batch);
-
-/// The statements that undo a batch; `before`: the answers to reads_before().
-std::vector<PostgresStep> undo_of(const Batch& batch, const std::vector<PostgresRows>& before);
 
 }  // namespace muster::store

@@ -1,7 +1,13 @@
 #include "store/postgres_store.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include "store/job_reader.h"
 #include "store/postgres_schema.h"
@@ -14,8 +20,32 @@ namespace muster::store {
 using base::Error;
 using base::ErrorCode;
 
+/// The idempotency keys in the database, as hashes. Nearly every key of a new job is new, and is
+/// recognised as that without a question to the database, which costs as much as storing the job.
+class PostgresKeys {
+ public:
+  void add(std::string_view key) { added_.insert(hash(key)); }
+  /// Collects the keys of the rows of a load.
+  void add_loaded(std::string_view key) { loaded_.push_back(hash(key)); }
+  void finish_load() { std::sort(loaded_.begin(), loaded_.end()); }
+  /// False: no job has the key. Keys of removed jobs stay.
+  bool may_contain(std::string_view key) const {
+    const uint64_t hashed = hash(key);
+    return added_.contains(hashed) || std::binary_search(loaded_.begin(), loaded_.end(), hashed);
+  }
+
+ private:
+  static uint64_t hash(std::string_view key) { return std::hash<std::string_view>()(key); }
+  std::vector<uint64_t> loaded_;  ///< sorted
+  std::unordered_set<uint64_t> added_;
+};
+
 struct PostgresStore::Impl {
   PostgresSession session;
+  PostgresKeys keys;
+  /// The lead during which `keys` was loaded. Since then only this server has written, or its
+  /// commits are refused.
+  std::optional<int64_t> generation_of_keys;
 
   /// The result of `read` on a connection; if that was lost, on another.
   template <class Read>
@@ -41,17 +71,18 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(
 
 namespace {
 
-Result<Contents> load_all(PostgresConnection& connection, bool are_packed) {
+/// `keys`: nullptr, or gets the idempotency keys; the jobs are packed.
+Result<Contents> load_all(PostgresConnection& connection, PostgresKeys* keys) {
   Contents contents;
-  MUSTER_TRY(const PostgresRows jobs, connection.query("SELECT count(*) FROM job"));
-  const auto count = static_cast<size_t>(jobs.number(0, 0));
-  are_packed ? contents.stored.reserve(count) : contents.jobs.reserve(count);
   for (const RecordKind& kind : kRecordKinds) {
-    const bool is_packed = are_packed && &kind == &job_kind();
+    const bool is_packed = keys != nullptr && &kind == &job_kind();
     JobReader reader(contents);
-    MUSTER_CHECK(connection.each_row(kind.query(), [&](const PostgresRows& row) -> Result<void> {
+    const std::string query = is_packed ? packed_jobs_query(", idempotency_key") : kind.query();
+    MUSTER_CHECK(connection.each_row(query, [&](const PostgresRows& row) -> Result<void> {
       if (is_packed) {
         reader.add(row.record(0, kind.key.size()));
+        const int key = row.columns() - 1;
+        if (!row.is_null(0, key)) keys->add_loaded(row.bytes(0, key));
       } else {
         take_record(kind, row.record(0, kind.key.size()), contents);
       }
@@ -63,11 +94,11 @@ Result<Contents> load_all(PostgresConnection& connection, bool are_packed) {
 }
 
 /// Without a time limit, because all records are read.
-Result<Contents> load_in_snapshot(PostgresConnection& connection, bool are_packed) {
+Result<Contents> load_in_snapshot(PostgresConnection& connection, PostgresKeys* keys) {
   MUSTER_CHECK(
       connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
                          "SET LOCAL statement_timeout = 0"));
-  Result<Contents> contents = load_all(connection, are_packed);
+  Result<Contents> contents = load_all(connection, keys);
   const Result<void> ended = connection.execute("ROLLBACK");
   if (contents && !ended) return ended.error();
   return contents;
@@ -124,20 +155,41 @@ Result<std::vector<access::AuditRecord>> read_audit(PostgresConnection& connecti
 
 Result<Contents> PostgresStore::load() {
   return impl_->read(
-      [](PostgresConnection& connection) { return load_in_snapshot(connection, false); });
+      [](PostgresConnection& connection) { return load_in_snapshot(connection, nullptr); });
 }
 
 Result<Contents> PostgresStore::load_packed() {
-  return impl_->read(
-      [](PostgresConnection& connection) { return load_in_snapshot(connection, true); });
+  const std::optional<int64_t> generation = impl_->session.generation();
+  PostgresKeys keys;
+  auto contents = impl_->read([&](PostgresConnection& connection) {
+    keys = {};
+    return load_in_snapshot(connection, &keys);
+  });
+  if (!contents || generation != impl_->session.generation()) return contents;
+  keys.finish_load();
+  impl_->keys = std::move(keys);
+  impl_->generation_of_keys = generation;
+  return contents;
 }
 
 Result<void> PostgresStore::commit(const Batch& batch) {
-  return batch.empty() ? Result<void>() : impl_->session.commit(batch);
+  if (batch.empty()) return {};
+  // Before the commit, which may be reported as failed and yet be in the database for a while.
+  for (const NewJob& job : batch.new_jobs) {
+    if (impl_->generation_of_keys && !job.idempotency_key.empty()) {
+      impl_->keys.add(job.idempotency_key);
+    }
+  }
+  return impl_->session.commit(batch);
 }
 
 Result<std::optional<std::string>> PostgresStore::find_by_key(const std::string& idempotency_key) {
   using Id = std::optional<std::string>;
+  const std::optional<int64_t> generation = impl_->session.generation();
+  if (generation && generation == impl_->generation_of_keys &&
+      !impl_->keys.may_contain(idempotency_key)) {
+    return Id();
+  }
   return impl_->read([&](PostgresConnection& connection) -> Result<Id> {
     MUSTER_TRY(const PostgresRows rows,
                connection.query("SELECT id FROM job WHERE idempotency_key = $1::bytea",

@@ -183,15 +183,6 @@ const RecordKind kKinds[] = {
      "cordoned, NULL, NULL, name, NULL, NULL, checksum",
      read_node_setting}};
 
-Result<void> verify(const RecordRow& row) {
-  std::vector<std::string_view> columns = row.key;
-  columns.push_back(row.document);
-  if (checksum_of(columns) == row.checksum) return {};
-  return Error{
-      .code = ErrorCode::kInternal,
-      .what = "its checksum differs from its content: bits of it have changed on the disk"};
-}
-
 int64_t number_in(std::string_view text) {
   int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -214,14 +205,36 @@ const RecordKind& job_kind() {
   return kKinds[0];
 }
 
-std::string RecordKind::query() const {
+namespace {
+
+std::string query_of(const RecordKind& kind, const std::string& more_columns) {
   std::string columns;
-  for (const char* column : key) columns += std::string(column) + ", ";
-  return "SELECT " + columns + document + ", checksum FROM " + table + " ORDER BY " + order;
+  for (const char* column : kind.key) columns += std::string(column) + ", ";
+  return "SELECT " + columns + kind.document + ", checksum" + more_columns + " FROM " + kind.table +
+         " ORDER BY " + kind.order;
+}
+
+}  // namespace
+
+std::string RecordKind::query() const {
+  return query_of(*this, "");
+}
+
+std::string packed_jobs_query(const char* more) {
+  return query_of(job_kind(), std::string(", facts") + more);
+}
+
+Result<void> verify_record(const RecordRow& row) {
+  std::vector<std::string_view> columns = row.key;
+  columns.push_back(row.document);
+  if (checksum_of(columns) == row.checksum) return {};
+  return Error{
+      .code = ErrorCode::kInternal,
+      .what = "its checksum differs from its content: bits of it have changed on the disk"};
 }
 
 Result<void> read_record(const RecordKind& kind, const RecordRow& row, Contents* into) {
-  MUSTER_CHECK(verify(row));
+  MUSTER_CHECK(verify_record(row));
   return kind.read(row, into);
 }
 
@@ -233,8 +246,8 @@ void take_record(const RecordKind& kind, const RecordRow& row, Contents& into) {
 }
 
 access::AuditRecord read_audit_record(const RecordRow& row, uint64_t number) {
-  auto record = verify(row) ? from_document<access::AuditRecord>(row.document)
-                            : Result<access::AuditRecord>(Error{});
+  auto record = verify_record(row) ? from_document<access::AuditRecord>(row.document)
+                                   : Result<access::AuditRecord>(Error{});
   if (record) {
     record->number = number;
     return *std::move(record);
@@ -351,10 +364,12 @@ std::string in_one_line(const Error& error) {
 }  // namespace
 
 std::string document_of(const record::Table& table, const void* value) {
-  std::string document;
-  record::JsonWriter writer(document, record::JsonWriter::Encoding::kCbor);
+  // One buffer for all documents of a thread: growing one anew for each costs more than the copy.
+  static thread_local std::string buffer;
+  buffer.clear();
+  record::JsonWriter writer(buffer, record::JsonWriter::Encoding::kCbor);
   table.write(writer, value, record::Form::kStore);
-  return document;
+  return buffer;
 }
 
 base::Result<void> read_document(std::string_view document, const record::Table& table,

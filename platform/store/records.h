@@ -43,6 +43,7 @@ struct RecordRow {
   std::vector<std::string_view> key;  ///< in the order of RecordKind::key
   std::string_view document;
   int64_t checksum = 0;
+  std::string_view facts = {};  ///< of a job, in the rows of packed_jobs_query(): stored_facts()
 };
 
 /// A table and the kind of its records.
@@ -70,6 +71,11 @@ extern const std::span<const RecordKind> kRecordKinds;
 extern const RecordKind kAuditKind;
 /// Of kRecordKinds, that of the jobs.
 const RecordKind& job_kind();
+/// job_kind().query() with the facts behind the other columns, and then `more`: "" or ", column".
+std::string packed_jobs_query(const char* more = "");
+
+/// kInternal: the checksum differs.
+Result<void> verify_record(const RecordRow& row);
 
 /// Verifies and reads a row. `into` may be nullptr: the row is only checked.
 /// kInternal: the checksum differs, or the document is unreadable or belongs to another record.

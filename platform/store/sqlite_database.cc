@@ -181,6 +181,7 @@ RecordRow SqliteStatement::record(size_t key_size) const {
   for (int column = 0; column < document; ++column) row.key.push_back(bytes(column));
   row.document = bytes(document);
   row.checksum = number(document + 1);
+  if (sqlite3_column_count(statement_.get()) > document + 2) row.facts = bytes(document + 2);
   return row;
 }
 

@@ -102,6 +102,9 @@ CREATE TABLE object (
   PRIMARY KEY (kind, id),
   UNIQUE (kind, project, name)
 ) STRICT;
+)sql",
+                                                            R"sql(
+ALTER TABLE job ADD COLUMN facts BLOB;
 )sql"};
 
 Result<void> run_sqlite_migrations(SqliteDatabase& database, Migrations migrations) {

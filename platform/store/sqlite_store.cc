@@ -52,9 +52,10 @@ Result<void> SqliteStore::prepare_statements() {
   auto all = std::make_unique<Statements>();
   const std::pair<SqliteStatement*, const char*> texts[] = {
       {&all->insert_job,
-       "INSERT INTO job (id, project, name, idempotency_key, document, checksum) "
-       "VALUES (?1, ?2, ?3, nullif(?4, ''), ?5, ?6)"},
-      {&all->update_job, "UPDATE job SET document = ?2, checksum = ?3 WHERE id = ?1"},
+       "INSERT INTO job (id, project, name, idempotency_key, document, checksum, facts) "
+       "VALUES (?1, ?2, ?3, nullif(?4, ''), ?5, ?6, nullif(?7, x''))"},
+      {&all->update_job,
+       "UPDATE job SET document = ?2, checksum = ?3, facts = nullif(?4, x'') WHERE id = ?1"},
       {&all->remove_job, "DELETE FROM job WHERE id = ?1"},
       {&all->find_job, "SELECT id FROM job WHERE idempotency_key = ?1"},
       {&all->put_object,
@@ -117,7 +118,8 @@ Result<Contents> SqliteStore::load_packed() {
   for (const RecordKind& kind : kRecordKinds) {
     const bool is_job = &kind == &job_kind();
     JobReader reader(contents);
-    MUSTER_CHECK(database_.each_row(kind.query(), [&](const SqliteStatement& row) -> Result<void> {
+    const std::string query = is_job ? packed_jobs_query() : kind.query();
+    MUSTER_CHECK(database_.each_row(query, [&](const SqliteStatement& row) -> Result<void> {
       if (is_job) {
         reader.add(row.record(kind.key.size()));
       } else {
@@ -155,7 +157,7 @@ Result<void> SqliteStore::write_jobs(const Batch& batch) {
     MUSTER_CHECK(statements_->remove_job.text(1, id).run());
   }
   for (const NewJob& job : batch.new_jobs) MUSTER_CHECK(insert(job));
-  for (const Job* job : batch.changed_jobs) MUSTER_CHECK(update(*job));
+  for (const Job* job : batch.changed_jobs) MUSTER_CHECK(update(*job, batch));
   return {};
 }
 
@@ -262,22 +264,29 @@ Result<void> SqliteStore::write_notifications(const Batch& batch) {
 
 Result<void> SqliteStore::insert(const NewJob& job) {
   const std::string document = to_document(*job.job);
+  const int64_t checksum = checksum_of(*job.job, document);
+  const std::string facts = stored_facts(*job.job, checksum);
   Result<void> done = statements_->insert_job.text(1, job.job->id)
                           .text(2, job.job->spec.project)
                           .text(3, job.job->spec.name)
                           .text(4, job.idempotency_key)
                           .blob(5, document)
-                          .number(6, checksum_of(*job.job, document))
+                          .number(6, checksum)
+                          .blob(7, facts)
                           .run();
   if (done || done.error().code != ErrorCode::kConflict) return done;
   return job_is_taken(*job.job);
 }
 
-Result<void> SqliteStore::update(const Job& job) {
+Result<void> SqliteStore::update(const Job& job, const Batch& batch) {
   const std::string document = to_document(job);
+  if (batch.ended && job::is_final(job.phase)) batch.ended(job, document);
+  const int64_t checksum = checksum_of(job, document);
+  const std::string facts = stored_facts(job, checksum);
   MUSTER_CHECK(statements_->update_job.text(1, job.id)
                    .blob(2, document)
-                   .number(3, checksum_of(job, document))
+                   .number(3, checksum)
+                   .blob(4, facts)
                    .run());
   if (sqlite3_changes(database_.raw()) == 0) return job_is_missing(job);
   return {};

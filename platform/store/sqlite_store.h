@@ -40,7 +40,7 @@ class SqliteStore : public Store {
   Result<void> write_accounts(const Batch& batch);
   Result<void> write_notifications(const Batch& batch);
   Result<void> insert(const NewJob& job);
-  Result<void> update(const job::Job& job);
+  Result<void> update(const job::Job& job, const Batch& batch);
   Result<void> append(const access::AuditRecord& record);
 
   SqliteDatabase database_;

@@ -61,6 +61,25 @@ std::vector<const char*> with_next_sqlite_version() {
   return all;
 }
 
+TEST_F(Sqlite, HandsOutTheDocumentsOfChangedJobsThatHaveEnded) {
+  Job running = full_job("j1", "one");
+  Job ended = full_job("j2", "two");
+  running.phase = ended.phase = job::Phase::kRunning;
+  const auto store = open();
+  std::vector<std::pair<std::string, std::string>> seen;
+  const Batch::Ended see = [&](const Job& job, std::string_view document) {
+    seen.emplace_back(job.id, document);
+  };
+  ASSERT_TRUE(store->commit({.new_jobs = {{.job = &running}, {.job = &ended}}, .ended = see}));
+  ended.phase = job::Phase::kSucceeded;
+
+  ASSERT_TRUE(store->commit({.changed_jobs = {&running, &ended}, .ended = see}));
+
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0], std::pair(ended.id, to_document(ended)));
+  EXPECT_EQ(*from_document<Job>(seen[0].second), ended);
+}
+
 TEST_F(Sqlite, KeepsEverythingWhenItIsOpenedAgain) {
   const Job first = full_job("j1", "one");
   const Job second = full_job("j2", "two");

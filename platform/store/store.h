@@ -6,9 +6,11 @@
 // Threads: the loop's only. Errors name the file, or the database server.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "access/audit.h"
@@ -62,8 +64,12 @@ struct SecretName {
 struct Batch {
   std::vector<NewJob> new_jobs;
   std::vector<const job::Job*> changed_jobs;  ///< the new state of stored jobs
-  std::vector<std::string> removed_jobs;      ///< ids
-  std::vector<Object> objects;                ///< new ones and changed ones, by kind and id
+  /// Called before the commit, also if it fails, with each changed job that has ended and with its
+  /// document, by stores that make documents: an ended job is packed without making another one.
+  using Ended = std::function<void(const job::Job& job, std::string_view document)>;
+  Ended ended;
+  std::vector<std::string> removed_jobs;  ///< ids
+  std::vector<Object> objects;            ///< new ones and changed ones, by kind and id
   std::vector<ObjectKey> removed_objects;
   std::vector<job::Project> projects;         ///< new ones and changed ones, by name
   std::vector<std::string> removed_projects;  ///< names
