@@ -74,8 +74,6 @@ Result<ServerInfo> Client::info() {
   return info_from_json(response.body);
 }
 
-namespace {
-
 http::Request submission(const job::JobSpec& spec, const Client::SubmitOptions& options) {
   http::Request request = request_for("POST", std::string(kJobsPath), spec_to_json(spec));
   const auto set = [&](std::string_view name, const std::string& value) {
@@ -86,8 +84,6 @@ http::Request submission(const job::JobSpec& spec, const Client::SubmitOptions& 
   set(kRerunOf, options.rerun_of);
   return request;
 }
-
-}  // namespace
 
 Result<Job> Client::submit(const job::JobSpec& spec, const std::string& idempotency_key,
                            const SubmitOptions& options) {

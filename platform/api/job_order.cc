@@ -13,8 +13,6 @@
 
 namespace muster::api {
 
-using job::Job;
-
 namespace {
 
 /// Separates the parts of a cursor, none of which contains it.
@@ -87,8 +85,8 @@ std::vector<std::string> order_names() {
   return names;
 }
 
-JobPlace place_of(JobOrder order, const JobFacts& job, base::Time now) {
-  JobPlace place{.submitted = job.submitted, .id = std::string(job.id)};
+JobPlaceView place_of(JobOrder order, const JobFacts& job, base::Time now) {
+  JobPlaceView place{.submitted = job.submitted, .id = job.id};
   const auto take = [&](std::optional<int64_t> number) {
     place.is_absent = !number;
     place.number = number.value_or(0);
@@ -132,22 +130,43 @@ JobPlace place_of(JobOrder order, const JobFacts& job, base::Time now) {
   return place;
 }
 
-JobPlace place_of(JobOrder order, const Job& job, base::Time now) {
-  return place_of(order, job::facts_of(job), now);
+JobPlace copy_of(const JobPlaceView& place) {
+  return {.is_absent = place.is_absent,
+          .number = place.number,
+          .text = std::string(place.text),
+          .project = std::string(place.project),
+          .submitted = place.submitted,
+          .id = std::string(place.id),
+          .now = place.now};
 }
 
-bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right) {
+namespace {
+
+template <class Left, class Right>
+bool is_before(JobOrder order, const Left& left, const Right& right) {
   if (left.is_absent != right.is_absent) return right.is_absent;
-  const JobPlace& first = order.descending ? right : left;
-  const JobPlace& second = order.descending ? left : right;
-  if (first.number != second.number) return first.number < second.number;
-  if (first.text != second.text) return first.text < second.text;
-  if (first.project != second.project) return first.project < second.project;
+  if (left.number != right.number) return (left.number < right.number) != order.descending;
+  if (left.text != right.text) return (left.text < right.text) != order.descending;
+  if (left.project != right.project) return (left.project < right.project) != order.descending;
   if (left.submitted != right.submitted) {
     const bool oldest_first = order == JobOrder::kOldestFirst;
     return oldest_first ? left.submitted < right.submitted : left.submitted > right.submitted;
   }
   return left.id < right.id;
+}
+
+}  // namespace
+
+bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right) {
+  return is_before(order, left, right);
+}
+
+bool comes_before(JobOrder order, const JobPlace& left, const JobPlaceView& right) {
+  return is_before(order, left, right);
+}
+
+bool comes_before(JobOrder order, const JobPlaceView& left, const JobPlace& right) {
+  return is_before(order, left, right);
 }
 
 std::string cursor_text(JobOrder order, const JobPlace& place) {

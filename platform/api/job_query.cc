@@ -192,22 +192,18 @@ bool TimeSpan::contains(const std::optional<base::Time>& time) const {
   return time && (!after || *time >= *after) && (!before || *time < *before);
 }
 
-JobFilter::JobFilter(const JobQuery& query) : query_(query) {
+JobFilter::JobFilter(const JobQuery& query)
+    : query_(query), has_conditions_(query.top || !takes_every_job(query)) {
   for (const std::string& word : base::split(base::lower_case(query.text), ' ')) {
     if (!word.empty()) words_.push_back(word);
   }
+  for (const Phase phase : query.phases) phases_ |= 1U << static_cast<int>(phase);
+  if (query.phases.empty()) phases_ = ~0U;
+  const auto has = [this](Phase phase) { return (phases_ >> static_cast<int>(phase) & 1U) != 0; };
+  takes_unphased_ = has(Phase::kQueued) && has(Phase::kRunning);
 }
 
-bool JobFilter::takes_phase(const JobFacts& job) const {
-  const std::vector<Phase>& wanted = query_.phases;
-  const auto has = [&](Phase phase) {
-    return std::find(wanted.begin(), wanted.end(), phase) != wanted.end();
-  };
-  if (wanted.empty()) return true;
-  return job.has_phase ? has(job.phase) : has(Phase::kQueued) && has(Phase::kRunning);
-}
-
-bool JobFilter::takes_apart_from_phase(const JobFacts& job) const {
+bool JobFilter::meets_conditions(const JobFacts& job) const {
   if (query_.project && *query_.project != job.project) return false;
   if (query_.owner && *query_.owner != job.owner) return false;
   if (query_.prefix && !job.name.starts_with(*query_.prefix)) return false;
@@ -224,14 +220,21 @@ bool JobFilter::takes_apart_from_phase(const JobFacts& job) const {
     const std::string& of = query_.origin->of;
     if (!of.empty() && of != job.origin->name && of != job.origin->id) return false;
   }
-  if (query_.top && job.origin &&
-      (job.origin->kind == JobOrigin::Kind::kArray ||
-       job.origin->kind == JobOrigin::Kind::kSweep)) {
-    return false;
-  }
+  if (query_.top && job::is_member(job)) return false;
   return std::all_of(query_.labels.begin(), query_.labels.end(),
                      [&](const std::string& label) { return has_label(job, label); }) &&
          (words_.empty() || has_words(job));
+}
+
+bool takes_every_job(const JobQuery& query) {
+  JobQuery every;
+  every.top = query.top;
+  every.phases = query.phases;
+  every.order = query.order;
+  every.limit = query.limit;
+  every.cursor = query.cursor;
+  every.count = query.count;
+  return query == every;
 }
 
 bool JobFilter::has_words(const JobFacts& job) const {

@@ -117,35 +117,54 @@ class JobFilter {
   explicit JobFilter(const JobQuery& query);
 
   bool takes(const JobFacts& job) const { return takes_phase(job) && takes_apart_from_phase(job); }
-  bool takes_phase(const JobFacts& job) const;
-  bool takes_apart_from_phase(const JobFacts& job) const;
+  bool takes_phase(const JobFacts& job) const {
+    return job.has_phase ? (phases_ >> static_cast<int>(job.phase) & 1U) != 0 : takes_unphased_;
+  }
+  bool takes_apart_from_phase(const JobFacts& job) const {
+    return !has_conditions_ || meets_conditions(job);
+  }
 
  private:
+  bool meets_conditions(const JobFacts& job) const;
   bool has_words(const JobFacts& job) const;
 
   const JobQuery& query_;
+  uint32_t phases_ = 0;                ///< one bit for each phase that the query asks for
+  bool takes_unphased_ = false;        ///< objects without a phase
+  bool has_conditions_;                ///< apart from the phases
   std::vector<std::string> words_;     ///< of query.text, in lower case
   mutable std::string searched_ = {};  ///< kept for its memory
 };
 
 bool matches(const JobQuery& query, const job::Job& job);
 
-/// The place of a job in an order.
-struct JobPlace {
+/// Whether the query has no condition but for the phases, and that a job is no member (JobQuery::top).
+bool takes_every_job(const JobQuery& query);
+
+/// The place of a job in an order. `Text`: std::string, or std::string_view for a place that is only
+/// compared.
+template <class Text>
+struct PlaceInOrder {
   bool is_absent = false;  ///< it has no value in the column
   int64_t number = 0;      ///< the value of the column, if that is a number or a time
-  std::string text;        ///< or a text
-  std::string project;     ///< in the order by name
+  Text text;               ///< or a text
+  Text project;            ///< in the order by name
   base::Time submitted;
-  std::string id;
+  Text id;
   /// The time at which durations are measured, on all pages.
   base::Time now;
 
-  bool operator==(const JobPlace&) const = default;
+  bool operator==(const PlaceInOrder&) const = default;
 };
-JobPlace place_of(JobOrder order, const JobFacts& job, base::Time now = {});
-JobPlace place_of(JobOrder order, const job::Job& job, base::Time now = {});
+using JobPlace = PlaceInOrder<std::string>;
+/// Valid as long as the facts of the job.
+using JobPlaceView = PlaceInOrder<std::string_view>;
+
+JobPlaceView place_of(JobOrder order, const JobFacts& job, base::Time now = {});
+JobPlace copy_of(const JobPlaceView& place);
 bool comes_before(JobOrder order, const JobPlace& left, const JobPlace& right);
+bool comes_before(JobOrder order, const JobPlace& left, const JobPlaceView& right);
+bool comes_before(JobOrder order, const JobPlaceView& left, const JobPlace& right);
 std::string cursor_text(JobOrder order, const JobPlace& place);
 /// Nothing if the text is not a cursor of this order.
 std::optional<JobPlace> place_of_cursor(JobOrder order, std::string_view cursor);

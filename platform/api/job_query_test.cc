@@ -35,7 +35,8 @@ TEST(JobQuery, ReadsBackUnchanged) {
                  .origin = OriginWish{.kind = job::JobOrigin::Kind::kArray, .of = "train"},
                  .top = true,
                  .count = true};
-  query.cursor = cursor_text(query.order, place_of(query.order, full_job()));
+  query.cursor =
+      cursor_text(query.order, copy_of(place_of(query.order, job::facts_of(full_job()))));
 
   const auto read = job_query_from_parameters(job_query_parameters(query));
 
@@ -174,7 +175,8 @@ TEST(JobOrder, PutsJobsWithoutAValueLastInBothDirections) {
   for (const bool descending : {false, true}) {
     const Order order{.by = JobColumn::kStarted, .descending = descending};
     const auto before = [&](const job::Job& left, const job::Job& right) {
-      return comes_before(order, place_of(order, left), place_of(order, right));
+      return comes_before(order, place_of(order, job::facts_of(left)),
+                          copy_of(place_of(order, job::facts_of(right))));
     };
     EXPECT_EQ(before(early, late), !descending);
     EXPECT_TRUE(before(late, waiting) && before(early, waiting));
@@ -196,7 +198,7 @@ TEST(JobCursor, ContainsThePlaceOfAJobInEachOrder) {
   std::vector<Order> orders{Order::kOldestFirst, Order::kNewestFirst, Order::kByName};
   for (const std::string& name : order_names()) orders.push_back(*order_of("-" + name));
   for (const Order order : orders) {
-    const JobPlace place = place_of(order, job);
+    const JobPlace place = copy_of(place_of(order, job::facts_of(job)));
     EXPECT_EQ(place_of_cursor(order, cursor_text(order, place)), place);
   }
 }
@@ -205,7 +207,8 @@ TEST(JobCursor, IsRefusedForAnotherOrder) {
   const job::Job job = full_job();
   for (const Order made : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
     for (const Order read : {Order::kOldestFirst, Order::kNewestFirst, Order::kByName}) {
-      const auto place = place_of_cursor(read, cursor_text(made, place_of(made, job)));
+      const auto place =
+          place_of_cursor(read, cursor_text(made, copy_of(place_of(made, job::facts_of(job)))));
       EXPECT_EQ(place.has_value(), made == read);
     }
   }

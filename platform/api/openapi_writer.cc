@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "api/schemas.h"
+#include "base/json_text.h"
 
 namespace muster::api {
 
@@ -31,7 +32,7 @@ bool write_openapi(const char* base_file, std::ostream& out, std::ostream& error
     }
     all[name] = schema;
   }
-  out << document.dump(2) << "\n";
+  out << base::indented_json_text(document) << "\n";
   return static_cast<bool>(out.flush());
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "api/client.h"
 #include "base/result.h"
 #include "http/message.h"
 
@@ -12,6 +13,8 @@ namespace muster::api {
 
 http::Request request_for(std::string method, std::string path);
 http::Request request_for(std::string method, std::string path, std::string body);
+/// The request that submits a job or an array.
+http::Request submission(const job::JobSpec& spec, const Client::SubmitOptions& options);
 
 /// kInvalid unless `name` is one segment of a path; otherwise the request would have another path.
 /// `kind` names its kind, "job"; `advice` names the command that lists the existing ones.

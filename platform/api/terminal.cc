@@ -5,6 +5,7 @@
 
 #include "api/fields.h"
 #include "api/query_parameters.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "words/job_table.h"
@@ -26,7 +27,7 @@ bool fits(int size) {
 }
 
 std::optional<std::vector<std::string>> command_words(const std::string& text) {
-  const auto list = nlohmann::json::parse(text, nullptr, false);
+  const auto list = base::parse_json(text);
   if (!list.is_array() || list.empty()) return std::nullopt;
   std::vector<std::string> words;
   for (const auto& word : list) {
@@ -138,8 +139,7 @@ Error no_control() {
 
 Parameters exec_request_to_parameters(const ExecRequest& request) {
   Parameters parameters;
-  parameters["command"] = nlohmann::json(request.command)
-                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  parameters["command"] = base::json_text(nlohmann::json(request.command));
   if (!request.task.empty()) parameters["task"] = request.task;
   if (request.terminal) {
     parameters["terminal"] = "true";

@@ -67,7 +67,7 @@ TEST_F(AccountsTest, SecretsAreThoseOfOneProjectByName) {
   EXPECT_TRUE(accounts_->secrets("").empty());
 }
 
-TEST_F(AccountsTest, ASecretThatIsNotThereIsToldTheNearestOfItsProject) {
+TEST_F(AccountsTest, TheNearestSecretOfTheProjectIsSuggestedForAMissingSecret) {
   ASSERT_TRUE(accounts_->set_secret("team", "API_KEY", "x", by_));
   const auto value = accounts_->open_secret("team", "API_KEYS");
   ASSERT_FALSE(value);
@@ -103,7 +103,7 @@ TEST_F(AccountsTest, ASecretThatIsMovedToAnotherProjectInTheDatabaseDoesNotOpen)
   EXPECT_FALSE(later.open_secret("other", "KEY"));
 }
 
-TEST_F(AccountsTest, ASecretThatCannotBeIsToldEveryFaultAndNothingOfItsValue) {
+TEST_F(AccountsTest, EveryFaultOfASecretIsReportedWithoutItsValue) {
   const auto secret = accounts_->set_secret("team", "1-KEY", "", by_);
   EXPECT_EQ(faults_of(secret),
             (std::vector<std::string>{"name is not the name of a secret; use at most 128 letters, "
@@ -116,7 +116,7 @@ TEST_F(AccountsTest, ASecretThatCannotBeIsToldEveryFaultAndNothingOfItsValue) {
   EXPECT_EQ(*accounts_->open_secret("team", "BYTES"), std::string("\0\xff", 2));
 }
 
-TEST_F(AccountsTest, WhatACallerKeepsByItselfOpensForItsPlaceAlone) {
+TEST_F(AccountsTest, AValueSealedForOnePlaceDoesNotOpenForAnother) {
   const std::string sealed = accounts_->seal("keys", "team", "gang j1/1");
   EXPECT_EQ(sealed.find("keys"), std::string::npos);
 

@@ -35,7 +35,7 @@ TEST_F(AccountsTest, ATokenIsTheIdentityOfItsUser) {
   EXPECT_EQ(who->over_server(), Role::kNone);
 }
 
-TEST_F(AccountsTest, WhateverIsWrongWithATokenIsOneSentence) {
+TEST_F(AccountsTest, EveryInvalidTokenGetsTheSameSentence) {
   add_user("ada");
   const IssuedToken good = issue({.user = "ada"});
   const IssuedToken revoked = issue({.user = "ada"});
@@ -57,7 +57,7 @@ TEST_F(AccountsTest, WhateverIsWrongWithATokenIsOneSentence) {
   EXPECT_TRUE(accounts_->identify(good.text, "10.0.0.7"));
 }
 
-TEST_F(AccountsTest, OnlyWhoShowsTheRightSecretLearnsThatATokenHasExpired) {
+TEST_F(AccountsTest, ThatATokenHasExpiredIsReportedOnlyForTheRightSecret) {
   add_user("ada");
   const IssuedToken issued = issue({.user = "ada", .lifetime = hours(1)});
   std::string forged = issued.text;
@@ -72,7 +72,7 @@ TEST_F(AccountsTest, OnlyWhoShowsTheRightSecretLearnsThatATokenHasExpired) {
   EXPECT_EQ(said(accounts_->identify(forged, "local")), kNotValid);
 }
 
-TEST_F(AccountsTest, ADisabledUsersTokensAreNotTakenUntilItIsEnabledAgain) {
+TEST_F(AccountsTest, TokensOfADisabledUserAreRefusedUntilTheUserIsEnabledAgain) {
   User ada = add_user("ada");
   const IssuedToken issued = issue({.user = "ada"});
   std::string forged = issued.text;
@@ -139,7 +139,7 @@ TEST_F(AccountsTest, AUserIsCreatedWithItsDateAndARecord) {
   EXPECT_EQ(last_record(), expected);
 }
 
-TEST_F(AccountsTest, AUserThatCannotBeIsToldEveryFault) {
+TEST_F(AccountsTest, EveryFaultOfAUserIsReported) {
   const auto user = accounts_->create_user({.name = "A", .projects = {{"p", Role::kNone}}}, by_);
 
   EXPECT_EQ(
@@ -150,13 +150,13 @@ TEST_F(AccountsTest, AUserThatCannotBeIsToldEveryFault) {
   EXPECT_EQ(records(), 0U);
 }
 
-TEST_F(AccountsTest, ANameIsTakenOnce) {
+TEST_F(AccountsTest, ANameCanBeUsedOnce) {
   add_user("ada");
   EXPECT_EQ(said(accounts_->create_user({.name = "ada"}, by_)), "user 'ada' exists already");
   EXPECT_EQ(records(), 1U);
 }
 
-TEST_F(AccountsTest, AnUnknownUserIsToldTheNearest) {
+TEST_F(AccountsTest, TheNearestNameIsSuggestedForAnUnknownUser) {
   add_user("ada");
   const auto user = accounts_->user("adda");
   ASSERT_FALSE(user);
@@ -166,7 +166,7 @@ TEST_F(AccountsTest, AnUnknownUserIsToldTheNearest) {
   EXPECT_EQ(said(accounts_->remove_user("adda", by_)), "there is no user 'adda'");
 }
 
-TEST_F(AccountsTest, AChangeOfAUserTellsWhatItWasAndIs) {
+TEST_F(AccountsTest, AChangeOfAUserRecordsTheOldAndTheNewValues) {
   const User before = add_user("ada");
   clock_.advance(hours(1));
 
@@ -204,7 +204,7 @@ TEST_F(AccountsTest, NoChangeIsNoRecord) {
   EXPECT_EQ(records(), 1U);
 }
 
-TEST_F(AccountsTest, AUserGoesWithAllOfItsTokens) {
+TEST_F(AccountsTest, RemovingAUserRemovesItsTokens) {
   add_user("ada");
   add_user("bob");
   const IssuedToken adas = issue({.user = "ada"});
@@ -221,7 +221,7 @@ TEST_F(AccountsTest, AUserGoesWithAllOfItsTokens) {
   EXPECT_EQ(accounts_->tokens({}).size(), 1U);
 }
 
-TEST_F(AccountsTest, ANewUserOfAnOldNameHasNoneOfTheOldTokens) {
+TEST_F(AccountsTest, ANewUserDoesNotInheritTokensOfAFormerUserOfItsName) {
   add_user("ada");
   const IssuedToken old = issue({.user = "ada"});
   ASSERT_TRUE(accounts_->remove_user("ada", by_));
@@ -266,7 +266,7 @@ TEST_F(AccountsTest, WithAProjectGoItsSecretsAndTheRolesInIt) {
 
 // --- a store that fails
 
-TEST_F(AccountsTest, WhatCouldNotBeKeptHasNotHappened) {
+TEST_F(AccountsTest, AChangeThatCouldNotBeStoredHasNoEffect) {
   const User ada = add_user("ada");
   const IssuedToken token = issue({.user = "ada"});
   const IssuedToken invitation = issue({.user = "ada", .kind = TokenKind::kInvitation});

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 // --- tokens
 
-TEST_F(AccountsTest, ATokenIsWhatWasWishedFor) {
+TEST_F(AccountsTest, ATokenHasTheRequestedRights) {
   add_user("ada");
   const IssuedToken issued = issue({.user = "ada",
                                     .kind = TokenKind::kInvitation,
@@ -54,7 +54,7 @@ TEST_F(AccountsTest, ATokenWithoutALifetimeNeverExpires) {
   EXPECT_TRUE(accounts_->identify(issued.text, "local"));
 }
 
-TEST_F(AccountsTest, ATokenThatCannotBeIsToldEveryFault) {
+TEST_F(AccountsTest, EveryFaultOfATokenRequestIsReported) {
   add_user("ada");
   EXPECT_EQ(said(accounts_->issue({.user = "adda"}, by_)), "there is no user 'adda'");
   EXPECT_EQ(
@@ -93,7 +93,7 @@ TEST_F(AccountsTest, TokensAreListedNewestFirst) {
   EXPECT_TRUE(accounts_->tokens("nobody").empty());
 }
 
-TEST_F(AccountsTest, ARevokedTokenIsGoneFromTheNextRequestOn) {
+TEST_F(AccountsTest, ARevokedTokenIsInvalidFromTheNextRequestOn) {
   add_user("ada");
   const IssuedToken issued = issue({.user = "ada"});
 
@@ -107,7 +107,7 @@ TEST_F(AccountsTest, ARevokedTokenIsGoneFromTheNextRequestOn) {
   EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(AccountsTest, AnUnknownTokenIsNotToldTheNearest) {
+TEST_F(AccountsTest, NoSimilarIdIsSuggestedForAnUnknownToken) {
   add_user("ada");
   std::string near = issue({.user = "ada"}).token.id;
   const std::string known = near;
@@ -162,7 +162,7 @@ TEST_F(AccountsTest, ASessionIsWorthNoMoreThanTheTokenItWasMadeFromAndLivesNoLon
   EXPECT_EQ(shorter->token.expires, clock_.now() + minutes(1));
 }
 
-TEST_F(AccountsTest, WhatIsMadeOfAProgramsTokenIsOneForPrograms) {
+TEST_F(AccountsTest, AProgramsTokenCreatesOnlyTokensForPrograms) {
   ASSERT_TRUE(accounts_->create_user({.name = "ada"}, by_));
   const IssuedToken program = issue({.user = "ada", .lifetime = hours(1)});
 
@@ -188,7 +188,7 @@ TEST_F(AccountsTest, AUserHasSoManyTokensAndNoMore) {
   EXPECT_TRUE(accounts_->issue({.user = "ada"}, by_)) << "an expired one does not count";
 }
 
-TEST_F(AccountsTest, WhoComesByTheUnixSocketNeedsNoSession) {
+TEST_F(AccountsTest, ACallerOnTheUnixSocketNeedsNoSession) {
   EXPECT_EQ(said(accounts_->log_in(access::local_identity("root"), "", hours(1), by_)), kNotValid);
 }
 
@@ -243,7 +243,7 @@ TEST_F(AccountsTest, AUseThatCouldNotBeKeptIsKeptLater) {
   EXPECT_EQ(stored_token(issued.token.id).last_address, "a");
 }
 
-TEST_F(AccountsTest, AUsedTokenThatIsRevokedDoesNotComeBack) {
+TEST_F(AccountsTest, RecordingTheUseOfARevokedTokenDoesNotRestoreIt) {
   add_user("ada");
   const IssuedToken issued = issue({.user = "ada"});
   ASSERT_TRUE(accounts_->identify(issued.text, "a"));

@@ -20,7 +20,7 @@ using job::JobSpec;
 using job::Phase;
 using job::SlurmEnded;
 
-TEST_F(Allocations, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
+TEST_F(Allocations, AJobWhoseAllocationIsRefusedFailsWithoutStartingATask) {
   submit(with_retries(mpi("dist", "default", 2), 3));
   tell(next("dist"), AllocationRefused{{.code = ErrorCode::kRefused,
                                         .what = "Slurm takes no job for partition 'gpus'",
@@ -37,7 +37,7 @@ TEST_F(Allocations, AJobWhoseRoomIsRefusedHasFailedAndStartedNothing) {
   EXPECT_TRUE(engine_.plans.empty());
 }
 
-TEST_F(Allocations, RoomThatIsNotWhatWasAskedForIsAFailureThatSaysSo) {
+TEST_F(Allocations, AnAllocationThatDoesNotMatchTheRequestFailsTheJob) {
   submit(mpi("dist", "default", 2));
   give("dist", 1);
 
@@ -110,7 +110,7 @@ TEST_F(Allocations, ALostNodeIsTheEndOfAJobThatMayNot) {
   EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Allocations, AJobThatSomebodyDeletedInTheClusterIsStopped) {
+TEST_F(Allocations, AJobThatIsCancelledInTheClusterIsStopped) {
   submit(with_retries(mpi("runs", "default", 2), 3));
   submit(with_retries(single("waits", "default", 1), 3));
   give("runs");
@@ -129,7 +129,7 @@ TEST_F(Allocations, AJobThatSomebodyDeletedInTheClusterIsStopped) {
   EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Allocations, WhoWentBeyondItsLimitsHasFailedAndItsRetriesAreNotForThat) {
+TEST_F(Allocations, AJobThatExceedsItsLimitsFailsWithoutARetry) {
   submit(with_retries(single("one", "default", 1), 3));
   give("one");
   take("one", {.why = Why::kFailed,
@@ -155,7 +155,7 @@ TEST_F(Allocations, ARuleOfTheJobMayHaveItStartAgainAllTheSame) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
+TEST_F(Allocations, ARevokedAllocationDoesNotChangeTheResultOfAnEndedLauncher) {
   submit(mpi("dist", "default", 2));
   give("dist");
   const engine::GangId of = gang("dist");
@@ -172,7 +172,7 @@ TEST_F(Allocations, WhatHadComeToItsEndBeforeIsNotUndone) {
   EXPECT_EQ(job("dist").phase, Phase::kSucceeded);
 }
 
-TEST_F(Allocations, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
+TEST_F(Allocations, ASuspendedJobWhoseAllocationIsRevokedStaysSuspended) {
   submit(single("one", "default", 1));
   give("one");
   engine_.stops_obey = false;
@@ -187,7 +187,7 @@ TEST_F(Allocations, ASuspendedJobWhoseRoomIsTakenMeanwhileStaysSuspended) {
 class TakenBeforeItStarted : public Allocations,
                              public testing::WithParamInterface<AllocationRevoked::Why> {};
 
-TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
+TEST_P(TakenBeforeItStarted, NoTaskIsStarted) {
   submit(mpi("dist", "default", 2));
   const engine::GangId first = next("dist");
   engine_.tell(first, granted("dist"));
@@ -208,7 +208,7 @@ TEST_P(TakenBeforeItStarted, NothingOfItIsStarted) {
     case Why::kFailed:
       EXPECT_EQ(job("dist").phase, Phase::kFailed);
   }
-  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // after a lost node: after a pause
+  EXPECT_EQ(has_asked("dist"), GetParam() == Why::kEvicted);  // a lost node causes a pause first
 }
 
 INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(ForAnyReason, TakenBeforeItStarted,
                                          AllocationRevoked::Why::kCancelled,
                                          AllocationRevoked::Why::kFailed));
 
-TEST_F(Allocations, AStartThatFailsBecauseTheRoomWasTakenIsNoFaultOfItsOwn) {
+TEST_F(Allocations, AStartThatFailsBecauseTheAllocationWasRevokedIsNotAFailureOfTheJob) {
   submit(single("one", "default", 1));
   engine_.slow_starts = {"main"};
   give("one");
@@ -246,10 +246,10 @@ TEST_F(Allocations, ANodeThatNeverCalledIsTriedAgainAFewTimes) {
     EXPECT_EQ(words::details(job("one").reason),
               (std::vector<std::string>{"  srun: error: no such file",
                                         "see that it reaches this machine"}));
-    EXPECT_FALSE(has_asked("one"));  // after a pause
+    EXPECT_FALSE(has_asked("one"));  // requests an allocation only after a pause
 
     clock_.advance(std::chrono::seconds(10));
-    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // any change makes it look
+    ASSERT_TRUE(controller_->nodes().uncordon("n1"));  // any change starts a new plan
     settle();
   }
   tell(next("one"), lost);
@@ -279,7 +279,7 @@ TEST_F(Allocations, LateNewsOfAnEarlierAttemptChangeNothing) {
   EXPECT_EQ(job("one"), before);
 }
 
-TEST_F(Allocations, RoomThatNobodyWantsAnyMoreIsGivenBack) {
+TEST_F(Allocations, AnAllocationThatIsNoLongerNeededIsReleased) {
   submit(single("one", "default", 1));
   const engine::GangId first = next("one");
   const AllocationGranted given = granted("one");
@@ -295,7 +295,7 @@ TEST_F(Allocations, RoomThatNobodyWantsAnyMoreIsGivenBack) {
   EXPECT_EQ(job("one").phase, Phase::kStopped);
 }
 
-TEST_F(Allocations, RoomThatIsToldOfTwiceIsTakenOnce) {
+TEST_F(Allocations, AnAllocationThatIsReportedTwiceIsUsedOnce) {
   submit(single("one", "default", 1));
   const engine::GangId first = next("one");
   const AllocationGranted given = granted("one");

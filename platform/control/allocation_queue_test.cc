@@ -18,7 +18,7 @@ using job::Phase;
 
 // --- waiting
 
-TEST_F(Allocations, AJobAsksForRoomThoughAllNodesAreFree) {
+TEST_F(Allocations, AJobRequestsAnAllocationEvenIfAllNodesAreFree) {
   submit(mpi("dist", "default", 2));
 
   EXPECT_EQ(job("dist").phase, Phase::kQueued);
@@ -42,7 +42,7 @@ TEST_F(Allocations, NeitherTheNodesNorTheQuotaRefuseAJob) {
   EXPECT_EQ(job("wide").phase, Phase::kRunning);
 }
 
-TEST_F(Allocations, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
+TEST_F(Allocations, AJobThatTheClusterCanNeverPlaceIsRefusedAtItsSubmission) {
   engine_.allocation_refusal = {.code = ErrorCode::kRefused, .what = "Slurm shares no GPUs"};
   const auto refused = controller_->submit(single("part", "default", 1), "");
   ASSERT_FALSE(refused);
@@ -56,7 +56,7 @@ TEST_F(Allocations, WhatTheClusterCouldNeverGiveIsRefusedWhenItIsSubmitted) {
   EXPECT_EQ(too_near.error().code, ErrorCode::kRefused);
 }
 
-TEST_F(Allocations, WhyItWaitsIsShownAsTheClusterSaysIt) {
+TEST_F(Allocations, TheClustersReasonForAWaitIsShown) {
   submit(single("one", "default", 1));
   const base::Time noon{std::chrono::hours(12)};
   tell(next("one"),
@@ -132,7 +132,7 @@ TEST_F(Allocations, ASuspendedJobGivesBackItsPlaceAndAsksAgainWhenItIsResumed) {
   EXPECT_TRUE(engine_.requests.contains(first));
 }
 
-TEST_F(Allocations, AJobThatIsStoppedWhileItWaitsGivesBackItsPlace) {
+TEST_F(Allocations, AJobThatIsStoppedWhileItWaitsCancelsItsRequest) {
   submit(single("one", "default", 1));
   ASSERT_TRUE(controller_->stop("one", false));
   settle();
@@ -158,7 +158,7 @@ TEST_F(Allocations, NothingIsAskedForBeforeItIsOnDisk) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Allocations, WhoWaveredWhileNothingCouldBeStoredHasAskedInTheEnd) {
+TEST_F(Allocations, AJobThatWasSuspendedAndResumedWhileTheStoreFailedStillRequestsAnAllocation) {
   submit(single("one", "default", 1));
   store_.full = true;
   for (int times = 0; times < 2; ++times) {
@@ -172,7 +172,7 @@ TEST_F(Allocations, WhoWaveredWhileNothingCouldBeStoredHasAskedInTheEnd) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Allocations, WhoWaitsIsListedByWhenItMayStart) {
+TEST_F(Allocations, WaitingJobsAreListedByTheirEstimatedStart) {
   for (const std::string name : {"first", "second", "third", "held"}) {
     JobSpec spec = single(name, "default", 1);
     spec.held = name == "held";
@@ -189,7 +189,7 @@ TEST_F(Allocations, WhoWaitsIsListedByWhenItMayStart) {
   EXPECT_EQ(names, (std::vector<std::string>{"third", "second", "fourth", "first", "held"}));
 }
 
-TEST_F(Allocations, AForecastSaysWhatWouldBeAskedFor) {
+TEST_F(Allocations, AForecastContainsTheRequest) {
   const auto forecast = controller_->forecast(mpi("dist", "default", 2));
 
   ASSERT_TRUE(forecast);
@@ -212,7 +212,7 @@ TEST_F(Allocations, ACordonedNodeIsNotAskedForAnyMore) {
 
 // --- allocations
 
-TEST_F(Allocations, AJobThatIsGivenRoomRunsThere) {
+TEST_F(Allocations, AJobRunsInItsGrantedAllocation) {
   submit(mpi("dist", "default", 2));
   give("dist");
 
@@ -225,7 +225,7 @@ TEST_F(Allocations, AJobThatIsGivenRoomRunsThere) {
   EXPECT_FALSE(was_given_back(gang("dist")));
 }
 
-TEST_F(Allocations, NodesAndProjectsShowWhatRunsAndWhatWaits) {
+TEST_F(Allocations, NodesAndProjectsShowRunningAndWaitingJobs) {
   add(project_of("team-a", 1));
   submit(single("runs", "team-a", 1));
   submit(mpi("waits", "team-a", 3));
@@ -248,7 +248,7 @@ TEST_F(Allocations, NodesAndProjectsShowWhatRunsAndWhatWaits) {
   EXPECT_EQ(controller_->projects().status("team-a")->allocated.gpu_milli, 0);
 }
 
-TEST_F(Allocations, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
+TEST_F(Allocations, ANodeThatIsReportedLateIsBookedByItsRunningTasks) {
   engine_.set_nodes({});
   submit(single("one", "default", 1));
   give("one");
@@ -261,7 +261,7 @@ TEST_F(Allocations, ANodeThatIsHeardOfLateIsBookedByWhatRunsThere) {
   EXPECT_EQ(controller_->nodes().find("n1")->jobs, std::vector<std::string>{"one"});
 }
 
-TEST_F(Allocations, ANodeThatIsNotListedAnyMoreEndsNothing) {
+TEST_F(Allocations, ANodeThatIsNoLongerListedEndsNoTask) {
   submit(single("one", "default", 1));
   give("one");
   engine_.set_nodes({engine::fake_node("n2", 2)});
@@ -272,7 +272,7 @@ TEST_F(Allocations, ANodeThatIsNotListedAnyMoreEndsNothing) {
   EXPECT_EQ(job("one").phase, Phase::kSucceeded);
 }
 
-TEST_F(Allocations, EachEndOfAnAttemptGivesItsRoomBack) {
+TEST_F(Allocations, EachEndOfAnAttemptReleasesItsAllocation) {
   submit(single("ends", "default", 1));
   submit(single("fails", "default", 1));
   submit(single("stops", "default", 1));
@@ -295,7 +295,7 @@ TEST_F(Allocations, EachEndOfAnAttemptGivesItsRoomBack) {
   EXPECT_TRUE(engine_.requests.contains({job("rests").id, 2}));
 }
 
-TEST_F(Allocations, ARetryAsksForRoomOfItsOwn) {
+TEST_F(Allocations, ARetryRequestsItsOwnAllocation) {
   submit(with_retries(single("one", "default", 1), 1));
   give("one");
   end("one", {.code = 3});
@@ -305,7 +305,7 @@ TEST_F(Allocations, ARetryAsksForRoomOfItsOwn) {
   EXPECT_TRUE(engine_.requests.contains({job("one").id, 2}));
 }
 
-TEST_F(Allocations, WhatTheClusterSaysOfAJobThatRunsIsShown) {
+TEST_F(Allocations, TheClustersNoteOnARunningJobIsShown) {
   submit(single("one", "default", 1));
   give("one");
   tell(gang("one"), AllocationStateChange{job::SlurmState{.slurm_job = 17}});
@@ -320,7 +320,7 @@ TEST_F(Allocations, WhatTheClusterSaysOfAJobThatRunsIsShown) {
   EXPECT_TRUE(noted("one", "Slurm has resumed it"));
 }
 
-TEST_F(Allocations, AnElasticJobRunsWithWhatItWasGiven) {
+TEST_F(Allocations, AnElasticJobRunsWithTheGrantedWorkers) {
   JobSpec spec = mpi("dist", "default", 3);
   spec.scheduling.min_workers = 1;
   submit(spec);
@@ -331,7 +331,7 @@ TEST_F(Allocations, AnElasticJobRunsWithWhatItWasGiven) {
   EXPECT_TRUE(job("dist").tasks[3].node.empty());
 }
 
-TEST_F(Allocations, AJobThatResizesGrowsByNothingThatIsFree) {
+TEST_F(Allocations, AResizableJobDoesNotGrowIntoFreeResources) {
   JobSpec spec = mpi("dist", "default", 3);
   spec.scheduling.min_workers = 1;
   spec.scheduling.resize = job::Resize::kLive;

@@ -24,7 +24,7 @@ TEST_F(Allocations, ANewServerAsksForTheSameAgain) {
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
 
-TEST_F(Allocations, ANewServerTakesUpWhatRunsAndAsksForNothing) {
+TEST_F(Allocations, ANewServerAdoptsRunningJobsAndRequestsNothing) {
   submit(mpi("dist", "default", 2));
   give("dist");
   engine_.calls.clear();
@@ -37,7 +37,7 @@ TEST_F(Allocations, ANewServerTakesUpWhatRunsAndAsksForNothing) {
   EXPECT_EQ(controller_->nodes().find("n2")->jobs, std::vector<std::string>{"dist"});
 }
 
-TEST_F(Allocations, ANewServerGivesBackWhatNobodyWants) {
+TEST_F(Allocations, ANewServerReleasesUnneededAllocations) {
   submit(single("ended", "default", 1));
   give("ended");
   end("ended");
@@ -54,7 +54,7 @@ TEST_F(Allocations, ANewServerGivesBackWhatNobodyWants) {
   EXPECT_TRUE(engine_.requests.empty());
 }
 
-TEST_F(Allocations, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
+TEST_F(Allocations, AnAllocationThatWasRevokedWithoutAServerIsReportedByTheNext) {
   submit(single("one", "default", 1));
   give("one");
   live_again();
@@ -65,7 +65,7 @@ TEST_F(Allocations, RoomThatWasTakenWhileNoServerLookedIsLostToTheNext) {
   EXPECT_TRUE(has_asked("one"));
 }
 
-TEST_F(Allocations, WhatWasPlacedAndNotStartedStartsInTheRoomThatItHas) {
+TEST_F(Allocations, APlacedJobThatHadNotStartedStartsInItsAllocation) {
   submit(mpi("dist", "default", 2));
   const engine::GangId first = next("dist");
   store_.dies_after = store_.commits + 1;

@@ -28,7 +28,7 @@ JobSpec elastic() {
           .scheduling = {.min_workers = 2}};
 }
 
-TEST(AllocationRequest, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
+TEST(AllocationRequest, HasTheTasksInOrderWithTheClaimsOfTheirRoles) {
   const AllocationRequest wish = allocation_request(job_with_tasks(elastic()), {});
 
   const job::Resources leader{.cpu_milli = 2'000};
@@ -49,7 +49,7 @@ TEST(AllocationRequest, HasTheTasksInTheirOrderWithWhatEachRoleNeeds) {
   EXPECT_EQ(wish.project, "team-a");
 }
 
-TEST(AllocationRequest, SaysWhereAndForHowLong) {
+TEST(AllocationRequest, HasThePlacementAndTheTimeLimit) {
   JobSpec spec = elastic();
   spec.scheduling.node_pools = {"a100", "h100"};
   spec.scheduling.gpu_models = {"A100"};
@@ -71,7 +71,7 @@ TEST(AllocationRequest, SaysWhereAndForHowLong) {
   EXPECT_EQ(wish.avoided_nodes, (std::vector<std::string>{"n1", "n3"}));
 }
 
-TEST(AllocationRequest, OfNoJobThatIsNotElasticAnythingMayBeMissing) {
+TEST(AllocationRequest, OfARigidJobHasNoOptionalTasks) {
   JobSpec spec = elastic();
   spec.scheduling.min_workers.reset();
   spec.kind = job::Kind::kGrpc;
@@ -84,7 +84,7 @@ TEST(AllocationRequest, OfNoJobThatIsNotElasticAnythingMayBeMissing) {
   for (const engine::TaskRequest& task : wish.tasks) EXPECT_FALSE(task.may_be_missing) << task.task;
 }
 
-TEST(AllocationRequest, IsToldInLines) {
+TEST(AllocationRequest, IsDescribedInLines) {
   JobSpec spec = elastic();
   spec.scheduling.time_limit = std::chrono::hours(2);
   spec.slurm = {.partition = "gpu", .account = "physics", .constraint = "a100&nvlink"};
@@ -97,11 +97,11 @@ TEST(AllocationRequest, IsToldInLines) {
                                              "not on nodes n1, n2", "for 2h at the most"}));
 }
 
-TEST(AllocationRequest, AmountsToWhatAllOfItsTasksClaim) {
+TEST(AllocationRequest, AmountsToTheSumOfAllClaims) {
   EXPECT_EQ(requested_amounts(job_with_tasks(elastic())), (schedule::Amounts{3'000, 26'000, 0}));
 }
 
-TEST(AllocationRequest, CannotSayThatAllTasksAreToBeWithinOneDomain) {
+TEST(AllocationRequest, CannotRequireOneDomainForAllTasks) {
   JobSpec spec = elastic();
   EXPECT_TRUE(check_topology(spec, "Slurm"));
   spec.scheduling.required_topology = "rack";
@@ -130,7 +130,7 @@ TEST(AllocationGranted, BecomesAPlaceForEachTask) {
   EXPECT_FALSE((*places)[3]);
 }
 
-TEST(AllocationGranted, MustBeWhatWasAskedFor) {
+TEST(AllocationGranted, MustMatchTheRequest) {
   const Job job = job_with_tasks(elastic());
   const AllocationGranted all{.places = {{.task = "launcher", .node = "n1"},
                                          {.task = "worker-0", .node = "n1"},
@@ -151,7 +151,7 @@ TEST(AllocationGranted, MustBeWhatWasAskedFor) {
   }
 }
 
-TEST(AllocationPending, AreAlikeWhereOnlyTimesAndTheSlurmJobDiffer) {
+TEST(AllocationPending, AreEqualIfOnlyTimesAndTheSlurmJobDiffer) {
   using job::SlurmWaits;
   const SlurmWaits waits{.slurm_job = 1, .reason = "Resources"};
   SlurmWaits later{.slurm_job = 2, .reason = "Resources", .expected = base::Time{}};

@@ -211,6 +211,11 @@ void Attempt::leader_runs() {
 
 void Attempt::task_ended(Task& task, const TaskEnded& end) {
   if (resizing_.reject_unstarted(task, "it " + job::explain(end.status))) return;
+  // The end of a short program may be reported before its answer.
+  const bool has_run = !end.status.lost && !end.status.stopped && end.status.error.empty();
+  const bool end_came_first = has_run && task.phase == TaskPhase::kStarting && leads(job(), task) &&
+                              job().phase == Phase::kStarting;
+  if (end_came_first) task_answers(task);
   task.phase = TaskPhase::kEnded;
   task.exit = end.status;
   task.ended = end.time;

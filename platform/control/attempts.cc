@@ -140,8 +140,9 @@ bool Attempts::have_inherited_evictions() {
   return may_have_inherited_;
 }
 
-void Attempts::report(const engine::TaskReport& report) {
-  if (Attempt* const attempt = of(report.gang)) attempt->report(report.task, report.what);
+void Attempts::report(const JobEntry& entry, const engine::TaskReport& report) {
+  if (entry.job.attempt != report.gang.attempt) return;
+  if (Attempt* const attempt = of(entry)) attempt->report(report.task, report.what);
 }
 
 void Attempts::lose_node(const std::string& node, const std::function<void()>& release) {
@@ -158,7 +159,10 @@ void Attempts::lose_node(const std::string& node, const std::function<void()>& r
     }
   }
   release();
-  for (const engine::TaskReport& loss : losses) report(loss);
+  for (const engine::TaskReport& loss : losses) {
+    const JobEntry* const entry = services_.jobs.entry_with_id(loss.gang.job_id);
+    if (entry != nullptr) report(*entry, loss);
+  }
 }
 
 // --- ends

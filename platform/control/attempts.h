@@ -41,7 +41,8 @@ class Attempts {
   void place(JobEntry& entry, Grant grant);
   /// Recovers an attempt that an earlier server began.
   void recover(JobEntry& entry);
-  void report(const engine::TaskReport& report);
+  /// `entry`: the job of the report.
+  void report(const JobEntry& entry, const engine::TaskReport& report);
   /// A node is gone: its tasks are reported as lost, after `release` has been called.
   void lose_node(const std::string& node, const std::function<void()>& release);
   /// Whether evictions that an earlier server began are not complete yet.

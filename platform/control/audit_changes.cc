@@ -181,6 +181,7 @@ std::vector<access::AuditRecord> audit_records(base::Time time, const access::Ac
 std::vector<access::AuditRecord> audit_records(base::Time time, const access::Actor& by,
                                                std::string action, const job::Job* before,
                                                const job::Job* after) {
+  if (by.user.empty()) return {};
   const job::JobSpec& spec = (after == nullptr ? before : after)->spec;
   return audit_records(time, by, std::move(action), spec.name, spec.project,
                        changes_of(before, after));

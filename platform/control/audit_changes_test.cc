@@ -18,7 +18,7 @@ std::vector<std::string> fields_of(const std::vector<FieldChange>& changes) {
   return fields;
 }
 
-TEST(AuditChanges, OfAPlainJobTellNothingOfWhatItDoesNotHave) {
+TEST(AuditChanges, OfAPlainJobOmitUnusedSettings) {
   const job::Job job = plain();
 
   EXPECT_EQ(fields_of(changes_of(nullptr, &job)),
@@ -26,7 +26,7 @@ TEST(AuditChanges, OfAPlainJobTellNothingOfWhatItDoesNotHave) {
                                       "workers"}));
 }
 
-TEST(AuditChanges, TellWhatAJobSeesOfTheMachineAndWhatItsRolesClaim) {
+TEST(AuditChanges, NameTheVolumesOfAJobAndTheClaimsOfItsRoles) {
   const job::Job before = plain();
   job::Job after = plain();
   after.spec.image = "tf";
@@ -50,7 +50,7 @@ TEST(AuditChanges, TellWhatAJobSeesOfTheMachineAndWhatItsRolesClaim) {
                                 {.field = "parameter_servers", .before = "", .after = "2"}}));
 }
 
-TEST(AuditChanges, TellHowFewWorkersAnElasticJobRunsWithAndNeverItsSeed) {
+TEST(AuditChanges, NameTheMinimumOfAnElasticJobAndNeverItsSeed) {
   const job::Job before = plain();
   job::Job after = plain();
   after.spec.scheduling.min_workers = 2;
@@ -60,7 +60,7 @@ TEST(AuditChanges, TellHowFewWorkersAnElasticJobRunsWithAndNeverItsSeed) {
             (std::vector<FieldChange>{{.field = "min_workers", .before = "", .after = "2"}}));
 }
 
-TEST(AuditChanges, TellWhichRightsAContainerIsToHave) {
+TEST(AuditChanges, NameTheRightsOfAContainer) {
   const job::Job before = plain();
   job::Job after = plain();
   after.spec.container.capabilities = {"SYS_PTRACE", "IPC_LOCK"};
@@ -72,7 +72,7 @@ TEST(AuditChanges, TellWhichRightsAContainerIsToHave) {
                 {.field = "new_privileges", .before = "", .after = "true"}}));
 }
 
-TEST(AuditChanges, TellWhichLabelsThereWereAndAre) {
+TEST(AuditChanges, NameTheOldAndTheNewLabels) {
   job::Job before = plain();
   before.spec.labels = {{"nightly", ""}};
   job::Job after = plain();

@@ -40,7 +40,7 @@ RankPlaces operator+(RankPlaces left, const RankPlaces& right) {
   return left;
 }
 
-TEST(CensusAtStart, FailsAWorldThatIsAllOnTheLauncherAndSaysWhereItsRanksAre) {
+TEST(CensusAtStart, FailsAWorldWhoseRanksAllRunOnTheLauncher) {
   const CensusVerdict verdict = judge_at_start(launcher_job(kPlain), ranks_on("launcher", 4, 4));
 
   ASSERT_TRUE(verdict.fault);
@@ -71,7 +71,7 @@ TEST(CensusAtStart, FailsAWorkerThatHasMoreRanksThanSlotsWhileAnotherHasNone) {
             "not use the hostfile");
 }
 
-TEST(CensusAtStart, FailsRanksThatAreEachAWorldOfTheirOwn) {
+TEST(CensusAtStart, FailsRanksThatEachFormTheirOwnWorld) {
   const CensusVerdict verdict =
       judge_at_start(launcher_job(kPlain), {{0, 1, "worker-0"}, {0, 1, "worker-1"}});
 
@@ -96,7 +96,7 @@ TEST(CensusAtStart, IsOverOnceTheOneWorldThatThereWillBeIsAsItShould) {
   EXPECT_TRUE(verdict.is_final);
 }
 
-TEST(CensusAtStart, OnlyTellsWhatAScriptMayMean) {
+TEST(CensusAtStart, OnlyWarnsAboutAScript) {
   const CensusVerdict verdict = judge_at_start(launcher_job(kScript), ranks_on("launcher", 4, 4));
 
   ASSERT_TRUE(verdict.fault);
@@ -104,7 +104,7 @@ TEST(CensusAtStart, OnlyTellsWhatAScriptMayMean) {
   EXPECT_EQ(verdict.fault->cause, "all 4 ranks run on the launcher and none on a worker");
 }
 
-TEST(CensusAtStart, OnlyTellsWhatAnMpirunWithHostsOfItsOwnMayMean) {
+TEST(CensusAtStart, OnlyWarnsAboutAnMpirunWithItsOwnHosts) {
   const CensusVerdict verdict =
       judge_at_start(launcher_job({"mpirun", "-np", "4", "--host", "localhost:4", "train"}),
                      ranks_on("launcher", 4, 4));
@@ -218,13 +218,13 @@ TEST(CensusAtEnd, CatchesAWorkerThatWasCrowdedByAProgramTooShortToBeSeenRunning)
   EXPECT_FALSE(judge_at_end(launcher_job(kScript), ranks_on("worker-0", 4, 4)));
 }
 
-TEST(CensusAtEnd, CatchesAWorldThatWasNeverWholeWhereEveryRankSignsIn) {
+TEST(CensusAtEnd, FailsAnIncompleteWorldIfEveryRankRegisters) {
   const RankPlaces half{{0, 4, "worker-0"}, {1, 4, "worker-1"}};
 
   EXPECT_EQ(judge_at_end(launcher_job(kPlain), half)->cause, "only 2 of 4 ranks started");
 }
 
-TEST(CensusAtEnd, HasNothingToSayOfRanksThatMayHaveEndedBeforeTheyWereSeen) {
+TEST(CensusAtEnd, IgnoresRanksThatMayHaveEndedBeforeTheyWereSeen) {
   for (const char* mpi : {"MPICH 4.0.2", "Intel MPI 2021.13", ""}) {
     const Job job = launcher_job(kPlain, mpi);
     EXPECT_FALSE(judge_at_end(job, {{2, 4, "worker-0"}})) << mpi;
@@ -276,7 +276,7 @@ TEST(CensusAtEnd, AcceptsAWorkerThatWasReachedAndWasSeenToRunNoRank) {
   }
 }
 
-TEST(CensusAtEnd, AcceptsACommandThatIsToRunOnTheLauncherAlone) {
+TEST(CensusAtEnd, AcceptsACommandThatIsMeantToRunOnlyOnTheLauncher) {
   Job allowed = launcher_job({"hostname"});
   allowed.spec.allow_launcher_only = true;
   Job interactive = launcher_job({"sleep", "infinity"});
@@ -296,7 +296,7 @@ TEST(CensusAtEnd, AcceptsACommandThatIsToRunOnTheLauncherAlone) {
   EXPECT_FALSE(judge_at_start(allowed, ranks_on("launcher", 4, 4)).fault);
 }
 
-TEST(CensusAtEnd, HasNothingToSayOfOtherKinds) {
+TEST(CensusAtEnd, IgnoresOtherKinds) {
   EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {{0, 1, "main"}}));
   EXPECT_FALSE(judge_at_end({.spec = {.kind = job::Kind::kSingle}}, {}));
 }
@@ -320,7 +320,7 @@ TEST(SoleMpirun, IsAnMpirunByAnyOfItsNamesOrAShellThatRunsJustThat) {
   }
 }
 
-TEST(SoleMpirun, IsNoScriptNoOtherProgramAndNotWhatAnImageRuns) {
+TEST(SoleMpirun, IsNeitherAScriptNorAnotherProgramNorTheProgramOfAnImage) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            {"horovodrun", "-np", "2", "train"},
            {"./run.sh"},
@@ -339,7 +339,7 @@ TEST(SoleMpirun, IsNoScriptNoOtherProgramAndNotWhatAnImageRuns) {
   EXPECT_FALSE(sole_mpirun(of_another_kind));
 }
 
-TEST(SoleMpirun, SaysHowManyRanksItAsksForWhereThatIsCertain) {
+TEST(SoleMpirun, HasTheNumberOfRequestedRanksIfThatIsCertain) {
   const struct {
     std::vector<std::string> command;
     std::optional<int> ranks;
@@ -360,7 +360,7 @@ TEST(SoleMpirun, SaysHowManyRanksItAsksForWhereThatIsCertain) {
   }
 }
 
-TEST(SoleMpirun, PlacesItsRanksWhereItSaysSoInAnyWay) {
+TEST(SoleMpirun, PlacesItsRanksItselfWithOptionsForThat) {
   for (const auto& options :
        std::vector<std::vector<std::string>>{{"--host", "localhost"},
                                              {"-H", "a,b"},
@@ -384,7 +384,7 @@ TEST(SoleMpirun, PlacesItsRanksWhereItSaysSoInAnyWay) {
   EXPECT_TRUE(sole_mpirun(by_variable)->places_ranks);
 }
 
-TEST(SoleMpirun, PlacesNoneWhereItLeavesThatToTheJobsHostfile) {
+TEST(SoleMpirun, LeavesThePlacementToTheJobsHostfileWithoutSuchOptions) {
   // The command of the documents.
   for (const auto& options : std::vector<std::vector<std::string>>{
            {},

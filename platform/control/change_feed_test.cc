@@ -34,7 +34,7 @@ TEST(FeedPosition, TakesNothingElse) {
   }
 }
 
-TEST(ChangeFeed, TellsWhatChangedSinceInOrder) {
+TEST(ChangeFeed, ReportsChangesSinceAPositionInOrder) {
   ChangeFeed feed(7);
   const FeedPosition begin = feed.now();
   feed.changed("a");
@@ -47,7 +47,7 @@ TEST(ChangeFeed, TellsWhatChangedSinceInOrder) {
   EXPECT_EQ(words(feed.after(feed.now(), kAll)), "");
 }
 
-TEST(ChangeFeed, TellsOfAJobOnlyItsLastChange) {
+TEST(ChangeFeed, ReportsOnlyTheLastChangeOfAJob) {
   ChangeFeed feed(7);
   const FeedPosition begin = feed.now();
   feed.changed("a");
@@ -57,7 +57,7 @@ TEST(ChangeFeed, TellsOfAJobOnlyItsLastChange) {
   EXPECT_EQ(words(feed.after(begin, kAll)), "b a");
 }
 
-TEST(ChangeFeed, TellsOfARemovedJobOnlyThatItIsGone) {
+TEST(ChangeFeed, ReportsOnlyTheRemovalOfARemovedJob) {
   ChangeFeed feed(7);
   feed.changed("a");
   feed.removed("a", "first", "team");
@@ -69,7 +69,7 @@ TEST(ChangeFeed, TellsOfARemovedJobOnlyThatItIsGone) {
   EXPECT_EQ(changes->front().project, "team");
 }
 
-TEST(ChangeFeed, GoesOnBehindTheLastOfAFullPage) {
+TEST(ChangeFeed, ContinuesAfterTheLastChangeOfAFullPage) {
   ChangeFeed feed(7);
   for (const char* id : {"a", "b", "c"}) feed.changed(id);
   feed.removed("b", "second", "team");
@@ -80,7 +80,7 @@ TEST(ChangeFeed, GoesOnBehindTheLastOfAFullPage) {
   EXPECT_EQ(words(feed.after({7, first->back().number}, 2)), "-b");
 }
 
-TEST(ChangeFeed, KnowsNothingOfAnotherServersNumbersNorOfNumbersToCome) {
+TEST(ChangeFeed, RefusesNumbersOfAnotherServerAndFutureNumbers) {
   ChangeFeed feed(7);
   feed.changed("a");
 
@@ -88,7 +88,7 @@ TEST(ChangeFeed, KnowsNothingOfAnotherServersNumbersNorOfNumbersToCome) {
   EXPECT_EQ(words(feed.after({7, 2}, kAll)), "unknown");
 }
 
-TEST(ChangeFeed, ForgetsRemovalsOfLongAgoAndSaysSo) {
+TEST(ChangeFeed, DropsOldRemovalsAndReportsThat) {
   ChangeFeed feed(7);
   feed.removed("first", "first", "team");
   const FeedPosition after_first = feed.now();
@@ -98,7 +98,7 @@ TEST(ChangeFeed, ForgetsRemovalsOfLongAgoAndSaysSo) {
   EXPECT_EQ(words(feed.after(after_first, 1)), "-x");
 }
 
-TEST(ChangeFeed, CallsThoseWhoWatchAsLongAsTheyKeepTheHandle) {
+TEST(ChangeFeed, NotifiesWatchersWhileTheyKeepTheirHandle) {
   ChangeFeed feed(7);
   int first = 0;
   int second = 0;
@@ -113,7 +113,7 @@ TEST(ChangeFeed, CallsThoseWhoWatchAsLongAsTheyKeepTheHandle) {
   EXPECT_EQ(second, 2);
 }
 
-TEST(ChangeFeed, LetsAWatcherDropAnotherAndAddOneWhileItIsTold) {
+TEST(ChangeFeed, LetsAWatcherRemoveAndAddWatchersInItsCallback) {
   ChangeFeed feed(7);
   int told = 0;
   std::shared_ptr<void> dropped;

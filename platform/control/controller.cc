@@ -221,7 +221,8 @@ void Controller::wake() {
 
 void Controller::report(const engine::TaskReport& report) {
   JobEntry* const entry = jobs_.entry_with_id(report.gang.job_id);
-  if (entry == nullptr || !entry->job.unreadable) return attempts_.report(report);
+  if (entry == nullptr) return;
+  if (!entry->job.unreadable) return attempts_.report(*entry, report);
   if (unreadable_.report(*entry, report)) wake();
 }
 

@@ -185,7 +185,7 @@ TEST_F(Control, ALostWorkerFailsTheJobAndIsNamed) {
   EXPECT_TRUE(engine_.running.empty());
 }
 
-TEST_F(Control, AWorkerThatDiedIsNamedEvenWhenTheLauncherIsFirstToSaySo) {
+TEST_F(Control, ADeadWorkerIsNamedEvenIfTheLauncherEndsFirst) {
   run_mpi();
   engine_.stops_obey = false;
   engine_.end(gang("dist"), "launcher", {.code = 205});
@@ -221,13 +221,65 @@ TEST_F(Control, AnErrorOfTheEngineFailsTheJobWithItsWords) {
   EXPECT_EQ(job("dist").exit_code, 1);
 }
 
-TEST_F(Control, AnAddressThatIsTakenIsTriedAgainOnOthers) {
+TEST_F(Control, AJobForWhichAMachineHasNoProcessLeftIsTriedAgainAndNotForEver) {
+  const base::Error exhausted{
+      .code = ErrorCode::kExhausted,
+      .what = "cannot start 'muster-shim': Resource temporarily unavailable"};
+  engine_.start_errors["worker-1"] = exhausted;
+  submit(mpi_job());
+  settle();
+  for (int tries = 1; job("dist").phase != Phase::kFailed; ++tries) {
+    ASSERT_LT(tries, 20);
+    ASSERT_EQ(job("dist").attempt, tries);
+    EXPECT_EQ(job("dist").phase, Phase::kQueued) << "it waits a moment";
+    engine_.start_errors["worker-1"] = exhausted;
+    clock_.advance(std::chrono::minutes(1));
+    ASSERT_TRUE(controller_->nodes().uncordon("node"));  // which wakes the scheduler
+    settle();
+  }
+  EXPECT_EQ(job("dist").attempt, 4);
+  EXPECT_EQ(job("dist").failure->cause, exhausted.what);
+}
+
+TEST_F(Control, AJobWhoseAddressIsInUseStartsAgainWithOtherAddresses) {
   engine_.start_errors["worker-0"] = {.code = ErrorCode::kConflict, .what = "address in use"};
   submit(mpi_job());
   settle();
 
   EXPECT_EQ(job("dist").attempt, 2);
   EXPECT_EQ(job("dist").phase, Phase::kStarting);
+}
+
+TEST_F(Control, AJobWhoseEndIsReportedFirstHasRun) {
+  engine_.slow_starts = {"main"};
+  submit(one_task_job());
+  settle();
+  ASSERT_EQ(job("one").phase, Phase::kStarting);
+  engine_.end(gang("one"), "main", {}, clock_.now());
+  settle();
+  engine_.finish_start("main");
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kSucceeded);
+  EXPECT_EQ(job("one").started, clock_.now());
+  const auto& events = job("one").events;
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const job::Event& event) {
+    return event.what == job::Fact(job::Notice{job::Notice::What::kRunning});
+  }));
+}
+
+TEST_F(Control, ATaskThatCouldNotBeStartedHasNotRun) {
+  engine_.slow_starts = {"main"};
+  submit(one_task_job());
+  settle();
+  engine_.end(gang("one"), "main", {.code = 126, .error = "cannot become the account"},
+              clock_.now());
+  settle();
+  engine_.finish_start("main");
+  settle();
+
+  EXPECT_EQ(job("one").phase, Phase::kFailed);
+  EXPECT_EQ(job("one").started, std::nullopt);
 }
 
 TEST_F(Control, ACensusThatDisagreesFailsAJobWhoseLauncherSucceeded) {
@@ -272,7 +324,7 @@ TEST_F(Control, StoppingAJobThatWaitsEndsItAtOnce) {
   EXPECT_EQ(job("one").phase, Phase::kStopped);
 }
 
-TEST_F(Control, StoppingAgainAndStoppingWhatHasEndedIsNoError) {
+TEST_F(Control, StoppingAStoppedOrEndedJobIsNoError) {
   submit(one_task_job());
   EXPECT_TRUE(controller_->stop("one", false));
   EXPECT_TRUE(controller_->stop("one", true));
@@ -300,7 +352,7 @@ TEST_F(Control, TheSameKeyGivesTheSameJob) {
   EXPECT_EQ(controller_->jobs().list().size(), 1U);
 }
 
-TEST_F(Control, RefusesANameThatIsTakenAndAFaultySpec) {
+TEST_F(Control, RefusesANameInUseAndAFaultySpec) {
   submit(one_task_job());
 
   EXPECT_EQ(controller_->submit(one_task_job(), "").error().code, ErrorCode::kConflict);
@@ -310,7 +362,7 @@ TEST_F(Control, RefusesANameThatIsTakenAndAFaultySpec) {
   EXPECT_EQ(controller_->submit(faulty, "").error().faults.size(), 2U);
 }
 
-TEST_F(Control, RemovesOnlyWhatHasEnded) {
+TEST_F(Control, RemovesOnlyEndedJobs) {
   submit(one_task_job());
   EXPECT_EQ(controller_->remove("one").error().code, ErrorCode::kConflict);
 
@@ -327,7 +379,7 @@ TEST_F(Control, SuggestsTheNameThatWasMeant) {
   EXPECT_EQ(controller_->jobs().find("resnte").error().advice, "did you mean 'resnet'?");
 }
 
-TEST_F(Control, AWatcherHearsOfEveryChangeUntilItsHandleGoes) {
+TEST_F(Control, AWatcherReceivesEveryChangeUntilItsHandleIsDropped) {
   submit(one_task_job());
   int heard = 0;
   auto handle = controller_->jobs().watch("one", [&] { ++heard; });
@@ -359,7 +411,7 @@ TEST_F(Control, ANewServerTakesUpARunningJob) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(Control, ANewServerStartsAgainWhatHadNotReachedItsLauncher) {
+TEST_F(Control, ANewServerRestartsJobsWhoseLauncherHadNotStarted) {
   submit(mpi_job());
   engine_.adoptable = {{"worker-0", AdoptionResult::kRunning}};
   make();
@@ -385,7 +437,7 @@ TEST_F(Control, ANewServerNeverStartsALauncherTwice) {
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
 }
 
-TEST_F(Control, ANewServerStopsWhatWasBeingStopped) {
+TEST_F(Control, ANewServerContinuesToStopJobs) {
   run_mpi();
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->stop("dist", false));
@@ -400,7 +452,7 @@ TEST_F(Control, ANewServerStopsWhatWasBeingStopped) {
   EXPECT_EQ(job("dist").phase, Phase::kStopped);
 }
 
-TEST_F(Control, ANewServerSaysWhenARunningJobIsLost) {
+TEST_F(Control, ANewServerReportsALostRunningJob) {
   run_mpi();
   make();
   ASSERT_TRUE(controller_->recover());
@@ -410,7 +462,7 @@ TEST_F(Control, ANewServerSaysWhenARunningJobIsLost) {
   EXPECT_NE(words::sentence(job("dist").failure->cause).find("was lost"), std::string::npos);
 }
 
-TEST_F(Control, ANewServerStartsWhatWaited) {
+TEST_F(Control, ANewServerStartsWaitingJobs) {
   engine_.set_nodes({});
   submit(one_task_job());
   engine_.offered = {{.name = "node", .task_slots = 1}};
@@ -421,7 +473,7 @@ TEST_F(Control, ANewServerStartsWhatWaited) {
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
 
-TEST_F(Control, AJobThatWaitsSaysWhy) {
+TEST_F(Control, AWaitingJobHasAReason) {
   engine_.offered = {{.name = "node", .task_slots = 10, .gpus = 1}};
   make();
   JobSpec spec = one_task_job();
@@ -435,7 +487,7 @@ TEST_F(Control, AJobThatWaitsSaysWhy) {
       << job("two").reason;
 }
 
-TEST_F(Control, ANodeThatLosesGpusOfATaskHasNoneFreeRatherThanLess) {
+TEST_F(Control, ANodeThatLosesGpusInUseHasZeroFreeGpus) {
   engine_.offered = {{.name = "node", .task_slots = 10, .gpus = 2, .cpu_milli = 2000}};
   make();
   JobSpec spec = one_task_job();

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "control/failure_clues.h"
+#include "control/launcher_reports.h"
 #include "launch/plan_task.h"
 #include "logs/log_lines.h"
 

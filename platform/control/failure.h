@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "control/failure_clues.h"
+#include "control/launcher_reports.h"
 #include "engine/engine.h"
 #include "job/job.h"
 

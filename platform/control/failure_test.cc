@@ -11,7 +11,7 @@
 namespace muster::control {
 namespace {
 
-TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
+TEST(Failure, NamesTheTaskTheCauseAndARemedy) {
   job::Task task{.name = "worker-1", .role = job::TaskRole::kWorker};
   task.exit = job::ExitStatus{.signal = SIGKILL, .out_of_memory = true};
 
@@ -25,7 +25,7 @@ TEST(Failure, NamesTheTaskTheCauseAndWhatToTry) {
   EXPECT_EQ(failure.last_lines, std::vector<std::string>{"last"});
 }
 
-TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
+TEST(Failure, DerivesAdviceFromTheMessageOfTheLauncher) {
   job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
 
@@ -35,7 +35,7 @@ TEST(Failure, TellsWhatToDoFromTheLaunchersOwnWords) {
   EXPECT_NE(failure.advice.find("--workers"), std::string::npos);
 }
 
-TEST(Failure, ShowsWhatTheLauncherSaidFirstAndNotTheEndOfItsExplanation) {
+TEST(Failure, ShowsTheFirstMessageOfTheLauncherAndNotTheEndOfItsExplanation) {
   job::Task task{.name = "launcher", .role = job::TaskRole::kLauncher};
   task.exit = job::ExitStatus{.code = 1};
   std::vector<std::string> lines(50, "long explanation");
@@ -89,7 +89,7 @@ TEST(Failure, OfARankIsExplainedByTheExceptionThatItPrinted) {
   EXPECT_EQ(failure.last_lines.size(), 12U);
 }
 
-TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
+TEST(Failure, OfAKilledRankReportsWhetherTheKernelWasOutOfMemory) {
   Evidence evidence{.task = launcher({.code = 137}), .lines = lines_of(kOpenMpiKilled)};
   evidence.rank = first_failed(evidence.lines);
   evidence.where = worker_task("worker-1");
@@ -104,7 +104,7 @@ TEST(Failure, OfARankThatWasKilledSaysWhetherTheKernelWasShortOfMemory) {
             "killer ended a process on this machine");
 }
 
-TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBesidesItsOwnWords) {
+TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsThatOutputWithoutTheLaunchersMessages) {
   Evidence evidence{.task = launcher({.code = 9}), .lines = lines_of(kMpichKilled)};
   evidence.rank = first_failed(evidence.lines);
   evidence.where = worker_task("worker-1");
@@ -118,7 +118,7 @@ TEST(Failure, OfARankWhoseOutputWentThroughTheLauncherShowsWhatThatPrintedBeside
                                            "[launcher] ", "[launcher] rank 0 here"}));
 }
 
-TEST(Failure, OfARankThatGaveUpByItselfSaysSo) {
+TEST(Failure, OfARankThatAbortedReportsThat) {
   Evidence evidence{.task = launcher({.code = 5}), .lines = lines_of(kMpichAbort)};
   evidence.rank = first_failed(evidence.lines);
 
@@ -159,7 +159,7 @@ TEST(Failure, OfAProgramThatMpirunMayNotExecuteNamesItAndTheWorker) {
   EXPECT_EQ(failure.last_lines.back(), "while attempting to start process rank 0.");
 }
 
-TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
+TEST(Failure, OfAnUnknownHostNamesItWithoutTheGuessesOfOpenMpi) {
   const job::Failure failure = failure_of(launcher({.code = 255}), lines_of(kOpenMpiUnknownHost));
 
   EXPECT_EQ(failure.cause, "launcher exited with code 255: ssh could not resolve host 'foo'");
@@ -173,7 +173,7 @@ TEST(Failure, OfAHostThatIsNotTheJobsNamesItAndShowsNoneOfOpenMpisGuesses) {
   EXPECT_EQ(by_agent.cause, "launcher exited with code 255: this job has no host 'foo'");
 }
 
-TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunSaysSo) {
+TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunNamesTheInterpreter) {
   const job::Failure failure = failure_of(launcher({.code = 131}), lines_of(kOpenMpiNoInterpreter));
 
   EXPECT_EQ(failure.cause,
@@ -193,7 +193,7 @@ TEST(Failure, ShowsNoWarningOfOpenMpiThatNothingFollowsFrom) {
             (LastLines{"epoch 1", "bye"}));
 }
 
-TEST(Failure, OfAShellThatFindsNoInterpreterSaysWhatToDo) {
+TEST(Failure, OfAShellThatFindsNoInterpreterHasARemedy) {
   const struct {
     std::string line;
     std::string advice;
@@ -252,7 +252,7 @@ TEST(FailureInAContainer, ThatRanOutOfMemoryNamesItsLimit) {
             "process on this machine");
 }
 
-TEST(FailureInAContainer, ThatSomebodyKilledSaysThatItWasNotMuster) {
+TEST(FailureInAContainer, ThatWasKilledFromOutsideStatesThatMusterDidNotKillIt) {
   const job::Failure failure = failure_in(kSmall, {.signal = SIGKILL});
 
   EXPECT_EQ(failure.cause, "main was killed by signal 9 (SIGKILL)");
@@ -268,7 +268,7 @@ TEST(FailureInAContainer, WhoseProgramIsNotInTheImageNamesTheImage) {
   EXPECT_NE(failure.advice.find("an image that has the program"), std::string::npos);
 }
 
-TEST(FailureInAContainer, ThatCouldNotWriteSaysWhereItCan) {
+TEST(FailureInAContainer, ThatCouldNotWriteNamesWritableFolders) {
   const LastLines lines{"sh: 1: cannot create /data/x: Read-only file system"};
 
   EXPECT_NE(failure_in(kImage, {.code = 2}, lines).advice.find("--writable-root"),
@@ -278,7 +278,7 @@ TEST(FailureInAContainer, ThatCouldNotWriteSaysWhereItCan) {
             std::string::npos);
 }
 
-TEST(FailureInAContainer, ThatWasLostSaysWhatTheEngineSays) {
+TEST(FailureInAContainer, ThatWasLostHasTheMessageOfTheEngine) {
   EXPECT_EQ(failure_in(kImage, {.lost = true, .error = "its container was removed"}).cause,
             "main was lost: its container was removed");
 }
@@ -358,7 +358,7 @@ TEST_F(Gathered, AWorkerWhoseSshSessionEndedIsNamedByItsAddress) {
             "ended; launcher exited with code 255");
 }
 
-TEST_F(Gathered, ATaskThatWasStoppedOrLostTellsOfNoRank) {
+TEST_F(Gathered, AStoppedOrLostTaskNamesNoRank) {
   job_.tasks[0].exit = job::ExitStatus{.lost = true};
   EXPECT_FALSE(gather().rank);
 }

@@ -136,7 +136,8 @@ void GangStart::images_fetched(Result<std::vector<launch::ImageFacts>> facts) {
   if (job.stop_requested || job.eviction) return hooks_.finish_if_over();
   if (const auto kept = keep_facts(std::move(facts), fetch.tasks, images_); !kept) {
     ++context_.services.metrics.engine_errors;
-    if (!try_again_later(kept.error())) hooks_.fail(failure_by(kept.error()));
+    const bool may_pass = kept.error().code == ErrorCode::kUnavailable;
+    if (!may_pass || !try_again_later(kept.error())) hooks_.fail(failure_by(kept.error()));
     return hooks_.finish_if_over();
   }
   context_.note(job::ImagesThere{time_between(fetch.began, context_.services.clock.now())});
@@ -213,17 +214,19 @@ void GangStart::stage_started(const Result<void>& started) {
   if (error.code == ErrorCode::kConflict && job.attempt - job.restarts < kStartAttempts) {
     hooks_.abandon(AttemptAbandoned{.why = AttemptAbandoned::Why::kNamesTaken, .error = error.what},
                    {});
-  } else if (!job.stop_requested && !job.eviction && !try_again_later(error)) {
-    hooks_.fail(failure_by(error));
+  } else if (!job.stop_requested && !job.eviction) {
+    // The engine of a node does not answer; or the machine has no process, memory or descriptor
+    // left, which may be another program's doing, and for a moment only.
+    const bool may_pass =
+        error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kExhausted;
+    if (!may_pass || !try_again_later(error)) hooks_.fail(failure_by(error));
   }
   hooks_.kill_all();
   hooks_.finish_if_over();
 }
 
-/// If the engine of a node does not answer, the job waits a moment, and may be placed elsewhere.
-/// Another error, or too many tries, fail the job.
+/// The job waits a moment, and may be placed elsewhere. Too many tries fail the job.
 bool GangStart::try_again_later(const Error& error) {
-  if (error.code != ErrorCode::kUnavailable) return false;
   const auto pause = pause_before_another_start(context_.entry.unanswered_starts);
   if (!pause) return false;
   hooks_.abandon(AttemptAbandoned{.why = AttemptAbandoned::Why::kEngineAway, .error = error.what},

@@ -42,7 +42,7 @@ void add_worker(job::Job& job, base::Time started) {
   job.tasks.back().started = started;
 }
 
-TEST(LiveGang, WhoHasLeftHasRoomUntilItHasEnded) {
+TEST(LiveGang, AWorkerThatLeavesKeepsItsResourcesUntilItHasEnded) {
   job::Job job = running_job(1);
   job::Task& one = worker_numbered(job, 0);
   EXPECT_TRUE(holds_place(one));
@@ -77,7 +77,7 @@ TEST(LiveGang, ARowIsOfThoseThatWereStartedLast) {
   EXPECT_EQ(lost_soon_in_a_row(job, {"worker-1", "worker-2", "worker-3"}, kStart + seconds(30)), 3);
 }
 
-TEST(LiveGang, WhoeverHasLivedLongerEndsTheRow) {
+TEST(LiveGang, AWorkerThatRanForSomeTimeResetsTheCountOfFailures) {
   job::Job job = running_job(3);
   lose(worker_numbered(job, 1));
   lose(worker_numbered(job, 2));
@@ -89,7 +89,7 @@ TEST(LiveGang, WhoeverHasLivedLongerEndsTheRow) {
   EXPECT_EQ(lost_soon_in_a_row(job, soon, kStart + minutes(2)), 0) << "it was lost late";
 }
 
-TEST(LiveGang, WhoWasToldToLeaveSaysNothing) {
+TEST(LiveGang, TheEndOfAWorkerThatWasToLeaveIsNotAFailure) {
   job::Job job = running_job(3);
   for (int i = 0; i < 3; ++i) lose(worker_numbered(job, i));
   worker_numbered(job, 1).exit = {.signal = 15, .stopped = true};
@@ -97,9 +97,9 @@ TEST(LiveGang, WhoWasToldToLeaveSaysNothing) {
   EXPECT_EQ(lost_soon_in_a_row(job, {"worker-0", "worker-2"}, kStart + seconds(5)), 2);
 }
 
-TEST(LiveGang, SeatsAreClosedUpOverThoseThatHaveRoom) {
+TEST(LiveGang, SeatsAreRenumberedOverWorkersWithResources) {
   job::Job job = running_job(4);
-  worker_numbered(job, 0).left = true;  // and still runs
+  worker_numbered(job, 0).left = true;  // the worker has left the gang and still runs
   lose(worker_numbered(job, 1));
   clear_place(worker_numbered(job, 2));
 

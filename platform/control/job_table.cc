@@ -21,27 +21,6 @@ using job::Phase;
 namespace {
 
 constexpr size_t kKeptEvents = 200;
-constexpr ptrdiff_t kReadAhead = 16;  // jobs
-
-/// Fetches the parts of a job that filters and orders read into the processor's cache.
-void read_ahead(const JobSlot* slot) {
-  if (slot == nullptr) return;
-  if (slot->entry == nullptr) {
-    constexpr size_t kLine = 64;
-    for (size_t line = 0; line < 3; ++line) {
-      __builtin_prefetch(slot->packed.address() + line * kLine);
-    }
-    return;
-  }
-  const Job& job = slot->entry->job;
-  for (const void* part :
-       {static_cast<const void*>(&job.id), static_cast<const void*>(&job.owner),
-        static_cast<const void*>(&job.phase), static_cast<const void*>(&job.submitted),
-        static_cast<const void*>(&job.spec.name), static_cast<const void*>(&job.spec.project),
-        static_cast<const void*>(&job.spec.command), static_cast<const void*>(&job.spec.labels)}) {
-    __builtin_prefetch(part);
-  }
-}
 
 /// Stands for a job that cannot be unpacked.
 Job shell_of(const JobFacts& facts, const Error& error) {
@@ -65,96 +44,14 @@ Job shell_of(const JobFacts& facts, const Error& error) {
 
 }  // namespace
 
-// --- the index
-
-job::PackedNames JobSlot::names() const {
-  if (entry == nullptr) return packed.names();
-  const Job& job = entry->job;
-  return {.id = job.id, .name = job.spec.name, .project = job.spec.project};
-}
-
-JobSlot& JobIndex::add(JobSlot added) {
-  TimeSlot slot{.submitted = added.facts().submitted,
-                .slot = std::make_unique<JobSlot>(std::move(added))};
-  JobSlot& kept = *slot.slot;
-  by_id_.insert(&kept);
-  const auto [named, is_free] = by_name_.insert(&kept);
-  // The damaged name of an unreadable record may be the name of a readable job.
-  if (!is_free && (*named)->facts().unreadable) {
-    by_name_.erase(named);
-    by_name_.insert(&kept);
-  }
-  // Jobs from an earlier release may have the same time of submission.
-  auto at = first_slot(slot.submitted, true);
-  if (at != by_time_.begin() && (at - 1)->submitted == slot.submitted) {
-    do slot.submitted += std::chrono::nanoseconds(1);
-    while (at != by_time_.end() && (at++)->submitted == slot.submitted);
-    at = first_slot(slot.submitted, true);
-  }
-  by_time_.insert(at, std::move(slot));
-  return kept;
-}
-
-void JobIndex::erase(const JobSlot& slot) {
-  const job::PackedNames names = slot.names();
-  if (const auto found = by_id_.find(names.id); found != by_id_.end() && *found == &slot) {
-    by_id_.erase(found);
-  }
-  const auto named = by_name_.find(JobName(names.name, names.project));
-  if (named != by_name_.end() && *named == &slot) by_name_.erase(named);
-  const auto first =
-      by_time_.begin() + (first_slot(slot.facts().submitted, false) - by_time_.begin());
-  const auto found = std::find_if(first, by_time_.end(),
-                                  [&](const TimeSlot& each) { return each.slot.get() == &slot; });
-  if (found != by_time_.end()) {
-    found->slot.reset();
-    ++empty_slots_;
-  }
-  if (2 * empty_slots_ > by_time_.size()) {
-    std::erase_if(by_time_, [](const TimeSlot& each) { return each.slot == nullptr; });
-    empty_slots_ = 0;
-  }
-}
-
-JobSlot* JobIndex::with_id(std::string_view id) const {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : *found;
-}
-
-std::vector<JobIndex::TimeSlot>::const_iterator JobIndex::first_slot(base::Time time,
-                                                                     bool after) const {
-  return std::partition_point(by_time_.begin(), by_time_.end(), [&](const TimeSlot& slot) {
-    return slot.submitted < time || (after && slot.submitted == time);
+JobTable::JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal)
+    : clock_(clock), journal_(journal), watchers_(clock, random, journal) {
+  journal_.on_ended([this](const Job& job, std::string_view document) {
+    JobSlot* const slot = index_.with_id(job.id);
+    const bool is_own = slot != nullptr && slot->entry != nullptr && &slot->entry->job == &job;
+    if (is_own && !job.unreadable) slot->packed = store::PackedJob(job, document);
   });
 }
-
-void JobIndex::each_by_time(bool newest_first, std::optional<base::Time> after,
-                            const Visit& visit) const {
-  // Jobs lie all over the memory: without reading ahead, an examination of 100,000 jobs mostly
-  // waits for the next one.
-  const auto count = static_cast<ptrdiff_t>(by_time_.size());
-  const ptrdiff_t step = newest_first ? -1 : 1;
-  ptrdiff_t at = newest_first ? count - 1 : 0;
-  if (after) at = first_slot(*after, !newest_first) - by_time_.begin() - (newest_first ? 1 : 0);
-  for (; at >= 0 && at < count; at += step) {
-    const auto slot_at = [&](ptrdiff_t place) -> const JobSlot* {
-      return place >= 0 && place < count ? by_time_[static_cast<size_t>(place)].slot.get()
-                                         : nullptr;
-    };
-    __builtin_prefetch(slot_at(at + 2 * kReadAhead * step));
-    read_ahead(slot_at(at + kReadAhead * step));
-    const JobSlot* const slot = slot_at(at);
-    if (slot != nullptr && !visit(slot->facts())) return;
-  }
-}
-
-void JobIndex::each_by_name(const JobName& first, const Visit& visit) const {
-  auto at = by_name_.lower_bound(first);
-  while (at != by_name_.end() && visit((*at)->facts())) ++at;
-}
-
-JobTable::JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal)
-    : clock_(clock), journal_(journal), watchers_(clock, random, journal) {}
 
 // --- questions
 
@@ -386,9 +283,11 @@ void JobTable::change(JobEntry& entry) {
   } else {
     waiting_.erase(entry.sequence);
   }
+  JobSlot* const slot = index_.with_id(entry.job.id);
+  if (slot != nullptr) index_.count(*slot);
   if (job::is_final(entry.job.phase)) {
     // The packed form is no longer that of the job.
-    index_.with_id(entry.job.id)->packed = {};
+    slot->packed = {};
     keep_among_whole(entry);
   }
   journal_.change(entry.job);
@@ -441,7 +340,7 @@ void JobTable::pack_old() const {
     JobSlot* const slot = index_.with_id(entry.job.id);
     if (!job::is_final(entry.job.phase) || entry.job.unreadable) continue;
     if (!slot->packed) slot->packed = store::PackedJob(entry.job, store::to_document(entry.job));
-    slot->entry = nullptr;
+    index_.pack(*slot);
     entries_.erase(found);
   }
 }

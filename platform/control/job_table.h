@@ -19,7 +19,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "control/change_feed.h"
+#include "control/job_index.h"
 #include "control/job_maker.h"
 #include "control/journal.h"
 #include "job/job.h"
@@ -38,98 +38,10 @@ namespace muster::control {
 
 using base::Result;
 
-/// A job, with the facts about it that are not stored.
-struct JobEntry {
-  job::Job job;
-  uint64_t sequence = 0;  ///< order of submission
-  /// How many starts in a row failed because the engine of a node did not answer.
-  int unanswered_starts = 0;
-  bool is_held_back = false;  ///< by its start conditions (control/start_gate.h)
-  /// The cause of the stop request, where it did not come from a user of Muster.
-  std::optional<job::Fact> cancelled_by;
-  bool is_in_whole = false;  ///< among the ended jobs that are whole (JobTable::whole_)
-};
-
-/// A job of the table: whole, packed, or both while its packed form is up to date.
-struct JobSlot {
-  JobEntry* entry = nullptr;
-  store::PackedJob packed;  ///< if `entry` is nullptr
-  uint64_t sequence = 0;
-
-  job::JobFacts facts() const {
-    return entry != nullptr ? job::facts_of(entry->job) : packed.facts();
-  }
-  job::PackedNames names() const;
-};
-
-/// The name and the project of a job. No two jobs have both in common.
-using JobName = std::pair<std::string, std::string>;
-
 /// {project, id} of uploaded file trees (workspace/tree_store.h).
 using FileTrees = std::set<std::pair<std::string, std::string>>;
 /// The trees of the spec's volumes.
 FileTrees trees_of(const job::JobSpec& spec);
-
-inline JobName name_of(const job::JobSpec& spec) {
-  return {spec.name, spec.project};
-}
-
-/// Owns the slots of jobs, and finds them by id, by name, and by the time of submission.
-class JobIndex {
- public:
-  using Visit = std::function<bool(const job::JobFacts&)>;
-
-  JobSlot& add(JobSlot slot);
-  void erase(const JobSlot& slot);
-
-  /// nullptr: no job has this id.
-  JobSlot* with_id(std::string_view id) const;
-  bool has_name(const JobName& name) const { return by_name_.contains(name); }
-  /// As JobTable::each_job() and JobTable::each_job_from().
-  void each_by_time(bool newest_first, std::optional<base::Time> after, const Visit& visit) const;
-  void each_by_name(const JobName& first, const Visit& visit) const;
-  size_t size() const { return by_id_.size(); }
-
- private:
-  struct ById {
-    using is_transparent = void;
-    size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
-    size_t operator()(const JobSlot* slot) const { return (*this)(slot->names().id); }
-    bool operator()(const JobSlot* left, const JobSlot* right) const {
-      return left->names().id == right->names().id;
-    }
-    bool operator()(const JobSlot* slot, std::string_view id) const {
-      return slot->names().id == id;
-    }
-    bool operator()(std::string_view id, const JobSlot* slot) const { return (*this)(slot, id); }
-  };
-  struct ByName {
-    using is_transparent = void;
-    using Name = std::pair<std::string_view, std::string_view>;
-    static Name of(const JobSlot* slot) {
-      const job::PackedNames names = slot->names();
-      return {names.name, names.project};
-    }
-    static Name of(const JobName& name) { return {name.first, name.second}; }
-    template <class Left, class Right>
-    bool operator()(const Left& left, const Right& right) const {
-      return of(left) < of(right);
-    }
-  };
-  std::unordered_set<JobSlot*, ById, ById> by_id_;
-  std::set<JobSlot*, ByName> by_name_;
-  /// By time of submission. An erased job leaves a place without a slot, until such places are the
-  /// majority: removing 10,000 of 100,000 jobs must not move the others 10,000 times.
-  struct TimeSlot {
-    base::Time submitted;
-    std::unique_ptr<JobSlot> slot;
-  };
-  /// The first slot after `time`, or also at it.
-  std::vector<TimeSlot>::const_iterator first_slot(base::Time time, bool after) const;
-
-  std::vector<TimeSlot> by_time_;
-  size_t empty_slots_ = 0;
-};
 
 class JobTable {
  public:
@@ -152,12 +64,22 @@ class JobTable {
   std::vector<const job::Job*> list() const;
   /// Calls `visit` for each job in the order of submission, or in reverse order, until it returns
   /// false. Begins after the job that was submitted at `after`, if that is given. (Submission times
-  /// are unique.)
-  void each_job(bool newest_first, std::optional<base::Time> after,
-                const JobIndex::Visit& visit) const {
-    index_.each_by_time(newest_first, after, visit);
+  /// are unique.) `read`: the texts to prefetch; `visit` may read others, but more slowly.
+  void each_job(bool newest_first, std::optional<base::Time> after, const JobIndex::Visit& visit,
+                job::FactTexts read = job::FactTexts::kAll) const {
+    index_.each_by_time(newest_first, after, read, visit);
   }
-  /// The same in the order of names, and jobs of one name in the order of projects; begins with the
+  /// The same for one of `parts` parts of about equal size, in which each job is once. Threads may
+  /// visit the parts at the same time, while the loop's thread waits for them.
+  void each_job_of_part(bool newest_first, size_t part, size_t parts, job::FactTexts read,
+                        const JobIndex::Visit& visit) const {
+    index_.each_of_part(newest_first, part, parts, read, visit);
+  }
+  size_t size() const { return index_.size(); }
+  /// How many of the jobs that each_job() visits are in each phase; with or without the members of arrays
+  /// and sweeps.
+  const PhaseCounts& counts(bool with_members) const { return index_.counts(with_members); }
+  /// As each_job() in the order of names, and jobs of one name in the order of projects; begins with the
   /// first job that is not before `name` and `project`.
   void each_job_from(const std::string& name, const std::string& project,
                      const JobIndex::Visit& visit) const {
@@ -243,7 +165,7 @@ class JobTable {
   Journal& journal_;
   mutable JobWatchers watchers_;
   mutable Entries entries_;
-  JobIndex index_;
+  mutable JobIndex index_;
   /// Sequences of the ended jobs that are whole, in the order in which they became that.
   mutable std::deque<uint64_t> whole_;
   size_t kept_whole_ = 256;

@@ -88,11 +88,8 @@ Result<void> Journal::commit(const store::Batch& batch) {
 Result<void> Journal::flush(store::Batch more) {
   auto new_ones = std::exchange(new_ones_, {});
   auto actions = std::exchange(then_, {});
-  for (const NewOne& one : new_ones) {
-    more.new_jobs.push_back(one.job);
-    more.audit.insert(more.audit.end(), one.audit.begin(), one.audit.end());
-  }
   more.changed_jobs.insert(more.changed_jobs.end(), changed_.begin(), changed_.end());
+  more.ended = ended_;
 
   // The objects in `more` are newer.
   std::set<store::ObjectKey> newer(more.removed_objects.begin(), more.removed_objects.end());
@@ -110,7 +107,7 @@ Result<void> Journal::flush(store::Batch more) {
 
   more.ends.insert(more.ends.end(), ends_.begin(), ends_.end());
 
-  const auto committed = commit(more);
+  const auto [committed, of_new_ones] = commit_with(std::move(more), new_ones);
   std::vector<std::function<void()>> allowed;
   if (committed) {
     changed_.clear();
@@ -123,10 +120,33 @@ Result<void> Journal::flush(store::Batch more) {
     const bool owes = !changed_.empty() || !objects_.empty() || !once_committed_.empty();
     if (owes) retry_ = loop_.after(kCommitRetryPause, [this] { flush_soon(); });
   }
-  for (const NewOne& one : new_ones) one.then(committed);
+  for (size_t i = 0; i < new_ones.size(); ++i) new_ones[i].then(of_new_ones[i]);
   for (const auto& action : actions) action();
   for (const auto& action : allowed) action();
   return committed;
+}
+
+/// The jobs of several callers are in one transaction: if one of them is refused, the others are
+/// committed without it.
+Journal::Committed Journal::commit_with(store::Batch batch, const std::vector<NewOne>& new_ones) {
+  const size_t other_jobs = batch.new_jobs.size();
+  const size_t other_records = batch.audit.size();
+  for (const NewOne& one : new_ones) {
+    batch.new_jobs.push_back(one.job);
+    batch.audit.insert(batch.audit.end(), one.audit.begin(), one.audit.end());
+  }
+  Result<void> together = commit(batch);
+  if (together || new_ones.empty() || together.error().code != base::ErrorCode::kConflict) {
+    return {.of_batch = together, .of_new_ones = std::vector(new_ones.size(), together)};
+  }
+  base::log_error(together.error().to_string());
+  batch.new_jobs.resize(other_jobs);
+  batch.audit.resize(other_records);
+  Committed apart{.of_batch = commit(batch), .of_new_ones = {}};
+  for (const NewOne& one : new_ones) {
+    apart.of_new_ones.push_back(commit({.new_jobs = {one.job}, .audit = one.audit}));
+  }
+  return apart;
 }
 
 }  // namespace muster::control

@@ -47,13 +47,17 @@ class Journal {
 
   /// Commits now, together with `more`. If the commit fails, new jobs are dropped and their callers
   /// get the error; changes of other jobs are logged and tried again in a moment, while jobs run
-  /// on.
+  /// on. If the store refuses a new job (kConflict), only its own caller gets the error: all else is
+  /// committed without it.
   Result<void> flush(store::Batch more = {});
 
   /// Drops uncommitted changes of this job, which is about to be deleted.
   void forget(const job::Job& job);
   /// Whether a change of this job is to be committed.
   bool owes(const job::Job& job) const { return known_changed_.contains(&job); }
+
+  /// Passed on to the store: store::Batch::ended.
+  void on_ended(store::Batch::Ended action) { ended_ = std::move(action); }
 
   /// Calls `action` in a later turn of the loop.
   void later(std::function<void()> action);
@@ -68,6 +72,12 @@ class Journal {
     std::vector<access::AuditRecord> audit;
   };
 
+  struct Committed {
+    Result<void> of_batch;
+    std::vector<Result<void>> of_new_ones;  ///< in their order
+  };
+  Committed commit_with(store::Batch batch, const std::vector<NewOne>& new_ones);
+
   base::EventLoop& loop_;
   store::Store& store_;
   Metrics& metrics_;
@@ -76,6 +86,7 @@ class Journal {
   std::unordered_set<const job::Job*> known_changed_;
   std::map<store::ObjectKey, std::optional<store::Object>> objects_;  ///< nothing: is removed
   std::vector<job::ObjectEnd> ends_;
+  store::Batch::Ended ended_;
   std::vector<std::function<void()>> then_;
   std::vector<std::function<void()>> once_committed_;
   base::EventLoop::Interest retry_;

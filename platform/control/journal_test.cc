@@ -46,7 +46,7 @@ class JournalOfJobs : public testing::Test {
   Journal journal_{loop_, store_, metrics_};
 };
 
-TEST_F(JournalOfJobs, CommitsWhatChangesInOneTurnTogether) {
+TEST_F(JournalOfJobs, CommitsTheChangesOfOneTurnTogether) {
   Job one = job("one");
   Job two = job("two");
   keep(one);
@@ -67,7 +67,7 @@ TEST_F(JournalOfJobs, CommitsWhatChangesInOneTurnTogether) {
   EXPECT_EQ(kept->jobs[1].reason, "b");
 }
 
-TEST_F(JournalOfJobs, RunsWhatFollowsAfterTheCommitInOrder) {
+TEST_F(JournalOfJobs, RunsCallbacksInOrderAfterTheCommit) {
   Job one = job("one");
   keep(one);
   std::vector<int> order;
@@ -82,7 +82,7 @@ TEST_F(JournalOfJobs, RunsWhatFollowsAfterTheCommitInOrder) {
   EXPECT_EQ(order, (std::vector<int>{1, 7}));
 }
 
-TEST_F(JournalOfJobs, SaysWhenANewJobCouldNotBeKept) {
+TEST_F(JournalOfJobs, ReportsThatANewJobCouldNotBeStored) {
   store_.full = true;
   const Job one = job("one");
   bool told = false;
@@ -92,6 +92,47 @@ TEST_F(JournalOfJobs, SaysWhenANewJobCouldNotBeKept) {
   });
   turn();
   EXPECT_TRUE(told);
+}
+
+TEST_F(JournalOfJobs, CommitsTheNeighboursOfAJobThatTheStoreRefuses) {
+  Job known = job("known");
+  keep(known);
+  const Job first = job("first");
+  Job taken = job("taken");
+  taken.id = known.id;
+  const Job last = job("last");
+  std::vector<std::string> answers;
+  const auto add = [&](const Job& job) {
+    const std::string name = job.spec.name;
+    access::AuditRecord record{.action = "job.submit", .project = name};
+    journal_.add(job, "key-" + name,
+                 [&answers, name](const Result<void>& kept) {
+                   answers.push_back(name + (kept ? " kept" : ": " + kept.error().what));
+                 },
+                 {record});
+  };
+
+  add(first);
+  add(taken);
+  add(last);
+  known.reason = job::Remark{"changed"};
+  journal_.change(known);
+  turn();
+
+  EXPECT_EQ(answers,
+            (std::vector<std::string>{"first kept",
+                                      "taken: the id, the name or the key of job 'taken' is in use "
+                                      "in project 'default'",
+                                      "last kept"}));
+  const auto stored = store_.load()->jobs;
+  ASSERT_EQ(stored.size(), 3U);
+  EXPECT_EQ(stored[0].reason, "changed");
+  EXPECT_EQ(stored[1].spec.name, "first");
+  EXPECT_EQ(stored[2].spec.name, "last");
+  const auto records = store_.audit({});
+  ASSERT_EQ(records->size(), 2U);
+  EXPECT_EQ((*records)[0].project, "last");
+  EXPECT_EQ((*records)[1].project, "first");
 }
 
 TEST_F(JournalOfJobs, KeepsAChangeThatCouldNotBeCommittedForTheNextTime) {
@@ -109,7 +150,7 @@ TEST_F(JournalOfJobs, KeepsAChangeThatCouldNotBeCommittedForTheNextTime) {
   EXPECT_EQ(store_.load()->jobs[0].reason, "changed");
 }
 
-TEST_F(JournalOfJobs, HoldsBackWhatMustNotHappenBeforeItIsWrittenDown) {
+TEST_F(JournalOfJobs, DelaysActionsUntilTheirCommit) {
   Job one = job("one");
   keep(one);
   store_.full = true;
@@ -125,7 +166,7 @@ TEST_F(JournalOfJobs, HoldsBackWhatMustNotHappenBeforeItIsWrittenDown) {
   EXPECT_TRUE(happened);
 }
 
-TEST_F(JournalOfJobs, ForgetsAJobThatGoes) {
+TEST_F(JournalOfJobs, DropsARemovedJob) {
   auto one = std::make_unique<Job>(job("one"));
   keep(*one);
   journal_.change(*one);

@@ -21,11 +21,11 @@ namespace {
 constexpr std::array<std::pair<Reach, std::string_view>, 3> kReaches{
     {{Reach::kLoopback, "loopback"}, {Reach::kNames, "names"}, {Reach::kHosts, "hosts"}}};
 
+/// As launch::Site::gpus_of: a single empty name stands for GPUs without names, of which a node may
+/// have many.
 std::vector<std::string> gpu_names(const engine::Node& node) {
-  if (!node.gpu_names.empty()) return node.gpu_names;
-  std::vector<std::string> numbers;
-  for (int i = 0; i < node.gpus; ++i) numbers.push_back(std::to_string(i));
-  return numbers;
+  if (!node.gpu_names.empty() || node.gpus == 0) return node.gpu_names;
+  return {std::string()};
 }
 
 /// The values of the secrets that a job uses. They existed when it was submitted; since then a

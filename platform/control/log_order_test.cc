@@ -83,7 +83,7 @@ class LogOrder : public testing::Test {
     base::Time::duration time;
   };
 
-  /// The times of what `flood` printed that came before the last line of `quiet`, or after it.
+  /// The times of the lines of `flood` that were delivered before the last line of `quiet`, or after it.
   std::vector<milliseconds> of_flood(bool before) const {
     const auto quiet = std::find_if(shown_.rbegin(), shown_.rend(),
                                     [](const Shown& shown) { return shown.task == "quiet"; });
@@ -129,7 +129,7 @@ TEST_F(LogOrder, ALinePassesOnlyLinesOfTheTenSecondsBeforeIt) {
   EXPECT_LT(of_flood(false).front(), milliseconds(35'000));
 }
 
-TEST_F(LogOrder, AFollowThatIsNotBehindIsInTheOrderOfTime) {
+TEST_F(LogOrder, LinesOfAFollowThatKeepsUpAreOrderedByTime) {
   begin({.follow = true});
   read();
   print("quiet", milliseconds(20), "second\n");
@@ -140,7 +140,7 @@ TEST_F(LogOrder, AFollowThatIsNotBehindIsInTheOrderOfTime) {
   EXPECT_TRUE(is_in_order_of_time());
 }
 
-TEST_F(LogOrder, WhatWasPrintedBeforeAFollowIsInTheOrderOfTime) {
+TEST_F(LogOrder, LinesBeforeAFollowAreOrderedByTime) {
   flood(milliseconds(100), milliseconds(1), milliseconds(140));
   print("quiet", milliseconds(140), "here\n");
   begin({.follow = true});

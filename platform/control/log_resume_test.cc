@@ -178,7 +178,7 @@ class LogResume : public testing::Test {
   Printed truth_;
 };
 
-TEST_F(LogResume, GoesOnAmidALineWhoseBeginningWasSeen) {
+TEST_F(LogResume, ContinuesWithinALineWhoseBeginningWasRead) {
   submit(0);
   print("launcher", "begin");
   Reader reader(*controller_, id_, {.follow = true});
@@ -217,7 +217,7 @@ TEST_F(LogResume, FollowsTheLastLinesThatThereWereWhenItBegan) {
             (Printed{{{1, "launcher", std::nullopt, job::LogStream::kOutput}, "3\n4\n5\n6\n7\n"}}));
 }
 
-TEST_F(LogResume, TellsOnceWhatWasCutAndGoesOnBehindIt) {
+TEST_F(LogResume, ReportsAGapOnceAndContinuesAfterIt) {
   submit(0);
   print("launcher", "half a line");
   engine_.append(gang(), "launcher",
@@ -250,7 +250,7 @@ TEST_F(LogResume, TellsOnceWhatWasCutAndGoesOnBehindIt) {
   EXPECT_EQ(last.printed(), (Printed{{output, "and the rest of another\nmore\n"}}));
 }
 
-TEST_F(LogResume, HoldsNoMoreOfTheLastLinesThanItHasRoomFor) {
+TEST_F(LogResume, LimitsTheMemoryForTheLastLines) {
   submit(0);
   constexpr int kLines = 400;
   constexpr size_t kLength = 60'000;

@@ -103,7 +103,7 @@ TEST_F(Mishaps, AnElasticGangThatWasDrainedAsksForAllItsWorkersAgain) {
   EXPECT_EQ(tasks_of("dist"), 5U);
 }
 
-TEST_F(Mishaps, AnElasticGangThatIsResumedBeforeItHasGoneAsksForAllItsWorkersAgain) {
+TEST_F(Mishaps, AnElasticGangThatIsResumedBeforeItHasEndedRequestsAllItsWorkersAgain) {
   submit(elastic("dist", "default", 4));
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->suspend("dist"));
@@ -152,12 +152,12 @@ TEST_F(Mishaps, NothingStartsThatTheFullDiskDoesNotKnowOf) {
   EXPECT_TRUE(engine_.running.empty());
 
   store_.full = false;
-  ASSERT_TRUE(controller_->nodes().cordon("n1"));  // any commit will do
+  ASSERT_TRUE(controller_->nodes().cordon("n1"));  // makes a commit
   settle();
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
 
-TEST_F(Mishaps, WhoIsEvictedRunsOnUntilTheDiskKnowsOfIt) {
+TEST_F(Mishaps, AnEvictedJobContinuesUntilTheEvictionIsStored) {
   submit(single("one", "default", 2));
   store_.full = true;
   EXPECT_FALSE(controller_->suspend("one"));
@@ -181,7 +181,7 @@ TEST_F(Mishaps, AJobThatCannotBeRemovedIsStillWrittenDown) {
   EXPECT_EQ(store_.load()->jobs[0].phase, Phase::kSucceeded);
 }
 
-TEST_F(Mishaps, AJobThatMayGoAnywhereGoesToAPoolThatComesLater) {
+TEST_F(Mishaps, AJobWithoutAPoolRunsInAPoolThatIsAddedLater) {
   submit(single("one", "default", 2));
   submit(single("two", "default", 2));
   ASSERT_EQ(job("two").phase, Phase::kQueued);
@@ -191,7 +191,7 @@ TEST_F(Mishaps, AJobThatMayGoAnywhereGoesToAPoolThatComesLater) {
   EXPECT_EQ(job("two").tasks[0].node, "n2");
 }
 
-TEST_F(Mishaps, AProjectIsNotDeletedUnderAJobThatIsJustBeingSubmitted) {
+TEST_F(Mishaps, AProjectIsNotDeletedWhileAJobIsBeingSubmittedToIt) {
   add(project_of("team-a", 1));
   controller_->submit(single("one", "team-a", 1), "",
                       [](const Result<job::Job>& job) { EXPECT_TRUE(job); });
@@ -207,7 +207,7 @@ TEST_F(Mishaps, AProjectIsNotMovedBelowOneThatHasJobs) {
   EXPECT_EQ(controller_->projects().set(moved).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(Mishaps, AClockThatIsSetBackKeepsNobodyWaitingForItToCatchUp) {
+TEST_F(Mishaps, NoJobWaitsUntilAClockThatWasSetBackHasCaughtUp) {
   JobSpec spec = single("one", "default", 1);
   spec.scheduling.retries = 2;
   submit(spec);

@@ -112,9 +112,10 @@ job::Fact running_reason(const job::Job& job, const NodeTable& nodes,
                          const std::optional<job::SlurmState>& in_slurm) {
   job::Runs reason;
   if (launch::resizes_live(job.spec)) reason.workers = workers_of(job, count_members(job));
-  for (const Node& node : nodes.all()) {
-    if (!engine::is_silent(node) || !runs_on(job, node.name)) continue;
-    reason.silent.push_back({.node = node.name, .since = node.labels.at(engine::kSilentSince)});
+  for (const std::string& name : nodes_of(job)) {
+    const Node* const node = nodes.find(name);
+    if (node == nullptr || !engine::is_silent(*node) || !runs_on(job, name)) continue;
+    reason.silent.push_back({.node = name, .since = node->labels.at(engine::kSilentSince)});
   }
   reason.in_slurm = in_slurm;
   return reason;

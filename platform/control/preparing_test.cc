@@ -30,7 +30,7 @@ TEST_F(Preparing, NothingStartsBeforeItsImagesAreThere) {
   EXPECT_TRUE(noted("dist", "its images are present after 12s"));
 }
 
-TEST_F(Preparing, EveryPlacedTaskIsWishedForByWhatItsRoleSays) {
+TEST_F(Preparing, EachPlacedTaskIsPreparedWithTheSettingsOfItsRole) {
   JobSpec spec = two_tasks();
   spec.user = "ada";
   spec.registry = {.server = "reg:5000", .username = "ada", .secret = "registry"};
@@ -78,7 +78,7 @@ TEST_F(Preparing, ASecretThatWasRemovedMeanwhileFailsTheJobAndIsNamed) {
   EXPECT_EQ(job("second").failure->cause, "there is no secret 'registry' in project 'red'");
 }
 
-TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
+TEST_F(Preparing, TheProgressOfThePreparationIsShownAndNotStored) {
   submit(two_tasks());
   const int commits = store_.commits;
   int heard = 0;
@@ -99,7 +99,7 @@ TEST_F(Preparing, WhatTheEngineDoesIsShownNowAndThenAndNotStored) {
   EXPECT_EQ(store_.load()->jobs[0].reason, "checks for image horovod:0.28");
 }
 
-TEST_F(Preparing, WhatTheEngineSaysFailsTheJob) {
+TEST_F(Preparing, AnErrorOfThePreparationFailsTheJob) {
   for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kRefused, ErrorCode::kExhausted}) {
     submit(two_tasks());
     bring_nothing({.code = code, .what = "no image 'horovod:0.28'", .advice = "check its name"});
@@ -160,7 +160,7 @@ TEST_F(Preparing, AJobIsPreparedElsewhereWhenItsNodeHasFallenSilent) {
   EXPECT_EQ(job("one").phase, Phase::kRunning);
 }
 
-TEST_F(Preparing, AJobIsPreparedElsewhereWhenItsNodeHasGone) {
+TEST_F(Preparing, AJobIsPreparedElsewhereIfItsNodeIsLost) {
   submit(in_image(single("one", "red", 1)));
   engine_.set_nodes({{.name = "n2", .task_slots = 100, .gpus = 2, .gpu_model = "V100"}});
   settle();
@@ -197,7 +197,7 @@ TEST_F(Preparing, ASuspendedJobDropsItAndBeginsAnewWhenItIsResumed) {
   EXPECT_EQ(job("dist").phase, Phase::kRunning);
 }
 
-TEST_F(Preparing, ADrainedNodeIsLeftByWhatIsBeingPrepared) {
+TEST_F(Preparing, AJobThatIsBeingPreparedLeavesADrainedNode) {
   submit(in_image(single("one", "red", 1)));
   ASSERT_TRUE(controller_->nodes().drain("n1"));
   settle();
@@ -234,8 +234,7 @@ TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
         ++crashes;
       }
       store_.dies_before = store_.dies_after = 0;
-      controller_ = nullptr;
-      loop_owner_.emplace();
+      be_killed();
       come_back();
       ASSERT_TRUE(controller_->submit(two_tasks(), "key"));
       settle();
@@ -251,7 +250,7 @@ TEST_F(Preparing, ANewServerBeginsAnewWhereverTheOldOneDied) {
   EXPECT_GT(crashes, 0);
 }
 
-TEST_F(Preparing, AServerThatGoesDropsWhatIsUnderWay) {
+TEST_F(Preparing, AServerThatEndsDropsItsPreparations) {
   submit(two_tasks());
   controller_ = nullptr;
 

@@ -52,7 +52,7 @@ TEST_F(ProjectTable, AlwaysHasTheDefaultProject) {
   EXPECT_TRUE(projects_.find("default"));
 }
 
-TEST_F(ProjectTable, TheDefaultProjectDeservesWhatNoOtherWasPromised) {
+TEST_F(ProjectTable, TheDefaultProjectDeservesTheResourcesWithoutAQuota) {
   EXPECT_EQ(rest(8), 8000);
   add(project_of("team-a", 2));
   add(project_of("team-b", 5));
@@ -116,7 +116,7 @@ TEST_F(ProjectTable, NumbersProjectsInTheOrderOfTheirCreation) {
   EXPECT_GT(add(project_of("a", 1)).sequence, first);
 }
 
-TEST_F(ProjectTable, RefusesANameThatIsTaken) {
+TEST_F(ProjectTable, RefusesANameInUse) {
   add(project_of("team-a", 2));
   EXPECT_EQ(projects_.checked_new(project_of("team-a", 3), kCreated).error().code,
             ErrorCode::kConflict);
@@ -135,7 +135,7 @@ TEST_F(ProjectTable, SuggestsTheNameThatWasMeant) {
   EXPECT_EQ(projects_.find("team-s").error().advice, "did you mean 'team-a'?");
 }
 
-TEST_F(ProjectTable, KnowsWhoStandsAboveAndBelow) {
+TEST_F(ProjectTable, ReturnsTheLineOfParentsAndTheTreeOrder) {
   add(project_of("z", 1));
   add(project_of("b", 1, "z"));
   add(project_of("a", 1));
@@ -185,7 +185,7 @@ TEST(PastUse, AProjectThatAlwaysHeldAQuarterComesToAQuarter) {
             (Amounts{250, 0, 0}));
 }
 
-TEST(PastUse, WhatIsAHalfLifeAgoCountsHalf) {
+TEST(PastUse, UseOfAHalfLifeAgoCountsHalf) {
   const Job until_then = one_gpu("a", base::Time{}, kCountedAt - hours(1));
   EXPECT_EQ(past_use(each_of({&until_then}), kFourGpus, kCountedAt, hours(1)).at("a").gpu_milli,
             125);

@@ -1,5 +1,5 @@
-// Under any events in any order, the controller starts nothing twice, grants only resources that
-// exist, and forgets no job.
+// Random events in random order: the controller starts nothing twice, grants only resources that
+// exist, and loses no job.
 #include <cstdlib>
 
 #include "control/random_world.h"
@@ -24,13 +24,13 @@ class AnyLife : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(AnyLife, HoldsWhatWasPromisedAndComesToRest) {
+TEST_P(AnyLife, KeepsTheInvariantsAndComesToRest) {
   live([](int seed) {
     return seed % 2 == 1 ? RandomWorld::Machines::kInImages : RandomWorld::Machines::kPlain;
   });
 }
 
-TEST_P(AnyLife, AtAClusterHoldsWhatWasPromisedAndComesToRest) {
+TEST_P(AnyLife, OnAClusterKeepsTheInvariantsAndComesToRest) {
   live([](int) { return RandomWorld::Machines::kAtCluster; });
 }
 

@@ -109,7 +109,15 @@ void RandomWorld::look() {
     EXPECT_TRUE(holds_place) << job->spec.name << " " << task << " runs; "
                              << job::to_string(job->phase);
   }
-  for (const Job* job : controller_->jobs().list()) look_at_gang(*job);
+  PhaseCounts all;
+  PhaseCounts top;
+  for (const Job* job : controller_->jobs().list()) {
+    look_at_gang(*job);
+    ++job::count_of_phase(all, job->phase);
+    if (!job::is_member(job::facts_of(*job))) ++job::count_of_phase(top, job->phase);
+  }
+  EXPECT_EQ(controller_->jobs().counts(true), all);
+  EXPECT_EQ(controller_->jobs().counts(false), top);
   if (!at_cluster_) look_at_devices();
 }
 

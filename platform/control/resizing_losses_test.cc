@@ -8,7 +8,7 @@ namespace {
 using job::JobSpec;
 using job::Phase;
 
-TEST_F(ResizingGang, AWorkerThatIsLostIsReplacedAndTheJobGoesOn) {
+TEST_F(ResizingGang, ALostWorkerIsReplacedAndTheJobContinues) {
   submit(live("dist", "default", 2, 3));
   clock_.advance(std::chrono::minutes(5));
 
@@ -40,7 +40,7 @@ TEST_F(ResizingGang, ALossBelowTheMinimumFailsTheJobAndIsNamed) {
   EXPECT_EQ(job("dist").failure->task, "worker-1");
 }
 
-TEST_F(ResizingGang, ANodeThatGoesTakesItsWorkersAloneWithIt) {
+TEST_F(ResizingGang, OnlyTheWorkersOfALostNodeAreLost) {
   submit(live("dist", "default", 1, 4));
   const std::string launchers = job("dist").tasks.front().node;
   const std::string other = launchers == "n1" ? "n2" : "n1";
@@ -59,7 +59,7 @@ TEST_F(ResizingGang, ANodeThatGoesTakesItsWorkersAloneWithIt) {
 TEST_F(ResizingGang, ThreeWorkersInARowThatFallOverFailTheJob) {
   submit(live("dist", "default", 1, 2));
   clock_.advance(std::chrono::minutes(5));
-  lose("dist", "worker-1", {.code = 3});  // had run for long
+  lose("dist", "worker-1", {.code = 3});  // the worker had run for a long time
   ASSERT_EQ(workers_of("dist"), (Names{"worker-0", "worker-2"}));
   lose("dist", "worker-2", {.code = 3});
   lose("dist", "worker-3", {.code = 3});
@@ -74,7 +74,7 @@ TEST_F(ResizingGang, ThreeWorkersInARowThatFallOverFailTheJob) {
             "of its start");
 }
 
-TEST_F(ResizingGang, OneThatLivesForAWhileEndsTheRow) {
+TEST_F(ResizingGang, AWorkerThatRanForSomeTimeResetsTheCountOfFailures) {
   submit(live("dist", "default", 1, 2));
   clock_.advance(std::chrono::minutes(5));
   for (const char* worker : {"worker-1", "worker-2", "worker-3"}) {
@@ -155,7 +155,7 @@ TEST_F(ResizingGang, AJobThatDoesNotResizeLiveShrinksByARestartAndDoesNotGrow) {
 
 // --- roles
 
-TEST_F(ResizingGang, AnElasticClusterThatIsClosedUpKeepsItsParameterServersPlaces) {
+TEST_F(ResizingGang, AnElasticClusterThatIsRenumberedKeepsItsParameterServersInPlace) {
   JobSpec spec = live("mnist", "default", 1, 6);
   spec.kind = job::Kind::kGrpc;
   spec.scheduling.resize = job::Resize::kRestart;

@@ -1,4 +1,4 @@
-// A server that is killed while a gang resizes, and the one that takes it up.
+// A server is killed while a gang resizes, and the next server adopts the gang.
 #include <algorithm>
 
 #include "control/test_deaths.h"
@@ -21,7 +21,7 @@ class ResizingTakenUp : public ResizingGang {
   }
 };
 
-TEST_F(ResizingTakenUp, AGangGrowsAlsoUnderANewServer) {
+TEST_F(ResizingTakenUp, AGangGrowsUnderANewServer) {
   submit(single("owner", "team-a", 2));
   submit(live("dist", "team-b", 1, 4));
   ASSERT_EQ(workers_of("dist").size(), 2U);
@@ -52,7 +52,7 @@ TEST_F(ResizingTakenUp, ANewcomerHasTheKeysOfItsGang) {
   EXPECT_EQ(file("worker-0", key), file("worker-3", key));
 }
 
-TEST_F(ResizingTakenUp, WhatItsWorkersShareIsKeptSealedAndAsLongAsTheAttempt) {
+TEST_F(ResizingTakenUp, TheSharedKeyOfItsWorkersIsStoredEncryptedUntilTheAttemptEnds) {
   submit(live("dist", "team-b", 1, 4));
   const std::string sealed = store_.load()->jobs.back().sealed_seed;
 
@@ -62,12 +62,12 @@ TEST_F(ResizingTakenUp, WhatItsWorkersShareIsKeptSealedAndAsLongAsTheAttempt) {
   EXPECT_TRUE(store_.load()->jobs.back().sealed_seed.empty());
 }
 
-TEST_F(ResizingTakenUp, JobsThatDoNotResizeKeepNothing) {
+TEST_F(ResizingTakenUp, JobsThatDoNotResizeStoreNoKey) {
   submit(mpi("plain", "team-b", 2));
   EXPECT_TRUE(job("plain").sealed_seed.empty());
 }
 
-TEST_F(ResizingTakenUp, WithAnotherKeyAGangOnlyShrinksAndSaysWhy) {
+TEST_F(ResizingTakenUp, IfTheServersKeyHasChangedAGangOnlyShrinksAndReportsTheReason) {
   submit(single("owner", "team-a", 1));
   submit(live("dist", "team-b", 1, 4));
   ASSERT_EQ(workers_of("dist").size(), 3U);
@@ -89,14 +89,15 @@ TEST_F(ResizingTakenUp, WithAnotherKeyAGangOnlyShrinksAndSaysWhy) {
   EXPECT_EQ(job("third").phase, Phase::kRunning);
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0"}));
   EXPECT_EQ(job("dist").attempt, 1);
-  EXPECT_EQ(std::count_if(job("dist").events.begin(), job("dist").events.end(),
-                          [](const job::Event& event) {
-                            return words::sentence(event.what).starts_with("no more workers can join");
-                          }),
-            1);
+  EXPECT_EQ(
+      std::count_if(job("dist").events.begin(), job("dist").events.end(),
+                    [](const job::Event& event) {
+                      return words::sentence(event.what).starts_with("no more workers can join");
+                    }),
+      1);
 }
 
-TEST_F(ResizingTakenUp, AWorkerThatWasToLeaveIsStoppedAndItsRoomHeldUntilItHasGone) {
+TEST_F(ResizingTakenUp, ALeavingWorkerIsStoppedAndKeepsItsResourcesUntilItHasEnded) {
   engine_.stops_obey = false;
   submit(live("dist", "team-b", 1, 4));
   submit(single("owner", "team-a", 1));
@@ -113,7 +114,7 @@ TEST_F(ResizingTakenUp, AWorkerThatWasToLeaveIsStoppedAndItsRoomHeldUntilItHasGo
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(ResizingTakenUp, MembersAreToldAgainWhoTakesPart) {
+TEST_F(ResizingTakenUp, MembersReceiveTheListOfMembersAgain) {
   submit(live("dist", "team-b", 1, 3));
   engine_.told.clear();
 
@@ -123,7 +124,7 @@ TEST_F(ResizingTakenUp, MembersAreToldAgainWhoTakesPart) {
             "dist-worker-0 slots=1\ndist-worker-1 slots=1\ndist-worker-2 slots=1\n");
 }
 
-TEST_F(ResizingTakenUp, AWorkerThatWasLostMeanwhileIsReplaced) {
+TEST_F(ResizingTakenUp, AWorkerThatWasLostWithoutAServerIsReplaced) {
   submit(live("dist", "team-b", 1, 3));
   engine_.ends[{gang("dist"), "worker-1"}] = kKilled;
   engine_.running.erase({gang("dist"), "worker-1"});
@@ -159,7 +160,7 @@ TEST_F(ResizingTakenUp, TheLogOfAWorkerThatLeftStaysReadable) {
 
 class KilledWhileResizing : public ResizingGang {
  protected:
-  /// A server that finds a step done can repeat it.
+  /// Each step can be repeated by a server that finds it done.
   void story() {
     for (const auto& [name, gpus] : {std::pair("team-a", 4), std::pair("team-b", 0)}) {
       if (!controller_->projects().status(name)) add(project_of(name, gpus));

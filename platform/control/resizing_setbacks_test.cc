@@ -1,5 +1,5 @@
-// Workers that are joining when their job meets a setback: the places that were meant for them are
-// released, and a job below its minimum does not continue.
+// A job fails, ends or loses a worker while other workers join it: the places that were reserved for
+// them are released, and a job below its minimum does not continue.
 #include "control/test_resizing.h"
 
 namespace muster::control {
@@ -11,7 +11,7 @@ using job::TaskPhase;
 
 class Setbacks : public ResizingGang {
  protected:
-  /// A job on n1 with its minimum.
+  /// A job that runs on n1 with its minimum of workers.
   void begin_on_one_machine(JobSpec spec) {
     set_machines({machine("n1", 2)});
     submit(spec);
@@ -27,7 +27,7 @@ class Setbacks : public ResizingGang {
   }
 };
 
-TEST_F(Setbacks, ANewcomerThatIsEvictedNeedNotHaveStartedFirst) {
+TEST_F(Setbacks, ANewWorkerCanBeEvictedBeforeItHasStarted) {
   add(project_of("team-a", 3));
   add(project_of("team-b", 0));
   engine_.slow_starts = {"worker-2"};
@@ -43,7 +43,7 @@ TEST_F(Setbacks, ANewcomerThatIsEvictedNeedNotHaveStartedFirst) {
   EXPECT_TRUE(task("dist", "worker-2").left);
 }
 
-TEST_F(Setbacks, OneThatCouldNotJoinAndWasCountedUponEndsTheAttempt) {
+TEST_F(Setbacks, AnAttemptEndsIfANewWorkerThatItNeedsCannotJoin) {
   engine_.images = true;
   set_machines({machine("n1", 1), machine("n2", 1)});
   JobSpec spec = live("dist", "default", 2, 3);
@@ -68,7 +68,7 @@ TEST_F(Setbacks, OneThatCouldNotJoinAndWasCountedUponEndsTheAttempt) {
   EXPECT_EQ(job("dist").restarts, 1);
 }
 
-TEST_F(Setbacks, WhoIsSentAwayAndComesAgainWaitsForItsOwnTurn) {
+TEST_F(Setbacks, AnEvictedWorkerThatReturnsWaitsForItsOwnTurn) {
   add(project_of("team-a", 4));
   add(project_of("team-b", 0));
   engine_.images = true;
@@ -103,7 +103,7 @@ TEST_F(Setbacks, WhoIsSentAwayAndComesAgainWaitsForItsOwnTurn) {
             1);
 }
 
-TEST_F(Setbacks, ANodeThatTheOthersCannotReachIsLeftToOthers) {
+TEST_F(Setbacks, ANodeThatTheGangCannotReachIsNotUsedForIt) {
   engine_.images = true;
   engine_.names_within_nodes = true;
   JobSpec spec = live("dist", "default", 1, 3);
@@ -123,7 +123,7 @@ TEST_F(Setbacks, ANodeThatTheOthersCannotReachIsLeftToOthers) {
   EXPECT_EQ(workers_of("dist").size(), 3U) << "it grows where it can";
 }
 
-TEST_F(Setbacks, ADrainedNodeHasNoRoomThatIsMeantForARestingJob) {
+TEST_F(Setbacks, NothingIsReservedOnADrainedNodeForAPausedJob) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   submit(live("dist", "default", 1, 4));
@@ -143,7 +143,7 @@ TEST_F(Setbacks, ADrainedNodeHasNoRoomThatIsMeantForARestingJob) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(Setbacks, RoomThatComesWhileAJobEndsIsForOthers) {
+TEST_F(Setbacks, ResourcesThatBecomeFreeWhileAJobEndsGoToOtherJobs) {
   begin_on_one_machine(live("dist", "default", 1, 3));
   engine_.stops_obey = false;
   ASSERT_TRUE(controller_->stop("dist", false));
@@ -156,7 +156,7 @@ TEST_F(Setbacks, RoomThatComesWhileAJobEndsIsForOthers) {
   EXPECT_EQ(job("dist").phase, Phase::kRunning) << "it takes its time to end";
 }
 
-TEST_F(Setbacks, RoomThatWasMeantForARestingJobIsForOthersOnceItEnds) {
+TEST_F(Setbacks, ResourcesReservedForAPausedJobAreFreeOnceItEnds) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   begin_on_one_machine(live("dist", "default", 1, 2));
@@ -170,7 +170,7 @@ TEST_F(Setbacks, RoomThatWasMeantForARestingJobIsForOthersOnceItEnds) {
   EXPECT_EQ(job("dist").phase, Phase::kRunning) << "its last worker takes its time to end";
 }
 
-TEST_F(Setbacks, NobodyIsEvictedForAJobThatEnds) {
+TEST_F(Setbacks, NoJobIsEvictedForAJobThatIsEnding) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 1));
   begin_on_one_machine(live("dist", "team-a", 1, 3));
@@ -188,7 +188,7 @@ TEST_F(Setbacks, NobodyIsEvictedForAJobThatEnds) {
   EXPECT_EQ(job("guest").eviction, std::nullopt);
 }
 
-TEST_F(Setbacks, AnAttemptTakesInNoMoreThanSoManyAndGivesTheirRoomBack) {
+TEST_F(Setbacks, AnAttemptAcceptsALimitedNumberOfNewWorkers) {
   pace_.most_joiners = 3;
   controller_->set_resize_pace(pace_);
   submit(live("dist", "default", 1, 2));

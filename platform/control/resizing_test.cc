@@ -11,7 +11,7 @@ using job::TaskPhase;
 
 // --- growing
 
-TEST_F(ResizingGang, AJobGrowsIntoTheRoomThatAnotherLeavesWithoutARestart) {
+TEST_F(ResizingGang, AJobGrowsIntoReleasedResourcesWithoutARestart) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 4));
   ASSERT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1"}));
@@ -58,7 +58,7 @@ TEST_F(ResizingGang,
   EXPECT_EQ(job("dist").reason, "runs with 2 of 2 workers");
 }
 
-TEST_F(ResizingGang, RoomThatComesWhileTheJobStartsIsTakenOnceItRuns) {
+TEST_F(ResizingGang, ResourcesThatBecomeFreeDuringTheStartAreUsedOnceTheJobRuns) {
   submit(single("other", "default", 2));
   ASSERT_TRUE(controller_->submit(live("dist", "default", 1, 4), ""));
   turn();
@@ -90,7 +90,7 @@ TEST_F(ResizingGang, ANewcomerThatCannotBeStartedIsNoFailureOfTheJobAndAnotherCo
   EXPECT_EQ(task("dist", "worker-3").seat, task("dist", "worker-2").seat);
 }
 
-TEST_F(ResizingGang, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
+TEST_F(ResizingGang, AWorkerIsNotStartedIfItsGangCouldNotBeNotified) {
   submit(single("other", "default", 2));
   submit(live("dist", "default", 1, 3));
   engine_.change_error = {.code = base::ErrorCode::kUnavailable, .what = "no answer"};
@@ -103,7 +103,7 @@ TEST_F(ResizingGang, OneWhoseGangCouldNotBeToldOfItIsNotStarted) {
   EXPECT_EQ(workers_of("dist"), (Names{"worker-0", "worker-1", "worker-2"})) << "at the next try";
 }
 
-TEST_F(ResizingGang, ANewcomerThatDoesNotAnswerInTimeIsStoppedAndItsRoomGivenBack) {
+TEST_F(ResizingGang, ANewWorkerThatDoesNotAnswerInTimeIsStoppedAndItsResourcesAreReleased) {
   submit(single("other", "default", 2));
   JobSpec spec = live("dist", "default", 1, 3);
   spec.start_timeout = std::chrono::milliseconds(1);
@@ -121,7 +121,7 @@ TEST_F(ResizingGang, ANewcomerThatDoesNotAnswerInTimeIsStoppedAndItsRoomGivenBac
   EXPECT_TRUE(task("dist", "worker-2").left);
 }
 
-TEST_F(ResizingGang, WhereANewcomerHadNoLuckNobodyJoinsForAWhile) {
+TEST_F(ResizingGang, NoWorkerJoinsForAWhileAfterANewWorkerHasFailed) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   submit(single("other", "default", 2));
@@ -134,7 +134,7 @@ TEST_F(ResizingGang, WhereANewcomerHadNoLuckNobodyJoinsForAWhile) {
   EXPECT_FALSE(called("dist", "start", "worker-4"));
 }
 
-TEST_F(ResizingGang, RoomThatIsKeptForARestingJobIsTakenByWhoHasARightToIt) {
+TEST_F(ResizingGang, ResourcesReservedForAPausedJobGoToAJobWithinItsQuota) {
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   add(project_of("team-a", 4));
@@ -150,7 +150,7 @@ TEST_F(ResizingGang, RoomThatIsKeptForARestingJobIsTakenByWhoHasARightToIt) {
   EXPECT_EQ(job("dist").attempt, 1);
 }
 
-TEST_F(ResizingGang, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
+TEST_F(ResizingGang, ANewWorkerWhoseImageCannotBePulledIsNotStarted) {
   engine_.images = true;
   pace_.rest = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
@@ -174,7 +174,7 @@ TEST_F(ResizingGang, ANewcomerWhoseImageCannotBeHadIsNotStarted) {
   EXPECT_EQ(task("dist", "worker-2").node, "");
 }
 
-TEST_F(ResizingGang, ANodeThatGoesWhileANewcomersImageIsBroughtThereIsNoLossOfTheJob) {
+TEST_F(ResizingGang, ANodeThatIsLostWhileItPullsANewWorkersImageDoesNotAffectTheJob) {
   engine_.images = true;
   set_machines({machine("n1", 2)});
   JobSpec spec = live("dist", "default", 1, 3);
@@ -201,7 +201,7 @@ class Reclaimed : public ResizingGang {
   }
 };
 
-TEST_F(Reclaimed, AnotherProjectTakesTheWorkersAboveTheMinimumAndTheGangGoesOn) {
+TEST_F(Reclaimed, AnotherProjectReclaimsTheWorkersAboveTheMinimumAndTheGangContinues) {
   submit(live("dist", "team-b", 2, 4));
   ASSERT_EQ(workers_of("dist").size(), 4U);
 
@@ -217,7 +217,7 @@ TEST_F(Reclaimed, AnotherProjectTakesTheWorkersAboveTheMinimumAndTheGangGoesOn) 
   EXPECT_TRUE(noted("dist", "; the job continues with 3 of 4 workers"));
 }
 
-TEST_F(Reclaimed, ThoseWhoStayAreToldBeforeAWorkerIsStopped) {
+TEST_F(Reclaimed, RemainingMembersAreNotifiedBeforeAWorkerIsStopped) {
   submit(live("dist", "team-b", 2, 4));
   engine_.calls.clear();
 
@@ -231,7 +231,7 @@ TEST_F(Reclaimed, ThoseWhoStayAreToldBeforeAWorkerIsStopped) {
   EXPECT_FALSE(called("dist", "stop", "launcher"));
 }
 
-TEST_F(Reclaimed, AWorkerHasSomeNoticeAfterTheOthersWereTold) {
+TEST_F(Reclaimed, AWorkerIsStoppedSomeTimeAfterTheOthersWereNotified) {
   pace_.notice = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   submit(live("dist", "team-b", 2, 4));
@@ -244,7 +244,7 @@ TEST_F(Reclaimed, AWorkerHasSomeNoticeAfterTheOthersWereTold) {
   EXPECT_EQ(job("owner").phase, Phase::kQueued) << "its room is not free yet";
 }
 
-TEST_F(Reclaimed, KindsThatAreToldNothingNeedNoNotice) {
+TEST_F(Reclaimed, KindsWithoutNotificationsStopWorkersAtOnce) {
   pace_.notice = std::chrono::hours(1);
   controller_->set_resize_pace(pace_);
   JobSpec spec = live("ddp", "team-b", 1, 4);
@@ -258,7 +258,7 @@ TEST_F(Reclaimed, KindsThatAreToldNothingNeedNoNotice) {
   EXPECT_EQ(workers_of("ddp").size(), 3U);
 }
 
-TEST_F(Reclaimed, WhoComesBackSitsInTheOldSeatUnderANameOfItsOwn) {
+TEST_F(Reclaimed, AReplacementHasTheSeatOfTheOldWorkerAndANewName) {
   submit(live("dist", "team-b", 2, 4));
   submit(single("owner", "team-a", 1));
   ASSERT_TRUE(task("dist", "worker-3").left);
@@ -272,7 +272,7 @@ TEST_F(Reclaimed, WhoComesBackSitsInTheOldSeatUnderANameOfItsOwn) {
             "dist-worker-4 slots=1\n");
 }
 
-TEST_F(Reclaimed, BelowItsMinimumTheWholeAttemptEndsAsThatOfAnyOther) {
+TEST_F(Reclaimed, BelowItsMinimumTheWholeAttemptEnds) {
   submit(live("dist", "team-b", 3, 4));
 
   submit(single("owner", "team-a", 2));
@@ -319,7 +319,7 @@ TEST_F(Reclaimed, ANewcomerIsSentAwayBeforeAnybodyHasStartedIt) {
   EXPECT_EQ(job("owner").phase, Phase::kStarting) << "its image comes now";
 }
 
-TEST_F(ResizingGang, AWorkerThatIsMovedLeavesAndAnotherStartsElsewhere) {
+TEST_F(ResizingGang, AMovedWorkerLeavesAndAnotherStartsElsewhere) {
   JobSpec spec = live("dist", "default", 1, 2);
   spec.scheduling.packing = job::Packing::kSpread;
   submit(spec);

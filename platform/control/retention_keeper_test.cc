@@ -1,4 +1,4 @@
-// Ended jobs go by the rules of retention, and nothing else does.
+// Retention rules remove ended jobs, and nothing else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Keeping : public testing::Test {
     }
   }
 
-  /// Runs the job to its end, a moment later than any job before.
+  /// Runs the job to its end, which is later than the ends of all jobs before.
   job::Job run(const std::string& name, std::optional<milliseconds> keep_for = {}) {
     job::Job job = start(name, keep_for);
     end(job);
@@ -85,7 +85,7 @@ TEST_F(Keeping, WithoutARuleEndedJobsStay) {
   EXPECT_EQ(controller_->jobs().list().front()->kept_until, std::nullopt);
 }
 
-TEST_F(Keeping, AJobGoesWhenItsTimeIsOver) {
+TEST_F(Keeping, AJobIsRemovedWhenItsTimeIsOver) {
   const job::Job one = run("one");
   run("two");
   clock_.advance(hours(1) - std::chrono::seconds(2));
@@ -98,7 +98,7 @@ TEST_F(Keeping, AJobGoesWhenItsTimeIsOver) {
   EXPECT_EQ(store_.load()->jobs.size(), 1U);
 }
 
-TEST_F(Keeping, AJobSaysWhenItGoes) {
+TEST_F(Keeping, AJobShowsTheTimeOfItsRemoval) {
   controller_->set_retention({.keep_for = hours(2)});
   run("one");
   run("two", hours(1));
@@ -115,14 +115,14 @@ TEST_F(Keeping, AJobSaysWhenItGoes) {
   EXPECT_EQ(until("two"), hours(1));
 }
 
-TEST_F(Keeping, AJobThatIsToBeKeptForNoTimeGoesAtItsEnd) {
+TEST_F(Keeping, AJobWithARetentionOfZeroIsRemovedAtItsEnd) {
   run("one", milliseconds(0));
 
   EXPECT_EQ(names(), Names{});
   EXPECT_TRUE(store_.load()->jobs.empty());
 }
 
-TEST_F(Keeping, WhatHasNotEndedStaysWhateverTheRules) {
+TEST_F(Keeping, NoRuleRemovesAJobThatHasNotEnded) {
   start("runs");
   job::JobSpec held{.name = "waits", .command = {"train"}, .folder = "/"};
   held.held = true;
@@ -169,7 +169,7 @@ TEST_F(Keeping, OfTooLargeOnesTheOldestGo) {
   EXPECT_EQ(names(), (Names{"b", "c"}));
 }
 
-TEST_F(Keeping, ANewServerMeasuresWhatItFindsBeforeItTakesAny) {
+TEST_F(Keeping, ANewServerMeasuresTheDiskUseBeforeItRemovesJobs) {
   for (const char* name : {"a", "b", "c"}) {
     engine_.sizes[run(name).id] = 400;
   }
@@ -193,14 +193,14 @@ TEST_F(Keeping, ARuleLeavesARecordThatNamesIt) {
   EXPECT_EQ(record.changes.back(), (access::FieldChange{"rule", "", "keep_jobs=0"}));
 }
 
-TEST_F(Keeping, AJobThatIsFollowedGoesOnceItIsNot) {
+TEST_F(Keeping, AFollowedJobIsRemovedAfterTheFollowHasEnded) {
   const job::Job one = start("one", milliseconds(0));
   auto follower = controller_->jobs().watch("one", [] {});
   end(one);
   EXPECT_EQ(names(), Names{"one"});
 
   follower.reset();
-  controller_->set_retention({});  // looks at once
+  controller_->set_retention({});  // applies the rules at once
   settle();
 
   EXPECT_EQ(names(), Names{});
@@ -219,7 +219,7 @@ TEST_F(Keeping, ManyGoInSeveralCommitsAndNotOneByOne) {
   EXPECT_EQ(store_.commits - before, 2);
 }
 
-TEST_F(Keeping, WhoWatchesHearsThatItIsGone) {
+TEST_F(Keeping, WatchersAreNotifiedOfTheRemoval) {
   const job::Job one = run("one");
   int told = 0;
   const auto watch = controller_->feed().watch([&] { ++told; });

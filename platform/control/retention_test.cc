@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 const base::Time kNow{std::chrono::seconds{1'700'000'000}};
 
-/// One of project p that ended so many hours ago.
+/// A job of the project p that ended this many hours ago.
 EndedJob ended(std::string id, int hours_ago, std::optional<int64_t> bytes = {}) {
   return {.id = std::move(id),
           .project = "p",
@@ -84,7 +84,7 @@ TEST(Retention, DecidesWhichGoAndWhy) {
   }
 }
 
-TEST(Retention, TheNextToGoIsTheFirstWhoseTimeIsOver) {
+TEST(Retention, TheNextRemovedJobIsTheFirstWhoseTimeIsOver) {
   const std::vector<EndedJob> jobs{ended("a", 1), keeping_for(ended("b", 0), hours(3)),
                                    ended("c", 0)};
 

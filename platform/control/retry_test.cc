@@ -30,7 +30,7 @@ TEST(Retry, WithoutRetriesEveryFailureIsTheLast) {
   EXPECT_FALSE(retry_of(job_with_retries(0), ended_with({.lost = true}), {}));
 }
 
-TEST(Retry, CountsWhatIsTheJobsOwnFault) {
+TEST(Retry, CountsFailuresOfTheJob) {
   Job job = job_with_retries(2);
   const auto first = retry_of(job, ended_with({.code = 1}), {});
   ASSERT_TRUE(first);
@@ -41,7 +41,7 @@ TEST(Retry, CountsWhatIsTheJobsOwnFault) {
   EXPECT_FALSE(retry_of(job, ended_with({.code = 1}), {}));
 }
 
-TEST(Retry, DoesNotCountWhatIsTheMachinesFault) {
+TEST(Retry, DoesNotCountFailuresOfTheMachine) {
   Job job = job_with_retries(1);
   job.retries_used = 1;
   const auto retry = retry_of(job, ended_with({.lost = true}), {});
@@ -155,13 +155,13 @@ struct Failed {
   }
 };
 
-TEST(OtherPorts, AreWhatAJobStartsUnderWhosePortWasTakenMeanwhile) {
+TEST(OtherPorts, AreUsedByAJobWhosePortWasTakenBeforeItBoundIt) {
   EXPECT_EQ(Failed().outcome(),
             "another process took port 31234 of worker-0 before its program could listen on it; "
             "the job restarts with other ports");
 }
 
-TEST(OtherPorts, AreTriedWhereTheProgramDoesNotSayWhich) {
+TEST(OtherPorts, AreTriedIfTheProgramDoesNotNameThePort) {
   Failed failed;
   failed.lines = {"OSError: [Errno 98] Address already in use"};
 
@@ -220,7 +220,7 @@ class TakenPorts : public Scheduling {
   }
 };
 
-TEST_F(TakenPorts, AJobStartsAgainUnderOthersAndNoRetryIsCounted) {
+TEST_F(TakenPorts, AJobStartsAgainWithOtherPortsAndNoRetryIsCounted) {
   submit(cluster("tf"));
   const int port = port_of_worker("tf");
 
@@ -234,7 +234,7 @@ TEST_F(TakenPorts, AJobStartsAgainUnderOthersAndNoRetryIsCounted) {
   EXPECT_TRUE(noted("tf", "took port " + std::to_string(port) + " of worker-0"));
 }
 
-TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {
+TEST_F(TakenPorts, AJobThatFindsNoFreePortFailsAndNamesThePort) {
   submit(cluster("tf"));
 
   std::string words;
@@ -251,7 +251,7 @@ TEST_F(TakenPorts, AJobThatFindsNoneFreeFailsInTheEndAndNamesThePort) {
       << job("tf").failure->cause;
 }
 
-TEST_F(TakenPorts, AProgramWithAPortOfItsOwnFailsAtOnceAndIsToldWhichItIs) {
+TEST_F(TakenPorts, AProgramThatChoosesItsPortFailsAtOnceAndNamesThePort) {
   submit(cluster("tf"));
 
   fail_worker("tf", "bind to 0.0.0.0:8080: Address already in use");

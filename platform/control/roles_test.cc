@@ -111,7 +111,7 @@ job::JobSpec grpc_that_needs_all(int workers) {
   return spec;
 }
 
-TEST_F(Roles, AJobThatNeedsAllItsWorkersGoesOnUntilTheLastHasEnded) {
+TEST_F(Roles, AJobThatNeedsAllItsWorkersContinuesUntilTheLastHasEnded) {
   submit(grpc_that_needs_all(2));
 
   end("worker-1");
@@ -125,6 +125,19 @@ TEST_F(Roles, AJobThatNeedsAllItsWorkersGoesOnUntilTheLastHasEnded) {
   EXPECT_EQ(job().phase, Phase::kSucceeded);
   EXPECT_TRUE(called("ps-0 gracefully"));
   EXPECT_FALSE(called("worker-0 gracefully"));
+}
+
+TEST_F(Roles, AJobWhoseChiefEndsBeforeItsAnswerHasItsTimeLimit) {
+  engine_.slow_starts = {"chief"};
+  job::JobSpec spec = grpc_that_needs_all(1);
+  spec.scheduling.time_limit = std::chrono::milliseconds(1);
+  submit(spec);
+  end("chief");
+  engine_.finish_start("chief");
+
+  while (!job::is_final(job().phase)) settle();
+
+  EXPECT_EQ(job().failure->cause, "ran longer than its time limit of 1ms");
 }
 
 TEST_F(Roles, AJobThatNeedsAllItsWorkersFailsWithOneAfterItsChief) {
@@ -215,7 +228,7 @@ TEST_F(Roles, AParameterServerThatEndsBeforeItsChiefIsALossWhateverItsExitCode) 
   EXPECT_EQ(job().failure->task, "ps-0");
 }
 
-TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
+TEST_F(Roles, AFailedChiefIsTheCauseAndNotATaskThatLostItsConnection) {
   engine_.stops_obey = false;
   submit(grpc("mnist", 1, 0));
 
@@ -227,8 +240,8 @@ TEST_F(Roles, AChiefThatFailsIsToBlameAndNotWhoLostItThen) {
   EXPECT_EQ(job().exit_code, 1);
 }
 
-// The kernel tells the chief at once that its connection is closed; on a busy machine the chief has
-// ended before the shim of the killed task runs.
+// The chief detects the closed connection at once. On a busy machine it ends before the shim of the
+// killed task reports the kill.
 TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsEndIsNoticedAfterThatOfTheChief) {
   engine_.stops_obey = false;
   submit(grpc("mnist", 0, 1));
@@ -241,7 +254,7 @@ TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsEndIsNoticedAfterThatOfTheChief) {
   EXPECT_EQ(job().exit_code, 128 + SIGKILL);
 }
 
-TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsShimWasToldToStopBeforeItNoticed) {
+TEST_F(Roles, AKilledTaskIsTheCauseEvenIfItsShimWasStoppedBeforeItReportedTheKill) {
   engine_.stops_obey = false;
   submit(grpc("mnist", 0, 1));
 
@@ -253,7 +266,8 @@ TEST_F(Roles, AKilledTaskIsToBlameAlsoIfItsShimWasToldToStopBeforeItNoticed) {
   EXPECT_EQ(job().exit_code, 128 + SIGKILL);
 }
 
-// A worker that has lost a killed task ends at once, and the server may learn of that first.
+// A worker that loses its connection to a killed task ends at once, and the server may receive the
+// report of its end first.
 TEST_F(Roles, AKilledTaskIsToBlameInWhicheverOrderTheEndsAreNoticed) {
   using Ends = std::vector<std::pair<std::string, job::ExitStatus>>;
   const std::pair<std::string, job::ExitStatus> chief{"chief", {.code = 1}};
@@ -377,7 +391,7 @@ TEST_F(Roles, OfAKilledChiefAndAKilledTaskTheFirstIsToBlame) {
   EXPECT_EQ(job().failure->task, "chief");
 }
 
-TEST_F(Roles, AWorkerThatIsDoneBeforeItsChiefHasStartedHoldsNobodyUp) {
+TEST_F(Roles, AWorkerThatSucceedsBeforeItsChiefHasStartedDoesNotBlockTheStart) {
   ASSERT_TRUE(controller_->submit(grpc("quick", 1, 0), ""));
   // Its end is reported before its start.
   while (engine_.running.empty()) {
@@ -392,7 +406,7 @@ TEST_F(Roles, AWorkerThatIsDoneBeforeItsChiefHasStartedHoldsNobodyUp) {
   EXPECT_EQ(job().phase, Phase::kSucceeded);
 }
 
-TEST_F(Roles, EachRoleClaimsItsOwn) {
+TEST_F(Roles, EachRoleHasItsOwnClaims) {
   job::JobSpec spec = grpc("mnist", 1, 1);
   spec.resources.gpus = 1;
   spec.leader.resources.gpus = 1;
@@ -463,7 +477,7 @@ TEST_F(Roles, AHeldJobThatIsStoppedNeverRuns) {
 
 // --- labels
 
-TEST_F(Roles, LabelsAreSetAndTakenAwayAlsoOfAnEndedJob) {
+TEST_F(Roles, LabelsOfAnEndedJobCanBeSetAndRemoved) {
   job::JobSpec spec = single("one", "default", 0);
   spec.labels = {{"nightly", ""}, {"team", "vision"}};
   submit(spec);
@@ -478,7 +492,7 @@ TEST_F(Roles, LabelsAreSetAndTakenAwayAlsoOfAnEndedJob) {
   EXPECT_EQ(store_.load()->jobs.front().spec.labels, wanted);
 }
 
-TEST_F(Roles, LabelsThatAreNoneAreRefusedAndNothingChanges) {
+TEST_F(Roles, InvalidLabelsAreRefusedAndNothingChanges) {
   submit(single("one", "default", 0));
 
   const auto changed = controller_->set_labels("one", {{"best", ""}, {"a=b", "c"}});
@@ -491,7 +505,7 @@ TEST_F(Roles, LabelsThatAreNoneAreRefusedAndNothingChanges) {
 
 // --- programs that cannot be started
 
-TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn) {
+TEST_F(Roles, AnImageWithoutACommandIsRefusedIfTheEngineRunsNoImagesAndHasNoSubstitute) {
   job::JobSpec spec = mpi("dist", "default", 1);
   spec.command.clear();
   spec.image = "quickstart:3";
@@ -507,7 +521,7 @@ TEST_F(Roles, AnImageWithoutACommandIsRefusedWhereNoImagesRunAndNothingStandsIn)
   EXPECT_TRUE(controller_->jobs().list().empty());
 }
 
-TEST_F(Roles, AnImageIsToldToBeUnusedWhereNoneRun) {
+TEST_F(Roles, AnImageIsReportedAsUnusedIfTheEngineRunsNoImages) {
   job::JobSpec spec = single("one", "default", 0);
   spec.image = "quickstart:3";
 

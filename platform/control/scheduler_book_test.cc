@@ -5,7 +5,7 @@
 namespace muster::control {
 namespace {
 
-TEST(AForwardClock, StandsStillWhileTheOtherGoesBackAndThenGoesOnWithIt) {
+TEST(AForwardClock, StandsStillWhenTheOtherClockIsSetBackAndThenContinuesWithIt) {
   base::FakeClock clock;
   const ForwardClock forward(clock);
   const base::Time start = forward.now();

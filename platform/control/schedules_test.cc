@@ -1,4 +1,5 @@
-// Schedules: what is decided, and jobs that a server makes, which may be killed between any two commits.
+// Schedules: the decisions about runs, and the jobs of a server that may be killed between any two
+// commits.
 #include "control/schedules.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +98,7 @@ TEST(RunName, IsTheLocalTimeOfTheRun) {
   EXPECT_EQ(run_name("n", *zone, moment("2026-10-25T01:30:00Z"), false), "n-20261025-0230-2");
 }
 
-/// It is 22:13:20 on 14 November 2023.
+/// The clock begins at 22:13:20 on 14 November 2023.
 class ScheduledJobs : public Scheduling {
  protected:
   ScheduledJobs() { add(project_of("lab", 2)); }
@@ -112,7 +113,7 @@ class ScheduledJobs : public Scheduling {
     return controller_->schedules().named(name).at(0);
   }
 
-  /// The time passes, and the server notices.
+  /// Advances the clock and lets the server act.
   void pass(std::chrono::nanoseconds time) {
     clock_.advance(time);
     submit(single("tick-" + std::to_string(++ticks_), "lab", 0));

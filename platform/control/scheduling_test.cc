@@ -40,7 +40,7 @@ TEST_F(Scheduling, WithOneGpuFreeNothingOfAGangOfTwoStarts) {
   EXPECT_NE(words::sentence(why->reason).find("2 of 3"), std::string::npos) << why->reason;
 }
 
-TEST_F(Scheduling, AnOverQuotaJobMakesRoomAndStartsAgainLater) {
+TEST_F(Scheduling, AnOverQuotaJobIsEvictedAndStartsAgainLater) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 0));
   submit(single("guest", "team-b", 2));
@@ -85,7 +85,7 @@ TEST_F(Scheduling, AVictimThatSavesItselfAndExitsWithZeroStartsAgain) {
   EXPECT_EQ(job("guest").phase, Phase::kQueued);
 }
 
-TEST_F(Scheduling, ASuspendedJobFreesItsRoomAndGoesOnWhenItIsResumed) {
+TEST_F(Scheduling, ASuspendedJobReleasesItsResourcesAndRunsAgainWhenItIsResumed) {
   submit(single("one", "default", 2));
   submit(single("two", "default", 2));
   ASSERT_EQ(job("two").phase, Phase::kQueued);
@@ -206,7 +206,7 @@ TEST_F(Scheduling, AJobThatRunsPastItsTimeLimitFails) {
   EXPECT_EQ(job("one").failure->cause, "ran longer than its time limit of 1ms");
 }
 
-TEST_F(Scheduling, RefusesWhatCouldNeverRunWithTheNumbers) {
+TEST_F(Scheduling, RefusesAJobThatCanNeverRunWithTheNumbers) {
   const auto refused = controller_->submit(single("wide", "default", 3), "");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
@@ -233,7 +233,7 @@ TEST_F(Scheduling, AForecastStoresAndStartsNothing) {
   EXPECT_TRUE(engine_.running.empty());
 }
 
-TEST_F(Scheduling, AForecastTellsWhoWouldHaveToGo) {
+TEST_F(Scheduling, AForecastNamesTheJobsThatWouldBeEvicted) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 0));
   submit(single("guest", "team-b", 2));
@@ -248,7 +248,7 @@ TEST_F(Scheduling, AForecastTellsWhoWouldHaveToGo) {
   EXPECT_EQ(job("guest").phase, Phase::kRunning);
 }
 
-TEST_F(Scheduling, AnElasticJobStartsWithWhatThereIsAndKeepsItsNames) {
+TEST_F(Scheduling, AnElasticJobStartsWithTheFreeResourcesAndKeepsItsNames) {
   JobSpec spec = mpi("dist", "default", 4);
   spec.scheduling.min_workers = 1;
   submit(spec);
@@ -310,7 +310,7 @@ TEST_F(Scheduling, AProjectWithJobsIsNotDeleted) {
   EXPECT_FALSE(controller_->projects().status("team-a"));
 }
 
-TEST_F(Scheduling, AQuotaBelowWhatRunsMakesItOverQuota) {
+TEST_F(Scheduling, AQuotaBelowItsUseMakesRunningJobsOverQuota) {
   add(project_of("team-a", 2));
   add(project_of("team-b", 0));
   submit(single("one", "team-a", 2));
@@ -324,7 +324,7 @@ TEST_F(Scheduling, AQuotaBelowWhatRunsMakesItOverQuota) {
   EXPECT_EQ(job("one").phase, Phase::kQueued);
 }
 
-TEST_F(Scheduling, ProjectsSayWhatTheyHave) {
+TEST_F(Scheduling, ProjectsReportTheirUse) {
   add(project_of("team-a", 2));
   submit(single("one", "team-a", 1));
   submit(single("two", "team-a", 2));
@@ -350,7 +350,7 @@ TEST_F(Scheduling, AClockThatJumpsBackHarmsNothing) {
 
 class KilledServer : public Scheduling {
  protected:
-  /// The whole story. A new server that finds a step done can repeat it.
+  /// All steps of the scenario. Each step can be repeated by a new server that finds it done.
   void story() {
     const auto ensure_project = [&](const job::Project& project) {
       if (!controller_->projects().status(project.name)) add(project);
@@ -385,7 +385,7 @@ class KilledServer : public Scheduling {
     settle();
   }
 
-  /// The story with one death at the given commit, and a new server after it.
+  /// The scenario with a server that dies at the given commit, and a new server after it.
   void story_with_a_death() {
     if (!dies_in(store_, [this] { story(); })) return;
     live_again();

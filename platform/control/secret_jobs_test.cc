@@ -54,7 +54,7 @@ TEST_F(SecretJobs, AJobGetsTheValueOfWhenItStarts) {
   EXPECT_EQ(plan("second", "main").environment.at("API_KEY"), "changed");
 }
 
-TEST_F(SecretJobs, AJobWhoseSecretWasRemovedMeanwhileFailsAndSaysWhichAndWhatToDo) {
+TEST_F(SecretJobs, AJobWhoseSecretWasRemovedFailsAndNamesTheSecretAndARemedy) {
   submit(single("first", "red", 2));
   submit(with_secrets(single("second", "red", 2)));
   ASSERT_TRUE(accounts_->remove_secret("red", "CA", {}));
@@ -67,7 +67,7 @@ TEST_F(SecretJobs, AJobWhoseSecretWasRemovedMeanwhileFailsAndSaysWhichAndWhatToD
   EXPECT_EQ(text_of(job("second")).find("s3cret"), std::string::npos);
 }
 
-TEST_F(SecretJobs, AServerWithAnotherKeyStartsNoJobWithWhatItCannotOpen) {
+TEST_F(SecretJobs, AServerWithAnotherKeyStartsNoJobWhoseSecretsItCannotDecrypt) {
   make_with(other_box_);
   ASSERT_TRUE(controller_->recover());
   settle();
@@ -89,7 +89,7 @@ TEST_F(SecretJobs, TheSecretsOfAnotherProjectAreNotThere) {
   EXPECT_EQ(refused.error().code, base::ErrorCode::kNotFound);
 }
 
-TEST_F(SecretJobs, APasswordOfARegistryThatIsNotThereIsToldByItsRole) {
+TEST_F(SecretJobs, AMissingRegistryPasswordIsReportedWithItsRole) {
   job::JobSpec spec = mpi("dist", "red", 1);
   spec.image = spec.leader.image = "train:3";
   spec.registry = {.server = {}, .username = "ada", .secret = "KEY"};

@@ -20,7 +20,7 @@ TEST(ContainerPolicy, TheOneUserOfAServerMayHaveAll) {
   EXPECT_TRUE(check_container_policy(spec_mounting("/etc", {"SYS_ADMIN"}), {}));
 }
 
-TEST(ContainerPolicy, OfASharedServerOnlyWhatIsAllowed) {
+TEST(ContainerPolicy, OfASharedServerAllowsOnlyConfiguredSettings) {
   const ContainerPolicy policy{
       .is_shared = true, .host_paths = {"/data/"}, .capabilities = {"SYS_PTRACE"}};
 
@@ -33,7 +33,7 @@ TEST(ContainerPolicy, OfASharedServerOnlyWhatIsAllowed) {
   }
 }
 
-TEST(ContainerPolicy, SaysAllThatIsRefusedAtOnce) {
+TEST(ContainerPolicy, ReportsAllRefusedSettings) {
   const auto refused = check_container_policy(spec_mounting("/etc", {"SYS_ADMIN", "NET_RAW"}),
                                               ContainerPolicy{.is_shared = true});
 
@@ -95,7 +95,7 @@ TEST(SlurmPolicy, OfASharedServerAJobMayNameItsProjectsAccountAndThoseForAll) {
   }
 }
 
-TEST(SlurmPolicy, NothingThatIsNotAllowedIsHadInAListBesideWhatIs) {
+TEST(SlurmPolicy, RefusesAListWithOneForbiddenEntry) {
   EXPECT_TRUE(
       check_slurm_policy(spec_in_slurm("vision", {.reservation = "maint,course"}), shared()));
   for (const char* list : {"course,root", "root,course", "course+", "cours"}) {
@@ -111,7 +111,7 @@ TEST(SlurmPolicy, PartitionsQosAndFeaturesAreForSlurmToRefuse) {
       {.is_shared = true}));
 }
 
-TEST(SlurmPolicy, SaysAllThatIsRefusedAtOnceAndWhatToDo) {
+TEST(SlurmPolicy, ReportsAllRefusedSettingsWithARemedy) {
   const auto refused = check_slurm_policy(
       spec_in_slurm("vision", {.account = "lab2", .reservation = "root,course,night"}), shared());
 

@@ -1,4 +1,4 @@
-// Sweeps with a fake engine: the programs of trials are played by the test.
+// Sweeps with a fake engine. The test imitates the programs of the trials.
 #include "control/sweeps.h"
 
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ TEST_F(SweepControl, PromotesATrialOnlyAfterItsTasksHaveEnded) {
   EXPECT_EQ(variable(gang_of(1), "MUSTER_SWEEP_STEPS"), "4");
 }
 
-TEST_F(SweepControl, StopsASweepWhoseMetricNeverComes) {
+TEST_F(SweepControl, StopsASweepWhoseMetricIsNeverReported) {
   SweepSpec spec = sweep_of_x(16);
   create(spec);
   for (int turn = 0; turn < 20 && !the_sweep().summary.ended; ++turn) {
@@ -230,7 +230,7 @@ TEST_F(SweepControl, TakesAValueThatComesLate) {
   EXPECT_EQ(trial(1).rungs, (std::vector<sweep::RungValue>{{0.4}}));
 }
 
-TEST_F(SweepControl, CountsAFailedTrialAndGoesOn) {
+TEST_F(SweepControl, CountsAFailedTrialAndContinues) {
   create(sweep_of_x(8));
   report(1, {{"step", 0}, {"accuracy", 0.4}});
   end("lr-1", {.code = 1});

@@ -51,7 +51,7 @@ TEST_F(Team, AJobsNameIsOneOfItsProject) {
   EXPECT_EQ(controller_->jobs().named("train").size(), 2U);
 }
 
-TEST_F(Team, AJobThatIsCalledLikeAnothersIdDoesNotStandInForIt) {
+TEST_F(Team, AnIdIsNotMistakenForAJobOfThatName) {
   const job::Job real = submit_as(kAda, single("real", "red", 1));
   const job::Job impostor = submit_as(kAda, single(real.id, "blue", 1));
 
@@ -59,7 +59,7 @@ TEST_F(Team, AJobThatIsCalledLikeAnothersIdDoesNotStandInForIt) {
   EXPECT_EQ((*controller_->jobs().find(impostor.id))->spec.name, real.id);
 }
 
-TEST_F(Team, NamesAreToldApartAfterARestartAndFreedWhenTheirJobGoes) {
+TEST_F(Team, EqualNamesInTwoProjectsAreDistinguishedAfterARestartAndFreedWithTheirJobs) {
   submit_as(kAda, single("train", "red", 1));
   const job::Job blue = submit_as(kAda, single("train", "blue", 1));
   live_again();
@@ -76,7 +76,7 @@ TEST_F(Team, NamesAreToldApartAfterARestartAndFreedWhenTheirJobGoes) {
   EXPECT_TRUE(controller_->submit(single("train", "blue", 1), ""));
 }
 
-TEST_F(Team, ARecordIsCommittedTogetherWithTheChangeThatItTellsOf) {
+TEST_F(Team, AnAuditRecordIsCommittedTogetherWithItsChange) {
   const int before = store_.commits;
   const auto job = controller_->submit(single("train", "red", 1), "", kAda);
   ASSERT_TRUE(job);
@@ -91,7 +91,7 @@ TEST_F(Team, ARecordIsCommittedTogetherWithTheChangeThatItTellsOf) {
   EXPECT_EQ(job->owner, "ada");
 }
 
-TEST_F(Team, WhatCannotBeKeptLeavesNoRecord) {
+TEST_F(Team, AChangeThatCannotBeStoredLeavesNoAuditRecord) {
   store_.full = true;
   EXPECT_FALSE(controller_->submit(single("train", "red", 1), "", kAda));
   EXPECT_FALSE(controller_->projects().create(project_of("green", 1), kAda));
@@ -177,7 +177,7 @@ TEST_F(Team, JobsAreWalkedInBothOrdersFromAnyOfThem) {
   EXPECT_EQ(walk(true, middle), "a");
 }
 
-TEST_F(Team, WhatADeletedProjectLeftIsNoPartOfAnotherOfItsName) {
+TEST_F(Team, ANewProjectDoesNotInheritTheJobsOfADeletedProjectOfItsName) {
   const job::Job old = submit_as(kAda, single("one", "red", 1));
   EXPECT_TRUE(controller_->projects().has_project_of(job::facts_of(old)));
   end("one");
@@ -192,7 +192,7 @@ TEST_F(Team, WhatADeletedProjectLeftIsNoPartOfAnotherOfItsName) {
       job::facts_of(submit_as(kAda, single("two", "red", 1)))));
 }
 
-TEST_F(Team, TheFeedTellsOfChangesOnceTheyAreKept) {
+TEST_F(Team, TheFeedReportsChangesOnceTheyAreStored) {
   const FeedPosition start = controller_->feed().now();
   int told = 0;
   const auto watch = controller_->feed().watch([&] { ++told; });
@@ -216,7 +216,7 @@ TEST_F(Team, AJobWithSecretsThatItsProjectHasNotIsRefusedWithAllOfThem) {
   EXPECT_EQ(refused.error().faults.size(), 2U);
 }
 
-TEST_F(Team, NobodyGetsIntoATaskThatDoesNotRun) {
+TEST_F(Team, NoProgramCanBeRunInATaskThatDoesNotRun) {
   const job::Job job = submit_as(kAda, single("one", "red", 1));
   const auto enter = [&](const std::string& task) {
     return controller_->exec(job.id, task, {.argv = {"sh"}}, {}, kAda);

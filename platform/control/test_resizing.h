@@ -44,11 +44,6 @@ class ResizingGang : public WithAccounts {
     make_with(box_);
     controller_->set_resize_pace(pace_);
   }
-  void be_killed() {
-    controller_ = nullptr;
-    accounts_ = nullptr;
-    loop_owner_.emplace();  // in its old place
-  }
   /// Another server after the end of the first.
   void come_back() {
     be_killed();

@@ -32,6 +32,13 @@ class WithAccounts : public Scheduling {
                                                SiteFacts{.user = "ada"});
   }
 
+  /// The server and its event loop end; make_with() starts another one.
+  void be_killed() {
+    controller_ = nullptr;
+    accounts_ = nullptr;
+    loop_owner_.emplace();  // in its old place
+  }
+
   static access::SecretBox::Key key_of(uint8_t byte) {
     access::SecretBox::Key key{};
     key.fill(byte);

@@ -124,7 +124,7 @@ TEST_F(UnreadableJobs, AProjectThatCannotBeReadKeepsTheServerFromStarting) {
 using UnreadableInAllocations = Allocations;
 
 // The tasks of an unreadable job may run in its allocation.
-TEST_F(UnreadableInAllocations, KeepTheirRoomUntilTheyAreSetAside) {
+TEST_F(UnreadableInAllocations, KeepTheirAllocationUntilTheyAreSetAside) {
   submit(single("broken", "default", 1));
   give("broken");
   const engine::GangId of = gang("broken");

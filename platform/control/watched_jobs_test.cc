@@ -38,7 +38,7 @@ TEST_F(Watched, RanksThatAllRunOnTheLauncherEndTheJobAtOnce) {
   EXPECT_TRUE(engine_.running.empty());
 }
 
-TEST_F(Watched, WhatAScriptMayMeanIsOnlyToldOnce) {
+TEST_F(Watched, ASuspiciousWorldOfAScriptIsReportedOnce) {
   JobSpec spec = two_tasks();
   spec.command = {"./run.sh"};
   submit(spec);
@@ -61,7 +61,7 @@ TEST_F(Watched, WhatAScriptMayMeanIsOnlyToldOnce) {
 
 // --- nodes that do not answer
 
-TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
+TEST_F(Watched, AJobContinuesWhileItsNodeDoesNotAnswerAndReportsThat) {
   submit(in_image(single("one", "red", 2)));
   bring_all();
   const auto machines = engine_.offered;
@@ -85,7 +85,7 @@ TEST_F(Watched, AJobGoesOnWhileItsNodeDoesNotAnswerAndSaysSo) {
   EXPECT_EQ(job("two").phase, Phase::kStarting);
 }
 
-TEST_F(Watched, ANodeThatIsClosedTakesNothingNewAndWhatRunsThereGoesOn) {
+TEST_F(Watched, AClosedNodeGetsNoNewTasksAndItsTasksContinue) {
   submit(in_image(single("one", "red", 2)));
   bring_all();
   auto closed = engine_.offered;
@@ -100,7 +100,7 @@ TEST_F(Watched, ANodeThatIsClosedTakesNothingNewAndWhatRunsThereGoesOn) {
   EXPECT_EQ(job("two").phase, Phase::kQueued) << "nothing new is placed there";
 }
 
-TEST_F(Watched, AJobWhoseNodeHasGoneIsLostAndNamesIt) {
+TEST_F(Watched, AJobWhoseNodeIsLostNamesTheNode) {
   submit(in_image(single("one", "red", 2)));
   bring_all();
   engine_.set_nodes({});

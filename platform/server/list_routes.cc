@@ -1,6 +1,9 @@
 // GET /v1/jobs and GET /v1/list: one page of the jobs that match a query, as whole documents or as
 // rows. A listing in the order of submission or of names reads the index of jobs and stops after a
-// page; every other order, and a count, examines all jobs.
+// page; every other order, and a count, examines all jobs, with several threads if there are many.
+// The table keeps the counts of all jobs, so a caller that sees all of them and filters none gets
+// those.
+// So does a query that has found too few jobs for a page among the first ones.
 //
 // Jobs are copied only if parts must be removed for the caller, or if their progress is added.
 // (Ended jobs have no progress here, because it would have to be read from files; the page of a
@@ -8,8 +11,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,13 +39,18 @@ namespace {
 using api::JobCounts;
 using api::JobOrder;
 using api::JobPlace;
+using api::JobPlaceView;
 using api::JobQuery;
 using base::Result;
 using control::Controller;
 using job::Job;
 using job::JobFacts;
+using job::Phase;
 
 constexpr size_t kMostBytes = 4 << 20;  // of a page, approximately
+// A thread costs as much as the examination of some hundred jobs.
+constexpr size_t kJobsOfThread = 20'000;
+constexpr size_t kMostThreads = 8;
 
 /// Called for each of a million jobs.
 bool sees(const Sight& sight, const JobFacts& job) {
@@ -51,11 +63,32 @@ struct Entry {
   std::optional<api::JobRow> row = {};  ///< of another object
 };
 
+/// What one thread examines, and what it has found.
+struct Share {
+  Share(const Controller& controller, const access::Identity& who, const JobQuery& query)
+      : sight(controller, who), filter(query) {}
+
+  Sight sight;
+  api::JobFilter filter;
+  std::vector<Entry> entries = {};
+  JobCounts counts = {};
+};
+
+void add_counts(JobCounts& counts, const JobCounts& more) {
+  counts.all += more.all;
+  counts.queued += more.queued;
+  counts.starting += more.starting;
+  counts.running += more.running;
+  counts.succeeded += more.succeeded;
+  counts.failed += more.failed;
+  counts.stopped += more.stopped;
+}
+
 /// The jobs and objects that a query finds for a caller.
 class Listing {
  public:
-  Listing(const Controller& controller, const Sight& sight, const JobQuery& query)
-      : controller_(controller), sight_(sight), query_(query), filter_(query) {
+  Listing(const Controller& controller, const access::Identity& who, const JobQuery& query)
+      : controller_(controller), who_(who), query_(query), own_(controller, who, query) {
     if (!query.cursor.empty()) from_ = place_of_cursor(query.order, query.cursor);
     now_ = from_ && query.order.by == api::JobColumn::kDuration ? from_->now
                                                                 : base::SystemClock().now();
@@ -63,7 +96,9 @@ class Listing {
 
   /// The entries of the page, in order, and one more if there is a next page.
   std::vector<Entry> find(size_t most, bool with_objects) {
-    if (query_.count) {
+    counts_known_ = query_.count && own_.sight.sees_all() && api::takes_every_job(query_);
+    if (counts_known_) take_known_counts();
+    if (query_.count && !counts_known_) {
       examine_all(most);
     } else if (query_.order == JobOrder::kByName) {
       by_name(most);
@@ -73,101 +108,196 @@ class Listing {
       examine_all(most);
     }
     if (with_objects) add_objects();
-    std::sort(entries_.begin(), entries_.end(), [this](const Entry& left, const Entry& right) {
+    std::vector<Entry>& entries = own_.entries;
+    std::sort(entries.begin(), entries.end(), [this](const Entry& left, const Entry& right) {
       return comes_before(query_.order, left.place, right.place);
     });
-    if (entries_.size() > most) entries_.resize(most);
-    return std::move(entries_);
+    if (entries.size() > most) entries.resize(most);
+    return std::move(entries);
   }
 
   std::optional<JobCounts> counts() const {
-    return query_.count ? std::optional(counts_) : std::nullopt;
+    return query_.count ? std::optional(own_.counts) : std::nullopt;
   }
 
  private:
-  bool is_after_cursor(const JobPlace& place) const {
+  /// The table of jobs keeps the counts of all jobs.
+  void take_known_counts() {
+    const control::PhaseCounts& known = controller_.jobs().counts(!query_.top);
+    for (const Phase phase : {Phase::kQueued, Phase::kStarting, Phase::kRunning, Phase::kSucceeded,
+                              Phase::kFailed, Phase::kStopped}) {
+      const int64_t count = job::count_of_phase(known, phase);
+      job::count_of_phase(own_.counts, phase) = count;
+      const std::vector<Phase>& asked = query_.phases;
+      const bool is_asked =
+          asked.empty() || std::find(asked.begin(), asked.end(), phase) != asked.end();
+      if (is_asked) own_.counts.all += count;
+    }
+  }
+
+  bool is_after_cursor(const JobPlaceView& place) const {
     return !from_ || comes_before(query_.order, *from_, place);
   }
 
   void add(const JobFacts& job) {
-    Entry entry{.place = place_of(query_.order, job, now_)};
-    if (is_after_cursor(entry.place)) entries_.push_back(std::move(entry));
+    if (!own_.filter.takes(job) || !sees(own_.sight, job)) return;
+    const JobPlaceView place = place_of(query_.order, job, now_);
+    if (is_after_cursor(place)) own_.entries.push_back({.place = copy_of(place)});
   }
 
   void by_time(size_t most) {
     std::optional<base::Time> after;
     if (from_) after = from_->submitted;
-    controller_.jobs().each_job(query_.order.descending, after, [&](const JobFacts& job) {
-      if (filter_.takes(job) && sees(sight_, job)) add(job);
-      return entries_.size() < most;
-    });
+    size_t left = jobs_in_order();
+    controller_.jobs().each_job(
+        query_.order.descending, after,
+        [&](const JobFacts& job) {
+          add(job);
+          return own_.entries.size() < most && --left > 0;
+        },
+        texts_read());
+    if (left == 0) examine_instead(most);
   }
 
   /// Names with the same prefix are adjacent, so no other names are examined.
   void by_name(size_t most) {
     const std::string prefix = query_.prefix.value_or("");
     const JobPlace from = from_.value_or(JobPlace{.text = prefix});
+    size_t left = jobs_in_order();
     controller_.jobs().each_job_from(from.text, from.project, [&](const JobFacts& job) {
       if (!job.name.starts_with(prefix)) return false;
-      if (filter_.takes(job) && sees(sight_, job)) add(job);
-      return entries_.size() < most;
+      add(job);
+      return own_.entries.size() < most && --left > 0;
     });
+    if (left == 0) examine_instead(most);
   }
 
-  /// Keeps the first `most` entries after the cursor: a heap with the last of them on top.
+  /// How many jobs are visited in order before all of them are examined.
+  size_t jobs_in_order() const {
+    return parts() > 1 ? kJobsOfThread : std::numeric_limits<size_t>::max();
+  }
+
+  /// The query finds few jobs, which several threads find sooner.
+  void examine_instead(size_t most) {
+    own_.entries.clear();
+    examine_all(most);
+  }
+
+  /// The number of threads that examine all jobs.
+  size_t parts() const {
+    const size_t cpus = std::thread::hardware_concurrency();
+    return std::clamp<size_t>(controller_.jobs().size() / kJobsOfThread, 1,
+                              std::clamp<size_t>(cpus, 1, kMostThreads));
+  }
+
   void examine_all(size_t most) {
+    if (query_.prefix && examine_names(most)) return;
+    const size_t parts = this->parts();
+    std::deque<Share> shares;  // of the other threads
+    std::vector<std::thread> threads;
+    for (size_t part = 1; part < parts; ++part) {
+      Share& share = shares.emplace_back(controller_, who_, query_);
+      const auto work = [this, &share, part, parts, most] { examine(share, part, parts, most); };
+      try {
+        threads.emplace_back(work);
+      } catch (const std::system_error&) {  // the account may have no more threads
+        work();
+      }
+    }
+    examine(own_, 0, parts, most);
+    for (std::thread& thread : threads) thread.join();
+    for (Share& share : shares) {
+      std::move(share.entries.begin(), share.entries.end(), std::back_inserter(own_.entries));
+      add_counts(own_.counts, share.counts);
+    }
+  }
+
+  void examine(Share& share, size_t part, size_t parts, size_t most) const {
+    // Equal jobs follow newest first: examined in that order, none displaces a kept one.
+    const bool newest_first = query_.order != JobOrder::kOldestFirst;
+    const bool by_time = query_.order.by == api::JobColumn::kSubmitted;
+    controller_.jobs().each_job_of_part(newest_first, part, parts, texts_read(),
+                                        [&](const JobFacts& job) {
+                                          take(share, job, most, by_time);
+                                          return true;
+                                        });
+  }
+
+  /// Examines the jobs whose names begin with the prefix, and no others. Returns false if they are more
+  /// than a fiftieth of all jobs: to examine all is faster then, since a visit by name costs more.
+  bool examine_names(size_t most) {
+    constexpr size_t kPartOfJobs = 50;
+    size_t left = controller_.jobs().size() / kPartOfJobs;
+    controller_.jobs().each_job_from(*query_.prefix, "", [&](const JobFacts& job) {
+      if (!job.name.starts_with(*query_.prefix) || left == 0) return false;
+      take(own_, job, most, false);
+      return --left > 0;
+    });
+    if (left > 0) return true;
+    own_.entries.clear();
+    own_.counts = {};
+    return false;
+  }
+
+  /// Keeps the first `most` entries after the cursor, as a heap whose top is the last of them.
+  /// `in_order`: each job comes after those that were taken before.
+  void take(Share& share, const JobFacts& job, size_t most, bool in_order) const {
+    const bool is_found = counts_known_
+                              ? share.filter.takes(job)
+                              : is_counted(share, job, [&] { return sees(share.sight, job); });
+    std::vector<Entry>& entries = share.entries;
+    if (!is_found || (in_order && entries.size() >= most)) return;
+    const JobPlaceView place = place_of(query_.order, job, now_);
+    if (!is_after_cursor(place)) return;
     const auto earlier = [this](const Entry& left, const Entry& right) {
       return comes_before(query_.order, left.place, right.place);
     };
-    // Equal jobs follow newest first: examined in that order, none displaces a kept one.
-    const bool newest_first = query_.order != JobOrder::kOldestFirst;
-    controller_.jobs().each_job(newest_first, std::nullopt, [&](const JobFacts& job) {
-      if (!is_counted(job, [&] { return sees(sight_, job); })) return true;
-      // Newest first and oldest first, later jobs are after all kept ones.
-      if (query_.order.by == api::JobColumn::kSubmitted && entries_.size() >= most) return true;
-      Entry entry{.place = place_of(query_.order, job, now_)};
-      if (!is_after_cursor(entry.place)) return true;
-      if (entries_.size() == most) {
-        if (!earlier(entry, entries_.front())) return true;
-        std::pop_heap(entries_.begin(), entries_.end(), earlier);
-        entries_.pop_back();
-      }
-      entries_.push_back(std::move(entry));
-      std::push_heap(entries_.begin(), entries_.end(), earlier);
-      return true;
-    });
+    if (entries.size() == most) {
+      if (!comes_before(query_.order, place, entries.front().place)) return;
+      std::pop_heap(entries.begin(), entries.end(), earlier);
+      entries.pop_back();
+    }
+    entries.push_back({.place = copy_of(place)});
+    std::push_heap(entries.begin(), entries.end(), earlier);
+  }
+
+  /// What the query reads of each job.
+  job::FactTexts texts_read() const {
+    if (!query_.text.empty()) return job::FactTexts::kSearched;
+    const api::JobColumn by = query_.order.by;
+    if (by == api::JobColumn::kPriority || by == api::JobColumn::kGpus) return job::FactTexts::kAll;
+    if (query_.prefix || by == api::JobColumn::kName) return job::FactTexts::kName;
+    return query_.labels.empty() ? job::FactTexts::kNone : job::FactTexts::kLabels;
   }
 
   /// Whether the query finds it; counts it.
   template <class Seen>
-  bool is_counted(const JobFacts& job, const Seen& seen) {
-    if (!filter_.takes_apart_from_phase(job)) return false;
-    const bool takes_phase = filter_.takes_phase(job);
+  bool is_counted(Share& share, const JobFacts& job, const Seen& seen) const {
+    if (!share.filter.takes_apart_from_phase(job)) return false;
+    const bool takes_phase = share.filter.takes_phase(job);
     if (!takes_phase && !query_.count) return false;
     if (!seen()) return false;
-    if (job.has_phase) ++job::count_of_phase(counts_, job.phase);
-    if (takes_phase) ++counts_.all;
+    if (job.has_phase) ++job::count_of_phase(share.counts, job.phase);
+    if (takes_phase) ++share.counts.all;
     return takes_phase;
   }
 
   void add_objects() {
-    each_listed_object(controller_, sight_, [&](const ListedObject& object) {
-      if (!is_counted(object.listed, [] { return true; })) return;
-      Entry entry{.place = place_of(query_.order, object.listed, now_)};
-      if (!is_after_cursor(entry.place)) return;
-      entry.row = object.row();
-      entries_.push_back(std::move(entry));
+    each_listed_object(controller_, own_.sight, [&](const ListedObject& object) {
+      if (!is_counted(own_, object.listed, [] { return true; })) return;
+      const JobPlaceView place = place_of(query_.order, object.listed, now_);
+      if (!is_after_cursor(place)) return;
+      own_.entries.push_back({.place = copy_of(place), .row = object.row()});
     });
   }
 
   const Controller& controller_;
-  const Sight& sight_;
+  const access::Identity& who_;
   const JobQuery& query_;
-  api::JobFilter filter_;
+  Share own_;  ///< of the loop's thread; in the end, with the others' findings
   std::optional<JobPlace> from_;
   base::Time now_;
-  std::vector<Entry> entries_;
-  JobCounts counts_;
+  bool counts_known_ = false;  ///< the jobs are counted; objects are not
 };
 
 Result<JobQuery> query_of(const Sight& sight, const ApiCall& call) {
@@ -198,7 +328,7 @@ RouteAnswer list_jobs(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const JobQuery query, query_of(sight, call));
   const auto limit = static_cast<size_t>(query.limit);
-  Listing listing(controller, sight, query);
+  Listing listing(controller, call.who, query);
   std::vector<Entry> entries = listing.find(limit + 1, false);
   bool has_next = entries.size() > limit;
   if (has_next) entries.pop_back();
@@ -224,7 +354,7 @@ RouteAnswer list_rows(const Controller& controller, const ApiCall& call) {
   const Sight sight(controller, call.who);
   MUSTER_TRY(const JobQuery query, query_of(sight, call));
   const auto limit = static_cast<size_t>(query.limit);
-  Listing listing(controller, sight, query);
+  Listing listing(controller, call.who, query);
   std::vector<Entry> entries = listing.find(limit + 1, true);
   const bool has_next = entries.size() > limit;
   if (has_next) entries.pop_back();

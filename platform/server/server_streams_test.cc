@@ -1,4 +1,5 @@
-// The streams over a real socket: for clients that are cut off, slow, or no longer allowed.
+// The server's streams over a real socket, with clients that are disconnected, slow, or no longer
+// allowed to read.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +24,7 @@ using Names = std::vector<std::string>;
 
 // --- jobs
 
-/// Watches until `most` events came, or all existing ones; returns them as words.
+/// Watches until `most` events, or all existing events, have arrived. Returns them as words.
 Names watch(Client client, std::string& place, size_t most) {
   Names seen;
   const auto more = [&] { return seen.size() < most; };
@@ -85,8 +86,8 @@ TEST_F(Streams, RefuseAnInvalidId) {
   }
 }
 
-// However often and wherever it is cut off, a watcher reaches the true state.
-TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
+// A watcher reaches the true state, however often and at whatever point it is disconnected.
+TEST_F(Streams, BringAWatcherThatIsDisconnectedAtRandomToThePresentState) {
   std::mt19937 random(7);                    // NOLINT: the same each time
   std::map<std::string, std::string> alive;  // name -> id
   std::map<std::string, std::string> seen;   // id -> phase
@@ -111,7 +112,7 @@ TEST_F(Streams, LeadAWatcherThatIsCutOffAtRandomToThePresentState) {
         }
       }
     }
-    // Leaves after some events, or as soon as it has seen the mark that is set now.
+    // Disconnects after some events, or once it has received the mark that is set now.
     const std::string mark = submit("mark-" + std::to_string(round));
     alive["mark-" + std::to_string(round)] = mark;
     unsigned left = round == 59 ? 1'000'000 : 1 + random() % 6;

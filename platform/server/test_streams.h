@@ -44,8 +44,9 @@ class Streams : public testing::Test {
       server_.server().close();
       router_ = {};
       controller_.reset();
-      engine_.reset();
     });
+    settle();  // the engine's reports that are under way
+    server_.on_loop([this] { engine_.reset(); });
   }
 
   void answer(http::Request request, http::Respond respond) {
