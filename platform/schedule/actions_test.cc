@@ -20,7 +20,7 @@ using testing::promised;
 using testing::Stage;
 using testing::started;
 
-TEST(Allocate, ServesTheProjectsInTurnUntilThereIsNoRoom) {
+TEST(Allocate, ServesTheProjectsInTurnUntilNoResourcesAreLeft) {
   Stage stage({node("n0", 2), node("n1", 2)},
               {project("q0", {.deserved = 1}), project("q1", {.deserved = 1})});
   stage.run(gang("a0", "q0", 1), {"n0"});
@@ -42,7 +42,7 @@ TEST(Allocate, StartsTheMoreImportantGangFirstAndOnlyWithinQuotaWhereItIsNotPree
   }
 }
 
-TEST(Allocate, ServesFirstWhoStaysWithinItsQuota) {
+TEST(Allocate, ServesProjectsThatStayWithinTheirQuotaFirst) {
   Stage stage({node("n0", 4)}, {project("q0", {.deserved = 2}), project("q1", {.deserved = 2})});
   stage.run(gang("a0", "q0", 1), {"n0"});
   stage.run(gang("b0", "q1", 1), {"n0"});
@@ -118,7 +118,7 @@ struct ReclaimCase {
 
 class Reclaim : public ::testing::TestWithParam<ReclaimCase> {};
 
-TEST_P(Reclaim, EvictsWhomTheRulesSay) {
+TEST_P(Reclaim, EvictsTheVictimsOfTheRules) {
   const ReclaimCase& given = GetParam();
   Stage stage(given.nodes, given.projects);
   for (const auto& [one, nodes] : given.running) stage.run(one, nodes);
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST(ReclaimGang, TakesAllTasksOfAGangThatIsNotElastic) {
+TEST(ReclaimGang, EvictsAllTasksOfARigidGang) {
   Stage stage({node("n0", 3)}, two({.deserved = 0}, {.deserved = 1}));
   stage.run(gang("a0", "q0", 1, 3), {"n0", "n0", "n0"});
   stage.wait(gang("b0", "q1", 1));
@@ -287,7 +287,7 @@ TEST(ReclaimGang, TakesFromTheProjectOfLowerPriority) {
   EXPECT_EQ(evicted(stage.plan(kReclaim)), (Ids{"a1"}));
 }
 
-TEST(ReclaimGang, TakesFromAnotherDepartmentThatIsAboveItsQuota) {
+TEST(ReclaimGang, ReclaimsFromAnotherDepartmentAboveItsQuota) {
   Stage stage({node("n0", 2)}, {project("d1", {.deserved = 1, .weight = 1}),
                                 project("d2", {.deserved = 1, .weight = 1}),
                                 project("q0", {.deserved = 1, .weight = 1, .parent = "d1"}),
@@ -299,7 +299,7 @@ TEST(ReclaimGang, TakesFromAnotherDepartmentThatIsAboveItsQuota) {
   EXPECT_EQ(evicted(stage.plan(kReclaim)), (Ids{"a0"}));
 }
 
-TEST(ReclaimGang, SparesWhatHasNotRunForItsMinimumTime) {
+TEST(ReclaimGang, SparesGangsThatHaveNotRunForTheMinimumTime) {
   Project sheltered = project("q0", {.deserved = 1, .weight = 1});
   sheltered.reclaim_min_runtime = seconds(100);
   Stage stage({node("n0", 2)}, {sheltered, project("q1", {.deserved = 1, .weight = 1})});
@@ -377,7 +377,7 @@ TEST(Preempt, TakesTheTasksBeyondTheMinimumFirstAndTheLauncherLast) {
   EXPECT_EQ(plan.evictions[0].tasks, (std::vector<int>{2, 3}));
 }
 
-TEST(Preempt, MovesTheTasksThatHaveAPlaceElsewhereAndEndsTheOthers) {
+TEST(Preempt, MovesTasksThatFitElsewhereAndEvictsTheOthers) {
   Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4})});
   stage.run(elastic(gang("train", "q0", 1, 2), 1), {"n0", "n0"});
   stage.wait(gang("build", "q0", 2, 1, kBuild));
@@ -395,7 +395,7 @@ TEST(Preempt, MovesTheTasksThatHaveAPlaceElsewhereAndEndsTheOthers) {
   EXPECT_EQ(stage.tasks_of("train"), 1);
 }
 
-TEST(Preempt, LeavesTheTaskThatIsInNobodysWay) {
+TEST(Preempt, EvictsOnlyTheTaskThatIsInTheWay) {
   Stage stage({node("n0", 2), node("n1", 1)}, {project("q0", {.deserved = 4})});
   stage.run(elastic(gang("train", "q0", 1, 2), 1), {"n0", "n1"});
   stage.wait(gang("build", "q0", 2, 1, kBuild));
@@ -419,7 +419,7 @@ TEST(Preempt, MovesNothingAboveTheLimitOfItsProject) {
   EXPECT_EQ(plan.evictions[0].moved, (std::vector<int>{}));
 }
 
-TEST(Preempt, MakesRoomUnderItsProjectsLimit) {
+TEST(Preempt, EvictsGangsOfItsProjectToStayWithinItsLimit) {
   Stage stage({node("n0", 2)}, {project("q0", {.deserved = 1, .weight = 1, .limit = 1})});
   stage.run(gang("train", "q0", 1), {"n0"});
   stage.wait(gang("build", "q0", 1, 1, kBuild));
@@ -486,7 +486,7 @@ TEST(Consolidate, MovesTwoWhereTheFirstTakesThePlaceOfTheSecond) {
   }
 }
 
-TEST(Consolidate, MovesNobodyForOneThatIsNotPreemptible) {
+TEST(Consolidate, MovesNoGangForAGangThatIsNotPreemptible) {
   Stage stage({node("n0", 4), node("n1", 4)}, {project("q0", {.deserved = 8})});
   stage.run(gang("a", "q0", 2), {"n0"});
   stage.run(gang("b", "q0", 2), {"n1"});
@@ -510,7 +510,7 @@ TEST(Consolidate, MovesNoMoreThanItMay) {
   }
 }
 
-TEST(EvictStale, EvictsWhatRunsBelowItsMinimumAfterTheGrace) {
+TEST(EvictStale, EvictsGangsBelowTheirMinimumAfterTheGrace) {
   Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})});
   stage.run(gang("a", "q0", 1, 2, kBuild), {"n0", "n0"});
   stage.plan();

@@ -118,7 +118,7 @@ class Allocation {
         order_(pool, cycle.options.policy) {}
 
   void run() {
-    for (ProjectQueue& queue : pool_.queues) queue.held_for.reset();
+    for (auto& [key, ask] : pool_.asks) ask.in_order.clear();
     if (!needs_serve_order()) probe_asks();
     tell_fresh_that_they_fail();
     hold_room_for_new_heads();
@@ -165,7 +165,8 @@ class Allocation {
                 return std::tie(left->leaf, right->key) < std::tie(right->leaf, left->key);
               });
     for (WaitClass* const waiting : pool_.new_heads) {
-      if (is_held_back(*waiting) || may_be_granted(*waiting->ask)) continue;
+      const bool is_held = is_held_back(waiting->leaf, waiting->key.priority);
+      if (is_held || may_be_granted(*waiting->ask)) continue;
       hold_room_for(*waiting);
     }
   }
@@ -198,15 +199,16 @@ class Allocation {
   }
 
   void enter_projects_later() {
-    const auto enter_classes = [this](ProjectIndex leaf) {
-      for (const auto& [key, waiting] : pool_.queue_of(leaf).classes) {
-        if (is_not_refused(*waiting->ask)) enter(*waiting);
+    auto enter_classes = [this](ProjectIndex leaf) {
+      for (const QueuedClass& one : classes_in_order(pool_.queue_of(leaf))) {
+        if (!is_not_refused(*one.ask) || is_held_back(leaf, -one.negative_priority)) continue;
+        order_.add(one);
+        one.ask->in_order.push_back(one.waiting);
       }
     };
-    for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
-      if (pool_.queues[leaf].classes.empty()) continue;
-      order_.add_later(static_cast<ProjectIndex>(leaf), enter_classes);
-    }
+    pool_.rankings.update(pool_);
+    order_.add_ranked(pool_.rankings.waiting(), pool_.rankings.least_charge(),
+                      std::move(enter_classes));
     enters_later_ = true;
   }
 
@@ -230,13 +232,20 @@ class Allocation {
   }
 
   void enter(WaitClass& waiting) {
-    if (!waiting.waiters.empty() && !is_held_back(waiting)) order_.add(waiting);
+    if (waiting.waiters.empty() || is_held_back(waiting.leaf, waiting.key.priority)) return;
+    put_in_order(waiting);
+  }
+
+  void put_in_order(WaitClass& waiting) {
+    order_.add(waiting);
+    waiting.ask->in_order.push_back(&waiting);
   }
 
   /// Whether room is held for a more important class of the project.
-  bool is_held_back(const WaitClass& waiting) {
-    const std::optional<int>& held_for = pool_.queue_of(waiting.leaf).held_for;
-    return held_for && waiting.key.priority < *held_for;
+  bool is_held_back(ProjectIndex leaf, int priority) const {
+    if (held_for_.empty()) return false;
+    const auto held_for = held_for_.find(leaf);
+    return held_for != held_for_.end() && priority < held_for->second;
   }
 
   /// While a gang that was just submitted waits for resources, less important gangs of its project
@@ -248,10 +257,10 @@ class Allocation {
     const auto until = forbears_until(cycle_.options, waiting.head(), cycle_.now);
     if (!until) return;
     pool_.look_again_at(*until);
-    ProjectQueue& queue = pool_.queue_of(waiting.leaf);
-    queue.held_for = std::max(queue.held_for.value_or(waiting.key.priority), waiting.key.priority);
-    for (auto& [key, other] : queue.classes) {
-      if (key.priority >= *queue.held_for) break;
+    int& held_for = held_for_.try_emplace(waiting.leaf, waiting.key.priority).first->second;
+    held_for = std::max(held_for, waiting.key.priority);
+    for (auto& [key, other] : pool_.queue_of(waiting.leaf).classes) {
+      if (key.priority >= held_for) break;
       if (other->waiters.empty()) continue;
       other->held_by = ref_to(waiting.head().gang);
       set_verdict(pool_, *other, Constraint::kReserved);
@@ -285,8 +294,11 @@ class Allocation {
       order_.drop(waiting);
       return false;
     }
-    waiting.refusal = pool_.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
-    if (waiting.refusal) {
+    const auto refusal =
+        pool_.ledger.refuses(waiting.leaf, waiting.charge, waiting.key.preemptible);
+    if (refusal) {
+      // Kept until the next one: the constraint that it explains may outlast it in this plan.
+      waiting.refusal = refusal;
       set_verdict(pool_, waiting,
                   waiting.refusal->what == CapacityRefusal::What::kLimit ? Constraint::kLimit
                                                                          : Constraint::kQuota);
@@ -317,9 +329,9 @@ class Allocation {
       return false;
     }
     start(cycle_, gang, pool_, open_tasks(gang, waiting.key.ask.counts), *placed.bookings);
-    order_.add(waiting);
+    put_in_order(waiting);
     WaitClass* const next = entry_in(gang, pool_).waits_in;
-    if (next != nullptr) order_.add(*next);
+    if (next != nullptr) put_in_order(*next);
     return true;
   }
 
@@ -335,14 +347,26 @@ class Allocation {
     return placed;
   }
 
-  void drop_all_of(const SharedRequest& ask) {
+  /// Looks only at the classes of the request for which something changes.
+  void drop_all_of(SharedRequest& ask) {
     may_start_ -= std::min(may_start_, ask.classes.size());
-    for (WaitClass* const waiting : ask.classes) {
-      if (waiting->waiters.empty()) continue;
-      if (waiting->constraint == Constraint::kNone) refuse_room(*waiting);
-      order_.drop(*waiting);
-      hold_room_for(*waiting);
+    const std::vector<WaitClass*>& with_fresh =
+        pool_.unsure.size() < ask.classes.size() ? pool_.unsure : ask.classes;
+    for (WaitClass* const waiting : with_fresh) {
+      const bool is_fresh = !waiting->waiters.empty() && waiting->constraint == Constraint::kNone;
+      if (is_fresh && waiting->ask == &ask) refuse_room(*waiting);
     }
+    for (WaitClass* const waiting : ask.in_order) order_.drop(*waiting);
+    ask.in_order.clear();
+    std::vector<WaitClass*> new_heads;
+    std::copy_if(pool_.new_heads.begin(), pool_.new_heads.end(), std::back_inserter(new_heads),
+                 [&](const WaitClass* waiting) {
+                   return waiting->ask == &ask && !waiting->waiters.empty();
+                 });
+    std::sort(new_heads.begin(), new_heads.end(), [](const WaitClass* one, const WaitClass* other) {
+      return one->number < other->number;
+    });
+    for (WaitClass* const waiting : new_heads) hold_room_for(*waiting);
   }
 
   /// Behind a head that has to honour a reservation, one that ends before it starts.
@@ -383,6 +407,8 @@ class Allocation {
   bool may_defer_;
   Reservations reservations_;
   ServeOrder order_;
+  /// By project: gangs below this priority get nothing. For looking up only.
+  std::unordered_map<ProjectIndex, int> held_for_;
   size_t may_start_ = 0;  ///< about how many classes may still start
   bool enters_later_ = false;
 };

@@ -154,9 +154,10 @@ std::optional<Decision> find_to_preempt(const Cycle& cycle, Pool& pool, Trial& t
 }
 
 void preempt(Cycle& cycle, Pool& pool) {
+  if (pool.contested.empty()) return;
   ServeOrder order(pool, cycle.options.policy);
-  for (const ProjectQueue& queue : pool.queues) {
-    if (queue.cores.empty()) continue;
+  for (const ProjectIndex leaf : pool.contested) {
+    const ProjectQueue& queue = pool.queue_of(leaf);
     const int least = queue.cores.begin()->priority;
     for (auto at = queue.classes.rbegin(); at != queue.classes.rend() && at->first.priority > least;
          ++at) {
@@ -213,15 +214,14 @@ class Reclaim {
     trial_.rollback(0);
     VictimSelection room(trial_, cycle_.options, pool_, asking_, true);
     if (room.fits_already()) return std::nullopt;
-    VictimOrder victims(pool_, [&](const GangState& gang) { return may_be_victim(gang); });
+    VictimOrder victims(pool_, may_be_victim());
     for (size_t leaf = 0; leaf < pool_.queues.size(); ++leaf) {
       const auto index = static_cast<ProjectIndex>(leaf);
       if (index == asking_.entry.leaf || pool_.queues[leaf].cores.empty()) continue;
-      if (!may_end) {
-        victims.add(index);
-      } else if (may_take(index)) {
-        victims.add_later(index);
-      }
+      if (may_end && !may_take(index)) continue;
+      // To look at a gang that is protected for a while also notes when to plan again.
+      const bool looks_at_all = !may_end && cycle_.has_min_runtimes;
+      looks_at_all ? victims.add(index) : victims.add_later(index);
     }
     while (std::optional<EvictionUnit> unit = victims.next()) {
       const bool is_takeable = may_take(unit->leaf);
@@ -248,8 +248,11 @@ class Reclaim {
            !ledger.order_key(taking, asking_.charge).over_deserved_with_job;
   }
 
-  bool may_be_victim(const GangState& gang) const {
-    return !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
+  VictimOrder::Filter may_be_victim() const {
+    if (!cycle_.has_min_runtimes) return {};
+    return [this](const GangState& gang) {
+      return !is_protected(cycle_, pool_, gang, &Project::reclaim_min_runtime);
+    };
   }
 
   const Cycle& cycle_;
@@ -292,18 +295,14 @@ std::optional<Decision> find_to_reclaim(const Cycle& cycle, Pool& pool, Trial& t
 void reclaim(Cycle& cycle, Pool& pool) {
   ServeOrder order(pool, cycle.options.policy);
   const auto enter_classes = [&](ProjectIndex leaf) {
-    for (const auto& [key, waiting] : pool.queue_of(leaf).classes) {
-      if (may_reclaim(pool, *waiting)) order.add(*waiting);
+    for (const QueuedClass& one : classes_in_order(pool.queue_of(leaf))) {
+      if (may_reclaim(pool, *one.waiting)) order.add(one);
     }
   };
-  for (size_t index = 0; index < pool.queues.size(); ++index) {
-    const auto leaf = static_cast<ProjectIndex>(index);
-    const ProjectQueue& queue = pool.queues[index];
-    // Most projects have their share: then not even the smallest request may reclaim.
-    if (queue.classes.empty() || !pool.ledger.may_reclaim(leaf, queue.least_charge, true)) continue;
-    // The trials of a plan mostly end before each project was looked at.
-    order.add_later(leaf, enter_classes);
-  }
+  // Most projects have their share: then not even the smallest request may reclaim. And the trials
+  // of a plan mostly end before each of the others was looked at.
+  pool.rankings.update(pool);
+  order.add_ranked(pool.rankings.reclaiming(), pool.rankings.least_charge(), enter_classes);
   const int cost = trials_of_one_search(pool);
   while (WaitClass* const waiting = order.top()) {
     GangState* const gang =

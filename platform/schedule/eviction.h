@@ -34,6 +34,7 @@ EvictionUnit unit_of(GangState& gang, const Pool& pool, std::vector<int> tasks, 
 
 class VictimOrder {
  public:
+  /// Which gangs may be evicted. An empty filter: all.
   using Filter = std::function<bool(const GangState&)>;
 
   VictimOrder(Pool& pool, Filter may_be_victim);
@@ -58,7 +59,11 @@ class VictimOrder {
   };
   void advance(ProjectIndex index, Leaf& leaf);
   bool take_extra(Leaf& leaf);
+  bool may_be_victim(const GangState& gang) const {
+    return !may_be_victim_ || may_be_victim_(gang);
+  }
   bool is_later(ProjectIndex leaf) const;
+  Amounts least_lost(ProjectIndex leaf) const;
   void enter(ProjectIndex project);
   void update(ProjectIndex leaf);
 

@@ -40,7 +40,7 @@ TEST(CapacityReason, NamesTheProjectItsLimitTheUseAndTheRequest) {
                                       "its limit is raised to 5 GPUs"}));
 }
 
-TEST(CapacityReason, NamesTheLevelAndWhoHoldsWhatThere) {
+TEST(CapacityReason, NamesTheLevelAndTheHoldersAtThatLevel) {
   Books books({.gpus = 20}, {{"org", 1, {.limit = 10}},
                              {"a", 1, {.parent = "org"}},
                              {"b", 1, {.parent = "org"}},
@@ -63,7 +63,7 @@ TEST(CapacityReason, NamesTheLevelAndWhoHoldsWhatThere) {
       "below project org, b holds 5 GPUs, c holds 2 GPUs, d holds 2 GPUs and 1 other 0.5 GPU");
 }
 
-TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
+TEST(CapacityReason, HasARemedyForAJobThatIsNotPreemptible) {
   Books books({.gpus = 8}, {{"team-a", 2}});
   books.runs("team-a", 1, kNonPreemptible);
   books.runs("team-a", 4, kPreemptible);
@@ -81,7 +81,7 @@ TEST(CapacityReason, SaysWhatAJobThatIsNotPreemptibleCanDo) {
                 "as a preemptible job it may run over quota"}));
 }
 
-TEST(CapacityReason, SaysThatWaitingDoesNotHelpWhereTheRequestAloneIsTooMuch) {
+TEST(CapacityReason, ReportsThatWaitingDoesNotHelpIfTheRequestExceedsTheLimit) {
   Ledger ledger;
   Project one{.name = "one"};
   one.quota.limit.memory_bytes = 16 * kGib;
@@ -163,12 +163,12 @@ TEST(EvictionText, OfAPreemptionGivesBothPriorities) {
       "was preempted by 'build' (priority 100) of the same project; this job has priority 50");
 }
 
-TEST(EvictionText, OfAMoveSaysThatItGoesOn) {
+TEST(EvictionText, OfAMoveStatesThatTheGangContinues) {
   EXPECT_EQ(eviction_text(gang("t", "a"), gang("wide", "b"), EvictionCause::kMoved, Ledger{}),
             "is moved so that 'wide' of project b fits; it restarts on other nodes at once");
 }
 
-TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
+TEST(EvictionText, OfAForecastDoesNotDescribeAPastEvent) {
   const auto forecast = [](EvictionCause cause) {
     return eviction_text(gang("t", "a"), gang("b", "b"), cause, Ledger{}, Tense::kForecast);
   };
@@ -180,7 +180,7 @@ TEST(EvictionText, OfAForecastTellsOfNothingThatHasHappened) {
       "would be moved so that 'b' of project b fits; it would restart on other nodes at once");
 }
 
-TEST(EvictionText, OfAProjectThatIsGoneStillSaysForWhom) {
+TEST(EvictionText, OfARemovedProjectStillNamesTheBeneficiary) {
   EXPECT_EQ(eviction_text(gang("t", "a"), gang("b", "b"), EvictionCause::kReclaimed, Ledger{}),
             "was evicted for 'b' of project b, which claims its share");
 }

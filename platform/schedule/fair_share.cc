@@ -173,6 +173,8 @@ FairShares fair_shares(int64_t total, const std::vector<Claimant>& claimants, in
 
   // If the quotas add up to more than the total, each claimant gets its quota, and no rest is left.
   int64_t left = rest > 0 ? static_cast<int64_t>(rest) : 0;
+  result.rest = rest;
+  result.has_takers = !takers.empty();
   const std::vector<std::span<Taker>> groups = by_priority(takers);
   for (const std::span<Taker> group : groups) fill(group, unit, decay, left);
   for (const std::span<Taker> group : groups) hand_out_units(group, unit, left);

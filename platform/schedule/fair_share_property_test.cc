@@ -71,7 +71,7 @@ void for_all(const Holds& holds) {
   }
 }
 
-TEST(FairShareAlways, GivesWhatIsDeservedAndNeverMoreThanMayBeHad) {
+TEST(FairShareAlways, GivesDeservedResourcesAndNeverExceedsALimit) {
   for_all([](const FairShareCase& drawn, Draw&) {
     const FairShares shares = shares_of_draw(drawn);
     for (size_t i = 0; i < drawn.claimants.size(); ++i) {
@@ -92,7 +92,7 @@ TEST(FairShareAlways, AddsUpToTheTotalUnlessQuotasAloneAreMore) {
   });
 }
 
-TEST(FairShareAlways, LeavesNothingWhileSomebodyWithWeightWants) {
+TEST(FairShareAlways, LeavesNothingWhileAClaimantWithAWeightRequestsMore) {
   for_all([](const FairShareCase& drawn, Draw&) {
     const FairShares shares = shares_of_draw(drawn);
     for (size_t i = 0; i < drawn.claimants.size(); ++i) {
@@ -126,7 +126,7 @@ TEST(FairShareAlways, AskingForMoreNeverCostsMoreThanTheRounding) {
   });
 }
 
-TEST(FairShareAlways, GoesByAgeAndNotByTheOrderOfTheList) {
+TEST(FairShareAlways, BreaksTiesByAgeAndNotByTheOrderOfTheList) {
   for_all([](const FairShareCase& drawn, Draw& draw) {
     const FairShares shares = shares_of_draw(drawn);
     std::vector<size_t> order(drawn.claimants.size());
@@ -145,7 +145,7 @@ TEST(FairShareAlways, GoesByAgeAndNotByTheOrderOfTheList) {
 }
 
 // Two claimants with unlimited requests share by weight, up to the unit of rounding.
-TEST(FairShareAlways, SplitsByWeightAmongThoseWhoAreNeverSatisfied) {
+TEST(FairShareAlways, DividesByWeightBetweenClaimantsWithUnlimitedRequests) {
   for_all([](const FairShareCase& drawn, Draw& draw) {
     const int64_t weight = draw.upto(9) + 1;
     const int64_t other = draw.upto(9) + 1;

@@ -141,7 +141,7 @@ TEST(FairShare, AnswersEveryUpstreamVector) {
   }
 }
 
-TEST(FairShare, WhoDeservesWithoutBoundDeservesTheTotal) {
+TEST(FairShare, AnUnlimitedQuotaDeservesTheTotal) {
   EXPECT_EQ(shares_of_vector({.total = 8, .queues = {{-1, 0, kNone, 10}, {2, 0, kNone, 3}}}).share,
             (std::vector<int64_t>{8000, 2000}));
 }

@@ -26,7 +26,7 @@ Stage build_behind_trains() {
   return stage;
 }
 
-TEST(Forbearance, EvictsNobodyForAGangThatHasOnlyJustCome) {
+TEST(Forbearance, EvictsNoGangForAGangThatWasJustSubmitted) {
   Stage stage = build_behind_trains();
   const Plan plan = stage.plan();
   EXPECT_EQ(evicted(plan), (Ids{}));
@@ -36,7 +36,7 @@ TEST(Forbearance, EvictsNobodyForAGangThatHasOnlyJustCome) {
   EXPECT_EQ(evicted(stage.plan()), (Ids{"a", "b"}));
 }
 
-TEST(Forbearance, KeepsWhatBecomesFreeFromTheLessImportantOfItsProject) {
+TEST(Forbearance, KeepsReleasedResourcesFromLessImportantGangsOfItsProject) {
   Stage stage = build_behind_trains();
   stage.wait(gang("c", "q0", 1));
   stage.plan();
@@ -61,7 +61,7 @@ TEST(Forbearance, KeepsNothingFromOtherProjects) {
   EXPECT_EQ(started(stage.plan()), (Ids{"other"}));
 }
 
-TEST(Forbearance, IsOverAfterItsTimeSoThatNobodyWaitsForWhatCannotBe) {
+TEST(Forbearance, EndsAfterItsTimeLimit) {
   Stage stage({node("n0", 2)}, {project("q0", {.deserved = 2})}, kForbearing);
   stage.run(gang("a", "q0", 1, 1, kBuild), {"n0"});
   stage.wait(gang("wide", "q0", 1, 2, kBuild - 1));

@@ -77,6 +77,8 @@ void index_as_victim(GangState& gang, Pool& home) {
   }
   enter_victim(gang, queue.cores, gang.core, core);
   enter_victim(gang, queue.extras, gang.extras, extras);
+  queue.first_lost = queue.cores.empty() ? Amounts{} : queue.cores.begin()->gang->counted;
+  index_contested(home, leaf);
 }
 
 void index_expected_end(GangState& gang, Pool& home) {
@@ -129,6 +131,7 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
   std::unique_ptr<WaitClass>& slot = pool.queue_of(entry.leaf).classes[key];
   if (!slot) {
     slot = std::make_unique<WaitClass>();
+    slot->number = ++pool.classes;
     slot->leaf = entry.leaf;
     slot->ask = &ask_of(pool, gang, key.ask);
     slot->ask->classes.push_back(slot.get());
@@ -137,6 +140,9 @@ WaitClass& class_of(const PoolEntry& entry, const GangState& gang, const NextReq
     Amounts& least = pool.queue_of(entry.leaf).least_charge;
     least = least_of(least, slot->charge);
     slot->ask->least_charge = least_of(slot->ask->least_charge, slot->charge);
+    pool.least_charge = least_of(pool.least_charge, slot->charge);
+    index_contested(pool, entry.leaf);
+    pool.classes_changed(entry.leaf);
   }
   return *slot;
 }
@@ -146,6 +152,7 @@ void leave_class(GangState& gang, PoolEntry& entry) {
   WaitClass& left = *entry.waits_in;
   const bool was_head = &left.head() == &gang;
   left.waiters.erase(&gang);
+  if (was_head) entry.pool->classes_changed(left.leaf);
   if (was_head && !left.waiters.empty()) entry.pool->note_new_head(left);
   left.unexplained.erase(&gang);
   if (left.waiters.empty() && !left.emptied) {
@@ -170,7 +177,10 @@ void wait_in(GangState& gang, PoolEntry& entry, const std::optional<NextRequest>
   wanted->unexplained.insert(&gang);
   pool.tell_later(*wanted);
   if (!waits_for_room(*wanted)) pool.doubt(*wanted);
-  if (&wanted->head() == &gang) pool.note_new_head(*wanted);
+  if (&wanted->head() == &gang) {
+    pool.classes_changed(wanted->leaf);
+    pool.note_new_head(*wanted);
+  }
   entry.waits_in = wanted;
   pool.dirty = true;
 }
@@ -322,7 +332,10 @@ void drop_empty_classes(Pool& pool) {
     if (!empty->waiters.empty()) continue;
     std::erase(empty->ask->classes, empty);
     if (empty->ask->classes.empty()) pool.asks.erase(RequestKey(empty->ask->key));
-    pool.queue_of(empty->leaf).classes.erase(ClassKey(empty->key));
+    const ProjectIndex leaf = empty->leaf;
+    pool.queue_of(leaf).classes.erase(ClassKey(empty->key));
+    index_contested(pool, leaf);
+    pool.classes_changed(leaf);
   }
   pool.empty_classes.clear();
 }

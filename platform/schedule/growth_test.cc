@@ -31,7 +31,7 @@ class Growth : public ::testing::Test {
                {project("q", {.deserved = 8, .weight = 1})}};
 };
 
-TEST_F(Growth, TakesWhatIsFree) {
+TEST_F(Growth, UsesFreeResources) {
   stage_.end("b");
 
   const Plan plan = stage_.plan();
@@ -41,11 +41,11 @@ TEST_F(Growth, TakesWhatIsFree) {
   EXPECT_EQ(plan.starts[0].places[0].node, "n2");
 }
 
-TEST_F(Growth, MovesNobody) {
+TEST_F(Growth, MovesNoGang) {
   EXPECT_EQ(evicted(stage_.plan()), (Ids{}));
 }
 
-TEST_F(Growth, HasNoRoomKeptForItHoweverLongItWaits) {
+TEST_F(Growth, ReservesNoResourcesHoweverLongItWaits) {
   stage_.plan();
   stage_.now += minutes(30);
   stage_.plan();
@@ -56,7 +56,7 @@ TEST_F(Growth, HasNoRoomKeptForItHoweverLongItWaits) {
   EXPECT_EQ(started(stage_.plan()), (Ids{"d", "e"})) << "nothing is kept from those who wait";
 }
 
-TEST_F(Growth, HoldsUpNobodyByAReservedStart) {
+TEST_F(Growth, DelaysNoGangByAReservation) {
   Stage stage({node("n0", 2), node("n1", 2)}, {project("q", {.deserved = 4, .weight = 1})});
   stage.run(elastic(gang("a", "q", 2, 2), 1), {"n0", ""});
   stage.run(limited(gang("b", "q", 1), seconds(100)), {"n1"});

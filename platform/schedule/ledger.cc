@@ -1,7 +1,9 @@
 #include "schedule/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace muster::schedule {
 
@@ -38,14 +40,18 @@ const Ledger::Account& Ledger::at(ProjectIndex project) const {
 
 void Ledger::set_projects(const std::vector<Project>& projects, const std::string& pool) {
   pool_.children.clear();
+  pool_.changed_requests.clear();
   for (Account& account : accounts_) {
     account.present = false;
     account.parent = kNoProject;
     account.children.clear();
+    account.request_changed = false;
+    account.changed_requests.clear();
   }
   for (const Project& project : projects) enter(project, pool);
   link(projects);
   sum_up();
+  have_all_changed_ = true;
 }
 
 void Ledger::enter(const Project& project, const std::string& pool) {
@@ -113,7 +119,10 @@ void Ledger::sum_up() {
 }
 
 void Ledger::set_total(const Amounts& total) {
-  pool_.unsettled |= bits(total - pool_.fair_share);
+  const unsigned changed = bits(total - pool_.fair_share);
+  if (changed == 0) return;
+  pool_.unsettled |= changed;
+  have_all_changed_ = true;
   pool_.fair_share = total;
 }
 
@@ -184,21 +193,21 @@ void Ledger::at_each_level(ProjectIndex leaf, const Change& change) {
   }
 }
 
-void Ledger::unsettle_above(ProjectIndex leaf, const Amounts& amounts) {
-  const unsigned changed = bits(amounts);
+void Ledger::note_request(ProjectIndex leaf) {
   for (ProjectIndex level = leaf; level != kNoProject; level = at(level).parent) {
-    at(at(level).parent).unsettled |= changed;
+    if (std::exchange(at(level).request_changed, true)) continue;
+    at(at(level).parent).changed_requests.push_back(level);
   }
 }
 
 void Ledger::add_request(ProjectIndex leaf, const Amounts& amounts) {
   at_each_level(leaf, [&](Books& books) { books.requested += amounts; });
-  unsettle_above(leaf, amounts);
+  note_request(leaf);
 }
 
 void Ledger::remove_request(ProjectIndex leaf, const Amounts& amounts) {
   at_each_level(leaf, [&](Books& books) { books.requested -= amounts; });
-  unsettle_above(leaf, amounts);
+  note_request(leaf);
 }
 
 void Ledger::allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptible) {
@@ -206,6 +215,7 @@ void Ledger::allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptibl
     books.allocated += amounts;
     if (!preemptible) books.non_preemptible += amounts;
   });
+  note_changes(leaf);
 }
 
 void Ledger::release(ProjectIndex leaf, const Amounts& amounts, bool preemptible) {
@@ -213,6 +223,22 @@ void Ledger::release(ProjectIndex leaf, const Amounts& amounts, bool preemptible
     books.allocated -= amounts;
     if (!preemptible) books.non_preemptible -= amounts;
   });
+  note_changes(leaf);
+}
+
+void Ledger::note_change(ProjectIndex project) {
+  if (!std::exchange(at(project).is_changed, true)) changed_.push_back(project);
+}
+
+void Ledger::note_changes(ProjectIndex leaf) {
+  for (ProjectIndex level = leaf; level != kNoProject; level = at(level).parent) note_change(level);
+}
+
+std::optional<std::vector<ProjectIndex>> Ledger::take_changes() {
+  std::vector<ProjectIndex> changed = std::exchange(changed_, {});
+  for (const ProjectIndex project : changed) at(project).is_changed = false;
+  if (std::exchange(have_all_changed_, false)) return std::nullopt;
+  return changed;
 }
 
 void Ledger::settle_fair_shares() {
@@ -224,36 +250,100 @@ void Ledger::settle_fair_shares() {
   }
 }
 
+bool Ledger::has_stale_shares() const {
+  Ledger fresh = *this;
+  fresh.pool_.unsettled = kAllResources;
+  for (Account& account : fresh.accounts_) account.unsettled = kAllResources;
+  fresh.settle_fair_shares();
+  for (size_t i = 0; i < accounts_.size(); ++i) {
+    const bool is_same = accounts_[i].fair_share == fresh.accounts_[i].fair_share;
+    if (accounts_[i].present && !is_same) return true;
+  }
+  return false;
+}
+
 void Ledger::settle_children(ProjectIndex project, std::vector<ProjectIndex>& to_settle) {
   Account& above = at(project);
-  const unsigned unsettled = std::exchange(above.unsettled, 0);
-  if (unsettled == 0) return;
-  std::vector<Claimant> claimants;
+  unsigned unsettled = std::exchange(above.unsettled, 0);
+  for (const ProjectIndex child : above.changed_requests) {
+    Account& account = at(child);
+    account.request_changed = false;
+    if (!account.present) continue;
+    for (const Resource resource : kResources) {
+      const bool is_open = (unsettled & bit(resource)) == 0;
+      if (is_open && !settle_request(above, child, resource)) unsettled |= bit(resource);
+    }
+  }
   for (const Resource resource : kResources) {
-    if ((unsettled & bit(resource)) == 0) continue;
-    claimants.clear();
-    for (const ProjectIndex child : above.children) {
-      const Account& account = at(child);
-      claimants.push_back({.deserved = account.quota.deserved[resource],
-                           .limit = account.quota.limit[resource],
-                           .request = account.in_all.requested.clamped(resource),
-                           .weight = account.quota.weight,
-                           .priority = account.priority,
-                           .past_use = static_cast<double>(account.past_use[resource]) / 1000,
-                           .sequence = account.sequence});
-    }
-    const FairShares shares =
-        fair_shares(above.fair_share[resource], claimants, share_unit(resource), decay_);
-    for (size_t i = 0; i < claimants.size(); ++i) {
-      Account& account = at(above.children[i]);
-      if (account.fair_share[resource] == shares.share[i]) continue;
-      account.fair_share[resource] = shares.share[i];
-      account.unsettled |= bit(resource);
-    }
+    if ((unsettled & bit(resource)) != 0) divide(above, resource);
   }
+  const std::vector<ProjectIndex>& changed =
+      unsettled == 0 ? above.changed_requests : above.children;
+  std::copy_if(changed.begin(), changed.end(), std::back_inserter(to_settle),
+               [this](ProjectIndex child) {
+                 return at(child).unsettled != 0 || !at(child).changed_requests.empty();
+               });
+  above.changed_requests.clear();
+}
+
+void Ledger::divide(Account& above, Resource resource) {
+  std::vector<Claimant> claimants;
+  claimants.reserve(above.children.size());
   for (const ProjectIndex child : above.children) {
-    if (at(child).unsettled != 0) to_settle.push_back(child);
+    Account& account = at(child);
+    account.divided_request[resource] = account.in_all.requested.clamped(resource);
+    claimants.push_back({.deserved = account.quota.deserved[resource],
+                         .limit = account.quota.limit[resource],
+                         .request = account.divided_request[resource],
+                         .weight = account.quota.weight,
+                         .priority = account.priority,
+                         .past_use = static_cast<double>(account.past_use[resource]) / 1000,
+                         .sequence = account.sequence});
   }
+  const FairShares shares =
+      fair_shares(above.fair_share[resource], claimants, share_unit(resource), decay_);
+  above.divisions[static_cast<size_t>(resource)] = {.rest = shares.rest,
+                                                    .has_takers = shares.has_takers};
+  for (size_t i = 0; i < claimants.size(); ++i) {
+    Account& account = at(above.children[i]);
+    if (account.fair_share[resource] == shares.share[i]) continue;
+    set_fair_share(above.children[i], resource, shares.share[i]);
+  }
+}
+
+void Ledger::set_fair_share(ProjectIndex project, Resource resource, int64_t share) {
+  at(project).fair_share[resource] = share;
+  at(project).unsettled |= bit(resource);
+  note_change(project);
+}
+
+/// Most requests change no share but their own. False: all shares have to be computed again.
+bool Ledger::settle_request(Account& above, ProjectIndex project, Resource resource) {
+  Account& child = at(project);
+  const int64_t request = child.in_all.requested.clamped(resource);
+  const int64_t limit = child.quota.limit[resource];
+  const int64_t before = std::max<int64_t>(0, std::min(child.divided_request[resource], limit));
+  const int64_t now = std::max<int64_t>(0, std::min(request, limit));
+  child.divided_request[resource] = request;
+  if (before == now) return true;
+
+  // A project that gets less than it requests gets the same as long as it requests at least a unit
+  // more: no round of the division satisfies it, before or now.
+  const int64_t share = child.fair_share[resource];
+  if (std::min(before, now) - share >= share_unit(resource)) return true;
+
+  // A project within its quota gets what it requests. The others divide the rest, if there is one.
+  const int64_t deserved = child.quota.deserved[resource];
+  const bool is_within_quota =
+      std::max(before, now) <=
+      (deserved >= kUnlimited ? std::max<int64_t>(above.fair_share[resource], 0) : deserved);
+  Division& division = above.divisions[static_cast<size_t>(resource)];
+  const Wide rest = division.rest - (Wide{now} - before);
+  const bool is_rest_shared = division.has_takers && (division.rest > 0 || rest > 0);
+  if (!is_within_quota || is_rest_shared) return false;
+  division.rest = rest;
+  set_fair_share(project, resource, now);
+  return true;
 }
 
 // The order in which projects are served. It is KAI Scheduler's order (proportion/queue_order),

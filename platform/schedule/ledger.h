@@ -7,6 +7,7 @@
 // capacity_policy).
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -89,9 +90,18 @@ class Ledger {
   void allocate(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
   void release(ProjectIndex leaf, const Amounts& amounts, bool preemptible);
 
+  /// Notes that the order of the project may have changed for a reason outside the ledger.
+  void note_change(ProjectIndex project);
+  /// The projects whose order_key() or may_reclaim() may differ from the last call, and those that
+  /// were noted. Nothing: all of them.
+  std::optional<std::vector<ProjectIndex>> take_changes();
+
   /// Updates the fair shares. REQUIRES: called after a change of requests, totals or projects,
   /// before any question below. Cheap if nothing changed.
   void settle_fair_shares();
+
+  /// Whether a fair share differs from a division of all resources among all projects. For tests.
+  bool has_stale_shares() const;
 
   /// Nothing if `leaf` and all its ancestors may hold `request` more: within their limits, and for
   /// non-preemptible gangs within their quotas.
@@ -127,6 +137,11 @@ class Ledger {
     WideAmounts non_preemptible;
     WideAmounts requested;
   };
+  /// What the last division of a resource left, from which a changed request can be answered.
+  struct Division {
+    Wide rest = 0;            ///< after the quotas; negative: they add up to more than there is
+    bool has_takers = false;  ///< a child requests more than its quota
+  };
   struct Account {
     std::string name;
     ProjectIndex parent = kNoProject;
@@ -139,7 +154,14 @@ class Ledger {
     Books own;
     Books in_all;
     Amounts fair_share;
-    unsigned unsettled = 0;  ///< bit r: the children's fair shares of resource r are out of date
+    bool is_changed = false;       ///< is in `changed_`
+    Amounts divided_request;       ///< the request from which `fair_share` was computed
+    bool request_changed = false;  ///< is in `changed_requests` of the project above
+
+    // The division of this project's fair share among its children.
+    unsigned unsettled = 0;  ///< bit r: all shares of resource r have to be computed again
+    std::vector<ProjectIndex> changed_requests;  ///< children with a new request since then
+    std::array<Division, kResources.size()> divisions;
   };
 
   Account& at(ProjectIndex project);  ///< kNoProject: the pool
@@ -150,8 +172,12 @@ class Ledger {
   void sum_up();
   template <class Change>
   void at_each_level(ProjectIndex leaf, const Change& change);
-  void unsettle_above(ProjectIndex leaf, const Amounts& amounts);
+  void note_request(ProjectIndex leaf);
+  void note_changes(ProjectIndex leaf);
+  void set_fair_share(ProjectIndex project, Resource resource, int64_t share);
   void settle_children(ProjectIndex project, std::vector<ProjectIndex>& to_settle);
+  void divide(Account& above, Resource resource);
+  bool settle_request(Account& above, ProjectIndex child, Resource resource);
   static int64_t allocatable(const Account& account, Resource resource);
   double dominant_share(const Account& account, const WideAmounts& allocated) const;
   bool is_fair_to(const Account& reclaimer, const Account& sibling, const Amounts& request) const;
@@ -160,6 +186,8 @@ class Ledger {
   std::vector<Account> accounts_;
   std::unordered_map<std::string, ProjectIndex> by_name_;
   double decay_ = 0;
+  std::vector<ProjectIndex> changed_;
+  bool have_all_changed_ = true;
 };
 
 /// All faults of a set of projects: missing parents, cycles, negative weights, quotas above limits.
@@ -186,6 +214,8 @@ struct Claimant {
 struct FairShares {
   std::vector<int64_t> share;  ///< by claimant
   int64_t left = 0;            ///< the amount that no claimant may or can use
+  Wide rest = 0;               ///< of the total, after the quotas; may be negative
+  bool has_takers = false;     ///< a claimant may get a part of the rest
 };
 
 /// Divides `total`. `unit` is the smallest amount: 1000 for thousandths of GPUs, to give whole

@@ -22,7 +22,7 @@ TEST(LedgerCapacity, HoldsLimitsAtEveryLevel) {
             (CapacityRefusal{What::kLimit, books["dept"], Resource::kGpu, 3000, 2000, 2000}));
 }
 
-TEST(LedgerCapacity, HoldsWhatIsNotPreemptibleToTheQuotaAtEveryLevel) {
+TEST(LedgerCapacity, LimitsNonPreemptibleGangsToTheQuotaAtEveryLevel) {
   Books books({.gpus = 10}, {{"dept", 1}, {"a", 2, {.parent = "dept"}}});
   books.runs("a", 1, kPreemptible);
 
@@ -47,7 +47,7 @@ TEST(LedgerCapacity, NamesTheLimitBeforeTheQuota) {
   EXPECT_EQ(books.ledger.refuses(books["q0"], gpus(2), kNonPreemptible)->what, What::kLimit);
 }
 
-TEST(LedgerCapacity, CountsOnlyWhatIsAskedFor) {
+TEST(LedgerCapacity, CountsOnlyRequestedResources) {
   Ledger ledger;
   Project one{.name = "one"};
   one.quota.limit = {1000, 2000, kUnlimited};

@@ -29,12 +29,12 @@ std::vector<std::string> order_of(Books& books, std::vector<Next> heads) {
 
 using Order = std::vector<std::string>;
 
-TEST(LedgerOrder, ServesWhoIsWithinItsQuotaWithTheJobFirst) {
+TEST(LedgerOrder, ServesProjectsThatStayWithinTheirQuotaFirst) {
   Books books({.gpus = 4}, {{"q0", 1, {.priority = 200}}, {"q1", 2}});
   books.runs("q0", 1, kPreemptible);
   books.runs("q1", 1, kPreemptible);
   EXPECT_EQ(order_of(books, {{"q0", 1}, {"q1", 1}}), (Order{"q1", "q0"}));
-  EXPECT_EQ(order_of(books, {{"q0", 1}, {"q1", 2}}), (Order{"q0", "q1"}));  // both over it
+  EXPECT_EQ(order_of(books, {{"q0", 1}, {"q1", 2}}), (Order{"q0", "q1"}));  // both exceed it
 }
 
 TEST(LedgerOrder, ThenThePriorityOfTheProject) {
@@ -44,7 +44,7 @@ TEST(LedgerOrder, ThenThePriorityOfTheProject) {
   EXPECT_EQ(order_of(books, {{"q0", 1}, {"q1", 1}}), (Order{"q1", "q0"}));
 }
 
-TEST(LedgerOrder, ThenWhoHasAShareOfWhatItUses) {
+TEST(LedgerOrder, ThenServesProjectsWithAFairShareOfTheResource) {
   Books books({.gpus = 1}, {{"q0", 0}, {"q1", 1}});
   books.waits("q0", 1);
   books.waits("q1", 2);
@@ -100,7 +100,7 @@ TEST(LedgerOrder, MeasuresTheUnlimitedByTheTotal) {
   EXPECT_FALSE(key.over_deserved_with_job);
 }
 
-TEST(LedgerOrder, CountsVictimsThatWouldGoAsTakenOff) {
+TEST(LedgerOrder, SubtractsProspectiveVictims) {
   Books books({.gpus = 4}, {{"q0", 2}});
   books.runs("q0", 2, kPreemptible);
   books.settle();
@@ -108,7 +108,7 @@ TEST(LedgerOrder, CountsVictimsThatWouldGoAsTakenOff) {
   EXPECT_FALSE(books.ledger.order_key(books["q0"], gpus(1) - gpus(1)).over_deserved_with_job);
 }
 
-TEST(LedgerOrder, PutsWhoIsOverItsFairShareInEverythingLast) {
+TEST(LedgerOrder, ServesProjectsOverTheirFairShareOfEverythingLast) {
   Ledger ledger;
   ledger.set_total({4000, 4000, 4000});
   const Quota quota{.deserved = {1000, 1000, 1000}};
@@ -147,7 +147,7 @@ TEST(LedgerOrder, PrefersTheSmallJobThatStaysWithinQuota) {
   EXPECT_EQ(order_of(books, {{"q0", 2}, {"q1", 1}}), (Order{"q1", "q0"}));
 }
 
-TEST(LedgerOrder, PrefersWhoHasQuotaToWhoHasNone) {
+TEST(LedgerOrder, PrefersProjectsWithAQuota) {
   Books books({.gpus = 1}, {{"q0", 0}, {"q1", 1}});
   books.waits("q0", 1);
   books.waits("q1", 1);

@@ -7,7 +7,7 @@ namespace muster::schedule {
 namespace {
 
 // Only the part of an elastic gang over its quota is taken: the ledger refuses the next eviction.
-TEST(LedgerReclaim, StopsAtWhatTheVictimMayKeep) {
+TEST(LedgerReclaim, StopsAtTheShareThatTheVictimMayKeep) {
   Books books({.gpus = 4}, {{"q0", 1, {.weight = 1}}, {"q1", 1, {.weight = 1}}});
   books.runs("q0", 4, kPreemptible);
   books.waits("q1", 2);
@@ -47,8 +47,8 @@ TEST(LedgerReclaim, LooksOnlyAtResourcesThatAreAskedFor) {
   EXPECT_FALSE(ledger.may_reclaim(0, {0, 1, 0}, kPreemptible));
 }
 
-// A project that exceeds its bound in one requested resource can be a victim, whoever reclaims.
-TEST(LedgerReclaim, TakesFromWhoIsAboveInAnyResourceThatIsAskedFor) {
+// A project that exceeds its bound in one requested resource can be a victim of any reclaimer.
+TEST(LedgerReclaim, ReclaimsFromAProjectAboveItsBoundInAnyRequestedResource) {
   Ledger ledger;
   ledger.set_total({4000, 8000, kUnlimited});
   const Quota quota{.deserved = {0, 2000, kUnlimited}};

@@ -135,7 +135,7 @@ TEST(LedgerBooks, StayWhenProjectsChange) {
   EXPECT_EQ(ledger.standing(a).deserved.gpu_milli, 2000);
 }
 
-TEST(LedgerBooks, OfAProjectThatIsGoneCountNowhereAndCanBeReleased) {
+TEST(LedgerBooks, OfARemovedProjectCountNowhereAndCanBeReleased) {
   Ledger ledger;
   ledger.set_total(gpus(4));
   ledger.set_projects({project_deserving("dept", 2), project_deserving("a", 1, "dept")},

@@ -47,7 +47,7 @@ TEST(Topology, NoTasksNeedNoDomain) {
   EXPECT_TRUE(placed->empty());
 }
 
-TEST(Topology, WhereOnlyTheLevelStandsInTheWayTheShortageNamesIt) {
+TEST(Topology, TheShortageNamesTheLevelIfOnlyTheLevelPreventsThePlacement) {
   Nodes nodes = cluster();
   const Nodes before = nodes;
   const auto placed = place(nodes, gang_in(3, gpus(4), "rack"));
@@ -64,7 +64,7 @@ TEST(Topology, WhereOnlyTheLevelStandsInTheWayTheShortageNamesIt) {
   EXPECT_TRUE(nodes == before);
 }
 
-TEST(Topology, TheShortageTellsHowManyTheBestDomainHolds) {
+TEST(Topology, TheShortageHasTheNumberOfTasksThatFitIntoTheBestDomain) {
   Nodes nodes = nodes_of({in("a", 4, "r1", ""), in("b", 3, "r2", ""), in("c", 3, "r2", "")});
   const auto placed = place(nodes, gang_in(3, gpus(2), "rack"));
   ASSERT_FALSE(placed);

@@ -7,7 +7,7 @@
 namespace muster::schedule {
 namespace {
 
-TEST(NodeRoom, APartByMemoryIsRoundedUpToThousandthsOfTheDevice) {
+TEST(NodeRoom, AShareByMemoryIsRoundedUpToThousandthsOfTheDevice) {
   const auto share_of = [](int64_t wanted, int64_t device) {
     const auto need = need_on({.gpu_memory_bytes = wanted}, device);
     return need ? need->share_milli : -1;
@@ -32,7 +32,7 @@ TEST(NodeRoom, AShareNeedsOneDeviceAndTakesTheFullest) {
   EXPECT_EQ(pick_devices(room_of({1000, 600, 500, 300}, 4, 16), {.share_milli = 500}), 0b100U);
 }
 
-TEST(NodeRoom, EachOfTheRestCanBeWhatIsMissing) {
+TEST(NodeRoom, EachOtherResourceCanBeTheMissingOne) {
   const NodeRoom room = room_of({1000}, 4, 16);
   EXPECT_TRUE(fits(room, {.gpus = 1, .cpu_milli = 4000, .memory_bytes = 16 * kGib}));
   EXPECT_FALSE(fits(room, {.gpus = 1, .cpu_milli = 4001}));
@@ -57,7 +57,7 @@ TEST(NodeRoom, CountsTheTasksThatFitOneAfterTheOther) {
   EXPECT_EQ(fitting_tasks(two_slots, {.gpus = 1}, 9), 2);
 }
 
-TEST(NodeRoom, WhereMoreIsBookedThanThereIsNothingFits) {
+TEST(NodeRoom, NothingFitsOnAnOverbookedNode) {
   NodeUse use;
   use.add({.devices = 0b1100, .share_milli = 1000, .cpu_milli = 9000});
   NodeRoom room;
@@ -70,7 +70,7 @@ TEST(NodeRoom, WhereMoreIsBookedThanThereIsNothingFits) {
   EXPECT_FALSE(gpus_fit(room, {.gpus = 1}));
 }
 
-TEST(NodeRoom, RoomInBothIsTheSmallerOfEachDevice) {
+TEST(NodeRoom, TheCommonRoomIsTheMinimumOfEachDevice) {
   NodeUse now;
   NodeUse later;
   now.add({.devices = 0b01, .share_milli = 300, .cpu_milli = 1000});
@@ -83,7 +83,7 @@ TEST(NodeRoom, RoomInBothIsTheSmallerOfEachDevice) {
   EXPECT_EQ(room.memory_bytes, 3 * kGib);
 }
 
-TEST(NodeRoom, WhatIsAddedAndRemovedLeavesNoTrace) {
+TEST(NodeRoom, AddingAndRemovingRestoresTheRoom) {
   NodeUse use;
   const Booking booking{.devices = uint64_t{1} << 63, .share_milli = 250, .cpu_milli = 1};
   use.add(booking);
@@ -102,7 +102,7 @@ double waste_of(const std::vector<UsualClaim>& usual, const NodeRoom& room) {
 }
 
 // The weights are 0.4 for next and 0.6 for fill.
-TEST(Fragmentation, CountsWhatTheNextTaskAndAStreamOfThemCannotUse) {
+TEST(Fragmentation, CountsGpusThatTheNextTaskAndAStreamOfTasksCannotUse) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1, 4)}};
   EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 1000}, 8, 64)), 0);
   EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8, 64)), 300);
@@ -116,7 +116,7 @@ TEST(Fragmentation, SharesFillDevicesOneByOne) {
   EXPECT_DOUBLE_EQ(waste_of(usual, room_of({1000, 300}, 8, 64)), 0.4 * 300 + 0.6 * (200 + 300));
 }
 
-TEST(Fragmentation, WhatIsAskedOfAnotherModelOrForCpusAloneUsesNoGpuHere) {
+TEST(Fragmentation, RequestsForAnotherModelOrForCpusOnlyUseNoGpuOfTheNode) {
   const std::vector<UsualClaim> usual = {{.claim = gpus(1), .gpu_models = {"A100"}, .weight = 1},
                                          {.claim = gpus(1), .gpu_models = {"H100"}, .weight = 2},
                                          {.claim = cpus(1), .weight = 1}};

@@ -30,7 +30,7 @@ TEST(Nodes, AReleaseGivesLaterFirstAndNowAtItsEnd) {
   EXPECT_EQ(free(), std::pair(1000, 1000));
 }
 
-TEST(Nodes, AReleaseCanBeUndoneUntilItsRoomIsPromised) {
+TEST(Nodes, AReleaseCanBeUndoneUntilItsResourcesArePromised) {
   Nodes nodes = nodes_of({node_of("a", 2, 4)});
   const Booking first{.node = 0, .devices = 1, .share_milli = kWholeGpu, .cpu_milli = 3000};
   nodes.book(first);
@@ -59,7 +59,7 @@ TEST(Nodes, FreeInAllCountsNoOverbookedAndNoCordonedNode) {
   EXPECT_EQ(nodes.free_in_all(FreeWhen::kLater), (Amounts{1700, 4000, 16 * kGib}));
 }
 
-TEST(Nodes, WhatIsReservedIsUnusedUntilATaskHoldsIt) {
+TEST(Nodes, ReservedResourcesAreUnusedUntilATaskHoldsThem) {
   Nodes nodes = nodes_of({node_of("a", 2)});
   NodeRoom room;
   nodes.reserve(one_gpu(0));
@@ -89,7 +89,7 @@ TEST(Nodes, APlacementWithoutAmountsIsTheSameAndARefusalBooksNothing) {
   EXPECT_EQ(*without, *with);
 }
 
-TEST(Nodes, SetsOfEqualNodesComeByFreeGpusWhateverTheHistory) {
+TEST(Nodes, SetsOfEqualNodesAreOrderedByFreeGpusWhateverTheHistory) {
   const auto sets = [](Nodes& nodes, int most) {
     std::string text;
     nodes.each_set(FreeWhen::kLater, [&](const NodeSet& same) {
@@ -114,7 +114,7 @@ TEST(Nodes, SetsOfEqualNodesComeByFreeGpusWhateverTheHistory) {
   EXPECT_EQ(sets(nodes, 9), "ac:2000 d:0 ");
 }
 
-TEST(Nodes, WhatIsPromisedIsNotFreeForOthersNow) {
+TEST(Nodes, PromisedResourcesAreNotFreeForOthers) {
   Nodes nodes = nodes_of({node_of("a", 1)});
   nodes.reserve(one_gpu(0));
 
@@ -141,7 +141,7 @@ TEST(Nodes, AReservedPlaceIsClaimedOnceItIsLeft) {
   EXPECT_EQ(nodes.free(0, FreeWhen::kNow), (Amounts{0, 2000, 256 * kGib}));
 }
 
-TEST(Nodes, ACordonedNodeTakesNothingAndKeepsWhatItHas) {
+TEST(Nodes, ACordonedNodeGetsNoTasksAndKeepsItsTasks) {
   Nodes nodes = nodes_of({node_of("a", 2), node_of("b", 1)});
   nodes.book(one_gpu(0));
   nodes.reserve({.node = 0, .devices = 2, .share_milli = kWholeGpu});
@@ -180,7 +180,7 @@ TEST(Nodes, ARemovedNodeIsForgottenAndItsIndexUsedAgain) {
   EXPECT_EQ(where(nodes, gang_of(3, gpus(1))), "b c c");
 }
 
-TEST(Nodes, EqualNodesAreTakenInTheOrderOfTheirNamesWhoeverCameFirst) {
+TEST(Nodes, EqualNodesAreUsedInTheOrderOfTheirNamesWhateverTheHistory) {
   Nodes forward = nodes_of({node_of("a", 1), node_of("b", 1), node_of("c", 1)});
   Nodes backward = nodes_of({node_of("c", 1), node_of("b", 1), node_of("a", 1)});
   EXPECT_EQ(where(forward, gang_of(2, gpus(1))), "a b");
@@ -219,7 +219,7 @@ TEST(Nodes, APlaceAndItsBookingStandForEachOther) {
   EXPECT_EQ(nodes.booking_of({.node = "a", .devices = {-1}}, {}), std::nullopt);
 }
 
-TEST(Nodes, WhatNeverFitsIsToldFromWhatOnlyWaits) {
+TEST(Nodes, AClaimThatNeverFitsIsDistinguishedFromOneThatWaits) {
   Node cordoned = node_of("b", 8);
   cordoned.cordoned = true;
   Nodes nodes = nodes_of({node_of("a", 4), cordoned});
@@ -241,7 +241,7 @@ TEST(Nodes, WhatNeverFitsIsToldFromWhatOnlyWaits) {
   EXPECT_FALSE(nodes.could_never_hold(elastic));
 }
 
-TEST(Nodes, ACopyGoesItsOwnWay) {
+TEST(Nodes, ACopyIsIndependent) {
   Nodes nodes = nodes_of({node_of("a", 2)});
   Nodes shadow = nodes;
   EXPECT_TRUE(nodes == shadow);

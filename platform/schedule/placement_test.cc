@@ -32,7 +32,7 @@ TEST(Placement, WithoutUsualClaimsFragmentationPacks) {
   EXPECT_EQ(where(nodes, gang_of(1, gpus(1)), Packing::kFragmentation), "b");
 }
 
-TEST(Placement, ASharedGpuComesBeforeAWholeOneOnAFullerNode) {
+TEST(Placement, APartlyUsedGpuIsPreferredToAWholeGpuOnAFullerNode) {
   Nodes nodes = nodes_of({node_of("a", 4), node_of("b", 1)});
   nodes.book({.node = 0, .devices = 0b0100, .share_milli = 600});
 
@@ -60,7 +60,7 @@ TEST(Placement, BooksNothingWhenOneTaskOfTheGangFindsNoRoom) {
   EXPECT_TRUE(nodes == before);
 }
 
-TEST(Placement, SaysWhatWasMissing) {
+TEST(Placement, ReportsTheShortage) {
   Node cordoned = node_of("z", 8);
   cordoned.cordoned = true;
   Nodes nodes = nodes_of({node_of("a", 4, 8), node_of("b", 4, 64, 2), node_of("c", 1), cordoned});
@@ -86,7 +86,7 @@ TEST(Placement, SaysWhatWasMissing) {
   EXPECT_EQ(shortage.topology, "");
 }
 
-TEST(Placement, TheShortageIsOfTheGroupThatFoundNoRoom) {
+TEST(Placement, TheShortageNamesTheGroupThatDoesNotFit) {
   Nodes nodes = nodes_of({node_of("a", 2, 4)});
   Gang gang{.groups = {{.claim = cpus(1)}, {.claim = gpus(4)}}};
   const auto placed = place(nodes, gang);
@@ -95,7 +95,7 @@ TEST(Placement, TheShortageIsOfTheGroupThatFoundNoRoom) {
   EXPECT_EQ(placed.error().claim, gpus(4));
 }
 
-TEST(Placement, TaskSlotsAreABoundOfTheirOwn) {
+TEST(Placement, TaskSlotsAreASeparateLimit) {
   Node node = node_of("a", 8);
   node.task_slots = 2;
   Nodes nodes = nodes_of({node});
@@ -155,7 +155,7 @@ TEST(Placement, UsesATaintedNodeOnlyForGangsThatTolerateAllItsTaints) {
   EXPECT_EQ(where(nodes, gang), "n");
 }
 
-TEST(Placement, FindsTheNodeByALabelThatIsAnotherOnEachOfMany) {
+TEST(Placement, FindsANodeByALabelThatDiffersOnEachOfManyNodes) {
   Nodes nodes;
   for (int number = 0; number < 100; ++number) {
     Node node = node_of("n" + std::to_string(number), 1);

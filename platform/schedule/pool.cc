@@ -146,6 +146,34 @@ Amounts charge_of(const PoolEntry& entry, const std::vector<int>& counts) {
   return sum;
 }
 
+const std::vector<QueuedClass>& classes_in_order(ProjectQueue& queue) {
+  if (queue.is_in_order) return queue.in_order;
+  queue.is_in_order = true;
+  queue.in_order.clear();
+  for (const auto& [key, waiting] : queue.classes) {
+    if (waiting->waiters.empty()) continue;
+    const GangState& head = waiting->head();
+    queue.in_order.push_back({.negative_priority = -key.priority,
+                              .state = key.state,
+                              .sequence = head.gang.sequence,
+                              .number = head.number,
+                              .waiting = waiting.get(),
+                              .ask = waiting->ask});
+  }
+  std::sort(queue.in_order.begin(), queue.in_order.end());
+  return queue.in_order;
+}
+
+bool is_contested(const ProjectQueue& queue) {
+  return !queue.cores.empty() && !queue.classes.empty() &&
+         queue.classes.rbegin()->first.priority > queue.cores.begin()->priority;
+}
+
+void index_contested(Pool& pool, ProjectIndex leaf) {
+  is_contested(pool.queue_of(leaf)) ? static_cast<void>(pool.contested.insert(leaf))
+                                    : static_cast<void>(pool.contested.erase(leaf));
+}
+
 Amounts least_of(const Amounts& one, const Amounts& other) {
   Amounts least;
   for (const Resource resource : kResources) {
@@ -164,6 +192,21 @@ void set_projects(Pool& pool, const std::vector<Project>& projects) {
   for (const Project& project : projects) pool.queue_of(pool.ledger.find(project.name));
   pool.dirty = true;
   ++pool.epoch;
+}
+
+bool is_stale(Pool& pool) {
+  if (pool.ledger.has_stale_shares() || pool.rankings.is_stale(pool)) return true;
+  for (size_t index = 0; index < pool.queues.size(); ++index) {
+    ProjectQueue& queue = pool.queues[index];
+    const std::vector<QueuedClass> kept = classes_in_order(queue);
+    queue.is_in_order = false;
+    if (kept != classes_in_order(queue)) return true;
+    const Amounts first = queue.cores.empty() ? Amounts{} : queue.cores.begin()->gang->counted;
+    if (!(queue.first_lost == first)) return true;
+    const bool is_listed = pool.contested.contains(static_cast<ProjectIndex>(index));
+    if (is_listed != is_contested(queue)) return true;
+  }
+  return false;
 }
 
 void settle_books(Pool& pool) {

@@ -17,6 +17,7 @@
 #include "schedule/model.h"
 #include "schedule/nodes.h"
 #include "schedule/plan.h"
+#include "schedule/project_ranking.h"
 
 namespace muster::schedule {
 
@@ -142,7 +143,8 @@ struct RequestKey {
 struct SharedRequest {
   RequestKey key;
   std::vector<Claim> claims;          ///< of its tasks, each once
-  std::vector<WaitClass*> classes;    ///< with this request
+  std::vector<WaitClass*> classes;    ///< with this request, in the order of their creation
+  std::vector<WaitClass*> in_order;   ///< those that were put in order by the latest allocation
   Amounts least_charge = kBoundless;  ///< no class of it, past or present, is charged less
   std::optional<Shortage> shortage;   ///< why it does not fit now; nothing: unknown
   bool only_reserved = false;         ///< it fits, but only on reserved resources
@@ -175,6 +177,7 @@ struct Served {
 
 struct WaitClass {
   ClassKey key;
+  uint64_t number = 0;  ///< order of creation
   ProjectIndex leaf = kNoProject;
   SharedRequest* ask = nullptr;
   Amounts charge;
@@ -199,13 +202,29 @@ struct WaitClass {
   bool only_grows() const { return key.state != ElasticState::kBelowMinimum; }
 };
 
+/// A class at its place among the classes of its project: by priority, elastic state and age. Has
+/// what most plans need of a class, so that they do not touch the class itself.
+struct QueuedClass {
+  int negative_priority = 0;
+  ElasticState state = ElasticState::kBelowMinimum;
+  uint64_t sequence = 0;  ///< of its first gang
+  uint64_t number = 0;    ///< GangState::number of that gang
+  WaitClass* waiting = nullptr;
+  SharedRequest* ask = nullptr;
+
+  auto operator<=>(const QueuedClass&) const = default;
+};
+
 /// The waiting and running gangs of one project in one pool.
 struct ProjectQueue {
   std::map<ClassKey, std::unique_ptr<WaitClass>> classes;
+  /// The classes with waiting gangs, in order, if `is_in_order`. Read it by classes_in_order().
+  std::vector<QueuedClass> in_order;
+  bool is_in_order = false;           ///< false: a class, or the first gang of a class, has changed
   Amounts least_charge = kBoundless;  ///< no class of it, past or present, is charged less
   std::set<VictimKey> cores;          ///< gangs that may be evicted, in that order
-  /// During this allocation, gangs below this priority get nothing.
-  std::optional<int> held_for;
+  /// What the first eviction takes from it, unless a gang may lose a single task first.
+  Amounts first_lost;
   std::set<VictimKey> extras;  ///< gangs that may lose a task and keep their minimum
 };
 
@@ -255,7 +274,11 @@ struct Pool {
   GangSet stale;
   GangSet just_started;  ///< in this plan; not evicted in the same plan
   Amounts counted;       ///< of all gangs in the ledger
-  int cordoned = 0;      ///< number of cordoned nodes
+  /// Projects with a class that is more important than one of their gangs that may be evicted.
+  std::set<ProjectIndex> contested;
+  ProjectRankings rankings;
+  Amounts least_charge = kBoundless;  ///< no class, past or present, is charged less
+  int cordoned = 0;                   ///< number of cordoned nodes
   std::set<std::tuple<Time, uint64_t, GangState*>> expected_ends;
   std::vector<Reservation> kept;  ///< of gangs past Options::patience, until they start
 
@@ -267,6 +290,7 @@ struct Pool {
   uint64_t plan = 0;             ///< number of the plan that is being made; 0: no plan
   uint64_t allocated_in = 0;     ///< number of the last plan in which allocate() ran
   uint64_t orders = 0;           ///< number of ServeOrders that were made
+  uint64_t classes = 0;          ///< number of classes that were made
   bool deferred = false;         ///< a gang waits for the second round of allocate()
   bool unfinished = false;       ///< the next plan continues with trials
   std::optional<Time> again_at;
@@ -279,6 +303,12 @@ struct Pool {
   }
   void note_new_head(WaitClass& waiting) {
     if (!std::exchange(waiting.has_new_head, true)) new_heads.push_back(&waiting);
+  }
+
+  /// Call when a class comes or goes, or gets another first gang.
+  void classes_changed(ProjectIndex leaf) {
+    queue_of(leaf).is_in_order = false;
+    ledger.note_change(leaf);
   }
 
   ProjectQueue& queue_of(ProjectIndex leaf) {
@@ -294,6 +324,17 @@ struct Pool {
   }
 };
 
+/// The classes of a project that have waiting gangs, in the order in which the project is served.
+/// Kept until a class or its first gang changes.
+const std::vector<QueuedClass>& classes_in_order(ProjectQueue& queue);
+
+/// Whether Pool::contested has to contain the project of this queue.
+bool is_contested(const ProjectQueue& queue);
+
+/// Updates Pool::contested. Call after a change of the classes of the project, or of its gangs that
+/// may be evicted.
+void index_contested(Pool& pool, ProjectIndex leaf);
+
 /// The smaller of both in each resource.
 Amounts least_of(const Amounts& one, const Amounts& other);
 
@@ -306,6 +347,10 @@ inline bool waits_for_room(const WaitClass& waiting) {
 bool is_leaf(const Pool& pool, ProjectIndex project);
 
 void set_projects(Pool& pool, const std::vector<Project>& projects);
+
+/// Whether anything that the pool keeps from plan to plan differs from the same made anew from
+/// classes, gangs and books. For tests. REQUIRES: called after settle_books().
+bool is_stale(Pool& pool);
 
 /// Updates the ledger's total and fair shares from nodes and requests.
 void settle_books(Pool& pool);

@@ -33,7 +33,7 @@ TEST(CheckProjects, FindsNothingWrongWithASoundTree) {
   EXPECT_EQ(texts({}), Texts{});
 }
 
-TEST(CheckProjects, NamesAMissingParentAndTheNearestThatIsThere) {
+TEST(CheckProjects, NamesAMissingParentAndTheNearestProject) {
   EXPECT_EQ(
       texts({bare_project("research"), bare_project("a", "reserch"), bare_project("b", "sales")}),
       (Texts{"parent: project 'a': there is no project 'reserch' to be its parent; did you mean "
@@ -49,7 +49,7 @@ TEST(CheckProjects, NamesEachCycleOnceAndWhole) {
                    "parent: project 'self' is its own parent; give it another parent or none"}));
 }
 
-TEST(CheckProjects, NamesWhatIsThereTwiceOnce) {
+TEST(CheckProjects, NamesADuplicateOnce) {
   EXPECT_EQ(texts({bare_project("a"), bare_project("a"), bare_project("a"), bare_project("")}),
             (Texts{"name: there are several projects 'a'; rename all but one",
                    "name: a project has no name; give it one"}));

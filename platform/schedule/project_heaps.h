@@ -54,6 +54,9 @@ class ProjectHeaps {
     sink(children, at(last).position);
   }
 
+  /// REQUIRES: the project is entered.
+  const OrderKey& key(ProjectIndex project) const { return at(project).key; }
+
   /// The first child; kNoProject: it has none.
   ProjectIndex first(ProjectIndex parent) const {
     if (index_of(parent) >= places_.size()) return kNoProject;

@@ -148,6 +148,13 @@ Amounts Scheduler::free(const std::string& node) const {
   return nodes.free(*nodes.find(node), FreeWhen::kNow);
 }
 
+bool Scheduler::is_stale() const {
+  return std::any_of(state_->pools.begin(), state_->pools.end(), [](const auto& named) {
+    settle_books(*named.second);
+    return muster::schedule::is_stale(*named.second);
+  });
+}
+
 // The forecast for a gang that would be submitted now. The gang is entered, tried by the rules of
 // the cycle, and removed again.
 

@@ -1,4 +1,5 @@
-// A wide gang and a stream of small gangs: which gangs pass it, and how long it waits at most.
+// A wide gang and a stream of small gangs: which small gangs start before the wide gang, and how long
+// the wide gang waits at most.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -30,7 +31,7 @@ Told reason_of(const Plan& plan, const std::string& id) {
   return {};
 }
 
-TEST(Reservation, LetsPassWhatEndsBeforeItsStartAndNothingElse) {
+TEST(Reservation, LetsOnlyGangsThatEndBeforeItsStartRunFirst) {
   for (const Policy policy : {Policy::kFair, Policy::kBackfill}) {
     Options options;
     options.policy = policy;
@@ -112,13 +113,13 @@ std::optional<seconds> wait_of_wide_gang(Options options, bool known,
   return std::nullopt;
 }
 
-TEST(Starvation, AWideGangWaitsNoLongerThanWhatRunsWhereTheEndsAreKnown) {
+TEST(Starvation, AWideGangWaitsAtMostForRunningGangsIfTheirEndsAreKnown) {
   const auto waited = wait_of_wide_gang({}, true, "q");
   ASSERT_TRUE(waited);
   EXPECT_LE(*waited, kLength);
 }
 
-TEST(Starvation, AWideGangWaitsNoLongerThanItsPatienceAndWhatRunsThen) {
+TEST(Starvation, AWideGangWaitsAtMostForItsPatienceAndThenForRunningGangs) {
   Options options;
   options.patience = seconds(300);
   for (const char* project : {"q", "other"}) {

@@ -122,6 +122,9 @@ class Scheduler {
   /// Free thousandths of each GPU of a node, now; empty for an unknown node.
   std::vector<int> free_devices(const std::string& node) const;
   Amounts free(const std::string& node) const;
+  /// Whether anything that is kept from plan to plan differs from the same made anew. For tests;
+  /// costs more than a plan.
+  bool is_stale() const;
 
  private:
   struct State;

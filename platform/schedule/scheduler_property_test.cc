@@ -422,7 +422,7 @@ TEST(SchedulerProperty, OverCommitsNothingAndKeepsGangsWholeWhateverHappens) {
                  [](const std::vector<Event>& events) { return run(events, false); });
 }
 
-TEST(SchedulerProperty, HoldsWithRoomKeptForThoseWhoWait) {
+TEST(SchedulerProperty, HoldsWithReservationsForWaitingGangs) {
   hold_for_seeds(40'000, 42'000, 60, kAllKinds, [](const std::vector<Event>& events) {
     return run(events, true, impatient_options());
   });
@@ -543,7 +543,7 @@ Options patient_options() {
   return options;
 }
 
-TEST(SchedulerProperty, EndsNoTaskThatHasAPlaceElsewhereAndMovesNoneToItsOwn) {
+TEST(SchedulerProperty, EvictsNoTaskThatFitsElsewhereAndMovesNoTaskToItsOwnNode) {
   hold_for_seeds(50'000, 52'000, 60, kCalmKinds, [&](const std::vector<Event>& events) {
     SchedulerWorld world(patient_options());
     AfterLeaving after;
@@ -655,7 +655,7 @@ Plan plan_from_scratch(const SchedulerWorld& world) {
 }
 
 // Except for cooldowns and time limits, whose beginning only one of the two schedulers has seen.
-TEST(SchedulerProperty, PlansWhatOneThatIsToldEverythingInOneGoPlans) {
+TEST(SchedulerProperty, PlansTheSameAsASchedulerThatGetsTheWholeStateAtOnce) {
   hold_for_seeds(30'000, 31'000, 25, 14, [](std::vector<Event> events) {
     SchedulerWorld world(test_options());
     for (Event& event : events) {

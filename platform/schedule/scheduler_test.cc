@@ -59,7 +59,7 @@ TEST(Scheduler, StartsAGangThatWasPutBackOnlyAfterItsTime) {
   EXPECT_EQ(started(stage.plan()), (Ids{"a"}));
 }
 
-TEST(Scheduler, AddsTasksToAnElasticGangAsRoomComes) {
+TEST(Scheduler, AddsTasksToAnElasticGangWhenResourcesBecomeFree) {
   Stage stage({node("n0", 2)}, one_project());
   stage.wait(elastic(gang("a", "q", 1, 4), 1));
   EXPECT_EQ(stage.plan().starts.at(0).tasks, (std::vector<int>{0, 1}));
@@ -69,7 +69,7 @@ TEST(Scheduler, AddsTasksToAnElasticGangAsRoomComes) {
   EXPECT_EQ(stage.plan().starts.at(0).tasks, (std::vector<int>{2}));
 }
 
-TEST(Scheduler, StartsALostTaskAgainWhereTheGangGoesOn) {
+TEST(Scheduler, RestartsALostTaskIfTheGangContinues) {
   Stage stage({node("n0", 2)}, one_project());
   stage.wait(gang("a", "q", 1, 2));
   stage.plan();
@@ -81,7 +81,7 @@ TEST(Scheduler, StartsALostTaskAgainWhereTheGangGoesOn) {
   EXPECT_EQ(plan.starts[0].tasks, (std::vector<int>{1}));
 }
 
-TEST(Scheduler, KeepsTheRoomOfTheEvictedUntilTheyHaveLeft) {
+TEST(Scheduler, KeepsTheResourcesOfEvictedTasksUntilTheyHaveEnded) {
   Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
   stage.run(gang("a", "q", 1, 2), {"n0", "n0"});
   stage.wait(gang("b", "p", 2));
@@ -95,7 +95,7 @@ TEST(Scheduler, KeepsTheRoomOfTheEvictedUntilTheyHaveLeft) {
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
 }
 
-TEST(Scheduler, GivesTheRoomToOthersWhenTheGangItWasForIsWithdrawn) {
+TEST(Scheduler, GivesReservedResourcesToOthersWhenTheirGangIsWithdrawn) {
   Stage stage({node("n0", 2)}, {project("q", {.deserved = 0}), project("p", {.deserved = 2})});
   stage.run(gang("a", "q", 2), {"n0"});
   stage.wait(gang("b", "p", 2));
@@ -110,7 +110,7 @@ TEST(Scheduler, GivesTheRoomToOthersWhenTheGangItWasForIsWithdrawn) {
 
 // Waits.
 
-TEST(Waits, TellEachGangItsReasonOnce) {
+TEST(Waits, ReportTheReasonOfEachGangOnce) {
   Stage stage({node("n0", 1)}, one_project());
   stage.run(gang("a", "q", 1), {"n0"});
   stage.wait(gang("b", "q", 1));
@@ -144,7 +144,7 @@ TEST(Waits, NameTheConstraint) {
                                                             {"project", Constraint::kProject}}));
 }
 
-TEST(Explain, SaysWhoHoldsWhatItNeedsAndWhenItMayStart) {
+TEST(Explain, NamesTheHoldersOfTheResourcesAndTheEstimatedStart) {
   Stage stage({node("n0", 4)}, one_project());
   stage.run(testing::limited(gang("big", "q", 3), seconds(61)), {"n0"});
   stage.run(gang("little", "q", 1), {"n0"});
@@ -177,7 +177,7 @@ TEST(Explain, ChangesNothing) {
   EXPECT_EQ(stage.plan(), other.plan());
 }
 
-TEST(Forecast, SaysWhatWouldHappen) {
+TEST(Forecast, PredictsThePlan) {
   Stage stage({node("n0", 4)}, {project("q", {.deserved = 0}), project("p", {.deserved = 3})});
   stage.run(gang("a", "q", 3), {"n0"});
   stage.plan();
@@ -241,7 +241,7 @@ TEST(Queue, ListsAGangThatMayUseSeveralPoolsOnce) {
   EXPECT_EQ(stage.scheduler.place_in_queue("d"), 1U);
 }
 
-TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
+TEST(Refuses, GangsThatNoPlacementOrNoLimitCanEverAllow) {
   Stage stage({node("n0", 4)}, {project("q", {.deserved = 1, .limit = 3})});
 
   const auto never = stage.scheduler.refuses(gang("x", "p", 5));
@@ -256,7 +256,7 @@ TEST(Refuses, WhatNoPlacementAndNoLimitCouldEverAllow) {
 
 // Mishaps.
 
-TEST(BadLuck, AQuotaBelowWhatRunsStopsNothingThatRuns) {
+TEST(BadLuck, AQuotaBelowItsUseStopsNoRunningGang) {
   Stage stage({node("n0", 4)}, one_project(4));
   stage.run(gang("a", "q", 4, 1, kBuild), {"n0"});
   stage.scheduler.set_projects({project("q", {.deserved = 1, .limit = 2})});
@@ -310,7 +310,7 @@ TEST(BadLuck, ANodeThatComesBackSmallerTakesNothingNew) {
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
 }
 
-TEST(BadLuck, ANodeThatChangesItsPoolMovesWhenWhatRunsThereHasGone) {
+TEST(BadLuck, ANodeChangesItsPoolAfterItsTasksHaveEnded) {
   Stage stage({node("n0", 2)}, one_project());
   stage.run(gang("a", "q", 1), {"n0"});
   stage.scheduler.set_node(node("n0", 2, "other"));
@@ -339,7 +339,7 @@ TEST(BadLuck, AClockThatJumpsBackHarmsNothing) {
   EXPECT_EQ(started(stage.plan()), (Ids{"b"}));
 }
 
-TEST(BadLuck, WeightsOfZeroLeaveTheQuotasAndTheFreeRoom) {
+TEST(BadLuck, WithWeightsOfZeroGangsStillGetQuotasAndFreeResources) {
   Stage stage({node("n0", 4)}, {project("q", {.deserved = 1}), project("p", {.deserved = 1})});
   for (int i = 0; i < 4; ++i) stage.wait(gang("a" + std::to_string(i), "q", 1));
   EXPECT_EQ(stage.plan().starts.size(), 4U) << "nobody else wants it";
@@ -349,7 +349,7 @@ TEST(BadLuck, WeightsOfZeroLeaveTheQuotasAndTheFreeRoom) {
   EXPECT_TRUE(stage.runs("b0"));
 }
 
-TEST(BadLuck, AGangThatCanNeverFitHoldsUpNobody) {
+TEST(BadLuck, AGangThatCanNeverFitDelaysNoOther) {
   Stage stage({node("n0", 1)}, one_project());
   stage.wait(gang("never", "q", 9));
   stage.wait(gang("fits", "q", 1));
@@ -368,6 +368,31 @@ TEST(BadLuck, UnknownIdsAreNoError) {
 
   EXPECT_EQ(stage.scheduler.explain("nobody", stage.now), WaitVerdict{});
   EXPECT_TRUE(stage.scheduler.free_devices("nowhere").empty());
+}
+
+// The class of p still has the constraint of the limit when q, which is served next, finds no room.
+TEST(BadLuck, AGangThatJoinsOthersWhoseLimitWasJustRaisedHasAReason) {
+  const std::vector<Project> before{project("p", {.deserved = 8, .weight = 1, .limit = 1}),
+                                    project("q", {.deserved = 3, .weight = 1})};
+  std::vector<Project> after = before;
+  after[0].quota.limit.gpu_milli = 8 * kWholeGpu;
+  Stage stage({node("n0", 2)}, before);
+  stage.run(gang("p1", "p", 1), {"n0"});
+  stage.run(gang("q1", "q", 1), {"n0"});
+  stage.wait(gang("p2", "p", 1));
+  stage.wait(gang("q2", "q", 1));
+  stage.plan();
+
+  stage.scheduler.set_projects(testing::projects(after));
+  stage.end("q1");
+  stage.wait(gang("p3", "p", 1));
+  const Plan plan = stage.plan();
+
+  EXPECT_EQ(started(plan), (Ids{"p2"}));
+  const auto told_p3 = std::find_if(plan.waits.begin(), plan.waits.end(),
+                                    [](const WaitingGang& one) { return one.id == "p3"; });
+  ASSERT_NE(told_p3, plan.waits.end());
+  EXPECT_NE(told(*told_p3->verdict).text, "");
 }
 
 TEST(BadLuck, TenThousandProjectsAreServedInOnePlan) {

@@ -221,5 +221,55 @@ TEST(ServeOrder, ServesTheSameClassIfProjectsAreEnteredWhenTheyMayBeFirst) {
   }
 }
 
+/// Requests are refused one by one, as in an allocation, and projects that were not looked at lose or
+/// get resources.
+void compare_while_requests_are_refused(unsigned seed) {
+  WaitingCrowd crowd(seed);
+  Pool& pool = crowd.pool();
+  std::set<const SharedRequest*> refused;
+  const auto is_served = [&](const SharedRequest& ask) { return !refused.contains(&ask); };
+  ServeOrder order(pool, Policy::kFair);
+  PlainOrder plain(pool, Policy::kFair);
+  for (WaitClass* const waiting : crowd.classes()) plain.add(*waiting);
+  const auto enter_classes = [&](ProjectIndex leaf) {
+    for (const QueuedClass& one : classes_in_order(pool.queue_of(leaf))) {
+      if (is_served(*one.ask)) order.add(one);
+    }
+  };
+  pool.rankings.update(pool);
+  order.add_ranked(pool.rankings.waiting(), pool.rankings.least_charge(), enter_classes);
+  for (int step = 0; step < 100; ++step) {
+    WaitClass* const first = plain.top();
+    ASSERT_EQ(order.top(), first) << "seed " << seed << ", step " << step;
+    if (first == nullptr) return;
+    const ProjectIndex any = below(crowd.random(), static_cast<int>(pool.queues.size()));
+    switch (below(crowd.random(), 4)) {
+      case 0:
+        refused.insert(first->ask);
+        for (WaitClass* const waiting : first->ask->classes) {
+          order.drop(*waiting);
+          plain.drop(*waiting);
+        }
+        break;
+      case 1:
+        crowd.hold(any);
+        order.update(any);
+        break;
+      case 2:
+        crowd.take_away(first->head());
+        order.add(*first);
+        plain.add(*first);
+        break;
+      default:
+        order.drop(*first);
+        plain.drop(*first);
+    }
+  }
+}
+
+TEST(ServeOrder, ServesTheSameClassWhileRequestsAreRefused) {
+  for (unsigned seed = 0; seed < 600; ++seed) compare_while_requests_are_refused(seed);
+}
+
 }  // namespace
 }  // namespace muster::schedule

@@ -26,7 +26,7 @@ Gang waiting_gang(int count, const Claim& claim) {
 }
 
 // The case of the documents: one free GPU, a gang of two.
-TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
+TEST(ShortageReason, HasTheNumberOfPlacedTasksAndTheMissingResources) {
   const Claim one{.gpus = 1};
   const Told reason = shortage_reason(waiting_gang(2, one),
                                       {.tasks = 2,
@@ -44,7 +44,7 @@ TEST(ShortageReason, SaysHowManyFoundRoomAndWhatTheNodesLack) {
   EXPECT_EQ(reason.details, (Texts{"starts when there is room for 1 more task with 1 GPU"}));
 }
 
-TEST(ShortageReason, ListsEveryResourceThatIsShort) {
+TEST(ShortageReason, ListsEveryMissingResource) {
   const Claim claim{.gpus = 1, .cpu_milli = 8000, .memory_bytes = 64 * kGib};
   const Told reason = shortage_reason(waiting_gang(1, claim),
                                       {.tasks = 1,
@@ -66,7 +66,7 @@ TEST(ShortageReason, ListsEveryResourceThatIsShort) {
       "memory (at most 16 GiB of memory free on one node) and 2 of 5 lack task slots");
 }
 
-TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
+TEST(ShortageReason, ReportsFragmentedGpus) {
   const Claim four{.gpus = 4};
   const Told reason = shortage_reason(waiting_gang(1, four),
                                       {.tasks = 1,
@@ -82,7 +82,7 @@ TEST(ShortageReason, SaysThatTheFreeGpusAreInPieces) {
              "enough GPUs are free in total, but no node has more than 2 GPUs for one task"}));
 }
 
-TEST(ShortageReason, NamesTheTaskThatFoundNoRoomWhereTheyDiffer) {
+TEST(ShortageReason, NamesTheTaskThatDoesNotFitIfTasksDiffer) {
   const Claim launcher{.cpu_milli = 1000};
   const Claim worker{.gpus = 8, .cpu_milli = 4000};
   Gang gang = waiting_gang(1, launcher);
@@ -113,7 +113,7 @@ TEST(ShortageReason, NamesTheTopologyLevelThatMustHoldThemAll) {
             "has room for all of them at once");
 }
 
-TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
+TEST(ShortageReason, ReportsIfNoEndOfAGangWouldHelp) {
   const Claim four{.gpus = 4};
   const Told reason = shortage_reason(waiting_gang(2, four),
                                       {.tasks = 2,
@@ -130,7 +130,7 @@ TEST(ShortageReason, SaysWhenNothingThatEndsWouldHelp) {
   EXPECT_EQ(reason.details, (Texts{"request less, or add larger nodes"}));
 }
 
-TEST(ShortageReason, SaysThatNoNodeIsOfTheKindAskedFor) {
+TEST(ShortageReason, ReportsThatNoNodeIsEligible) {
   Gang gang = waiting_gang(1, {.gpus = 1});
   const Shortage shortage{.tasks = 1, .claim = {.gpus = 1}};
   EXPECT_EQ(shortage_reason(gang, shortage, kSomeday).text,

@@ -432,14 +432,14 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
     if (!has_extra && !has_core) return;
     if (has_extra && (!has_core || leaf.extra->priority <= leaf.core->priority)) {
       GangState& gang = *(leaf.extra++)->gang;
-      if (!may_be_victim_(gang)) continue;
+      if (!may_be_victim(gang)) continue;
       leaf.extras_left = extra_tasks(gang);
       std::reverse(leaf.extras_left.begin(), leaf.extras_left.end());
       leaf.extras_of = &gang;
       continue;
     }
     GangState& gang = *(leaf.core++)->gang;
-    if (!may_be_victim_(gang)) continue;
+    if (!may_be_victim(gang)) continue;
     const auto extras = leaf.taken.find(gang.number);
     const auto is_taken = [&](int task) {
       return extras != leaf.taken.end() && extras->second.contains(task);
@@ -454,13 +454,22 @@ void VictimOrder::advance(ProjectIndex index, Leaf& leaf) {
   }
 }
 
-/// A project whose gangs were not looked at has a bound as its key: the resources that it holds
-/// now. No eviction increases them.
+/// What an eviction takes from a project whose gangs were not looked at, at least: mostly exactly
+/// what its first gang holds. No gang of it has been evicted yet.
+Amounts VictimOrder::least_lost(ProjectIndex leaf) const {
+  const ProjectQueue& queue = pool_.queue_of(leaf);
+  return !may_be_victim_ && queue.extras.empty() ? queue.first_lost : Amounts{};
+}
+
+/// A project whose gangs were not looked at has a bound as its key: what it holds after the first
+/// eviction at most.
 void VictimOrder::enter(ProjectIndex project) {
   const ProjectIndex parent = pool_.ledger.parent(project);
   const ProjectIndex leaf = projects_.first_below(project);
   Amounts lost;
-  if (!is_later(leaf)) {
+  if (is_later(leaf)) {
+    lost = least_lost(leaf);
+  } else {
     const auto known = leaves_.find(leaf);
     if (known == leaves_.end() || !known->second.head) return projects_.erase(project, parent);
     lost = known->second.head->amounts;

@@ -37,7 +37,7 @@ TEST(RunScenario, RepeatsFullCyclesInIntegrationTestsUntilNothingChanges) {
       "");
 }
 
-TEST(RunScenario, SaysWhatItExpectedAndWhatItGot) {
+TEST(RunScenario, ReportsTheExpectedAndTheActualResult) {
   const ScenarioResult verdict = verdict_on(
       "allocate", kOneGpu +
                       "  jobs: a[q,train,1G x1]{1xPending} | b[q,train,1G x2]{2xPending}\n"
@@ -50,7 +50,7 @@ TEST(RunScenario, SaysWhatItExpectedAndWhatItGot) {
             "got a=Binding@n0, b-0=Pending, b-1=Pending");
 }
 
-TEST(RunScenario, DoesNotMindWhichOfEqualNodesIsTaken) {
+TEST(RunScenario, AcceptsAnyOfSeveralEqualNodes) {
   const std::string jobs = "  jobs: a[q,train,1G x2]{2xPending}\n";
 
   EXPECT_EQ(verdict_on("allocate", kTwoNodes + jobs + "  expect: a-0=Binding@n0, a-1=Binding@n1\n")
@@ -62,7 +62,7 @@ TEST(RunScenario, DoesNotMindWhichOfEqualNodesIsTaken) {
   EXPECT_NE(verdict_on("allocate", kTwoNodes + jobs + "  expect: a=Binding@n0\n").difference, "");
 }
 
-TEST(RunScenario, TellsNodesApartByWhatRunsThere) {
+TEST(RunScenario, DistinguishesNodesByTheirRunningTasks) {
   const std::string jobs =
       "  jobs: old[q,train,1G x1]{1xRunning@n0} | new[q,train,1G x1]{1xPending}\n";
 

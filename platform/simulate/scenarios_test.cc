@@ -45,7 +45,7 @@ TEST(ParseScenarios, ReadsNodesQueuesJobsAndExpectations) {
                                       {"b", 2, {TaskState::kBinding, "n1"}}}));
 }
 
-TEST(ParseScenarios, GivesDepartmentsTheWeightOfWhatTheyDeserveAndQueuesNone) {
+TEST(ParseScenarios, GivesDepartmentsAWeightFromTheirQuotaAndQueuesNone) {
   const Scenario scenario =
       scenario_of("  queues: q(des=2,parent=d) \u00b7 depts: d(des=3); e(des=-1); f(des=3,w=1)\n");
 
@@ -56,7 +56,7 @@ TEST(ParseScenarios, GivesDepartmentsTheWeightOfWhatTheyDeserveAndQueuesNone) {
   EXPECT_EQ(scenario.projects[2].quota.deserved.gpu_milli, schedule::kUnlimited);
 }
 
-TEST(ParseScenarios, LetsSilentTasksAskForACpuWhereNodesCountThem) {
+TEST(ParseScenarios, LetsTasksWithoutAClaimRequestACpuIfNodesHaveCpus) {
   const std::string jobs =
       "  jobs: a[q,train,1G x1]{1xPending} | b[q,train,1G+20mCPU x1]{1xPending}\n";
   const Scenario counted = scenario_of("  nodes: n:4G+CPUMillis=4000 \u00b7 queues: q\n" + jobs);
@@ -109,7 +109,7 @@ TEST(ParseScenarios, RefusesATextWithoutAny) {
   EXPECT_EQ(scenarios.error().what, "the file contains no scenario");
 }
 
-TEST(ParseScenarios, SaysWhatIsWrongWithAScenarioAndReadsTheOthers) {
+TEST(ParseScenarios, ReportsTheFaultOfAScenarioAndReadsTheOthers) {
   const struct {
     const char* line;
     const char* fault;

@@ -38,7 +38,7 @@ TEST(Replay, CountsTheTimeAJobWaitsForTheOneBeforeIt) {
                                                       {seconds(150), 0, 0}}));
 }
 
-TEST(Replay, TakesJobsInTheOrderOfTheirSubmissionWhateverTheFileHas) {
+TEST(Replay, SubmitsJobsInTheOrderOfTheirTimesWhateverTheOrderInTheFile) {
   const TraceReport report =
       report_of({job_of(2, 10, 50, 2), job_of(3, 0, 100, 2)}, {.nodes = 1, .gpus_per_node = 2});
 
@@ -55,7 +55,7 @@ TEST(Replay, SpreadsAJobWithoutTasksOverAsFewNodesAsHoldIt) {
   EXPECT_EQ(narrow.refused[0].line, 2);
 }
 
-TEST(Replay, RefusesWhatNoNodeCouldEverHoldAndGoesOn) {
+TEST(Replay, RefusesJobsThatFitNoNodeAndContinues) {
   TraceJob wide = job_of(2, 0, 10, 8);
   wide.tasks = 1;
   const TraceReport report =
@@ -89,7 +89,7 @@ TEST(Replay, StartsAnEvictedJobOverUnlessItKeepsCheckpoints) {
   EXPECT_EQ(over.projects[1].summary.waiting.mean, seconds(0));
 }
 
-TEST(Replay, EvictsNobodyInStrictOrderOfSubmission) {
+TEST(Replay, EvictsNoJobInStrictOrderOfSubmission) {
   const TraceReport report =
       report_of({job_of(2, 0, 300, 2, "b"), job_of(3, 100, 50, 1, "a")},
                 {.nodes = 1, .gpus_per_node = 2, .policy = schedule::Policy::kFifo});
@@ -98,7 +98,7 @@ TEST(Replay, EvictsNobodyInStrictOrderOfSubmission) {
   EXPECT_EQ(report.makespan, seconds(350));
 }
 
-TEST(Replay, LetsAShortJobPassAWideOneOnlyWhereItDoesNotDelayIt) {
+TEST(Replay, StartsAShortJobBeforeAWideJobOnlyIfItDoesNotDelayTheWideJob) {
   std::vector<TraceJob> jobs = {job_of(2, 0, 100, 1), job_of(3, 1, 100, 2), job_of(4, 2, 50, 1)};
   for (TraceJob& job : jobs) job.time_limit = job.duration;
   TraceSetup setup{.nodes = 1, .gpus_per_node = 2, .policy = schedule::Policy::kFifo};
@@ -120,7 +120,7 @@ TEST(Replay, EndsAJobAtItsTimeLimit) {
   EXPECT_EQ(report.all.limited, 1);
 }
 
-TEST(Replay, TellsOfJobsThatStillWaitAtTheEnd) {
+TEST(Replay, ReportsJobsThatStillWaitAtTheEnd) {
   // A gang that is never evicted must stay within the quota of its project, which is zero here.
   TraceJob job = job_of(2, 0, 100, 1);
   job.priority = 100;
@@ -134,7 +134,7 @@ TEST(Replay, TellsOfJobsThatStillWaitAtTheEnd) {
   EXPECT_NE(report.stuck[0].reason, "");
 }
 
-TEST(Replay, EndsEveryJobThoughAllRoomIsKeptForSomeOfThem) {
+TEST(Replay, EndsEveryJobAlthoughAllResourcesAreReservedForSomeOfThem) {
   // Both wide jobs are evicted, and their patience ends: the free resources are reserved for them,
   // and no other job may get these.
   std::vector<TraceJob> jobs = {
@@ -151,7 +151,7 @@ TEST(Replay, EndsEveryJobThoughAllRoomIsKeptForSomeOfThem) {
   EXPECT_EQ(report.stuck.size(), 0u);
 }
 
-TEST(Replay, TellsEveryFaultOfTheSetupAtOnce) {
+TEST(Replay, ReportsAllFaultsOfTheSetup) {
   const auto report = replay({job_of(2, 0, 1, 1, "vision")},
                              {.nodes = 0,
                               .gpus_per_node = 65,

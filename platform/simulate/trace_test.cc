@@ -42,7 +42,7 @@ TEST(ParseTrace, ReadsTheOthersAndTakesAnEmptyCellForTheDefault) {
             (TraceJob{.line = 3, .duration = milliseconds(10'000), .gpus = 2, .project = "a"}));
 }
 
-TEST(ParseTrace, TellsEveryFaultAtOnceWithItsLine) {
+TEST(ParseTrace, ReportsAllFaultsWithTheirLines) {
   const auto jobs = parse_trace(
       "submit_s,duration_s,gpus,project,tasks,memory,priority\n"
       "-1,10,1,a,1,1G,50\n"
@@ -111,7 +111,7 @@ TEST(Csv, NamesEveryFaultWithItsLine) {
   EXPECT_EQ(table.error().faults, expected);
 }
 
-TEST(Csv, SaysWhichCellIsNoNumberOrOutOfRange) {
+TEST(Csv, NamesTheCellThatIsNotANumberOrOutOfRange) {
   const auto table =
       parse_csv("gpus,days\n1,0.5\nmany,-1\n65,1e999\n,nan\n-1,2x\n", "the list", {});
   ASSERT_TRUE(table);
