@@ -29,6 +29,7 @@ namespace muster::engine {
 using job::Sandbox;
 using launch::TaskPlan;
 
+/// How long anything may take before it counts as hanging; see Ground::bound.
 inline constexpr std::chrono::seconds kBound{60};
 
 /// How an engine is made for a test.
@@ -64,6 +65,8 @@ struct Ground {
   std::function<std::vector<std::filesystem::path>()> held_of_machine = [] {
     return std::vector<std::filesystem::path>();
   };
+
+  std::chrono::seconds bound = kBound;  ///< kBound, or more if the engine's parts take longer
 
   // --- differences between engines
   /// Tasks are sandboxed processes of this machine: they see its files, and the engine can hide
@@ -205,10 +208,10 @@ class Bench {
   int reports_of(const std::string& task) { return reports_[task]; }
   int rank_reports_of(const std::string& task) { return rank_reports_[task]; }
 
-  /// Runs the loop until `done` holds. It gives up after kBound; the expectations after it then
+  /// Runs the loop until `done` holds. It gives up after Ground::bound; the expectations after it then
   /// show what is missing.
   void wait_until(const std::function<bool()>& done) {
-    const auto deadline = std::chrono::steady_clock::now() + kBound;
+    const auto deadline = std::chrono::steady_clock::now() + ground_.bound;
     while (!done() && std::chrono::steady_clock::now() < deadline) {
       // `done` is evaluated after every event; the timer bounds the time between two events.
       const auto tick = loop_.after(std::chrono::milliseconds(20), [this] { loop_.stop(); });

@@ -76,7 +76,7 @@ class AttachConformance : public Conformance {
   bool started_ = false;
 };
 
-TEST_P(AttachConformance, TheProgramHearsItsInputAndItsEnd) {
+TEST_P(AttachConformance, TheProgramReceivesItsInputAndTheEndOfTheInput) {
   start("echo up; cat; echo err >&2; exit 3", false);
   Listener listener;
   attach(listener);
@@ -92,7 +92,7 @@ TEST_P(AttachConformance, TheProgramHearsItsInputAndItsEnd) {
   EXPECT_EQ(log_of("main", job::LogStream::kError), "err\n");
 }
 
-TEST_P(AttachConformance, EverybodyHearsAllFromThenOn) {
+TEST_P(AttachConformance, EveryCallerReceivesAllOutputAfterItsAttachment) {
   start("echo up; while read line; do echo \"heard $line\"; done", false);
   Listener early;
   attach(early);
@@ -109,7 +109,7 @@ TEST_P(AttachConformance, EverybodyHearsAllFromThenOn) {
   EXPECT_EQ(late.output, "heard two\n");
 }
 
-TEST_P(AttachConformance, TheProgramOutlivesWhoeverLeaves) {
+TEST_P(AttachConformance, TheProgramOutlivesACallerThatDetaches) {
   start("echo up; read first; echo \"then $first\"; read second; echo \"at last $second\"", false);
   {
     Listener gone;
@@ -145,7 +145,7 @@ TEST_P(AttachConformance, ATerminalIsTheProgramsOwnAndControlsIt) {
   EXPECT_TRUE(log_of("main").ends_with("\nup\n^Cinterrupted\n")) << log_of("main");
 }
 
-TEST_P(AttachConformance, ATerminalHasTheSizeThatWasToldLast) {
+TEST_P(AttachConformance, ATerminalHasTheLastReportedSize) {
   start("echo up; while read line; do stty size; done", true);
   Listener first;
   Listener second;
@@ -162,7 +162,7 @@ TEST_P(AttachConformance, ATerminalHasTheSizeThatWasToldLast) {
   wait_for(second, "33 101\r\n");
 }
 
-TEST_P(AttachConformance, WhoeverComesMakesAFullScreenProgramDrawItselfAnew) {
+TEST_P(AttachConformance, ANewCallerMakesAFullScreenProgramRedraw) {
   start("trap 'echo drawn' WINCH; echo up; while :; do sleep 0.01; done", true);
   Listener listener;
 
@@ -184,7 +184,7 @@ TEST_P(AttachConformance, EndsTheInputOfATerminal) {
   EXPECT_EQ(log_of("main"), "up\nline\nline\ndone\n");
 }
 
-TEST_P(AttachConformance, ReadsNothingAndHasNoTerminalUnlessItIsToldTo) {
+TEST_P(AttachConformance, WithoutARequestTheProgramHasNoInputAndNoTerminal) {
   TaskPlan plan = script("test -t 1 || echo none; cat; echo end; sleep " + marker_);
 
   start(plan);
@@ -197,7 +197,7 @@ TEST_P(AttachConformance, ReadsNothingAndHasNoTerminalUnlessItIsToldTo) {
   EXPECT_EQ(log_of("main"), "none\nend\n");
 }
 
-TEST_P(AttachConformance, WhoeverReadsTooSlowlyHoldsNobodyUpAndIsToldWhatItMissed) {
+TEST_P(AttachConformance, ASlowReaderDelaysNoOtherAndReceivesTheNumberOfMissedBytes) {
   constexpr size_t kWhole = 32 << 20;
   start("echo up; read line; echo begun; read line; head -c " + std::to_string(kWhole) +
             " /dev/zero; echo; echo all; read line; echo later; read line",
@@ -245,7 +245,7 @@ TEST_P(AttachConformance, LosesNothingOfALongOutputOfATerminal) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20'001);
 }
 
-TEST_P(AttachConformance, SaysHowATaskEndedThatIsStopped) {
+TEST_P(AttachConformance, ReportsTheEndOfAStoppedTask) {
   start("echo up; sleep " + marker_, true);
   Listener listener;
   attach(listener);

@@ -27,7 +27,7 @@ class Census : public Conformance {
   }
 };
 
-TEST_P(Census, TheMpiIsKnownBeforeTheProgramStartsWhichFindsWhatIsItsOwn) {
+TEST_P(Census, TheMpiIsDetectedBeforeTheProgramStartsAndDeterminesItsFiles) {
   const TaskPlan plan = with_mpirun("Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 1",
                                     "echo $WHOSE; cat " + generated() + "/hostfile");
   ASSERT_TRUE(bench_->start(gang_, {plan}));
@@ -56,7 +56,7 @@ TEST_P(Census, WithoutAnMpirunNothingIsSaid) {
   EXPECT_EQ(log_of("main", job::LogStream::kNotice), "");
 }
 
-TEST_P(Census, RanksThatSignInAreToldAtOnce) {
+TEST_P(Census, RanksThatRegisterAreReportedAtOnce) {
   TaskPlan plan = script("echo 4 > " + generated() + "/ranks/2; exec sleep " + marker_);
   plan.folders = {"ranks"};
   plan.takes_ranks = true;

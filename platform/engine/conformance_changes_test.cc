@@ -74,7 +74,7 @@ TEST_P(Changes, AFileThatWasNotThereComesWithTheFoldersAboveIt) {
   EXPECT_EQ(log_of("main"), "up\nhere\n700\nc\n");
 }
 
-TEST_P(Changes, WhoeverReadsSeesTheOldFileOrTheNewOne) {
+TEST_P(Changes, AReaderSeesTheOldFileOrTheNewFile) {
   // The length of a version is its number, and it consists of that number alone.
   const auto version = [](int number) {
     std::string text;
@@ -102,7 +102,7 @@ TEST_P(Changes, WhoeverReadsSeesTheOldFileOrTheNewOne) {
   EXPECT_TRUE(log.ends_with("8\n"));
 }
 
-TEST_P(Changes, WhatTheTaskPutInThePlaceOfAFileIsReplacedAndNotFollowed) {
+TEST_P(Changes, ALinkThatTheTaskPutInThePlaceOfAFileIsReplacedAndNotFollowed) {
   ASSERT_TRUE(base::write_file(scratch_ / "victim", "untouched\n"));
   fs::create_directory(scratch_ / "elsewhere");
   TaskPlan hostile =
@@ -145,7 +145,7 @@ TEST_P(Changes, AFolderOfTheTasksOwnInTheWayIsSaidAndTheOthersAreChangedAllTheSa
   bench_->wait_for_end("main");
 }
 
-TEST_P(Changes, TasksThatHaveEndedOrThatNobodyKnowsAreNoError) {
+TEST_P(Changes, EndedAndUnknownTasksAreNoError) {
   run(plan("true"));
 
   EXPECT_TRUE(change({{"main", {{.path = "hostfile", .content = "new\n"}}, {}},
@@ -153,7 +153,7 @@ TEST_P(Changes, TasksThatHaveEndedOrThatNobodyKnowsAreNoError) {
   EXPECT_TRUE(change({}));
 }
 
-TEST_P(Changes, OfATaskWhoseStartIsNotDoneYetIsRefused) {
+TEST_P(Changes, OfATaskThatIsStillStartingAreRefused) {
   std::optional<Result<void>> started;
   bench_->begin_start(gang_, {plan("true")}, started);
 
@@ -166,7 +166,7 @@ TEST_P(Changes, OfATaskWhoseStartIsNotDoneYetIsRefused) {
   bench_->wait_for_end("main");
 }
 
-TEST_P(Changes, OfATaskThatANewEngineHasTakenUp) {
+TEST_P(Changes, OfATaskThatANewEngineHasAdopted) {
   start_and_wait(plan(std::string("echo up; ") + kWait + "cat \"$FOLDER/hostfile\""));
   open_bench();
   ASSERT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kRunning);
@@ -224,7 +224,8 @@ class ChangesSetApart : public Changes {
     return task;
   }
 
-  /// The suites of several engines run side by side.
+  /// A loopback address that differs between processes, because the suites of several engines run at
+  /// the same time.
   static std::string address_of(const std::string& name) {
     return "127." + std::to_string(100 + ::getpid() % 100) + "." +
            std::to_string(::getpid() / 100 % 250) + "." + std::to_string(name.front());
@@ -337,7 +338,7 @@ TEST_P(Changes, AFailedStartOfMoreTasksLeavesThoseThatRunAndCanBeTriedAgain) {
 
 class ChangedHosts : public Changes {};
 
-TEST_P(ChangedHosts, WhoeverReadsThemFindsWholeLinesAndNoneIsEverMissing) {
+TEST_P(ChangedHosts, AReaderAlwaysFindsCompleteLinesAndEveryHost) {
   TaskPlan reader = plan(
       "while [ ! -e \"$SCRATCH/go\" ]; do awk '/worker/ { ++n; if ($2 != \"worker-\" n - 1 "
       "\"-end\" "
@@ -350,7 +351,7 @@ TEST_P(ChangedHosts, WhoeverReadsThemFindsWholeLinesAndNoneIsEverMissing) {
   start_and_wait(reader);
 
   std::vector<std::pair<std::string, std::string>> hosts{host(0)};
-  for (int i = 1; i < 250; ++i) {  // more than a page of them
+  for (int i = 1; i < 250; ++i) {  // more lines than fit into a page of memory
     hosts.push_back(host(i));
     ASSERT_TRUE(change({{"main", {}, hosts}}));
   }
@@ -363,7 +364,7 @@ TEST_P(ChangedHosts, WhoeverReadsThemFindsWholeLinesAndNoneIsEverMissing) {
   EXPECT_TRUE(log.ends_with("250\n"));
 }
 
-// Not every executable has such a ground.
+// Some test programs have no engine for this suite.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ChangedHosts);
 INSTANTIATE_TEST_SUITE_P(Engines, ChangedHosts,
                          testing::ValuesIn(grounds_where(&Ground::is_sandbox)), ground_name);

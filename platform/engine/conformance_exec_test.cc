@@ -9,7 +9,7 @@
 namespace muster::engine {
 namespace {
 
-/// A program, its output and its end.
+/// A running program, and its output and end so far.
 struct HeardExec {
   std::string output;
   std::string error;
@@ -96,7 +96,7 @@ class ExecConformance : public Conformance {
   bool started_ = false;
 };
 
-TEST_P(ExecConformance, TellsOutputsApartAndTheExitCode) {
+TEST_P(ExecConformance, ReportsBothOutputsSeparatelyAndTheExitCode) {
   start_task();
 
   const HeardExec heard = run_shell("echo out; echo err >&2; exit 3");
@@ -107,7 +107,7 @@ TEST_P(ExecConformance, TellsOutputsApartAndTheExitCode) {
   EXPECT_EQ(heard.status->signal, 0);
 }
 
-TEST_P(ExecConformance, TellsTheSignalThatEndedTheProgram) {
+TEST_P(ExecConformance, ReportsTheSignalThatEndedTheProgram) {
   start_task();
 
   EXPECT_EQ(run_shell("kill -SEGV $$").status->signal, SIGSEGV);
@@ -142,7 +142,7 @@ TEST_P(ExecConformance, GivesTheProgramAllInputAndThenItsEnd) {
   EXPECT_EQ(heard.status->code, 0);
 }
 
-TEST_P(ExecConformance, SurvivesInputThatNobodyReads) {
+TEST_P(ExecConformance, SurvivesInputThatTheProgramDoesNotRead) {
   start_task();
   HeardExec heard;
   begin(shell("exec 0<&-; echo closed; until [ -e $SCRATCH/go ]; do sleep 0.01; done; exit 7"),
@@ -156,7 +156,7 @@ TEST_P(ExecConformance, SurvivesInputThatNobodyReads) {
   EXPECT_EQ(heard.status->code, 7);
 }
 
-TEST_P(ExecConformance, TellsWhenThereIsRoomForMoreInput) {
+TEST_P(ExecConformance, ReportsWhenItAcceptsMoreInput) {
   start_task();
   bool drained = false;
   HeardExec heard;
@@ -195,7 +195,7 @@ TEST_P(ExecConformance, HoldsOutputBackWhileItIsPaused) {
   EXPECT_EQ(heard.output.size(), kWhole);
 }
 
-TEST_P(ExecConformance, GivesItATerminalOfTheSizeThatIsAskedFor) {
+TEST_P(ExecConformance, GivesTheProgramATerminalOfTheRequestedSize) {
   start_task();
   ExecPlan plan = shell("stty size; test -t 0 && test -t 1 && test -t 2 && tty", true);
   plan.rows = 33;
@@ -210,7 +210,7 @@ TEST_P(ExecConformance, GivesItATerminalOfTheSizeThatIsAskedFor) {
   EXPECT_EQ(heard.status->code, 0);
 }
 
-TEST_P(ExecConformance, TellsTheProgramThatItsTerminalHasAnotherSize) {
+TEST_P(ExecConformance, ReportsAChangedTerminalSizeToTheProgram) {
   start_task();
   HeardExec heard;
   begin(shell("trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done", true),
@@ -276,7 +276,7 @@ TEST_P(ExecConformance, EndsWithTheTask) {
   wait_until_none_has(own);
 }
 
-TEST_P(ExecConformance, EndsWhenNobodyWantsItAnyMore) {
+TEST_P(ExecConformance, EndsWhenItsCallerIsGone) {
   start_task();
   for (const bool terminal : {false, true}) {
     HeardExec heard;
@@ -338,7 +338,7 @@ TEST_P(ExecConformance, RefusesAProgramThatTheTaskDoesNotHave) {
   }
 }
 
-TEST_P(ExecConformance, TellsThatItHasBegunAlsoWhileItIsPaused) {
+TEST_P(ExecConformance, ReportsItsStartAlsoWhileItIsPaused) {
   start_task();
   HeardExec heard;
 
@@ -387,7 +387,7 @@ TEST_P(ExecConformance, LeavesNoDescriptorAndNoProcessBehind) {
     for (const bool terminal : {false, true}) run_shell("true", terminal);
   }
 
-  // An engine opens and closes some meanwhile, for example to ask Slurm.
+  // An engine opens and closes some descriptors in the meantime, for example to query Slurm.
   bench_->wait_until([&] { return descriptors() < before + kRuns; });
   EXPECT_LT(descriptors(), before + kRuns);
 }

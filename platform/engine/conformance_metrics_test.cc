@@ -17,7 +17,7 @@ class Metrics : public Conformance {
     });
   }
 
-  /// As launch/ plans it.
+  /// A task as launch/ plans it.
   TaskPlan task(const std::string& text, const std::string& name = "main") {
     TaskPlan plan = script(text, name);
     plan.environment["MUSTER_METRICS"] =
@@ -50,7 +50,7 @@ class Metrics : public Conformance {
     bench_->wait_for_end(name);
   }
 
-  /// A program of Python's that reports "text" by the task's socket.
+  /// A Python program that reports "text" through the task's socket.
   static std::string report(const std::string& text) {
     return "python3 -c 'import os, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
            "b\"" +
@@ -58,7 +58,7 @@ class Metrics : public Conformance {
   }
 };
 
-/// Tasks that burn, take and send are Python's, which images need not have.
+/// Tests whose tasks are Python programs, and which therefore run only on engines with Python.
 class MetricsOfPython : public Metrics {};
 class MetricsOfGpus : public Metrics {};
 class MetricsWithoutEngine : public Metrics {};
@@ -116,7 +116,7 @@ TEST_P(MetricsOfPython, CountMemoryThatForkedProcessesShareOnce) {
   stop();
 }
 
-TEST_P(MetricsOfPython, SeeWhatOneTaskSendsToAnother) {
+TEST_P(MetricsOfPython, MeasureTheBytesThatOneTaskSendsToAnother) {
   const std::string port_file = (scratch_ / "port").string();
   ASSERT_TRUE(bench_->start(
       gang_,
@@ -151,7 +151,7 @@ TEST_P(MetricsOfPython, SeeWhatOneTaskSendsToAnother) {
   bench_->wait_for_end("sink");
 }
 
-TEST_P(MetricsOfGpus, SeeTheGpusThatTheTaskWasGivenAndNoOthers) {
+TEST_P(MetricsOfGpus, MeasureOnlyTheGpusOfTheTask) {
   // Processes that hold tasks start from a clean environment.
   ASSERT_TRUE(
       base::write_file(MUSTER_FAKE_NVML ".gpus",
@@ -249,7 +249,7 @@ TEST_P(MetricsOfPython, OfAFloodDoNotHoldTheProgramUpAndEndWithTheLast) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, Metrics, testing::ValuesIn(grounds()), ground_name);
 
-// Not every executable has such a ground.
+// Some test programs have no engine for this suite.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsOfPython);
 INSTANTIATE_TEST_SUITE_P(Engines, MetricsOfPython,
                          testing::ValuesIn(grounds_where(&Ground::is_container, false)),

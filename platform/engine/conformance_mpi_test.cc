@@ -1,5 +1,5 @@
-// That the launchers of MPI find the hosts of a planned gang and start ranks on each: the real
-// ones, in tasks of the engine. A rank here is a shell, which needs no MPI.
+// The real launchers of MPI, in tasks of the engine, find the hosts of a planned gang and start
+// ranks on each. A rank here is a shell, which needs no MPI.
 #include "engine/conformance.h"
 #include "engine/rank_files.h"
 
@@ -94,7 +94,8 @@ TEST_P(MpiLaunchers, OpenMpiWithTwoRanksLeavesTheLauncherAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, MpiLaunchers, testing::ValuesIn(grounds()), ground_name);
 
-/// Of this machine, which has both kinds of launchers; an image has one.
+/// Tests of engines whose tasks use this machine's files, which contain both launchers. An image
+/// contains only one.
 class MpichLauncher : public MpiLaunchers {};
 
 TEST_P(MpichLauncher, ReadsTheOtherHostfileAndGivesEachRankItsOwnTasksVariables) {
@@ -127,7 +128,7 @@ TEST_P(MpichLauncher, ItsRanksAreFoundWhereTheyAreThoughTheySignInNowhere) {
   EXPECT_GT(bench_->rank_reports_of("worker-0"), 0);
 }
 
-// Not every executable has such a ground.
+// Some test programs have no engine for this suite.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MpichLauncher);
 INSTANTIATE_TEST_SUITE_P(Engines, MpichLauncher,
                          testing::ValuesIn(grounds_where(&Ground::is_container, false)),

@@ -21,7 +21,7 @@ class TakenPorts : public Conformance {
     (is_six ? six->sin6_port : four->sin_port) = htons(static_cast<uint16_t>(port));
     void* const figures = is_six ? static_cast<void*>(&six->sin6_addr) : &four->sin_addr;
     EXPECT_EQ(::inet_pton(where.ss_family, address.c_str(), figures), 1);
-    // As gRPC's servers do.
+    // gRPC's servers set this option, too.
     const int yes = 1;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes);
     const socklen_t size = is_six ? sizeof *six : sizeof *four;
@@ -84,7 +84,7 @@ TEST_P(TakenPorts, LeaveNoTaskOfTheGangRunning) {
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
-TEST_P(TakenPorts, AreFreeAgainWhenTheirServerIsGone) {
+TEST_P(TakenPorts, AreFreeAgainAfterTheirServerHasEnded) {
   base::UniqueFd theirs = listen_at("127.20.1.2");
   const int port = port_of(theirs);
   ASSERT_FALSE(bench_->start(gang_, {serving(port, "")}));

@@ -24,6 +24,10 @@ using slurm::SlurmEngineOptions;
 
 namespace {
 
+/// A step that could not report its end to the controller tries again a minute later. Until then its
+/// job is completing, and no other job gets the node.
+constexpr std::chrono::seconds kSlurmBound = 3 * kBound;
+
 std::string variable_or_empty(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -64,6 +68,7 @@ Ground slurm_ground(std::string name, node::Sharing sharing) {
   made.know = [](launch::Site&, const job::Job&) {};
   made.clear = clear_slurm;
   made.tasks_to_seat = tasks_to_seat;
+  made.bound = kSlurmBound;
   made.is_sandbox = made.shows_tmp = true;
   made.has_fake_gpus = false;
   made.has_folders = sharing != node::Sharing::kNo;
@@ -111,7 +116,7 @@ void clear_slurm(const fs::path& jobs_folder) {
   auto client = slurm::open_client(loop, how);
   ASSERT_TRUE(client) << client.error().to_string();
   const std::string owner = test_owner(jobs_folder);
-  const auto deadline = std::chrono::steady_clock::now() + kBound;
+  const auto deadline = std::chrono::steady_clock::now() + kSlurmBound;
   base::EventLoop::Interest pause;
   std::set<uint64_t> cancelled;
   bool is_over = false;

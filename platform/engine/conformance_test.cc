@@ -7,7 +7,7 @@
 namespace muster::engine {
 namespace {
 
-TEST_P(Conformance, TellsTheExitCodeAndKeepsWhatWasPrinted) {
+TEST_P(Conformance, ReportsTheExitCodeAndKeepsTheOutput) {
   const TaskEnded end = run(script("echo out; echo err >&2; exit 3"));
 
   EXPECT_EQ(end.status.code, 3);
@@ -17,14 +17,14 @@ TEST_P(Conformance, TellsTheExitCodeAndKeepsWhatWasPrinted) {
   EXPECT_EQ(log_of("main", job::LogStream::kError), "err\n");
 }
 
-TEST_P(Conformance, TellsTheSignalThatEndedATask) {
+TEST_P(Conformance, ReportsTheSignalThatEndedATask) {
   const TaskEnded end = run(script("kill -SEGV $$"));
 
   EXPECT_EQ(end.status.signal, SIGSEGV);
   EXPECT_EQ(end.status.shell_code(), 139);
 }
 
-TEST_P(Conformance, TellsACommandThatIsMissingFromOneThatCannotBeExecuted) {
+TEST_P(Conformance, DistinguishesAMissingCommandFromOneThatCannotBeExecuted) {
   TaskPlan missing = script("");
   missing.argv = {"no-such-program", "x"};
   TaskPlan folder = script("", "other");
@@ -38,7 +38,7 @@ TEST_P(Conformance, TellsACommandThatIsMissingFromOneThatCannotBeExecuted) {
             std::string::npos);
 }
 
-TEST_P(Conformance, SaysThatAWorkingFolderIsMissing) {
+TEST_P(Conformance, ReportsAMissingWorkingFolder) {
   TaskPlan plan = script("true");
   plan.folder = "/no/such/folder";
 
@@ -96,7 +96,7 @@ TEST_P(Conformance, AProgramThatIgnoresTheStopIsKilledAfterItsGrace) {
   EXPECT_TRUE(end.status.stopped);
 }
 
-TEST_P(Conformance, WhatAStoppedProgramLeftBehindHasNoMoreThanItsGraceEither) {
+TEST_P(Conformance, ProcessesThatAStoppedProgramLeftBehindEndWithinItsGrace) {
   TaskPlan plan = script("(trap '' TERM; exec sleep " + marker_ + ") & echo up; wait");
   plan.grace = std::chrono::milliseconds(50);
   ASSERT_TRUE(bench_->start(gang_, {plan}));
@@ -209,7 +209,7 @@ TEST_P(Conformance, GivesATaskItsFilesFoldersAndEnvironment) {
   EXPECT_EQ(log_of("main"), "w slots=1\n600\n700\ntwo\nlines 'quoted'\n");
 }
 
-TEST_P(Conformance, WhatATaskLeavesInThePlaceOfItsRanksHoldsNobodyUp) {
+TEST_P(Conformance, HostileFilesInTheRanksFolderOfATaskDoNotBlockTheEngine) {
   TaskPlan plan = script(
       "cd \"$FOLDER/ranks\"; mkfifo 0; ln -s /dev/zero 1; mkdir 2; echo 4 > 3; echo 4 > more");
   plan.folders = {"ranks"};
@@ -269,7 +269,7 @@ TEST_P(Conformance, ANewEngineCanStopATaskItTookUp) {
   EXPECT_TRUE(processes_with(marker_).empty());
 }
 
-TEST_P(Conformance, ANewEngineLearnsHowATaskEndedMeanwhile) {
+TEST_P(Conformance, ANewEngineReportsTheEndOfATaskThatEndedWithoutAnEngine) {
   run(script("exit 5"));
   open_bench();
 
@@ -349,7 +349,7 @@ class StopOfAWorker : public Conformance {
   }
 };
 
-TEST_P(StopOfAWorker, LetsWhatItsLauncherRunsThereCleanUp) {
+TEST_P(StopOfAWorker, LetsProgramsOfTheLauncherOnTheWorkerCleanUp) {
   stop_while_it_runs(R"('trap "echo cleaned; exit 0" TERM; echo up; while :; do sleep 0.01; done')",
                      std::chrono::hours(1));
 
@@ -358,7 +358,7 @@ TEST_P(StopOfAWorker, LetsWhatItsLauncherRunsThereCleanUp) {
   EXPECT_EQ(log_of("launcher"), "up\ncleaned\n");
 }
 
-TEST_P(StopOfAWorker, LeavesWhatItsLauncherRunsThereNoMoreThanItsGrace) {
+TEST_P(StopOfAWorker, KillsProgramsOfTheLauncherOnTheWorkerAfterTheGrace) {
   stop_while_it_runs(R"('trap "" TERM; echo up; while :; do sleep 0.01; done')",
                      std::chrono::milliseconds(50));
 
@@ -446,7 +446,7 @@ TEST_P(Sandboxed, LeavesNoMountBehind) {
   EXPECT_EQ(base::read_file("/proc/self/mounts")->find(folder_.string()), std::string::npos);
 }
 
-// Not every executable has such a ground.
+// Some test programs have no engine for this suite.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sandboxed);
 INSTANTIATE_TEST_SUITE_P(Engines, Sandboxed, testing::ValuesIn(grounds_where(&Ground::is_sandbox)),
                          ground_name);

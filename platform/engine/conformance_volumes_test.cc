@@ -1,4 +1,4 @@
-// The volumes as tasks find them, and the folders that are made, hidden and removed for them.
+// The volumes that tasks see, and the folders that engines create, hide and remove for them.
 #include <stdlib.h>
 
 #include <future>
@@ -40,7 +40,7 @@ class Volumes : public Conformance {
 
   fs::path data() const { return folder_ / "data"; }
 
-  /// A name that no machine has at that place.
+  /// A file name that does not exist in that folder on any machine.
   std::string new_name() const { return "muster-" + marker_; }
 
   TaskPlan with(TaskPlan plan, const std::vector<Volume>& volumes) const {
@@ -59,7 +59,7 @@ class Volumes : public Conformance {
     return bench_->start(gang_, {with(script("true"), volumes)});
   }
 
-  /// Makes the next tree wait in the middle until it is let go of.
+  /// Makes the next tree wait in the middle of its unpacking until the test releases it.
   struct Gate {
     std::promise<void> reached;
     std::promise<void> opened;
@@ -81,7 +81,7 @@ class Volumes : public Conformance {
   }
 };
 
-/// Shown and hidden folders where tasks see the machine's files.
+/// Tests of shown and hidden folders, for engines whose tasks see the machine's files.
 class SandboxedVolumes : public Volumes {};
 
 // --- paths of the node
@@ -97,7 +97,7 @@ TEST_P(Volumes, AFolderOfTheNodeIsSeenAndWrittenToAtItsPlace) {
   EXPECT_FALSE(fs::exists(place));
 }
 
-TEST_P(Volumes, NothingIsWrittenToOneThatIsReadOnly) {
+TEST_P(Volumes, AReadOnlyVolumeCannotBeWritten) {
   const std::string place = "/" + new_name();
 
   EXPECT_NE(
@@ -107,7 +107,7 @@ TEST_P(Volumes, NothingIsWrittenToOneThatIsReadOnly) {
   EXPECT_TRUE(fs::is_empty(data()));
 }
 
-TEST_P(SandboxedVolumes, APlaceDeepInTheMachinesFoldersIsMadeInNoneOfThem) {
+TEST_P(SandboxedVolumes, AMountPointBelowAFolderOfTheMachineIsNotCreatedInThatFolder) {
   fs::create_directories(folder_ / "machine/kept");
   ASSERT_TRUE(base::write_new_file(data() / "in", "seen\n", 0644));
   const std::string machine = (folder_ / "machine").string();
@@ -138,7 +138,7 @@ TEST_P(SandboxedVolumes, AFolderWithManyEntriesKeepsThemAllAndTheirLinksFindThei
   EXPECT_FALSE(fs::exists(crowd / "new"));
 }
 
-TEST_P(Volumes, OneThatIsNotThereFailsTheStartWithItsName) {
+TEST_P(Volumes, AMissingVolumeFailsTheStartAndIsNamed) {
   const auto started = start_with({host_path("/no/such/folder", "/x")});
 
   ASSERT_FALSE(started);
@@ -172,7 +172,7 @@ TEST_P(SandboxedVolumes, AFolderThatContainsSomethingHiddenIsShownWithoutIt) {
             "/x/data\n");
 }
 
-TEST_P(SandboxedVolumes, TheWholeMachineIsShownWithoutWhatIsHiddenAndWithoutItsProcesses) {
+TEST_P(SandboxedVolumes, TheWholeMachineIsShownWithoutHiddenFoldersAndProcesses) {
   ASSERT_TRUE(base::make_private_folder(folder_ / "jobs" / "other"));
 
   EXPECT_EQ(output_of("ls -A /x/proc; ls -A /x" + (folder_ / "jobs").string() + "; ls -d /x/usr",
@@ -180,13 +180,13 @@ TEST_P(SandboxedVolumes, TheWholeMachineIsShownWithoutWhatIsHiddenAndWithoutItsP
             "/x/usr\n");
 }
 
-TEST_P(SandboxedVolumes, AFolderThatIsMadeAfreshHidesTheSameAsBefore) {
+TEST_P(SandboxedVolumes, AFolderThatIsCreatedAgainHidesTheSameFilesAsBefore) {
   ASSERT_TRUE(base::write_new_file(folder_ / "key", "sesame"));
   ASSERT_TRUE(base::make_private_folder(folder_ / "jobs" / "other"));
   for (int i = 10; i < 50; ++i) fs::create_directories(folder_ / std::to_string(i));
   const std::string here = folder_.string();
 
-  // The machine's own folder must not show it either, wherever the links lead to.
+  // The real folder of the machine must not contain it either, wherever the links lead.
   EXPECT_EQ(output_of("for f in " + here + "/key /.machine" + here +
                           "/key; do cat $f; done; "
                           "ls -A " +
@@ -253,7 +253,7 @@ TEST_P(StorageVolumes, AProjectsStorageOutlivesTheJobAndAnotherProjectHasItsOwn)
   run(with(script("cat /storage/x", "next"), {storage("/storage")}));
   EXPECT_EQ(log_of("next"), "kept\n");
   if (!GetParam().is_container) {
-    // With accounts, it is open to the group of the users of the server.
+    // With separate accounts, the folder is accessible to the group of the server's users.
     EXPECT_EQ(fs::status(folder_ / "storage/team-a/storage").permissions() & fs::perms::others_all,
               fs::perms::none);
   }
@@ -271,7 +271,7 @@ TEST_P(Volumes, AStorageWhoseNameLeadsElsewhereIsRefused) {
   }
 }
 
-TEST_P(Volumes, OneVolumeMayLieWithinAnother) {
+TEST_P(Volumes, AVolumeMayBeMountedWithinAnother) {
   EXPECT_EQ(output_of("cat /x/deep/inner/files; echo x > /x/made; echo y > /x/deep/inner/made",
                       {{.kind = Volume::Kind::kArtifacts, .target = "/x"}, tree("/x/deep/inner")}),
             "team-a " + kTree + "\n");
@@ -317,7 +317,7 @@ TEST_P(Volumes, ATreeThatCannotBeUnpackedFailsTheStartAndLeavesNothing) {
   EXPECT_EQ(bench_->engine().adopt(gang_, "main"), AdoptionResult::kNothing);
 }
 
-TEST_P(Volumes, WhatAServerLeftHalfUnpackedDoesNotPassForWhole) {
+TEST_P(Volumes, ATreeThatAServerUnpackedPartlyIsNotUsed) {
   // An engine removes such folders when it starts, so the folder is made while no engine exists.
   bench_.reset();
   const fs::path draft = folder_ / "jobs/.unpacking" / (std::string(kJob) + "-0");
@@ -386,7 +386,7 @@ TEST_P(Volumes, ANewEngineTakesUpATaskWithATree) {
 
 // --- other readers of volumes
 
-TEST_P(Volumes, AProgramThatIsRunBesideTheTaskSeesTheSame) {
+TEST_P(Volumes, AProgramBesideTheTaskSeesTheSameVolumes) {
   ASSERT_TRUE(bench_->start(gang_, {with(script("echo up; exec sleep " + marker_), {tree("/x")})}));
   wait_for_output("main");
   std::string output;

@@ -25,7 +25,7 @@ class Fake : public testing::Test {
   FakeEngine engine_{loop_};
 };
 
-TEST_F(Fake, TellsThoseWhoWatchItsNodesAsLongAsTheyWantToKnow) {
+TEST_F(Fake, NotifiesWatchersOfItsNodesWhileTheyKeepTheirHandle) {
   int heard = 0;
   auto interest = engine_.watch_nodes([&] { ++heard; });
 
@@ -38,7 +38,7 @@ TEST_F(Fake, TellsThoseWhoWatchItsNodesAsLongAsTheyWantToKnow) {
   EXPECT_EQ(heard, 1);
 }
 
-TEST_F(Fake, KnowsWhichTaskRunsWhere) {
+TEST_F(Fake, RecordsTheNodeOfEachTask) {
   engine_.set_nodes({fake_node("n1"), fake_node("n2")});
   start("worker-0", "n1");
   start("worker-1", "n2");
@@ -46,7 +46,7 @@ TEST_F(Fake, KnowsWhichTaskRunsWhere) {
   EXPECT_EQ(engine_.tasks_on("n2"), std::vector<std::string>{"j1/1 worker-1"});
 }
 
-TEST_F(Fake, ANodeThatGoesTakesItsTasksWithIt) {
+TEST_F(Fake, TheTasksOfARemovedNodeAreLost) {
   engine_.set_nodes({fake_node("n1"), fake_node("n2")});
   start("worker-0", "n1");
   start("worker-1", "n2");

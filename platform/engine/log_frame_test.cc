@@ -56,7 +56,7 @@ TEST_F(LogFile, WaitsForTheRestOfAFrameWhereverItWasCut) {
   EXPECT_EQ(frame.bytes, "hello");
 }
 
-TEST_F(LogFile, SaysThatADamagedLogIsDamaged) {
+TEST_F(LogFile, ReportsADamagedLog) {
   write(std::string(64, '\xff'));
   FileLogCursor reader = cursor();
   LogFrame frame;
@@ -92,7 +92,7 @@ TEST_F(LogFile, StartsAtTheBeginningWhenItIsShort) {
   EXPECT_EQ(frame.bytes, "only");
 }
 
-TEST_F(LogFile, GoesToAFrameByTheBytesInFrontOfIt) {
+TEST_F(LogFile, FindsAFrameByTheNumberOfBytesBeforeIt) {
   uint64_t offset = 0;
   for (int i = 0; i < 1000; ++i) {
     const std::string frame = encode_frame(kTime, job::LogStream::kOutput, std::to_string(i));

@@ -94,7 +94,7 @@ TEST_F(MetricFile, HasNoSamplesBeforeItIsThere) {
   EXPECT_FALSE(read->anew);
 }
 
-TEST_F(MetricFile, GivesWhatCameSinceTheLastCall) {
+TEST_F(MetricFile, ReturnsTheLinesSinceTheLastCall) {
   MetricReader reader(file());
   put(lines(0, 2));
   ASSERT_EQ(reader.read()->samples.size(), 2U);
@@ -107,7 +107,7 @@ TEST_F(MetricFile, GivesWhatCameSinceTheLastCall) {
   EXPECT_FALSE(read->anew);
 }
 
-TEST_F(MetricFile, GivesALineOnlyWhenItIsWhole) {
+TEST_F(MetricFile, ReturnsOnlyCompleteLines) {
   MetricReader reader(file());
   const std::string text = lines(0, 2);
   for (size_t cut = 0; cut <= text.find('\n'); ++cut) {
@@ -119,7 +119,7 @@ TEST_F(MetricFile, GivesALineOnlyWhenItIsWhole) {
   EXPECT_EQ(reader.read()->samples.size(), 2U);
 }
 
-TEST_F(MetricFile, SaysThatItWasWrittenAnewAndGivesAllOfIt) {
+TEST_F(MetricFile, ReportsThatItWasWrittenAnewAndReturnsAllLines) {
   // Shorter than before, of equal length, and longer: only the content matters.
   for (const int64_t last : {4, 6, 20}) {
     MetricReader reader(file());
@@ -135,7 +135,7 @@ TEST_F(MetricFile, SaysThatItWasWrittenAnewAndGivesAllOfIt) {
   }
 }
 
-TEST_F(MetricFile, SkipsWhatIsNoSample) {
+TEST_F(MetricFile, SkipsLinesThatAreNotSamples) {
   MetricReader reader(file());
   put(lines(0, 1) + "nonsense\n\n" + std::string(5000, 'x') + "\n" + lines(1, 2));
 

@@ -17,7 +17,7 @@ std::string cbor(const json& value) {
   return text;
 }
 
-TEST(PlainCbor, WhatTheLibraryWritesIsPlain) {
+TEST(PlainCbor, OutputOfTheLibraryIsPlain) {
   const json all = {{"text", "words"},
                     {"none", nullptr},
                     {"yes", true},
@@ -43,7 +43,7 @@ TEST(PlainCbor, NoBeginningOfAValueIsOne) {
   EXPECT_FALSE(is_plain_cbor(whole + '\0'));
 }
 
-TEST(PlainCbor, WhatEndsAReaderIsNotPlain) {
+TEST(PlainCbor, InputThatMakesAReaderFailIsNotPlain) {
   const std::pair<const char*, std::string> hostile[] = {
       {"arrays in arrays", std::string(1 << 20, '\x81')},
       {"maps in maps", std::string(1 << 20, '\xa1')},

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-TEST(RankFiles, SayWhichRanksHaveSignedInAndHowManyTheyAre) {
+TEST(RankFiles, ShowTheRegisteredRanksAndTheWorldSize) {
   const base::TestFolder folder;
   ASSERT_TRUE(sign_in(folder, {.rank = 0, .world_size = 4}));
   ASSERT_TRUE(sign_in(folder, {.rank = 12, .world_size = 4}));
@@ -31,7 +31,7 @@ TEST(RankFiles, OfNoFolderAreNone) {
   EXPECT_EQ(ranks_in("/nowhere"), std::vector<SignedRank>());
 }
 
-TEST(RankFiles, ThatAreNoFilesHoldNobodyUp) {
+TEST(RankFiles, ThatAreNotRegularFilesDoNotBlockTheReader) {
   const base::TestFolder folder;
   ASSERT_EQ(::mkfifo((folder / "0").c_str(), 0600), 0);
   ASSERT_TRUE(base::write_new_file(folder / "size", "9"));
@@ -54,7 +54,7 @@ TEST(RankFiles, ThroughALinkAreNotRead) {
   EXPECT_EQ(ranks_in(folder / "ranks"), std::vector<SignedRank>());
 }
 
-TEST(RankFiles, ThatAPipeStandsInThePlaceOfAreNotWritten) {
+TEST(RankFiles, AreNotWrittenIfAPipeIsInTheirPlace) {
   const base::TestFolder folder;
   ASSERT_EQ(::mkfifo((folder / "0").c_str(), 0600), 0);
 

@@ -161,8 +161,8 @@ TEST(PlanGrowth, PlansAJoiningTaskAsIfItHadBeenThereFromTheStart) {
 }
 
 TEST(PlanGrowth, KeepsTheAddressesOfRunningTasks) {
-  // For every kind of network: what the launcher gets about worker-0 and worker-1 is the same as
-  // before the third worker.
+  // In every kind of network, the launcher's entries for worker-0 and worker-1 stay the same when a
+  // third worker joins.
   for (const Reach reach : {Reach::kLoopback, Reach::kNames, Reach::kHosts}) {
     Site site = plain_site();
     site.reach = reach;

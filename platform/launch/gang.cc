@@ -1,5 +1,7 @@
 #include "launch/gang.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "launch/devices.h"
 #include "launch/mpi_plan.h"
@@ -72,7 +74,14 @@ void for_each_part(Seed& seed, Use use) {
 
 GangSeed make_seed(base::RandomSource& random) {
   GangSeed seed;
-  for_each_part(seed, [&](auto& part) { random.fill(part); });
+  // At once: each fill() may be a call of the kernel.
+  std::array<uint8_t, sizeof(GangSeed)> bytes{};
+  random.fill(bytes);
+  auto next = bytes.begin();
+  for_each_part(seed, [&](auto& part) {
+    std::copy_n(next, part.size(), part.begin());
+    next += static_cast<std::ptrdiff_t>(part.size());
+  });
   return seed;
 }
 

@@ -49,8 +49,8 @@ struct Site {
   /// The folder that a task sees as its own generated one: /generated, or a path of the host
   /// without a sandbox.
   std::function<std::string(std::string_view task)> generated_folder;
-  /// The names of a node's GPUs for CUDA_VISIBLE_DEVICES; empty if the node has none. Not set: no
-  /// node has GPUs.
+  /// The names of a node's GPUs for CUDA_VISIBLE_DEVICES; empty if the node has none. A GPU without
+  /// a name, or behind the last one, is identified by its number. Not set: no node has GPUs.
   std::function<std::vector<std::string>(const std::string& node)> gpus_of;
   job::ImageStandIns images;  ///< for an engine that does not run images
   Reach reach = Reach::kLoopback;

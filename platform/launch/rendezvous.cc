@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "launch/task_plan.h"
 
 namespace muster::launch {
@@ -53,7 +54,8 @@ std::string tensorflow_config(const GrpcCluster& cluster, const GrpcPlace& place
   add(hosts, "ps", cluster.parameter_servers);
   const std::string type = type_of(place, cluster.chief_is_worker ? "worker" : "chief");
   const int index = cluster.chief_is_worker ? gradient_index(place) : place.index;
-  return ordered_json{{"cluster", hosts}, {"task", {{"type", type}, {"index", index}}}}.dump();
+  return base::json_text(
+      ordered_json{{"cluster", hosts}, {"task", {{"type", type}, {"index", index}}}});
 }
 
 std::string gradient_config(const GrpcCluster& cluster, const GrpcPlace& place) {
@@ -65,7 +67,7 @@ std::string gradient_config(const GrpcCluster& cluster, const GrpcPlace& place) 
       {"cluster", hosts},
       {"task", {{"type", gradient_type(place)}, {"index", gradient_index(place)}}},
       {"environment", "cloud"}};
-  return base::to_base64_for_urls(config.dump());
+  return base::to_base64_for_urls(base::json_text(config));
 }
 
 /// ['a:1', 'b:2']. Host names and addresses need no escapes.

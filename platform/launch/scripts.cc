@@ -140,9 +140,9 @@ std::optional<PlannedFile> shell_hosts_file(const ShellReach& reach, const std::
 
 void add_shell_files(const ShellReach& reach, const std::string& folder, TaskPlan& plan) {
   plan.folders.emplace_back("bash");
-  plan.files.insert(plan.files.end(), {{.path = kShellStart, .content = kStart, .mode = 0700},
-                                       {.path = "bash/rc", .content = kRc},
-                                       {.path = kTypedCommands, .content = ""}});
+  plan.files.push_back({.path = kShellStart, .content = kStart, .mode = 0700});
+  plan.files.push_back({.path = "bash/rc", .content = kRc});
+  plan.files.push_back({.path = kTypedCommands, .content = ""});
   if (!reach.remote_shell.empty()) {
     plan.folders.emplace_back("bin");
     plan.files.push_back(

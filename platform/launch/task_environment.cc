@@ -32,20 +32,21 @@ std::string rendezvous_address(const GangContext& gang) {
 
 /// The variables that Muster sets for every task.
 Variables own_environment(const GangContext& gang, const Task& task, const std::string& folder) {
-  return {
-      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-      {"TMPDIR", folder + "/tmp"},
-      {"MUSTER_JOB", gang.job.spec.name},
-      {"MUSTER_JOB_ID", gang.job.id},
-      {"MUSTER_PROJECT", gang.job.spec.project},
-      {"MUSTER_TASK", task.name},
-      {"MUSTER_ATTEMPT", std::to_string(gang.job.attempt)},
-      {"MUSTER_RESTART_COUNT", std::to_string(gang.job.restarts)},
-      {"MUSTER_GENERATED", folder},
-      {"MUSTER_METRICS", folder + "/" + kReportSocket},
-      {"MUSTER_RENDEZVOUS", rendezvous_address(gang)},
-      {"MUSTER_RENDEZVOUS_KEY", gang.rendezvous_key},
-  };
+  // Not from a list in braces, whose texts would be copied.
+  Variables variables;
+  variables.emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  variables.emplace("TMPDIR", folder + "/tmp");
+  variables.emplace("MUSTER_JOB", gang.job.spec.name);
+  variables.emplace("MUSTER_JOB_ID", gang.job.id);
+  variables.emplace("MUSTER_PROJECT", gang.job.spec.project);
+  variables.emplace("MUSTER_TASK", task.name);
+  variables.emplace("MUSTER_ATTEMPT", std::to_string(gang.job.attempt));
+  variables.emplace("MUSTER_RESTART_COUNT", std::to_string(gang.job.restarts));
+  variables.emplace("MUSTER_GENERATED", folder);
+  variables.emplace("MUSTER_METRICS", folder + "/" + kReportSocket);
+  variables.emplace("MUSTER_RENDEZVOUS", rendezvous_address(gang));
+  variables.emplace("MUSTER_RENDEZVOUS_KEY", gang.rendezvous_key);
+  return variables;
 }
 
 /// By name, if tasks can resolve it.
@@ -195,8 +196,10 @@ Variables environment_of(const GangContext& gang, size_t index) {
   const job::JobSpec& spec = gang.job.spec;
   const std::string folder = gang.site.generated_folder(task.name);
   Variables variables;
-  const auto put = [&](const Variables& more) {
-    for (const auto& [name, value] : more) variables[name] = value;
+  // Later values take precedence. The nodes of the map move; no text is copied.
+  const auto put = [&](Variables more) {
+    more.merge(variables);
+    variables.swap(more);
   };
   const ImageFacts* const image = image_of(gang, task);
   if (image != nullptr) put(image_environment(*image));
@@ -284,17 +287,16 @@ std::string model_path(const Job& job) {
 }  // namespace
 
 std::map<std::string, std::string> contract_environment(const Job& job, const job::Task& task) {
-  std::map<std::string, std::string> variables{
-      {"JOB_NAME", job.spec.name},
-      {"JOB_UUID", job.id},
-      {"POD_INDEX", index_in_role(task.name)},
-      {"POD_UUID", job.id + "-" + std::to_string(job.attempt) + "-" + task.name},
-      {"NODE_NAME", task.node},
-      {"RUNAI_PROJECT", job.spec.project},
-      {"RUNAI_JOB_NAME", job.spec.name},
-      {"RUNAI_JOB_UUID", job.id},
-      {"RUNAI_NUM_OF_GPUS", gpus_text(task)},
-  };
+  std::map<std::string, std::string> variables;
+  variables.emplace("JOB_NAME", job.spec.name);
+  variables.emplace("JOB_UUID", job.id);
+  variables.emplace("POD_INDEX", index_in_role(task.name));
+  variables.emplace("POD_UUID", job.id + "-" + std::to_string(job.attempt) + "-" + task.name);
+  variables.emplace("NODE_NAME", task.node);
+  variables.emplace("RUNAI_PROJECT", job.spec.project);
+  variables.emplace("RUNAI_JOB_NAME", job.spec.name);
+  variables.emplace("RUNAI_JOB_UUID", job.id);
+  variables.emplace("RUNAI_NUM_OF_GPUS", gpus_text(task));
   // The variable of Kubernetes' Indexed Jobs.
   if (job.spec.kind == Kind::kTorch) variables["JOB_COMPLETION_INDEX"] = std::to_string(task.seat);
   if (speaks_gradient(job.spec)) {

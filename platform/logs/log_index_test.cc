@@ -103,14 +103,14 @@ TEST_F(LogIndexTest, JoinsLinesOfProgramsThatPrintAtOnce) {
   EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 two and", "1 one more", "2~ last"}));
 }
 
-TEST_F(LogIndexTest, SeesWhatIsPrintedMeanwhile) {
+TEST_F(LogIndexTest, IncludesLinesThatAreWrittenDuringTheScan) {
   print("a\nb");
   EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 a", "1~ b"}));
   print("b\nc\n");
   EXPECT_EQ(texts(window({}, 10).lines), (Lines{"0 a", "1 bb", "2 c"}));
 }
 
-TEST_F(LogIndexTest, SaysEachTimeThatTheLogCannotBeRead) {
+TEST_F(LogIndexTest, ReportsEachTimeThatTheLogCannotBeRead) {
   print("one\n");
   print("damage");
   for (int i = 0; i < 2; ++i) {
@@ -170,7 +170,7 @@ TEST_F(LogIndexTest, ContinuesASearchWhereItEnded) {
   EXPECT_EQ(rest.next, std::nullopt);
 }
 
-TEST_F(LogIndexTest, BeginsBehindWhatWasCutMeanwhile) {
+TEST_F(LogIndexTest, BeginsAfterTheBytesThatWereCutInTheMeantime) {
   const std::string long_line(40'000, 'x');
   for (int i = 0; i < 10; ++i) print(long_line + std::to_string(i) + "\n");
   EXPECT_EQ(window({}, 0).extent.lines, 10U);

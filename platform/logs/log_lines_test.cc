@@ -23,7 +23,7 @@ RunSplitter splitter(std::shared_ptr<const job::LogPattern> only = nullptr) {
 
 using Runs = std::vector<std::string>;
 
-/// Keeps the bytes of each run.
+/// A sink that keeps the bytes of each run.
 RunSplitter::Emit into(Runs& runs) {
   return [&runs](const RunSplitter::Run& run) { runs.emplace_back(run.bytes); };
 }

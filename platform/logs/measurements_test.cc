@@ -224,7 +224,7 @@ class MetricBooks : public testing::Test {
     std::ofstream(folder_.path() / task, std::ios::app) << encode_sample(sample);
   }
 
-  /// As a shim does when its file is full.
+  /// Writes the file anew, as a shim does when the file is full.
   void write_anew(const std::string& task, const std::vector<MetricSample>& samples) {
     const auto next = folder_.path() / "next";
     std::ofstream file(next);

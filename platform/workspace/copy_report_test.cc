@@ -16,7 +16,7 @@ struct Read {
   size_t failed = 0;
 };
 
-/// In pieces of this many bytes.
+/// Passes the output in pieces of this many bytes.
 Read read(std::string_view text, size_t piece = 1 << 20) {
   Read read;
   CopyReport report([&](const CopyNote& note) { read.notes.push_back(note); });

@@ -25,7 +25,7 @@ namespace {
 
 using Paths = std::set<std::string>;
 
-/// Gives the same numbers in every run.
+/// A generator of numbers that are the same in every run.
 class Dice {
  public:
   explicit Dice(uint32_t seed) : generator_(seed) {}

@@ -322,6 +322,7 @@ ContainerEngine::Impl::Impl(base::EventLoop& its_loop, ContainerEngineOptions it
               .networks = networks,
               .volumes = volumes,
               .trees = trees,
+              .leftovers = leftovers,
               .removals = removals},
              std::move(programs)),
       changes(loop, options.patience.answer),

@@ -514,7 +514,7 @@ TEST_P(Containers, TasksOfAnotherServerAreNotTouched) {
   stop_one();
 }
 
-TEST_P(Containers, AnOlderAttemptIsNotTakenForANewerOne) {
+TEST_P(Containers, AnOlderAttemptIsNotMistakenForANewerOne) {
   start_one(script(kUp + marker_));
   open_bench();
 

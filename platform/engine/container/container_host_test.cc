@@ -99,7 +99,7 @@ TEST_F(ContainerHostTest, KeepsItsNodeWhileTheEngineIsRestarted) {
   EXPECT_FALSE(one->node()->labels.contains("fault"));
 }
 
-TEST_F(ContainerHostTest, IsGoneAfterALongAbsence) {
+TEST_F(ContainerHostTest, IsLostAfterALongAbsence) {
   ScriptedDaemon daemon(loop_, at("a.sock"));
   const auto one = host("gpu-1", "a.sock", {.absence = milliseconds(50)});
   ASSERT_TRUE(run_until(loop_, [&] { return one->node().has_value(); }));
@@ -223,7 +223,7 @@ TEST_F(ContainerHostTest, MeetingIsBoundedAndLeavesTheLoopUsable) {
   ASSERT_FALSE(met);
   EXPECT_NE(met.error().to_string().find("did not answer in time"), std::string::npos);
   silent.hang(false);
-  silent.die();  // then the host has failed, and is met
+  silent.die();  // the host then counts as failed, and the server connects again
   ASSERT_TRUE(run_until(loop_, [&] { return hosts[0]->fault().has_value(); }));
   bool ran = false;
   const auto timer = loop_.after(milliseconds(20), [&] {
@@ -231,7 +231,7 @@ TEST_F(ContainerHostTest, MeetingIsBoundedAndLeavesTheLoopUsable) {
     loop_.stop();
   });
   loop_.run();
-  EXPECT_TRUE(ran);  // the meeting left no pending stop of the loop
+  EXPECT_TRUE(ran);  // no stop of the loop is pending from the earlier connection
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "engine/container/docker_json.h"
 
@@ -273,33 +274,32 @@ Result<std::string> exec_body(const DockerExec& exec) {
 }
 
 std::string exec_start_body(bool terminal) {
-  return json{{"Detach", false}, {"Tty", terminal}}.dump();
+  return base::json_text(json{{"Detach", false}, {"Tty", terminal}});
 }
 
 std::string network_body(const std::string& name,
                          const std::map<std::string, std::string>& labels) {
   // Without CheckDuplicate older engines create a second network of the same name.
-  return json{{"Name", name}, {"Driver", "bridge"}, {"CheckDuplicate", true}, {"Labels", labels}}
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_text(
+      json{{"Name", name}, {"Driver", "bridge"}, {"CheckDuplicate", true}, {"Labels", labels}});
 }
 
 std::string volume_body(const std::string& name, const std::map<std::string, std::string>& labels) {
-  return json{{"Name", name}, {"Labels", labels}}.dump(-1, ' ', false,
-                                                       json::error_handler_t::replace);
+  return base::json_text(json{{"Name", name}, {"Labels", labels}});
 }
 
 std::string filters(const std::vector<std::string>& labels, const std::vector<std::string>& types) {
   json body = json::object();
   if (!labels.empty()) body["label"] = labels;
   if (!types.empty()) body["type"] = types;
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_text(body);
 }
 
 std::string registry_auth(const RegistryAccess& access) {
   const json body{{"username", access.username},
                   {"password", access.password},
                   {"serveraddress", access.server}};
-  return base::to_base64_for_urls(body.dump(-1, ' ', false, json::error_handler_t::replace));
+  return base::to_base64_for_urls(base::json_text(body));
 }
 
 }  // namespace muster::engine

@@ -91,11 +91,18 @@ void DockerClient::create_volume(const std::string& name,
                 std::move(done));
 }
 
+// Podman 4 also accepts the beginning of a name here, unless a volume has exactly this name: the
+// second removal of "data" would remove "data2". Its GET wants the whole name.
 void DockerClient::remove_volume(const std::string& name, Done done) {
-  session_->ask({.method = "DELETE",
-                 .path = "/volumes/" + url_escaped(name),
-                 .doing = "volume " + quoted_name(name) + " cannot be removed"},
-                unless_gone(std::move(done)));
+  const DockerAsk look{.path = "/volumes/" + url_escaped(name),
+                       .doing = "volume " + quoted_name(name) + " cannot be removed"};
+  DockerAsk removal = look;
+  removal.method = "DELETE";
+  session_->ask(look, [session = session_.get(), removal = std::move(removal),
+                       done = unless_gone(std::move(done))](Result<void> found) {
+    if (!found) return done(std::move(found));
+    session->ask(removal, done);
+  });
 }
 
 void DockerClient::volumes(const std::vector<std::string>& labels, Then<Named> then) {

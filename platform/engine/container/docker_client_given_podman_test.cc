@@ -99,6 +99,21 @@ TEST_F(DockerClientPodman, AVolumeOutlivesItsContainers) {
   EXPECT_TRUE(done([&](auto then) { client_.remove_volume(name, then); }));
 }
 
+TEST_F(DockerClientPodman, RemovingAMissingVolumeKeepsOneWhoseNameBeginsWithItsName) {
+  const std::string name = "muster-client-test-data2";
+  volumes_.push_back(name);
+  ASSERT_TRUE(done([&](auto then) { client_.create_volume(name, kLabels, then); }));
+
+  EXPECT_TRUE(done([&](auto then) { client_.remove_volume("muster-client-test-data", then); }));
+
+  using Named = std::vector<std::pair<std::string, std::map<std::string, std::string>>>;
+  const auto found =
+      loop_.answer<Named>([&](auto then) { client_.volumes(kFilter, std::move(then)); });
+  ASSERT_TRUE(found) << found.error().to_string();
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().first, name);
+}
+
 TEST_F(DockerClientPodman, MissingGpusAreAnError) {
   ContainerConfig wanted = config("gpus", {"/program", "show", "GREETING"});
   wanted.gpus = {"77"};

@@ -85,7 +85,7 @@ TEST_F(DockerClientPodman, OutputWaitsForASlowReader) {
   const std::string bytes = bytes_of(16 << 20);
   heard.stream->write(bytes);
   heard.stream->close_input();
-  ASSERT_TRUE(inspect(id));  // the loop has run meanwhile
+  ASSERT_TRUE(inspect(id));  // lets the loop run
   EXPECT_EQ(heard.output, "first");
   EXPECT_GT(heard.stream->waiting(), 0U);
 
@@ -109,7 +109,7 @@ TEST_F(DockerClientPodman, AttachingToAnEndedContainerFails) {
   EXPECT_EQ(state->exit_code, 3);
 }
 
-TEST_F(DockerClientPodman, ANameIsTakenOnce) {
+TEST_F(DockerClientPodman, ANameCanBeUsedOnce) {
   const ContainerConfig wanted = config("twice", {"/program", "wait"});
   create(wanted);
 

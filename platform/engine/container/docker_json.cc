@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/units.h"
 
 namespace muster::engine {
@@ -282,7 +283,7 @@ template std::map<std::string, std::string> value_at(const json&, std::string_vi
 base::Result<void> parse_json(std::string_view text, const std::string& what,
                               const std::function<void(const json&)>& read) {
   try {
-    read(json::parse(text));
+    read(base::parse_json_or_throw(text));
     return {};
   } catch (const json::exception& error) {
     return base::Error{.code = base::ErrorCode::kInternal,

@@ -154,6 +154,10 @@ void GangStarts::prepare_hosts(const Start& start) {
   for (const TaskPlan& plan : start->plans) {
     HeldHost& host = *parts_.hosts.find(plan.node);
     if (!used.insert(&host).second) continue;
+    steps.emplace_back([this, start, &host](Then then) {
+      if (start->error) return then(*start->error);
+      parts_.leftovers.when_listed(host, std::move(then));
+    });
     if (plan.reach != launch::Reach::kHosts) steps.push_back(network_step(start, host));
     steps.push_back(volumes_step(start, host));
   }

@@ -17,6 +17,7 @@
 #include "engine/container/gang_networks.h"
 #include "engine/container/hosts.h"
 #include "engine/container/job_volumes.h"
+#include "engine/container/leftovers.h"
 #include "engine/container/options.h"
 #include "engine/container/removals.h"
 #include "engine/container/steps.h"
@@ -37,6 +38,7 @@ class GangStarts {
     GangNetworks& networks;
     JobVolumes& volumes;
     JobTrees& trees;
+    Leftovers& leftovers;
     Removals& removals;
   };
 

@@ -53,9 +53,7 @@ void Leftovers::ask(const Hosts& hosts) {
   std::vector<Step> steps;
   for (const auto& [name, host] : hosts.all()) {
     if (!host->is_there) continue;
-    steps.emplace_back([this, &asked = *host](Then then) {
-      take_inventory(asked, [then = std::move(then)] { then({}); });
-    });
+    steps.emplace_back([this, &asked = *host](Then then) { when_listed(asked, std::move(then)); });
   }
   if (steps.empty()) return;
   bool done = false;
@@ -67,33 +65,42 @@ void Leftovers::ask(const Hosts& hosts) {
 }
 
 void Leftovers::host_is_present(HeldHost& host) {
-  if (inventories_.contains(&host)) return;
-  take_inventory(host, [this, &host] {
-    if (has_swept_ && inventories_.contains(&host)) sweep(host);
-  });
+  when_listed(host, [](const Result<void>&) {});
 }
 
-void Leftovers::take_inventory(HeldHost& host, std::function<void()> then) {
+void Leftovers::when_listed(HeldHost& host, Then then) {
+  if (inventories_.contains(&host)) return then({});
+  std::vector<Then>& waiting = listing_[&host];
+  waiting.push_back(std::move(then));
+  if (waiting.size() == 1) take_inventory(host);
+}
+
+void Leftovers::take_inventory(HeldHost& host) {
   const auto filters = as_filters({{kOwnerLabel, options_.owner}});
   const auto found = std::make_shared<Inventory>();
   DockerClient& client = host.client();
   using Containers = std::vector<ContainerState>;
-  one_by_one({list_step([&client, filters](auto take) { client.list(filters, take); },
-                        std::shared_ptr<Containers>(found, &found->containers)),
-              list_step([&client, filters](auto take) { client.networks(filters, take); },
-                        std::shared_ptr<NamedWithLabels>(found, &found->networks)),
-              list_step([&client, filters](auto take) { client.volumes(filters, take); },
-                        std::shared_ptr<NamedWithLabels>(found, &found->volumes))},
-             [this, &host, found, then = std::move(then)](const Result<void>& all) {
-               if (all) {
-                 inventories_[&host] = std::move(*found);
-               } else {
-                 base::log_warning(
-                     "host " + host.host.name() +
-                     " does not list its containers, networks and volumes: " + all.error().what);
-               }
-               then();
-             });
+  one_by_one(
+      {list_step([&client, filters](auto take) { client.list(filters, take); },
+                 std::shared_ptr<Containers>(found, &found->containers)),
+       list_step([&client, filters](auto take) { client.networks(filters, take); },
+                 std::shared_ptr<NamedWithLabels>(found, &found->networks)),
+       list_step([&client, filters](auto take) { client.volumes(filters, take); },
+                 std::shared_ptr<NamedWithLabels>(found, &found->volumes))},
+      [this, &host, found](const Result<void>& all) { has_listed(host, all, std::move(*found)); });
+}
+
+void Leftovers::has_listed(HeldHost& host, const Result<void>& all, Inventory found) {
+  const std::vector<Then> waiting = std::exchange(listing_[&host], {});
+  listing_.erase(&host);
+  if (all) {
+    inventories_[&host] = std::move(found);
+    if (has_swept_) sweep(host);
+  } else {
+    base::log_warning("host " + host.host.name() +
+                      " does not list its containers, networks and volumes: " + all.error().what);
+  }
+  for (const Then& then : waiting) then(all);
 }
 
 // --- adopting tasks

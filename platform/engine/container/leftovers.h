@@ -36,6 +36,10 @@ class Leftovers {
   void ask(const Hosts& hosts);
   /// A host answers, for the first time or again.
   void host_is_present(HeldHost& host);
+  /// Calls `then` once the host has listed its objects. A start that creates objects waits for
+  /// this: an object that is created during the listing would be removed as a leftover. Errors: of
+  /// the listing, which the next call repeats.
+  void when_listed(HeldHost& host, Then then);
 
   /// See Engine::adopt().
   AdoptionResult adopt(const GangId& gang, const std::string& task, const Hosts& hosts);
@@ -54,7 +58,8 @@ class Leftovers {
     const ContainerState* container(const std::string& id) const;
   };
 
-  void take_inventory(HeldHost& host, std::function<void()> then);
+  void take_inventory(HeldHost& host);
+  void has_listed(HeldHost& host, const base::Result<void>& all, Inventory found);
   void take_up(const std::shared_ptr<HeldTask>& task, bool has_ended);
   void sweep(HeldHost& host);
   void sweep_networks_and_volumes(HeldHost& host);
@@ -66,7 +71,8 @@ class Leftovers {
   GangNetworks& networks_;
   Removals& removals_;
   Later later_;
-  std::map<HeldHost*, Inventory> inventories_;  ///< of the hosts that have answered
+  std::map<HeldHost*, Inventory> inventories_;      ///< of the hosts that have answered
+  std::map<HeldHost*, std::vector<Then>> listing_;  ///< hosts that are asked, and who waits
   bool has_swept_ = false;
 };
 

@@ -42,7 +42,7 @@ class StepsOfThree : public testing::Test {
   std::optional<Result<void>> result_;
 };
 
-TEST_F(StepsOfThree, OneByOneEachWaitsForThePreviousStep) {
+TEST_F(StepsOfThree, RunOneByOneEachWaitsForThePreviousStep) {
   one_by_one({later("a"), later("b"), later("c")}, done());
   EXPECT_EQ(called_, "a");
 

@@ -4,22 +4,22 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "engine/container/container_plan.h"
 
 namespace muster::engine {
 
 std::string encode(const ContainerRecord& record) {
-  return nlohmann::json{{"host", record.host},
-                        {"container", record.container},
-                        {"artifacts", record.artifacts}}
-             .dump() +
+  return base::json_text(nlohmann::json{{"host", record.host},
+                                        {"container", record.container},
+                                        {"artifacts", record.artifacts}}) +
          "\n";
 }
 
 base::Result<ContainerRecord> decode_container_record(std::string_view text) {
   try {
-    const auto read = nlohmann::json::parse(text);
+    const auto read = base::parse_json_or_throw(text);
     return ContainerRecord{.host = read.at("host"),
                            .container = read.at("container"),
                            .artifacts = read.value("artifacts", "")};

@@ -57,7 +57,7 @@ TEST(ContainerDoctor, OneAnsweringHostIsEnough) {
   EXPECT_EQ(diagnosis.findings.back().text, "unix:///c does not answer: it did not answer in time");
 }
 
-TEST(ContainerDoctor, NotesWhatKeepsGpusFromContainers) {
+TEST(ContainerDoctor, ReportsWhyContainersCannotUseGpus) {
   DockerInfo docker = podman();
   docker.is_podman = false;
   HostFacts host{.name = "a", .endpoint = "unix:///a", .info = docker};
@@ -69,7 +69,7 @@ TEST(ContainerDoctor, NotesWhatKeepsGpusFromContainers) {
   EXPECT_FALSE(can_run(diagnose(facts_of({host}))));
 }
 
-TEST(ContainerDoctor, TellsWhyThereIsNoHost) {
+TEST(ContainerDoctor, ReportsWhyThereIsNoHost) {
   const job::Diagnosis diagnosis = diagnose(
       {.has_helper = false,
        .programs = "/opt",
@@ -85,7 +85,7 @@ TEST(ContainerDoctor, TellsWhyThereIsNoHost) {
   EXPECT_EQ(diagnosis.findings[2].subject, "container_hosts.a");
 }
 
-TEST(ContainerLook, OfASocketThatNobodyListensAtSaysSo) {
+TEST(ContainerLook, ReportsASocketWithoutAListener) {
   const base::TestFolder folder;
   const ContainerHostOptions here{.name = "here",
                                   .endpoint = UnixEndpoint{.socket = folder / "none.sock"}};

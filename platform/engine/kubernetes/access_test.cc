@@ -50,7 +50,7 @@ TEST(ExecCredential, ErrorsNeverQuoteTheOutput) {
   }
 }
 
-TEST(ExecCredential, APluginIsToldOfTheClusterIfItWants) {
+TEST(ExecCredential, APluginReceivesTheClusterIfItRequestsThat) {
   ExecPlugin plugin = plugin_v1();
   const ClusterEntry cluster{
       .server = "https://c", .tls_server_name = "kube", .exec_config = R"({"audience":"lab"})"};
@@ -156,7 +156,7 @@ TEST_F(AccessTest, ARejectedTokenIsReadAgainAtOnce) {
   EXPECT_EQ(*get(*api), R"({"path":"/prefix/readyz","token":"Bearer fresh"})");
 }
 
-TEST_F(AccessTest, ATokenThatIsRejectedForGoodIsAnError) {
+TEST_F(AccessTest, ATokenThatStaysRejectedIsAnError) {
   http::TlsTestServer server(echo());
   write("config", kubeconfig(server, "token: expired"));
   const auto api = client(options());

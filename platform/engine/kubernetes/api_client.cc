@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "engine/kubernetes/api_paths.h"
 #include "engine/kubernetes/api_session.h"
@@ -34,7 +35,7 @@ ApiSession::Answered as_object(const ApiSession& session, std::string doing, The
   return [&session, doing = std::move(doing),
           then = std::move(then)](const Result<http::Response>& answer) {
     if (!answer) return then(answer.error());
-    Json object = Json::parse(answer->body, nullptr, false);
+    Json object = base::parse_json(answer->body);
     if (!object.is_object()) return then(malformed(session, doing));
     then(std::move(object));
   };
@@ -126,7 +127,7 @@ class Pages : public std::enable_shared_from_this<Pages> {
       return begin();
     }
     if (!answer) return finish(answer.error());
-    Json page = Json::parse(answer->body, nullptr, false);
+    Json page = base::parse_json(answer->body);
     if (!page.is_object()) return finish(malformed(*session_, doing_));
     continue_ = text_at(page, "metadata", "continue");
     const std::string version = text_at(page, "metadata", "resourceVersion");
@@ -284,33 +285,31 @@ Call ApiClient::patch(ObjectName name, PatchType type, const Json& changes, Then
 }
 
 Call ApiClient::remove(ObjectName name, const DeleteOptions& options, Done done) {
-  return session_->ask(
-      {.verb = "delete",
-       .resource = std::string(name.resource.plural),
-       .doing = "cannot delete " + described(name),
-       .method = "DELETE",
-       .target = target_of(name.resource, name.space, name.name),
-       .body = delete_body(options).dump(-1, ' ', false, Json::error_handler_t::replace)},
-      [done = std::move(done)](const Result<http::Response>& answer) {
-        const bool is_gone = !answer && refusal_of(answer.error()) != nullptr &&
-                             refusal_of(answer.error())->status == 404;
-        if (answer || is_gone) return done({});
-        done(answer.error());
-      });
+  return session_->ask({.verb = "delete",
+                        .resource = std::string(name.resource.plural),
+                        .doing = "cannot delete " + described(name),
+                        .method = "DELETE",
+                        .target = target_of(name.resource, name.space, name.name),
+                        .body = base::json_text(delete_body(options))},
+                       [done = std::move(done)](const Result<http::Response>& answer) {
+                         const bool is_gone = !answer && refusal_of(answer.error()) != nullptr &&
+                                              refusal_of(answer.error())->status == 404;
+                         if (answer || is_gone) return done({});
+                         done(answer.error());
+                       });
 }
 
 Call ApiClient::remove_all(Selection which, const DeleteOptions& options, Done done) {
   http::Query query;
   if (!which.labels.empty()) query["labelSelector"] = which.labels;
   if (!which.fields.empty()) query["fieldSelector"] = which.fields;
-  return session_->ask(
-      {.verb = "deletecollection",
-       .resource = std::string(which.resource.plural),
-       .doing = "cannot delete " + described(which),
-       .method = "DELETE",
-       .target = target_of(which.resource, which.space, "", query),
-       .body = delete_body(options).dump(-1, ' ', false, Json::error_handler_t::replace)},
-      as_done(std::move(done)));
+  return session_->ask({.verb = "deletecollection",
+                        .resource = std::string(which.resource.plural),
+                        .doing = "cannot delete " + described(which),
+                        .method = "DELETE",
+                        .target = target_of(which.resource, which.space, "", query),
+                        .body = base::json_text(delete_body(options))},
+                       as_done(std::move(done)));
 }
 
 // --- pods
@@ -330,7 +329,7 @@ Call ApiClient::bind(const std::string& space, const std::string& pod, const std
                 " to node " + base::in_quotes(node),
        .method = "POST",
        .target = target_of(kPods, space, pod, {}, "binding"),
-       .body = binding.dump(-1, ' ', false, Json::error_handler_t::replace),
+       .body = base::json_text(binding),
        .is_safe = false},
       as_done(std::move(done)));
 }
@@ -347,7 +346,7 @@ Call ApiClient::evict(const std::string& space, const std::string& pod,
        .doing = "cannot evict " + described({.resource = kPods, .space = space, .name = pod}),
        .method = "POST",
        .target = target_of(kPods, space, pod, {}, "eviction"),
-       .body = eviction.dump(-1, ' ', false, Json::error_handler_t::replace),
+       .body = base::json_text(eviction),
        .is_safe = !options.uid.empty()},
       as_done(std::move(done)));
 }
@@ -408,7 +407,7 @@ Call ApiClient::may_i(const AccessQuestion& question, Then<AccessAnswer> then) {
        .doing = doing,
        .method = "POST",
        .target = target_of(kReviews, "", ""),
-       .body = review.dump(-1, ' ', false, Json::error_handler_t::replace)},
+       .body = base::json_text(review)},
       as_object(*session_, doing, [then = std::move(then)](const Result<Json>& object) {
         if (!object) return then(object.error());
         const auto status = object->find("status");

@@ -119,7 +119,7 @@ TEST_F(ApiClientTest, PatienceEnds) {
   EXPECT_EQ(refusal_of(pod.error())->retry_after, std::chrono::seconds(60));
 }
 
-TEST_F(ApiClientTest, ALostAnswerIsAskedForAgainWhereThatIsSafe) {
+TEST_F(ApiClientTest, ARequestWhoseAnswerIsLostIsRepeatedIfThatIsSafe) {
   const auto lost = [this](const http::Request&) {
     const auto body = server_.watch();
     body->cut();
@@ -136,7 +136,7 @@ TEST_F(ApiClientTest, ALostAnswerIsAskedForAgainWhereThatIsSafe) {
   EXPECT_EQ(server_.count(kCreatePod), 1U);
 }
 
-TEST_F(ApiClientTest, AServerThatIsAwayIsUnavailable) {
+TEST_F(ApiClientTest, AnUnreachableServerIsUnavailable) {
   auto access = std::make_unique<FakeAccess>("/no/such/socket");
   ApiClient client(loop(), std::move(access),
                    {.patience = milliseconds(20), .first_pause = milliseconds(1)});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace muster::engine::kubernetes {
@@ -163,7 +164,7 @@ ApiRefusal read_refusal(const Json& status, int http_status) {
 }
 
 ApiRefusal read_refusal(const http::Response& answer) {
-  const Json body = Json::parse(answer.body, nullptr, false);
+  const Json body = base::parse_json(answer.body);
   const bool is_status = body.is_object() && status_text(body, "kind") == "Status";
   ApiRefusal refusal = read_refusal(is_status ? body : Json(), answer.status);
   if (!is_status) refusal.message = sentence_part(answer.body, kLongestForeignText);

@@ -35,7 +35,7 @@ class RoomForDescriptors : public testing::Test, protected base::TestLoop {
       }};
 };
 
-TEST_F(RoomForDescriptors, AdmitsGangsUntilTheConnectionsOfAllNeedMoreThanThereIs) {
+TEST_F(RoomForDescriptors, AdmitsGangsWhileThereAreDescriptorsForTheirConnections) {
   EXPECT_TRUE(room_.admit(gang_of("first", 30)));
   EXPECT_TRUE(room_.admit(gang_of("second", 30)));  // 10 + 60 of 70
   const PodGangPointer third = gang_of("third", 1);
@@ -71,7 +71,7 @@ TEST_F(RoomForDescriptors, AGangThatWaitedIsAdmittedWhenOthersAreGone) {
   EXPECT_EQ(gone_.back(), "small");
 }
 
-TEST_F(RoomForDescriptors, AGangThatIsCancelledDoesNotHoldUpTheNextOne) {
+TEST_F(RoomForDescriptors, ACancelledGangDoesNotBlockTheNextOne) {
   const PodGangPointer first = gang_of("first", 60);
   ASSERT_TRUE(room_.admit(first));
   PodGangPointer cancelled = gang_of("cancelled", 60);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "record/rfc3339.h"
 
@@ -35,13 +36,13 @@ std::string exec_info(const ExecPlugin& plugin, const ClusterEntry& cluster,
     }
     if (!cluster.proxy_url.empty()) described["proxy-url"] = cluster.proxy_url;
     if (!cluster.exec_config.empty()) {
-      described["config"] = Json::parse(cluster.exec_config, nullptr, false);
+      described["config"] = base::parse_json(cluster.exec_config);
     }
     spec["cluster"] = std::move(described);
   }
   const Json info{
       {"apiVersion", plugin.api_version}, {"kind", "ExecCredential"}, {"spec", std::move(spec)}};
-  return info.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::json_text(info);
 }
 
 std::vector<std::string> exec_environment(const std::vector<std::string>& own,
@@ -68,7 +69,7 @@ Result<ExecCredential> read_exec_credential(std::string_view printed, const Exec
         .what = "exec plug-in " + base::in_quotes(plugin.command) + " " + what,
         .advice = "run it by hand; it has to print an ExecCredential of " + plugin.api_version};
   };
-  const Json object = Json::parse(printed, nullptr, false);
+  const Json object = base::parse_json(printed);
   if (!object.is_object()) return bad("printed something that is not a JSON object");
   if (credential_text(object, "kind") != "ExecCredential") {
     return bad("printed an object that is not an ExecCredential");

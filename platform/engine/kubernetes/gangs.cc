@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/log.h"
 
 namespace muster::engine::kubernetes {
@@ -20,7 +21,7 @@ std::string pod_record_text(const lent::HeldGang& gang) {
         {{"task", place.task}, {"node", place.node}, {"devices", place.devices}});
   }
   lent::add_to(object, gang.record);
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return base::json_text(object) + "\n";
 }
 
 struct PodRecord {
@@ -33,7 +34,7 @@ base::Result<PodRecord> decode_pod_record(const std::string& text) {
   const base::Error unreadable{.code = base::ErrorCode::kInvalid,
                                .what = "cannot read the record of a gang on Kubernetes"};
   try {
-    const Json read = Json::parse(text);
+    const Json read = base::parse_json_or_throw(text);
     auto common = lent::gang_record_of(read);
     if (!common) return unreadable;
     PodRecord record{.common = *std::move(common), .uid = read.at("owner_uid"), .places = {}};

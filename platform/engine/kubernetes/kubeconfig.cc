@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/yaml.h"
 
@@ -192,7 +193,7 @@ class ConfigReader {
         continue;
       }
       const YamlValue* value = member(*extension, where, "extension");
-      if (value != nullptr) entry.exec_config = as_json(*value).dump();
+      if (value != nullptr) entry.exec_config = base::json_text(as_json(*value));
     }
     return entry;
   }

@@ -56,7 +56,7 @@ std::vector<std::string> faults_of(const base::Error& error) {
   return faults;
 }
 
-TEST(Kubeconfig, ReadsWhatKubectlReads) {
+TEST(Kubeconfig, ReadsAFileOfKubectl) {
   const auto config = parse_kubeconfig(kComplete, "/home/ben/.kube/config");
   ASSERT_TRUE(config) << config.error().to_string();
 

@@ -84,7 +84,7 @@ class ClusterClient : public testing::Test, protected base::TestLoop {
     run_until([&] { return passed; });
   }
 
-  /// A namespace for this test, which pods can be made in.
+  /// A namespace for this test, in which pods can be created.
   const std::string& space() {
     if (!space_.empty()) return space_;
     base::SystemRandom random;
@@ -161,7 +161,7 @@ class ClusterClient : public testing::Test, protected base::TestLoop {
     std::string protocol;
   };
 
-  /// Runs a command with this input, whose end is told if the protocol can.
+  /// Runs a command with this input. Its end is sent if the protocol supports that.
   Ended run_in(const std::string& pod, std::vector<std::string> argv, const std::string& input,
                const StreamOptions& options, bool has_terminal = false) {
     Ended ended;
@@ -221,7 +221,7 @@ const StreamOptions kV4{.protocols = {"v4.channel.k8s.io"}};
 
 // --- objects
 
-TEST_F(ClusterClient, KnowsTheServer) {
+TEST_F(ClusterClient, ReadsTheVersionAndReadinessOfTheServer) {
   const auto version = ask<ServerVersion>([&](auto then) { return client_->version(then); });
   ASSERT_TRUE(version) << version.error().to_string();
   EXPECT_EQ(version->major, 1);
@@ -368,7 +368,7 @@ TEST_F(ClusterClient, AnExpiredCertificateIsRefused) {
 
 // --- watches
 
-/// What a watch of config maps has reported.
+/// The reports of a watch of config maps.
 struct Seen {
   std::map<std::string, std::string> values;
   int synced = 0;
@@ -443,7 +443,7 @@ TEST_F(ClusterClient, AWatchFollowsChanges) {
   }
 }
 
-TEST_F(ClusterClient, AWatchGoesOnAfterItsTimeLimit) {
+TEST_F(ClusterClient, AWatchContinuesAfterItsTimeLimit) {
   ASSERT_TRUE(create_map("a"));
   Seen seen;
   const Watch watch(*client_, {.resource = kConfigMaps, .space = space(), .labels = "set=a"},
@@ -499,7 +499,7 @@ TEST_F(ClusterClient, ABusyApiServerIsAskedAgain) {
     return client.get({kPods, "default", "nobody"}, std::move(then));
   };
   call_cluster("refuse weak");
-  // The API server takes a moment to know of it; then it lets one request wait and refuses others.
+  // After a moment, the API server lets one request wait and refuses others.
   bool is_busy = false;
   while (!is_busy) {
     int answers = 0;
@@ -668,7 +668,7 @@ TEST_F(ClusterClient, AMissingPodIsNamed) {
   EXPECT_EQ(port.error().code, ErrorCode::kNotFound) << port.error().to_string();
 }
 
-/// A connection that is written to and read from until as many bytes have come back.
+/// A connection to a program that returns its input. Writes bytes and reads until all have returned.
 class Echoed {
  public:
   Echoed(node::PeerStream& connection, std::string sent, std::function<void()> look)
@@ -733,7 +733,7 @@ TEST_F(ClusterClient, APortIsForwardedToTheByte) {
   EXPECT_TRUE(second.is_right());
 }
 
-TEST_F(ClusterClient, WhatAPortSentLastIsNotLost) {
+TEST_F(ClusterClient, TheLastBytesOfAPortAreNotLost) {
   start_pod("last",
             "head -c 3000000 /dev/zero > /tmp/zeros; "
             "exec busybox nc -ll -p 7000 -e /bin/busybox cat /tmp/zeros");

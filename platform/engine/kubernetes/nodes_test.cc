@@ -62,7 +62,7 @@ TEST(NodeBook, MountsImagesWhereKubeletAndRuntimeSupportIt) {
   EXPECT_FALSE(book_for_tests().mounts_images("n1"));
 }
 
-TEST(NodeBook, OffersWhatANodeHas) {
+TEST(NodeBook, OffersTheResourcesOfANode) {
   NodeBook book = book_for_tests();
   Json node = node_in_cluster("n1");
   node["metadata"]["labels"]["topology.kubernetes.io/zone"] = "a";
@@ -89,7 +89,7 @@ TEST(NodeBook, OffersWhatANodeHas) {
   EXPECT_FALSE(is_closed(found));
 }
 
-TEST(NodeBook, SubtractsWhatThePodsOfOthersRequest) {
+TEST(NodeBook, SubtractsTheRequestsOfOtherPods) {
   NodeBook book = book_for_tests();
   EXPECT_TRUE(book.set_pod(pod_in_cluster("p1", "n1", "500m")));  // before its node is known
   book.set_node(node_in_cluster("n1"));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/kubernetes/pod_containers.h"
@@ -258,7 +259,7 @@ Json registry_object(const PodJob& job, const PodSite& site, const std::string& 
       {"kind", "Secret"},
       {"metadata", owned(labelled_metadata(job, site, registry_secret(job, site)), job, site, uid)},
       {"type", "kubernetes.io/dockerconfigjson"},
-      {"stringData", {{".dockerconfigjson", Json{{"auths", logins}}.dump()}}}};
+      {"stringData", {{".dockerconfigjson", base::json_text(Json{{"auths", logins}})}}}};
 }
 
 Json artifacts_claim_object(const PodJob& job, const PodSite& site, const std::string& uid) {

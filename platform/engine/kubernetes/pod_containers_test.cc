@@ -54,7 +54,7 @@ TEST(ContainersBeside, StartInTheirOrderAfterMustersOwn) {
   EXPECT_EQ(names_of(init_containers_of(true)), (std::vector<std::string>{"fetch", "keep"}));
 }
 
-TEST(ContainersBeside, HaveWhatTheJobGivesThem) {
+TEST(ContainersBeside, HaveTheSettingsOfTheJob) {
   const Json fetch = init_containers_of(true).at(0);
   EXPECT_FALSE(fetch.contains("restartPolicy"));
   EXPECT_EQ(fetch.at("command"), Json({"sh", "-c", "echo $$(HOME)"}))
@@ -75,7 +75,7 @@ TEST(ContainersBeside, HaveWhatTheJobGivesThem) {
   EXPECT_FALSE(keep.contains("volumeMounts"));
 }
 
-TEST(ContainersBeside, MountWhatTheTaskHas) {
+TEST(ContainersBeside, MountTheVolumesOfTheTask) {
   const Json mounts = init_containers_of(true).at(0).at("volumeMounts");
   EXPECT_EQ(mounts, Json::array({{{"name", "volume-0"}, {"mountPath", "/in"}, {"subPath", "raw"}},
                                  {{"name", "claim-0"},

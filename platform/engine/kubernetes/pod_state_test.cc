@@ -58,7 +58,7 @@ std::string end_sentence(const Json& pod, bool is_gone = false) {
   return job::explain(end_of_pod(read_pod(pod), is_gone));
 }
 
-TEST(PodWaits, SaysWhatTheClustersSchedulerSays) {
+TEST(PodWaits, ReportsTheMessageOfTheClustersScheduler) {
   Json pod = pod_on("", "Pending");
   pod["status"]["conditions"] =
       Json::array({{{"type", "PodScheduled"},
@@ -107,7 +107,7 @@ TEST(PodWaits, NamesTheImageOfTheVolumeWithThePrograms) {
             "\"muster-node:7\" is not present (ErrImageNeverPull)");
 }
 
-TEST(HopelessPod, IsToldFromOneThatMayStillRun) {
+TEST(HopelessPod, IsDistinguishedFromAPodThatMayStillRun) {
   const auto waiting = [](const char* reason, const char* message) {
     return read_pod(with_task(pod_on("n1", "Pending"),
                               {{"waiting", {{"reason", reason}, {"message", message}}}}));
@@ -156,7 +156,7 @@ TEST(PodEnds, NameTheirCauseInKubernetesWords) {
             "was lost: node n1 of its pod is gone");
 }
 
-TEST(PodEnds, TellAnOutOfMemoryKillFromALoss) {
+TEST(PodEnds, DistinguishAnOutOfMemoryKillFromALoss) {
   const Json pod = with_task(pod_on("n1", "Failed"),
                              {{"terminated", {{"reason", "OOMKilled"}, {"exitCode", 137}}}});
   const job::ExitStatus status = end_of_pod(read_pod(pod), false);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "engine/kubernetes/api_paths.h"
 #include "engine/kubernetes/api_session.h"
@@ -59,7 +60,7 @@ std::string status_member(const Json& object, const char* name) {
 
 /// The Status object by which the kubelet reports how a command ended.
 CommandEnd read_end(const std::string& text) {
-  const Json status = Json::parse(text, nullptr, false);
+  const Json status = base::parse_json(text);
   if (!status.is_object()) {
     return {.error = base::shortened(base::as_utf8(base::trimmed(text)), kLongestStreamError)};
   }
@@ -165,7 +166,8 @@ class OpenStream : public PodStream {
     return true;
   }
   void resize(int columns, int rows) override {
-    send_on(*command_->socket(), kResize, Json{{"Width", columns}, {"Height", rows}}.dump());
+    send_on(*command_->socket(), kResize,
+            base::json_text(Json{{"Width", columns}, {"Height", rows}}));
   }
   void pause(bool paused) override { command_->socket()->pause(paused); }
   const std::string& protocol() const override { return command_->protocol(); }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "engine/kubernetes/api_paths.h"
 #include "engine/kubernetes/api_session.h"
 #include "engine/kubernetes/json_lines.h"
@@ -193,7 +194,7 @@ struct Watch::State : std::enable_shared_from_this<State> {
 
   /// False: the watch is over.
   bool take_event(std::string_view line) {
-    const Json event = Json::parse(line, nullptr, false);
+    const Json event = base::parse_json(line);
     const auto object = event.is_object() ? event.find("object") : event.end();
     if (!event.is_object() || object == event.end()) return stop_for(malformed());
     const std::string type = metadata_text(event, "type");

@@ -171,7 +171,7 @@ TEST_F(WatchTest, AStorageThatCannotStreamTheListIsAskedInPages) {
   expect({"outdated", "+a@1", "current", "synced"});
 }
 
-TEST_F(WatchTest, ACutWatchGoesOnWhereItWas) {
+TEST_F(WatchTest, ABrokenWatchContinuesAtItsPosition) {
   const auto first = server_.watch();
   const auto second = server_.watch();
   server_.on(kListPods, {of(first->cuttable()), of(second->answer())});
@@ -188,7 +188,7 @@ TEST_F(WatchTest, ACutWatchGoesOnWhereItWas) {
   EXPECT_EQ(query(1).at("resourceVersion"), "8");
 }
 
-TEST_F(WatchTest, AnOrderlyEndGoesOnWhereItWas) {
+TEST_F(WatchTest, AWatchThatEndsInOrderContinuesAtItsPosition) {
   const auto first = server_.watch();
   const auto second = server_.watch();
   server_.on(kListPods, {of(first->answer()), of(second->answer())});
@@ -236,7 +236,7 @@ TEST_F(WatchTest, ARefusalIsReportedUntilItEnds) {
             "answered: no watch for you");
 }
 
-TEST_F(WatchTest, HalfAnObjectIsAnErrorAndTheWatchGoesOn) {
+TEST_F(WatchTest, AnIncompleteObjectIsAnErrorAndTheWatchContinues) {
   const auto first = server_.watch();
   const auto second = server_.watch();
   server_.on(kListPods, {of(first->answer()), of(second->answer())});
@@ -260,7 +260,7 @@ TEST_F(WatchTest, AnObjectThatIsTooLargeIsAnError) {
   EXPECT_EQ(last_error_.code, ErrorCode::kExhausted);
 }
 
-TEST_F(WatchTest, ASilentWatchIsTakenForDead) {
+TEST_F(WatchTest, ASilentWatchIsStartedAgain) {
   const auto first = server_.watch();
   const auto second = server_.watch();
   server_.on(kListPods, {of(first->answer()), of(second->answer())});

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
@@ -57,7 +58,7 @@ Seat seat_from(const json& text) {
 json as_json(const std::optional<AllocationRevoked>& taken) {
   if (!taken) return nullptr;
   return {{"why", static_cast<int>(taken->why)},
-          {"end", json::parse(job::data_of(taken->end))},
+          {"end", base::parse_json_or_throw(job::data_of(taken->end))},
           {"printed", taken->printed},
           {"advice", taken->advice},
           {"node", taken->node}};

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -33,23 +34,22 @@ Error unreadable(const char* what) {
 }  // namespace
 
 std::string encode(const NodeBrief& brief) {
-  return nlohmann::json{{"job", brief.caller.gang.job_id},
-                        {"attempt", brief.caller.gang.attempt},
-                        {"key", base::to_hex(brief.key)},
-                        {"hosts", brief.hosts},
-                        {"port", brief.port},
-                        {"sharing", static_cast<int>(brief.sharing)},
-                        {"folder", brief.folder},
-                        {"mark", brief.mark},
-                        {"nonce", brief.nonce},
-                        {"linger_ms", brief.linger.count()}}
-             .dump() +
+  return base::json_text(nlohmann::json{{"job", brief.caller.gang.job_id},
+                                        {"attempt", brief.caller.gang.attempt},
+                                        {"key", base::to_hex(brief.key)},
+                                        {"hosts", brief.hosts},
+                                        {"port", brief.port},
+                                        {"sharing", static_cast<int>(brief.sharing)},
+                                        {"folder", brief.folder},
+                                        {"mark", brief.mark},
+                                        {"nonce", brief.nonce},
+                                        {"linger_ms", brief.linger.count()}}) +
          "\n";
 }
 
 Result<NodeBrief> decode_node_brief(std::string_view text) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = base::parse_json_or_throw(text);
     NodeBrief brief;
     brief.caller.gang.job_id = json.at("job");
     brief.caller.gang.attempt = json.at("attempt");

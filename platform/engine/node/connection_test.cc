@@ -159,7 +159,7 @@ TEST_F(NodeHubTest, AMalformedCallIsClosed) {
   EXPECT_EQ(line_, nullptr);
 }
 
-TEST_F(NodeHubTest, SilentCallersMakeRoomForOthers) {
+TEST_F(NodeHubTest, SilentCallersAreDisconnectedForNewCallers) {
   std::vector<base::UniqueFd> silent;
   for (int i = 0; i < 600; ++i) silent.push_back(connect());
 
@@ -218,7 +218,7 @@ TEST_F(NodeHubTest, APortInUseIsAConflict) {
   EXPECT_FALSE(NodeHub::open(loop_.loop(), {.bind = "everywhere"}));
 }
 
-// --- over a stream that is no socket
+// --- over a stream that is not a socket
 
 /// One of two streams in memory, each of which passes on what the other one writes.
 class PairedStream : public PeerStream {
@@ -267,7 +267,7 @@ class PairedStream : public PeerStream {
   }
 
  private:
-  /// Like a WebSocket, it may pass bytes on that were read before the pause.
+  /// Pauses reading. Like a WebSocket, the stream may still deliver bytes that it read before.
   void pass_on(const std::shared_ptr<End>& to) {
     loop_.loop().post([to, &loop = loop_] {
       const auto handlers = to->handlers;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "engine/plain_cbor.h"
 
 namespace muster::engine::node {
@@ -48,7 +49,7 @@ json error_json(const base::Error& error) {
 
 json parse_fields(std::string_view text) {
   if (!is_plain_cbor(text)) throw BadField();
-  return json::from_cbor(text);
+  return base::parse_cbor_or_throw(text);
 }
 
 std::string text_of(const json& value, size_t most) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/node/fields.h"
@@ -70,9 +71,7 @@ struct Encoded {
 };
 
 Encoded fields(Kind kind, const json& value) {
-  Encoded encoded{kind, {}};
-  json::to_cbor(value, encoded.body);
-  return encoded;
+  return {kind, base::cbor_text(value)};
 }
 
 json with_error(json value, const std::optional<Error>& error) {

@@ -66,7 +66,7 @@ class NodeInCluster : public TestPodServer {
     return found ? *std::move(found) : Json::object();
   }
 
-  /// Asks again until it is so.
+  /// Polls until `holds` is true.
   void wait_for_pod(const std::function<bool(const Json&)>& is_so) {
     for (int i = 0; i < 600; ++i) {
       if (is_so(pod())) return;
@@ -150,7 +150,7 @@ class NodeInCluster : public TestPodServer {
     return stream ? *std::move(stream) : nullptr;
   }
 
-  /// The port may not be open yet.
+  /// Connects to the port, and tries again while the port is not open.
   void meet_in_cluster() {
     for (int i = 0; i < 100 && line_ == nullptr; ++i) {
       auto line = dial(0, key_);

@@ -173,7 +173,7 @@ TEST_F(NodeInPod, AProgramThatLetsTheTaskEndHasItsExitCode) {
   line_->send(ExecOrder{11, {.argv = {"/bin/sh", "-c", kEndsTheTask}, .environment = {}}});
   EXPECT_EQ(wait_in_pod_for<EndedNews>().end.status, job::ExitStatus{});
   line_->send(Farewell{0});
-  // An order and its answer: the muster-node has had its time to leave.
+  // After an order and its answer, the muster-node had enough time to leave.
   line_->send(ChangeOrder{1, {.task = "main", .files = {}, .hosts = {}}});
   wait_in_pod_for<ChangeAnswer>();
 
@@ -231,7 +231,7 @@ TEST_F(NodeInPod, ANewConnectionOfTheServerReplacesTheOld) {
   meet();
   start_in_pod(pod_order({"/program", "wait"}));
   const auto old = line_;
-  line_ = nullptr;  // not closed: a server that was cut off does not know
+  line_ = nullptr;  // is not closed, because a server that was cut off does not detect this
   meet();
 
   EXPECT_TRUE(line_->hello().holds_task);

@@ -29,7 +29,7 @@ class NodeReconnect : public TestServer {
     expected += "last " + std::to_string(last) + "\n";
     EXPECT_TRUE(text == expected) << "lines are missing or repeated";
   }
-  /// As a server does after a failed start.
+  /// Removes the server's copy of the log, as a server does after a failed start.
   void forget_log() {
     mirror_.reset();
     EXPECT_TRUE(base::remove_tree(folder_ / "jobs"));

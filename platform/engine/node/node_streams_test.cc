@@ -77,7 +77,7 @@ class NodeStreams : public TestServer {
     start_well(asked);
     wait_for_log("up");
   }
-  /// Runs a short program: once its end arrives, the node's loop has had several turns.
+  /// Runs a short program. Once its end arrives, the node's loop has run several turns.
   std::string look(const std::string& script) {
     ReachedProgram program;
     exec({.argv = {"sh", "-c", script}, .environment = {}}, program);

@@ -77,7 +77,7 @@ class NodeTask {
 
   /// Whether the server may not have the exit code of a program beside the task yet.
   bool has_programs() const { return streams_.has_programs(); }
-  /// `over` is called from the event loop each time that the last of those programs has ended.
+  /// `over` is called from the event loop whenever no such program is left.
   void on_programs_end(std::function<void()> over) { streams_.on_programs_end(std::move(over)); }
 
  private:

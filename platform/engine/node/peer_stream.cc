@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -27,23 +29,35 @@ void prepare_socket(int socket) {
   constexpr int kIdleSeconds = 10;
   constexpr int kProbeSeconds = 5;
   constexpr int kProbes = 4;
-  constexpr int kUserTimeoutMs = (kIdleSeconds + kProbes * kProbeSeconds) * 1000;
   ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
   set_socket_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_socket_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_socket_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
   set_socket_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
   set_socket_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  // No keepalive probes are sent while data is unacknowledged, so that has a timeout of its own.
-  set_socket_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+}
+
+/// Whether all sent data is acknowledged, and the rest waits for the other end to read.
+bool waits_for_window(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked == 0;
+}
+
+/// The bytes that the other end has not acknowledged, sent or not.
+int unacknowledged_bytes(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 /// What a stream on a socket consists of. A handler may drop the stream while it runs, so each call
 /// holds a reference.
 class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
  public:
-  SocketEnds(base::EventLoop& loop, base::UniqueFd socket)
-      : loop_(loop), socket_(std::move(socket)) {}
+  SocketEnds(base::EventLoop& loop, base::UniqueFd socket, const PeerPatience& patience)
+      : loop_(loop), patience_(patience), socket_(std::move(socket)) {
+    limit_unacknowledged(true);
+  }
 
   void listen(PeerStream::Handlers handlers) {
     handlers_ = std::move(handlers);
@@ -67,6 +81,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
     handlers_ = {};
     readable_.reset();
     writable_.reset();
+    look_.reset();
     socket_.reset();
   }
 
@@ -103,6 +118,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
       out_.take(static_cast<size_t>(count));
     }
     is_full_ = is_full_ || out_.size() > PeerStream::kHigh;
+    look_later();
     if (out_.empty()) return;
     writable_ = loop_.when_writable(socket_.get(), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->write_more();
@@ -118,6 +134,27 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
     if (on_drain) on_drain();
   }
 
+  // No keepalive probes are sent while data is unacknowledged, so that has a timeout of its own. The
+  // kernel (6.18) also counts the time during which the other end has no room for more, although that
+  // end acknowledges every probe of its window. So the limit is lifted for as long as this lasts.
+
+  void limit_unacknowledged(bool limited) {
+    const int limit = limited ? static_cast<int>(patience_.unacknowledged.count()) : 0;
+    set_socket_option(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, limit);
+  }
+
+  void look_later() {
+    if (look_) return;
+    look_ = loop_.after(patience_.look, [this] { look(); });
+  }
+
+  void look() {
+    look_.reset();
+    const bool is_sending = unacknowledged_bytes(socket_.get()) > 0;
+    limit_unacknowledged(!is_sending || !waits_for_window(socket_.get()));
+    if (is_sending) look_later();
+  }
+
   void end(const std::string& why) {
     const auto on_end = std::exchange(handlers_.on_end, nullptr);
     hang_up();
@@ -125,6 +162,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
   }
 
   base::EventLoop& loop_;
+  const PeerPatience patience_;
   base::UniqueFd socket_;
   PeerStream::Handlers handlers_;
   base::ByteQueue out_;
@@ -134,6 +172,7 @@ class SocketEnds : public std::enable_shared_from_this<SocketEnds> {
   // After socket_: destroyed first.
   base::EventLoop::Interest readable_;
   base::EventLoop::Interest writable_;
+  base::EventLoop::Interest look_;  ///< while bytes are unacknowledged
 };
 
 std::string address_of_socket(int socket) {
@@ -154,8 +193,8 @@ std::string address_of_socket(int socket) {
 
 class SocketStream : public PeerStream {
  public:
-  SocketStream(base::EventLoop& loop, base::UniqueFd socket)
-      : ends_(std::make_shared<SocketEnds>(loop, std::move(socket))) {}
+  SocketStream(base::EventLoop& loop, base::UniqueFd socket, const PeerPatience& patience)
+      : ends_(std::make_shared<SocketEnds>(loop, std::move(socket), patience)) {}
   ~SocketStream() override { ends_->hang_up(); }
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
@@ -172,9 +211,10 @@ class SocketStream : public PeerStream {
 
 }  // namespace
 
-std::unique_ptr<PeerStream> stream_on(base::EventLoop& loop, base::UniqueFd socket) {
+std::unique_ptr<PeerStream> stream_on(base::EventLoop& loop, base::UniqueFd socket,
+                                      const PeerPatience& patience) {
   prepare_socket(socket.get());
-  return std::make_unique<SocketStream>(loop, std::move(socket));
+  return std::make_unique<SocketStream>(loop, std::move(socket), patience);
 }
 
 }  // namespace muster::engine::node

@@ -5,6 +5,7 @@
 // which closes it. A handler may drop its stream, and may replace the handlers.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -39,7 +40,17 @@ class PeerStream {
   virtual std::string own_address() const { return ""; }
 };
 
-/// `socket`: connected. Detects within half a minute that the other machine is down or disconnected.
-std::unique_ptr<PeerStream> stream_on(base::EventLoop& loop, base::UniqueFd socket);
+struct PeerPatience {
+  /// The longest time without an acknowledgement of sent data.
+  std::chrono::milliseconds unacknowledged{30'000};
+  /// How often the stream checks whether the other end reads; several times shorter.
+  std::chrono::milliseconds look{10'000};
+};
+
+/// `socket`: connected. Detects within half a minute that the other machine is down or disconnected;
+/// within 20 minutes if the other end had stopped reading before. An end that reads nothing, such as
+/// the attached terminal of a user who has stopped the output, keeps its stream for any time.
+std::unique_ptr<PeerStream> stream_on(base::EventLoop& loop, base::UniqueFd socket,
+                                      const PeerPatience& patience = {});
 
 }  // namespace muster::engine::node

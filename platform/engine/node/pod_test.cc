@@ -109,7 +109,7 @@ TEST(Install, NamesAProgramThatIsMissing) {
   EXPECT_NE(installed.error().what.find("muster-node"), std::string::npos);
 }
 
-/// In a process of its own, since it changes signals and reaps children.
+/// Runs the function in a child process, since it changes signals and reaps children.
 int held(const std::function<int()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(hold_as_process_one(body));

@@ -49,7 +49,7 @@ TEST(IdSpace, IsTheSameAfterItsWayThroughACommandLine) {
   }
 }
 
-// --- where ids come from
+// --- sources of ids
 
 TEST(AccountSource, OfRootIsTheSpanOfTheConfiguration) {
   const auto source = source_of(root_facts());
@@ -105,7 +105,7 @@ TEST(AccountSource, IsMissingWhereTheServerLacksTheRights) {
   }
 }
 
-TEST(AccountSource, OfAnOrdinaryAccountIsWhatItIsLent) {
+TEST(AccountSource, OfAnOrdinaryAccountIsItsSubordinateIds) {
   const auto source = source_of(ordinary_facts());
 
   ASSERT_TRUE(source) << source.error().to_string();
@@ -115,7 +115,7 @@ TEST(AccountSource, OfAnOrdinaryAccountIsWhatItIsLent) {
   EXPECT_EQ(source->space->gids, source->gids);
 }
 
-// --- who has which ids
+// --- assigned ids
 
 TEST(IdBook, GivesEachNameIdsOfItsOwnAndKeepsThem) {
   const base::TestFolder folder;
@@ -198,7 +198,7 @@ TEST(AccountFaults, RefuseTheAccountOfTheServer) {
           "tasks.accounts: shared runs the jobs of all users under it"}));
 }
 
-// --- what a task runs as
+// --- the account of a task
 
 AccountSource source_in(const base::TestFolder& folder) {
   AccountSource source = *source_of(root_facts());
@@ -223,7 +223,7 @@ TEST(AssignAccount, MapsTheRangeOfTheOwner) {
       (std::vector<IdMapping>{{0, first, kIdsOfUser}, {kTeamSubids.first, kTeamSubids.first, 1}}));
 }
 
-TEST(AssignAccount, TakesTheUnixAccountThatIsNamed) {
+TEST(AssignAccount, UsesTheNamedUnixAccount) {
   const base::TestFolder folder;
   launch::TaskPlan plan;
   plan.owner = "ada";

@@ -76,7 +76,7 @@ TEST(GpuFiles, AreFoundByNumberAndUuid) {
   EXPECT_EQ(gpu_files({"2"}, folder / "none"), Names{"nvidia2"}) << "without a driver's list";
 }
 
-TEST(GpuFiles, AreCountedByCudaWithoutThoseOfOthers) {
+TEST(GpuFiles, AreNumberedByCudaWithoutTheGpusOfOtherTasks) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names_among_own({"2", "5", "7"}), (Names{"0", "1", "2"}));
   EXPECT_EQ(names_among_own({"7", "2"}), (Names{"1", "0"}));

@@ -22,7 +22,7 @@ class FakeNvml {
   FakeNvml(const FakeNvml&) = delete;
   FakeNvml& operator=(const FakeNvml&) = delete;
 
-  /// Sessions that were opened and not closed.
+  /// The number of sessions of the fake library that were opened and not closed.
   static int open_sessions() {
     void* handle = ::dlopen(MUSTER_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
     using Count = int();

@@ -85,7 +85,7 @@ TEST(ThisMachine, LeavesTheAffinityOfThisProcessAsItWas) {
 
 // --- the node
 
-TEST(ThisNode, OffersWhatTheMachineHas) {
+TEST(ThisNode, OffersTheResourcesOfTheMachine) {
   const Node node = this_node({});
 
   EXPECT_EQ(node.name, host_name());

@@ -233,9 +233,22 @@ bool ProcessStarts::includes(const GangId& gang, const std::string& task) const 
 /// Empty: the task is not bound. It claims no whole CPUs, or too few are free.
 std::vector<int> ProcessStarts::own_cpus_for(const launch::TaskPlan& plan) const {
   const int64_t claim = plan.resources.cpu_milli;
-  if (options_.cpus.empty() || claim % 1000 != 0) return {};
+  if (options_.cpus.empty() || claim == 0 || claim % 1000 != 0) return {};
   return choose_cpus(options_.cpus, tasks_.taken_cpus(), static_cast<int>(claim / 1000));
 }
+
+namespace {
+
+/// While an installation replaces muster-shim, the file is missing or cannot be run for a moment. With
+/// kUnavailable, the start is tried again.
+Error error_of_missing_shim(Error error) {
+  if (error.code == ErrorCode::kExhausted) return error;
+  error.code = ErrorCode::kUnavailable;
+  error.advice = "reinstall Muster, unless an installation is running now";
+  return error;
+}
+
+}  // namespace
 
 Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& plan) {
   const TaskFolder folder = tasks_.folder_of(start->gang, plan.task);
@@ -271,9 +284,11 @@ Result<void> ProcessStarts::launch(const Start& start, const launch::TaskPlan& p
     if (network->user) shim.descriptors.emplace_back(network->user.get(), kShimNetworkUser);
     if (network->users) shim.descriptors.emplace_back(network->users.get(), kShimNetworkUsers);
   }
-  MUSTER_TRY(base::Child child, base::spawn(shim));
-  task->child = child.pid;
-  task->pidfd = std::move(child.pidfd);
+  task->machine_files = machine_files();
+  auto child = base::spawn(shim);
+  if (!child) return error_of_missing_shim(std::move(child).error());
+  task->child = child->pid;
+  task->pidfd = std::move(child->pidfd);
   in_addr number{};
   const bool is_number = ::inet_pton(AF_INET, plan.address.c_str(), &number) == 1;
   task->address = is_number ? plan.address : "127.0.0.1";  // a host name is not resolved here
@@ -305,7 +320,14 @@ void ProcessStarts::read_report(const Start& start, ProcessTask& task) {
   --start->unreported;
   if (!task.report.starts_with(kShimStarted)) {
     Error error = read_refusal(task.report);
-    if (base::detail_of<SandboxFailed>(error) != nullptr) error.advice = sandbox_advice();
+    if (base::detail_of<SandboxFailed>(error) != nullptr) {
+      error.advice = sandbox_advice();
+      if (task.machine_files != machine_files()) {
+        // This passes, and the start is tried again.
+        error.code = ErrorCode::kUnavailable;
+        error.what = "another program replaced a file of /etc meanwhile: " + error.what;
+      }
+    }
     fail(start, start_error(task.key.second, std::move(error)));
   }
   settle(start);
@@ -344,12 +366,15 @@ void ProcessStarts::settle(const Start& start) {
 void ProcessStarts::task_started(ProcessTask& task) {
   const ProcessTasks::Key key = task.key;
   task.ended_in_start = nullptr;
+  const bool awaits_answer = task.ssh_port != 0 && task.has_network;
+  // A server with 10,000 tasks would have 10,000 pipes open that nothing reads.
+  if (!awaits_answer) task.status.reset();
   tasks_.watch_ranks(task);
   if (task.has_ended) {
     tasks_.shim_ended(key);
   } else if (task.ssh_port == 0) {
     tasks_.report(key, TaskAnswered{});
-  } else if (task.has_network) {
+  } else if (awaits_answer) {
     await_answer(task);
   } else {
     task.probe = std::make_shared<SshProbe>(loop_, task.address, task.ssh_port,
@@ -362,6 +387,7 @@ void ProcessStarts::task_started(ProcessTask& task) {
 void ProcessStarts::await_answer(ProcessTask& task) {
   task.status_interest.reset();
   if (task.report.size() >= kShimStarted.size() + kShimAnswered.size()) {
+    task.status.reset();
     return tasks_.report(task.key, TaskAnswered{});
   }
   task.status_interest = loop_.when_readable(task.status.get(), [this, &task] {

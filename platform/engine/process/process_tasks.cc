@@ -107,8 +107,10 @@ bool ProcessTasks::has_tasks(const GangId& gang) const {
 }
 
 std::optional<Result<RunningRecord>> ProcessTasks::running_shim(const GangId& gang) const {
-  for (const auto& [key, task] : tasks_) {
-    if (key.first != gang || task->is_starting() || !task->pidfd) continue;
+  for (auto at = tasks_.lower_bound({gang, ""}); at != tasks_.end(); ++at) {
+    const auto& [key, task] = *at;
+    if (key.first != gang) break;
+    if (task->is_starting() || !task->pidfd) continue;
     return running_record_in(folder_of(gang, key.second));
   }
   return std::nullopt;

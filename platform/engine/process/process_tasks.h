@@ -25,6 +25,7 @@
 #include "base/unique_fd.h"
 #include "engine/engine.h"
 #include "engine/folder/file_watch.h"
+#include "engine/process/sandbox.h"
 #include "engine/shim/plan.h"
 
 namespace muster::engine {
@@ -34,8 +35,11 @@ struct ProcessTask {
   std::pair<GangId, std::string> key;
   std::optional<pid_t> child;  ///< set if the shim is a child of this process, which must reap it
   base::UniqueFd pidfd;        ///< of the shim; empty until an adopted shim has written its pid
-  base::UniqueFd status;       ///< pipe on which the shim reports its start
-  std::string report;          ///< read from `status` so far
+  /// Pipe on which the shim reports its start, and that its port answers; empty once nothing more is
+  /// to be reported.
+  base::UniqueFd status;
+  std::string report;                    ///< read from `status` so far
+  std::vector<FileState> machine_files;  ///< before the sandbox was made
   std::string address;
   int ssh_port = 0;
   bool takes_ranks = false;

@@ -62,6 +62,20 @@ enum class Confinement {
   kMachine,
 };
 
+/// A state of a file: another one if another program replaces or changes the file.
+struct FileState {
+  uint64_t device = 0;
+  uint64_t inode = 0;  ///< 0: there is no file
+  int64_t changed =
+      0;  ///< the time of its last change in nanoseconds since 1970, since inodes are reused
+
+  bool operator==(const FileState&) const = default;
+};
+
+/// The machine's files that a task has its own version of, such as /etc/hosts. Root's sandboxes mount
+/// over these files, so bubblewrap fails if another program replaces one of them in that moment. I/O.
+std::vector<FileState> machine_files();
+
 /// The bubblewrap command up to the task's own command. The task gets its own hostname, process
 /// tree, /generated, /dev/shm and /etc/hosts, and the mounts. It sees the rest of the machine as it
 /// is, except `hidden` (real_paths() of mounts.h): hidden folders are empty, hidden files are

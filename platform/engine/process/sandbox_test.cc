@@ -93,7 +93,7 @@ TEST_F(SharedSandbox, NoFolderAboveAHiddenPathCanBeRenamed) {
     output_of("mv " + above + " " + above + "-moved", words);
     EXPECT_TRUE(fs::exists(hidden() / "key"));
   }
-  // Nor by another path.
+  // The task cannot reach it by another path either.
   output_of("mv /x/above /x/moved",
             command({{.source = fs::path(folder_), .target = "/x", .own = false}}));
   EXPECT_TRUE(fs::exists(hidden() / "key"));

@@ -34,7 +34,7 @@ int error_under(const TaskFilter& filter, const std::function<long()>& call) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-TEST(TaskFilter, RefusesWhatTrainingDoesNotNeed) {
+TEST(TaskFilter, RefusesSystemCallsThatTrainingDoesNotNeed) {
   const std::vector<std::pair<const char*, std::function<long()>>> calls{
       {"keyctl", [] { return ::syscall(SYS_keyctl, 0, -3, 0); }},
       {"add_key", [] { return ::syscall(SYS_add_key, "user", "a", "b", 1, -3); }},
@@ -66,7 +66,7 @@ TEST(TaskFilter, MakesTheCLibraryUseCloneInsteadOfClone3) {
             0);
 }
 
-TEST(TaskFilter, AllowsWhatMpiAndDebuggersNeed) {
+TEST(TaskFilter, AllowsSystemCallsThatMpiAndDebuggersNeed) {
   EXPECT_EQ(error_under({},
                         [] {
                           int there = 7;

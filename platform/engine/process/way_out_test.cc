@@ -27,7 +27,7 @@ TEST(Network4, IsReadWithoutTheBitsOfItsHosts) {
   }
 }
 
-TEST(Network4, OverlapsWhatHasAnAddressInCommon) {
+TEST(Network4, OverlapsNetworksWithACommonAddress) {
   EXPECT_TRUE(overlap(network("10.0.0.0/8"), network("10.213.0.0/16")));
   EXPECT_TRUE(overlap(network("10.213.0.0/16"), network("10.0.0.0/8")));
   EXPECT_FALSE(overlap(network("10.213.0.0/22"), network("10.213.4.0/22")));
@@ -67,13 +67,13 @@ TEST_F(ResolverOfJobs, AsksThoseThatAreConfigured) {
   EXPECT_EQ(resolver({"9.9.9.9"}).text, "nameserver 9.9.9.9\n");
 }
 
-TEST_F(ResolverOfJobs, HasNoServerWhereNoneIsReachable) {
+TEST_F(ResolverOfJobs, HasNoServerIfNoServerIsReachable) {
   write("/etc/resolv.conf", "nameserver 127.0.0.1\n");
   EXPECT_TRUE(resolver().nameservers.empty());
   EXPECT_EQ(resolver().text, "");
 }
 
-TEST(RulesOfAServer, RefuseWhatIsNamedAfterTheNameservers) {
+TEST(RulesOfAServer, AllowNameserversBeforeTheyRefuseNetworks) {
   const std::string rules = rules_text("3fa9c1", network("10.213.4.0/22"),
                                        {network("169.254.0.0/16")}, {"169.254.169.254"});
   const size_t servers =

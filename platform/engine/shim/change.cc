@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "engine/shim/modes.h"
@@ -161,15 +162,13 @@ std::string encode(const Files& files) {
                     {"content", change_bytes(file.content)},
                     {"mode", file.mode}});
   }
-  std::string text;
-  json::to_cbor(list, text);
-  return text;
+  return base::cbor_text(list);
 }
 
 Result<Files> decode_files(std::string_view text) {
   try {
     Files files;
-    const json list = json::from_cbor(text);
+    const json list = base::parse_cbor_or_throw(text);
     for (const json& file : list.get_ref<const json::array_t&>()) {
       files.push_back({.path = string_from_binary(file.at("path")),
                        .content = string_from_binary(file.at("content")),

@@ -1,4 +1,5 @@
-// muster-shim --container, as an ordinary process and not process 1. Orphans are made by hand.
+// muster-shim --container, mostly as an ordinary process that is not process 1. The tests create
+// orphans themselves.
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -295,7 +296,7 @@ TEST_F(ShimInContainer, RunsInAnEmptyImage) {
 #endif
 
 TEST_F(ShimInContainer, RunsAsAnyAccount) {
-  if (::geteuid() != 0) return;  // then the test ran as an ordinary account already
+  if (::geteuid() != 0) return;  // the other tests already run under an ordinary account
   constexpr uid_t kNobody = 65'534;
   const std::string shim = (folder_ / "shim").string();
   std::filesystem::copy_file(MUSTER_SHIM, shim);

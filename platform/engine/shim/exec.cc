@@ -209,7 +209,7 @@ bool heeds_hang_up(pid_t pid) {
 }
 
 /// Of the processes that a hang-up ends. `between` ends after its program.
-std::vector<base::UniqueFd> pidfds_of(const std::vector<pid_t>& processes, pid_t between) {
+std::vector<base::UniqueFd> pidfds_of(const std::set<pid_t>& processes, pid_t between) {
   std::vector<base::UniqueFd> pidfds;
   for (const pid_t pid : processes) {
     if (pid == between || !heeds_hang_up(pid)) continue;
@@ -233,9 +233,13 @@ void await_end(const std::vector<base::UniqueFd>& processes) {
 /// ignore it, and kills the rest. A process that is forked meanwhile becomes an orphan in the task's
 /// process tree, where only its session still identifies it.
 void hang_up(pid_t between, const base::UniqueFd& its_pidfd) {
-  const std::vector<pid_t> all = descendants_of(::getpid());
+  const std::vector<pid_t> below = descendants_of(::getpid());
+  std::set<pid_t> sessions = sessions_of(below);
+  // The kernel has sent SIGHUP to a shell whose terminal is gone. If the shell has ended, what it had
+  // started is such an orphan already.
+  std::set<pid_t> all = processes_in(sessions);
+  all.insert(below.begin(), below.end());
   const std::vector<base::UniqueFd> pidfds = pidfds_of(all, between);
-  std::set<pid_t> sessions = sessions_of(all);
   for (const int signal : {SIGHUP, SIGCONT}) {
     for (const pid_t pid : all) {
       if (pid != between) ::kill(pid, signal);  // that process must report the program's end
@@ -254,7 +258,9 @@ void wait_for_end(pid_t between, const base::UniqueFd& pidfd) {
   std::array<pollfd, 3> watched{
       {{pidfd.get(), POLLIN, 0}, {kExecControl, POLLIN, 0}, {kExecTask, POLLIN, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0) continue;
-  if (watched[0].revents == 0 && watched[2].revents == 0) hang_up(between, pidfd);
+  // A shell whose terminal is closed may end before this process runs again. The programs that it has
+  // started get their SIGHUP and their time all the same.
+  if (watched[1].revents != 0 && watched[2].revents == 0) hang_up(between, pidfd);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds kNoPause{0};
 constexpr int kLooks = 12;
 
-/// What a thread of a task does at a look, and the system call that it leaves when it is stopped.
+/// The state of a task's thread at a look of the watch, and the system call that it leaves when it is
+/// stopped.
 struct FakeThread {
   char state = 'R';
   long call = -1;  ///< -1: none, it computes
@@ -193,7 +194,7 @@ TEST_F(ForkWatchTest, WaitsUntilAtLeastHalfOfTheThreadsHaveStopped) {
   EXPECT_GT(watch.pause(), ForkWatch::kPause) << "a fork bomb, which stays stopped for a second";
 }
 
-TEST_F(ForkWatchTest, AStoppedTaskThatCannotBeExaminedGoesOn) {
+TEST_F(ForkWatchTest, AStoppedTaskThatCannotBeExaminedContinues) {
   ForkWatch watch(kLimits, ForkWatch::kPause);
   TaskProcesses processes(1, fs::path(proc_));
   set(std::vector(8, FakeThread{}));
@@ -207,7 +208,7 @@ TEST_F(ForkWatchTest, AStoppedTaskThatCannotBeExaminedGoesOn) {
   EXPECT_EQ(watch.pause(), ForkWatch::kPause);
 }
 
-TEST_F(ForkWatchTest, KernelsThatTellNoSystemCallsLeaveTheTaskAlone) {
+TEST_F(ForkWatchTest, ATaskIsNotEndedIfTheKernelReportsNoSystemCalls) {
   set(std::vector(8, kForks));
   for (int pid = 10; pid < 18; ++pid) {
     const std::string name = std::to_string(pid);

@@ -1,4 +1,4 @@
-// muster-gpu-sampler ...: like `muster-shim --sample ...`, and measures GPUs, too (shim/sampler.h).
+// muster-gpu-sampler ...: measures a task with GPUs (shim/sampler.h).
 #include "engine/shim/sampler.h"
 
 int main(int argc, char** argv) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -95,14 +96,106 @@ TEST_F(LimitWatchTest, CountsProgramsThatWereStartedInTheSandboxFromOutside) {
             (job::LimitReached{job::Limit::kMemory, kUsed - 1, kUsed}));
 }
 
-TEST_F(LimitWatchTest, LeavesToAContainerWhatItLimits) {
+/// A task whose processes 11 and 12 are in a sandbox, on a machine where 20 and 30 run, too.
+class TaskProcessesTest : public LimitWatchTest {
+ protected:
+  TaskProcessesTest() {
+    for (const int pid : {20, 30}) add(pid, "", 0, 0, 1);
+    for (const auto& [process, space] :
+         {std::pair("self", 1), std::pair("10", 1), std::pair("11", 2), std::pair("12", 2),
+          std::pair("20", 1), std::pair("30", 1)}) {
+      put_in(process, space);
+    }
+    set_newest(30);
+  }
+
+  void put_in(const std::string& process, int space) const {
+    fs::create_directories(proc_ / process / "ns");
+    fs::create_symlink("pid:[" + std::to_string(space) + "]", proc_ / process / "ns/pid");
+  }
+
+  void set_newest(int pid) const {
+    fs::remove(proc_ / "loadavg");
+    EXPECT_TRUE(base::write_new_file(proc_ / "loadavg",
+                                     "0.20 0.18 0.12 1/80 " + std::to_string(pid) + "\n"));
+  }
+
+  void start_program(int pid, int space) {
+    add(pid, "", 0, 0, 1);
+    put_in(std::to_string(pid), space);
+    set_newest(pid);
+  }
+
+  std::set<pid_t> found() {
+    std::set<pid_t> pids;
+    for (const auto& process : processes_.find()) pids.insert(process.pid);
+    return pids;
+  }
+
+  TaskProcesses processes_{1, fs::path(proc_)};
+};
+
+TEST_F(TaskProcessesTest, FindsProgramsThatEnterTheSandboxLater) {
+  ASSERT_EQ(found(), (std::set<pid_t>{10, 11, 12}));
+
+  start_program(40, 1);
+  start_program(41, 2);
+
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(found(), (std::set<pid_t>{10, 11, 12, 41})) << i;
+  fs::remove_all(proc_ / "41");
+  EXPECT_EQ(found(), (std::set<pid_t>{10, 11, 12}));
+}
+
+TEST_F(TaskProcessesTest, FindsAProcessThatAppearsAfterItsNumber) {
+  found();
+  set_newest(41);
+  found();
+  start_program(45, 1);
+  found();
+
+  start_program(41, 2);
+  set_newest(45);
+
+  EXPECT_EQ(found(), (std::set<pid_t>{10, 11, 12, 41}));
+}
+
+TEST_F(TaskProcessesTest, FindsProgramsAfterTheNumbersBeganAgain) {
+  start_program(32'000, 2);
+  ASSERT_EQ(found(), (std::set<pid_t>{10, 11, 12, 32'000}));
+
+  fs::remove_all(proc_ / "30");
+  start_program(25, 2);
+
+  EXPECT_EQ(found(), (std::set<pid_t>{10, 11, 12, 25, 32'000}));
+}
+
+TEST_F(TaskProcessesTest, ThreadsOfAProgramAreNoProcesses) {
+  found();
+  start_program(41, 2);
+  start_program(42, 2);
+  fs::remove(proc_ / "42/status");
+  ASSERT_TRUE(base::write_new_file(proc_ / "42/status", "Name:\tx\nTgid:\t41\nThreads:\t2\n"));
+
+  EXPECT_EQ(found(), (std::set<pid_t>{10, 11, 12, 41}));
+}
+
+// A list of the machine would show process 20 in the sandbox, where it was not when it was new.
+TEST_F(TaskProcessesTest, DoesNotListTheMachineAtEachLook) {
+  found();
+  fs::remove_all(proc_ / "20/ns");
+  put_in("20", 2);
+
+  EXPECT_EQ(found(), (std::set<pid_t>{10, 11, 12}));
+}
+
+TEST_F(LimitWatchTest, IgnoresLimitsThatTheContainerEnforces) {
   LimitWatch watch({.memory_bytes = 1, .processes = 1, .is_held_by_container = true}, 1,
                    fs::path(proc_));
 
   EXPECT_EQ(watch.milliseconds_to_wait(), -1);
 }
 
-TEST_F(LimitWatchTest, IgnoresWhatControlGroupsLimit) {
+TEST_F(LimitWatchTest, IgnoresLimitsThatControlGroupsEnforce) {
   TaskLimits limits{.memory_bytes = 1, .processes = 1};
   limits.groups = {{.folder = "/a", .home = "/", .settings = {{"memory.max", "1"}}},
                    {.folder = "/b", .home = "/", .settings = {{"pids.max", "1"}}}};

@@ -189,7 +189,7 @@ TEST_F(Log, KeepsAllBytesWithinItsQuota) {
   EXPECT_NE(::access(start().c_str(), F_OK), 0);
 }
 
-TEST_F(Log, ReportsToASlowReaderWhatItMissed) {
+TEST_F(Log, ReportsMissedBytesToASlowReader) {
   LogWriter log = writer({.bytes = kQuota, .start = start()});
   for (int i = 0; i < 600; ++i) log.write(job::LogStream::kOutput, line(i));
   FileLogCursor reader = cursor();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "engine/plain_cbor.h"
 
 namespace muster::engine {
@@ -45,13 +46,6 @@ std::vector<std::string> texts_from_json(const json& list) {
   return texts;
 }
 
-/// Plans are CBOR: it stores byte strings unchanged and is quick to read.
-std::string to_cbor(const json& value) {
-  std::string text;
-  json::to_cbor(value, text);
-  return text;
-}
-
 template <class Value, class Read>
 Result<Value> read_record(std::string_view text, bool cbor, const char* what, Read read) {
   // nlohmann throws on a missing or mistyped member. Only Muster writes these records, so one error
@@ -60,7 +54,7 @@ Result<Value> read_record(std::string_view text, bool cbor, const char* what, Re
     return Error{.code = ErrorCode::kInternal, .what = std::string("cannot read ") + what};
   }
   try {
-    return read(cbor ? json::from_cbor(text) : json::parse(text));
+    return read(cbor ? base::parse_cbor_or_throw(text) : base::parse_json_or_throw(text));
   } catch (const json::exception& error) {
     return Error{.code = ErrorCode::kInternal,
                  .what = std::string("cannot read ") + what + ": " + error.what()};
@@ -308,7 +302,7 @@ std::optional<job::LimitReached> limit_in(const json& record) {
 }  // namespace
 
 std::string encode(const InnerPlan& plan) {
-  return to_cbor(inner_to_json(plan));
+  return base::cbor_text(inner_to_json(plan));
 }
 
 Result<InnerPlan> decode_inner_plan(std::string_view text) {
@@ -316,20 +310,20 @@ Result<InnerPlan> decode_inner_plan(std::string_view text) {
 }
 
 std::string encode(const ShimPlan& plan) {
-  return to_cbor({{"wrapper", texts_to_json(plan.wrapper)},
-                  {"inner", inner_to_json(plan.inner)},
-                  {"generated", text_to_json(plan.generated)},
-                  {"address", plan.address},
-                  {"port", plan.port},
-                  {"serves", serves_to_json(plan.serves)},
-                  {"grace_ms", plan.grace.count()},
-                  {"tags_ranks", plan.tags_ranks},
-                  {"prepends_rank", plan.prepends_rank},
-                  {"log_quota", plan.log_quota},
-                  {"is_leashed", plan.is_leashed},
-                  {"sampling", sampling_to_json(plan.sampling)},
-                  {"handed", handed_to_json(plan.handed)},
-                  {"notices", texts_to_json(plan.notices)}});
+  return base::cbor_text({{"wrapper", texts_to_json(plan.wrapper)},
+                          {"inner", inner_to_json(plan.inner)},
+                          {"generated", text_to_json(plan.generated)},
+                          {"address", plan.address},
+                          {"port", plan.port},
+                          {"serves", serves_to_json(plan.serves)},
+                          {"grace_ms", plan.grace.count()},
+                          {"tags_ranks", plan.tags_ranks},
+                          {"prepends_rank", plan.prepends_rank},
+                          {"log_quota", plan.log_quota},
+                          {"is_leashed", plan.is_leashed},
+                          {"sampling", sampling_to_json(plan.sampling)},
+                          {"handed", handed_to_json(plan.handed)},
+                          {"notices", texts_to_json(plan.notices)}});
 }
 
 Result<ShimPlan> decode_shim_plan(std::string_view text) {
@@ -357,10 +351,9 @@ Result<ShimPlan> decode_shim_plan(std::string_view text) {
 }
 
 std::string encode(const RunningRecord& record) {
-  return json{{"pid", record.pid},
-              {"start_ticks", record.start_ticks},
-              {"started_ns", count_of(record.started)}}
-      .dump();
+  return base::json_text(json{{"pid", record.pid},
+                              {"start_ticks", record.start_ticks},
+                              {"started_ns", count_of(record.started)}});
 }
 
 Result<RunningRecord> decode_running(std::string_view text) {
@@ -385,7 +378,7 @@ std::string encode(const ExitRecord& record) {
     value["limit"] = {static_cast<int>(status.limit->limit), status.limit->bound,
                       status.limit->peak};
   }
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_text(value);
 }
 
 Result<ExitRecord> decode_exit(std::string_view text) {

@@ -123,13 +123,10 @@ std::vector<pid_t> ProcessChildren::of(pid_t pid, uint64_t threads) const {
 
 namespace {
 
-/// Field 4 of /proc/PID/stat; 0: the process is gone.
-pid_t parent_process_of(pid_t pid) {
-  auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
-  if (!stat) return 0;
-  const size_t bracket = stat->rfind(')');
-  if (bracket == std::string::npos || bracket + 4 > stat->size()) return 0;
-  return static_cast<pid_t>(std::strtol(stat->c_str() + bracket + 4, nullptr, 10));
+/// 1 for a process that is gone.
+uint64_t threads_of(const fs::path& proc, pid_t pid) {
+  const auto read = parse_stat(read_proc_file(proc / std::to_string(pid) / "stat"));
+  return read ? read->second.threads : 1;
 }
 
 std::vector<pid_t> all_processes() {
@@ -145,17 +142,19 @@ std::vector<pid_t> all_processes() {
 
 }  // namespace
 
+// With the lists of children, the cost depends on the tree alone. A machine with thousands of tasks has
+// tens of thousands of processes, and each task that ends looks for its own.
 std::vector<pid_t> descendants_of(pid_t ancestor) {
-  std::multimap<pid_t, pid_t> children;
-  for (const pid_t pid : all_processes()) children.emplace(parent_process_of(pid), pid);
+  const fs::path proc = "/proc";
+  const ProcessChildren children(proc, ancestor);
   std::vector<pid_t> found;
   std::vector<pid_t> open{ancestor};
   while (!open.empty()) {
     const pid_t parent = open.back();
     open.pop_back();
-    for (auto [at, end] = children.equal_range(parent); at != end; ++at) {
-      found.push_back(at->second);
-      open.push_back(at->second);
+    for (const pid_t child : children.of(parent, threads_of(proc, parent))) {
+      found.push_back(child);
+      open.push_back(child);
     }
   }
   return found;
@@ -170,6 +169,15 @@ std::set<pid_t> sessions_of(const std::vector<pid_t>& processes) {
   return sessions;
 }
 
+std::set<pid_t> processes_in(const std::set<pid_t>& sessions) {
+  std::set<pid_t> found;
+  if (sessions.empty()) return found;
+  for (const pid_t pid : all_processes()) {
+    if (sessions.count(::getsid(pid)) != 0) found.insert(pid);
+  }
+  return found;
+}
+
 // A process that is forked meanwhile is in the session, too. So the loop ends only when a look at
 // all processes finds no new one.
 void kill_sessions(const std::set<pid_t>& sessions) {
@@ -177,8 +185,8 @@ void kill_sessions(const std::set<pid_t>& sessions) {
   bool found = !sessions.empty();
   while (found) {
     found = false;
-    for (const pid_t pid : all_processes()) {
-      if (sessions.count(::getsid(pid)) == 0 || !killed.insert(pid).second) continue;
+    for (const pid_t pid : processes_in(sessions)) {
+      if (!killed.insert(pid).second) continue;
       ::kill(pid, SIGKILL);
       found = true;
     }
@@ -199,7 +207,8 @@ void drain_signals(const base::UniqueFd& signals) {
 }
 
 // A process may fork after it was listed and before it is killed. The orphan then becomes a child
-// of this process, so the loop ends only when this process has no children.
+// of this process, so the loop ends only when this process has no children. The list of this process's
+// own children is complete: it loses a child only when this process reaps it.
 void kill_descendants() {
   // Usually there is nothing to kill. waitpid() reports that cheaply; reading /proc is expensive.
   int options = WNOHANG;

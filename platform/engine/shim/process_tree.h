@@ -71,6 +71,8 @@ void kill_descendants();
 /// The sessions of these processes, except this process's own.
 std::set<pid_t> sessions_of(const std::vector<pid_t>& processes);
 
+/// All processes of these sessions.
+std::set<pid_t> processes_in(const std::set<pid_t>& sessions);
 /// Kills all processes of these sessions. For orphans in another process tree: their parent is that
 /// tree's process 1, but they stay in their session.
 void kill_sessions(const std::set<pid_t>& sessions);

@@ -49,6 +49,12 @@ uint64_t distance(uint64_t a, uint64_t b) {
 
 }  // namespace
 
+int64_t proportional_memory(const fs::path& proc, pid_t pid) {
+  const fs::path process = proc / std::to_string(pid);
+  const auto bytes = proportional_bytes(process);
+  return bytes ? *bytes : private_bytes(process);
+}
+
 std::optional<std::pair<ProcessKey, ProcessState>> parse_stat(std::string_view text) {
   ProcessKey key;
   ProcessState state;
@@ -120,38 +126,57 @@ Processes ProcessUsage::tree() const {
   return found;
 }
 
-int64_t ProcessUsage::memory_of(const Processes& processes) {
-  const bool same = same_processes(processes, memory_);
-  std::map<ProcessKey, Memory> memory;
-  int64_t sum = 0;
-  for (const auto& [key, state] : processes) {
+// A process whose memory is not read in the end stays unknown, and so all are read at the next look.
+std::vector<pid_t> ProcessUsage::forget_stale_memory() {
+  const bool same = same_processes(last_, memory_);
+  std::vector<pid_t> unmeasured;
+  std::map<ProcessKey, Memory> kept;
+  for (const auto& [key, state] : last_) {
     const auto known = memory_.find(key);
     const bool is_stale = !same || known == memory_.end() ||
                           distance(known->second.resident_pages, state.resident_pages) * kNoticed >
                               known->second.resident_pages;
-    Memory& now = memory[key];
     if (is_stale) {
-      const fs::path process = proc_ / std::to_string(key.pid);
-      const auto bytes = proportional_bytes(process);
-      now = {.resident_pages = state.resident_pages,
-             .bytes = bytes ? *bytes : private_bytes(process)};
+      unmeasured.push_back(key.pid);
     } else {
-      now = known->second;
+      kept.insert(*known);
     }
-    sum += now.bytes;
   }
-  memory_ = std::move(memory);
+  memory_ = std::move(kept);
+  return unmeasured;
+}
+
+ProcessUsage::Look ProcessUsage::look_at_processes() {
+  static const auto kTick =
+      std::chrono::nanoseconds(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK);
+  Processes now = tree();
+  Look look{.cpu = kTick * ticks_between(last_, now), .processes = {}, .unmeasured = {}};
+  for (const auto& [key, state] : now) look.processes.push_back(key.pid);
+  last_ = std::move(now);
+  look.unmeasured = forget_stale_memory();
+  return look;
+}
+
+void ProcessUsage::measured(const std::map<pid_t, int64_t>& bytes) {
+  for (const auto& [key, state] : last_) {
+    const auto read = bytes.find(key.pid);
+    if (read == bytes.end()) continue;
+    memory_[key] = {.resident_pages = state.resident_pages, .bytes = read->second};
+  }
+}
+
+int64_t ProcessUsage::memory_bytes() const {
+  int64_t sum = 0;
+  for (const auto& [key, memory] : memory_) sum += memory.bytes;
   return sum;
 }
 
 ProcessUsage::Usage ProcessUsage::look() {
-  static const auto kTick =
-      std::chrono::nanoseconds(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK);
-  Processes now = tree();
-  Usage usage{.cpu = kTick * ticks_between(last_, now), .memory_bytes = memory_of(now)};
-  for (const auto& [key, state] : now) usage.processes.push_back(key.pid);
-  last_ = std::move(now);
-  return usage;
+  Look look = look_at_processes();
+  std::map<pid_t, int64_t> bytes;
+  for (const pid_t pid : look.unmeasured) bytes[pid] = proportional_memory(proc_, pid);
+  measured(bytes);
+  return {.cpu = look.cpu, .memory_bytes = memory_bytes(), .processes = std::move(look.processes)};
 }
 
 }  // namespace muster::engine

@@ -11,6 +11,10 @@
 // workers. The kernel walks page tables to compute the PSS. So it is read again only for processes
 // whose resident size has changed, and for all processes when one has started or ended.
 //
+// Reading the PSS can block: it takes a second for a hundred gigabytes, and it waits while the process
+// changes its mappings, for example on a network file system that hangs. The other files of /proc that
+// are read here do not wait for a process or a file system.
+//
 // Not thread-safe.
 #pragma once
 
@@ -60,8 +64,19 @@ using Processes = std::map<ProcessKey, ProcessState>;
 /// Pure.
 uint64_t ticks_between(const Processes& before, const Processes& now);
 
+/// The memory of a process in bytes: its PSS; if this account may not read that, its private resident
+/// memory. Can block.
+int64_t proportional_memory(const std::filesystem::path& proc, pid_t pid);
+
 class ProcessUsage {
  public:
+  /// What a look finds without blocking.
+  struct Look {
+    std::chrono::nanoseconds cpu{0};  ///< since the last look, or since the processes started
+    std::vector<pid_t> processes;
+    std::vector<pid_t> unmeasured;  ///< their memory must be read again
+  };
+
   struct Usage {
     std::chrono::nanoseconds cpu{0};  ///< since the last look, or since the processes started
     int64_t memory_bytes = 0;
@@ -72,6 +87,13 @@ class ProcessUsage {
   /// folder in tests.
   ProcessUsage(pid_t root, pid_t left_out, std::filesystem::path proc = "/proc");
 
+  Look look_at_processes();
+  /// The memory of processes that the last look found to be unmeasured.
+  void measured(const std::map<pid_t, int64_t>& bytes);
+  /// Of all processes that the last look found.
+  int64_t memory_bytes() const;
+
+  /// All at once. Can block.
   Usage look();
 
  private:
@@ -82,7 +104,7 @@ class ProcessUsage {
   };
 
   Processes tree() const;
-  int64_t memory_of(const Processes& processes);
+  std::vector<pid_t> forget_stale_memory();
 
   pid_t root_;
   pid_t left_out_;

@@ -142,7 +142,7 @@ TEST_F(FakeProc, WithoutListsOfChildrenTheTreeIsFoundByParents) {
   EXPECT_EQ(usage.look().processes, (std::vector<pid_t>{20, 40}));
 }
 
-TEST_F(FakeProc, ListedProcessesMayBeGone) {
+TEST_F(FakeProc, ListedProcessesMayHaveEnded) {
   add(10, 1, 0, 0, {"20 21 "});
   add(20, 10, 7, 0);
 
@@ -196,7 +196,7 @@ TEST_F(FakeProc, MemoryIsReadAgainWhenAProcessGrowsOrStarts) {
   EXPECT_EQ(usage.look().memory_bytes, (310 + 999 + 1) * kKiB);
 }
 
-TEST_F(FakeProc, ATaskThatIsGoneUsesNothing) {
+TEST_F(FakeProc, AnEndedTaskUsesNothing) {
   ProcessUsage usage(10, 0, folder_);
 
   const auto look = usage.look();

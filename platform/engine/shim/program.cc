@@ -8,7 +8,6 @@
 //   muster-shim --attach FOLDER         connects standard input and output to the task's program
 //   muster-shim --change FOLDER         changes files of a running task
 //   muster-shim --follow FOLDER LOG_OFFSET METRICS_OFFSET   writes the records of a task
-//   muster-shim --sample ...            measures a task
 //   muster-shim --rank PROGRAM...       starts a rank for mpirun
 //   muster-shim --network own|none IDS [BRIDGE PORT ADDRESS PREFIX GATEWAY]   makes the network of a gang, the id space of its account
 //   muster-shim --with-ids IDS MODE...  does the same as MODE... in an id space of its own
@@ -24,18 +23,8 @@
 
 #include "engine/shim/id_space.h"
 #include "engine/shim/modes.h"
-#include "engine/shim/sampler.h"
 
 namespace muster::engine {
-
-namespace {
-
-int run_sample(char** arguments, int count) {
-  const auto plan = read_sampler_plan({arguments, arguments + count});
-  return plan ? run_sampler(*plan) : 2;
-}
-
-}  // namespace
 
 int run_shim(int argc, char** argv) {
   if (argc > 3 && argv[1] == std::string_view("--with-ids")) {
@@ -45,7 +34,6 @@ int run_shim(int argc, char** argv) {
   }
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 2 && mode == "--rank") return run_rank(argv + 2);
-  if (argc > 2 && mode == "--sample") return run_sample(argv + 2, argc - 2);
   if (argc > 2 && mode == "--follow") return run_follow(argv + 2, argc - 2);
   if (argc == 3 && mode == "--container") return run_container(argv[2]);
   if (argc == 3 && mode == "--run") return run_beside(argv[2]);

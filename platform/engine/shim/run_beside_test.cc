@@ -8,7 +8,7 @@ namespace muster::engine {
 
 namespace {
 
-// muster-shim --run and --attach, over streams as an engine elsewhere has them.
+// muster-shim --run and --attach over streams, as an engine on another machine uses them.
 
 /// The engine's end of `muster-shim --run` or `--attach`.
 class Caller {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "engine/shim/attachments.h"
 
 namespace muster::engine {
@@ -28,14 +29,14 @@ Error none() {
 }
 
 std::string payload_of(const RunStart& start) {
-  std::string head =
-      json{{"inherits", start.inherits}, {"rows", start.rows}, {"columns", start.columns}}.dump();
+  std::string head = base::json_text(
+      json{{"inherits", start.inherits}, {"rows", start.rows}, {"columns", start.columns}});
   return head.append(1, '\n').append(encode(start.program));
 }
 
 std::string payload_of(const Error& error) {
   const json text{{"code", to_string(error.code)}, {"what", error.what}, {"advice", error.advice}};
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_text(text);
 }
 
 struct EncodeRun {
@@ -63,7 +64,7 @@ Result<RunStart> decode_start(std::string_view text) {
   const size_t line = text.find('\n');
   if (line == std::string_view::npos) return none();
   MUSTER_TRY(InnerPlan program, decode_inner_plan(text.substr(line + 1)));
-  const json head = json::parse(text.substr(0, line));
+  const json head = base::parse_json_or_throw(text.substr(0, line));
   return RunStart{.program = std::move(program),
                   .inherits = head.at("inherits").get<bool>(),
                   .rows = head.at("rows").get<int>(),
@@ -71,7 +72,7 @@ Result<RunStart> decode_start(std::string_view text) {
 }
 
 RunRefused refused_of(std::string_view text) {
-  const json error = json::parse(text);
+  const json error = base::parse_json_or_throw(text);
   return {.error = {.code = base::error_code_of(error.at("code").get<std::string>()),
                     .what = error.at("what").get<std::string>(),
                     .advice = error.at("advice").get<std::string>()}};

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@
 #include "base/unique_fd.h"
 #include "base/units.h"
 #include "engine/metric_log.h"
-#include "engine/shim/process_usage.h"
+#include "engine/shim/process_tree.h"
 #include "job/metric.h"
 
 namespace muster::engine {
@@ -198,96 +199,203 @@ std::optional<std::vector<TcpSocket>> tcp_sockets() {
   return sockets;
 }
 
-std::set<uint64_t> socket_inodes(const std::vector<pid_t>& processes) {
+namespace {
+
+/// Looking at a descriptor takes a few microseconds.
+constexpr size_t kQuicklyRead = 1000;
+
+/// Calls `visit` with the path of each socket that a process has open and its inode, until it returns
+/// false. The kernel prints the target of a descriptor without its file system's help.
+bool each_socket(pid_t pid, size_t& descriptors,
+                 const std::function<bool(const std::string&, uint64_t)>& visit) {
   constexpr std::string_view kPrefix = "socket:[";
-  std::set<uint64_t> inodes;
   std::array<char, 64> target{};
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (folder == nullptr) return true;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    ++descriptors;
+    const ssize_t length =
+        ::readlinkat(::dirfd(folder.get()), entry->d_name, target.data(), target.size());
+    std::string_view name(target.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
+    if (!name.starts_with(kPrefix)) continue;
+    name.remove_prefix(kPrefix.size());
+    const auto inode = base::number_of<uint64_t>(name.substr(0, name.find(']')));
+    if (inode && !visit(path + "/" + entry->d_name, *inode)) return false;
+  }
+  return true;
+}
+
+/// The kernel names the protocol of a socket in an attribute: "TCP", "TCPv6", "UNIX-STREAM".
+bool is_tcp(const std::string& socket) {
+  std::array<char, 32> protocol{};
+  const ssize_t length =
+      ::getxattr(socket.c_str(), "system.sockprotoname", protocol.data(), protocol.size());
+  if (length < 0) return errno != ENOENT;  // closed meanwhile, or a kernel without the attribute
+  return std::string_view(protocol.data(), static_cast<size_t>(length)).starts_with("TCP");
+}
+
+}  // namespace
+
+std::set<uint64_t> socket_inodes(const std::vector<pid_t>& processes) {
+  std::set<uint64_t> inodes;
+  size_t descriptors = 0;
   for (const pid_t pid : processes) {
-    const std::string path = "/proc/" + std::to_string(pid) + "/fd";
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
-    if (folder == nullptr) continue;
-    while (const dirent* entry = ::readdir(folder.get())) {
-      const ssize_t length =
-          ::readlinkat(::dirfd(folder.get()), entry->d_name, target.data(), target.size());
-      std::string_view name(target.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-      if (!name.starts_with(kPrefix)) continue;
-      name.remove_prefix(kPrefix.size());
-      if (const auto inode = base::number_of<uint64_t>(name.substr(0, name.find(']')))) {
-        inodes.insert(*inode);
-      }
-    }
+    each_socket(pid, descriptors, [&](const std::string&, uint64_t inode) {
+      inodes.insert(inode);
+      return true;
+    });
   }
   return inodes;
 }
 
-Traffic SocketUsage::look(const std::vector<TcpSocket>& sockets,
-                          const std::function<std::set<uint64_t>()>& own) {
-  Traffic traffic;
-  std::optional<std::set<uint64_t>> inodes;
-  std::map<uint64_t, Known> now;
-  for (const TcpSocket& socket : sockets) {
-    const auto found = known_.find(socket.cookie);
-    Known known;
-    if (found != known_.end()) {
-      known = found->second;
-    } else {
-      if (socket.inode == 0) continue;  // not accepted yet
-      if (!inodes) inodes = own();
-      known.is_own = inodes->count(socket.inode) > 0;
-    }
-    if (known.is_own) {
-      traffic.sent += socket.sent - std::min(socket.sent, known.counted.sent);
-      traffic.received += socket.received - std::min(socket.received, known.counted.received);
-      known.counted = {.sent = socket.sent, .received = socket.received};
-    }
-    now.emplace(socket.cookie, known);
+bool may_have_tcp(const std::vector<pid_t>& processes) {
+  size_t descriptors = 0;
+  for (const pid_t pid : processes) {
+    const bool found_none = each_socket(pid, descriptors, [&](const std::string& socket, uint64_t) {
+      return descriptors <= kQuicklyRead && !is_tcp(socket);
+    });
+    if (!found_none || descriptors > kQuicklyRead) return true;
   }
-  known_ = std::move(now);
+  return false;
+}
+
+std::vector<TcpSocket> SocketUsage::own_of(const std::vector<TcpSocket>& sockets,
+                                           const std::function<std::set<uint64_t>()>& own) const {
+  std::vector<TcpSocket> found;
+  std::optional<std::set<uint64_t>> inodes;
+  for (const TcpSocket& socket : sockets) {
+    bool is_own = counted_.count(socket.cookie) > 0;
+    if (!is_own && socket.inode != 0) {  // 0: not accepted yet
+      if (!inodes) inodes = own();
+      is_own = inodes->count(socket.inode) > 0;
+    }
+    if (is_own) found.push_back(socket);
+  }
+  return found;
+}
+
+Traffic SocketUsage::count(const std::vector<TcpSocket>& own) {
+  Traffic traffic;
+  std::map<uint64_t, Traffic> now;
+  for (const TcpSocket& socket : own) {
+    const auto found = counted_.find(socket.cookie);
+    const Traffic before = found == counted_.end() ? Traffic{} : found->second;
+    traffic.sent += socket.sent - std::min(socket.sent, before.sent);
+    traffic.received += socket.received - std::min(socket.received, before.received);
+    now[socket.cookie] = {.sent = socket.sent, .received = socket.received};
+  }
+  counted_ = std::move(now);
   return traffic;
 }
 
 // --- the sampler
 
-using Steady = std::chrono::steady_clock;
-
 namespace {
+
+constexpr std::string_view kMemoryLine = "memory";
+constexpr std::string_view kSocketsLine = "sockets";
+constexpr std::string_view kSocketLine = "socket";
+constexpr std::string_view kLastLine = "end";
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-class Sampler {
- public:
-  Sampler(const SamplerPlan& plan, LookAtGpus gpus)
-      : processes_(plan.shim, ::getpid()), gpus_(std::move(gpus)), last_(plan.started) {}
+}  // namespace
 
-  MetricSample take() {
-    const Steady::time_point now = Steady::now();
-    const double passed = std::max(seconds(now - std::exchange(last_, now)), 1e-3);
-    MetricSample sample{.time = base::SystemClock().now(), .rank = {}, .values = {}};
-    const auto put = [&](std::string_view name, double value) {
-      sample.values.emplace_back(name, value);
-    };
-    const ProcessUsage::Usage usage = processes_.look();
-    put(job::kCpuPercent, 100 * seconds(usage.cpu) / passed);
-    put(job::kMemoryBytes, static_cast<double>(usage.memory_bytes));
-    if (const auto sockets = tcp_sockets()) {
-      const Traffic traffic =
-          sockets_.look(*sockets, [&] { return socket_inodes(usage.processes); });
-      put(job::kNetworkReceived, static_cast<double>(traffic.received) / passed);
-      put(job::kNetworkSent, static_cast<double>(traffic.sent) / passed);
-    }
-    if (!gpus_) return sample;
-    for (const auto& [name, value] : gpus_()) put(name, value);
-    return sample;
+std::string encode(const SlowLook& look) {
+  std::string text;
+  const auto line = [&](std::string_view word, const std::vector<uint64_t>& numbers) {
+    text += word;
+    for (const uint64_t number : numbers) text += " " + std::to_string(number);
+    text += '\n';
+  };
+  for (const auto& [pid, bytes] : look.memory) {
+    line(kMemoryLine, {static_cast<uint64_t>(pid), static_cast<uint64_t>(bytes)});
   }
+  if (look.sockets) {
+    line(kSocketsLine, {});
+    for (const TcpSocket& socket : *look.sockets) {
+      line(kSocketLine, {socket.cookie, socket.inode, socket.sent, socket.received});
+    }
+  }
+  line(kLastLine, {});
+  return text;
+}
 
- private:
-  ProcessUsage processes_;
-  SocketUsage sockets_;
-  LookAtGpus gpus_;
-  Steady::time_point last_;
-};
+std::optional<SlowLook> decode_slow_look(std::string_view text) {
+  SlowLook look;
+  for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    if (word == kLastLine) return look;
+    if (word == kMemoryLine) {
+      const auto pid = static_cast<pid_t>(take_number(text));
+      look.memory[pid] = static_cast<int64_t>(take_number(text));
+    } else if (word == kSocketsLine) {
+      look.sockets.emplace();
+    } else if (word == kSocketLine && look.sockets) {
+      TcpSocket& socket = look.sockets->emplace_back();
+      for (uint64_t* number : {&socket.cookie, &socket.inode, &socket.sent, &socket.received}) {
+        *number = take_number(text);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Sampler::Sampler(pid_t shim, pid_t left_out, Steady::time_point started)
+    : processes_(shim, left_out), begun_(started), last_(started) {}
+
+bool Sampler::begin(base::Time time, Steady::time_point now) {
+  time_ = time;
+  begun_ = now;
+  look_ = processes_.look_at_processes();
+  cpu_ += look_.cpu;
+  return !look_.unmeasured.empty() || !reports_tcp_ || sockets_.has_sockets() ||
+         may_have_tcp(look_.processes);
+}
+
+SlowLook Sampler::look_slowly() const {
+  SlowLook look;
+  for (const pid_t pid : look_.unmeasured) look.memory[pid] = proportional_memory("/proc", pid);
+  if (const auto sockets = tcp_sockets()) {
+    look.sockets = sockets_.own_of(*sockets, [&] { return socket_inodes(look_.processes); });
+  }
+  return look;
+}
+
+MetricSample Sampler::finish(const std::optional<SlowLook>& slow) {
+  const double passed = std::max(seconds(begun_ - std::exchange(last_, begun_)), 1e-3);
+  MetricSample sample{.time = time_, .rank = {}, .values = {}};
+  const auto put = [&](std::string_view name, double value) {
+    sample.values.emplace_back(name, value);
+  };
+  if (slow) {
+    processes_.measured(slow->memory);
+    reports_tcp_ = slow->sockets.has_value();
+  }
+  const std::chrono::nanoseconds cpu = std::exchange(cpu_, {});
+  put(job::kCpuPercent, 100 * seconds(cpu) / passed);
+  put(job::kMemoryBytes, static_cast<double>(processes_.memory_bytes()));
+  if (!reports_tcp_.value_or(false)) return sample;
+  const Traffic traffic = slow ? sockets_.count(*slow->sockets) : Traffic{};
+  put(job::kNetworkReceived, static_cast<double>(traffic.received) / passed);
+  put(job::kNetworkSent, static_cast<double>(traffic.sent) / passed);
+  return sample;
+}
+
+std::chrono::steady_clock::duration rest_after(std::chrono::steady_clock::time_point begin,
+                                               std::chrono::milliseconds interval) {
+  const auto end = std::chrono::steady_clock::now();
+  return std::max<std::chrono::steady_clock::duration>(begin + interval - end,
+                                                       kRestForWork * (end - begin));
+}
+
+// --- the program muster-gpu-sampler
+
+using Steady = std::chrono::steady_clock;
+
+namespace {
 
 /// False: no process reads standard output any more.
 bool wait(Steady::duration duration) {
@@ -322,16 +430,18 @@ base::Result<SamplerPlan> read_sampler_plan(const std::vector<std::string>& argu
                      .gpus = {arguments.begin() + kFirstGpu, arguments.end()}};
 }
 
-int run_sampler(const SamplerPlan& plan, LookAtGpus gpus) {
+int run_sampler(const SamplerPlan& plan, const LookAtGpus& gpus) {
   ::signal(SIGPIPE, SIG_IGN);
-  Sampler sampler(plan, std::move(gpus));
+  Sampler sampler(plan.shim, ::getpid(), plan.started);
+  const base::SystemClock clock;
   while (true) {
     const Steady::time_point begin = Steady::now();
-    if (!base::write_all(STDOUT_FILENO, encode_sample(sampler.take()))) return 0;
-    const Steady::time_point end = Steady::now();
-    const Steady::duration rest =
-        std::max<Steady::duration>(begin + plan.interval - end, kRestForWork * (end - begin));
-    if (!wait(rest)) return 0;
+    const bool is_slow = sampler.begin(clock.now(), begin);
+    MetricSample sample =
+        sampler.finish(is_slow ? std::optional(sampler.look_slowly()) : std::nullopt);
+    for (const auto& [name, value] : gpus()) sample.values.emplace_back(name, value);
+    if (!base::write_all(STDOUT_FILENO, encode_sample(sample))) return 0;
+    if (!wait(rest_after(begin, plan.interval))) return 0;
   }
 }
 

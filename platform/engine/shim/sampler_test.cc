@@ -1,17 +1,24 @@
 #include "engine/shim/sampler.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "engine/shim/test_idle_process.h"
 #include "engine/test_metrics.h"
 
 namespace muster::engine {
@@ -74,10 +81,10 @@ using Sockets = std::vector<TcpSocket>;
 class Looking : public testing::Test {
  protected:
   Traffic look(const Sockets& sockets, const std::set<uint64_t>& own) {
-    return usage_.look(sockets, [&] {
+    return usage_.count(usage_.own_of(sockets, [&] {
       ++asked_;
       return own;
-    });
+    }));
   }
 
   SocketUsage usage_;
@@ -95,14 +102,22 @@ TEST_F(Looking, CountsBytesOfTheTasksSocketsSinceTheLastLook) {
             (Traffic{.sent = 7, .received = 0}));
 }
 
-TEST_F(Looking, ReadsOwnersOnlyForNewSockets) {
+TEST_F(Looking, ReadsOwnersOnlyIfThereAreOtherSockets) {
   const Sockets sockets{{.cookie = 1, .inode = 11}, {.cookie = 2, .inode = 22}};
-  look(sockets, {11});
-  look(sockets, {11});
+  look(sockets, {11, 22});
+  look(sockets, {11, 22});
   EXPECT_EQ(asked_, 1);
 
   look({{.cookie = 1, .inode = 11}, {.cookie = 3, .inode = 33}}, {11, 33});
   EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(Looking, HasSocketsUntilTheLastOneIsGone) {
+  EXPECT_FALSE(usage_.has_sockets());
+  look({{.cookie = 1, .inode = 11}, {.cookie = 2, .inode = 22}}, {11});
+  EXPECT_TRUE(usage_.has_sockets());
+  look({{.cookie = 2, .inode = 22}}, {11});
+  EXPECT_FALSE(usage_.has_sockets());
 }
 
 TEST_F(Looking, AClosedSocketSubtractsNothing) {
@@ -194,7 +209,116 @@ TEST(SocketInodes, AreReadFromTheDescriptorsOfProcesses) {
   EXPECT_EQ(inodes.count(inode_of(connection.there)), 1U);
 }
 
+TEST(MayHaveTcp, IsTrueForOpenTcpSocketsOnly) {
+  std::array<int, 2> local{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, local.data()), 0);
+  const UniqueFd here(local[0]);
+  const UniqueFd there(local[1]);
+  EXPECT_FALSE(may_have_tcp({::getpid(), 0x7fffffff}));
+
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_TRUE(may_have_tcp({::getpid()}));
+}
+
+TEST(MayHaveTcp, IsTrueForProcessesWithManyDescriptors) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> files;
+  for (int i = 0; i < 1001; ++i) files.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(files.back());
+
+  EXPECT_TRUE(may_have_tcp({::getpid()}));
+}
+
 // --- the sampler
+
+TEST(SlowLook, SurvivesThePipe) {
+  for (const SlowLook& look :
+       {SlowLook{}, SlowLook{.memory = {{42, 1234567890123}, {43, 0}}, .sockets = {}},
+        SlowLook{.memory = {}, .sockets = Sockets{}},
+        SlowLook{.memory = {{1, 2}},
+                 .sockets = Sockets{{.cookie = ~uint64_t{0}, .inode = 7, .sent = 8, .received = 9},
+                                    {.cookie = 2}}}}) {
+    EXPECT_EQ(decode_slow_look(encode(look)), look);
+  }
+}
+
+TEST(SlowLook, IsNothingWithoutItsEnd) {
+  const std::string text = encode(SlowLook{.memory = {{42, 5}}, .sockets = Sockets{{.cookie = 1}}});
+  for (size_t length = 0; length + 1 < text.size(); ++length) {
+    EXPECT_FALSE(decode_slow_look(text.substr(0, length))) << length;
+  }
+}
+
+class Sampling : public testing::Test {
+ protected:
+  bool begin(std::chrono::seconds after) { return sampler_.begin(base::Time{}, kStart + after); }
+
+  double value(const MetricSample& sample, std::string_view name) {
+    for (const auto& [each, value] : sample.values) {
+      if (each == name) return value;
+    }
+    ADD_FAILURE() << "no " << name;
+    return -1;
+  }
+
+  static constexpr Sampler::Steady::time_point kStart{};
+  IdleProcess task_;
+  Sampler sampler_{::getpid(), 0, kStart};
+};
+
+TEST_F(Sampling, AnIdleTaskNeedsNoSlowLookAfterTheFirst) {
+  ASSERT_TRUE(begin(std::chrono::seconds(1)));
+  const MetricSample first = sampler_.finish(sampler_.look_slowly());
+  EXPECT_GT(value(first, "memory_bytes"), 0);
+
+  EXPECT_FALSE(begin(std::chrono::seconds(2)));
+  const MetricSample second = sampler_.finish(std::nullopt);
+  EXPECT_EQ(value(second, "memory_bytes"), value(first, "memory_bytes"));
+  EXPECT_EQ(second.values.size(), first.values.size());
+}
+
+TEST_F(Sampling, AnotherProcessNeedsASlowLook) {
+  ASSERT_TRUE(begin(std::chrono::seconds(1)));
+  const double alone = value(sampler_.finish(sampler_.look_slowly()), "memory_bytes");
+
+  const IdleProcess another;
+  EXPECT_TRUE(begin(std::chrono::seconds(2)));
+  EXPECT_GT(value(sampler_.finish(sampler_.look_slowly()), "memory_bytes"), alone);
+}
+
+TEST_F(Sampling, ASampleCoversTheTimeOfOneThatFailed) {
+  ASSERT_TRUE(begin(std::chrono::seconds(1)));
+  sampler_.finish(sampler_.look_slowly());
+  const Connection connection = connect_to_self();
+  const IdleProcess another;
+  ASSERT_EQ(::send(connection.here.get(), "12345678", 8, 0), 8);
+  ASSERT_TRUE(begin(std::chrono::seconds(2)));  // its slow look brings nothing
+
+  ASSERT_TRUE(begin(std::chrono::seconds(5)));
+  const MetricSample sample = sampler_.finish(sampler_.look_slowly());
+
+  EXPECT_NEAR(value(sample, "network_received_bytes_per_second"), 8 / 4.0, 0.01);
+}
+
+TEST_F(Sampling, ConnectionsNeedASlowLookUntilOneFindsThemClosed) {
+  ASSERT_TRUE(begin(std::chrono::seconds(1)));
+  sampler_.finish(sampler_.look_slowly());
+  std::optional<Connection> connection = connect_to_self();
+  std::optional<IdleProcess> holder(std::in_place);
+  connection.reset();
+
+  for (const int second : {2, 3}) {
+    EXPECT_TRUE(begin(std::chrono::seconds(second)));
+    sampler_.finish(sampler_.look_slowly());
+  }
+  holder.reset();
+  EXPECT_TRUE(begin(std::chrono::seconds(4)));
+  sampler_.finish(sampler_.look_slowly());
+  EXPECT_FALSE(begin(std::chrono::seconds(5)));
+}
 
 TEST(SamplerPlan, SurvivesConversionToArguments) {
   const SamplerPlan plan{

@@ -41,7 +41,7 @@ class HandOver : public testing::Test {
   base::TestFolder folder_;
 };
 
-TEST_F(HandOver, GivesAFolderWithAllThatIsInIt) {
+TEST_F(HandOver, ChangesTheOwnerOfAFolderAndItsContent) {
   ASSERT_TRUE(give({.uid = kUser, .gid = kUser}));
 
   for (const char* name : {"tree", "tree/file", "tree/a", "tree/a/b", "tree/a/b/file"}) {
@@ -69,7 +69,7 @@ TEST_F(HandOver, RefusesALinkInThePlaceOfTheFolder) {
   EXPECT_EQ(uid_of("elsewhere"), 0U);
 }
 
-TEST_F(HandOver, LeavesAloneWhatBelongsToOthers) {
+TEST_F(HandOver, DoesNotChangeFilesOfOtherOwners) {
   ASSERT_EQ(::chown((folder_ / "tree/file").c_str(), kOther, kOther), 0);
   ASSERT_EQ(::chown((folder_ / "tree/a").c_str(), kOther, kOther), 0);
 
@@ -104,11 +104,11 @@ TEST_F(HandOver, IsNotConfusedByFilesThatAreNoFiles) {
   EXPECT_EQ(uid_of("tree/fifo"), kUser);
 }
 
-TEST_F(HandOver, OfWhatIsMissingDoesNothing) {
+TEST_F(HandOver, OfAMissingFolderDoesNothing) {
   EXPECT_TRUE(hand_over((folder_ / "missing").string(), {.uid = kUser, .gid = kUser}));
 }
 
-TEST_F(HandOver, LetsAGroupWriteWhatItsUsersMake) {
+TEST_F(HandOver, LetsAGroupWriteTheFilesOfItsUsers) {
   ASSERT_TRUE(hand_over(
       {.own = {}, .shared = {(folder_ / "tree").string()}, .shared_gid = kOther, .collected = {}},
       {.uid = kUser, .gid = kUser}));

@@ -134,7 +134,7 @@ TEST_F(TaskGroupsTest, ReadsKillsAndPeakOfBothVersions) {
             (LimitReached{job::Limit::kMemory, 8192, 8192}));
 }
 
-TEST_F(TaskGroupsTest, ALimitOfAGroupAboveHasNoBoundThatIsKnown) {
+TEST_F(TaskGroupsTest, TheBoundOfALimitOfAParentGroupIsUnknown) {
   const fs::path task = folder_ / "muster/task";
   ASSERT_TRUE(base::write_new_file(task / "memory.events", "oom_kill 1\n"));
   ASSERT_TRUE(base::write_new_file(task / "memory.peak", "4096\n"));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "engine/shim/channels.h"
-#include "engine/shim/sampler.h"
+#include "engine/shim/process_tree.h"
 #include "job/metric.h"
 #include "launch/task_plan.h"
 
@@ -416,9 +417,9 @@ int TaskMetrics::milliseconds_to_wait() const {
 
 void TaskMetrics::serve(std::span<const pollfd> polled) {
   if (polled[0].revents != 0) read_reports();
-  if (polled[1].revents != 0) read_samples();
+  if (polled[1].revents != 0) measures_gpus_ ? read_gpu_samples() : read_slow_look();
   intake_.write_waiting(clock_.now());
-  if (sampling_starts_ && Steady::now() >= *sampling_starts_) start_sampler();
+  if (sampling_starts_ && Steady::now() >= *sampling_starts_) sample();
 }
 
 void TaskMetrics::read_reports() {
@@ -430,22 +431,20 @@ void TaskMetrics::read_reports() {
   }
 }
 
-void TaskMetrics::start_sampler() {
+void TaskMetrics::sample() {
   sampling_starts_.reset();
+  measures_gpus_ = measures_gpus_ && start_gpu_sampler();
+  if (!measures_gpus_) begin_sample();
+}
+
+bool TaskMetrics::start_gpu_sampler() {
   has_sampled_ = false;
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string other = (self.parent_path() / "muster-gpu-sampler").string();
-  measures_gpus_ = measures_gpus_ && !error && start_sampler(other, {"muster-gpu-sampler"});
-  // /proc/self/exe is this program, even if another release has replaced the file meanwhile.
-  if (!measures_gpus_) start_sampler("/proc/self/exe", {"muster-shim", "--sample"});
-}
-
-bool TaskMetrics::start_sampler(const std::string& program, std::vector<std::string> argv) {
   auto output = make_output_pipe();
-  if (!output) return false;
-  base::SpawnOptions options{.argv = std::move(argv),
-                             .program = program,
+  if (error || !output) return false;
+  base::SpawnOptions options{.argv = {"muster-gpu-sampler"},
+                             .program = (self.parent_path() / "muster-gpu-sampler").string(),
                              .environment = base::current_environment(),
                              .descriptors = {{output->there.get(), STDOUT_FILENO}}};
   for (std::string& argument : arguments_of({.shim = ::getpid(),
@@ -457,20 +456,20 @@ bool TaskMetrics::start_sampler(const std::string& program, std::vector<std::str
   }
   auto child = base::spawn(options);
   if (!child) return false;
-  sampler_ = *std::move(child);
+  child_ = *std::move(child);
   samples_ = std::move(output->here);
   return true;
 }
 
-void TaskMetrics::read_samples() {
+void TaskMetrics::read_gpu_samples() {
   // Each line arrives whole: the sampler writes it at once, and it is shorter than PIPE_BUF.
   std::array<char, 4096> buffer;
   const ssize_t count = ::read(samples_.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count <= 0) {  // the sampler has failed; one without GPUs may work
-    stop_sampling();
-    const bool could_not_run = measures_gpus_ && !has_sampled_;
-    measures_gpus_ = measures_gpus_ && !could_not_run;
+  if (count <= 0) {  // the program has failed; samples without GPUs may work
+    end_child();
+    const bool could_not_run = !has_sampled_;
+    measures_gpus_ = !could_not_run;
     sampling_starts_ = Steady::now();
     if (!could_not_run) *sampling_starts_ += plan_.interval;
     return;
@@ -481,6 +480,54 @@ void TaskMetrics::read_samples() {
     if (const auto sample = decode_sample(text.substr(0, end))) writer_.write(*sample);
     text.remove_prefix(end + 1);
   }
+}
+
+void TaskMetrics::begin_sample() {
+  if (!sampler_) sampler_.emplace(::getpid(), 0, started_);
+  sample_begun_ = Steady::now();
+  if (!sampler_->begin(clock_.now(), sample_begun_)) return finish_sample(std::nullopt);
+  if (!start_slow_look()) sampling_starts_ = Steady::now() + plan_.interval;
+}
+
+// A fork costs less than a new program, and the child has all that it needs. It keeps no descriptor but
+// the pipe: the end of this process must end its lock and its connections, whatever the child waits for.
+bool TaskMetrics::start_slow_look() {
+  auto output = make_output_pipe();
+  if (!output) return false;
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return false;
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    for (const pid_t fd : numbered_entries("/proc/self/fd")) {
+      if (fd != output->there.get()) ::close(fd);
+    }
+    const auto written = base::write_all(output->there.get(), encode(sampler_->look_slowly()));
+    ::_exit(written ? 0 : 1);
+  }
+  child_.pid = pid;
+  samples_ = std::move(output->here);
+  slow_look_.clear();
+  return true;
+}
+
+void TaskMetrics::read_slow_look() {
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(samples_.get(), buffer.data(), buffer.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count > 0) {
+    slow_look_.append(buffer.data(), static_cast<size_t>(count));
+    return;
+  }
+  end_child();
+  if (const auto slow = decode_slow_look(std::exchange(slow_look_, {}))) return finish_sample(slow);
+  sampling_starts_ = Steady::now() + plan_.interval;
+}
+
+void TaskMetrics::finish_sample(const std::optional<SlowLook>& slow) {
+  writer_.write(sampler_->finish(slow));
+  sampling_starts_ = Steady::now() + rest_after(sample_begun_, plan_.interval);
 }
 
 void TaskMetrics::printed(MetricLines& lines, std::string_view bytes, std::optional<int> rank) {
@@ -495,13 +542,17 @@ void TaskMetrics::printing_ended(MetricLines& lines, std::optional<int> rank) {
   });
 }
 
-void TaskMetrics::stop_sampling() {
-  sampling_starts_.reset();
+void TaskMetrics::end_child() {
   if (!samples_) return;
   samples_.reset();
-  [[maybe_unused]] const auto sent = base::send_signal(sampler_.pidfd, SIGKILL);
-  [[maybe_unused]] const auto ended = base::wait_for(sampler_);
-  sampler_ = {};
+  ::kill(child_.pid, SIGKILL);  // not reaped yet, so the pid is still its own
+  [[maybe_unused]] const auto ended = base::wait_for(child_);
+  child_ = {};
+}
+
+void TaskMetrics::stop_sampling() {
+  sampling_starts_.reset();
+  end_child();
 }
 
 void TaskMetrics::finish() {

@@ -22,6 +22,7 @@
 #include "base/unique_fd.h"
 #include "engine/metric_log.h"
 #include "engine/shim/plan.h"
+#include "engine/shim/sampler.h"
 
 namespace muster::engine {
 
@@ -156,8 +157,11 @@ class MetricLines {
 // --- all of a task's metrics
 //
 
-/// Collects the metrics of one task for the shim's outer half: starts the sampler, and takes the
+/// Collects the metrics of one task for the shim's outer half: takes samples (sampler.h), and the
 /// reports of the task's program.
+///
+/// What may block is read by a child process, whose lines arrive through a pipe: muster-gpu-sampler for
+/// a task with GPUs, otherwise a fork of this process that ends after one look.
 ///
 /// Owned and called by the thread that polls: watch() before poll(2), serve() after.
 class TaskMetrics {
@@ -184,18 +188,23 @@ class TaskMetrics {
   void printed(MetricLines& lines, std::string_view bytes, std::optional<int> rank);
   void printing_ended(MetricLines& lines, std::optional<int> rank);
 
-  /// Pid of the sampler; -1: there is none.
-  pid_t sampler() const { return sampler_.pid; }
+  /// The process id of the child that measures the task, or -1 if there is no such child.
+  pid_t sampler() const { return child_.pid; }
 
-  /// The task has ended: ends the sampler.
+  /// The task has ended: ends that process.
   void stop_sampling();
   /// Writes the reports that still wait.
   void finish();
 
  private:
-  void start_sampler();
-  bool start_sampler(const std::string& program, std::vector<std::string> argv);
-  void read_samples();
+  void sample();
+  bool start_gpu_sampler();
+  void read_gpu_samples();
+  void begin_sample();
+  bool start_slow_look();
+  void read_slow_look();
+  void finish_sample(const std::optional<SlowLook>& slow);
+  void end_child();
   void read_reports();
 
   std::filesystem::path generated_;
@@ -204,11 +213,14 @@ class TaskMetrics {
   MetricWriter writer_;
   MetricIntake intake_;
   base::UniqueFd reports_;
-  base::Child sampler_;
-  base::UniqueFd samples_;
+  base::Child child_;       ///< measures
+  base::UniqueFd samples_;  ///< from child_
+  std::string slow_look_;   ///< read from a child that has not ended
   Steady::time_point started_;
-  std::optional<Steady::time_point> sampling_starts_;
-  bool measures_gpus_;  ///< false once muster-gpu-sampler has failed
+  std::optional<Sampler> sampler_;                     ///< set with the first sample without GPUs
+  Steady::time_point sample_begun_;                    ///< of sampler_
+  std::optional<Steady::time_point> sampling_starts_;  ///< the next sample, or start of the child
+  bool measures_gpus_;                                 ///< false once muster-gpu-sampler has failed
   bool has_sampled_ = false;
 };
 

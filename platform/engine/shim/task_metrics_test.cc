@@ -2,14 +2,25 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
+#include "base/test_folder.h"
+#include "engine/shim/test_idle_process.h"
 #include "engine/test_full_disk.h"
 #include "engine/test_metrics.h"
+#include "launch/task_plan.h"
 
 namespace muster::engine {
 
@@ -435,6 +446,76 @@ TEST(MetricLines, FindNothingInBinaryOutput) {
   for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>(i * 7919 >> 3);
 
   EXPECT_EQ(reports_in({bytes, std::string(300, '\0'), bytes}), Reports{});
+}
+
+// --- all of a task's metrics
+
+class Measuring : public testing::Test {
+ protected:
+  Measuring() {
+    EXPECT_TRUE(base::make_private_folder(generated_));
+    metrics_.start();
+  }
+
+  /// One turn of the supervisor's loop.
+  void turn() {
+    std::vector<pollfd> polled;
+    metrics_.watch(polled);
+    ::poll(polled.data(), polled.size(), metrics_.milliseconds_to_wait());
+    metrics_.serve(polled);
+  }
+
+  std::string written() const {
+    const auto text = base::read_file(folder_ / "metrics");
+    return text ? *text : std::string();
+  }
+
+  base::TestFolder folder_;
+  fs::path generated_ = folder_ / "generated";
+  base::SystemClock clock_;
+  TaskMetrics metrics_{TaskFolder{folder_.path()},
+                       generated_,
+                       {.interval = std::chrono::milliseconds(1)},
+                       clock_,
+                       [](const std::string&) {}};
+};
+
+TEST_F(Measuring, WritesSamples) {
+  while (written().find("memory_bytes=") == std::string::npos) turn();
+
+  EXPECT_NE(written().find("cpu_percent="), std::string::npos);
+  metrics_.finish();
+  EXPECT_EQ(metrics_.sampler(), -1);
+}
+
+TEST_F(Measuring, AHangingLookDelaysNoReportAndNoEnd) {
+  // While the task has a TCP socket, each look is a process of its own. Stopped before it ends, it is
+  // like one that waits for a file system.
+  const base::UniqueFd tcp(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const IdleProcess task;
+  pid_t look = -1;
+  siginfo_t state{};
+  while (state.si_code != CLD_STOPPED) {
+    do turn();
+    while (metrics_.sampler() < 0);
+    look = metrics_.sampler();
+    ASSERT_EQ(::kill(look, SIGSTOP), 0);
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(look), &state, WSTOPPED | WEXITED | WNOWAIT), 0);
+  }
+  const base::UniqueFd reporter(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = generated_ / launch::kReportSocket;
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::copy(path.begin(), path.end(), address.sun_path);
+  ASSERT_EQ(::sendto(reporter.get(), "loss=1", 6, 0, reinterpret_cast<const sockaddr*>(&address),
+                     sizeof address),
+            6);
+
+  while (written().find("loss=1") == std::string::npos) turn();
+
+  metrics_.finish();
+  EXPECT_EQ(::kill(look, 0), -1) << "it was reaped";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -34,10 +35,13 @@ class TaskProcesses {
 
  private:
   void add_programs_of_exec(std::vector<Process>& all);
+  std::vector<pid_t> perhaps_new_processes();
 
   pid_t root_ = 0;
   std::filesystem::path proc_ = "/proc";
-  std::set<pid_t> strangers_;  ///< processes that are not in the task's sandbox
+  std::set<pid_t> beside_;       ///< processes in the sandbox that are not below root_
+  std::set<pid_t> strangers_;    ///< new processes that are not in the sandbox
+  std::deque<pid_t> last_pids_;  ///< the newest process at each of the last looks
   int looks_beside_ = 0;
 };
 

@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Folders, Adopted,
                                          FolderSharing{"NotShared", false}),
                          [](const auto& each) { return each.param.name; });
 
-TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasTaken) {
+TEST_F(SlurmEngineTest, TheNextServerAlsoReportsWhyAnAllocationWasRevoked) {
   auto its_node = gang_that_runs();
   cluster_.end(17, JobState::kPreempted, "PREEMPTED");
   its_node.reset();

@@ -74,7 +74,7 @@ TEST(StartingWords, NameTheNodesThatAreMissing) {
   EXPECT_EQ(wait_starting(job, {}, at).reason, "its Slurm job 17 starts on n1, n2, n3");
 }
 
-TEST(OverWords, NameTheUserWhoCancelledIt) {
+TEST(OverWords, NameTheUserWhoCancelledTheJob) {
   ListedJob job = pending("");
   job.state = JobState::kCancelled;
   job.state_text = "CANCELLED by 0";

@@ -44,7 +44,7 @@ TEST_F(SlurmEngineTest, ReportsChangesOfTheReason) {
   cluster_.job(17).account = "vision";
   cluster_.job(17).may_start = base::SystemClock().now() + std::chrono::hours(1);
   wait_for_reason(gang_, "(QOSMaxGRESPerUser); Slurm expects it to start at");
-  wait_for_polls();  // one may have been in progress
+  wait_for_polls();  // a poll may have been in progress
 
   const size_t told = news_[gang_].size();
   wait_for_polls(5);

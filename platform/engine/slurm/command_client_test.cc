@@ -27,7 +27,7 @@ class CommandClientTest : public testing::Test {
     }
   }
 
-  /// Of a shell.
+  /// Installs a shell script with these lines in place of a program.
   void pretend(const std::string& name, const std::string& lines) {
     const auto path = folder_ / name;
     std::filesystem::remove(path);

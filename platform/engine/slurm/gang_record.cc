@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/log.h"
 
 namespace muster::engine::slurm {
@@ -26,14 +27,14 @@ std::string encode(const GangRecord& record) {
               {"former", record.job.former},
               {"restarts", record.job.restarts}};
   add_to(object, record.common);
-  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return base::json_text(object) + "\n";
 }
 
 Result<GangRecord> decode_gang_record(std::string_view text) {
   const Error unreadable{.code = ErrorCode::kInvalid,
                          .what = "cannot read the record of a gang in Slurm"};
   try {
-    const json read = json::parse(text);
+    const json read = base::parse_json_or_throw(text);
     auto common = lent::gang_record_of(read);
     if (!common) return unreadable;
     return GangRecord{.common = *std::move(common),

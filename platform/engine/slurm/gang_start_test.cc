@@ -264,7 +264,7 @@ TEST_F(Starting, TheEndIsReportedWhenItsNodeHasLeftThoughTheConnectionStays) {
   EXPECT_EQ(end_of("main")->status.code, 3);
 }
 
-TEST_F(Starting, TreesAreSentByStreamsOfTheirOwn) {
+TEST_F(Starting, EachTreeIsSentOverItsOwnStream) {
   is_shared_ = false;
   const auto its_node = gang_with_allocation();
   launch::TaskPlan with_tree = plan();

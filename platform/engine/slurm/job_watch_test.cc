@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(States, SignalledByHand,
 
 // --- nodes
 
-TEST_F(SlurmEngineTest, ADrainedNodeIsClosedAndOneThatIsDownIsSilent) {
+TEST_F(SlurmEngineTest, ADrainedNodeIsClosedAndADownNodeIsSilent) {
   cluster_.nodes.push_back(cluster_.nodes[0]);
   cluster_.nodes.push_back(cluster_.nodes[0]);
   cluster_.nodes[1].name = "n2";
@@ -198,7 +198,7 @@ TEST_F(SlurmEngineTest, ADrainedNodeIsClosedAndOneThatIsDownIsSilent) {
 
 // --- queued again
 
-TEST_F(SlurmEngineTest, AJobThatSlurmQueuesAgainIsTakenOverByTheNextAttempt) {
+TEST_F(SlurmEngineTest, AJobThatSlurmRequeuesIsAdoptedByTheNextAttempt) {
   auto its_node = gang_that_runs();
   cluster_.queue_again(17);
   its_node.reset();

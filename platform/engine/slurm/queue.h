@@ -26,6 +26,8 @@
 
 namespace muster::engine::slurm {
 
+using Steady = std::chrono::steady_clock;
+
 class SlurmQueue {
  public:
   struct Handlers {

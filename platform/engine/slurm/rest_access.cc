@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/json_text.h"
 #include "base/subprocess.h"
 #include "base/units.h"
 #include "engine/slurm/rest_answer.h"
@@ -190,7 +191,7 @@ std::optional<base::Time> end_of_token(std::string_view token) {
   const auto claims =
       from_base64_for_urls(std::string(token.substr(first + 1, second - first - 1)));
   if (!claims) return std::nullopt;
-  const auto read = nlohmann::json::parse(*claims, nullptr, false);
+  const auto read = base::parse_json(*claims);
   if (!read.is_object() || !read.contains("exp") || !read["exp"].is_number()) return std::nullopt;
   const double seconds = read["exp"].get<double>();
   constexpr double kLatest = 9e9;  // the latest time that fits into nanoseconds

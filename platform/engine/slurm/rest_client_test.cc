@@ -127,7 +127,7 @@ TEST_F(RestClientTest, RequestsOnlyChangesIfTheVersionSupportsIt) {
   EXPECT_EQ(server.last().query.find("update_time")->second, "1700000000");
 }
 
-TEST_F(RestClientTest, AnEmptyAnswerAboutChangesIsNotTakenForAnEmptyQueue) {
+TEST_F(RestClientTest, AnEmptyAnswerAboutChangesDoesNotMeanAnEmptyQueue) {
   ScriptedSlurmrestd server;
   server.serve({"v0.0.41"});
   const std::string listing = R"({"last_update":{"set":true,"number":5},

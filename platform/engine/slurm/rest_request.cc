@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "engine/slurm/submission.h"
@@ -91,7 +92,7 @@ json job_of(const Submission& submission, const Component& component, const Rest
 
 /// Invalid UTF-8 is replaced, since JSON allows only UTF-8.
 std::string dumped(const json& body) {
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return base::json_text(body);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Behaviour of Slurm alone, on a real cluster (conformance_slurm.h): it loses its controller or a
-// node, requeues or suspends a job; a user cancels a job of Muster.
+// Behaviour that only Slurm has, on a real cluster (conformance_slurm.h): Slurm loses its controller
+// or a node, or requeues or suspends a job; a user cancels a job of Muster.
 #include "engine/conformance_slurm.h"
 #include "engine/engine.h"
 #include "words/sentence.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "engine/slurm/slurm_words.h"
 #include "job/checker.h"
@@ -181,15 +182,10 @@ std::string shape_of(const Submission& submission) {
     components.push_back({each.tasks, each.least_tasks, each.tasks_per_node, each.cpus_per_task,
                           each.memory_bytes_per_node, each.gpus_per_node, each.gpu_type});
   }
-  return nlohmann::json{components,
-                        submission.partition,
-                        submission.account,
-                        submission.qos,
-                        submission.reservation,
-                        submission.constraint,
-                        submission.excluded_nodes,
-                        submission.time_limit.value_or(std::chrono::minutes(0)).count()}
-      .dump();
+  return base::json_text(
+      nlohmann::json{components, submission.partition, submission.account, submission.qos,
+                     submission.reservation, submission.constraint, submission.excluded_nodes,
+                     submission.time_limit.value_or(std::chrono::minutes(0)).count()});
 }
 
 std::string comment_for(const std::string& owner, const GangId& gang) {
