@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/accounts/accounts.h"
 #include "cli/cluster/cluster.h"
 #include "cli/command/call.h"
@@ -40,7 +41,7 @@ std::string version_json(const std::string& version, const Context& context,
     json["server"] = {
         {"version", server->version}, {"pid", server->pid}, {"state_folder", server->state_folder}};
   }
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 std::string version_text(const std::string& version, const Context& context,

@@ -168,7 +168,9 @@ struct FakeServer::State {
     for (const auto& [name, job] : jobs) {
       if (matches(query, job)) page.push_back(&job);
     }
-    const auto place = [&](const job::Job* job) { return api::place_of(query.order, *job); };
+    const auto place = [&](const job::Job* job) {
+      return api::copy_of(api::place_of(query.order, job::facts_of(*job)));
+    };
     if (query.order != api::JobOrder::kOldestFirst) {
       std::stable_sort(page.begin(), page.end(), [&](const auto* left, const auto* right) {
         return comes_before(query.order, place(left), place(right));

@@ -15,7 +15,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-TEST_F(AsyncClientTest, WhereNobodyListensItIsSaidWhere) {
+TEST_F(AsyncClientTest, TheErrorNamesAnAddressWithoutAListener) {
   const base::TestFolder folder;
   const auto missing = ask(folder / "none");
   ASSERT_FALSE(missing);
@@ -59,7 +59,7 @@ TEST_F(AsyncClientTest, AServerThatDribblesIsGivenUpAllTheSame) {
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(AsyncClientTest, AServerWhoseQueueIsFullIsTriedAgainUntilTheTimeIsUp) {
+TEST_F(AsyncClientTest, AServerWhoseQueueIsFullIsTriedAgainUntilTheTimeLimit) {
   const base::TestFolder folder;
   const auto path = (folder / "full").string();
   const base::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -95,7 +95,7 @@ TEST_F(AsyncClientTest, ABodyThatFallsSilentIsGivenUp) {
   EXPECT_EQ(answer->error().what, "the server sent nothing more within 50 ms");
 }
 
-TEST_F(AsyncClientTest, WhatIsNoHttpIsNoAnswer) {
+TEST_F(AsyncClientTest, BytesThatAreNotHttpAreAnError) {
   RawServer server([](RawConnection& connection) {
     connection.send("SSH-2.0-OpenSSH_9.2\r\n");
     connection.read_to_the_end();

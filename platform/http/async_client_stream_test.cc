@@ -69,7 +69,7 @@ TEST_F(AsyncClientStream, AConnectionBecomesAStreamBothWaysByEitherOfTwoAnswers)
   }
 }
 
-TEST_F(AsyncClientStream, AServerThatUpgradesToNothingSaysWhy) {
+TEST_F(AsyncClientStream, ARefusedUpgradeIsReportedWithTheAnswer) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 409 Conflict\r\ncontent-length: 7\r\n\r\nstopped");
@@ -87,7 +87,7 @@ TEST_F(AsyncClientStream, AServerThatUpgradesToNothingSaysWhy) {
   EXPECT_EQ((*heard.upgraded)->answer.body, "stopped");
 }
 
-TEST_F(AsyncClientStream, WhatIsWrittenWaitsForAServerThatTakesNothingAndSaysWhenItIsGone) {
+TEST_F(AsyncClientStream, WrittenBytesWaitForASlowServerAndTheirEndIsReported) {
   std::promise<void> go;
   RawServer server([&](RawConnection& connection) {
     connection.read_head();

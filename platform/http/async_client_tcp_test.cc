@@ -74,7 +74,7 @@ TEST_F(AsyncClientTcp, AServerIsFoundByItsAddressAndItsName) {
   }
 }
 
-TEST_F(AsyncClientTcp, ARequestMayHaveBeenHeardOnceItsConnectionStands) {
+TEST_F(AsyncClientTcp, ARequestMayHaveArrivedOnceItsConnectionIsOpen) {
   Port port;
   bool was_sending = false;
   const auto request = [&] {
@@ -96,7 +96,7 @@ TEST_F(AsyncClientTcp, ARequestMayHaveBeenHeardOnceItsConnectionStands) {
   EXPECT_FALSE(was_sending);
 }
 
-TEST_F(AsyncClientTcp, WhoHearsThatItIsSentMayDropIt) {
+TEST_F(AsyncClientTcp, TheCallbackForASentRequestMayDropTheCall) {
   const Port port;
   AsyncClient client(loop(), port.place(), "the server");
   auto call = std::make_unique<AsyncCall>();

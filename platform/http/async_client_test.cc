@@ -116,7 +116,7 @@ TEST_F(AsyncClientTest, ASourceThatFailsEndsItsRequestWithItsReason) {
   EXPECT_EQ(answer.error().what, "the source is broken");
 }
 
-TEST_F(AsyncClientTest, AnAnswerThatComesBeforeTheWholeRequestIsHeard) {
+TEST_F(AsyncClientTest, AnAnswerThatArrivesBeforeTheRequestIsCompleteIsRead) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 403 Forbidden\r\ncontent-length: 9\r\n\r\nread-only");
@@ -217,7 +217,7 @@ TEST_F(AsyncClientTest, WhileABodyIsPausedTheServerWaits) {
   EXPECT_EQ(got, kWhole);
 }
 
-TEST_F(AsyncClientTest, WhoHoldsABodyBackDoesNotWaitForIt) {
+TEST_F(AsyncClientTest, APauseByTheCallerDoesNotCountAsSilence) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
@@ -246,7 +246,7 @@ TEST_F(AsyncClientTest, WhoHoldsABodyBackDoesNotWaitForIt) {
   EXPECT_FALSE(*answer);
 }
 
-TEST_F(AsyncClientTest, WhoHasHadEnoughOfABodyGetsItsAnswer) {
+TEST_F(AsyncClientTest, ACallThatStopsReadingTheBodyStillGetsItsAnswer) {
   RawServer server([](RawConnection& connection) {
     connection.read_head();
     connection.send("HTTP/1.1 200 OK\r\n\r\nmuch more");
@@ -264,7 +264,7 @@ TEST_F(AsyncClientTest, WhoHasHadEnoughOfABodyGetsItsAnswer) {
 
 // --- dropping ---
 
-TEST_F(AsyncClientTest, ADroppedCallTellsNothingMoreAndHangsUp) {
+TEST_F(AsyncClientTest, ADroppedCallReportsNothingMoreAndCloses) {
   std::promise<void> asked;
   std::promise<void> left;
   RawServer server([&](RawConnection& connection) {

@@ -124,7 +124,7 @@ TEST_F(AsyncClientTls, AHandshakeThatHangsIsGivenUp) {
   EXPECT_EQ(answer.error().what, "the server does not accept a connection within 50 ms");
 }
 
-TEST_F(AsyncClientTls, WhereNobodyListensTheAddressIsNamed) {
+TEST_F(AsyncClientTls, TheErrorNamesAnAddressWithoutAListener) {
   Port port;
   port.close();
   AsyncClient client(loop(), port.place(), "the server");
@@ -137,7 +137,7 @@ TEST_F(AsyncClientTls, WhereNobodyListensTheAddressIsNamed) {
                                      std::to_string(port.number()) + ": Connection refused");
 }
 
-TEST_F(AsyncClientTls, ANameThatNobodyHasIsSaidToHaveNoAddress) {
+TEST_F(AsyncClientTls, AnUnknownNameIsReportedToHaveNoAddress) {
   AsyncClient client(loop(),
                      TlsPlace{.host = "no-such-host.invalid", .port = 1, .context = nullptr},
                      "the server");

@@ -65,7 +65,7 @@ TEST_F(KeptConnection, IsReplacedIfTheServerHasClosedIt) {
   // The server closes its end as soon as its script ends; the second script can only begin then.
   const auto second = ask(client, {});
   if (!second) {
-    // The close came with the second request on its way.
+    // The close arrived while the second request was being sent.
     EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
     EXPECT_TRUE(ask(client, {}));
   }

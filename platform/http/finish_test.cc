@@ -51,17 +51,17 @@ class Finish : public testing::Test {
   TestServer server_{kept_.handler()};
 };
 
-TEST_F(Finish, IsDoneAtOnceWhereNobodyIs) {
+TEST_F(Finish, EndsAtOnceWithoutClients) {
   finish();
   EXPECT_TRUE(is_done());
 }
 
-TEST_F(Finish, LetsNobodyInAnyMore) {
+TEST_F(Finish, AcceptsNoNewConnections) {
   finish();
   EXPECT_FALSE(connect_to(server_.socket()));
 }
 
-TEST_F(Finish, GivesTheAnswerThatIsOwedAndThenHangsUp) {
+TEST_F(Finish, SendsAPendingAnswerAndThenCloses) {
   RawClient client(server_.socket());
   client.send(get("/slow"));
   kept_.await();
@@ -75,7 +75,7 @@ TEST_F(Finish, GivesTheAnswerThatIsOwedAndThenHangsUp) {
   EXPECT_TRUE(is_done());
 }
 
-TEST_F(Finish, HangsUpOnThoseWhoAskNothing) {
+TEST_F(Finish, ClosesIdleConnections) {
   RawClient client(server_.socket());
   client.send(get("/quick"));
   client.read_to("at once");
@@ -84,7 +84,7 @@ TEST_F(Finish, HangsUpOnThoseWhoAskNothing) {
   EXPECT_TRUE(is_done());
 }
 
-TEST_F(Finish, BreaksOffWhatHasNoEnd) {
+TEST_F(Finish, AbortsEndlessAnswers) {
   RawClient client(server_.socket());
   client.send(get("/events"));
   client.read_to("\r\n\r\n");

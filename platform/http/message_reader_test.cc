@@ -74,7 +74,7 @@ TEST(RequestReader, ShowsHeadToTheHandlerAsGet) {
   EXPECT_TRUE(read.head_only);
 }
 
-TEST(RequestReader, KnowsWhatAnOldClientCannot) {
+TEST(RequestReader, AppliesTheRulesOfHttp10ToOldClients) {
   RequestReader reader({});
   ASSERT_EQ(reader.put("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"), RequestProgress::kDone);
 
@@ -84,7 +84,7 @@ TEST(RequestReader, KnowsWhatAnOldClientCannot) {
   EXPECT_FALSE(read.may_chunk);
 }
 
-TEST(RequestReader, SaysOnceThatTheClientWaitsForLeaveToSend) {
+TEST(RequestReader, ReportsOnceThatTheClientExpects100Continue) {
   RequestReader reader({});
   ASSERT_EQ(
       reader.put("POST / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"),
@@ -119,14 +119,14 @@ TEST(RequestReader, RefusesABodyPastTheLimitBeforeItComes) {
             413);
 }
 
-TEST(RequestReader, RefusesTargetsThatNobodyNeeds) {
+TEST(RequestReader, RefusesLongTargetsAndAmbiguousPaths) {
   EXPECT_EQ(refusal_of("GET /" + std::string(40'000, 'x') + " HTTP/1.1\r\nhost: h\r\n\r\n"), 414);
   EXPECT_EQ(refusal_of("GET /v1/jobs/a%2F..%2Fb HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET /v1/jobs/%00 HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
   EXPECT_EQ(refusal_of("GET /v1/../jobs HTTP/1.1\r\nhost: h\r\n\r\n"), 400);
 }
 
-TEST(RequestReader, RefusesWhatIsNoHttp) {
+TEST(RequestReader, RefusesInvalidHttp) {
   for (const std::string_view bytes : std::initializer_list<std::string_view>{
            "\r\n\r\nnonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/2.0\r\n\r\n",
            "GET / HTTP/1.1\r\nhost: h\r\nx\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n",
@@ -318,7 +318,7 @@ TEST(ResponseReader, ExpectsNoBodyInAnswerToHead) {
   EXPECT_EQ(*reader.put("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"), ResponseProgress::kDone);
 }
 
-TEST(ResponseReader, TellsAnEndFromABreak) {
+TEST(ResponseReader, DistinguishesAnEndFromABrokenConnection) {
   const auto code_after = [](std::string_view bytes) {
     ResponseReader reader(false, {});
     EXPECT_TRUE(bytes.empty() || reader.put(bytes));
@@ -336,7 +336,7 @@ TEST(ResponseReader, TellsAnEndFromABreak) {
   }
 }
 
-TEST(ResponseReader, RefusesWhatIsNoHttp) {
+TEST(ResponseReader, RefusesInvalidHttp) {
   ResponseReader reader(false, {});
 
   EXPECT_EQ(reader.put("SSH-2.0-OpenSSH_9.2\r\n").error().code, ErrorCode::kInternal);

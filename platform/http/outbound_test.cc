@@ -110,7 +110,7 @@ TEST_F(OutboundPost, LeavesTheRestOfALongAnswerUnread) {
   EXPECT_EQ(answer->body.size(), 64U << 10);
 }
 
-/// Connections are accepted by the kernel alone, and never answered.
+/// A listening socket without a server: the kernel accepts connections, and no answer follows.
 class Silent {
  public:
   Silent() : fd_(*listen_on({.host = "127.0.0.1", .port = 0})) {}
@@ -150,7 +150,7 @@ TEST_F(OutboundPost, EndsWhenItIsCancelled) {
             ErrorCode::kTimeout);
 }
 
-TEST_F(OutboundPost, TriesTheNextAddressWhereNobodyListensAtTheFirst) {
+TEST_F(OutboundPost, TriesTheNextAddressIfTheFirstHasNoListener) {
   TlsTestServer server([](Request, Respond respond) { respond({}); });
   const Outbound request{.host = "localhost", .port = server.port()};
 
@@ -160,7 +160,7 @@ TEST_F(OutboundPost, TriesTheNextAddressWhereNobodyListensAtTheFirst) {
   EXPECT_EQ(answer->status, 200);
 }
 
-TEST_F(OutboundPost, SaysThatNobodyListens) {
+TEST_F(OutboundPost, ReportsThatNoServerListens) {
   int port = 0;
   {
     port = Silent().port();

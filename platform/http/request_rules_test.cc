@@ -1,5 +1,6 @@
-// The request reader beside a second reading of RFC 9112, written from its grammar for this test
-// alone: over many inputs, both accept the same requests and end each of them at the same byte.
+// Compares the request reader with a second implementation of RFC 9112, which was written from its
+// grammar for this test. On many inputs, both must accept the same requests and end each request at
+// the same byte.
 #include <gtest/gtest.h>
 
 #include <array>

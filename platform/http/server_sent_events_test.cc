@@ -106,7 +106,7 @@ TEST(ServerSentEvents, CarryIdsWithEventsAndAlone) {
   EXPECT_EQ(decoder.last_id(), "3.5");
 }
 
-TEST(ServerSentEvents, HaveAnIdOnlyOnceTheyHaveComeWhole) {
+TEST(ServerSentEvents, HaveAnIdOnlyOnceTheyAreComplete) {
   EventDecoder decoder;
   const auto ignore = [](auto, auto) { return true; };
 

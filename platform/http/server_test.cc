@@ -29,7 +29,7 @@ void echo_request(const Request& request, const Respond& respond) {
            .headers = {{"x-seen", request.headers.contains("x-sent") ? "yes" : "no"}}});
 }
 
-TEST(Server, AnswersWhatTheClientAsks) {
+TEST(Server, AnswersARequest) {
   TestServer server(echo_request);
   BlockingClient client(server.socket());
 
@@ -46,7 +46,7 @@ TEST(Server, AnswersWhatTheClientAsks) {
   EXPECT_EQ(response->body, std::string("POST /v1/a b\nsince=1+2 3&4\n\0binary\xFF", 35));
 }
 
-TEST(Server, TellsTheHandlerWhoAsks) {
+TEST(Server, PassesThePeerToTheHandler) {
   TestServer server([](const Request& request, const Respond& respond) {
     respond({.body = std::to_string(*request.peer.user)});
   });
@@ -93,7 +93,7 @@ TEST(Server, CarriesLargeBodiesBothWays) {
   EXPECT_EQ(response->body.substr(body.size()), body);
 }
 
-TEST(Server, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
+TEST(Server, RefusesABodyThatIsTooLargeWhileTheClientIsStillSending) {
   TestServer server(echo_request, {.body_bytes = 1000});
   BlockingClient client(server.socket());
 
@@ -192,7 +192,7 @@ TEST(Server, AnswersAClientThatHasClosedItsSendingHalf) {
   EXPECT_NE(client.read_to_the_end().find("GET /half"), std::string::npos);
 }
 
-TEST(Server, LetsAClientGoOnThatWaitsToSendItsBody) {
+TEST(Server, Sends100ContinueToAClientThatWaitsForIt) {
   TestServer server(echo_request);
   RawClient client(server.socket());
 
@@ -238,7 +238,7 @@ TEST(Server, RefusesMoreConnectionsThanItsLimit) {
   EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 201);
 }
 
-/// This process gets no new descriptors while this object exists.
+/// Prevents this process from opening descriptors while this object exists.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
@@ -300,7 +300,7 @@ TEST(Server, MayBeClosedByItsOwnHandler) {
   EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
 }
 
-TEST(BlockingClient, SaysThatNobodyAnswers) {
+TEST(BlockingClient, ReportsThatNoServerAnswers) {
   const base::TestFolder folder;
 
   const auto response = BlockingClient(folder / "none").send({});

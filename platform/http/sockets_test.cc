@@ -20,7 +20,7 @@ using base::ErrorCode;
 
 namespace {
 
-TEST(HostAndPort, IsReadAndWrittenAlike) {
+TEST(HostAndPort, IsReadBackAsWritten) {
   for (const char* text : {"0.0.0.0:7443", "[::1]:0", "localhost:65535", "a-b.example.com:1"}) {
     const auto parsed = parse_host_and_port(text);
     ASSERT_TRUE(parsed) << text;
@@ -29,7 +29,7 @@ TEST(HostAndPort, IsReadAndWrittenAlike) {
   EXPECT_EQ(parse_host_and_port("[fe80::1]:22")->host, "fe80::1");
 }
 
-TEST(HostAndPort, RefusesWhatIsNone) {
+TEST(HostAndPort, RefusesInvalidTexts) {
   for (const char* text : {"", "localhost", ":7443", "localhost:", "localhost:x", "localhost:65536",
                            "localhost:-1", "::1:7443", "[::1]", "a b:1", "http://a:1", "a:1 "}) {
     const auto parsed = parse_host_and_port(text);
@@ -38,7 +38,7 @@ TEST(HostAndPort, RefusesWhatIsNone) {
   }
 }
 
-TEST(ListenOn, SaysWhichPortItWasGiven) {
+TEST(ListenOn, ReportsTheChosenPort) {
   const auto listener = listen_on({.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(listener) << listener.error().to_string();
 
@@ -51,7 +51,7 @@ TEST(ListenOn, SaysWhichPortItWasGiven) {
   EXPECT_EQ(address_of_peer(client->get()), "127.0.0.1");
 }
 
-TEST(ListenOn, TellsOfAPortThatIsTaken) {
+TEST(ListenOn, ReportsAPortInUse) {
   const auto first = listen_on({.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(first);
   const auto address = *listening_at(first->get());
@@ -63,7 +63,7 @@ TEST(ListenOn, TellsOfAPortThatIsTaken) {
   EXPECT_EQ(second.error().what, "another program listens on " + address);
 }
 
-TEST(ListenOn, TellsOfAnAddressThatIsNotThisMachines) {
+TEST(ListenOn, ReportsAnAddressOfAnotherMachine) {
   const auto listener =
       listen_on({.host = "192.0.2.1", .port = 0});  // a range that is reserved for documentation
 
@@ -71,7 +71,7 @@ TEST(ListenOn, TellsOfAnAddressThatIsNotThisMachines) {
   EXPECT_EQ(listener.error().code, ErrorCode::kInvalid);
 }
 
-TEST(ConnectTo, SaysThatNobodyAnswers) {
+TEST(ConnectTo, ReportsThatNoServerAnswers) {
   auto listener = listen_on({.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(listener);
   const auto address = *listening_at(listener->get());
@@ -120,7 +120,7 @@ TEST(UnixSocket, IsNotInheritedByChildren) {
   EXPECT_NE(::fcntl(client->get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(UnixSocket, ReplacesOneThatNobodyAnswersOn) {
+TEST(UnixSocket, ReplacesASocketWithoutAServer) {
   const base::TestFolder folder;
   leave_stale_socket(folder / "s");
   ASSERT_EQ(connect_to(folder / "s").error().code, ErrorCode::kUnavailable);
@@ -131,7 +131,7 @@ TEST(UnixSocket, ReplacesOneThatNobodyAnswersOn) {
   EXPECT_TRUE(connect_to(folder / "s"));
 }
 
-TEST(UnixSocket, LeavesOneThatSomebodyAnswersOn) {
+TEST(UnixSocket, KeepsTheSocketOfARunningServer) {
   const base::TestFolder folder;
   const auto first = listen_on(folder / "s");
   ASSERT_TRUE(first);
@@ -144,7 +144,7 @@ TEST(UnixSocket, LeavesOneThatSomebodyAnswersOn) {
   EXPECT_TRUE(connect_to(folder / "s"));
 }
 
-TEST(UnixSocket, LeavesAFileThatIsNoSocket) {
+TEST(UnixSocket, KeepsAFileThatIsNotASocket) {
   const base::TestFolder folder;
   std::ofstream(folder / "s") << "precious";
 
@@ -186,7 +186,7 @@ TEST(UnixSocket, RemovesItsFileWhenItClosesButNoOtherServers) {
   EXPECT_FALSE(fs::exists(folder / "s"));
 }
 
-TEST(UnixSocket, SaysHowLongAPathMayBe) {
+TEST(UnixSocket, ReportsTheMaximumLengthOfAPath) {
   const fs::path path = "/tmp/" + std::string(103, 'x');
 
   for (const auto& error : {listen_on(path).error(), connect_to(path).error()}) {
@@ -203,7 +203,7 @@ TEST(UnixSocket, TakesAPathOfTheGreatestLength) {
   EXPECT_TRUE(listen_on(folder / std::string(107 - taken, 'x')));
 }
 
-TEST(UnixSocket, KnowsTheUserAtTheOtherEnd) {
+TEST(UnixSocket, IdentifiesTheUserAtTheOtherEnd) {
   const base::TestFolder folder;
   const auto listener = listen_on(folder / "s");
   ASSERT_TRUE(listener);

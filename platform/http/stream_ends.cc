@@ -6,8 +6,6 @@ namespace muster::http {
 
 namespace asio = boost::asio;
 
-using ErrorCode = boost::system::error_code;
-
 void QueuedOutput::start(std::weak_ptr<void> owner, ByteStream& stream, Handlers handlers) {
   owner_ = std::move(owner);
   stream_ = &stream;
@@ -31,18 +29,18 @@ void QueuedOutput::go_on() {
   if (on_the_way_.empty()) {
     if (!closing_) return;
     closed_ = true;
-    return stream_->async_close_output([owner](const ErrorCode&, size_t) {});
+    return stream_->async_close_output([owner](const boost::system::error_code&, size_t) {});
   }
   writing_ = true;
   stream_->async_write_some({asio::buffer(on_the_way_) + sent_},
-                            [this, owner](const ErrorCode& error, size_t bytes) {
+                            [this, owner](const boost::system::error_code& error, size_t bytes) {
                               writing_ = false;
                               written(error, bytes);
                             });
 }
 
 /// If the server has closed its input, that is not an error yet: it may have answered already.
-void QueuedOutput::written(const ErrorCode& error, size_t bytes) {
+void QueuedOutput::written(const boost::system::error_code& error, size_t bytes) {
   if (closed_) return;
   if (error) {
     closed_ = true;
@@ -77,16 +75,17 @@ void PausableInput::go_on() {
   if (stream_ == nullptr || dropped_ || reading_ || paused_ || held_) return;
   buffer_.resize(kReadSize);
   reading_ = true;
-  stream_->async_read_some(asio::buffer(buffer_),
-                           [this, owner = owner_.lock()](const ErrorCode& error, size_t bytes) {
-                             reading_ = false;
-                             if (dropped_) return;
-                             if (paused_) {
-                               held_ = Read{.error = error, .bytes = bytes};
-                             } else {
-                               on_read_(error, {buffer_.data(), bytes});
-                             }
-                           });
+  stream_->async_read_some(
+      asio::buffer(buffer_),
+      [this, owner = owner_.lock()](const boost::system::error_code& error, size_t bytes) {
+        reading_ = false;
+        if (dropped_) return;
+        if (paused_) {
+          held_ = Read{.error = error, .bytes = bytes};
+        } else {
+          on_read_(error, {buffer_.data(), bytes});
+        }
+      });
 }
 
 }  // namespace muster::http

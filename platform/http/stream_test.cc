@@ -69,7 +69,7 @@ Handler streaming(Observed& observed, size_t count, size_t size, Pieces::Then th
   };
 }
 
-/// The same, announced with a length.
+/// A handler that answers everything with such a stream and with its length.
 Handler streaming_of_length(Observed& observed, size_t count, size_t size, size_t length) {
   return [=, &observed](const Request&, const Respond& respond) {
     respond({.content_type = "text/plain",
@@ -267,7 +267,7 @@ TEST(Stream, IsDroppedWhenTheClientStopsReading) {
   EXPECT_LE(observed.pulled, size_t{4} << 20);  // unread bytes have not piled up
 }
 
-TEST(Stream, GoesOnForAClientThatReadsSlowlyButReads) {
+TEST(Stream, ContinuesForASlowClient) {
   constexpr size_t kPiece = 16 << 20;  // many times the size of the kernel's buffers
   Observed observed;
   TestServer server(streaming(observed, 1, kPiece, Pieces::Then::kEnd),
@@ -300,7 +300,7 @@ TEST(Stream, IsDroppedWhenTheServerCloses) {
   EXPECT_TRUE(observed.is_dropped());
 }
 
-TEST(Stream, ThatBreaksIsNoWholeAnswer) {
+TEST(Stream, ThatBreaksIsAnIncompleteAnswer) {
   Observed observed;
   TestServer server(streaming(observed, 3, 10, Pieces::Then::kThrow));
 

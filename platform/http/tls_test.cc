@@ -111,7 +111,7 @@ TEST(Tls, RefusesACertificateThatNoAuthorityHasSigned) {
   }
 }
 
-TEST(Tls, TellsOfAuthoritiesThatAreNone) {
+TEST(Tls, ReportsInvalidAuthorities) {
   const auto response =
       BlockingClient(TlsEndpoint{.host = "localhost", .authorities = "x"}).send({});
 
@@ -119,7 +119,7 @@ TEST(Tls, TellsOfAuthoritiesThatAreNone) {
   EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
 }
 
-TEST(Tls, ShowsItsFingerprintToWhoeverAsks) {
+TEST(Tls, ShowsItsFingerprintToEveryClient) {
   TlsTestServer server(echo_with_peer);
 
   const auto fingerprint = fingerprint_at("127.0.0.1", server.port());
@@ -165,7 +165,7 @@ TEST(Tls, RefusesABodyOfAGibibyteWithoutReadingIt) {
   EXPECT_EQ(first_line(client.read_to_the_end()), "HTTP/1.1 413 Content Too Large");
 }
 
-TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
+TEST(Tls, RefusesABodyThatIsTooLargeWhileTheClientIsStillSending) {
   TlsTestServer server(echo_with_peer, {.body_bytes = 1000});
 
   const auto response =
@@ -175,7 +175,7 @@ TEST(Tls, TellsTheClientOfABodyThatIsTooLargeThoughItIsStillSending) {
   EXPECT_EQ(response->status, 413);
 }
 
-TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
+TEST(Tls, ClosesTheConnectionOfAClientWithoutTls) {
   TlsTestServer server(echo_with_peer);
   RawClient client(server.tcp());
 
@@ -185,7 +185,7 @@ TEST(Tls, HangsUpOnWhoeverSpeaksPlainHttp) {
   EXPECT_TRUE(BlockingClient(server.pinned()).send({}));
 }
 
-TEST(Tls, IsNotDisturbedByClientsThatLeaveInTheMidstOfTheHandshake) {
+TEST(Tls, SurvivesClientsThatDisconnectDuringTheHandshake) {
   TlsTestServer server(echo_with_peer);
   for (const std::string_view beginning :
        {std::string_view(), std::string_view("\x16\x03\x01", 3)}) {
@@ -288,7 +288,7 @@ TEST(Tls, ServesWakesWhileTheStreamIsSilent) {
   EXPECT_TRUE(woken);
 }
 
-TEST(Tls, HasRoomForSoManyConnectionsOfOneAddress) {
+TEST(Tls, LimitsTheConnectionsOfOneAddress) {
   TlsTestServer server(echo_with_peer, {.connections_of_address = 2});
   auto first = std::make_unique<BlockingClient>(server.pinned());
   BlockingClient second(server.pinned());
@@ -314,7 +314,7 @@ TEST(Tls, HangsUpOnMoreConnectionsThanTheLimit) {
   EXPECT_TRUE(first.send({}));
 }
 
-TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
+TEST(Tls, ManyTlsClientsDoNotBlockTheUnixSocket) {
   TlsTestServer server(echo_with_peer, {.connections = 1});
   BlockingClient stranger(server.pinned());
   ASSERT_TRUE(stranger.send({}));
@@ -326,7 +326,7 @@ TEST(Tls, StrangersDoNotTakeTheRoomOfTheUnixSocketsOwner) {
   EXPECT_EQ(BlockingClient(server.socket()).send({})->status, 503) << "which has its own limit";
 }
 
-TEST(Tls, TellsThatSomethingElseAnswers) {
+TEST(Tls, ReportsThatTheServerDoesNotUseTls) {
   const auto listener = listen_on(HostAndPort{.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(listener);
   const auto address = parse_host_and_port(*listening_at(listener->get()));
@@ -347,7 +347,7 @@ TEST(Tls, TellsThatSomethingElseAnswers) {
             "no TLS connection to the server at " + to_string(*address) + ": wrong version number");
 }
 
-TEST(Listen, RefusesWhatIsNoAddress) {
+TEST(Listen, RefusesAnInvalidAddress) {
   TestServer server(echo_with_peer);
   const TlsIdentity identity = identity_of({"localhost"});
 
@@ -414,7 +414,7 @@ TEST(SelfSigned, RefusesNamesThatNoHostHas) {
             "a certificate needs a host name or an address");
 }
 
-TEST(CheckIdentity, TellsWhatIsWrong) {
+TEST(CheckIdentity, ReportsTheFault) {
   const auto one = make_self_signed({"a"}, kNow, kYear);
   const auto other = make_self_signed({"a"}, kNow, kYear);
   const auto fault_of = [](const TlsIdentity& identity) {
@@ -460,7 +460,7 @@ TEST(Fingerprint, IsReadAsPeopleWriteIt) {
   }
 }
 
-TEST(Fingerprint, RefusesWhatIsNone) {
+TEST(Fingerprint, RefusesInvalidTexts) {
   EXPECT_EQ(parse_fingerprint("AB:CD").error().what,
             "invalid fingerprint 'AB:CD': a SHA-256 fingerprint has 64 hexadecimal digits");
   EXPECT_EQ(parse_fingerprint("no").error().code, ErrorCode::kInvalid);

@@ -44,13 +44,13 @@ TEST(ParseTarget, TakesTheAbsoluteFormOfProxies) {
   EXPECT_EQ(parse_target("/redirect?to=http://host/x")->path, "/redirect");
 }
 
-TEST(ParseTarget, RefusesWhatIsNoTarget) {
+TEST(ParseTarget, RefusesInvalidTargets) {
   for (const char* text : {"", "*", "v1/jobs", "/%", "/%2", "/%zz", "/a?x=%", "/a?%g0=1"}) {
     EXPECT_FALSE(parse_target(text)) << text;
   }
 }
 
-TEST(ParseTarget, RefusesWhatCouldLeadElsewhereThanItSeems) {
+TEST(ParseTarget, RefusesAmbiguousPaths) {
   for (const char* text :
        {"/v1/jobs/a%2Fstop", "/v1/jobs/a%2fstop", "/v1/jobs/..", "/v1/../v1/jobs", "/v1/./jobs",
         "/%2e%2e/jobs", "/v1/jobs/%2E", "/v1/jobs/a%00", "/v1/jobs/a%0Ab", "/v1/jobs/%7f",
@@ -77,7 +77,7 @@ TEST(ParseTarget, KeepsEachValueOfANameThatRepeatsAndTheLastCounts) {
   EXPECT_EQ(format_target("/", query), "/?a=1&a=3&b=x&c=new");
 }
 
-TEST(Query, TakesOverOnlyWhatItDoesNotHave) {
+TEST(Query, MergesOnlyParametersThatItDoesNotHave) {
   Query query{{"a", "1"}};
 
   query.merge({{"a", "2"}, {"b", "3"}, {"b", "4"}});

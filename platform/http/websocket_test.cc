@@ -92,7 +92,7 @@ TEST(WebSocket, CarriesMessagesBothWaysOverTls) {
   EXPECT_TRUE(echo.is_closed());
 }
 
-TEST(WebSocket, TellsTheClientWhyItCloses) {
+TEST(WebSocket, SendsTheReasonWhenItCloses) {
   Echo echo;
   TestServer server(echo.handler());
   const auto client = client_of(server.socket());
@@ -107,7 +107,7 @@ TEST(WebSocket, TellsTheClientWhyItCloses) {
   while (server.connections() > 0) std::this_thread::yield();
 }
 
-TEST(WebSocket, SendsWhatWaitsBeforeItCloses) {
+TEST(WebSocket, SendsPendingMessagesBeforeItCloses) {
   const std::string large(1 << 20, 'x');
   TestServer server(opening([&](const std::shared_ptr<WebSocket>& socket) {
     for (int i = 0; i < 10; ++i) socket->send(Kind::kBinary, large);
@@ -123,7 +123,7 @@ TEST(WebSocket, SendsWhatWaitsBeforeItCloses) {
   EXPECT_EQ(client->close_code(), 1000);
 }
 
-TEST(WebSocket, TellsWhenThereIsRoomAgain) {
+TEST(WebSocket, ReportsWhenItAcceptsMessagesAgain) {
   constexpr size_t kMessages = 200;
   const std::string message(64 << 10, 'x');
   size_t sent = 0;
@@ -218,7 +218,7 @@ TEST(WebSocket, ServesWakesWhileItReceives) {
   EXPECT_EQ(wakes, 2);
 }
 
-TEST(WebSocket, IsRefusedToWhoeverMayNotHaveIt) {
+TEST(WebSocket, IsRefusedToAClientWithoutTheRight) {
   TestServer server([](const Request& request, const Respond& respond) {
     respond({.status = 403, .body = "not for " + request.headers.at("x-who")});
   });
@@ -233,7 +233,7 @@ TEST(WebSocket, IsRefusedToWhoeverMayNotHaveIt) {
   EXPECT_EQ(refusal.body, "not for you");
 }
 
-TEST(WebSocket, IsAskedForByThoseWhoDoNot) {
+TEST(WebSocket, APlainRequestForItIsAnsweredWith426) {
   Echo echo;
   TestServer server(echo.handler());
   BlockingClient client(server.socket());
@@ -284,7 +284,7 @@ TEST(WebSocket, AnswersWithTheHeadersOfTheResponse) {
   EXPECT_NE(head.find("ICX+Yqv66kxgM0FcWaLWlFLwTAI="), std::string::npos) << head;
 }
 
-TEST(WebSocket, TakesWhatCameRightBehindTheRequest) {
+TEST(WebSocket, ReadsBytesThatArriveRightAfterTheRequest) {
   Echo echo;
   TestServer server(echo.handler());
   RawClient client(server.socket());
@@ -324,11 +324,12 @@ TEST(WebSocket, ClosesOnAMessageThatIsTooLarge) {
   EXPECT_TRUE(echo.is_closed());
 }
 
-TEST(WebSocket, ClosesOnWhatIsNoProtocol) {
+TEST(WebSocket, ClosesOnAProtocolViolation) {
   for (const std::string& rubbish :
-       {std::string("\x81\x05hello"),                   // not masked
-        frame(0x83, "?"), frame(0xF1, "?"),             // reserved
-        frame(kText, "\xFF"), frame(kGoingOn, "?")}) {  // invalid UTF-8; continues no message
+       {std::string("\x81\x05hello"),        // not masked
+        frame(0x83, "?"), frame(0xF1, "?"),  // reserved
+        frame(kText, "\xFF"),
+        frame(kGoingOn, "?")}) {  // invalid UTF-8; a continuation without a message
     Echo echo;
     TestServer server(echo.handler());
     RawClient client(server.socket());
@@ -357,7 +358,7 @@ TEST(WebSocket, DoesNotResetAConnectionWhoseClientSendsAfterTheClose) {
   EXPECT_TRUE(echo.is_closed());
 }
 
-TEST(WebSocket, NoticesAClientThatHasGoneWithoutAWord) {
+TEST(WebSocket, DetectsAClientThatDisappearsWithoutAClose) {
   Echo echo;
   TestServer server(echo.handler());
   RawClient client(server.socket());

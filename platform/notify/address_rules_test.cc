@@ -21,7 +21,7 @@ std::string refusal(const Texts& allow, const std::string& url, const std::strin
   return checked ? "" : checked.error().what;
 }
 
-TEST(AddressRules, RefuseWhatOnlyTheServerCanReach) {
+TEST(AddressRules, RefuseAddressesThatOnlyTheServerCanReach) {
   for (const char* address :
        {"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255",
         "127.0.0.1", "127.255.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.8",
@@ -37,7 +37,7 @@ TEST(AddressRules, RefuseWhatOnlyTheServerCanReach) {
   }
 }
 
-TEST(AddressRules, LetThroughWhatEverybodyCanReach) {
+TEST(AddressRules, AllowPublicAddresses) {
   for (const char* address :
        {"1.1.1.1", "9.255.255.255", "11.0.0.1", "100.63.255.255", "100.128.0.1", "126.0.0.1",
         "128.0.0.1", "169.253.0.1", "172.15.0.1", "172.32.0.1", "192.167.0.1", "192.169.0.1",
@@ -48,7 +48,7 @@ TEST(AddressRules, LetThroughWhatEverybodyCanReach) {
   }
 }
 
-TEST(AddressRules, SayWhatIsRefusedAndWhoCanAllowIt) {
+TEST(AddressRules, NameTheRefusedAddressAndWhoCanAllowIt) {
   const auto rules = AddressRules();
   const auto checked =
       rules.check(*receiver_of("https://hooks.internal/a"), *ip_address_of("169.254.169.254"));
@@ -62,7 +62,7 @@ TEST(AddressRules, SayWhatIsRefusedAndWhoCanAllowIt) {
             "an administrator can allow it: notify.allow, as in \"hooks.internal:443\"");
 }
 
-TEST(AddressRules, OpenWhatTheAdminAllowsAndNothingBesideIt) {
+TEST(AddressRules, AllowOnlyTheExceptionsOfTheAdmin) {
   const struct {
     Texts allow;
     const char* url;
@@ -115,7 +115,7 @@ TEST(AddressRules, HaveHttpOnlyWhereItIsAllowed) {
   EXPECT_NE(refusal({}, "http://hooks.example.com:443", "1.1.1.1", true), "");
 }
 
-TEST(AddressRules, NameTheExceptionThatIsNone) {
+TEST(AddressRules, NameAnInvalidException) {
   for (const char* text : {"", "a b", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x", "host/8", "host:0",
                            "host:65536", "host:", "[::1", "::1/129", "https://host"}) {
     const auto rules = AddressRules::of({"fine", text}, false);
@@ -124,7 +124,7 @@ TEST(AddressRules, NameTheExceptionThatIsNone) {
   }
 }
 
-TEST(ReceiverUrl, IsTakenApart) {
+TEST(ReceiverUrl, IsParsed) {
   const struct {
     const char* url;
     Receiver receiver;

@@ -31,7 +31,7 @@ class Hook : public testing::Test {
                 .job = job,
                 .payload = "{\"job\":\"" + job + "\"}"});
   }
-  /// Runs the loop until each event was reported or given up.
+  /// Runs the loop until each event was reported or abandoned.
   void finish() {
     while (!hook_.is_idle()) {
       loop_.post([this] { loop_.stop(); });
@@ -93,14 +93,14 @@ TEST_F(Hook, RunsAtMostFourAtOnceAndAllOfThemInTheEnd) {
   }
 }
 
-TEST_F(Hook, ThatIsNotThereIsGivenUp) {
+TEST_F(Hook, ThatDoesNotExistIsAbandoned) {
   hook_.set_command({"/nowhere/hook"});
   tell("one");
   finish();
   EXPECT_TRUE(hook_.is_idle());
 }
 
-TEST_F(Hook, IsNotToldWithoutACommand) {
+TEST_F(Hook, DoesNothingWithoutACommand) {
   tell("one");
   EXPECT_TRUE(hook_.is_idle());
 }
@@ -111,7 +111,7 @@ class ImpatientHook : public Hook {
       : Hook({.timeout = std::chrono::milliseconds(300), .pause = std::chrono::milliseconds(1)}) {}
 };
 
-TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
+TEST_F(ImpatientHook, KillsACommandThatTakesTooLongWithItsChildren) {
   runs("echo $$ >> pids; sleep 1000 & echo $! >> pids; wait");
   tell("one");
   finish();
@@ -127,7 +127,7 @@ TEST_F(ImpatientHook, EndsWhatTakesTooLongWithItsChildren) {
   }
 }
 
-TEST(HookOfALeavingServer, EndsWhatStillRuns) {
+TEST(HookOfALeavingServer, KillsRunningCommands) {
   const base::TestFolder folder;
   base::EventLoop loop;
   {

@@ -45,7 +45,7 @@ class OnItsWay : public testing::Test {
   Courier courier_{loop_};
 };
 
-/// Listens. No connection may be made to it.
+/// A listening socket to which no connection may be made.
 struct Trap {
   base::UniqueFd socket = *http::listen_on({.host = "127.0.0.1", .port = 0});
   int port() const { return http::parse_host_and_port(*http::listening_at(socket.get()))->port; }
@@ -55,7 +55,7 @@ struct Trap {
   }
 };
 
-TEST_F(OnItsWay, ConnectsToNoAddressThatIsForbidden) {
+TEST_F(OnItsWay, ConnectsToNoForbiddenAddress) {
   const Trap trap;
   for (const std::string host : {"127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1"}) {
     const std::string url = "https://" + host + ":" + std::to_string(trap.port());
@@ -89,7 +89,7 @@ TEST_F(OnItsWay, ConnectsWhereTheAdminAllowsIt) {
   EXPECT_EQ(outcome.status, 204);
 }
 
-TEST_F(OnItsWay, SaysThatANameCannotBeLookedUp) {
+TEST_F(OnItsWay, ReportsANameThatCannotBeResolved) {
   const DeliveryOutcome outcome = send("https://no-such-host.invalid");
 
   ASSERT_TRUE(outcome.fault);
@@ -111,7 +111,7 @@ TEST_F(OnItsWay, TakesMoreErrandsThanItHasHands) {
   EXPECT_EQ(done, kMany);
 }
 
-TEST(CourierThatGoes, LeavesWhatIsUnderWayAtOnce) {
+TEST(CourierThatGoes, AbandonsPendingDeliveriesAtOnce) {
   const Trap silent;
   base::EventLoop loop;
   http::OutboundLimits patient;
@@ -123,7 +123,7 @@ TEST(CourierThatGoes, LeavesWhatIsUnderWayAtOnce) {
                  .headers = {},
                  .body = {}},
                 [&](const DeliveryOutcome&) { called = true; });
-  // After it has begun to wait for the answer.
+  // At this point the courier waits for the answer.
   pollfd waits{.fd = silent.socket.get(), .events = POLLIN, .revents = 0};
   ::poll(&waits, 1, -1);
 
@@ -167,7 +167,7 @@ TEST(RetrySchedule, EndsAfterADayWithALastAttempt) {
   EXPECT_EQ(pause(1, 0, hours(25)), -1);
 }
 
-TEST(RetrySchedule, KnowsWhatMayBeMended) {
+TEST(RetrySchedule, RetriesOnlyAnswersThatMayBeTemporary) {
   const struct {
     int status;
     DeliveryVerdict verdict;
@@ -200,7 +200,7 @@ TEST(Signature, IsTheHmacOfTimeAndBody) {
             "t=1700000000,v1=70aae11e6c190062d61ab87f0732b3e70094cdd5dd49446a7c12c7a74eff7cb9");
 }
 
-TEST(Signature, HasWholeSeconds) {
+TEST(Signature, HasItsTimeInWholeSeconds) {
   EXPECT_EQ(signature_of("key", at_second(7) + std::chrono::milliseconds(999), "b"),
             signature_of("key", at_second(7), "b"));
 }

@@ -129,7 +129,7 @@ class Post : public testing::Test {
   std::unique_ptr<Notifications> notifications_;
 };
 
-TEST_F(Post, TellsASubscriptionOfWhatItAskedForAndForgetsItOnceItHasArrived) {
+TEST_F(Post, SendsTheRequestedEventsAndRemovesADeliveryOnceItHasArrived) {
   const auto added = add(
       {.project = "lab", .url = "https://hooks.example.com/hook?x=1", .on = {Happening::kFailed}});
   ASSERT_TRUE(added);
@@ -152,7 +152,7 @@ TEST_F(Post, TellsASubscriptionOfWhatItAskedForAndForgetsItOnceItHasArrived) {
   EXPECT_EQ(notifications_->waiting(), 0U);
 }
 
-TEST_F(Post, TellsOfThoseJobsAloneThatAreMeant) {
+TEST_F(Post, SendsOnlyEventsOfTheSelectedJobs) {
   ASSERT_TRUE(add({.project = "lab",
                    .url = "https://hooks.example.com",
                    .on = {Happening::kFailed},
@@ -233,7 +233,7 @@ TEST_F(Post, IsADeadLetterAtOnceWhereItsAddressIsForbiddenByNow) {
   EXPECT_EQ(dead()[0].fault, "no notification goes to 10.0.0.1");
 }
 
-TEST_F(Post, SendsNothingMoreToAReceiverThatIsGoneUntilAPingArrives) {
+TEST_F(Post, SendsNothingToAReceiverThatAnsweredGoneUntilAPingArrives) {
   const std::string id = subscribe("hooks.example.com");
   happens(job_named("one"));
   happens(job_named("two"));
@@ -269,12 +269,12 @@ TEST_F(Post, BringsADeadLetterOnItsWayAgain) {
   EXPECT_TRUE(dead().empty());
   ASSERT_EQ(sent_.size(), 1U);
   EXPECT_EQ(sent_.front().id(), id);
-  answer(500);  // it may be tried for another day
+  answer(500);  // the delivery may be retried for another day
   EXPECT_TRUE(dead().empty());
   EXPECT_EQ(deliveries_.at(id).attempts, 1);
 }
 
-TEST_F(Post, HasOneDeliveryOfASubscriptionUnderWayAndLetsNoOtherWaitForIt) {
+TEST_F(Post, SendsOneDeliveryOfASubscriptionAtATimeWithoutDelayingOtherSubscriptions) {
   subscribe("slow.example.com");
   subscribe("quick.example.com");
   happens(job_named("one"));
@@ -326,7 +326,7 @@ TEST_F(Post, ForgetsDeadLettersAfterAWeek) {
   EXPECT_TRUE(deliveries_.empty());
 }
 
-TEST_F(Post, GoesOnAfterARestart) {
+TEST_F(Post, ContinuesAfterARestart) {
   const std::string subscription = subscribe("hooks.example.com");
   happens(job_named("one"));
   const std::string failed = sent_.front().id();
@@ -360,7 +360,7 @@ TEST_F(Post, CountsNoAttemptThatTheLeavingServerGaveUp) {
   EXPECT_TRUE(dead().empty());
 }
 
-TEST_F(Post, KeepsWhatBecameOfItOnceTheStoreWorksAgain) {
+TEST_F(Post, StoresTheOutcomeOfADeliveryOnceTheStoreWorksAgain) {
   subscribe("hooks.example.com");
   happens(job_named("one"));
   store_works_ = false;
@@ -385,7 +385,7 @@ TEST_F(Post, RemovesASubscriptionWithAllThatWasForIt) {
   EXPECT_TRUE(subscriptions_.empty());
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_TRUE(dead().empty());
-  answer(200);  // of a delivery that was removed meanwhile: without effect
+  answer(200);  // has no effect, because the delivery was removed
   EXPECT_TRUE(deliveries_.empty());
   EXPECT_EQ(notifications_->waiting(), 0U);
 }
@@ -412,7 +412,7 @@ TEST_F(Post, KeepsNoKeyInTheClear) {
   EXPECT_FALSE(kept.sealed_key.empty());
 }
 
-TEST_F(Post, SaysAllThatIsWrongWithASubscription) {
+TEST_F(Post, ReportsEveryFaultOfASubscription) {
   const auto added =
       add({.project = "lab", .url = "https://user@h", .on = {}, .job = "Train [a-z]"});
 
@@ -424,7 +424,7 @@ TEST_F(Post, SaysAllThatIsWrongWithASubscription) {
   EXPECT_TRUE(subscriptions_.empty());
 }
 
-TEST_F(Post, TakesNoSubscriptionToAnAddressThatIsForbidden) {
+TEST_F(Post, RefusesASubscriptionToAForbiddenAddress) {
   allowed_ = base::Error{.code = ErrorCode::kRefused, .what = "no"};
   EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
             ErrorCode::kRefused);
@@ -437,7 +437,7 @@ TEST_F(Post, TakesANameWithoutAnAddressForTheCallersFault) {
             ErrorCode::kInvalid);
 }
 
-TEST_F(Post, TakesNoSubscriptionOfAProjectThatHasGoneMeanwhile) {
+TEST_F(Post, RefusesASubscriptionOfAProjectThatWasRemovedInTheMeantime) {
   has_project_ = false;
   EXPECT_EQ(add({.project = "lab", .url = "https://h", .on = {Happening::kFailed}}).error().code,
             ErrorCode::kNotFound);
@@ -450,7 +450,7 @@ TEST_F(Post, TakesSoManySubscriptionsOfAProjectAndNoMore) {
   EXPECT_TRUE(add({.project = "other", .url = "https://h", .on = {Happening::kFailed}}));
 }
 
-TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
+TEST_F(Post, RemovesTheSubscriptionsOfARemovedProject) {
   subscribe("hooks.example.com");
   const std::string other = subscribe("hooks.example.com", "other");
   happens(job_named("one"));
@@ -466,7 +466,7 @@ TEST_F(Post, ForgetsAllOfAProjectThatGoes) {
   EXPECT_EQ(notifications_->waiting(), 0U);
 }
 
-TEST_F(Post, WritesWhoChangedWhatIntoTheAuditLog) {
+TEST_F(Post, RecordsChangesInTheAuditLog) {
   const std::string id = subscribe("hooks.example.com");
   ASSERT_TRUE(notifications_->rotate("lab", id, kAda));
   notifications_->test("lab", id, kAda, [](const Result<DeliveryOutcome>&) {});

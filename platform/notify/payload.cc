@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "words/sentence.h"
 #include "words/sight.h"
@@ -52,7 +53,7 @@ ordered_json envelope(const std::string& event, const std::string& id, base::Tim
 
 /// Names and lines may contain any bytes.
 std::string text_of(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 /// The phase at the event: a short job may have ended before its start is sent.

@@ -31,7 +31,7 @@ job::Job failed_job() {
   return job;
 }
 
-TEST(Payload, SaysWhatHappenedToWhichJob) {
+TEST(Payload, NamesTheJobAndTheEvent) {
   const json told =
       json::parse(payload_of(failed_job(), Happening::kFailed, "d1", kTime, PayloadLines::kNone));
 
@@ -71,7 +71,7 @@ TEST(Payload, HoldsNoFailureOfAJobThatHasNotFailed) {
   EXPECT_EQ(told["event"], "job.started");
 }
 
-TEST(Payload, OfAStartTellsOfARunningJobThoughItHasEndedMeanwhile) {
+TEST(Payload, OfAStartDescribesARunningJobEvenIfTheJobHasEnded) {
   job::Job job = failed_job();
   job.started = kTime;
   job.ended = kTime;
@@ -127,21 +127,21 @@ TEST(Happenings, OfAJobThatNeverRanAreItsEndAlone) {
   EXPECT_EQ(told(was(Phase::kStarting), Phase::kQueued), Happenings{});
 }
 
-TEST(Happenings, ThatCameTogetherAreToldInTheirOrder) {
+TEST(Happenings, OfOneCommitAreReportedInOrder) {
   EXPECT_EQ(told(was(Phase::kQueued), Phase::kSucceeded, 1),
             (Happenings{Happening::kStarted, Happening::kSucceeded}));
   EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kFailed, 2),
             (Happenings{Happening::kRequeued, Happening::kStarted, Happening::kFailed}));
 }
 
-TEST(Happenings, SayThatAJobThatRanWaitsAgain) {
+TEST(Happenings, ReportThatARunningJobWaitsAgain) {
   EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kQueued), Happenings{Happening::kRequeued});
   EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kStarting), Happenings{Happening::kRequeued});
   EXPECT_EQ(told(was(Phase::kRunning, 1), Phase::kRunning, 2),
             (Happenings{Happening::kRequeued, Happening::kStarted}));
 }
 
-TEST(Happenings, AreNoneOnceAJobHasEnded) {
+TEST(Happenings, AreNotReportedAfterAJobHasEnded) {
   EXPECT_EQ(told(was(Phase::kFailed, 1), Phase::kFailed, 1), Happenings{});
 }
 

@@ -78,7 +78,7 @@ TEST(Standby, IdentifiesItselfOnlyToItsOwner) {
 }  // namespace
 namespace {
 
-/// A socket like that of systemd.
+/// A socket that receives the notifications of a service, in place of systemd's.
 base::UniqueFd listening_at(const std::string& name) {
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};

@@ -71,7 +71,7 @@ TEST(Search, PromotesThePausedTrialThatEntersTheTopAsOthersArrive) {
   EXPECT_EQ(desired_of(trial_of(search, 1)), Desired::kRuns);
 }
 
-TEST(Search, LetsTheBestTrialGoOnWithoutAPause) {
+TEST(Search, TheBestTrialContinuesWithoutAPause) {
   const SweepSpec spec = sweep_of(16, 4);
   Search search(spec);
   all_decisions(search);
@@ -81,7 +81,7 @@ TEST(Search, LetsTheBestTrialGoOnWithoutAPause) {
   EXPECT_EQ(search.next_decision(), (Decision{.what = What::kGoOn, .trial = 4, .rung = 1}));
 }
 
-TEST(Search, MinimizesWhereThatIsTheGoal) {
+TEST(Search, MinimizesIfThatIsTheGoal) {
   SweepSpec spec = sweep_of(4, 4);
   spec.goal = Goal::kMinimize;
   Search search(spec);
@@ -125,7 +125,7 @@ TEST(Search, RanksNanAndMissingValuesBelowAllOthers) {
   }
 }
 
-TEST(Search, GoesOnWithOtherTrialsWhileATrialHangsOrIsEvicted) {
+TEST(Search, ContinuesWithOtherTrialsWhileATrialHangsOrIsEvicted) {
   const SweepSpec spec = sweep_of(6, 2);
   Search search(spec);
   all_decisions(search);
@@ -138,7 +138,7 @@ TEST(Search, GoesOnWithOtherTrialsWhileATrialHangsOrIsEvicted) {
   EXPECT_EQ(trial_of(search, 1).phase, TrialPhase::kActive);
   EXPECT_EQ(trial_of(search, 2).rung, 1);  // promoted meanwhile
   EXPECT_EQ(search.state().end, SweepEnd::kNone);
-  // It comes late, and is the best.
+  // The value of trial 1 arrives late, and is the best.
   search.note_values(1, 2, 2, 4);
   search.note_rung(1, 0, 2);
   search.note_rung(2, 1, 0.5);

@@ -1,5 +1,5 @@
-// Every fact, as read by an admin and by members of the projects in it: "mine" has the job;
-// "theirs" competes with it; "org" is above both; a stranger belongs to none of them.
+// The sentence of every fact for an admin and for members of the concerned projects: "mine" has the
+// job, "theirs" competes with it, and "org" is the parent of both. A stranger is a member of none.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -352,7 +352,7 @@ TEST(Facts, EachHaveARow) {
   EXPECT_EQ(causes.size(), std::variant_size_v<job::FailureCause>);
 }
 
-TEST(Facts, HideFromEachReaderWhatItMayNotSee) {
+TEST(Facts, HideFromEachReaderTheNamesThatItMayNotSee) {
   for (const Row& row : all_rows()) {
     EXPECT_EQ(sentence(row.fact), row.admin);
     for (const auto& [reader, expected] : {std::pair<std::string, std::string>{"mine", row.mine},

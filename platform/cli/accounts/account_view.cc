@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/accounts/accounts.h"
 #include "cli/common/format.h"
@@ -76,8 +77,7 @@ std::string context_list_json(const Contexts& contexts) {
     if (context.expires) json["expires"] = moment_words(*context.expires);
     list.push_back(std::move(json));
   }
-  return Json{{"in_use", contexts.in_use}, {"contexts", std::move(list)}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return base::json_text(Json{{"in_use", contexts.in_use}, {"contexts", std::move(list)}});
 }
 
 std::string whoami_page(const api::WhoAmI& who, const Context& context) {

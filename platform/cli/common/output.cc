@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "cli/common/terminal.h"
 #include "words/sentence.h"
 
@@ -62,14 +63,14 @@ void emit(YAML::Emitter& out, const ordered_json& value) {
   } else if (value.is_null()) {
     out << YAML::Null;
   } else {
-    out << value.dump();  // JSON and YAML spell numbers, true and false alike
+    out << base::json_text(value);  // JSON and YAML spell numbers, true and false alike
   }
 }
 
 }  // namespace
 
 std::string json_to_yaml(std::string_view json) {
-  const ordered_json value = ordered_json::parse(json, nullptr, false);
+  const ordered_json value = base::parse_ordered_json(json);
   YAML::Emitter out;
   emit(out, value.is_discarded() ? ordered_json(std::string(json)) : value);
   return std::string(out.c_str()) + "\n";

@@ -20,6 +20,7 @@
 #include "cli/connection/contexts.h"
 #include "cli/connection/server_start.h"
 #include "config/server_keys.h"
+#include "sweep/sweep.h"
 
 namespace muster::cli {
 

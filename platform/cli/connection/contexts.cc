@@ -14,6 +14,7 @@
 #include "api/fields.h"
 #include "api/server_url.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "config/paths.h"
@@ -146,11 +147,11 @@ std::string contexts_to_json(const Contexts& contexts) {
   ordered_json json{
       {"version", kVersion}, {"in_use", contexts.in_use}, {"contexts", ordered_json::array()}};
   for (const Context& context : contexts.known) json["contexts"].push_back(context_json(context));
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return base::indented_json_text(json) + "\n";
 }
 
 Result<Contexts> contexts_from_json(std::string_view text) {
-  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  const ordered_json json = base::parse_ordered_json(text);
   if (json.is_discarded() || !json.is_object()) return damaged("it is not a JSON object");
   if (!json.contains("version") || json["version"] != kVersion) {
     return damaged("its 'version' is not " + std::to_string(kVersion));

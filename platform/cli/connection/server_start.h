@@ -9,9 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "config/paths.h"
 
 namespace muster::cli {
+
+using base::Result;
 
 /// How long a server may take from its start to the open socket.
 inline constexpr std::chrono::seconds kServerStartBound{30};

@@ -8,6 +8,7 @@
 #include "api/sweep_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/array_view.h"
 #include "cli/common/sweep_view.h"
@@ -85,14 +86,14 @@ std::vector<std::string> lines_in(const std::string& text) {
 }
 
 std::string item_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : base::json_text(value);
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> json_lines(const std::string& text) {
   std::vector<std::string> lines;
-  const auto whole = nlohmann::json::parse(text, nullptr, false);
+  const auto whole = base::parse_json(text);
   if (whole.is_array()) {
     for (const auto& value : whole) lines.push_back(item_text(value));
     return lines;
@@ -101,7 +102,7 @@ Result<std::vector<std::string>> json_lines(const std::string& text) {
   for (const std::string& line : lines_in(text)) {
     ++number;
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    const auto value = nlohmann::json::parse(line, nullptr, false);
+    const auto value = base::parse_json(line);
     if (value.is_discarded()) {
       return Error{.code = ErrorCode::kInvalid,
                    .what = "line " + std::to_string(number) + " is not a JSON value",

@@ -22,7 +22,7 @@ TEST(ArrayFlagsRead, AreIndexesWithTheMostThatRun) {
   EXPECT_FALSE(flags_of({}).is_set());
 }
 
-TEST(ArrayFlagsRead, NameWhatIsWrong) {
+TEST(ArrayFlagsRead, NameTheFault) {
   const auto refused = [](const Words& flags) {
     return refusal(with_program({"submit", "single", "train"}, flags));
   };

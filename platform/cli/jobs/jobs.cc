@@ -10,6 +10,7 @@
 #include "api/schedule_wire.h"
 #include "api/sweep_wire.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "cli/command/command.h"
 #include "cli/common/array_view.h"
 #include "cli/common/job_view.h"
@@ -79,11 +80,11 @@ Result<int> show_array(const job::Array& array, const GetCommand& command) {
 
 /// A sweep as a job file with a section `sweep`.
 std::string sweep_as_file(const sweep::SweepSpec& spec) {
-  auto file = nlohmann::ordered_json::parse(record::to_json(spec.job, record::Form::kHuman));
-  auto search = nlohmann::ordered_json::parse(record::to_json(spec, record::Form::kHuman));
+  auto file = base::parse_ordered_json(record::to_json(spec.job, record::Form::kHuman));
+  auto search = base::parse_ordered_json(record::to_json(spec, record::Form::kHuman));
   search.erase("job");
   file["sweep"] = std::move(search);
-  return file.dump();
+  return base::json_text(file);
 }
 
 Result<int> show_sweep(const sweep::Sweep& sweep, const GetCommand& command) {

@@ -12,6 +12,7 @@
 #include "api/array_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
 #include "cli/common/array_view.h"
@@ -378,7 +379,7 @@ std::string difference_lines(const DiffSide& left, const DiffSide& right,
 std::string differences_json(const DiffSide& left, const DiffSide& right,
                              const std::vector<record::Difference>& differences) {
   const auto value = [](const std::optional<std::string>& json) {
-    return json ? nlohmann::ordered_json::parse(*json, nullptr, false) : nlohmann::ordered_json();
+    return json ? base::parse_ordered_json(*json) : nlohmann::ordered_json();
   };
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const record::Difference& difference : differences) {
@@ -388,7 +389,7 @@ std::string differences_json(const DiffSide& left, const DiffSide& right,
   }
   const nlohmann::ordered_json json{
       {"left", left.name}, {"right", right.name}, {"differences", std::move(list)}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 }  // namespace

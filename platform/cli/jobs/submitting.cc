@@ -8,6 +8,7 @@
 
 #include "api/array_wire.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/format.h"
 #include "cli/common/output.h"
@@ -211,7 +212,7 @@ std::string changed_from(const spec::ChangedValue& change, const std::string& or
 
 std::string value_words(const std::optional<std::string>& json) {
   if (!json) return "";
-  const auto value = nlohmann::json::parse(*json, nullptr, false);
+  const auto value = base::parse_json(*json);
   return value.is_string() ? value.get<std::string>() : *json;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/array_wire.h"
 #include "api/wire.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
@@ -407,10 +408,10 @@ std::string events_json(const std::vector<JobEvent>& events) {
     list.push_back({{"time", base::to_rfc3339(event.event.time, kNanoseconds)},
                     {"job", event.job},
                     {"text", words::sentence(event.event.what)},
-                    {"fact", nlohmann::ordered_json::parse(job::data_of(event.event.what))}});
+                    {"fact", base::parse_ordered_json(job::data_of(event.event.what))}});
   }
   const nlohmann::ordered_json json{{"events", std::move(list)}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 }  // namespace muster::cli::jobs

@@ -15,7 +15,7 @@ namespace {
 
 using job::LogRecord;
 
-/// Takes everything, as "task:text", and a gap as "task-12".
+/// Removes all held lines, as "task:text" each, with a gap of 12 lines as "task-12".
 std::vector<std::string> taken(HeldLines& held) {
   std::vector<std::string> shown;
   const HeldLines::Handlers handlers{

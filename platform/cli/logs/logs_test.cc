@@ -97,7 +97,7 @@ TEST(LogCursor, ForgetsTheBytesBeforeAPlace) {
   EXPECT_EQ(seen(cursor, {line_of_attempt("a", "2"), line_of_attempt("a", "3")}), "3|");
 }
 
-TEST(LogCursor, RemembersBytesBeyondAPlaceThatIsReachedAgain) {
+TEST(LogCursor, RemembersBytesAfterAPositionThatIsReachedAgain) {
   LogCursor cursor;
   seen(cursor, {line_of_attempt("a", "1"), line_of_attempt("a", "2"), line_of_attempt("a", "3")});
   cursor.restart();

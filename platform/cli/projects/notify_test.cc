@@ -1,4 +1,4 @@
-// Command lines of notify, as typed commands.
+// The commands of `muster notify`, from whole command lines.
 #include <gtest/gtest.h>
 
 #include "cli/projects/projects.h"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -101,7 +102,7 @@ std::string doctor_json(const std::vector<Diagnosis>& diagnoses, const std::stri
   }
   const ordered_json json{
       {"version", version}, {"chosen", chosen}, {"engines", std::move(engines)}};
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 bool is_well(const std::vector<Diagnosis>& diagnoses, const std::string& chosen) {

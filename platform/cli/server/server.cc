@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "cli/command/command.h"
@@ -355,7 +356,7 @@ std::string json_of(const StoreReport& report) {
                              {"counts", std::move(counts)},
                              {"faults", report.faults},
                              {"set_aside", report.set_aside}};
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return base::json_text(json) + "\n";
 }
 
 Result<void> copy_all(int from, int to) {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command/command.h"
@@ -266,10 +267,6 @@ constexpr double kSecondsPerHour = 3600;
 /// The number of unfinished jobs in the text output; JSON lists all.
 constexpr size_t kOutcastsShown = 3;
 
-std::string dumped(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 double seconds_of(milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -371,7 +368,7 @@ std::string scenarios_json(const std::vector<simulate::ScenarioResult>& verdicts
                     {"name", verdict.name},
                     {"ok", verdict.difference.empty()},
                     {"difference", verdict.difference}});
-  return dumped({{"scenarios", std::move(list)}});
+  return base::json_text(ordered_json{{"scenarios", std::move(list)}});
 }
 
 std::string openb_json(const simulate::OpenbResult& result) {
@@ -381,13 +378,13 @@ std::string openb_json(const simulate::OpenbResult& result) {
                     {"allocated", run.ratio},
                     {"arrived", run.arrived},
                     {"refused", run.refused}});
-  return dumped({{"nodes", result.nodes},
-                 {"gpus", result.gpus},
-                 {"pods", result.pods},
-                 {"mean", result.mean},
-                 {"lowest", result.lowest},
-                 {"highest", result.highest},
-                 {"runs", std::move(runs)}});
+  return base::json_text(ordered_json{{"nodes", result.nodes},
+                                      {"gpus", result.gpus},
+                                      {"pods", result.pods},
+                                      {"mean", result.mean},
+                                      {"lowest", result.lowest},
+                                      {"highest", result.highest},
+                                      {"runs", std::move(runs)}});
 }
 
 std::string trace_title(const SimulateTrace& command) {
@@ -421,7 +418,7 @@ std::string trace_json(const SimulateTrace& command, const TraceReport& report) 
   }
   json["refused"] = to_json(report.refused);
   json["stuck"] = to_json(report.stuck);
-  return dumped(json);
+  return base::json_text(json);
 }
 
 }  // namespace muster::cli::simulation

@@ -102,7 +102,7 @@ TEST(ContentFlags, TheChiefOfATensorFlowClusterWorksLikeItsWorkers) {
   EXPECT_EQ(command.spec.parameter_server.resources.gpus, 0);
 }
 
-TEST(ContentFlags, AnEvaluatorRunsTheJobsCommandOrItsOwn) {
+TEST(ContentFlags, AnEvaluatorRunsItsOwnCommandOrThatOfTheJob) {
   const job::JobSpec same = submitted({"submit", "grpc", "a", "-n", "0", "--evaluators", "1"}).spec;
   const job::JobSpec own =
       submitted({"submit", "grpc", "a", "-n", "0", "--evaluator-command", "python3 ev.py"}).spec;

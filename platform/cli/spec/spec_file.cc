@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_text.h"
 #include "config/yaml.h"
 #include "job/spec.h"
 #include "job/spec_table.h"
@@ -91,9 +92,9 @@ class SpecFile {
     if (!document.is_object() || name.empty()) return;
     nlohmann::json& of_file = document["name"];
     if (of_file.is_string() && of_file != name) {
-      changes_.push_back(
-          {.value = {
-               .path = "name", .left = of_file.dump(), .right = nlohmann::json(name).dump()}});
+      changes_.push_back({.value = {.path = "name",
+                                    .left = base::json_text(of_file),
+                                    .right = base::json_text(nlohmann::json(name))}});
     }
     of_file = name;
   }

@@ -13,6 +13,7 @@
 #include "api/sweep_wire.h"
 #include "api/wire.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/sweep_view.h"
 #include "cli/common/terminal.h"
@@ -366,12 +367,12 @@ Result<int> show_plan(Connection& connection, const SweepSpec& spec, Output outp
   MUSTER_TRY(const job::Forecast forecast,
              connection.call([&](api::Client& client) { return client.forecast(first); }));
   nlohmann::ordered_json document = {
-      {"plan", nlohmann::ordered_json::parse(api::sweep_plan_to_json(plan))},
-      {"first_trial", nlohmann::ordered_json::parse(api::forecast_to_json(forecast))}};
+      {"plan", base::parse_ordered_json(api::sweep_plan_to_json(plan))},
+      {"first_trial", base::parse_ordered_json(api::forecast_to_json(forecast))}};
   MUSTER_CHECK(show(output,
                     plan_page(spec, plan) + "\nThe first trial:\n" +
                         jobs::forecast_page(first, forecast, base::SystemClock().now()),
-                    document.dump()));
+                    base::json_text(document)));
   return kExitDone;
 }
 
@@ -472,9 +473,7 @@ Result<int> execute(const SweepBestCommand& command, const Hooks& hooks) {
                                      {"values", best.values},
                                      {"best", *best.best},
                                      {"command", rerun_command(sweep, best)}};
-  MUSTER_CHECK(
-      show(command.output, rerun_command(sweep, best) + "\n",
-           document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+  MUSTER_CHECK(show(command.output, rerun_command(sweep, best) + "\n", base::json_text(document)));
   return kExitDone;
 }
 

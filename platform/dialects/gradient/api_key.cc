@@ -9,6 +9,7 @@
 
 #include "access/identity.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
 #include "cli/common/typed_input.h"
@@ -36,7 +37,7 @@ Result<ordered_json> read(const fs::path& file) {
     if (text.error().code == ErrorCode::kNotFound) return ordered_json::object();
     return std::move(text).error();
   }
-  ordered_json json = ordered_json::parse(*text, nullptr, false);
+  ordered_json json = base::parse_ordered_json(*text);
   if (json.is_object()) return json;
   return Error{.code = ErrorCode::kInvalid,
                .what = file.string() + " is not a JSON object",
@@ -45,7 +46,7 @@ Result<ordered_json> read(const fs::path& file) {
 
 Result<void> write(const fs::path& file, const ordered_json& json) {
   MUSTER_CHECK(base::make_private_folder(file.parent_path()));
-  return base::write_file(file, json.dump(2) + "\n");
+  return base::write_file(file, base::indented_json_text(json) + "\n");
 }
 
 }  // namespace

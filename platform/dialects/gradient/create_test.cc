@@ -80,7 +80,7 @@ class GradientCreate : public cli::Cli {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  /// Uses the server on TLS, without a token except a key of Gradient.
+  /// Makes a shared server on TLS the one in use, without a token. Commands can pass a key of Gradient.
   void use_shared_server() {
     ::setenv("MUSTER_SERVER", server_->url().c_str(), 1);
     ::setenv("MUSTER_FINGERPRINT", server_->fingerprint().c_str(), 1);
@@ -212,7 +212,7 @@ TEST_F(GradientCreate, AUserWhoMayNotSetASecretUsesTheExistingOne) {
       << outcome.err;
 }
 
-TEST_F(GradientCreate, AUserWhoMayNotSetAMissingSecretLearnsWhoMay) {
+TEST_F(GradientCreate, AUserWithoutTheRightToSetAMissingSecretIsToldWhoHasIt) {
   serve({.refuses = kSetPassword});
 
   const cli::Outcome refused = single("create", kAccount);

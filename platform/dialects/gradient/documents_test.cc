@@ -87,7 +87,7 @@ job::JobSpec mpi_spec(const std::string& name, const Words& command) {
   return spec;
 }
 
-TEST(GradientDocuments, AllThatIsMissingOnTheMpiPageWithoutItsBackslashIsReported) {
+TEST(GradientDocuments, AllMissingOptionsOfTheCommandWithoutItsBackslashAreReported) {
   for (const std::string& text : {kMpi, kVpc}) {
     const Words words = pasted(text);
     ASSERT_EQ(words.back(), "MPI");

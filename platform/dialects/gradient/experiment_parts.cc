@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "dialects/gradient/command_tree.h"
 #include "dialects/gradient/experiment.h"
@@ -29,10 +30,10 @@ void read_variable(const std::string& name, const nlohmann::json& value, cli::Fl
       spec.environment[name] = text;
     }
   } else if (value.is_number() || value.is_boolean()) {
-    spec.environment[name] = value.dump();
+    spec.environment[name] = base::json_text(value);
   } else {
     reader.fault("--experimentEnv", "the value of '" + name + "' is " +
-                                        (value.is_null() ? "null" : value.dump()) +
+                                        (value.is_null() ? "null" : base::json_text(value)) +
                                         "; give text, a number, true or false");
   }
 }
@@ -209,8 +210,7 @@ std::string data_folder(const Dataset& dataset) {
 
 void read_environment(cli::FlagReader& reader, job::JobSpec& spec) {
   if (reader.has("--experimentEnv")) {
-    const nlohmann::json json =
-        nlohmann::json::parse(reader.text("--experimentEnv"), nullptr, false);
+    const nlohmann::json json = base::parse_json(reader.text("--experimentEnv"));
     if (!json.is_object()) {
       reader.fault("--experimentEnv", "'" + reader.text("--experimentEnv") +
                                           "' is not a JSON object such as '{\"EPOCHS\": 5}'");

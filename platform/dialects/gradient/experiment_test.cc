@@ -290,7 +290,7 @@ TEST(Experiment, TheEnvironmentIsAnObjectWhoseValuesBecomeText) {
   });
 }
 
-TEST(Experiment, ValuesNoneOfADataSetAreNeitherStoredNorNoted) {
+TEST(Experiment, TheValueNoneForADataSetIsIgnored) {
   const Experiment experiment = accepted(
       single({"--datasetUri", "a", "--datasetEtag", "none", "--datasetVolumeSize", "none"}));
 

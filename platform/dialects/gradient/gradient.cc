@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command/command.h"
 #include "cli/common/output.h"
@@ -169,7 +170,7 @@ class OptionsReader {
     } else if (flag.repeats) {
       values = texts_of(value);
     } else if (value.value.is_object()) {
-      values = {json_of(value.value).dump()};
+      values = {base::json_text(json_of(value.value))};
     } else if (const auto text = record::read_text(value)) {
       if (!flag.value_optional || *text != "false") values = {*text};
     }
@@ -265,7 +266,7 @@ std::string options_text(const cli::Command& command, const cli::Arguments& argu
   for (const cli::Flag& flag : command.flags) {
     if (is_option(flag) && !flag.hidden) json[flag.name.substr(2)] = json_of(flag, arguments);
   }
-  return cli::json_to_yaml(json.dump());
+  return cli::json_to_yaml(base::json_text(json));
 }
 
 }  // namespace muster::dialects::gradient

@@ -12,10 +12,9 @@ namespace {
 
 using Flags = std::map<std::string, std::vector<std::string>>;
 
-const cli::Command kTree = command_tree();
-
 const cli::Command& command_of(const std::string& kind) {
-  return *kTree.find_command("experiments")->find_command("create")->find_command(kind);
+  static const cli::Command tree = command_tree();
+  return *tree.find_command("experiments")->find_command("create")->find_command(kind);
 }
 
 /// The flags of the file and the command line, or the faults.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/common/output.h"
 #include "cli/common/terminal.h"
@@ -267,7 +268,7 @@ std::string metrics_json(const job::Job& job, const std::vector<MetricSeries>& s
     }
     json[one.metric][pod_of(job, one.task)] = std::move(points);
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return base::indented_json_text(json);
 }
 
 AsciiTable metrics_table(const job::Job& job, const std::vector<std::string>& gradient_names,

@@ -85,7 +85,7 @@ TEST_F(OnTerminal, AKeyIsReadWithoutEcho) {
   EXPECT_EQ(shown_by([] {}).find("mst_typed"), std::string::npos);
 }
 
-TEST_F(OnTerminal, ALongTableGoesThroughThePager) {
+TEST_F(OnTerminal, ALongTableIsShownInThePager) {
   ::setenv("PAGER", ("cat > " + (folder_ / "paged").string()).c_str(), 1);
 
   EXPECT_EQ(shown_by([] { EXPECT_TRUE(show_table(table_of(5))); }), "");

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/common/job_view.h"
 #include "dialects/gradient/gradient.h"
@@ -403,14 +404,14 @@ void append(std::string& out, const ordered_json& json) {
     append_items(out, json);
     out += json.is_object() ? '}' : ']';
   } else {
-    out += json.dump();
+    out += base::json_text(json);
   }
 }
 
 }  // namespace
 
 std::optional<std::string> python_literal(std::string_view text) {
-  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  const ordered_json json = base::parse_ordered_json(text);
   if (json.is_discarded()) return std::nullopt;
   std::string out;
   append(out, json);

@@ -115,7 +115,7 @@ namespace {
 using job::Phase;
 using job::TaskPhase;
 
-/// Of a launcher and a worker.
+/// A job with a launcher and a worker.
 job::Job mpi_job(Phase phase) {
   job::Job job;
   job.spec.kind = job::Kind::kMpi;
@@ -199,7 +199,7 @@ job::Job created(job::Kind kind, const Annotations& said) {
   return job;
 }
 
-TEST(ExperimentDetails, OfOneMachine) {
+TEST(ExperimentDetails, DescribeAnExperimentOnOneMachine) {
   job::Job job = created(job::Kind::kSingle, {{"name", "dsfads"},
                                               {"experimentType", "single"},
                                               {"ports", "5000"},

@@ -140,7 +140,7 @@ TEST(BatchJobFile, CallsItsTasksByTheirNames) {
                                          "train-worker-0.x"}}));
 }
 
-TEST(BatchJobFile, OfOneIndexHasItsIndex) {
+TEST(BatchJobFile, WithOneIndexHasThatIndex) {
   EXPECT_EQ(with({"completionMode: Indexed", "completions: 1"}).environment,
             (Settings{{"JOB_COMPLETION_INDEX", "0"}}));
 }

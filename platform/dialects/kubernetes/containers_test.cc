@@ -1,4 +1,4 @@
-// Init containers and sidecars of Kubernetes files.
+// The translation of init containers and sidecars in job files of Kubernetes.
 #include <gtest/gtest.h>
 
 #include "dialects/kubernetes/test_files.h"
@@ -24,7 +24,7 @@ TranslatedFile with_init(const std::string& init, const std::string& volume = "e
                   "initContainers: [" + init + "]"}));
 }
 
-TEST(KubernetesContainers, AreTranslatedWithWhatTheyMount) {
+TEST(KubernetesContainers, AreTranslatedWithTheirMounts) {
   const TranslatedFile file = with_init(
       "{name: fetch, image: 'curl:8', command: [curl, $(URL)], args: [-o, '$$(x)'], env: [{name: "
       "URL, value: http://a}], workingDir: /tmp, resources: {limits: {cpu: 500m, memory: 1Ki}}, "
@@ -68,7 +68,7 @@ TEST(KubernetesContainers, OfAnotherPartOfAVolumeMountItsPathInTheTask) {
                           "the task"});
 }
 
-TEST(KubernetesContainers, WithWhatOnlyTasksHaveAreRefused) {
+TEST(KubernetesContainers, WithFieldsThatOnlyTasksCanHaveAreRefused) {
   const auto faults =
       with_init(
           "{name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}, securityContext: "

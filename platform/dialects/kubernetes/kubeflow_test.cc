@@ -117,7 +117,7 @@ TEST(MpiJobFile, IsKnownByTheNameOfItsJob) {
   EXPECT_EQ(file.jobs[0].spec.command.back(), "tau-worker-0,pi-worker-9");
 }
 
-TEST(MpiJobFile, GivesTheLauncherWhatDiffers) {
+TEST(MpiJobFile, GivesTheLauncherItsOwnSettings) {
   const TranslatedFile file = translated(mpi_job(
       "",
       replicas(
@@ -352,7 +352,7 @@ TEST(TfJobFile, OfOneWorkerIsASingleTask) {
   EXPECT_EQ(spec_of(tf_job("", replicas("Worker", "", kTensorFlow))).kind, Kind::kSingle);
 }
 
-TEST(TfJobFile, RefusesWhatItCannotBe) {
+TEST(TfJobFile, RefusesUnsupportedFieldsAndInvalidRoles) {
   EXPECT_EQ(faults_of(tf_job("  enableDynamicWorker: true\n",
                              replicas("Chief", "replicas: 2", kTensorFlow) +
                                  replicas("Master", "", kTensorFlow))),

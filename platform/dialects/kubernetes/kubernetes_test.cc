@@ -50,7 +50,7 @@ TEST(KubernetesFile, MayBeAList) {
   EXPECT_EQ(file.faults, (Lines{"items[0].spec.template.spec.containers[0].x: is an unknown key"}));
 }
 
-TEST(KubernetesFile, SkipsWhatMusterDoesNotNeed) {
+TEST(KubernetesFile, SkipsObjectsThatMusterDoesNotNeed) {
   const TranslatedFile file = translated(
       "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: "
       "PersistentVolumeClaim\nmetadata: {name: a}\nspec: {x: y}\n---\n" +

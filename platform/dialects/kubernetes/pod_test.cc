@@ -91,7 +91,7 @@ TEST(KubernetesPod, HasTheRightsOfItsSecurityContext) {
   EXPECT_TRUE(pod_with({}).container.writable_root);
 }
 
-TEST(KubernetesPod, NamesWhatHasNoCounterpart) {
+TEST(KubernetesPod, NamesFieldsWithoutACounterpart) {
   EXPECT_EQ(
       pod_faults_with({"securityContext: {privileged: true}",
                        "lifecycle: {preStop: {exec: {command: "
@@ -112,7 +112,7 @@ TEST(KubernetesPod, NamesWhatHasNoCounterpart) {
                        "own"}));
 }
 
-TEST(KubernetesPod, WarnsOfWhatIsHarmless) {
+TEST(KubernetesPod, WarnsOfFieldsThatAreIgnored) {
   EXPECT_EQ(
       warnings_with(
           {"livenessProbe: {tcpSocket: {port: 1}}"},
@@ -175,7 +175,7 @@ TEST(KubernetesPod, MountsSecretsAndConfigMapsOfTheNamespace) {
   EXPECT_EQ(translated_with({}, file).faults.size(), 3U);
 }
 
-TEST(KubernetesPod, SaysNothingOfWhatChangesNothing) {
+TEST(KubernetesPod, IsSilentAboutFieldsWithoutAnEffect) {
   EXPECT_EQ(warnings_with({"ports: [{containerPort: 80, name: http}]",
                            "readinessProbe: {tcpSocket: "
                            "{port: 1}}",
@@ -207,7 +207,7 @@ TEST(KubernetesPod, EndsAsItsPodWould) {
   EXPECT_EQ(pod_with({}, {"terminationGracePeriodSeconds: 5"}).grace, std::chrono::seconds(5));
 }
 
-TEST(KubernetesEnvironment, HasWhatTheFileKnows) {
+TEST(KubernetesEnvironment, HasTheValuesOfTheFile) {
   const job::JobSpec spec = spec_of(
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {LR: '0.1', 'a.b': "
       "x}\n---\n" +
@@ -226,7 +226,7 @@ TEST(KubernetesEnvironment, HasWhatTheFileKnows) {
                                         {"RATE", "0.1"}}));
 }
 
-TEST(KubernetesEnvironment, NamesWhatTheFileDoesNotKnow) {
+TEST(KubernetesEnvironment, NamesVariablesWhoseValueIsNotInTheFile) {
   EXPECT_EQ(
       pod_faults_with(
           {"envFrom: [{secretRef: {name: all}}, {configMapRef: {name: away}}]",

@@ -46,7 +46,7 @@ TEST(KubernetesProgram, HasReferencesToVariablesReplaced) {
   }
 }
 
-TEST(KubernetesProgram, GetsWhatOnlyTheTaskKnowsFromAShell) {
+TEST(KubernetesProgram, ReadsValuesOfItsTaskThroughAShell) {
   const job::JobSpec spec = spec_of(simple_job(
       {"command: [./train]", "args: ['--rank=$(JOB_COMPLETION_INDEX)', 'it''s', '`$x`']"}, {},
       {"completionMode: Indexed", "completions: 2", "parallelism: 2"}));
@@ -56,7 +56,7 @@ TEST(KubernetesProgram, GetsWhatOnlyTheTaskKnowsFromAShell) {
   EXPECT_EQ(spec.arguments, Lines{});
 }
 
-TEST(KubernetesProgram, ExportsVariablesThatOnlyTheTaskKnows) {
+TEST(KubernetesProgram, ExportsVariablesWithValuesOfItsTask) {
   const job::JobSpec spec = spec_of(simple_job(
       {"command: [./train]", "args: [-v]",
        "env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: WHERE, value: "
@@ -69,7 +69,7 @@ TEST(KubernetesProgram, ExportsVariablesThatOnlyTheTaskKnows) {
   EXPECT_EQ(spec.arguments, Lines{"-v"});
 }
 
-TEST(KubernetesProgram, NeedsACommandForWhatOnlyTheTaskKnows) {
+TEST(KubernetesProgram, NeedsACommandToReadValuesOfItsTask) {
   EXPECT_EQ(
       faults_of(
           simple_job({"env: [{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]"})),

@@ -46,7 +46,7 @@ TEST(TrainJobFile, RunsOnTheTorchRuntimeOfTrainer) {
   EXPECT_EQ(spec.slots_per_worker, 4);
 }
 
-TEST(TrainJobFile, SaysWhichImageItHasWithoutOne) {
+TEST(TrainJobFile, ReportsTheDefaultImageIfItNamesNone) {
   EXPECT_EQ(warnings_of(train_job("torch-distributed", "  trainer: {command: [ls]}\n")),
             (Lines{"spec.runtimeRef.name: is not in this file; the image is that of Trainer 2.3, "
                    "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime"}));
@@ -142,7 +142,7 @@ TEST(TrainJobFile, ChangesThePodsOfItsRuntime) {
   }
 }
 
-TEST(TrainJobFile, NamesWhatHasNoCounterpart) {
+TEST(TrainJobFile, NamesFieldsWithoutACounterpart) {
   EXPECT_EQ(
       faults_of(train_job("jax-distributed",
                           "  initializer: {dataset: {storageUri: "

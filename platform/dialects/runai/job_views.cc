@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/units.h"
 #include "cli/common/job_view.h"
 #include "cli/common/output.h"
@@ -426,7 +427,7 @@ std::string job_description_json(const Job& job, base::Time now) {
                                  {"node", node_of_pod(task)},
                                  {"chief", &task == &job::deciding_task(job)}});
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 }  // namespace muster::dialects::runai
