@@ -1,5 +1,5 @@
-// The cluster of the tests of pages: projects with users, jobs in every phase, groups of jobs, and hostile
-// texts in every place that users fill in.
+// Fills the cluster of the tests of pages: projects with users, jobs in every phase, groups of jobs, and hostile
+// texts in every field that users can fill in.
 import {until} from './harness.mjs';
 import {kAll, kMarkup} from './hostile.mjs';
 

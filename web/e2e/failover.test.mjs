@@ -1,5 +1,5 @@
-// Two servers with one PostgreSQL, behind one address, as behind a load balancer: the page of the first goes on with
-// the second, without a reload and without a new login.
+// Tests the failover between two servers with one PostgreSQL behind a load balancer: the page continues with the
+// second server, without a reload and without a new login.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
 import {once} from 'node:events';
@@ -31,7 +31,7 @@ class Database {
   }
 }
 
-/** One address in front of the servers: passes connections on to the one that leads. */
+/** One address in front of the servers, which forwards connections to the server that leads. */
 class Balancer {
   async start(leader) {
     this.leader = leader;
@@ -95,7 +95,7 @@ const leads = (team) =>
     () => false,
   );
 
-test('the page goes on with the second server when the first is killed', async () => {
+test('the page continues with the second server when the first is killed', async () => {
   assert.equal(await leads(second), false);
   const token = await first.user('ada', 'default', 'member');
   const runs = await first.submit({name: 'runs', command: ['sh', '-c', 'echo begun; exec sleep 1000']});

@@ -1,4 +1,4 @@
-// Shared by the tests of the page: a real team server with users and jobs, and Debian's Chromium.
+// Shared by the tests of the page: a real team server with users and jobs, and Chromium.
 //
 //   MUSTER_BUILD=../build/release   the build whose server is tested
 //   MUSTER_UI_DIST=dist             serve these files in place of those in the server's program, under
@@ -20,7 +20,7 @@ const muster = path.join(build, 'platform/muster');
 const run = promisify(execFile);
 export const axe_source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Fails a test that hangs; never decides one that works. */
+/** The limit in milliseconds for a test that hangs. A test that works never reaches it. */
 export const kBound = Number(process.env.MUSTER_UI_BOUND ?? 60000);
 
 export class Team {
@@ -73,7 +73,7 @@ export class Team {
     this.address = `https://${this.listen}`;
   }
 
-  /** The address of a receiver of notifications, which takes the tests and refuses everything else. */
+  /** Starts a receiver of notifications, which accepts test requests and refuses all others. */
   async start_receiver() {
     if (this.receiver) return;
     this.hook = createServer((request, response) => {
@@ -162,7 +162,7 @@ export class Team {
   }
 }
 
-/** Asks again until there is an answer; the limit is reached only by a hang. */
+/** Repeats `check` until it returns a value. Only a hang reaches the limit. */
 export async function until(check, bound = kBound) {
   const deadline = Date.now() + bound;
   for (;;) {
@@ -174,12 +174,15 @@ export async function until(check, bound = kBound) {
 }
 
 export async function open_browser() {
-  // A page whose files do not come from the server itself has no address that may open WebSockets to it.
-  const args = process.env.MUSTER_UI_DIST ? ['--disable-features=LocalNetworkAccessChecks'] : [];
+  // ignoreHTTPSErrors of a context covers the requests of its pages. A download is a request of the browser itself:
+  // if no idle connection is left for it, it makes a new one, and the self-signed certificate would cancel it.
+  const args = ['--ignore-certificate-errors'];
+  // Chromium forbids WebSockets to local addresses for a page whose files do not come from the server.
+  if (process.env.MUSTER_UI_DIST) args.push('--disable-features=LocalNetworkAccessChecks');
   return await chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args});
 }
 
-/** A page whose faults are collected: violations of the content policy, errors, dialogs. */
+/** A page whose `faults` collects violations of the content policy, errors and unexpected dialogs. */
 export async function open_page(browser, team, {width = 1440, height = 900, scheme = 'light', ...options} = {}) {
   const context = await browser.newContext({
     ignoreHTTPSErrors: true,
@@ -245,7 +248,7 @@ export async function go(page, team, target) {
   await page.goto(`${team.address}/ui${target}`);
 }
 
-/** What is on the page is loaded and laid out. */
+/** Waits until the page has loaded its data and was laid out. */
 export async function settled(page) {
   await page.locator('#main h1').first().waitFor();
   await page.waitForFunction(() => !document.querySelector('#main')?.textContent?.includes('Loading…'));

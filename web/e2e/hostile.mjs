@@ -1,5 +1,5 @@
-// Texts that attack a page that shows them: markup, style sheets, links, terminal sequences, marks
-// that reorder or cover what is beside them.
+// Texts that attack a page that shows them: markup, style sheets, links, terminal sequences, and characters
+// that reorder or cover the text beside them.
 export const kMarkup = [
   '<script>window.__attacked=1</script>',
   '<img src=x onerror="window.__attacked=1">',

@@ -1,4 +1,4 @@
-// The lists follow the stream of changes, and ask for nothing while nothing changes.
+// Tests that the lists follow the stream of changes, and send no requests while nothing changes.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import {Team, go, log_in, open_browser, open_page, settled, until} from './harness.mjs';
@@ -29,7 +29,7 @@ async function open(target) {
 const row = (name) => page.locator('tr', {has: page.getByRole('link', {name, exact: true})});
 const job = (name, command) => ({name, folder: '/tmp', command});
 
-test('nothing is asked for while nothing changes', async () => {
+test('the page sends no requests while nothing changes', async () => {
   const array = await team.submit({...job('quiet', ['true']), array: {lines: ['a']}});
   await until(async () => (await team.api('GET', `/v1/arrays/${array.id}`)).ended);
   const quiet = await open_page(browser, team);
@@ -38,13 +38,13 @@ test('nothing is asked for while nothing changes', async () => {
   for (const target of ['/jobs', '/overview', '/sweeps', `/arrays/${array.id}`]) {
     await go(quiet, team, target);
     await settled(quiet);
-    // What was to be asked for after the events of the connection.
+    // The requests that the events of the connection have caused.
     await quiet.clock.runFor(4000);
     await settled(quiet);
     const asked = [];
     const note = (request) => asked.push(new URL(request.url()).pathname);
     quiet.on('request', note);
-    // Without the stream, a page asks every 15 seconds. After 40 without a sign of life it connects again.
+    // Without the stream, a page would poll every 15 seconds. It reconnects after 40 seconds of silence.
     await quiet.clock.runFor(32_000);
     quiet.off('request', note);
     assert.deepEqual(asked, [], target);
@@ -108,7 +108,7 @@ test('the overview', async () => {
   const tile = (label) => page.locator('.tile', {hasText: label}).locator('strong');
   const holds = await team.submit({...job('holds', ['sleep', '1000']), resources: {gpus: 8}});
   await tile('jobs running').filter({hasText: '1'}).waitFor();
-  await tile('GPUs allocated').filter({hasText: '8 / 8'}).waitFor();
+  await tile('GPUs used').filter({hasText: '8 / 8'}).waitFor();
   await team.submit({...job('waits', ['sleep', '1000']), resources: {gpus: 1}});
   await row('waits').waitFor();
   const fails = await team.submit(job('fails', ['false']));
@@ -133,4 +133,27 @@ test('the list of jobs shows a change without asking for the list again', async 
   await team.api('POST', `/v1/jobs/${job_of_the_list.id}/stop?now=true`);
   await row('changes').getByText('Stopped', {exact: true}).waitFor();
   await page.unroute('**/v1/list?**');
+});
+
+test('a page whose requests failed once is complete without a change and without a reload', async () => {
+  await team.api('POST', '/v1/users', {name: 'grace', server_role: 'admin'});
+  const done = await team.submit(job('done', ['true']));
+  await team.ended(done.id);
+  const shaky = await open_page(browser, team);
+  await log_in(shaky, team, await team.token('grace'));
+  const failed = new Set();
+  await shaky.route(/\/v1\/(whoami|info|tokens|users|list)\b/, async (route) => {
+    const name = new URL(route.request().url()).pathname;
+    if (failed.has(name)) return await route.continue();
+    failed.add(name);
+    await route.abort('connectionreset');
+  });
+  await go(shaky, team, '/tokens');
+  await shaky.getByLabel('New user').waitFor();
+  await shaky.getByRole('rowheader', {name: 'grace'}).waitFor();
+  await shaky.getByText('of grace').first().waitFor();
+  await go(shaky, team, '/jobs');
+  await shaky.getByRole('link', {name: 'done', exact: true}).waitFor();
+  assert.deepEqual([...failed].sort(), ['/v1/info', '/v1/list', '/v1/tokens', '/v1/users', '/v1/whoami']);
+  await shaky.context().close();
 });

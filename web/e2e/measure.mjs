@@ -23,8 +23,8 @@ async function log_in() {
   await rows_shown();
 }
 
-/// When the browser first painted anything, and when the first rows of the list were in the document: of a new
-/// document, with a warm server, in milliseconds since the navigation began.
+/// The times of the first paint and of the first rows of the list, in a new document from a warm server, in
+/// milliseconds since the navigation began.
 async function first_paint(url) {
   await page.addInitScript(() => {
     window.rows_at = 0;
@@ -60,7 +60,7 @@ async function heap() {
   return usedSize;
 }
 
-/// The times between frames while a region scrolls from its begin to its end.
+/// The times between frames while a region scrolls from its start to its end.
 const frames = (region) =>
   page.evaluate(
     (selector) =>

@@ -1,4 +1,4 @@
-// The page against a real server with real jobs, at two users.
+// Tests every view of the page against a real server with real jobs, as two users and an admin.
 import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import path from 'node:path';
@@ -34,13 +34,13 @@ test('a token opens the page once, and does not stay in the address', async () =
   await page.context().close();
 });
 
-/** Fills in the form of the simulation, and waits for its answer. */
+/** Starts a simulation and waits for its answer. */
 async function simulate(page) {
   await page.getByRole('button', {name: 'Simulate'}).click();
   await page.getByRole('link', {name: 'wide'}).nth(1).waitFor();
 }
 
-/** Name, address, and what is done there first. */
+/** The name and the address of each page, and for some a function that prepares it. */
 const pages = () => [
   ['overview', '/overview'],
   ['jobs', '/jobs'],
@@ -351,13 +351,13 @@ test('a session that expires in the middle of a form loses nothing', async () =>
   await page.context().close();
 });
 
-test('two tabs that change one quota: the second learns of the first', async () => {
+test('two tabs that change one quota: the second reports the change of the first, and neither is lost', async () => {
   const first = await open_page(browser, team);
   await log_in(first, team, tokens.root, '/projects/speech');
   const second = await first.context().newPage();
   await go(second, team, '/projects/speech');
-  await second.getByLabel('limit gpus').fill('7');
-  await first.getByLabel('deserved gpus').fill('3');
+  await second.getByLabel('GPU limit').fill('7');
+  await first.getByLabel('GPU quota').fill('3');
   await first.getByRole('button', {name: 'Save'}).click();
   await first.getByText('Changed the quota').waitFor();
   await second.getByText('has changed this quota').waitFor();
@@ -409,7 +409,9 @@ test('everything is reached by keyboard', async () => {
   await page.getByRole('link', {name: 'train', exact: true}).waitFor();
   await page.keyboard.press('j');
   await page.keyboard.press('j');
-  await page.waitForFunction(() => document.activeElement?.closest('tr.at'));
+  await page.waitForFunction(
+    () => document.activeElement?.closest('tr.at') === document.querySelectorAll('.vt tr[data-id]')[1],
+  );
   await page.keyboard.press('x');
   await page.getByText('1 selected').waitFor();
   await page.keyboard.press('/');

@@ -1,5 +1,5 @@
-// The parts of the page, each used as a user does: logs of several tasks, comparison, quota, members, secrets,
-// tokens, usage, nodes, bulk actions, settings.
+// Tests the parts of the page as a user uses them: logs of several tasks, comparison, quota, members, secrets,
+// tokens, usage, nodes, actions on several jobs, settings.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {after, before, test} from 'node:test';
@@ -184,7 +184,7 @@ test('the list is sorted and filtered by each of its filters, and the address ha
   await until(async () => (await shown()).every((each) => each.startsWith('bulk-')) && (await shown()).length === 3);
   await open('/jobs');
   await page.getByRole('textbox', {name: 'User'}).fill('nobody');
-  await page.getByText('No job matches.').waitFor();
+  await page.getByText('No job matches the filters.').waitFor();
 });
 
 test('each number of the overview leads to the list behind it', async () => {
@@ -208,11 +208,20 @@ test('a project is made, its members, secrets and usage', async () => {
   await dialog.getByRole('alert').waitFor();
   await dialog.getByLabel('Name').fill('vision-b');
   await dialog.getByLabel('Parent').selectOption('vision');
-  await dialog.getByLabel('Deserved GPUs').fill('1.5');
+  await dialog.getByLabel('GPU quota').fill('1.5');
   await dialog.getByRole('button', {name: 'Create'}).click();
   await page.getByRole('heading', {name: 'vision-b'}).waitFor();
   const made = await team.api('GET', '/v1/projects/vision-b');
   assert.deepEqual([made.parent, made.quota.deserved.gpus], ['vision', 1.5]);
+
+  await open('/projects/vision-b');
+  await page.getByLabel('GPU quota').fill('many');
+  await button('Save').click();
+  await page.getByText("'many' is not an amount of GPUs, such as 4 or 0.5").waitFor();
+  await page.getByLabel('GPU quota').fill('2');
+  await button('Save').click();
+  await page.getByText('Changed the quota').waitFor();
+  assert.equal((await team.api('GET', '/v1/projects/vision-b')).quota.deserved.gpus, 2);
 
   await open('/projects/vision-b/members');
   await page.getByLabel('User').fill('ben');
@@ -221,7 +230,7 @@ test('a project is made, its members, secrets and usage', async () => {
   await page.getByText('Changed the role of ben').waitFor();
   assert.deepEqual((await team.api('GET', '/v1/projects/vision-b/members')).members, [{user: 'ben', role: 'viewer'}]);
   await button('Remove ben').click();
-  await page.getByText('No member').waitFor();
+  await page.getByText('No members yet').waitFor();
 
   await open('/projects/vision-b/secrets');
   await page.getByLabel('Name').fill('HF');
@@ -230,7 +239,8 @@ test('a project is made, its members, secrets and usage', async () => {
   await page.getByRole('rowheader', {name: 'HF'}).waitFor();
   assert.ok(!(await page.content()).includes('not-to-be-seen'));
   await button('Delete HF').click();
-  await page.getByText('No secret.').waitFor();
+  await page.getByRole('dialog', {name: 'Delete secret HF?'}).getByRole('button', {name: 'Delete'}).click();
+  await page.getByText('No secrets yet.').waitFor();
 
   await open('/projects');
   await page.getByRole('link', {name: 'vision-b'}).click();
@@ -273,6 +283,10 @@ test('a token is made, shown once, and revoked; a user is invited and disabled',
   const {tokens} = await team.api('GET', '/v1/tokens?user=grace');
   assert.equal(tokens.find((each) => each.description === 'from the page').ceiling, 'viewer');
   await button('Revoke from the page').click();
+  await page
+    .getByRole('dialog', {name: 'Revoke from the page?'})
+    .getByRole('button', {name: 'Revoke', exact: true})
+    .click();
   await button('Revoke from the page').waitFor({state: 'detached'});
 
   await page.getByLabel('New user').fill('carol');
@@ -285,7 +299,7 @@ test('a token is made, shown once, and revoked; a user is invited and disabled',
   await carol.getByText('disabled').waitFor();
 });
 
-test('a node is cordoned, drained after it was said what this does, and uncordoned', async () => {
+test('a node is cordoned, drained after a question, and uncordoned', async () => {
   const held = await team.submit(job('held', 'sleep 1000', {resources: {gpus: 1}}));
   await team.running(held.id);
   await open(`/nodes/${team.node}`);
@@ -295,7 +309,7 @@ test('a node is cordoned, drained after it was said what this does, and uncordon
   assert.equal((await team.api('GET', `/v1/jobs/${held.id}`)).phase, 'Running');
   await button('Drain').click();
   const dialog = page.getByRole('dialog', {name: `Drain ${team.node}?`});
-  assert.match(await dialog.innerText(), /are stopped.*Jobs there:.*held/s);
+  assert.match(await dialog.innerText(), /are stopped.*Jobs on the node:.*held/s);
   await dialog.getByRole('button', {name: 'Drain'}).click();
   await page.getByText('cordoned', {exact: true}).waitFor();
   await until(async () => (await team.api('GET', `/v1/jobs/${held.id}`)).phase === 'Queued');

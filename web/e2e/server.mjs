@@ -64,12 +64,12 @@ export class Server {
     );
     this.ended = new Promise((done) => this.process.on('exit', done));
     await new Promise((done, failed) => {
-      const hear = (bytes) => {
+      const receive = (bytes) => {
         this.log += bytes;
         if (this.log.includes(`serves on ${join(this.folder, 'state')}`)) done();
       };
-      this.process.stdout.on('data', hear);
-      this.process.stderr.on('data', hear);
+      this.process.stdout.on('data', receive);
+      this.process.stderr.on('data', receive);
       this.process.on('exit', (code) => failed(new Error(`the server ended with ${code}:\n${this.log}`)));
     });
     this.address = this.log.match(/serves on https:\/\/(\S+),/)[1];
@@ -77,7 +77,7 @@ export class Server {
     return this;
   }
 
-  /// Ends the server, as a restart does; jobs continue.
+  /// Ends the server alone, as for a restart; its jobs continue.
   async end_server() {
     this.process.kill('SIGTERM');
     await this.ended;

@@ -1,5 +1,5 @@
-// The sessions of the page in a real browser, against a server on TLS and one on its loopback port: a code gives
-// a cookie that scripts cannot read, and the page of another site can neither read nor change anything with it.
+// Tests the sessions of the page in a browser, against a server with TLS and one on its loopback port: a code is
+// exchanged for a cookie that scripts cannot read, and pages of other sites can neither read nor change anything.
 //
 //   node e2e/sessions.mjs
 import {createServer} from 'node:http';
@@ -19,7 +19,7 @@ async function test(name, run) {
   }
 }
 
-/// A site that the user visits while it is logged in.
+/// A site that the user visits during a session.
 async function hostile_site() {
   const site = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html');
@@ -29,7 +29,7 @@ async function hostile_site() {
   return site;
 }
 
-/// Resolves to what the attack saw: its status, or 'blocked'.
+/// Resolves to what the attacking page can read: the status, 'opaque', or 'blocked'.
 const attack = (page, url, options) =>
   page.evaluate(
     async ([target, init]) => {
@@ -128,7 +128,7 @@ async function attacks_of_another_site(browser, server, address) {
       `${origin}/ui/`,
     );
     assert.equal(framed, 'blocked');
-    // The form's answer is in: its request was sent before the socket's.
+    // The server has handled the form, whose request was sent before that of the socket.
     assert.equal(await phase(server), 'Running');
   } finally {
     site.close();
@@ -169,10 +169,11 @@ try {
   }
   const ada = await team.user('ada', '--project', 'default=member');
 
-  await test('over TLS: a code gives a cookie once', async () => cookie_and_code(browser, await ada.page()));
+  await test('over TLS: a code is exchanged for a cookie once', async () => cookie_and_code(browser, await ada.page()));
   await test('over TLS: the page of another site can do nothing', async () =>
     attacks_of_another_site(browser, team, await ada.page()));
-  await test('on loopback: a code gives a cookie once', async () => cookie_and_code(browser, await local.page()));
+  await test('on loopback: a code is exchanged for a cookie once', async () =>
+    cookie_and_code(browser, await local.page()));
   await test('on loopback: the page of another port can do nothing', async () =>
     attacks_of_another_site(browser, local, await local.page()));
 

@@ -1,4 +1,4 @@
-// The steps of docs/web.md and docs/web-tour.md, as a new user takes them: from `muster ui` on a machine
+// Takes the steps of docs/web.md and docs/web-tour.md as a new user: from `muster ui` on a machine
 // without a server to a job that was submitted in the page, its log, a shell in it, and a comparison.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';

@@ -1,5 +1,5 @@
-// What a user does on the page, against a real server: sends files, reruns and converts jobs, searches
-// logs, tests a notification, reads the log of a task that is gone.
+// Tests work on the page against a real server: sending files, rerunning and converting jobs, searching
+// logs, testing a notification, opening a log that was deleted.
 import assert from 'node:assert/strict';
 import {mkdirSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
@@ -34,7 +34,7 @@ async function with_page(token, target, run) {
   await page.context().close();
 }
 
-/** Also the cause of a failure, so that a test that fails shows it. */
+/** The end of a job, its log, and the cause of a failure, so that a failed test shows it. */
 async function done(id) {
   const job = await team.ended(id);
   return {phase: job.phase, log: await log_of(id), ...(job.failure && {failure: job.failure})};
@@ -182,7 +182,7 @@ test('the logs of all jobs are searched on the server', async () => {
   });
 });
 
-test('an address is subscribed, tested and removed, and what it refused is listed', async () => {
+test('an address is subscribed, tested, given a new key and removed, and what it refused is listed', async () => {
   await with_page(ada, '/projects/vision/notifications', async (page) => {
     await page.getByLabel('Address', {exact: true}).fill('http://192.0.2.1/hook');
     await page.getByRole('button', {name: 'Add', exact: true}).click();
@@ -191,7 +191,13 @@ test('an address is subscribed, tested and removed, and what it refused is liste
     await page.getByLabel('Only jobs named').fill('refused-*');
     await page.getByRole('button', {name: 'Add', exact: true}).click();
     const key = page.getByRole('dialog', {name: 'The signing key'});
-    assert.match(await key.locator('pre').textContent(), /^\w{20,}$/);
+    const first = await key.locator('pre').textContent();
+    assert.match(first, /^\w{20,}$/);
+    await key.getByRole('button', {name: 'Done'}).click();
+    await page.getByRole('button', {name: /^New key/}).click();
+    await page.getByRole('dialog', {name: 'Replace the key?'}).getByRole('button', {name: 'Replace'}).click();
+    await key.waitFor();
+    assert.notEqual(await key.locator('pre').textContent(), first);
     await key.getByRole('button', {name: 'Done'}).click();
     await page.getByRole('button', {name: /^Send a test/}).click();
     await page.getByText(/The test arrived: status 204/).waitFor();
@@ -206,16 +212,16 @@ test('an address is subscribed, tested and removed, and what it refused is liste
     await page.getByText('1 notification is sent again').waitFor();
     await page.getByRole('button', {name: /^Remove/}).click();
     await page.getByRole('dialog').getByRole('button', {name: 'Remove'}).click();
-    await page.getByText('No address.').waitFor();
+    await page.getByText('No addresses yet.').waitFor();
   });
 });
 
-test('a task whose log is gone: the page says so and works on', async () => {
+test('a task whose log was deleted: the page reports it and works', async () => {
   const job = await team.submit({name: 'gone', project: 'vision', command: ['sh', '-c', 'echo was here; exit 3']});
   await team.ended(job.id);
   remove_logs(path.join(team.env.MUSTER_STATE_DIR, 'jobs', job.id));
   await with_page(ada, `/jobs/${job.id}/logs`, async (page) => {
-    await page.getByText('The log of this task is gone').waitFor();
+    await page.getByText('The log of this task no longer exists').waitFor();
     await page.getByRole('link', {name: 'Summary'}).click();
     await page.getByText('Why it failed').waitFor();
   });

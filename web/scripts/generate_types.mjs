@@ -1,5 +1,4 @@
-// Writes what the page takes from the OpenAPI document, which the server writes from its tables of
-// fields:
+// Generates code from the OpenAPI document, which the server writes from its tables of fields:
 //
 //   src/api/types.ts        a TypeScript type for each schema
 //   src/api/spec_fields.ts  the fields of a job's specification: names, defaults and flags
@@ -69,7 +68,7 @@ writeFileSync(new URL('../src/api/types.ts', import.meta.url), out.join('\n'));
 
 // --- the fields of a specification
 
-/** The schema behind references and beside null; what stands beside a reference is kept. */
+/** The schema without references and null. */
 function resolved(schema) {
   let found = schema;
   while (found.$ref || found.anyOf) {
@@ -82,7 +81,7 @@ function is_a(schema, type) {
   return schema.type === type || (Array.isArray(schema.type) && schema.type.includes(type));
 }
 
-/** The wire form appends the unit of a number to the name that job files use. */
+/** The name in job files: the API appends the unit of a number to it. */
 function file_name(wire) {
   return wire.replace(/_(bytes|ms)$/, '');
 }
@@ -110,20 +109,20 @@ writeFileSync(
   `// Generated from the OpenAPI document by scripts/generate_types.mjs; do not edit.
 
 export interface SpecField {
-  /** In job files: without the unit of the number. */
+  /** The name in job files, without the unit of a number. */
   name: string;
   default?: unknown;
-  /** Of muster submit. */
+  /** The flag of muster submit. */
   flag?: string;
-  /** The value that the flag sets, if it takes none. */
+  /** The value that a flag without an argument sets. */
   means?: string;
-  /** The keys are the user's own, not names of fields. */
+  /** The user chooses the keys of the value. */
   map?: true;
-  /** Of a document within the document, or of each element of a list. */
+  /** The fields of a document, or of each element of a list of documents. */
   fields?: SpecFields;
 }
 
-/** By their names on the wire. */
+/** Fields by their names in the API. */
 export type SpecFields = {[wire: string]: SpecField};
 
 export const kSpecFields: SpecFields = ${fields};

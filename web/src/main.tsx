@@ -1,4 +1,4 @@
-// The start of the page, and the table of its views.
+// Starts the page and lists its views.
 import {useSignal} from '@preact/signals';
 import {Component, render, type ComponentChildren, type ComponentType} from 'preact';
 import {useEffect} from 'preact/hooks';
@@ -8,11 +8,11 @@ import {load_session, use_code_of_address} from './app/session';
 import {start_settings} from './app/settings';
 import {Shell} from './app/shell';
 import {start_shortcuts} from './app/shortcuts';
-import {ErrorNote, Link, Page, Waiting} from './ui/parts';
+import {ErrorNote, Link, Page, Waiting, error_text, toast} from './ui/parts';
 
 type View = ComponentType<{parts: string[]}>;
 
-/** First segment of the path -> its view, loaded when it is first opened. */
+/** The view of each first segment of the path. Its code is loaded when the view is first opened. */
 const kViews: Record<string, () => Promise<View>> = {
   overview: async () => (await import('./pages/overview')).Overview,
   jobs: async () => (await import('./pages/jobs')).Jobs,
@@ -29,7 +29,8 @@ const kViews: Record<string, () => Promise<View>> = {
   tokens: async () => (await import('./pages/tokens')).Tokens,
 };
 
-class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {
+/** Shows an error in place of a view that threw. */
+class ErrorBoundary extends Component<{children: ComponentChildren}, {fault: unknown}> {
   override state = {fault: null as unknown};
   static override getDerivedStateFromError(fault: unknown) {
     return {fault};
@@ -37,7 +38,7 @@ class Guard extends Component<{children: ComponentChildren}, {fault: unknown}> {
   override render() {
     if (!this.state.fault) return this.props.children;
     return (
-      <Page title="This page has a fault">
+      <Page title="This page failed">
         <ErrorNote error={this.state.fault} again={() => this.setState({fault: null})} />
       </Page>
     );
@@ -74,29 +75,28 @@ function Views() {
     return (
       <Page title="There is no such page">
         <p>
-          The address names no page. <Link to="/jobs">Go to the jobs.</Link>
+          No page has this address. <Link to="/jobs">Go to the list of jobs.</Link>
         </p>
       </Page>
     );
   if (fault.value)
     return (
-      <Page title="The page was not loaded">
+      <Page title="The page could not be loaded">
         <ErrorNote error={fault.value} />
         <p>
-          The server may have been updated:{' '}
+          The server may have been updated.{' '}
           <a href={location.href} onClick={() => location.reload()}>
-            load the page again
+            Load the page again.
           </a>
-          .
         </p>
       </Page>
     );
   const Shown = view.value;
   if (!Shown || shown.value !== name) return <Waiting />;
   return (
-    <Guard key={name}>
+    <ErrorBoundary key={name}>
       <Shown parts={parts.slice(1)} />
-    </Guard>
+    </ErrorBoundary>
   );
 }
 
@@ -112,7 +112,7 @@ async function start(): Promise<void> {
   start_settings();
   start_router();
   start_shortcuts();
-  // Takes the code out of the address before the address changes.
+  // Before navigate(), which would drop the code from the address.
   const logged_in = use_code_of_address();
   if (path.value === '/') navigate('/overview', {replace: true});
   await logged_in;
@@ -122,7 +122,7 @@ async function start(): Promise<void> {
     </Shell>,
     document.getElementById('app')!,
   );
-  load_session().catch(() => {});
+  load_session().catch((fault) => toast(error_text(fault), 'error'));
   void run_live();
 }
 

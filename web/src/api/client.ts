@@ -1,8 +1,8 @@
 // Requests to the server. Reads carry only the session's cookie; requests that change something also
 // carry a header that a foreign page cannot send.
 //
-// An error is a Failure with the sentences of the server's problem details. A request that finds no
-// session waits for a new login and is then sent again, so that a form loses nothing.
+// An error is a Failure with the sentences of the server's problem details. A request whose session has
+// ended waits for a new login and is then sent again, so that a form keeps its input.
 import {signal} from '@preact/signals';
 import type {Fault, Problem} from './types';
 
@@ -16,16 +16,22 @@ export class Failure extends Error {
   ) {
     super(message);
   }
-  /** Is the server unreachable, rather than the request wrong? */
+  /** The server could not be reached, or cannot answer now. The request itself may be valid. */
   get unreachable(): boolean {
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }
 }
 
-/** The requests that wait for a login; true shows the sheet. */
+/** Did the server not answer? Then the same request may succeed later. */
+export function is_unreachable(fault: unknown): boolean {
+  return fault instanceof Failure && fault.unreachable;
+}
+
+/** True while requests wait for a login; the page then shows the login dialog. */
 export const logged_out = signal(false);
 let waiters: (() => void)[] = [];
 
+/** Sends the waiting requests again, after a login. */
 export function logged_in(): void {
   logged_out.value = false;
   const all = waiters;
@@ -75,8 +81,17 @@ async function failure_of(answer: Response): Promise<Failure> {
       problem.code ?? '',
     );
   } catch {
-    return new Failure(answer.status, `the server answered ${answer.status}`);
+    return new Failure(answer.status, `the server answered with HTTP status ${answer.status}`);
   }
+}
+
+/** No answer, or half of one. Whether the server has carried out a change is then unknown. */
+function unreachable(method: string): Failure {
+  const advice =
+    method === 'GET'
+      ? 'the page tries again by itself'
+      : 'the server may have carried out the request: check the result before you try again';
+  return new Failure(0, 'the server does not answer', advice);
 }
 
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
@@ -96,7 +111,7 @@ export async function send(method: string, path: string, options: Options = {}):
       });
     } catch (fault) {
       if ((fault as Error).name === 'AbortError') throw fault;
-      throw new Failure(0, 'the server does not answer', 'the page tries again by itself');
+      throw unreachable(method);
     }
     if (answer.ok) return answer;
     if (answer.status === 401 && !options.no_wait && path !== '/v1/ui/session') {
@@ -107,8 +122,27 @@ export async function send(method: string, path: string, options: Options = {}):
   }
 }
 
+/** The text of an answer; the connection may break while it arrives. */
+async function text_of(method: string, answer: Response): Promise<string> {
+  try {
+    return await answer.text();
+  } catch (fault) {
+    if ((fault as Error).name === 'AbortError') throw fault;
+    throw unreachable(method);
+  }
+}
+
+function parsed(text: string, answer: Response): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Failure(answer.status, 'the answer is not JSON', 'a proxy in front of the server may have sent it');
+  }
+}
+
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return (await (await send('GET', path, {query, signal})).json()) as T;
+  const answer = await send('GET', path, {query, signal});
+  return parsed(await text_of('GET', answer), answer) as T;
 }
 
 export async function change<T = void>(
@@ -119,11 +153,11 @@ export async function change<T = void>(
   headers: Record<string, string> = {},
 ): Promise<T> {
   const answer = await send(method, path, {body, query, headers});
-  const text = await answer.text();
-  return (text ? JSON.parse(text) : undefined) as T;
+  const text = await text_of(method, answer);
+  return (text ? parsed(text, answer) : undefined) as T;
 }
 
-/** /v1/jobs/NAME/ACTION: a job is named by its id, which is unique among all projects. */
+/** /v1/jobs/ID/ACTION. The id is unique among all projects; a name is not. */
 export function job_path(id: string, action = ''): string {
   return `/v1/jobs/${encodeURIComponent(id)}${action ? '/' + action : ''}`;
 }

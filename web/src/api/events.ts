@@ -1,4 +1,5 @@
-// Server-sent events of a response, one by one.
+// Reads the server-sent events of a response, one at a time.
+import {Failure} from './client';
 
 export interface ServerEvent {
   event: string;
@@ -6,7 +7,12 @@ export interface ServerEvent {
   id: string;
 }
 
-/** Turns pieces of text/event-stream into events; keeps an unfinished event for the next piece. */
+/**
+ * Turns pieces of text/event-stream into events; keeps an unfinished event for the next piece.
+ *
+ * An id without data becomes the event `place`: the position in the log from which a broken stream
+ * continues.
+ */
 export class EventParser {
   private rest = '';
   private event = '';
@@ -48,8 +54,8 @@ export class EventParser {
   }
 }
 
-/** `heard` is called for each piece, also for one without an event. */
-export async function* read_events(answer: Response, heard?: () => void): AsyncGenerator<ServerEvent> {
+/** Calls `received` for each piece of the stream, also for a comment, which has no event. */
+export async function* read_events(answer: Response, received?: () => void): AsyncGenerator<ServerEvent> {
   const reader = answer.body!.getReader();
   const decoder = new TextDecoder();
   const parser = new EventParser();
@@ -57,9 +63,12 @@ export async function* read_events(answer: Response, heard?: () => void): AsyncG
     for (;;) {
       const {done, value} = await reader.read();
       if (done) return;
-      heard?.();
+      received?.();
       yield* parser.push(decoder.decode(value, {stream: true}));
     }
+  } catch (fault) {
+    if ((fault as Error).name === 'AbortError') throw fault;
+    throw new Failure(0, 'the connection to the server was lost', 'load the page again');
   } finally {
     void reader.cancel().catch(() => {});
   }

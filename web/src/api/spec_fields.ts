@@ -1,20 +1,20 @@
 // Generated from the OpenAPI document by scripts/generate_types.mjs; do not edit.
 
 export interface SpecField {
-  /** In job files: without the unit of the number. */
+  /** The name in job files, without the unit of a number. */
   name: string;
   default?: unknown;
-  /** Of muster submit. */
+  /** The flag of muster submit. */
   flag?: string;
-  /** The value that the flag sets, if it takes none. */
+  /** The value that a flag without an argument sets. */
   means?: string;
-  /** The keys are the user's own, not names of fields. */
+  /** The user chooses the keys of the value. */
   map?: true;
-  /** Of a document within the document, or of each element of a list. */
+  /** The fields of a document, or of each element of a list of documents. */
   fields?: SpecFields;
 }
 
-/** By their names on the wire. */
+/** Fields by their names in the API. */
 export type SpecFields = {[wire: string]: SpecField};
 
 export const kSpecFields: SpecFields = {

@@ -14,7 +14,7 @@ function load(key: string): string | null {
 
 const two = (n: number) => String(n).padStart(2, '0');
 
-/** The text of the server has nanoseconds, which Date.parse does not need. */
+/** Milliseconds since 1970. The server writes nanoseconds, which Date.parse() reads and drops. */
 export function millis(time: string | undefined): number {
   return time ? Date.parse(time) : NaN;
 }
@@ -63,7 +63,7 @@ export function bytes_text(bytes: number | null | undefined): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
 
-/** At most three decimals, as the server counts. */
+/** At most three decimals: the server counts in thousandths. */
 export function amount_text(value: number | null | undefined): string {
   if (value === null || value === undefined) return '∞';
   return String(Math.round(value * 1000) / 1000);
@@ -99,7 +99,7 @@ export function run_span(job: Pick<Job, 'started' | 'ended'>, now: number): numb
   return Number.isNaN(start) ? NaN : (job.ended ? millis(job.ended) : now) - start;
 }
 
-/** A text of the server, which is {"base64": ...} if it is not valid UTF-8. */
+/** A text from the server, which sends {"base64": ...} if the text is not valid UTF-8. */
 export function text_of(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value && typeof value === 'object' && 'base64' in value) {

@@ -1,10 +1,10 @@
-// What keeps the page in step with the server: one stream of the changes of jobs, arrays, sweeps and
-// schedules, each with its row. A view takes a row as it is, or asks again, at most once in a short
-// interval. While the stream is open, nothing that it reports is polled.
+// Keeps the page up to date: one stream reports each change of a job, array, sweep or schedule, with its
+// row. A view shows the row, or repeats its request, at most once per interval. While the stream is
+// open, views do not poll what it reports.
 //
-// The stream is read with fetch, not EventSource: EventSource gives up for good when a server that
-// restarts answers 503. It begins at the present: after a break, the views ask for everything that they
-// show, and do not need what was missed in between.
+// The stream is read with fetch, because EventSource never reconnects after a 503, the answer of a server
+// that restarts. The stream begins at the present: after an interruption, the views repeat their
+// requests, and the changes that were missed do not matter.
 import {signal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
 import type {JobRow, RemovedJob} from '../api/types';
@@ -14,19 +14,19 @@ import {read_events} from '../api/events';
 export type LiveState = 'connecting' | 'live' | 'lost';
 export const live = signal<LiveState>('connecting');
 export const lost_since = signal<number>(0);
-/** Counts the reconnections; views that hold a stream of their own begin again. */
+/** The number of reconnections so far; a view with a stream of its own then opens it again. */
 export const reconnections = signal(0);
 /** Server time minus the time of this machine, in milliseconds. */
 export const clock_offset = signal(0);
 
-/** A job, an array, a sweep or a schedule, as it is now. Without a row: it was removed. */
+/** A changed job, array, sweep or schedule, with its present row. No row: it was removed. */
 export interface Change {
   id: string;
   name: string;
   row?: JobRow;
 }
 
-/** Is it the object itself, or made by it (a member of an array, a trial, a run)? */
+/** Whether a change is that of `object`, or of a job that it made: a member, a trial or a run. */
 export function concerns(change: Change, object: string): boolean {
   const origin = change.row?.origin;
   return [change.id, change.name, origin?.id, origin?.name].includes(object);
@@ -35,21 +35,22 @@ export function concerns(change: Change, object: string): boolean {
 type Listener = (change: Change | null) => void;
 const listeners = new Set<Listener>();
 
-function tell(change: Change | null): void {
+function announce(change: Change | null): void {
   for (const listener of [...listeners]) listener(change);
 }
 
-/** Calls `listener` for each change, and with null when anything may have changed. */
+/** Calls `listener` with each change, and with null when anything may have changed. The result ends that. */
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
+/** Makes every view repeat its request, after a change that the user made. */
 export function anything_changed(): void {
-  tell(null);
+  announce(null);
 }
 
-/** The change that an event of the stream reports; null: the server has forgotten some changes. */
+/** The change that an event reports. Null: some changes were lost. Undefined: the event is no change. */
 export function change_of(event: string, data: string): Change | null | undefined {
   if (event === 'row') {
     const row = JSON.parse(data) as JobRow;
@@ -66,16 +67,16 @@ const kPauses = [300, 500, 1000, 2000, 3000];
 /** The server sends something at least every 15 seconds. */
 const kSilence = 40_000;
 
-/** Reads the stream until it ends, breaks, falls silent, or has lost changes. */
+/** Reads the stream until it ends, fails, is silent for too long, or has lost changes. */
 async function follow(opened: () => void): Promise<void> {
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const heard = () => {
+  const restart_timer = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => (logged_out.value ? heard() : abort.abort()), kSilence);
+    timer = setTimeout(() => (logged_out.value ? restart_timer() : abort.abort()), kSilence);
   };
   try {
-    heard();
+    restart_timer();
     const answer = await send('GET', '/v1/watch/jobs', {
       query: {rows: true, existing: 'false'},
       signal: abort.signal,
@@ -83,10 +84,10 @@ async function follow(opened: () => void): Promise<void> {
     const date = Date.parse(answer.headers.get('date') ?? '');
     if (date) clock_offset.value = date - Date.now();
     opened();
-    for await (const {event, data} of read_events(answer, heard)) {
+    for await (const {event, data} of read_events(answer, restart_timer)) {
       const change = change_of(event, data);
       if (change === null) return;
-      if (change) tell(change);
+      if (change) announce(change);
     }
   } finally {
     clearTimeout(timer);
@@ -94,6 +95,7 @@ async function follow(opened: () => void): Promise<void> {
   }
 }
 
+/** Follows the stream for the life of the page, and reconnects after every interruption. */
 export async function run_live(): Promise<never> {
   let tries = 0;
   let was_live = false;
@@ -105,12 +107,12 @@ export async function run_live(): Promise<never> {
         lost_since.value = 0;
         if (was_live) {
           reconnections.value++;
-          tell(null);
+          announce(null);
         }
         was_live = true;
       });
     } catch {
-      // Reported below: the connection is lost, for whatever reason.
+      // Every failure is a lost connection, which is reported below.
     }
     if (!lost_since.value) lost_since.value = Date.now();
     live.value = was_live || tries > 1 ? 'lost' : 'connecting';
@@ -121,21 +123,27 @@ export async function run_live(): Promise<never> {
 
 /** How a view follows the server. */
 export interface Following {
-  /** Which changes make it ask again; without: all. */
+  /** Which changes make the view repeat its request. Default: all. */
   match?: (change: Change) => boolean;
   /** The shortest time between two requests, in milliseconds. */
   interval?: number;
-  /** It shows something that the stream does not report: asks again after so many milliseconds. */
+  /** For data that the stream does not report: repeat the request after so many milliseconds. */
   every?: number;
 }
 
-/** A view asks for at most a tenth of the time, so that a large answer costs little. */
+/** A request that took t ms is repeated after 9 t at the earliest: a large answer takes at most a tenth of the time. */
 const kShare = 9;
-/** How often a view asks again while the stream is not open. */
+/** How often a view repeats its request while the stream is not open. */
 const kFallback = 15_000;
+/** The pause before a request is repeated that the server did not answer. */
+export const kRetryPause = 3000;
 
-/** Calls `refresh` now, and after changes (coalesced), while the page is visible. */
-export function useRefresh(refresh: () => void | Promise<void>, depends: unknown[], options: Following = {}): void {
+/**
+ * Calls `refresh` now, and after changes (coalesced), while the page is visible. `refresh` resolves to whether the
+ * server answered. If not, it is called again after kRetryPause: one request may fail while the stream stays open, and
+ * then no event and no reconnection would repeat it.
+ */
+export function useRefresh(refresh: () => Promise<boolean>, depends: unknown[], options: Following = {}): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let running = false;
@@ -152,17 +160,18 @@ export function useRefresh(refresh: () => void | Promise<void>, depends: unknown
       running = true;
       again = false;
       const begun = performance.now();
+      let answered = true;
       try {
-        await refresh();
+        answered = await refresh();
       } finally {
         running = false;
         took = performance.now() - begun;
-        if (again && !stopped) soon();
+        if ((again || !answered) && !stopped) soon(answered ? 0 : kRetryPause);
       }
     };
-    const soon = () => {
+    const soon = (pause = 0) => {
       if (timer === undefined)
-        timer = setTimeout(run, Math.max(options.interval ?? 400, Math.min(kFallback, kShare * took)));
+        timer = setTimeout(run, Math.max(pause, options.interval ?? 400, Math.min(kFallback, kShare * took)));
     };
     const on_visible = () => {
       if (!document.hidden && again) void run();

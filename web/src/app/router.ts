@@ -1,5 +1,5 @@
-// The address of the page is its state: a path below /ui and its query. Every view, filter and
-// selection that a user may want to send to a colleague stands there.
+// The address of the page is its state: a path below /ui and a query. It holds every view, filter and
+// selection, so that a user can send what is on the screen to a colleague.
 import {computed, signal} from '@preact/signals';
 
 export const kBase = '/ui';
@@ -18,9 +18,6 @@ function read(): Place {
 export const place = signal<Place>(read());
 export const path = computed(() => place.value.path);
 
-/** Views with unsaved input set this; it returns false to stay. */
-export const leave_guard: {ask: (() => boolean) | null} = {ask: null};
-
 export function href(target: string): string {
   return kBase + target;
 }
@@ -38,14 +35,12 @@ export function to(parts: string[], query: Record<string, string | number | unde
 export function navigate(target: string, options: {replace?: boolean} = {}): void {
   const before = place.value.path;
   const url = kBase + target;
-  const next = new URL(url, location.origin);
-  if (next.pathname.slice(kBase.length) !== before && leave_guard.ask && !leave_guard.ask()) return;
   if (options.replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
   place.value = read();
   if (place.value.path !== before) {
     window.scrollTo(0, 0);
-    // A new page takes the focus, so that a screen reader reads its heading.
+    // The new page gets the focus, so that a screen reader reads its heading.
     queueMicrotask(() => document.getElementById('main')?.focus({preventScroll: true}));
   }
 }
@@ -69,7 +64,7 @@ export function start_router(): void {
   window.addEventListener('popstate', () => {
     place.value = read();
   });
-  // Plain clicks on links of the page stay in the page.
+  // A plain click on a link of the page changes the view without a new document.
   document.addEventListener('click', (event) => {
     if (
       event.defaultPrevented ||

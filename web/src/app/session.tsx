@@ -1,15 +1,18 @@
-// Who uses the page, and the sheet that asks for a new code when the session has expired. The page
-// below the sheet keeps everything that was typed; waiting requests are sent again after the login.
+// The user of the page, and the dialog that asks for a new code when the session has expired. The page
+// behind the dialog keeps the input of its forms; waiting requests are sent again after the login.
 import {signal, useSignal} from '@preact/signals';
 import type {ServerInfo, WhoAmI} from '../api/types';
-import {change, get, logged_in, logged_out} from '../api/client';
-import {Dialog, error_text} from '../ui/parts';
-import {anything_changed} from './live';
+import {change, get, is_unreachable, logged_in, logged_out} from '../api/client';
+import {Dialog, error_text, toast} from '../ui/parts';
+import {anything_changed, kRetryPause} from './live';
 
 export const me = signal<WhoAmI | null>(null);
 export const server = signal<ServerInfo | null>(null);
 
-/** `#code=...` of the address that `muster ui` printed: used once and removed from the address. */
+/** Why the code of the address was refused; the login dialog shows it. */
+const first_fault = signal('');
+
+/** Logs in with the `#code=...` of the address that `muster ui` printed, and removes it from the address. */
 export async function use_code_of_address(): Promise<void> {
   const code = /^#code=(.+)$/.exec(location.hash)?.[1];
   if (!code) return;
@@ -21,41 +24,51 @@ export async function use_code_of_address(): Promise<void> {
   }
 }
 
-const first_fault = signal('');
-
+/**
+ * Loads the user and the server, and repeats this until the server answers: without the user's roles, the page has no
+ * button that needs one.
+ */
 export async function load_session(): Promise<void> {
-  me.value = await get<WhoAmI>('/v1/whoami');
-  server.value = await get<ServerInfo>('/v1/info');
+  for (;;) {
+    try {
+      me.value = await get<WhoAmI>('/v1/whoami');
+      server.value = await get<ServerInfo>('/v1/info');
+      return;
+    } catch (fault) {
+      if (!is_unreachable(fault)) throw fault;
+      await new Promise((resolve) => setTimeout(resolve, kRetryPause));
+    }
+  }
 }
 
 export function is_server_admin(): boolean {
   return me.value?.server_role === 'admin';
 }
 
-const kRanks: Record<string, number> = {none: 0, viewer: 1, member: 2, admin: 3};
+const kRoleOrder: Record<string, number> = {none: 0, viewer: 1, member: 2, admin: 3};
 
-/** The caller's role in a project; a role in a parent counts, so parents are given as well. */
+/** The user's role in a project. A role in a project above counts as well: `parents` are their names. */
 export function role_in(project: string, parents: string[] = []): string {
   if (is_server_admin()) return 'admin';
   let best = 'none';
   for (const name of [project, ...parents]) {
     const role = me.value?.projects[name] ?? 'none';
-    if ((kRanks[role] ?? 0) > (kRanks[best] ?? 0)) best = role;
+    if ((kRoleOrder[role] ?? 0) > (kRoleOrder[best] ?? 0)) best = role;
   }
   return best;
 }
 
-export function may_administer(project: string, parents: string[] = []): boolean {
-  return role_in(project, parents) === 'admin';
-}
-
 export async function log_out(): Promise<void> {
-  await change('POST', '/v1/logout');
-  me.value = null;
-  logged_out.value = true;
+  try {
+    await change('POST', '/v1/logout');
+    me.value = null;
+    logged_out.value = true;
+  } catch (fault) {
+    toast(`You are still logged in: ${error_text(fault)}`, 'error');
+  }
 }
 
-export function LoginSheet() {
+export function LoginDialog() {
   const code = useSignal('');
   const fault = useSignal(first_fault.value);
   const busy = useSignal(false);
@@ -67,7 +80,7 @@ export function LoginSheet() {
     try {
       const before = me.value?.user;
       const answer = await change<WhoAmI>('POST', '/v1/ui/session', {code: code.value.trim().replace(/^.*#code=/, '')});
-      // Another user must not see what the previous one had on the page.
+      // A new user must not see what the page still shows of the user before.
       if (before && before !== answer.user) {
         location.reload();
         return;
@@ -85,10 +98,10 @@ export function LoginSheet() {
   };
   return (
     <Dialog title={was_here ? 'Your session has expired' : 'Log in to Muster'} onClose={() => {}} closable={false}>
-      {was_here && <p>Nothing that you typed is lost. Log in again to continue.</p>}
+      {was_here && <p>Your input is kept. Log in again to continue.</p>}
       <p>
-        Run <code>muster ui</code> and paste the code or the address that it prints. A token of{' '}
-        <code>muster token create</code> or an invitation is accepted as well.
+        Run <code>muster ui</code> and paste the code or the address that it prints. An invitation, or a token from{' '}
+        <code>muster token create</code>, works as well.
       </p>
       <form class="stack tight" onSubmit={submit}>
         <div class="field">

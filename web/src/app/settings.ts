@@ -1,4 +1,4 @@
-// What a user chose for this browser: theme, UTC, shortcuts. Nothing secret is ever kept here.
+// The settings of this browser: theme, UTC, shortcuts. The page stores no secret there.
 import {effect, signal} from '@preact/signals';
 import {utc} from './format';
 
@@ -9,18 +9,18 @@ function load(key: string, otherwise: string): string {
     return otherwise;
   }
 }
-function keep(key: string, value: string): void {
+function store(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
-    /* private windows may refuse */
+    // A private window may refuse to store: the setting then lasts as long as the page.
   }
 }
 
 export type Theme = 'auto' | 'light' | 'dark';
 export const theme = signal<Theme>(load('muster.theme', 'auto') as Theme);
 export const shortcuts_on = signal(load('muster.shortcuts', 'yes') === 'yes');
-/** Changes whenever colours may have changed; charts draw again. */
+/** Changes when the colours may have changed; charts are then drawn again. */
 export const colours = signal(0);
 
 export function start_settings(): void {
@@ -28,13 +28,13 @@ export function start_settings(): void {
     const chosen = theme.value;
     if (chosen === 'auto') document.documentElement.removeAttribute('data-theme');
     else document.documentElement.dataset['theme'] = chosen;
-    keep('muster.theme', chosen);
+    store('muster.theme', chosen);
     queueMicrotask(() => {
       colours.value++;
     });
   });
-  effect(() => keep('muster.shortcuts', shortcuts_on.value ? 'yes' : 'no'));
-  effect(() => keep('muster.utc', utc.value ? 'yes' : 'no'));
+  effect(() => store('muster.shortcuts', shortcuts_on.value ? 'yes' : 'no'));
+  effect(() => store('muster.utc', utc.value ? 'yes' : 'no'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     colours.value++;
   });

@@ -1,4 +1,4 @@
-// The frame around every page: navigation, who is logged in, the state of the connection.
+// The frame around every page: the menu, the user, and banners about the connection to the server.
 import {signal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useEffect} from 'preact/hooks';
@@ -7,7 +7,7 @@ import {Link, Toasts, now} from '../ui/parts';
 import {span_text, utc} from './format';
 import {clock_offset, live, lost_since} from './live';
 import {path} from './router';
-import {LoginSheet, is_server_admin, log_out, me, server} from './session';
+import {LoginDialog, is_server_admin, log_out, me, server} from './session';
 import {theme, type Theme} from './settings';
 import {ShortcutHelp, help_open} from './shortcuts';
 
@@ -140,9 +140,12 @@ export function Shell({children}: {children: ComponentChildren}) {
                   ●
                 </span>
                 <span>
-                  The connection to the server was lost{' '}
-                  {lost_since.value ? `${span_text(now.value - lost_since.value)} ago` : ''}. The page shows the last
-                  known state and reconnects by itself.
+                  The connection to the server was lost
+                  {/* Hidden from screen readers, which would read the banner again each second. */}
+                  <span aria-hidden="true">
+                    {lost_since.value ? ` ${span_text(now.value - lost_since.value)} ago` : ''}
+                  </span>
+                  . The page shows the last known state and reconnects by itself.
                 </span>
               </div>
             )}
@@ -150,7 +153,7 @@ export function Shell({children}: {children: ComponentChildren}) {
               <div class="banner">
                 <span>
                   The clock of this machine is {span_text(Math.abs(offset))} {offset > 0 ? 'behind' : 'ahead of'} the
-                  server's clock: ages on this page are wrong by as much.
+                  server's clock. Ages on this page are wrong by this difference.
                 </span>
               </div>
             )}
@@ -161,7 +164,7 @@ export function Shell({children}: {children: ComponentChildren}) {
         </div>
       </div>
       <Toasts />
-      <LoginSheet />
+      <LoginDialog />
       <ShortcutHelp />
     </>
   );

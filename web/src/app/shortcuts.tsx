@@ -1,6 +1,7 @@
-// Keys: two-letter sequences for pages, single letters for actions; all are listed under `?` and can
-// be switched off (WCAG 2.1.4). A page registers its own while it is visible.
+// Keyboard shortcuts: two keys in a row open a page, a single key is an action. `?` lists them; a user can
+// switch them off, as WCAG 2.1.4 requires. A view registers shortcuts of its own while it is visible.
 import {signal} from '@preact/signals';
+import {Fragment} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {Dialog} from '../ui/parts';
 import {navigate} from './router';
@@ -37,6 +38,7 @@ const kGlobal: Shortcut[] = [
 export const help_open = signal(false);
 const local = signal<Shortcut[]>([]);
 
+/** Registers shortcuts of a view. Their functions are those of the render in which `depends` changed last. */
 export function useShortcuts(list: Shortcut[], depends: unknown[] = []): void {
   useEffect(() => {
     local.value = [...local.value, ...list];
@@ -80,10 +82,10 @@ export function ShortcutHelp() {
       <tr key={each.keys}>
         <td class="nowrap">
           {each.keys.split(' ').map((k, i) => (
-            <>
+            <Fragment key={i}>
               {i > 0 && ' '}
-              <kbd key={i}>{k}</kbd>
-            </>
+              <kbd>{k}</kbd>
+            </Fragment>
           ))}
         </td>
         <td>{each.what}</td>

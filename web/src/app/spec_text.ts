@@ -1,9 +1,9 @@
-// A spec as the text of a job file and as a command line. The API's names contain their units
-// (memory_bytes, grace_ms); a job file writes `memory: 16Gi` and `grace: 10s`. Names, defaults and
-// flags come from the server's tables of fields (api/spec_fields.ts). The opposite direction is the
-// server's: POST /v1/job-file reads the tree that parse_yaml() returns.
+// Writes a spec as a job file and as a command line. The API's names contain units (memory_bytes,
+// grace_ms); a job file has `memory: 16Gi` and `grace: 10s`. Names, defaults and flags come from the
+// server's tables of fields (api/spec_fields.ts). The server reads job files: POST /v1/job-file takes the
+// tree that parse_yaml() returns.
 //
-// Pure. Printing needs no YAML library; reading does, and loads it when it is first needed.
+// Pure. Only parse_yaml() needs a YAML library, which it loads at the first call.
 import {kSpecFields, type SpecField, type SpecFields} from '../api/spec_fields';
 import {text_of} from './format';
 
@@ -33,7 +33,7 @@ export function time_word(ms: number): string {
   return '0s';
 }
 
-/** Nothing if the text is not a size. K, M, G, T count in thousands as Ki... in 1024s, as in job files. */
+/** Undefined if the text is not a size. As in job files, K means 1024 as Ki does, and so on. */
 export function parse_size(value: unknown): number | undefined {
   const found = /^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*$/.exec(String(value));
   if (!found) return undefined;
@@ -53,7 +53,7 @@ function is_tree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The keys of a job file, without those whose value is the default. */
+/** The spec with the keys of a job file, without values that are the default. */
 export function to_file(spec: Tree, fields: SpecFields = kSpecFields): Tree {
   const out: Tree = {};
   for (const [wire, value] of Object.entries(spec)) {
@@ -73,7 +73,7 @@ function value_of_file(wire: string, value: unknown, field: SpecField): unknown 
   return is_tree(value) && field.fields ? to_file(value, field.fields) : value;
 }
 
-/** Quoted unless YAML reads the plain text as the same text. */
+/** The value in YAML, with quotes unless YAML reads the plain text as the same text. */
 function scalar(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   if (
@@ -123,9 +123,8 @@ function flow(value: unknown): string {
     : text;
 }
 
-/** A text of several lines as a literal block, where YAML can show it as it is. */
+/** A text of several lines as a literal block, if YAML can write the text unchanged; else a scalar. */
 function block(value: unknown, indent: string): string {
-  // eslint-disable-next-line no-control-regex
   if (
     typeof value !== 'string' ||
     !value.includes('\n') ||
@@ -142,15 +141,15 @@ function block(value: unknown, indent: string): string {
     .join('\n')}`;
 }
 
-/** The tree of a job file, each scalar as the text that was typed: the server converts them. */
+/** The tree of a job file. Each scalar is the text that was typed: the server converts it. */
 export async function parse_yaml(text: string): Promise<Tree> {
   const {load, FAILSAFE_SCHEMA} = await import('js-yaml');
   const tree = load(text, {schema: FAILSAFE_SCHEMA});
-  if (!is_tree(tree)) throw new Error('a job file is a map of keys');
+  if (!is_tree(tree)) throw new Error('a job file has keys and values, such as name: train');
   return tree;
 }
 
-/** `scheduling.retries` -> value, for comparing and for tables. */
+/** The values of a tree by their paths, such as `scheduling.retries`: for comparisons and tables. */
 export function flat(value: unknown, path = '', out: Record<string, string> = {}): Record<string, string> {
   if (is_tree(value) && !('base64' in value)) {
     for (const [key, inner] of Object.entries(value)) flat(inner, path ? `${path}.${key}` : key, out);
@@ -171,7 +170,7 @@ export function shell_word(word: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The command line that submits the same spec. A field without a flag is set by --set. */
+/** The command line that submits the same spec. --set sets fields without a flag. */
 export function command_line(spec: Tree): string {
   const {name, kind, command: _, arguments: __, ...rest} = to_file(spec);
   const words = ['muster', 'submit', String(kind ?? 'single'), shell_word(String(name ?? 'NAME'))];
@@ -191,7 +190,7 @@ function add_flags(words: string[], tree: Tree, fields: SpecFields, path: string
   }
 }
 
-/** False: the flag cannot set this value. */
+/** Appends the flag with the value. False: the flag cannot set this value. */
 function add_flag(words: string[], flag: string, means: string | undefined, value: unknown): boolean {
   if (means !== undefined) {
     if (String(value) !== means) return false;

@@ -1,6 +1,6 @@
-// Files that a user drops on the page, sent as the tree of a job: a manifest, and chunks of 1 MiB by
-// their SHA-256, of which only those are sent that the server lacks. What `muster submit` leaves out
-// is left out here as well: .git, .idea, .pytest_cache, and what the .gitignore files exclude.
+// Sends the files that a user drops on the page as the tree of a job: a manifest, and chunks of 1 MiB,
+// which are named by their SHA-256. Only chunks that the server lacks are sent. As with `muster submit`,
+// .git, .idea, .pytest_cache and files that .gitignore files exclude are left out.
 import {change, get, project_path, send, Failure} from '../api/client';
 
 export interface Dropped {
@@ -9,7 +9,7 @@ export interface Dropped {
 }
 
 const kChunk = 1 << 20;
-const kAlways = new Set(['.git', '.idea', '.pytest_cache']);
+const kNeverSent = new Set(['.git', '.idea', '.pytest_cache']);
 
 interface Rule {
   pattern: RegExp;
@@ -17,8 +17,8 @@ interface Rule {
   folders: boolean;
 }
 
-/** One line of a .gitignore below `folder`; nothing for a comment. Exported for its test. */
-export function rule_of(line: string, folder: string): Rule | null {
+/** A line of the .gitignore in `folder`. Null for a comment, an empty line, and a pattern that is not valid. */
+function rule_of(line: string, folder: string): Rule | null {
   let text = line.replace(/\r$/, '').replace(/(?<!\\)\s+$/, '');
   if (!text || text.startsWith('#')) return null;
   const keep = text.startsWith('!');
@@ -66,7 +66,7 @@ export function rule_of(line: string, folder: string): Rule | null {
   }
 }
 
-/** The files that are sent: `texts` are the .gitignore files by their folder. Pure. */
+/** The paths without the excluded ones. `texts`: the .gitignore files by their folder. Pure. */
 export function kept(paths: string[], texts: Map<string, string>): string[] {
   const rules = [...texts]
     .sort((a, b) => a[0].length - b[0].length)
@@ -82,7 +82,7 @@ export function kept(paths: string[], texts: Map<string, string>): string[] {
     if (before !== undefined) return before;
     const slash = path.lastIndexOf('/');
     let out = slash > 0 && left_out(path.slice(0, slash), true);
-    if (!out && !path.includes('/') && kAlways.has(path)) out = true;
+    if (!out && !path.includes('/') && kNeverSent.has(path)) out = true;
     if (!out) for (const rule of rules) if ((!rule.folders || is_folder) && rule.pattern.test(path)) out = !rule.keep;
     known.set(path, out);
     return out;
@@ -96,7 +96,7 @@ async function entries_of(entry: FileSystemEntry, prefix: string, out: Dropped[]
     const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
     out.push({path, file});
   } else {
-    if (!prefix.includes('/') && kAlways.has(entry.name)) return;
+    if (!prefix.includes('/') && kNeverSent.has(entry.name)) return;
     const reader = (entry as FileSystemDirectoryEntry).createReader();
     for (;;) {
       const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
@@ -104,10 +104,10 @@ async function entries_of(entry: FileSystemEntry, prefix: string, out: Dropped[]
       for (const each of some) await entries_of(each, path, out);
     }
   }
-  if (out.length > 200000) throw new Error('more than 200,000 files: drop a smaller folder');
+  if (out.length > 200000) throw new Error('the folder has more than 200,000 files: choose a smaller folder');
 }
 
-/** The files of a drop. One folder alone is the root of the tree. */
+/** The files that were dropped. A single folder is the root of the tree. */
 export async function files_of(data: DataTransfer): Promise<Dropped[]> {
   const roots = [...data.items]
     .map((item) => item.webkitGetAsEntry?.())
@@ -140,7 +140,7 @@ async function sha256(bytes: BufferSource): Promise<string> {
   return [...new Uint8Array(hash)].map((b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-/** Bytewise, as the server orders the entries of a manifest. */
+/** Compares bytes: the server requires the entries of a manifest in this order. */
 function by_bytes(a: string, b: string): number {
   const encoder = new TextEncoder();
   const x = encoder.encode(a);
@@ -156,7 +156,7 @@ export interface Sent {
   new_bytes: number;
 }
 
-/** Sends a tree to a project and returns its id; `progress` gets what has been done, from 0 to 1. */
+/** Sends a tree to a project and returns its id. `progress` is called with the part done, from 0 to 1. */
 export async function send_tree(
   project: string,
   files: Dropped[],
@@ -164,7 +164,7 @@ export async function send_tree(
 ): Promise<Sent> {
   if (!crypto.subtle)
     throw new Error(
-      'this page is not on TLS or loopback, so the browser offers no SHA-256: use muster submit --workspace',
+      'the browser computes checksums only on a page with TLS or on localhost: open that address of the server, or use muster submit --workspace',
     );
   const folders = new Set<string>();
   for (const {path} of files)
@@ -185,9 +185,9 @@ export async function send_tree(
       ids.push(id);
       if (!sources.has(id)) sources.set(id, {file, begin, end});
       done += end - begin;
-      progress(done / total / 2, 'reads files');
+      progress(done / total / 2, 'Reading files');
     }
-    // A browser does not see the mode of a file: a script that begins with #! is executable.
+    // A browser cannot read the mode of a file. A script, which begins with #!, is sent as executable.
     const script = head[0] === 35 && head[1] === 33;
     lines.push({path, line: `${script ? 'x' : 'f'} ${path}\0${[file.size, ...ids].join(' ')}\n`});
   }
@@ -198,7 +198,7 @@ export async function send_tree(
   const bytes = files.reduce((sum, each) => sum + each.file.size, 0);
   try {
     await get(tree);
-    progress(1, 'the server has these files already');
+    progress(1, 'Files are on the server');
     return {id, files: files.length, bytes, new_bytes: 0};
   } catch (fault) {
     if (!(fault instanceof Failure) || fault.status !== 404) throw fault;
@@ -238,7 +238,7 @@ export async function send_tree(
       raw: new Blob(parts),
       headers: {'content-type': 'application/octet-stream'},
     });
-    progress(0.5 + sent / Math.max(1, new_bytes) / 2, 'sends files');
+    progress(0.5 + sent / Math.max(1, new_bytes) / 2, 'Sending files');
   }
   await change('PUT', tree, {chunks: manifest_ids});
   return {id, files: files.length, bytes, new_bytes};

@@ -1,4 +1,4 @@
-// One array: how many of its members are in which state, those that failed, its jobs.
+// The page of an array: the number of members in each phase, the members that failed, and its jobs.
 import {useSignal} from '@preact/signals';
 import {get} from '../api/client';
 import type {Array as ArrayOf} from '../api/types';
@@ -8,7 +8,7 @@ import {visible_text} from '../ui/ansi';
 import {ActionDialog, type Action} from '../ui/job_actions';
 import {Card, Link, Page, Phase, Waiting, useData} from '../ui/parts';
 import {type JobRow} from './job_rows';
-import {AllObjects, CountBar, Gone, useAct, Members} from './groups';
+import {AllObjects, CountBar, LoadFault, Members, useAct} from './groups';
 
 export function Arrays({parts}: {parts: string[]}) {
   return parts[0] ? <ArrayPage key={parts[0]} id={parts[0]} /> : <AllObjects />;
@@ -24,7 +24,7 @@ function ArrayPage({id}: {id: string}) {
   const array = loaded.data;
   if (!array)
     return loaded.error ? (
-      <Gone what="array" error={loaded.error} again={loaded.reload} />
+      <LoadFault what="array" error={loaded.error} again={loaded.reload} />
     ) : (
       <Page title="Array">
         <Waiting />
@@ -123,12 +123,12 @@ function ArrayPage({id}: {id: string}) {
             ))}
           </div>
           {array.too_many_failures && (
-            <div class="note warn">It was stopped because more members failed than it allows.</div>
+            <div class="note warn">The array was stopped because more members failed than it allows.</div>
           )}
         </div>
       </Card>
       {failed.length > 0 && (
-        <Card title="Members that failed first" scroll>
+        <Card title="First members that failed" scroll>
           <table class="grid">
             <caption class="hidden-text">Failed members</caption>
             <thead>

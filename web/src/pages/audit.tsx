@@ -1,10 +1,10 @@
-// Who changed what, newest first.
+// The audit log: which user changed what, newest first.
 import {useSignal} from '@preact/signals';
 import {get} from '../api/client';
 import type {AuditPage, AuditRecord} from '../api/types';
 import {query_value} from '../app/router';
 import {visible_text} from '../ui/ansi';
-import {Card, ErrorNote, Page, Time, Waiting, useData} from '../ui/parts';
+import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {DelayedInput} from './delayed_input';
 
 export function Audit(_: {parts: string[]}) {
@@ -13,7 +13,7 @@ export function Audit(_: {parts: string[]}) {
       <div class="filters" role="search">
         <DelayedInput name="user" label="User" />
         <DelayedInput name="project" label="Project" />
-        <DelayedInput name="action" label="Action, such as job" search />
+        <DelayedInput name="action" label="Action, such as job.stop" search />
       </div>
       <AuditTable user={query_value('user')} project={query_value('project')} action={query_value('action')} />
     </Page>
@@ -34,13 +34,18 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
   const seen = new Set(newest.map((record) => record.number));
   const records = [...newest, ...more.records.filter((record) => !seen.has(record.number))];
   const load_more = async () => {
-    const page = await get<AuditPage>('/v1/audit', {...query, before: records.at(-1)!.number});
-    older.value = {key, records: [...more.records, ...page.records], end: page.records.length < 100};
+    try {
+      const page = await get<AuditPage>('/v1/audit', {...query, before: records.at(-1)!.number});
+      older.value = {key, records: [...more.records, ...page.records], end: page.records.length < 100};
+    } catch (fault) {
+      toast(error_text(fault), 'error');
+    }
   };
   return (
     <Card title="Changes" scroll>
+      <ErrorNote error={loaded.error} />
       {records.length === 0 ? (
-        <div class="empty">No change matches.</div>
+        <div class="empty">{user || action ? 'No change matches the filters.' : 'No change is recorded.'}</div>
       ) : (
         <table class="grid">
           <caption class="hidden-text">Audit log</caption>
@@ -104,7 +109,7 @@ export function AuditTable({user, project, action}: {user?: string; project?: st
               void load_more();
             }}
           >
-            Older changes
+            Show older changes
           </button>
         </div>
       )}

@@ -1,4 +1,4 @@
-// /compare?jobs=ID,ID: the comparison of chosen jobs.
+// /compare?jobs=ID,ID compares these jobs; /compare lets the user choose them.
 import {query_value, set_query, to} from '../app/router';
 import {useData, Card, ErrorNote, Link, Page, Phase, Waiting} from '../ui/parts';
 import {Comparison} from './comparison';
@@ -31,13 +31,15 @@ function Choose() {
       title="Choose jobs to compare"
       scroll
       actions={
-        <Link
-          class="button primary"
-          to={to(['compare'], {jobs: chosen.value.join(',')})}
-          aria-disabled={chosen.value.length < 2}
-        >
-          Compare {chosen.value.length}
-        </Link>
+        chosen.value.length < 2 ? (
+          <button class="primary" disabled>
+            Choose at least 2 jobs
+          </button>
+        ) : (
+          <Link class="button primary" to={to(['compare'], {jobs: chosen.value.join(',')})}>
+            Compare {chosen.value.length} jobs
+          </Link>
+        )
       }
     >
       <ErrorNote error={loaded.error} />
@@ -89,7 +91,8 @@ function Choose() {
         </table>
       )}
       <p class="muted small body">
-        More jobs: select them on the <Link to="/jobs">list of jobs</Link>, which has filters, and choose Compare there.
+        This table has the newest jobs. To compare older ones, select them in the <Link to="/jobs">list of jobs</Link>{' '}
+        and choose Compare there.
       </p>
     </Card>
   );

@@ -1,4 +1,4 @@
-// What is compared of a job: its parameters, and its metrics as curves. Pure.
+// What a comparison shows of a job: its parameters, and its metrics as curves. Pure.
 import type {Job, MetricSeries} from '../api/types';
 import {millis, text_of} from '../app/format';
 import {flat, to_file, type Tree} from '../app/spec_text';
@@ -9,11 +9,11 @@ export interface Compared {
   series: MetricSeries[];
 }
 
-/** Parameters of a job: its fields, and the options of its command as `--lr`. Pure. */
+/** The parameters of a job: the fields of its specification, and the options of its command, such as `--lr`. */
 export function parameters_of(job: Job): Record<string, string> {
   const {name: _, command: __, arguments: ___, ...rest} = to_file(job.spec as unknown as Tree);
   const out = flat(rest);
-  // A trial has each of its parameters once more in these variables, and its number.
+  // These variables repeat the parameters of a trial, and have its number.
   for (const key of Object.keys(out)) if (/^environment\.MUSTER_(PARAM|SWEEP_)/.test(key)) delete out[key];
   const words = [...job.spec.command, ...(job.spec.arguments ?? [])].map(text_of);
   const others: string[] = [];
@@ -32,7 +32,7 @@ export function parameters_of(job: Job): Record<string, string> {
   return out;
 }
 
-/** The curve of one metric; over the step that the program reported at the same moment, or over the time since the start. */
+/** The curve of a metric over `axis`: a metric with points of the same times, such as step, or `time` since the start. */
 export function curve_of(each: Compared, metric: string, axis: string): Curve | null {
   const series = each.series.find((one) => one.metric === metric);
   if (!series || !series.points.length) return null;

@@ -1,8 +1,8 @@
-// Several jobs beside each other: curves over time or step, the parameters in which they differ,
-// parallel coordinates, and which is the best. A sweep's page is this for its trials.
+// Compares jobs: curves over time or step, the parameters in which the jobs differ, parallel coordinates,
+// and a table, best first. The page of a sweep compares its trials.
 import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {get, job_path} from '../api/client';
+import {Failure, get, job_path} from '../api/client';
 import type {Job, Metrics} from '../api/types';
 import {has_ended, run_span, span_text} from '../app/format';
 import {query_value, set_query, to} from '../app/router';
@@ -14,6 +14,7 @@ import {format_of} from './job/metrics';
 
 const kMost = 50;
 
+/** Loads the jobs and their metrics, six at a time, without the jobs that the user may not see. */
 async function load(ids: string[], abort: AbortSignal, kept: Map<string, Compared>): Promise<Compared[]> {
   const out: (Compared | null)[] = new Array(ids.length).fill(null);
   let next = 0;
@@ -36,7 +37,7 @@ async function load(ids: string[], abort: AbortSignal, kept: Map<string, Compare
         kept.set(id, loaded);
         out[at] = loaded;
       } catch (fault) {
-        if ((fault as Error).name === 'AbortError') throw fault;
+        if (!(fault instanceof Failure) || fault.unreachable) throw fault;
       }
     }
   };
@@ -99,6 +100,12 @@ export function Comparison({
       {ids.length > kMost && (
         <div class="note warn">
           The first {kMost} of {ids.length} jobs are compared.
+        </div>
+      )}
+      {all.length < shown_ids.length && (
+        <div class="note warn">
+          {shown_ids.length - all.length} of {shown_ids.length} jobs could not be loaded: they were deleted, or you may
+          not see them.
         </div>
       )}
       <div class="filters">
@@ -277,7 +284,7 @@ function Parallel({
   useEffect(() => {
     at.value = -1;
   }, [jobs.length]);
-  // Numbers get a scale, words a place each; axes with too many words say nothing.
+  // Numbers get a scale, and each word a place. A parameter with more than 12 different words gets no axis.
   const axes = [
     ...keys
       .filter((key) => {

@@ -1,7 +1,8 @@
+// An input whose text is a part of the address.
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {query_value, set_query} from '../app/router';
 
-/** An input that changes the address shortly after the last key. */
+/** Writes its text into the address, a moment after the last key. */
 export function DelayedInput({name, label, search}: {name: string; label: string; search?: boolean}) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const ref = useRef<HTMLInputElement>(null);

@@ -1,5 +1,5 @@
-// The fields of a form from the schema of the OpenAPI document, which the server writes from the same
-// tables as the flags of the command line: names, help, defaults and limits are never repeated here.
+// Makes the fields of a form from the schema in the OpenAPI document. The server writes the document from
+// the same tables as the flags of the command line, so names, help, defaults and limits are not repeated.
 import {useId} from 'preact/hooks';
 import {useSignal} from '@preact/signals';
 import {get} from '../api/client';
@@ -34,7 +34,7 @@ export async function spec_schema(): Promise<Record<string, Schema>> {
   return await schemas;
 }
 
-/** The schema without null and references; the help of the field itself comes first. */
+/** The schema without references and null. Help and default of the field itself override those of its type. */
 export function resolved(schema: Schema, all: Record<string, Schema>): Schema {
   let found = schema;
   const own = {
@@ -51,7 +51,7 @@ export function resolved(schema: Schema, all: Record<string, Schema>): Schema {
   return {...found, ...(type ? {type} : {}), ...own};
 }
 
-/** A command as it is typed in a shell, to words; nothing if a quote is not closed. Pure. */
+/** Splits a command into words as a shell does. Undefined if a quote is not closed. Pure. */
 export function split_words(text: string): string[] | undefined {
   const words: string[] = [];
   let word = '';
@@ -106,7 +106,7 @@ export interface FieldProps {
   change: (value: unknown) => void;
 }
 
-/** What the user typed stays, also while it is not valid. */
+/** A field of the form. It keeps the text that the user typed, even if it is not valid. */
 export function Field({name, schema, value, fault, change}: FieldProps) {
   const id = useId();
   const typed = useSignal<{text: string; value: unknown} | null>(null);
@@ -120,7 +120,7 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
   const problem = fault || local_fault.value;
   const common = {
     id,
-    'aria-describedby': `${id}-help ${id}-fault`,
+    'aria-describedby': help ? `${id}-help ${id}-fault` : `${id}-fault`,
     'aria-invalid': problem ? ('true' as const) : undefined,
   };
   const around = (control: unknown) => (
@@ -138,11 +138,11 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     </div>
   );
 
-  /** A text control whose text stands for a value. */
+  /** A control whose text is converted by `show` and `read`. Without a value, `expected` is the fault. */
   const text_control = (
     show: (value: unknown) => string,
     read: (text: string) => unknown,
-    wrong: string,
+    expected: string,
     tall?: boolean,
   ) => {
     const same = typed.value && JSON.stringify(typed.value.value) === JSON.stringify(value);
@@ -150,7 +150,7 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     const input = (event: {currentTarget: {value: string}}) => {
       const now = event.currentTarget.value;
       const result = now.trim() === '' ? undefined : read(now);
-      local_fault.value = now.trim() !== '' && result === undefined ? wrong : '';
+      local_fault.value = now.trim() !== '' && result === undefined ? `'${now.trim()}' is not valid: ${expected}` : '';
       typed.value = {text: now, value: result};
       if (!local_fault.value) change(result);
     };
@@ -212,13 +212,13 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     return text_control(
       (v) => (typeof v === 'number' && v > 0 ? size_word(v) : ''),
       parse_size,
-      'not a size such as 512Mi or 16Gi',
+      'give a size such as 512Mi or 16Gi',
     );
   if (name.endsWith('_ms'))
     return text_control(
       (v) => (typeof v === 'number' && v > 0 ? time_word(v) : ''),
       (text) => (/^\d+$/.test(text.trim()) ? Number(text) * 1000 : parse_time(text)),
-      'not a time such as 30s, 5m or 12h',
+      'give a time such as 30s, 5m or 12h',
     );
   if (schema.type === 'integer' || schema.type === 'number')
     return around(
@@ -237,7 +237,7 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
     return text_control(
       (v) => (Array.isArray(v) ? v : []).map((word) => shell_word(text_of(word))).join(' '),
       split_words,
-      'a quote is not closed',
+      'it has a quote that is not closed',
       true,
     );
   }
@@ -267,7 +267,7 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
               return at < 0 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)];
             }),
         ),
-      'one NAME=VALUE on each line',
+      '',
       true,
     );
   }
@@ -278,7 +278,7 @@ export function Field({name, schema, value, fault, change}: FieldProps) {
   );
 }
 
-/** Can the form show this field, or only the job file? */
+/** Whether the form can show the field; the job file has all fields. */
 export function is_simple(schema: Schema, all: Record<string, Schema>): boolean {
   if (schema.enum) return true;
   if (schema.type === 'object') return !schema.properties;

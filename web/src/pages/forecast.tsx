@@ -1,4 +1,4 @@
-// What a dry run says: where a job would start, or why it would wait.
+// The result of a dry run: where a job would start, or why it would wait.
 import type {Forecast} from '../api/types';
 import {amount_text, text_of} from '../app/format';
 import {visible_text} from '../ui/ansi';
@@ -11,7 +11,7 @@ export function Outcome({forecast}: {forecast: Forecast}) {
     <>
       {forecast.starts_now ? (
         <div class="note good">
-          <strong>It would start now.</strong>{' '}
+          <strong>The job would start now.</strong>{' '}
           {forecast.placing
             .slice(0, 6)
             .map(
@@ -22,7 +22,7 @@ export function Outcome({forecast}: {forecast: Forecast}) {
         </div>
       ) : (
         <div class="note warn">
-          <strong>It would wait:</strong> <bdi>{visible_text(forecast.reason)}</bdi>.
+          <strong>The job would wait:</strong> <bdi>{visible_text(forecast.reason)}</bdi>.
           {forecast.may_start && (
             <>
               {' '}
@@ -42,7 +42,7 @@ export function Outcome({forecast}: {forecast: Forecast}) {
       )}
       {forecast.evictions.length > 0 && (
         <div class="note warn">
-          It would evict:{' '}
+          To start the job, Muster would evict:{' '}
           {forecast.evictions.map((each, i) => (
             <div key={i}>
               <bdi>{visible_text(text_of(each))}</bdi>
@@ -52,8 +52,8 @@ export function Outcome({forecast}: {forecast: Forecast}) {
         </div>
       )}
       <p class="small muted">
-        Project {forecast.after.name} would then have {amount_text(after.allocated.gpus)} of {amount_text(quota)} GPUs
-        allocated.
+        Project {forecast.after.name} would then use {amount_text(after.allocated.gpus)} GPUs; its quota is{' '}
+        {quota === null ? 'unlimited' : amount_text(quota)}.
       </p>
     </>
   );

@@ -1,4 +1,5 @@
-// Objects that make jobs: arrays, sweeps and schedules, as one list; and what their pages share.
+// The list of the objects that create jobs, which are arrays, sweeps and schedules, and the parts that
+// their pages share.
 import {useSignal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {Failure, change, get} from '../api/client';
@@ -12,7 +13,7 @@ import {ConfirmDialog} from '../ui/dialogs';
 import {Card, ErrorNote, Link, Page, Phase, Share, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 import {fetch_rows} from './job_rows';
 
-/** Nothing from a server that does not have this kind of object. */
+/** The objects of a kind. Empty if the server does not have this kind. */
 async function list<T>(kind: string, signal: AbortSignal): Promise<T[]> {
   try {
     return (await get<Record<string, T[]>>(`/v1/${kind}`, {}, signal))[kind] ?? [];
@@ -33,7 +34,7 @@ export function AllObjects() {
       return {arrays, sweeps, schedules};
     },
     [],
-    // Members of arrays and trials change often; their array or sweep is reported as well.
+    // Members and trials change often. The stream reports their array or sweep as well.
     {match: (each) => each.row?.object !== 'job', interval: 1000},
   );
   const all = loaded.data;
@@ -46,7 +47,7 @@ export function AllObjects() {
           <Card title="Sweeps" scroll>
             {all.sweeps.length === 0 ? (
               <div class="empty">
-                No sweep. <code>muster sweep create</code> starts one.
+                No sweeps yet. <code>muster sweep create</code> creates a sweep.
               </div>
             ) : (
               <table class="grid">
@@ -97,7 +98,7 @@ export function AllObjects() {
           <Card title="Arrays" scroll>
             {all.arrays.length === 0 ? (
               <div class="empty">
-                No array. <code>muster submit --array 0-99</code> makes one.
+                No arrays yet. <code>muster submit --array 0-99</code> submits an array of 100 jobs.
               </div>
             ) : (
               <table class="grid">
@@ -146,7 +147,7 @@ export function AllObjects() {
           <Card title="Schedules" scroll>
             {all.schedules.length === 0 ? (
               <div class="empty">
-                No schedule. <code>muster schedule create</code> makes one.
+                No schedules yet. <code>muster schedule create</code> creates a schedule.
               </div>
             ) : (
               <table class="grid">
@@ -156,8 +157,8 @@ export function AllObjects() {
                     <th>Schedule</th>
                     <th>Project</th>
                     <th>User</th>
-                    <th>Times</th>
-                    <th>Zone</th>
+                    <th>Cron</th>
+                    <th>Time zone</th>
                     <th>State</th>
                     <th>Next run</th>
                   </tr>
@@ -196,6 +197,7 @@ export function AllObjects() {
   );
 }
 
+/** The phases of the members of an array as a bar. */
 export function CountBar({counts}: {counts: ArrayCounts}) {
   const all = Math.max(
     1,
@@ -212,9 +214,16 @@ export function CountBar({counts}: {counts: ArrayCounts}) {
   );
 }
 
-export function Gone({what, error, again}: {what: string; error: unknown; again: () => void}) {
+/** In place of the page of an object that does not exist or could not be loaded. */
+export function LoadFault({what, error, again}: {what: string; error: unknown; again: () => void}) {
   return (
-    <Page title={error instanceof Failure && error.status === 404 ? `There is no such ${what}` : 'Not loaded'}>
+    <Page
+      title={
+        error instanceof Failure && error.status === 404
+          ? `There is no such ${what}`
+          : `The ${what} could not be loaded`
+      }
+    >
       <ErrorNote error={error} again={again} />
       <p>
         <Link to="/sweeps">All arrays, sweeps and schedules</Link>
@@ -223,6 +232,7 @@ export function Gone({what, error, again}: {what: string; error: unknown; again:
   );
 }
 
+/** Returns a function that changes the object of a page, with a message about the result. */
 export function useAct(kind: string, id: string, reload: () => void) {
   return async (method: string, action: string, done: string, body?: unknown) => {
     try {
@@ -237,8 +247,18 @@ export function useAct(kind: string, id: string, reload: () => void) {
   };
 }
 
-/** Deletes the object of a page after a question. */
-export function DeleteButton({name, what, act}: {name: string; what: string; act: () => void}) {
+/** Acts on the object of a page after a question. `effect`: what the action does. */
+export function ConfirmButton({
+  verb,
+  name,
+  effect,
+  act,
+}: {
+  verb: string;
+  name: string;
+  effect: string;
+  act: () => Promise<void>;
+}) {
   const asks = useSignal(false);
   const close = () => {
     asks.value = false;
@@ -251,17 +271,18 @@ export function DeleteButton({name, what, act}: {name: string; what: string; act
           asks.value = true;
         }}
       >
-        Delete
+        {verb}
       </button>
       {asks.value && (
-        <ConfirmDialog title={`Delete ${name}?`} verb="Delete" act={act} close={close}>
-          <p>{what}</p>
+        <ConfirmDialog title={`${verb} ${name}?`} verb={verb} act={() => act().then(close)} close={close}>
+          <p>{effect}</p>
         </ConfirmDialog>
       )}
     </>
   );
 }
 
+/** The jobs that an object has created. `origin`: `array/ID` or `sweep/ID`. */
 export function Members({origin, children}: {origin: string; children?: ComponentChildren}) {
   const id = origin.slice(origin.indexOf('/') + 1);
   const loaded = useData((signal) => fetch_rows({origin, sort: 'submitted', limit: 200}, signal), [origin], {
@@ -275,7 +296,7 @@ export function Members({origin, children}: {origin: string; children?: Componen
       actions={
         <>
           {children}
-          <Link to={to(['jobs'], {origin})}>In the list of jobs</Link>
+          <Link to={to(['jobs'], {origin})}>Show in the list of jobs</Link>
         </>
       }
     >
@@ -283,7 +304,7 @@ export function Members({origin, children}: {origin: string; children?: Componen
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (loaded.data.rows.length === 0 ? (
-          <div class="empty">No job yet.</div>
+          <div class="empty">No jobs yet.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Jobs</caption>

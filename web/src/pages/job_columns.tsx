@@ -10,9 +10,9 @@ interface Column {
   name: string;
   width: number;
   num?: boolean;
-  /** Sort key of the server. */
+  /** The sort key of the server; absent: the list cannot be sorted by this column. */
   sort?: string;
-  /** Hidden when the table is narrower than this. */
+  /** The width of the table, in pixels, below which the column is hidden. */
   min?: number;
   cell: (job: JobRow) => ComponentChildren;
 }
@@ -110,6 +110,7 @@ function ScheduleState({paused}: {paused: boolean}) {
   return <span class="badge">{paused ? 'Paused' : 'Scheduled'}</span>;
 }
 
+/** Of an array or a sweep the members that have ended; of a job the progress that its program reports. */
 function Done({job}: {job: JobRow}) {
   const m = job.members;
   const part = m

@@ -1,4 +1,4 @@
-// The filters of the list of jobs, which stand in the address, and the server's query from them.
+// The filters of the list of jobs. The address holds them; server_query() makes the server's query of them.
 import {get, type Query} from '../api/client';
 import type {JobCounts, Projects} from '../api/types';
 import {count_text} from '../app/format';
@@ -17,7 +17,7 @@ const kSpans: [string, string, number][] = [
   ['30d', 'Last 30 days', 30 * 86400e3],
 ];
 
-/** The query of the server from that of the page. */
+/** The query of GET /v1/list. `at`: the time from which spans such as "last hour" count back. */
 export function server_query(query: URLSearchParams, user: string, at: number): Query {
   const span = kSpans.find(([key]) => key === query.get('within'))?.[2];
   const ended = kSpans.find(([key]) => key === query.get('ended'))?.[2];
@@ -50,7 +50,7 @@ export function Filters({counts}: {counts: JobCounts | undefined}) {
   const any = [...place.value.query.keys()].some((name) => name !== 'sort');
   return (
     <div class="filters" role="search" aria-label="Filters">
-      <DelayedInput name="text" label="Find name, label, command" search />
+      <DelayedInput name="text" label="Search name, label, command" search />
       <div class="group" role="group" aria-label="Phase">
         {kPhases.map((phase) => (
           <button

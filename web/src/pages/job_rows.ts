@@ -1,5 +1,5 @@
-// The rows of the list of jobs: pages of the server's answer, of which only those near the view are
-// kept. A row is a small part of a job, so that a long list costs little memory.
+// The rows of the list of jobs, which the server sends page by page. Only pages near the view are kept,
+// and a row is a small part of a job, so that a long list needs little memory.
 import type {Job, JobCounts, JobRow, RowPage} from '../api/types';
 import {get, type Query} from '../api/client';
 import {job_gpus, text_of} from '../app/format';
@@ -43,7 +43,7 @@ interface Part {
   rows: JobRow[] | null;
 }
 
-/** The number of rows of one request, and of rows that are kept. */
+/** The number of rows of a request, and the number of parts whose rows are kept. */
 export const kPart = 200;
 const kKept = 8;
 
@@ -61,7 +61,7 @@ export class JobRows {
   private parts: Part[] = [];
   total: number | undefined;
   counts: JobCounts | undefined;
-  /** Is the last part the end of the list? */
+  /** Whether the last part is the end of the list. */
   complete = false;
 
   constructor(
@@ -69,7 +69,7 @@ export class JobRows {
     private readonly fetch: Fetch = fetch_rows,
   ) {}
 
-  /** The number of rows that are known to exist so far. */
+  /** The number of rows in all parts that were loaded so far. */
   get known(): number {
     return this.parts.reduce((sum, part) => sum + part.count, 0);
   }
@@ -96,7 +96,7 @@ export class JobRows {
     return -1;
   }
 
-  /** Replaces a row that is here, at its place of the last answer. Returns the former row. */
+  /** Replaces a loaded row without moving it. Returns the former row; undefined if the row is not loaded. */
   put(row: JobRow): JobRow | undefined {
     for (const part of this.parts) {
       const at = part.rows?.findIndex((each) => each.id === row.id) ?? -1;
@@ -105,11 +105,12 @@ export class JobRows {
     return undefined;
   }
 
+  /** All loaded rows. */
   *kept(): Generator<JobRow> {
     for (const part of this.parts) if (part.rows) yield* part.rows;
   }
 
-  /** Does the range have rows that are not here? */
+  /** Whether some rows of the range are not loaded. */
   lacks(first: number, last: number): boolean {
     let begin = 0;
     for (const part of this.parts) {
@@ -119,7 +120,7 @@ export class JobRows {
     return !this.complete && last >= begin;
   }
 
-  /** Asks for the rows of a range, again if they are here, and forgets parts far from it. */
+  /** Loads the rows of a range, with `refresh` also loaded ones, and forgets parts far from the range. */
   async load(first: number, last: number, signal: AbortSignal, refresh: boolean): Promise<void> {
     let begin = 0;
     let cursor = '';
@@ -127,7 +128,7 @@ export class JobRows {
     while (begin <= last || at === 0) {
       let part = this.parts[at];
       const count = part?.count ?? 0;
-      // Far below what is known: larger steps.
+      // On the way to rows far below, larger parts need fewer requests.
       const limit = part ? Math.max(kPart, Math.min(count, 1000)) : last - begin > 4 * kPart ? 1000 : kPart;
       const visible = begin < last && begin + Math.max(count, 1) > first;
       if (part) part.cursor = cursor;

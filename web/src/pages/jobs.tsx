@@ -1,6 +1,7 @@
-// The list of jobs, and below /jobs/ID the page of one job.
+// The list of jobs; /jobs/ID is the page of a job.
 import {useSignal} from '@preact/signals';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
+import {is_unreachable} from '../api/client';
 import {count_text} from '../app/format';
 import {useRefresh} from '../app/live';
 import {place, query_value, set_query, to, navigate} from '../app/router';
@@ -45,6 +46,7 @@ function JobList() {
   const region = useRef<HTMLDivElement>(null);
   const size = useSize(region);
   const abort = useRef<AbortController | null>(null);
+  const owes_renewal = useRef(false);
   const last_clicked = useRef(-1);
   const repaint = useRef(0);
   void version.value;
@@ -52,21 +54,25 @@ function JobList() {
   const visible = Math.ceil((size.height || 600) / kRow) + 1;
 
   const load = async (refresh: boolean) => {
+    // If this request replaces one that was to renew the rows, it renews them itself.
+    const renews = refresh || owes_renewal.current;
+    owes_renewal.current = renews;
     abort.current?.abort();
     const mine = new AbortController();
     abort.current = mine;
     const element = region.current;
     const begin = Math.floor((element?.scrollTop ?? 0) / kRow);
-    // The row at the top stays where it is, whatever is added above it.
+    // The row at the top stays in its place when rows are added above it.
     const anchor = begin > 0 ? rows.at(begin)?.id : undefined;
     try {
-      await rows.load(begin, begin + visible, mine.signal, refresh);
-      if (mine.signal.aborted) return;
+      await rows.load(begin, begin + visible, mine.signal, renews);
+      if (mine.signal.aborted) return true;
+      owes_renewal.current = false;
       if (anchor && element) {
         const moved = rows.index_of(anchor);
         if (moved >= 0 && moved !== begin) element.scrollTop += (moved - begin) * kRow;
       }
-      // What is known of selected jobs stays true.
+      // The actions on selected jobs need the present phases of these jobs.
       if (selected.value.size) {
         const next = new Map(selected.value);
         for (const row of rows.kept()) if (next.has(row.id)) next.set(row.id, row);
@@ -75,8 +81,11 @@ function JobList() {
       fault.value = null;
       loaded.value = true;
       version.value++;
+      return true;
     } catch (problem) {
-      if ((problem as Error).name !== 'AbortError' && !mine.signal.aborted) fault.value = problem;
+      if ((problem as Error).name === 'AbortError' || mine.signal.aborted) return true;
+      fault.value = problem;
+      return !is_unreachable(problem);
     }
   };
   useEffect(() => {
@@ -84,11 +93,12 @@ function JobList() {
     if (region.current) region.current.scrollTop = 0;
     first.value = 0;
   }, [rows]);
-  // The stream has no event for the progress that a program reports.
+  // The stream does not report the progress of programs.
   const in_progress = [...rows.kept()].some((row) => row.progress && row.phase === 'Running');
   const by_time = !asked['sort'] || String(asked['sort']).endsWith('submitted');
   useRefresh(() => load(true), [rows, in_progress], {
-    // A changed row that is here is shown at once. Only if the counts or its place may differ is the list asked for.
+    // A loaded row that changed is shown at once. The list is loaded again only if the counts or the place of the row
+    // may have changed.
     match: ({row}) => {
       const before = row && rows.put(row);
       if (before)
@@ -133,7 +143,7 @@ function JobList() {
   };
 
   const move = (step: number) => {
-    const index = Math.max(0, Math.min(length - 1, rows.index_of(at.value) + step));
+    const index = Math.max(0, Math.min(rows.length - 1, rows.index_of(at.value) + step));
     const row = rows.at(index);
     if (!row) return;
     at.value = row.id;
@@ -156,11 +166,11 @@ function JobList() {
   };
   useShortcuts(
     [
-      {keys: 'j', what: 'Next job', run: () => move(1)},
-      {keys: 'k', what: 'Previous job', run: () => move(-1)},
+      {keys: 'j', what: 'Go to the next job', run: () => move(1)},
+      {keys: 'k', what: 'Go to the previous job', run: () => move(-1)},
       {
         keys: 'x',
-        what: 'Select the job',
+        what: 'Select the job, or clear its selection',
         run: () => {
           const row = current();
           if (row) toggle(row, rows.index_of(row.id), false);
@@ -168,7 +178,7 @@ function JobList() {
       },
       {
         keys: 'l',
-        what: 'Logs of the job',
+        what: 'Open the logs of the job',
         run: () => {
           const row = current();
           if (row) navigate(to(['jobs', row.id, 'logs']));
@@ -208,7 +218,7 @@ function JobList() {
               ? 'Loading…'
               : rows.complete || rows.total !== undefined
                 ? `${count_text(rows.complete ? rows.known : rows.total!)} ${length === 1 ? 'job' : 'jobs'}`
-                : `first ${count_text(rows.known)} jobs; more when you scroll`}
+                : `the first ${count_text(rows.known)} jobs; scroll for more`}
           </span>
           {chosen.length > 0 && (
             <div class="row" role="group" aria-label="Selected jobs">
@@ -276,7 +286,7 @@ function JobList() {
           }}
         >
           <table class="grid" aria-rowcount={length + 1}>
-            <caption class="hidden-text">Jobs, page by page as you scroll</caption>
+            <caption class="hidden-text">Jobs; more rows are loaded as you scroll</caption>
             <colgroup>
               <col style={{width: '42px'}} />
               <col style={{width: size.width > 900 ? '220px' : size.width > 520 ? '30%' : 'auto'}} />
@@ -367,8 +377,15 @@ function JobList() {
           </table>
           {loaded.value && length === 0 && (
             <div class="empty">
-              No job matches.{' '}
-              {text ? <Link to="/jobs">Show all jobs</Link> : <Link to="/submit">Submit the first one</Link>}
+              {text ? (
+                <>
+                  No job matches the filters. <Link to="/jobs">Show all jobs</Link>
+                </>
+              ) : (
+                <>
+                  No jobs yet. <Link to="/submit">Submit a job</Link>
+                </>
+              )}
             </div>
           )}
         </div>

@@ -1,5 +1,5 @@
-// A pattern in the logs of many jobs. The server reads the logs, newest jobs first, and sends the hits
-// as it finds them; each hit links to its line.
+// Searches the logs of many jobs for a pattern. The server reads the logs, newest jobs first, and sends
+// hits as it finds them; each hit links to its line.
 import {useSignal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
 import {get, send} from '../api/client';
@@ -25,7 +25,7 @@ interface State {
 }
 
 const kHitsOfJob = 20;
-/** More jobs with hits make a page that nobody reads; the filters narrow the search. */
+/** A longer list of jobs is of no use: the filters can narrow the search. */
 const kMostShown = 200;
 
 export function LogSearch(_: {parts: string[]}) {
@@ -38,7 +38,7 @@ export function LogSearch(_: {parts: string[]}) {
       <div class="muted" role="status">
         {pattern
           ? progress_text(state, found.length)
-          : 'Searches the logs of jobs on the server, newest first. The pattern is a regular expression.'}
+          : 'The server searches the logs of jobs, newest jobs first. The pattern is a regular expression.'}
       </div>
       {found.map((each) => (
         <JobHits key={each.row.id} found={each} pattern={pattern} />
@@ -116,8 +116,10 @@ function progress_text({progress, end}: State, jobs: number): string {
   const searched = `${count_text(progress.searched)} of ${count_text(progress.jobs)} jobs searched, ${count_text(jobs)} with hits`;
   if (!end) return `${searched}…`;
   if (progress.searched < progress.jobs)
-    return `${searched}. The search ended at ${kMostShown} jobs with hits: choose a project or a phase.`;
-  return progress.older ? `${searched}. Older jobs were not searched: choose a project or a phase.` : `${searched}.`;
+    return `${searched}. The search stopped at ${kMostShown} jobs with hits: choose a project or a phase to narrow it.`;
+  return progress.older
+    ? `${searched}. Older jobs were not searched: choose a project or a phase to search more of them.`
+    : `${searched}.`;
 }
 
 function JobHits({found: {row, records, more}, pattern}: {found: Found; pattern: string}) {
@@ -126,7 +128,7 @@ function JobHits({found: {row, records, more}, pattern}: {found: Found; pattern:
   try {
     mark = new RegExp(pattern, 'g');
   } catch {
-    /* the server reports it */
+    // The server reports a pattern that is not valid.
   }
   const dark = is_dark();
   const title = (

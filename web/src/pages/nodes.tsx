@@ -1,5 +1,6 @@
-// The machines of the cluster: their devices, who holds them, cordon and drain.
+// The nodes of the cluster: their GPUs, the jobs that use them, cordon and drain.
 import {useSignal} from '@preact/signals';
+import {Fragment} from 'preact';
 import {change, get} from '../api/client';
 import type {Node, Nodes as NodeList} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
@@ -28,12 +29,9 @@ export function Nodes({parts}: {parts: string[]}) {
         </Page>
       );
     return node ? (
-      <One node={node} />
+      <NodePage node={node} />
     ) : (
-      <Page title="Node">
-        <ErrorNote error={loaded.error} />
-        <Waiting />
-      </Page>
+      <Page title="Node">{loaded.error ? <ErrorNote error={loaded.error} again={loaded.reload} /> : <Waiting />}</Page>
     );
   }
   return (
@@ -123,11 +121,11 @@ function State({node}: {node: Node}) {
 function Actions({node}: {node: Node}) {
   const ask = useSignal<'drain' | null>(null);
   if (!is_server_admin() || node.state === 'gone')
-    return <span class="muted small">{is_server_admin() ? '' : 'by server admins'}</span>;
+    return <span class="muted small">{is_server_admin() ? '' : 'server admins only'}</span>;
   const act = async (what: 'cordon' | 'uncordon' | 'drain') => {
     try {
       await change('POST', `/v1/nodes/${encodeURIComponent(node.name)}/${what}`);
-      toast(`${{cordon: 'Cordoned', uncordon: 'Uncordoned', drain: 'Drains'}[what]} ${node.name}`);
+      toast(`${{cordon: 'Cordoned', uncordon: 'Uncordoned', drain: 'Draining'}[what]} ${node.name}`);
       anything_changed();
     } catch (fault) {
       toast(error_text(fault), 'error');
@@ -141,7 +139,7 @@ function Actions({node}: {node: Node}) {
           onClick={() => {
             void act('cordon');
           }}
-          title="No new tasks start here; those that run continue"
+          title="Keep new tasks off the node; running tasks continue"
         >
           Cordon
         </button>
@@ -171,27 +169,25 @@ function Actions({node}: {node: Node}) {
           close={() => {
             ask.value = null;
           }}
-          act={() => {
-            void act('drain');
-          }}
+          act={() => act('drain')}
         >
           <p>
-            No new tasks start on the node, and the tasks that run there are stopped: their jobs wait to start again on
-            other nodes. Elastic jobs continue with fewer workers.
+            No new tasks start on the node. Its running tasks are stopped, and their jobs wait to start again on other
+            nodes. Elastic jobs continue with fewer workers.
           </p>
           <p>
             {node.jobs.length ? (
               <>
-                Jobs there:{' '}
+                Jobs on the node:{' '}
                 {node.jobs.map((name, i) => (
-                  <>
+                  <Fragment key={name}>
                     {i > 0 && ', '}
-                    <bdi key={name}>{name}</bdi>
-                  </>
+                    <bdi>{name}</bdi>
+                  </Fragment>
                 ))}
               </>
             ) : (
-              'No job that you can see runs there.'
+              'No job that you may see runs on the node.'
             )}
           </p>
         </ConfirmDialog>
@@ -200,7 +196,7 @@ function Actions({node}: {node: Node}) {
   );
 }
 
-function One({node}: {node: Node}) {
+function NodePage({node}: {node: Node}) {
   return (
     <Page
       title={node.name}
@@ -212,7 +208,7 @@ function One({node}: {node: Node}) {
       actions={<Actions node={node} />}
     >
       <div class="cards">
-        <Card title="Facts">
+        <Card title="Details">
           <dl class="facts">
             <dt>State</dt>
             <dd>
@@ -222,23 +218,23 @@ function One({node}: {node: Node}) {
             <dd>{node.pool}</dd>
             <dt>CPUs</dt>
             <dd>
-              {amount_text(node.cpus_free)} of {amount_text(node.cpus)} not claimed
+              {amount_text(node.cpus_free)} of {amount_text(node.cpus)} free
             </dd>
             <dt>Memory</dt>
             <dd>
-              {bytes_text(node.memory_bytes_free)} of {bytes_text(node.memory_bytes)} not claimed
+              {bytes_text(node.memory_bytes_free)} of {bytes_text(node.memory_bytes)} free
             </dd>
             {Object.entries(node.topology).map(([level, domain]) => (
-              <>
-                <dt key={level}>{level}</dt>
+              <Fragment key={level}>
+                <dt>{level}</dt>
                 <dd>{domain}</dd>
-              </>
+              </Fragment>
             ))}
             {Object.entries(node.labels).map(([name, value]) => (
-              <>
-                <dt key={name}>{name}</dt>
+              <Fragment key={name}>
+                <dt>{name}</dt>
                 <dd>{value}</dd>
-              </>
+              </Fragment>
             ))}
           </dl>
         </Card>
@@ -254,7 +250,7 @@ function One({node}: {node: Node}) {
                   <th>Model</th>
                   <th class="num">Memory</th>
                   <th>Used</th>
-                  <th>Held by</th>
+                  <th>Used by</th>
                 </tr>
               </thead>
               <tbody>
@@ -296,7 +292,7 @@ function One({node}: {node: Node}) {
               ))}
             </ul>
           ) : (
-            <div class="empty">No job that you can see.</div>
+            <div class="empty">No job that you may see runs on this node.</div>
           )}
         </Card>
       </div>
@@ -304,7 +300,7 @@ function One({node}: {node: Node}) {
   );
 }
 
-/** A node names its jobs by name, which several projects may use: the list finds them. */
+/** A node lists names of jobs, and projects may share a name. So the link searches the list of jobs. */
 function JobLink({name}: {name: string}) {
   return (
     <Link to={to(['jobs'], {text: name, phase: 'Starting,Running'})}>

@@ -1,4 +1,4 @@
-// Who is notified of a project's jobs: addresses, a test request to each, and the notifications that
+// The notifications of a project: the addresses, with a test request to each, and the notifications that
 // could not be delivered. docs/notifications.md describes the requests.
 import {useSignal} from '@preact/signals';
 import {change, get, project_path} from '../api/client';
@@ -18,13 +18,13 @@ import {Card, ErrorNote, Link, Time, Waiting, error_text, toast, useData} from '
 import {to} from '../app/router';
 
 const kHappenings: [Happening, string][] = [
-  ['started', 'it starts'],
-  ['requeued', 'it ran and waits again'],
-  ['succeeded', 'it succeeds'],
-  ['failed', 'it fails'],
-  ['stopped', 'it is stopped'],
+  ['started', 'starts'],
+  ['requeued', 'is queued again'],
+  ['succeeded', 'succeeds'],
+  ['failed', 'fails'],
+  ['stopped', 'is stopped'],
 ];
-const kAtFirst: Happening[] = ['succeeded', 'failed', 'stopped'];
+const kDefault: Happening[] = ['succeeded', 'failed', 'stopped'];
 
 export function Notifications({project, admin}: {project: string; admin: boolean}) {
   const loaded = useData(
@@ -41,7 +41,8 @@ export function Notifications({project, admin}: {project: string; admin: boolean
         {loaded.data &&
           (loaded.data.subscriptions.length === 0 ? (
             <div class="empty">
-              No address. A subscribed address gets a signed HTTP request when a job of the project starts or ends.
+              No addresses yet. Muster sends a signed HTTP request to each address when a job of the project starts or
+              ends.
             </div>
           ) : (
             <Addresses
@@ -89,6 +90,7 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
   const busy = useSignal('');
   const results = useSignal<Record<string, PingResult>>({});
   const removed = useSignal<Subscription | null>(null);
+  const renewed = useSignal<Subscription | null>(null);
   const act = async (id: string, work: () => Promise<void>) => {
     busy.value = id;
     try {
@@ -107,7 +109,11 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
       reload();
     });
   const rotate = (id: string) =>
-    act(id, async () => show(await change<KeyedSubscription>('POST', path(id, '/rotate'))));
+    act(id, async () => {
+      const issued = await change<KeyedSubscription>('POST', path(id, '/rotate'));
+      renewed.value = null;
+      show(issued);
+    });
   const remove = (id: string) =>
     act(id, async () => {
       await change('DELETE', path(id));
@@ -121,8 +127,8 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
         <thead>
           <tr>
             <th>Address</th>
-            <th>When a job</th>
-            <th>Which jobs</th>
+            <th>Events</th>
+            <th>Jobs</th>
             <th>Added</th>
             {admin && <th>Actions</th>}
           </tr>
@@ -134,7 +140,8 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
                 <bdi>{visible_text(each.url)}</bdi>
                 {each.gone && (
                   <div class="fault small">
-                    Answered 410 (gone) on <Time at={each.gone} full />: nothing is sent until a test arrives.
+                    The address answered 410 (gone) on <Time at={each.gone} full />. Muster sends nothing to it until a
+                    test arrives.
                   </div>
                 )}
                 {results.value[each.id] && <TestResult result={results.value[each.id]!} />}
@@ -168,7 +175,7 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
                     disabled={!!busy.value}
                     aria-label={`New key for ${each.url}`}
                     onClick={() => {
-                      void rotate(each.id);
+                      renewed.value = each;
                     }}
                   >
                     New key
@@ -189,6 +196,21 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
           ))}
         </tbody>
       </table>
+      {renewed.value && (
+        <ConfirmDialog
+          title="Replace the key?"
+          verb="Replace"
+          close={() => {
+            renewed.value = null;
+          }}
+          act={() => rotate(renewed.value!.id)}
+        >
+          <p class="break">
+            From now on a new key signs what Muster sends to {visible_text(renewed.value.url)}. The receiver rejects it
+            until it has the new key.
+          </p>
+        </ConfirmDialog>
+      )}
       {removed.value && (
         <ConfirmDialog
           title="Remove the address?"
@@ -196,12 +218,11 @@ function Addresses({project, admin, list, reload, show}: AddressesProps) {
           close={() => {
             removed.value = null;
           }}
-          act={() => {
-            void remove(removed.value!.id);
-          }}
+          act={() => remove(removed.value!.id)}
         >
           <p class="break">
-            {visible_text(removed.value.url)} is notified no longer. Notifications that wait for it are deleted.
+            Muster stops notifying {visible_text(removed.value.url)}, and deletes the notifications that wait to be sent
+            to it.
           </p>
         </ConfirmDialog>
       )}
@@ -224,7 +245,7 @@ function TestResult({result}: {result: PingResult}) {
     );
   return (
     <div class="fault small" role="status">
-      The test did not arrive: {visible_text(result.fault)}. {visible_text(result.advice)}
+      The test failed: {visible_text(result.fault)}. {visible_text(result.advice)}
     </div>
   );
 }
@@ -232,7 +253,7 @@ function TestResult({result}: {result: PingResult}) {
 function NewAddress({project, done}: {project: string; done: (made: KeyedSubscription) => void}) {
   const url = useSignal('');
   const job = useSignal('');
-  const on = useSignal<Happening[]>(kAtFirst);
+  const on = useSignal<Happening[]>(kDefault);
   const with_lines = useSignal(false);
   const members = useSignal(false);
   const fault = useSignal<unknown>(null);
@@ -280,7 +301,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
             <label for="note-job">Only jobs named</label>
             <input
               id="note-job"
-              placeholder="all jobs; or a pattern such as train-*"
+              placeholder="train-* (empty: all jobs)"
               value={job.value}
               onInput={(e) => {
                 job.value = e.currentTarget.value;
@@ -311,7 +332,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
               with_lines.value = e.currentTarget.checked;
             }}
           />{' '}
-          Send the last lines of a failed job, too. They may contain confidential text.
+          Also send the last lines of failed jobs. They may contain confidential data.
         </label>
         <label>
           <input
@@ -321,7 +342,7 @@ function NewAddress({project, done}: {project: string; done: (made: KeyedSubscri
               members.value = e.currentTarget.checked;
             }}
           />{' '}
-          Send the events of each member of an array and each trial of a sweep, too, not only their end.
+          Also send the events of each member of an array and each trial of a sweep, not only the end of the whole.
         </label>
         <ErrorNote error={fault.value} />
         <div>
@@ -338,8 +359,8 @@ function KeyDialog({issued, close}: {issued: KeyedSubscription; close: () => voi
   return (
     <SecretDialog title="The signing key" text={issued.key} close={close}>
       <p class="break">
-        Requests to {visible_text(issued.subscription.url)} are signed with this key. Give it to the receiver now: it is
-        not shown again.
+        Muster signs its requests to {visible_text(issued.subscription.url)} with this key. Give the key to the receiver
+        now: it is shown only once.
       </p>
     </SecretDialog>
   );
@@ -381,7 +402,7 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (list.length === 0 ? (
-          <div class="empty">Every notification of the last 7 days was delivered, or is still being tried.</div>
+          <div class="empty">No notification failed in the last 7 days. Muster may still retry some.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Notifications that were not delivered</caption>
@@ -390,9 +411,9 @@ function Undelivered({project, admin}: {project: string; admin: boolean}) {
                 <th>Time</th>
                 <th>Event</th>
                 <th>Job</th>
-                <th class="num">Attempts</th>
+                <th class="num">Tries</th>
                 <th class="num">Tried for</th>
-                <th>Fault</th>
+                <th>Error</th>
                 {admin && (
                   <th>
                     <span class="hidden-text">Send again</span>

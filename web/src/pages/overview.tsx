@@ -1,5 +1,5 @@
-// The state of the cluster at a glance: GPUs by node and project, what waits and why, what failed
-// today, what was evicted. Every number leads to the list behind it.
+// The state of the cluster at a glance: GPUs by node and project, the jobs that wait and why, and the jobs
+// that failed or were evicted in the last day. Each number links to the list behind it.
 import {get, send} from '../api/client';
 import {read_events} from '../api/events';
 import type {JobEvent, Nodes, Projects} from '../api/types';
@@ -46,7 +46,7 @@ async function load(signal: AbortSignal): Promise<State> {
 }
 
 export function Overview(_: {parts: string[]}) {
-  // The stream has no event for a node that is cordoned, or for a new quota.
+  // The stream does not report changed nodes and quotas.
   const loaded = useData(load, [], {interval: 1000, every: 60_000});
   const evictions = useEvictions();
   const state = loaded.data;
@@ -71,7 +71,7 @@ export function Overview(_: {parts: string[]}) {
     <Page title="Overview">
       <ErrorNote error={loaded.error} />
       <div class="tiles">
-        <Tile to="/nodes" value={`${amount_text(used)} / ${devices.length}`} label="GPUs allocated" />
+        <Tile to="/nodes" value={`${amount_text(used)} / ${devices.length}`} label="GPUs used" />
         <Tile to="/nodes" value={amount_text(free)} label="GPUs free" />
         <Tile to="/projects" value={amount_text(borrowed)} label="GPUs borrowed" />
         <Tile to="/jobs?phase=Starting%2CRunning" value={String(state.running)} label="jobs running" />
@@ -97,7 +97,7 @@ export function Overview(_: {parts: string[]}) {
         {devices.length === 0 ? (
           <div class="empty">
             No node has a GPU. {state.nodes.nodes.length} {state.nodes.nodes.length === 1 ? 'node runs' : 'nodes run'}{' '}
-            jobs with CPUs.
+            jobs on CPUs.
           </div>
         ) : (
           <div class="stack tight">
@@ -204,7 +204,7 @@ export function Overview(_: {parts: string[]}) {
           actions={<Link to="/jobs?phase=Failed&ended=24h&sort=-ended">All</Link>}
         >
           {state.failed.length === 0 ? (
-            <div class="empty">No job has failed.</div>
+            <div class="empty">No job failed.</div>
           ) : (
             <JobTable rows={state.failed} time="ended" caption="Failed jobs" />
           )}
@@ -291,7 +291,7 @@ function JobTable({rows, time, caption}: {rows: JobRow[]; time: 'submitted' | 'e
   );
 }
 
-/** The evictions of the last day, and those that follow. */
+/** The evictions of the last day, and new ones as they happen. */
 function useEvictions(): JobEvent[] {
   const list = useSignal<JobEvent[]>([]);
   useEffect(() => {
@@ -305,7 +305,7 @@ function useEvictions(): JobEvent[] {
         list.value = [found, ...list.value.filter((each) => each.time !== found.time)].slice(0, 30);
       }
     };
-    // A stream that broke begins again with the next connection.
+    // After an interruption, `reconnections` starts this effect again.
     follow().catch(() => {});
     return () => abort.abort();
   }, [reconnections.value]);

@@ -1,8 +1,11 @@
-// The members of one project with their roles, and the names of its secrets.
+// The members of a project with their roles, and the names of its secrets.
 import {useSignal} from '@preact/signals';
 import {change, get, project_path} from '../api/client';
 import type {Members, Secrets} from '../api/types';
+import {ConfirmDialog} from '../ui/dialogs';
 import {Card, ErrorNote, Time, Waiting, error_text, toast, useData} from '../ui/parts';
+
+const kRoles = ['viewer', 'member', 'admin'];
 
 export function MemberCard({project, admin}: {project: string; admin: boolean}) {
   const loaded = useData((signal) => get<Members>(project_path(project, '/members'), {}, signal), [project], {
@@ -16,19 +19,21 @@ export function MemberCard({project, admin}: {project: string; admin: boolean}) 
       await change(method, project_path(project, `/members/${encodeURIComponent(user)}`), body);
       toast(done);
       name.value = '';
-      loaded.reload();
     } catch (fault) {
       toast(error_text(fault), 'error');
     }
+    // After an error as well: a selection of a role that was refused shows the role in force again.
+    loaded.reload();
   };
-  const kRoles = ['viewer', 'member', 'admin'];
   return (
     <Card title="Members" scroll>
       <ErrorNote error={loaded.error} />
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (loaded.data.members.length === 0 ? (
-          <div class="empty">No member: only admins of the server and of the projects above use this project.</div>
+          <div class="empty">
+            No members yet. Only server admins and members of the projects above can use this project.
+          </div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Members</caption>
@@ -135,6 +140,7 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
   });
   const name = useSignal('');
   const value = useSignal('');
+  const deleted = useSignal('');
   const act = async (method: string, secret: string, body: unknown, done: string) => {
     try {
       await change(method, project_path(project, `/secrets/${encodeURIComponent(secret)}`), body);
@@ -152,7 +158,7 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (loaded.data.secrets.length === 0 ? (
-          <div class="empty">No secret. Jobs of the project get secrets as variables or files.</div>
+          <div class="empty">No secrets yet. Jobs of the project can use secrets as variables or files.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Secrets, without their values</caption>
@@ -188,7 +194,7 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
                         class="danger"
                         aria-label={`Delete ${secret.name}`}
                         onClick={() => {
-                          void act('DELETE', secret.name, undefined, `Deleted ${secret.name}`);
+                          deleted.value = secret.name;
                         }}
                       >
                         Delete
@@ -200,7 +206,22 @@ export function SecretCard({project, admin}: {project: string; admin: boolean}) 
             </tbody>
           </table>
         ))}
-      <p class="muted small body">A value can be written and used, and never read.</p>
+      <p class="muted small body">Jobs can use the values of secrets. The page and the API never show them.</p>
+      {deleted.value && (
+        <ConfirmDialog
+          title={`Delete secret ${deleted.value}?`}
+          verb="Delete"
+          close={() => {
+            deleted.value = '';
+          }}
+          act={async () => {
+            await act('DELETE', deleted.value, undefined, `Deleted ${deleted.value}`);
+            deleted.value = '';
+          }}
+        >
+          <p>The value is deleted permanently. New jobs that use the secret are refused.</p>
+        </ConfirmDialog>
+      )}
       {admin && (
         <form
           class="row body"

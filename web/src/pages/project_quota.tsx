@@ -1,4 +1,4 @@
-// The quota of one project beside its use, edited by those who may.
+// The quota of a project beside its use. Admins can edit the quota.
 import {useSignal} from '@preact/signals';
 import {change, project_path} from '../api/client';
 import type {Project, Share as ShareOf} from '../api/types';
@@ -13,11 +13,31 @@ interface Amounts {
   memory: string;
 }
 
+const kNames: Record<keyof Amounts, string> = {gpus: 'GPU', cpus: 'CPU', memory: 'memory'};
+
+/** Amounts as texts. Empty: unlimited. */
 const words = (share: ShareOf): Amounts => ({
   gpus: share.gpus === null ? '' : String(share.gpus),
   cpus: share.cpus === null ? '' : String(share.cpus),
   memory: share.memory_bytes === null ? '' : size_word(share.memory_bytes),
 });
+
+/** The amount in a text, null for unlimited. Throws an error that names the text. */
+function amount_of(text: string, key: keyof Amounts): number | null {
+  const typed = text.trim();
+  if (typed === '') return null;
+  const amount = key === 'memory' ? parse_size(typed) : Number(typed);
+  if (amount === undefined || !Number.isFinite(amount) || amount < 0)
+    throw new Error(
+      `'${typed}' is not an amount of ${key === 'memory' ? 'memory, such as 64Gi' : `${kNames[key]}s, such as 4 or 0.5`}`,
+    );
+  return amount;
+}
+
+function number_of(text: string, name: string): number {
+  if (text.trim() === '') throw new Error(`${name} is missing: give a number`);
+  return Number(text);
+}
 
 export function Quota({project, admin}: {project: Project; admin: boolean}) {
   const shown = {
@@ -30,7 +50,7 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
   const based_on = useSignal('');
   const fault = useSignal<unknown>(null);
   const value = draft.value ?? shown;
-  const others = draft.value !== null && based_on.value !== JSON.stringify(shown);
+  const changed_by_others = draft.value !== null && based_on.value !== JSON.stringify(shown);
   const edit = (next: typeof shown) => {
     if (draft.value === null) based_on.value = JSON.stringify(shown);
     draft.value = next;
@@ -42,13 +62,9 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
     const before = JSON.parse(based_on.value) as typeof shown;
     const part = (a: Amounts, b: Amounts) => {
       const out: Record<string, number | null> = {};
-      if (a.gpus !== b.gpus) out['gpus'] = a.gpus.trim() === '' ? null : Number(a.gpus);
-      if (a.cpus !== b.cpus) out['cpus'] = a.cpus.trim() === '' ? null : Number(a.cpus);
-      if (a.memory !== b.memory) {
-        const size = a.memory.trim() === '' ? null : parse_size(a.memory);
-        if (size === undefined) throw new Error(`'${a.memory}' is not a size such as 64Gi`);
-        out['memory_bytes'] = size;
-      }
+      if (a.gpus !== b.gpus) out['gpus'] = amount_of(a.gpus, 'gpus');
+      if (a.cpus !== b.cpus) out['cpus'] = amount_of(a.cpus, 'cpus');
+      if (a.memory !== b.memory) out['memory_bytes'] = amount_of(a.memory, 'memory');
       return out;
     };
     try {
@@ -58,9 +74,9 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
       const limit = part(now.limit, before.limit);
       if (Object.keys(deserved).length) quota['deserved'] = deserved;
       if (Object.keys(limit).length) quota['limit'] = limit;
-      if (now.weight !== before.weight) quota['weight'] = Number(now.weight);
+      if (now.weight !== before.weight) quota['weight'] = number_of(now.weight, 'the weight');
       if (Object.keys(quota).length) body['quota'] = quota;
-      if (now.priority !== before.priority) body['priority'] = Number(now.priority);
+      if (now.priority !== before.priority) body['priority'] = number_of(now.priority, 'the priority');
       await change('PATCH', project_path(project.name), body);
       draft.value = null;
       fault.value = null;
@@ -74,14 +90,14 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
     <td>
       {admin ? (
         <input
-          aria-label={`${which} ${key}`}
+          aria-label={`${kNames[key]} ${which === 'deserved' ? 'quota' : 'limit'}`}
           size={8}
           value={value[which][key]}
-          placeholder={which === 'limit' ? 'no limit' : 'all'}
+          placeholder="unlimited"
           onInput={(e) => edit({...value, [which]: {...value[which], [key]: e.currentTarget.value}})}
         />
       ) : (
-        value[which][key] || (which === 'limit' ? 'no limit' : 'all')
+        value[which][key] || 'unlimited'
       )}
     </td>
   );
@@ -100,11 +116,11 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
             <thead>
               <tr>
                 <th>Resource</th>
-                <th class="num">Allocated</th>
+                <th class="num">Used</th>
                 <th class="num">Requested</th>
                 <th class="num">Fair share</th>
-                <th class="num">Deserved in force</th>
-                <th>Deserved</th>
+                <th class="num">Quota in force</th>
+                <th>Quota</th>
                 <th>Limit</th>
               </tr>
             </thead>
@@ -166,12 +182,16 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
           </label>
         </div>
         <p class="muted small">
-          Deserved: what the project can always claim. Limit: what it never exceeds. The weight shares what others leave
-          unused. An empty field means all resources, or no limit.
+          Quota: the amount that the project can always claim. Limit: the amount that it can never exceed. The weight
+          divides unused resources among projects; projects with a larger priority get them first. An empty field means
+          unlimited.
+          {project.takes_the_rest &&
+            ' This project has all GPUs that are in no quota of another project, until you give it a GPU quota.'}
         </p>
-        {others && (
+        {changed_by_others && (
           <div class="note warn" role="status">
-            Somebody else has changed this quota since you began. Saving changes only the fields that you changed.{' '}
+            Another user has changed this quota since you began to edit it. Save writes only the fields that you
+            changed.{' '}
             <button
               type="button"
               class="link"
@@ -179,7 +199,7 @@ export function Quota({project, admin}: {project: Project; admin: boolean}) {
                 draft.value = null;
               }}
             >
-              Show the present values
+              Discard my changes and show the new values
             </button>
           </div>
         )}

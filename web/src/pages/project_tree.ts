@@ -1,11 +1,11 @@
-// Projects in the order of their tree, with what they borrow. Pure.
+// Puts projects in the order of their tree, and computes the GPUs that each borrows. Pure.
 import type {Project} from '../api/types';
 
 export interface ProjectRow {
   project: Project;
   depth: number;
   parents: string[];
-  /** GPUs beyond the quota in force. */
+  /** The GPUs that the project uses beyond its quota in force. */
   borrowed: number;
   deserved: number | null;
   has_children: boolean;
@@ -33,7 +33,7 @@ export function project_rows(projects: Project[]): ProjectRow[] {
     });
     for (const child of children.get(project.name) ?? []) add(child, [...parents, project.name]);
   };
-  // A caller who may not see a parent sees its children at the top.
+  // Without the right to see a parent, its children are at the top level.
   for (const project of [...projects].sort((a, b) => a.sequence - b.sequence))
     if (!project.parent || !known.has(project.parent)) add(project, []);
   return rows;

@@ -1,4 +1,5 @@
-// The tree of projects with their quota, and below /projects/NAME the tabs of one project.
+// The tree of projects with their quotas; /projects/NAME is the page of a project.
+import {Fragment} from 'preact';
 import {useSignal} from '@preact/signals';
 import {change, get, project_path} from '../api/client';
 import type {Projects as ProjectList} from '../api/types';
@@ -27,17 +28,16 @@ export function Projects({parts}: {parts: string[]}) {
     if (!row)
       return (
         <Page title={loaded.data ? 'There is no such project' : 'Project'}>
-          <ErrorNote error={loaded.error} />
-          {loaded.data ? (
+          <ErrorNote error={loaded.error} again={loaded.reload} />
+          {loaded.data && (
             <p>
               <Link to="/projects">All projects</Link>
             </p>
-          ) : (
-            <Waiting />
           )}
+          {loaded.loading && <Waiting />}
         </Page>
       );
-    return <One key={parts[0]} row={row} tab={parts[1] ?? 'quota'} has_children={row.has_children} />;
+    return <ProjectPage key={parts[0]} row={row} tab={parts[1] ?? 'quota'} has_children={row.has_children} />;
   }
   const scale = Math.max(
     1,
@@ -80,8 +80,8 @@ export function Projects({parts}: {parts: string[]}) {
                 <tr>
                   <th>Project</th>
                   <th>{gpu_quota ? 'GPUs' : 'Use'}</th>
-                  <th class="num">Allocated</th>
-                  <th class="num">Deserved</th>
+                  <th class="num">Used</th>
+                  <th class="num">Quota</th>
                   <th class="num">Borrowed</th>
                   <th class="num">Limit</th>
                   <th class="num">Fair share</th>
@@ -95,7 +95,7 @@ export function Projects({parts}: {parts: string[]}) {
               </thead>
               <tbody>
                 {listed.shown.map((row) => (
-                  <Line key={row.project.name} row={row} scale={scale} />
+                  <ProjectLine key={row.project.name} row={row} scale={scale} />
                 ))}
               </tbody>
             </table>
@@ -106,7 +106,7 @@ export function Projects({parts}: {parts: string[]}) {
       <div class="legend">
         <span class="key">
           <i class="used" />
-          allocated within quota
+          used within quota
         </span>
         <span class="key">
           <i class="borrowed" />
@@ -114,7 +114,7 @@ export function Projects({parts}: {parts: string[]}) {
         </span>
         <span class="key">
           <i />
-          not allocated; a whole bar is the GPUs of the largest project
+          not used; a full bar is the largest use, quota or limit of a project
         </span>
       </div>
       {making.value && (
@@ -129,7 +129,7 @@ export function Projects({parts}: {parts: string[]}) {
   );
 }
 
-function Line({row, scale}: {row: ProjectRow; scale: number}) {
+function ProjectLine({row, scale}: {row: ProjectRow; scale: number}) {
   const {project} = row;
   const status = project.status;
   return (
@@ -182,10 +182,10 @@ const kTabs: [string, string][] = [
   ['audit', 'Audit log'],
 ];
 
-function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_children: boolean}) {
+function ProjectPage({row, tab, has_children}: {row: ProjectRow; tab: string; has_children: boolean}) {
   const {project} = row;
   const admin = role_in(project.name, row.parents) === 'admin';
-  const gone = useSignal(false);
+  const asks = useSignal(false);
   return (
     <Page
       title={<bdi>{project.name}</bdi>}
@@ -211,7 +211,7 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
             <button
               class="danger"
               onClick={() => {
-                gone.value = true;
+                asks.value = true;
               }}
             >
               Delete
@@ -223,19 +223,17 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
       <div class="muted">
         {row.parents.length > 0 && (
           <>
-            below{' '}
+            Subproject of{' '}
             {row.parents.map((name, i) => (
-              <>
+              <Fragment key={name}>
                 {i > 0 && ' / '}
-                <Link key={name} to={to(['projects', name])}>
-                  {name}
-                </Link>
-              </>
+                <Link to={to(['projects', name])}>{name}</Link>
+              </Fragment>
             ))}
-            ;{' '}
+            .{' '}
           </>
         )}
-        your role: {role_in(project.name, row.parents)}
+        Your role: {role_in(project.name, row.parents)}
       </div>
       <Tabs
         label="Parts of the project"
@@ -249,29 +247,27 @@ function One({row, tab, has_children}: {row: ProjectRow; tab: string; has_childr
       {tab === 'notifications' && <Notifications project={project.name} admin={admin} />}
       {tab === 'usage' && <Usage project={project.name} />}
       {tab === 'audit' && <AuditTable project={project.name} />}
-      {gone.value && (
+      {asks.value && (
         <ConfirmDialog
           title={`Delete project ${project.name}?`}
           verb="Delete"
           close={() => {
-            gone.value = false;
+            asks.value = false;
           }}
-          act={() => {
-            change('DELETE', project_path(project.name)).then(
-              () => {
-                anything_changed();
-                navigate('/projects');
-              },
-              (fault) => {
-                gone.value = false;
-                toast(error_text(fault), 'error');
-              },
-            );
+          act={async () => {
+            try {
+              await change('DELETE', project_path(project.name));
+              anything_changed();
+              navigate('/projects');
+            } catch (fault) {
+              asks.value = false;
+              toast(error_text(fault), 'error');
+            }
           }}
         >
           <p>
-            The project and its secrets and members are removed. A project with jobs or with projects below it cannot be
-            deleted.
+            The project is deleted with its secrets and its list of members. A project that has jobs or subprojects
+            cannot be deleted.
           </p>
         </ConfirmDialog>
       )}
@@ -301,7 +297,7 @@ function NewProject({projects, close}: {projects: string[]; close: () => void}) 
         value={parent}
         choices={[['', 'none'], ...projects.map((each): [string, string] => [each, each])]}
       />
-      <TextField label="Deserved GPUs" value={gpus} type="number" min="0" step="any" />
+      <TextField label="GPU quota" value={gpus} type="number" min="0" step="any" />
     </FormDialog>
   );
 }

@@ -1,4 +1,5 @@
-// The queue in the order in which it would be served, why each job waits, and what would free it.
+// The waiting jobs in the order in which the scheduler serves them, and why each job waits.
+import {Fragment} from 'preact';
 import {get} from '../api/client';
 import type {Explanation, Jobs, Job} from '../api/types';
 import {amount_text, job_gpus, millis, span_text, text_of} from '../app/format';
@@ -39,7 +40,7 @@ export function Scheduler(_: {parts: string[]}) {
             <div class="empty">No job waits.</div>
           ) : (
             <table class="grid">
-              <caption class="hidden-text">The queue, in the order in which it would be served</caption>
+              <caption class="hidden-text">The waiting jobs, in the order in which the scheduler serves them</caption>
               <thead>
                 <tr>
                   <th class="num">#</th>
@@ -54,8 +55,8 @@ export function Scheduler(_: {parts: string[]}) {
               </thead>
               <tbody>
                 {jobs.slice(0, 500).map((job, i) => (
-                  <>
-                    <tr key={job.id}>
+                  <Fragment key={job.id}>
+                    <tr>
                       <td class="num">{i + 1}</td>
                       <th scope="row">
                         <Link to={to(['jobs', job.id])}>
@@ -80,7 +81,7 @@ export function Scheduler(_: {parts: string[]}) {
                             <span class="muted small">in {span_text(millis(job.may_start) - now.value)}</span>
                           </>
                         ) : (
-                          <span class="muted">unknown</span>
+                          <span class="muted">no forecast</span>
                         )}
                       </td>
                       <td class="reason">
@@ -91,19 +92,19 @@ export function Scheduler(_: {parts: string[]}) {
                             open.value = open.value === job.id ? '' : job.id;
                           }}
                         >
-                          {open.value === job.id ? 'Less' : 'Why'}
+                          {open.value === job.id ? 'Hide details' : 'Details'}
                         </button>{' '}
                         <bdi>{visible_text(job.reason)}</bdi>
                       </td>
                     </tr>
                     {open.value === job.id && (
-                      <tr key={`${job.id}-why`}>
+                      <tr>
                         <td colSpan={8}>
                           <Why job={job} />
                         </td>
                       </tr>
                     )}
-                  </>
+                  </Fragment>
                 ))}
               </tbody>
             </table>
@@ -137,7 +138,7 @@ function Why({job}: {job: Job}) {
           </li>
         ))
       ) : (
-        <li class="muted">No more is known.</li>
+        <li class="muted">There are no further details.</li>
       )}
     </ul>
   );

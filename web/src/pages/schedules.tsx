@@ -1,10 +1,10 @@
-// One schedule: when it runs, and its past runs.
+// The page of a schedule: its times, its next and its past runs.
 import {get} from '../api/client';
 import type {Schedule} from '../api/types';
 import {concerns} from '../app/live';
 import {to} from '../app/router';
 import {Card, Link, Page, Time, Waiting, useData} from '../ui/parts';
-import {AllObjects, DeleteButton, Gone, useAct} from './groups';
+import {AllObjects, ConfirmButton, LoadFault, useAct} from './groups';
 
 export function Schedules({parts}: {parts: string[]}) {
   return parts[0] ? <SchedulePage key={parts[0]} id={parts[0]} /> : <AllObjects />;
@@ -19,7 +19,7 @@ function SchedulePage({id}: {id: string}) {
   const schedule = loaded.data;
   if (!schedule)
     return loaded.error ? (
-      <Gone what="schedule" error={loaded.error} again={loaded.reload} />
+      <LoadFault what="schedule" error={loaded.error} again={loaded.reload} />
     ) : (
       <Page title="Schedule">
         <Waiting />
@@ -59,23 +59,22 @@ function SchedulePage({id}: {id: string}) {
               Pause
             </button>
           )}
-          <DeleteButton
+          <ConfirmButton
+            verb="Delete"
             name={schedule.spec.name}
-            what="No further run starts. The jobs of past runs stay."
-            act={() => {
-              void act('DELETE', '', `Deleted ${schedule.spec.name}`);
-            }}
+            effect="No further runs start. The jobs of past runs stay."
+            act={() => act('DELETE', '', `Deleted ${schedule.spec.name}`)}
           />
         </>
       }
     >
       {schedule.problem && <div class="note error">{schedule.problem}</div>}
       <div class="cards">
-        <Card title="Facts">
+        <Card title="Details">
           <dl class="facts">
-            <dt>Times</dt>
+            <dt>Cron</dt>
             <dd class="mono">{schedule.spec.cron}</dd>
-            <dt>Zone</dt>
+            <dt>Time zone</dt>
             <dd>{schedule.spec.timezone}</dd>
             <dt>Overlap</dt>
             <dd>{schedule.spec.overlap}</dd>
@@ -89,7 +88,7 @@ function SchedulePage({id}: {id: string}) {
         </Card>
         <Card title="Next runs">
           {(schedule.upcoming ?? []).length === 0 ? (
-            <div class="empty">None.</div>
+            <div class="empty">No runs are planned.</div>
           ) : (
             <ul>
               {schedule.upcoming!.map((at) => (
@@ -103,7 +102,7 @@ function SchedulePage({id}: {id: string}) {
       </div>
       <Card title="Runs" scroll>
         {(schedule.history ?? []).length === 0 ? (
-          <div class="empty">It has not run yet.</div>
+          <div class="empty">The schedule has not run yet.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Runs</caption>

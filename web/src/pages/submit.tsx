@@ -1,11 +1,11 @@
-// A job from a form, from a job file, or from both: they stay in step. A dry run says what would
-// happen before anything is submitted; the command line that does the same is shown beside it.
+// The form for a new job. A job file beside it describes the same job: a change of one changes the other.
+// A dry run shows what would happen, and a command line that submits the same job is shown.
 import {signal, useSignal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import {Failure, change, get, job_path, send} from '../api/client';
 import type {Fault, Forecast, Job, Projects} from '../api/types';
 import {anything_changed} from '../app/live';
-import {leave_guard, navigate, query_value, to} from '../app/router';
+import {navigate, query_value, to} from '../app/router';
 import {command_line, parse_yaml, to_file, yaml_text, type Tree} from '../app/spec_text';
 import {send_tree} from '../app/upload';
 import {visible_text} from '../ui/ansi';
@@ -18,13 +18,25 @@ import {dropped, Files} from './submit_files';
 
 const kFirst = ['name', 'project', 'kind', 'workers', 'image', 'folder', 'command'];
 
-/** The draft outlives the page: going elsewhere and back loses nothing. */
-const draft = signal<Tree>({name: '', kind: 'single', command: [], folder: '/tmp'});
+const kEmpty: Tree = {name: '', kind: 'single', command: [], folder: '/tmp'};
 
+// The draft is kept while the user visits other pages.
+const draft = signal<Tree>(kEmpty);
+
+/** The text of the job file as the user edits it. Null: the text follows from the draft. */
 const yaml = signal<string | null>(null);
 
+/** The id of the job that is rerun with changes; empty for a new job. */
 const drafted_from = signal('');
 
+function start_over(): void {
+  draft.value = kEmpty;
+  yaml.value = null;
+  dropped.value = null;
+  drafted_from.value = '';
+}
+
+/** A copy of `tree` with a value at a path. Undefined removes the value, and documents that are then empty. */
 function set_path(tree: Tree, path: string[], value: unknown): Tree {
   const [head, ...rest] = path;
   const copy = {...tree};
@@ -62,6 +74,7 @@ export function Submit(_: {parts: string[]}) {
         if (purpose) draft.value = set_path(draft.value, ['scheduling', 'purpose'], purpose);
         yaml.value = null;
         drafted_from.value = from;
+        load_fault.value = null;
       },
       (fault) => {
         load_fault.value = fault;
@@ -74,10 +87,7 @@ export function Submit(_: {parts: string[]}) {
       actions={
         <button
           onClick={() => {
-            draft.value = {name: '', kind: 'single', command: [], folder: '/tmp'};
-            yaml.value = null;
-            dropped.value = null;
-            drafted_from.value = '';
+            start_over();
             navigate('/submit', {replace: true});
           }}
         >
@@ -137,7 +147,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
     if (result.spec) draft.value = result.spec;
   };
 
-  // A dry run shortly after the last change.
+  // A dry run, half a second after the last change.
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(() => {
@@ -175,14 +185,11 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
       if (draft.value['name'] && !busy.value) event.preventDefault();
     };
     window.addEventListener('beforeunload', guard);
-    return () => {
-      window.removeEventListener('beforeunload', guard);
-      leave_guard.ask = null;
-    };
+    return () => window.removeEventListener('beforeunload', guard);
   }, []);
 
   const submit = async () => {
-    busy.value = 'Submits…';
+    busy.value = 'Submitting…';
     try {
       let body = with_defaults(value);
       if (dropped.value) {
@@ -200,7 +207,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
           ],
         };
       }
-      // The same submission has the same key, so that a lost answer cannot make two jobs.
+      // A repeated submission has the same key, so that a lost answer cannot create a second job.
       const all = JSON.stringify(body);
       if (submitted_key.current.text !== all) submitted_key.current = {key: crypto_id(), text: all};
       const job = await change<Job>(
@@ -211,10 +218,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         {'idempotency-key': submitted_key.current.key},
       );
       toast(`Submitted ${job.spec.name}`);
-      draft.value = {name: '', kind: 'single', command: [], folder: '/tmp'};
-      yaml.value = null;
-      dropped.value = null;
-      drafted_from.value = '';
+      start_over();
       anything_changed();
       navigate(to([(job as unknown as {counts?: unknown}).counts ? 'arrays' : 'jobs', job.id]));
     } catch (fault) {
@@ -311,7 +315,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
         {groups
           .filter((name) => name !== 'resources')
           .map((name) => (
-            <details key={name} class="card fold" open={name === 'scheduling' ? is_open(name) : is_open(name)}>
+            <details key={name} class="card fold" open={is_open(name)}>
               <summary>{title_of(name)}</summary>
               <div class="body">
                 {resolved(fields[name]!, schemas).description && (
@@ -327,7 +331,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
             <div class="fields">{others.map((name) => field([name], fields[name]!))}</div>
             {file_only.length > 0 && (
               <p class="muted small">
-                Set in the job file:{' '}
+                Only the job file can set:{' '}
                 {file_only.map((name) => (
                   <code key={name}>{name} </code>
                 ))}
@@ -367,7 +371,7 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
             {faults.value.length > unplaced.length && (
               <div class="note error">
                 {faults.value.length - unplaced.length}{' '}
-                {faults.value.length - unplaced.length === 1 ? 'field needs' : 'fields need'} a change:{' '}
+                {faults.value.length - unplaced.length === 1 ? 'field is' : 'fields are'} not valid:{' '}
                 {faults.value
                   .filter((each) => !unplaced.includes(each))
                   .map((each) => each.field)
@@ -409,8 +413,8 @@ function Form({schemas, projects}: {schemas: Record<string, Schema>; projects: s
               ))}
             </span>
             <span class="help">
-              The form and the job file are the same job: a change in one appears in the other.{' '}
-              <code>muster submit -f</code> takes this file.
+              The form and the job file describe the same job: a change of one changes the other.{' '}
+              <code>muster submit -f</code> reads this file.
             </span>
           </div>
         </Card>
@@ -427,7 +431,7 @@ function with_defaults(spec: Tree): Tree {
   return {command: [], folder: '/tmp', ...Object.fromEntries(given)};
 }
 
-/** The spec that the text of a job file means, as `muster submit -f` reads it; or its faults. */
+/** The spec in the text of a job file, which the server reads as for `muster submit -f`; or its faults. */
 async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[]}> {
   try {
     const {workspace, ...tree} = await parse_yaml(text);
@@ -435,7 +439,7 @@ async function read_job_file(text: string): Promise<{spec?: Tree; faults: Fault[
     const faults =
       workspace === undefined
         ? []
-        : [{field: 'workspace', what: 'choose the folder under Files; a browser cannot open a path of the file'}];
+        : [{field: 'workspace', what: 'a browser cannot read this path; add the folder under Files'}];
     return {spec: {...spec, folder: spec['folder'] || '/tmp'}, faults};
   } catch (fault) {
     if (fault instanceof Failure && fault.faults.length) return {faults: fault.faults};

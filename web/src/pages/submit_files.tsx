@@ -1,9 +1,10 @@
-// The files that are sent with a job: dropped on the page, or chosen.
+// The files that are sent with a job: the user drops them on the page, or chooses a folder.
 import {signal, useSignal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
 import {files_of, without_ignored, type Dropped} from '../app/upload';
 import {Card, ErrorNote} from '../ui/parts';
 
+/** The chosen files, the number of files that were left out, and the path of the files in the tasks. */
 export const dropped = signal<{files: Dropped[]; left_out: number; target: string} | null>(null);
 
 export function Files() {
@@ -17,7 +18,12 @@ export function Files() {
     try {
       const all = await read();
       const files = await without_ignored(all);
-      if (!files.length) throw new Error('there is no file to send');
+      if (!files.length)
+        throw new Error(
+          all.length
+            ? `no file is left to send: .gitignore excludes all ${all.length} files`
+            : 'the folder has no files: choose another folder',
+        );
       dropped.value = {files, left_out: all.length - files.length, target: dropped.value?.target ?? '/workspace'};
     } catch (problem) {
       fault.value = problem;
@@ -53,11 +59,11 @@ export function Files() {
               ({Math.ceil(now.files.reduce((sum, each) => sum + each.file.size, 0) / 1024)} KiB){' '}
               {now.files.length === 1 ? 'is' : 'are'} sent with the job
               {now.left_out > 0 &&
-                `; ${now.left_out} ${now.left_out === 1 ? 'is' : 'are'} left out by .gitignore and the usual rules`}
+                `; ${now.left_out} ${now.left_out === 1 ? 'is' : 'are'} left out (.gitignore, .git, .idea, .pytest_cache)`}
               .
             </div>
             <label>
-              Folder in the tasks{' '}
+              Path in the tasks{' '}
               <input
                 value={now.target}
                 onInput={(event) => {
@@ -79,7 +85,7 @@ export function Files() {
         ) : (
           <div class="stack tight">
             <span>
-              {busy.value ? 'Reads the files…' : 'Drop a folder or files here, and the tasks get a copy of them.'}
+              {busy.value ? 'Reading the files…' : 'Drop a folder or files here. Each task gets a copy of them.'}
             </span>
             <div>
               <button type="button" onClick={() => input.current?.click()}>

@@ -1,4 +1,4 @@
-// One sweep: its trials, best first, and their comparison.
+// The page of a sweep: its trials, best first, and their comparison.
 import {get} from '../api/client';
 import type {Sweep} from '../api/types';
 import {concerns} from '../app/live';
@@ -6,10 +6,10 @@ import {to} from '../app/router';
 import {flat} from '../app/spec_text';
 import {visible_text} from '../ui/ansi';
 import {number_text} from '../ui/chart';
-import {Card, Link, Page, Phase, Waiting, useData} from '../ui/parts';
+import {Card, Link, Page, Phase, Waiting, useData, useFirst} from '../ui/parts';
 import {Comparison} from './comparison';
 import {fetch_rows} from './job_rows';
-import {AllObjects, DeleteButton, Gone, useAct} from './groups';
+import {AllObjects, ConfirmButton, LoadFault, useAct} from './groups';
 
 export function Sweeps({parts}: {parts: string[]}) {
   if (parts[0]) return <SweepPage key={parts[0]} id={parts[0]} />;
@@ -27,9 +27,11 @@ function SweepPage({id}: {id: string}) {
     {match: (change) => concerns(change, id), interval: 1500},
   );
   const act = useAct('sweeps', id, loaded.reload);
+  const trials = loaded.data?.sweep.trials ?? [];
+  const listed = useFirst(trials, 300);
   if (!loaded.data)
     return loaded.error ? (
-      <Gone what="sweep" error={loaded.error} again={loaded.reload} />
+      <LoadFault what="sweep" error={loaded.error} again={loaded.reload} />
     ) : (
       <Page title="Sweep">
         <Waiting />
@@ -37,7 +39,6 @@ function SweepPage({id}: {id: string}) {
     );
   const {sweep, rows} = loaded.data;
   const by_number = new Map(rows.map((row) => [Number(row.name.slice(row.name.lastIndexOf('-') + 1)), row]));
-  const trials = sweep.trials ?? [];
   const ids = trials.map((trial) => by_number.get(trial.number)?.id).filter((each): each is string => !!each);
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.values)))];
   const running = sweep.phase === 'Running';
@@ -60,23 +61,20 @@ function SweepPage({id}: {id: string}) {
               >
                 Pause
               </button>
-              <button
-                class="danger"
-                onClick={() => {
-                  void act('POST', 'stop', `Stopped ${sweep.name}`);
-                }}
-              >
-                Stop
-              </button>
+              <ConfirmButton
+                verb="Stop"
+                name={sweep.name}
+                effect="No further trials start. Running trials get SIGTERM, then SIGKILL after the grace period."
+                act={() => act('POST', 'stop', `Stopping ${sweep.name}`)}
+              />
             </>
           )}
           {sweep.ended && (
-            <DeleteButton
+            <ConfirmButton
+              verb="Delete"
               name={sweep.name}
-              what="The sweep and the jobs of its trials, with their logs, metrics and artifacts, are removed for good."
-              act={() => {
-                void act('DELETE', '', `Deleted ${sweep.name}`);
-              }}
+              effect="The sweep and the jobs of its trials, with their logs, metrics and artifacts, are deleted permanently."
+              act={() => act('DELETE', '', `Deleted ${sweep.name}`)}
             />
           )}
           {sweep.phase === 'Paused' && (
@@ -130,7 +128,7 @@ function SweepPage({id}: {id: string}) {
             </tr>
           </thead>
           <tbody>
-            {trials.slice(0, 300).map((trial) => {
+            {listed.shown.map((trial) => {
               const row = by_number.get(trial.number);
               const values = flat(trial.values);
               return (
@@ -152,6 +150,7 @@ function SweepPage({id}: {id: string}) {
             })}
           </tbody>
         </table>
+        {listed.more}
       </Card>
       {ids.length > 0 && (
         <Comparison ids={ids} default_metric={sweep.metric} default_best={/max/i.test(sweep.goal) ? 'max' : 'min'} />

@@ -1,11 +1,11 @@
-// Users of the server and the caller's tokens. A token's text is shown once and never stored.
+// The tokens of the user, and for server admins the users. The text of a token is shown once and not stored.
 import {useSignal} from '@preact/signals';
 import {change, get} from '../api/client';
-import type {NewToken, NewUser, Tokens as TokenList, Users} from '../api/types';
+import type {NewToken, NewUser, Token, Tokens as TokenList, Users} from '../api/types';
 import {text_of} from '../app/format';
 import {is_server_admin, me} from '../app/session';
 import {visible_text} from '../ui/ansi';
-import {ChoiceField, FormDialog, SecretDialog, TextField} from '../ui/dialogs';
+import {ChoiceField, ConfirmDialog, FormDialog, SecretDialog, TextField} from '../ui/dialogs';
 import {Card, ErrorNote, Page, Time, Waiting, error_text, toast, useData} from '../ui/parts';
 
 export function Tokens(_: {parts: string[]}) {
@@ -32,7 +32,7 @@ export function Tokens(_: {parts: string[]}) {
             secret.value = null;
           }}
         >
-          <p>Copy it now: the server keeps only a checksum and cannot show it again.</p>
+          <p>Copy the text now. The server stores only its checksum and cannot show it again.</p>
         </SecretDialog>
       )}
     </Page>
@@ -46,6 +46,7 @@ type Show = (title: string, text: string) => void;
 function TokenCard({show}: {show: Show}) {
   const loaded = useData((signal) => get<TokenList>('/v1/tokens', {}, signal), [], {every: 60000, match: () => false});
   const making = useSignal(false);
+  const revoked = useSignal<Token | null>(null);
   const revoke = async (id: string) => {
     try {
       await change('DELETE', `/v1/tokens/${encodeURIComponent(id)}`);
@@ -73,7 +74,7 @@ function TokenCard({show}: {show: Show}) {
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (loaded.data.tokens.length === 0 ? (
-          <div class="empty">No token yet. Programs log in with a token.</div>
+          <div class="empty">No tokens yet. A program needs a token to use the server.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Tokens</caption>
@@ -124,7 +125,7 @@ function TokenCard({show}: {show: Show}) {
                       class="danger"
                       aria-label={`Revoke ${text_of(token.description) || token.id}`}
                       onClick={() => {
-                        void revoke(token.id);
+                        revoked.value = token;
                       }}
                     >
                       Revoke
@@ -135,6 +136,25 @@ function TokenCard({show}: {show: Show}) {
             </tbody>
           </table>
         ))}
+      {revoked.value && (
+        <ConfirmDialog
+          title={`Revoke ${visible_text(text_of(revoked.value.description)) || revoked.value.id}?`}
+          verb="Revoke"
+          close={() => {
+            revoked.value = null;
+          }}
+          act={async () => {
+            await revoke(revoked.value!.id);
+            revoked.value = null;
+          }}
+        >
+          <p>
+            {revoked.value.id === me.value?.token
+              ? 'This token is the session of this page: you have to log in again.'
+              : 'Programs and pages that use this token are refused from now on.'}
+          </p>
+        </ConfirmDialog>
+      )}
       {making.value && (
         <NewTokenDialog
           close={() => {
@@ -231,7 +251,7 @@ function UserCard({show}: {show: Show}) {
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (loaded.data.users.length === 0 ? (
-          <div class="empty">No user yet: only the owner of the server's socket uses this server.</div>
+          <div class="empty">No users yet. Only the owner of the server's socket can use this server.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Users</caption>

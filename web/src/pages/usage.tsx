@@ -1,5 +1,4 @@
-// What the jobs of a project and of those below it used, user by user, in a chosen time. The same as a
-// CSV file.
+// The usage of a project and its subprojects by user, in a chosen period; also as a CSV file.
 import {get, project_path, with_query} from '../api/client';
 import type {ProjectUsage} from '../api/types';
 import {amount_text} from '../app/format';
@@ -22,7 +21,7 @@ export function Usage({project}: {project: string}) {
   const path = project_path(project, '/usage');
   const since = () => new Date(Date.now() - days * 86400e3).toISOString();
   const loaded = useData((signal) => get<ProjectUsage>(path, {since: since()}, signal), [project, span], {
-    // Running jobs use more as time goes by.
+    // The usage of running jobs grows.
     every: 60_000,
     interval: 10_000,
   });
@@ -55,7 +54,7 @@ export function Usage({project}: {project: string}) {
       {loaded.loading && <Waiting />}
       {loaded.data &&
         (rows.length === 0 ? (
-          <div class="empty">No job of this project ran in this time.</div>
+          <div class="empty">No job of this project ran in this period.</div>
         ) : (
           <table class="grid">
             <caption class="hidden-text">Usage by user</caption>
@@ -100,8 +99,8 @@ export function Usage({project}: {project: string}) {
           </table>
         ))}
       <p class="muted small body">
-        A job uses its GPUs from the placement of each attempt until its end, busy or not. Jobs that the server has
-        deleted are not counted.
+        The GPU hours of an attempt count from its placement to its end, whether the GPUs are busy or idle. Deleted jobs
+        are not counted.
       </p>
     </Card>
   );

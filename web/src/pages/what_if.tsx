@@ -1,4 +1,5 @@
-// When the waiting jobs would start on more nodes: a simulation by the server with its own scheduler.
+// Shows when each waiting job would start if the cluster had more nodes. The server simulates that with
+// its scheduler.
 import {useSignal} from '@preact/signals';
 import {change, get} from '../api/client';
 import type {Nodes, WhatIf as Answer, WhatIfRequest} from '../api/types';
@@ -103,8 +104,8 @@ function Starts({answer}: {answer: Answer}) {
           <tr>
             <th>Job</th>
             <th>Project</th>
-            <th>Starts as the cluster is</th>
-            <th>Starts with the added nodes</th>
+            <th>Start with the present nodes</th>
+            <th>Start with the added nodes</th>
           </tr>
         </thead>
         <tbody>
@@ -125,9 +126,11 @@ function Starts({answer}: {answer: Answer}) {
         </tbody>
       </table>
       <p class="muted small body" role="status">
-        A forecast: jobs that are submitted later are unknown, and programs may end before their time limits.{' '}
-        {answer.evictions > 0 && `Running jobs are evicted ${answer.evictions} times. `}
-        {!answer.complete && 'The simulation was stopped before its end.'}
+        This is a forecast: it does not include jobs that are submitted later, and programs may end before their time
+        limits.{' '}
+        {answer.evictions > 0 &&
+          `In the simulation, running jobs are evicted ${answer.evictions === 1 ? 'once' : `${answer.evictions} times`}. `}
+        {!answer.complete && 'The server stopped the simulation early.'}
       </p>
     </>
   );

@@ -1,11 +1,12 @@
-// The text of a program, which may try anything: colours become styles of text nodes, every other
-// escape sequence is dropped, and characters that would reorder or hide text become visible.
+// Turns a line that a program printed into pieces of text with styles. The line is not trusted: escape
+// sequences for colours become styles, all other sequences are dropped, and characters that would reorder
+// or hide text are replaced by visible ones.
 //
-// Pure; knows nothing of the DOM.
+// Pure: uses no DOM.
 
 export interface Piece {
   text: string;
-  /** 0-15: a colour of the theme; '#rrggbb': the program's own. */
+  /** 0 to 15: a colour of the theme; '#rrggbb': a colour that the program chose. */
   fg?: number | string;
   bg?: number | string;
   bold?: boolean;
@@ -22,19 +23,19 @@ type Style = Omit<Piece, 'text'>;
 const kEscape =
   /\x1b\[([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x9b([0-9:;<=>?]*)[ -\/]*([@-~])|\x1b[ -\/]*[0-~]?/g;
 
-/** Characters that are invisible or change the direction of what follows. */
-// eslint-disable-next-line no-control-regex
+/** Characters that are invisible or change the direction of the text after them. */
 const kHidden =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
 
-/** Also shortens towers of combining marks, which would cover the neighbouring lines. */
+/** Five or more combining marks in a row: stacked on one letter, they would cover the lines above and below. */
 const kTower = /(\p{M}{4})\p{M}+/gu;
 
+/** The text with visible signs in place of hidden characters, and with at most four combining marks in a row. */
 export function visible_text(text: string): string {
   return text
     .replace(kHidden, (found, at: number) => {
       const code = found.codePointAt(0)!;
-      // Joiners belong to emoji and to several scripts.
+      // Emoji and several scripts need joiners.
       if ((code === 0x200c || code === 0x200d) && at > 0 && text.charCodeAt(at - 1) > 0x5ff) return found;
       if (code < 0x20) return String.fromCharCode(0x2400 + code);
       if (code === 0x7f) return '\u2421';
@@ -43,6 +44,7 @@ export function visible_text(text: string): string {
     .replace(kTower, '$1');
 }
 
+/** The colour n of the 256 colours of a terminal: from 16 on a cube of 6 x 6 x 6, from 232 on greys. */
 function cube(n: number): string {
   const hex = (v: number) => v.toString(16).padStart(2, '0');
   if (n >= 232) {
@@ -54,6 +56,7 @@ function cube(n: number): string {
   return `#${hex(level(Math.floor(i / 36)))}${hex(level(Math.floor(i / 6) % 6))}${hex(level(i % 6))}`;
 }
 
+/** `style` after the parameters of an SGR sequence, such as "1;31". */
 function apply(style: Style, text: string): Style {
   if (/[<=>?]/.test(text)) return style;
   let next: Style = {...style};
@@ -97,7 +100,7 @@ function apply(style: Style, text: string): Style {
   return next;
 }
 
-/** What a line looks like; a progress bar that returns to the start of its line shows its last state. */
+/** The pieces of a line. Of parts that a carriage return overwrites, such as a progress bar, the last is shown. */
 export function pieces_of(line: string): Piece[] {
   let text = line;
   if (text.includes('\r')) {
@@ -136,7 +139,7 @@ function luminance(rgb: number[]): number {
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
-/** The nearest colour that can be read on the page: a program does not know its background. */
+/** `colour`, lightened or darkened until it has a contrast of 4.6 on the background of the page. */
 export function readable(colour: string, dark: boolean): string {
   const rgb = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   const ground = dark ? 0.0115 : 1;
@@ -155,12 +158,12 @@ export type Level = 'error' | 'warning' | 'info' | 'debug' | '';
 const kErrors = String.raw`\b(ERROR|CRITICAL|FATAL|PANIC|Traceback)\b|\b\w*(Error|Exception):|^E\d{4} |^\[?([Ee]rror|[Ff]atal)\b`;
 const kWarnings = String.raw`\b(WARN|WARNING)\b|Warning:|^W\d{4} |^\[?[Ww]arn(ing)?\b`;
 
-/** A pattern for the server's search that finds the lines of a level and above; empty: all lines, or all but debug. */
+/** A pattern for the server's search: the lines of this level and above. Empty for `info`, `debug` and all lines. */
 export function pattern_of(level: Level): string {
   return level === 'error' ? kErrors : level === 'warning' ? `${kErrors}|${kWarnings}` : '';
 }
 
-/** The level that a line names, as common loggers write it. */
+/** The level that a line names in the style of a common logger. */
 export function level_of(text: string): Level {
   const head = text.slice(0, 160);
   if (

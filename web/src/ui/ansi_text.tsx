@@ -1,7 +1,7 @@
-// A line of a log as text nodes: nothing of it is ever parsed as HTML.
+// Shows a line of a log as text nodes. No part of the line is parsed as HTML.
 import {pieces_of, readable, type Piece} from './ansi';
 
-/** Is the page dark now? */
+/** Whether the page is shown in the dark theme. */
 export function is_dark(): boolean {
   const chosen = document.documentElement.dataset['theme'];
   return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;

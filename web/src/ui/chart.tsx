@@ -1,4 +1,4 @@
-// Curves by uPlot, in the colours of the theme, with the same values as a table behind them.
+// Draws curves with uPlot in the colours of the theme. A table below them has their values.
 import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -13,7 +13,7 @@ export interface Curve {
   y: (number | null)[];
 }
 
-/** Twelve colours that are told apart on both grounds; beyond these, dashes tell the curves apart. */
+/** Twelve colours, distinct on the light or the dark background. Dashes distinguish the curves from the 13th on. */
 const kLight = [
   '#1f5fbf',
   '#b3541e',
@@ -47,13 +47,13 @@ export function curve_colour(i: number): string {
   return list[i % list.length]!;
 }
 
-/** One x axis for all curves: uPlot wants columns of equal length. */
+/** One x axis for all curves: uPlot requires columns of equal length. */
 function joined(curves: Curve[]): uPlot.AlignedData {
   if (curves.length === 1) return [curves[0]!.x, curves[0]!.y];
   return uPlot.join(curves.map((curve) => [curve.x, curve.y] as uPlot.AlignedData));
 }
 
-/** Seconds: the labels of a time axis show no parts of a second. */
+/** In whole seconds, because the labels of a time axis have no fractions. */
 const kTimeSteps = [
   1,
   2,
@@ -209,7 +209,7 @@ export function Chart({
                 <th class="num">Min</th>
                 <th class="num">Max</th>
                 <th class="num">Points</th>
-                <th>At</th>
+                <th>Last at</th>
               </tr>
             </thead>
             <tbody>

@@ -1,11 +1,11 @@
-// The three dialogs that several pages open: a question before something is destroyed, a text that is
-// shown once, and a short form.
+// Dialogs and fields that several pages use: a question before a change, a secret that is shown once, a
+// short form.
 import {useSignal, type Signal} from '@preact/signals';
 import type {ComponentChildren} from 'preact';
 import {useId} from 'preact/hooks';
 import {Copy, Dialog, ErrorNote} from './parts';
 
-/** Asks before `act`. */
+/** Asks before `act`, and cannot start it twice. The caller closes the dialog. */
 export function ConfirmDialog({
   title,
   verb,
@@ -15,16 +15,31 @@ export function ConfirmDialog({
 }: {
   title: string;
   verb: string;
-  act: () => void;
+  act: () => Promise<unknown>;
   close: () => void;
   children: ComponentChildren;
 }) {
+  const busy = useSignal(false);
+  const confirm = async () => {
+    busy.value = true;
+    try {
+      await act();
+    } finally {
+      busy.value = false;
+    }
+  };
   return (
     <Dialog title={title} onClose={close}>
       {children}
       <div class="actions">
         <button onClick={close}>Cancel</button>
-        <button class="danger" onClick={act}>
+        <button
+          class="danger"
+          disabled={busy.value}
+          onClick={() => {
+            void confirm();
+          }}
+        >
           {verb}
         </button>
       </div>
@@ -58,7 +73,7 @@ export function SecretDialog({
   );
 }
 
-/** A form with fields as its children. `send` closes the dialog; what it throws is shown in the form. */
+/** A form whose children are its fields. `send` closes the dialog; an error that it throws is shown in the form. */
 export function FormDialog({
   title,
   close,
@@ -73,12 +88,17 @@ export function FormDialog({
   children: ComponentChildren;
 }) {
   const fault = useSignal<unknown>(null);
+  const busy = useSignal(false);
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (busy.value) return;
+    busy.value = true;
     try {
       await send();
     } catch (problem) {
       fault.value = problem;
+    } finally {
+      busy.value = false;
     }
   };
   return (
@@ -95,7 +115,7 @@ export function FormDialog({
           <button type="button" onClick={close}>
             Cancel
           </button>
-          <button class="primary" disabled={!ready}>
+          <button class="primary" disabled={!ready || busy.value}>
             Create
           </button>
         </div>
@@ -104,7 +124,7 @@ export function FormDialog({
   );
 }
 
-/** A labelled input; other properties are those of the input. */
+/** An input with a label. All other properties go to the input. */
 export function TextField({label, value, ...rest}: {label: string; value: Signal<string>; [name: string]: unknown}) {
   const id = useId();
   return (
@@ -122,7 +142,7 @@ export function TextField({label, value, ...rest}: {label: string; value: Signal
   );
 }
 
-/** A labelled selection; `choices`: values and their texts. */
+/** A selection with a label. `choices` are pairs of a value and its text. */
 export function ChoiceField({
   label,
   value,

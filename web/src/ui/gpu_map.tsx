@@ -1,4 +1,4 @@
-// GPUs as small squares, one row a node: how full each is, and who holds it.
+// The GPUs of each node as squares: how much of each GPU is used, and by which jobs.
 import type {Node} from '../api/types';
 import {amount_text, bytes_text} from '../app/format';
 import {to} from '../app/router';

@@ -1,4 +1,4 @@
-// Icons as inline SVG: drawn in the colour of the text, hidden from screen readers.
+// Icons as inline SVG, in the colour of the text. Screen readers skip them.
 const kPaths: Record<string, string> = {
   overview: 'M2 9h5V2H2zm7 5h5V7H9zM2 14h5v-3H2zM9 2v3h5V2z',
   jobs: 'M2 4h12M2 8h12M2 12h12',

@@ -1,5 +1,6 @@
-// Stop, suspend, resume, rerun, delete: for one job or many, each with what will happen said first.
+// Actions on one or more jobs: stop, suspend, resume, rerun, delete. A dialog explains the effect first.
 import {useSignal} from '@preact/signals';
+import {Fragment} from 'preact';
 import {change, get, job_path} from '../api/client';
 import {has_ended} from '../app/format';
 import {anything_changed} from '../app/live';
@@ -12,11 +13,13 @@ export type Target = Pick<JobRow, 'id' | 'name' | 'project' | 'phase' | 'suspend
 interface Kind {
   verb: string;
   danger: boolean;
-  /** Does the action change this job? */
+  /** Whether the action changes this job. */
   applies: (job: Target) => boolean;
-  /** What happens to the jobs that it changes. */
+  /** What happens to the jobs that the action changes. */
   effect: (jobs: Target[]) => string;
-  /** Why it does not change the others, after "1 selected job" and after "2 selected jobs". */
+  /** The message after it: "Stopping", before "2 jobs". */
+  done: string;
+  /** Why the action skips the other jobs, after "1 selected job" and after "2 selected jobs". */
   others: [string, string];
   run: (job: Target, now: boolean) => Promise<unknown>;
 }
@@ -27,8 +30,13 @@ function target_path(target: Target, action = ''): string {
   return `/v1/${kPaths[target.object]}/${encodeURIComponent(target.id)}${action ? '/' + action : ''}`;
 }
 
-/** Sweeps and schedules are paused: their running jobs continue. */
+/** Sweeps and schedules are paused instead: their running jobs continue. */
 const can_suspend = (target: Target) => target.object === 'job' || target.object === 'array';
+
+const kPaused = 'Sweeps and schedules are paused: they start no new jobs, and their running jobs continue.';
+
+const kSuspended =
+  'Running tasks get SIGTERM, then SIGKILL after the grace period of the job, and their resources are released. The jobs keep their place in the queue until they are resumed. A program that writes checkpoints continues from the last one.';
 
 const plural = (n: number, what: string) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
@@ -41,10 +49,13 @@ export const kActions: Record<Action, Kind> = {
       const running = jobs.filter((job) => job.phase !== 'Queued').length;
       const parts = [];
       if (running)
-        parts.push(`The tasks of ${plural(running, 'job')} get SIGTERM, and SIGKILL after the grace of the job.`);
+        parts.push(
+          `The tasks of ${plural(running, 'job')} get SIGTERM, then SIGKILL after the grace period of the job.`,
+        );
       if (jobs.length - running) parts.push(`${plural(jobs.length - running, 'waiting job')} will not start.`);
       return parts.join(' ');
     },
+    done: 'Stopping',
     others: ['has already ended', 'have already ended'],
     run: (job, now) => change('POST', target_path(job, 'stop'), undefined, now ? {now: true} : {}),
   },
@@ -52,8 +63,9 @@ export const kActions: Record<Action, Kind> = {
     verb: 'Suspend',
     danger: false,
     applies: (job) => !has_ended(job.phase) && !job.suspended,
-    effect: () =>
-      `The tasks that run are stopped (SIGTERM, and SIGKILL after the grace of the job) and their resources released. The jobs keep their place in the queue and wait until they are resumed; a program that writes checkpoints continues from its last one.`,
+    effect: (jobs) =>
+      [jobs.some(can_suspend) && kSuspended, !jobs.every(can_suspend) && kPaused].filter(Boolean).join(' '),
+    done: 'Suspending',
     others: ['has ended or is suspended already', 'have ended or are suspended already'],
     run: (job) => change('POST', target_path(job, can_suspend(job) ? 'suspend' : 'pause')),
   },
@@ -61,7 +73,8 @@ export const kActions: Record<Action, Kind> = {
     verb: 'Resume',
     danger: false,
     applies: (job) => job.suspended && !has_ended(job.phase),
-    effect: () => 'The jobs wait for resources again and start when there is room.',
+    effect: () => 'The jobs wait for resources again and start when enough resources are free.',
+    done: 'Resumed',
     others: ['is not suspended', 'are not suspended'],
     run: (job) => change('POST', target_path(job, 'resume')),
   },
@@ -70,21 +83,31 @@ export const kActions: Record<Action, Kind> = {
     danger: false,
     applies: (job) => job.object === 'job',
     effect: (jobs) =>
-      `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The name gets a number; the old job stays.`,
-    others: ['is not a single job', 'are not single jobs'],
+      `${plural(jobs.length, 'new job')} with the same specification ${jobs.length === 1 ? 'is' : 'are'} submitted. The new name ends in a number; the old job stays.`,
+    done: 'Submitted again:',
+    others: ['is an array, a sweep or a schedule', 'are arrays, sweeps or schedules'],
     run: (job) => rerun(job.id),
   },
   delete: {
     verb: 'Delete',
     danger: true,
     applies: (job) => has_ended(job.phase) || job.object === 'schedule',
-    effect: () => 'The jobs, their logs, metrics and artifacts are removed for good.',
+    effect: (jobs) =>
+      [
+        jobs.some((job) => job.object !== 'schedule') &&
+          'The jobs and their logs, metrics and artifacts are deleted permanently.',
+        jobs.some((job) => job.object === 'schedule') &&
+          'Schedules are deleted and start no more runs. The jobs of their past runs stay.',
+      ]
+        .filter(Boolean)
+        .join(' '),
+    done: 'Deleted',
     others: ['has not ended (stop it first)', 'have not ended (stop them first)'],
     run: (job) => change('DELETE', target_path(job)),
   },
 };
 
-/** Submits the same spec again; the server chooses a free name. Returns the new job's id. */
+/** Submits the same spec again, under a free name that the server chooses. Returns the new job. */
 export async function rerun(
   id: string,
   changes: (spec: Record<string, unknown>) => void = () => {},
@@ -139,30 +162,24 @@ export function ActionDialog({
     await Promise.all([work(), work(), work(), work()]);
     anything_changed();
     busy.value = false;
-    if (good) toast(`${kind.verb}: ${plural(good, 'job')}`);
+    if (good) toast(`${kind.done} ${plural(good, 'job')}`);
     if (faults.length) failures.value = faults;
     else onDone(true);
   };
   const shown = affected.slice(0, 12);
   return (
     <Dialog
-      title={`${kind.verb} ${affected.length === 1 ? `job ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
+      title={`${kind.verb} ${affected.length === 1 ? `${affected[0]!.object} ${affected[0]!.name}` : plural(affected.length, 'job')}?`}
       onClose={() => onDone(failures.value.length > 0)}
     >
-      {affected.length > 0 ? (
-        <p>{kind.effect(affected)}</p>
-      ) : (
-        <p>None of the selected jobs can be changed in this way.</p>
-      )}
+      {affected.length > 0 ? <p>{kind.effect(affected)}</p> : <p>This action applies to none of the selected jobs.</p>}
       {affected.length > 1 && (
         <p class="break">
           {shown.map((job, i) => (
-            <>
+            <Fragment key={job.id}>
               {i > 0 && ', '}
-              <bdi key={job.id} class="mono">
-                {job.name}
-              </bdi>
-            </>
+              <bdi class="mono">{job.name}</bdi>
+            </Fragment>
           ))}
           {affected.length > shown.length && ` and ${affected.length - shown.length} more`}
         </p>
@@ -181,7 +198,7 @@ export function ActionDialog({
               now.value = e.currentTarget.checked;
             }}
           />{' '}
-          Kill at once (SIGKILL, no time to clean up)
+          Kill at once (SIGKILL: programs have no time to write a checkpoint)
         </label>
       )}
       {failures.value.length > 0 && (

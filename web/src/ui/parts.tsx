@@ -1,14 +1,15 @@
-// The small parts that every page is made of.
+// The components that every page uses, and useData(), which loads their data.
 import {signal, useSignal} from '@preact/signals';
 import type {ComponentChildren, RefObject} from 'preact';
 import {useEffect, useId, useRef} from 'preact/hooks';
-import {Failure, logged_out} from '../api/client';
+import {Failure, is_unreachable, logged_out} from '../api/client';
+import type {Fault} from '../api/types';
 import {href} from '../app/router';
 import {clock_text, count_text, day_text, millis, span_text, time_text, utc} from '../app/format';
 import {useRefresh, type Following} from '../app/live';
 import {Icon, PhaseShape} from './icons';
 
-/** The present moment; changes each second while the page is visible. */
+/** The current time, updated each second while the page is visible. */
 export const now = signal(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
@@ -72,7 +73,7 @@ export function Card({
   );
 }
 
-/** A region that scrolls sideways, reachable by keyboard when it does. */
+/** A region that scrolls sideways. The keyboard reaches it while its content is wider than the region. */
 export function Scroll({label, children}: {label: string; children: ComponentChildren}) {
   const ref = useRef<HTMLDivElement>(null);
   const scrolls = useSignal(false);
@@ -124,7 +125,7 @@ export function Phase({
   );
 }
 
-/** A moment: today as a time of day, else with its date; the full text and the age as the title. */
+/** A time: of today the time of day, else the date as well. The tooltip has the full time, local and in UTC. */
 export function Time({at, full}: {at: string | number | undefined; full?: boolean}) {
   const time = typeof at === 'number' ? at : millis(at);
   if (at === undefined || Number.isNaN(time)) return <span class="muted">–</span>;
@@ -163,9 +164,7 @@ export function ErrorNote({error, again}: {error: unknown; again?: () => void}) 
     <div class="note error" role="alert">
       <div>{(error as Error).message}</div>
       {failure?.faults.map((fault, i) => (
-        <div key={i}>
-          {String((fault as {field?: string}).field ?? '')}: {String((fault as {what?: string}).what ?? '')}
-        </div>
+        <div key={i}>{fault_text(fault)}</div>
       ))}
       {failure?.advice && <div class="advice">{failure.advice}</div>}
       {again && <button onClick={again}>Try again</button>}
@@ -180,7 +179,7 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Loads, and loads again after changes; old data stay visible meanwhile. */
+/** Loads the data of a view, at first and after changes. The former data stay until the new ones arrive. */
 export function useData<T>(
   load: (signal: AbortSignal) => Promise<T>,
   depends: unknown[],
@@ -203,17 +202,20 @@ export function useData<T>(
       }
       try {
         const value = await load(mine.signal);
-        if (mine.signal.aborted) return;
+        if (mine.signal.aborted) return true;
         shown.current = key;
         data.value = value;
         error.value = null;
+        return true;
       } catch (fault) {
-        if ((fault as Error).name === 'AbortError') return;
-        // While the server restarts, the banner reports it; what was loaded stays visible.
-        if (fault instanceof Failure && fault.unreachable && data.value !== undefined) return;
-        // Deleted, or no longer the caller's to see.
+        if ((fault as Error).name === 'AbortError') return true;
+        const answered = !is_unreachable(fault);
+        // While the server restarts, a banner reports it, and the former data stay visible.
+        if (!answered && data.value !== undefined) return false;
+        // The object was deleted, or the user has lost the right to see it.
         if (fault instanceof Failure && fault.status === 404) data.value = undefined;
         error.value = fault;
+        return answered;
       }
     },
     [key, turn.value, options.every],
@@ -230,7 +232,7 @@ export function useData<T>(
   };
 }
 
-/** The first rows of a long table, and a button for more of them. */
+/** The first rows of a long table, and a button that shows more rows. */
 export function useFirst<T>(rows: T[], first = 200): {shown: T[]; more: ComponentChildren} {
   const count = useSignal(first);
   const rest = rows.length - count.value;
@@ -245,7 +247,7 @@ export function useFirst<T>(rows: T[], first = 200): {shown: T[]; more: Componen
         >
           Show more
         </button>{' '}
-        {count_text(rest)} are not shown.
+        {count_text(rest)} {rest === 1 ? 'row is' : 'rows are'} not shown.
       </div>
     ),
   };
@@ -259,7 +261,7 @@ export function Waiting() {
   );
 }
 
-/** A dialog of the browser: it holds the focus and gives it back. */
+/** A modal dialog of the browser: it keeps the focus inside, and returns it when it closes. */
 export function Dialog({
   title,
   onClose,
@@ -315,7 +317,7 @@ export function Dialog({
   );
 }
 
-/** Links to the parts of a page. The current one is scrolled into view on a narrow screen. */
+/** Links to the parts of a page. On a narrow screen, the link to the current part is scrolled into view. */
 export function Tabs({
   label,
   tabs,
@@ -351,6 +353,7 @@ interface Message {
 const messages = signal<Message[]>([]);
 let next_message = 1;
 
+/** Shows a short message at the edge of the page for some seconds. */
 export function toast(text: string, kind: Message['kind'] = 'good'): void {
   const id = next_message++;
   messages.value = [...messages.value.slice(-4), {id, kind, text}];
@@ -383,53 +386,66 @@ export function Toasts() {
   );
 }
 
+/** "workers: must be at least 1"; a fault of the whole request has no field. */
+function fault_text({field, what}: Fault): string {
+  return field ? `${field}: ${what}` : what;
+}
+
+/** An error in one line: the message, the faults of its fields, and what to do. */
 export function error_text(fault: unknown): string {
   if (fault instanceof Failure) {
-    const faults = fault.faults
-      .map((each) => `${(each as {field?: string}).field}: ${(each as {what?: string}).what}`)
-      .join('; ');
+    const faults = fault.faults.map(fault_text).join('; ');
     return [fault.message, faults, fault.advice].filter(Boolean).join(' – ');
   }
   return (fault as Error).message;
 }
 
-/** Sets the width of an element by its style object, which the content policy allows. */
+/** A part of a bar. Preact sets its width on the style object: the content policy forbids style attributes. */
 export function Share({of, kind}: {of: number; kind: string}) {
   return <i class={kind} style={{width: `${Math.max(0, Math.min(100, of * 100))}%`}} />;
 }
 
-/** Copies a text; the browser may refuse on a page without TLS, then it selects it instead. */
+/** A button that copies a text. */
 export function Copy({text, label = 'Copy'}: {text: string; label?: string}) {
-  const done = useSignal(false);
+  const result = useSignal('');
+  const copy = async (beside: HTMLElement) => {
+    let copied = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Without TLS, or without the permission, a browser has no clipboard for scripts.
+      copied = copy_by_selection(text, beside);
+    }
+    result.value = copied ? 'Copied' : 'Not copied: select the text';
+    setTimeout(() => {
+      result.value = '';
+    }, 1500);
+  };
   return (
     <button
-      onClick={async () => {
-        try {
-          await navigator.clipboard.writeText(text);
-        } catch {
-          copy_by_selection(text);
-        }
-        done.value = true;
-        setTimeout(() => {
-          done.value = false;
-        }, 1500);
+      type="button"
+      onClick={(event) => {
+        void copy(event.currentTarget);
       }}
     >
-      {done.value ? 'Copied' : label}
+      {result.value || label}
     </button>
   );
 }
 
-function copy_by_selection(text: string): void {
+/** The text is selected next to `beside`: outside of an open dialog, nothing can be selected. */
+function copy_by_selection(text: string, beside: HTMLElement): boolean {
   const area = document.createElement('textarea');
   area.value = text;
-  document.body.append(area);
+  beside.after(area);
   area.select();
-  document.execCommand('copy');
+  const copied = document.execCommand('copy');
   area.remove();
+  beside.focus();
+  return copied;
 }
 
-/** The width and height of an element, as it is laid out. */
+/** The width and height of an element, updated when its layout changes. */
 export function useSize(ref: RefObject<HTMLElement | null>): {width: number; height: number} {
   const size = useSignal({width: 0, height: 0});
   useEffect(() => {

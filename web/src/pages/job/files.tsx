@@ -1,4 +1,4 @@
-// The files that a job left under /artifacts, each with a download.
+// The artifacts of a job, with a download of each file.
 import {get, job_path, with_query} from '../../api/client';
 import type {ArtifactList, Job} from '../../api/types';
 import {bytes_text, has_ended, text_of} from '../../app/format';
@@ -9,7 +9,7 @@ import {Card, ErrorNote, Time, Waiting, useData} from '../../ui/parts';
 export function Files({job}: {job: Job}) {
   const loaded = useData((signal) => get<ArtifactList>(job_path(job.id, 'artifacts'), {}, signal), [job.id], {
     match: (change) => change.id === job.id,
-    // The stream has no event for a file that a running job writes.
+    // The stream does not report the files that a running job writes.
     ...(has_ended(job.phase) ? {} : {every: 15_000}),
   });
   const list = loaded.data?.artifacts ?? [];
@@ -21,7 +21,7 @@ export function Files({job}: {job: Job}) {
       actions={
         list.length > 0 && (
           <span class="muted">
-            {list.length} entries, {bytes_text(total)}
+            {list.length} {list.length === 1 ? 'entry' : 'entries'}, {bytes_text(total)}
           </span>
         )
       }
@@ -30,7 +30,8 @@ export function Files({job}: {job: Job}) {
       {loaded.loading && <Waiting />}
       {loaded.data && list.length === 0 && (
         <div class="empty">
-          No artifacts. A job that has a volume of kind <code>artifacts</code> leaves its files here.
+          No artifacts. The files that a job writes to its artifact folder appear here (
+          <code>muster submit --artifacts</code>).
         </div>
       )}
       {list.length > 0 && (

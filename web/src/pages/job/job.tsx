@@ -1,4 +1,4 @@
-// One job: its state on top, and a tab each for its parts.
+// The page of a job: its state, and tabs for its parts.
 import {useSignal} from '@preact/signals';
 import type {ComponentType} from 'preact';
 import {useEffect} from 'preact/hooks';
@@ -30,7 +30,7 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
   const loaded = useData((signal) => get<Job>(job_path(id), {}, signal), [id], {
     match: (change) => change.id === id || change.name === id,
     interval: 250,
-    // The stream has no event for the progress that its program reports.
+    // The stream does not report the progress of programs.
     ...(is_over.value ? {} : {every: 5000}),
   });
   const action = useSignal<Action | null>(null);
@@ -49,12 +49,12 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
   if (loaded.error && !job) {
     const gone = loaded.error instanceof Failure && loaded.error.status === 404;
     return (
-      <Page title={gone ? 'There is no such job' : 'The job was not loaded'}>
+      <Page title={gone ? 'There is no such job' : 'The job could not be loaded'}>
         <ErrorNote error={loaded.error} again={gone ? undefined : loaded.reload} />
         {gone && (
           <p>
             It may have been deleted, or belong to a project that you may not see.{' '}
-            <Link to="/jobs">Go to the jobs.</Link>
+            <Link to="/jobs">Go to the list of jobs.</Link>
           </p>
         )}
       </Page>
@@ -213,13 +213,21 @@ export function JobPage({id, tab}: {id: string; tab: string}) {
   );
 }
 
+/** Loads the code of the charts when the tab is opened. */
 function LazyMetrics({job}: {job: Job}) {
   const view = useSignal<{View: ComponentType<{job: Job}>} | null>(null);
+  const fault = useSignal<unknown>(null);
   useEffect(() => {
-    void import('./metrics').then((module) => {
-      view.value = {View: module.Metrics};
-    });
+    import('./metrics').then(
+      (module) => {
+        view.value = {View: module.Metrics};
+      },
+      (problem) => {
+        fault.value = problem;
+      },
+    );
   }, []);
+  if (fault.value) return <ErrorNote error={fault.value} again={() => location.reload()} />;
   const View = view.value?.View;
   return View ? <View job={job} /> : <Waiting />;
 }

@@ -1,5 +1,5 @@
-// The lines of a job's log, as the server streams them: merged or of one task or rank, from the last
-// N lines on, followed. Keeps at most kMost lines; the oldest leave first.
+// Follows the log of a job as the server streams it: all tasks merged, one task or one rank, from the last
+// N lines on. Keeps at most kMost lines and drops the oldest ones first.
 import {Failure, job_path, send, type Query} from '../../api/client';
 import {read_events} from '../../api/events';
 import type {LogRecord} from '../../api/types';
@@ -18,7 +18,7 @@ export interface LogLine {
 }
 
 export const kMost = 200000;
-/** A line of the page shows at most this much; the download has all of it. */
+/** The page shows at most this many characters of a line; the download has the whole line. */
 export const kLongest = 4000;
 
 export function line_of(record: LogRecord, number: number): LogLine {
@@ -30,7 +30,8 @@ export function line_of(record: LogRecord, number: number): LogLine {
     rank: record.rank,
     attempt: record.attempt,
     stream: record.stream,
-    text: text.length > kLongest ? text.slice(0, kLongest) + ' … (cut here; the download has the whole line)' : text,
+    text:
+      text.length > kLongest ? text.slice(0, kLongest) + ' … (the line is cut here; the download has all of it)' : text,
   };
 }
 
@@ -111,7 +112,7 @@ export class LogSource {
         for await (const event of read_events(answer)) {
           pauses = 0;
           if (event.event === 'log') {
-            // What was received after the last place comes again after a break.
+            // After an interruption, the server repeats the lines after the last place.
             if (skip > 0) skip--;
             else {
               this.add(JSON.parse(event.data) as LogRecord);

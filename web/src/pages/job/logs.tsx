@@ -1,11 +1,11 @@
-// The log of a job: merged or of one rank, followed, filtered on the server, two panes side by side.
-// Everything that selects lines stands in the address, down to one line.
+// The log of a job: all tasks merged, one task or one rank, or two of them side by side. The server
+// filters the lines. The address holds the whole selection, down to one line.
 import {useSignal} from '@preact/signals';
 import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
 import {job_path, with_query} from '../../api/client';
 import type {Job} from '../../api/types';
 import {clock_text, count_text, day_text, millis, utc} from '../../app/format';
-import {navigate, query_value, set_query, to, place} from '../../app/router';
+import {href, navigate, query_value, set_query, to, place} from '../../app/router';
 import {colours} from '../../app/settings';
 import {useShortcuts} from '../../app/shortcuts';
 import {AnsiText, is_dark} from '../../ui/ansi_text';
@@ -71,7 +71,7 @@ export function Logs({job}: {job: Job}) {
       <header>
         <div class="filters grow">
           {(tasks.length > 1 || ranks.length > 0) && choose('task', 'All tasks merged')}
-          {(tasks.length > 1 || ranks.length > 0) && choose('beside', 'Nothing beside')}
+          {(tasks.length > 1 || ranks.length > 0) && choose('beside', 'No second log')}
           {attempts.length > 1 && (
             <select
               aria-label="Attempt"
@@ -136,7 +136,7 @@ export function Logs({job}: {job: Job}) {
   );
 }
 
-/** One task is shown by the numbers of its lines, over its whole length; several are merged as they come. */
+/** The log of one task has line numbers and is shown over its whole length; several logs are merged by time. */
 function Pane({
   job,
   which,
@@ -185,7 +185,7 @@ function LogPane({
   const [task, rank] = which.startsWith('rank:') ? ['', which.slice(5)] : [which, ''];
   const key = [job.id, task, rank, grep, level, attempt, at, tail.value].join('\n');
   useEffect(() => {
-    // A linked line is shown with what was printed shortly before it.
+    // A linked line is shown with the lines of the three seconds before it.
     const since = at ? new Date(millis(at) - 3000).toISOString() : '';
     const mine = new LogSource({id: job.id, task, rank, grep, level, attempt, since, tail: tail.value}, () => {
       version.value++;
@@ -253,8 +253,8 @@ function LogPane({
       <ErrorNote error={mine?.fault} />
       {grep && mark && (
         <div class="row small muted" role="status" style={{padding: '4px 12px'}}>
-          {count_text(lines.length)} lines match in the whole log{mine?.ended ? '' : ' so far'}; the time of a line
-          opens it with what was printed around it
+          {count_text(lines.length)} {lines.length === 1 ? 'line matches' : 'lines match'} in the whole log
+          {mine?.ended ? '' : ' so far'}. Click the time of a line to see the lines around it.
         </div>
       )}
       {lines.length >= tail.value && !grep && !at && (
@@ -266,20 +266,21 @@ function LogPane({
               tail.value = Math.min(tail.value * 8, 200000);
             }}
           >
-            The last {count_text(tail.value)} lines are shown: load earlier lines
+            Only the last {count_text(tail.value)} lines are shown. Load earlier lines
           </button>
         </div>
       )}
       {at && (
-        <div style={{padding: '4px 12px'}}>
+        <div class="small" style={{padding: '4px 12px'}}>
+          The log is shown from the linked time on.{' '}
           <button
-            class="link small"
+            class="link"
             onClick={() => {
               set_query({at: null});
               follow.value = true;
             }}
           >
-            Lines from the linked time on: show the end of the log
+            Show the end of the log
           </button>
         </div>
       )}
@@ -306,13 +307,14 @@ function LogPane({
               style={{top: `${(first + i) * kRow}px`}}
             >
               {times && (
-                <span
+                <a
                   class="at tnum"
-                  onClick={() => navigate(link_of(line))}
-                  title={`${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to this line`}
+                  href={href(link_of(line))}
+                  tabIndex={-1}
+                  title={`${day_text(millis(line.time), in_utc)} ${line.time}: link to this line`}
                 >
                   {clock_text(millis(line.time), in_utc)}.{line.time.slice(20, 23)}
-                </span>
+                </a>
               )}
               {several && (
                 <span class={`who w${colour_of(line)}`}>
@@ -328,14 +330,15 @@ function LogPane({
             {grep || level
               ? 'No line matches.'
               : mine.ended
-                ? 'The job printed nothing, or its log is gone.'
+                ? 'The job printed nothing, or its log no longer exists.'
                 : 'Nothing has been printed yet.'}
           </div>
         )}
       </div>
       <div class="row small muted" style={{padding: '4px 12px'}}>
         <span>
-          {count_text(lines.length)} lines{mine?.dropped ? `; ${count_text(mine.dropped)} older ones were let go` : ''}
+          {count_text(lines.length)} {lines.length === 1 ? 'line' : 'lines'}
+          {mine?.dropped ? `; ${count_text(mine.dropped)} older lines are no longer shown` : ''}
           {mine?.ended ? '; end of the log' : ''}
         </span>
       </div>

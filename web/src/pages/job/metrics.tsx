@@ -1,4 +1,4 @@
-// The curves of a job: what Muster measured and what the program reported.
+// The metrics of a job as curves: measurements by Muster, and numbers that the program reports.
 import {get, job_path} from '../../api/client';
 import type {Job, Metrics as MetricsOf, MetricSeries} from '../../api/types';
 import {bytes_text, has_ended, millis} from '../../app/format';
@@ -24,6 +24,9 @@ const kSpans: [string, string, number][] = [
   ['1h', 'Last hour', 3600e3],
   ['24h', 'Last day', 86400e3],
 ];
+
+/** More curves in one chart cannot be told apart. */
+const kMostCurves = 64;
 
 export function format_of(metric: string): (v: number | null | undefined) => string {
   if (metric.includes('bytes_per_second')) return (v) => (v === null || v === undefined ? '–' : `${bytes_text(v)}/s`);
@@ -57,7 +60,7 @@ export function Metrics({job}: {job: Job}) {
   const groups = new Map<string, MetricSeries[]>();
   for (const series of loaded.data?.series ?? [])
     groups.set(series.metric, [...(groups.get(series.metric) ?? []), series]);
-  // The program's own numbers come first.
+  // The numbers of the program come before the measurements.
   const names = [...groups.keys()].sort((a, b) => Number(a in kNames) - Number(b in kNames) || a.localeCompare(b));
   return (
     <div class="stack">
@@ -75,8 +78,8 @@ export function Metrics({job}: {job: Job}) {
       {loaded.data && names.length === 0 && (
         <div class="card">
           <div class="empty">
-            No metrics yet. A task is measured 2 seconds after its start and then every 10 seconds; a program reports
-            its own numbers with <code>muster.report</code>.
+            {has_ended(job.phase) ? 'No metrics were recorded.' : 'No metrics yet.'} Muster measures a task 2 seconds
+            after its start and then every 10 seconds. A program reports numbers with <code>muster.report</code>.
           </div>
         </div>
       )}
@@ -84,9 +87,14 @@ export function Metrics({job}: {job: Job}) {
         {names.map((name) => (
           <div class="card" key={name}>
             <div class="body">
+              {groups.get(name)!.length > kMostCurves && (
+                <p class="muted small">
+                  The first {kMostCurves} of {groups.get(name)!.length} curves are shown.
+                </p>
+              )}
               <Chart
                 title={kNames[name] ?? name}
-                curves={groups.get(name)!.slice(0, 64).map(curve_of)}
+                curves={groups.get(name)!.slice(0, kMostCurves).map(curve_of)}
                 time
                 format={format_of(name)}
                 bytes={name.includes('bytes')}

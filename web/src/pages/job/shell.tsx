@@ -1,10 +1,10 @@
-// A shell in a task. The terminal is loaded when the first one is opened.
+// A shell in a task. The code of the terminal is loaded when the user opens a shell.
 import {useSignal} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
 import type {Job} from '../../api/types';
 import {has_ended} from '../../app/format';
 import {query_value, set_query} from '../../app/router';
-import {Card} from '../../ui/parts';
+import {Card, error_text} from '../../ui/parts';
 import type {ShellSession} from './terminal';
 
 export function Shell({job}: {job: Job}) {
@@ -15,24 +15,35 @@ export function Shell({job}: {job: Job}) {
   const note = useSignal('');
   const host = useRef<HTMLDivElement>(null);
   const session = useRef<ShellSession | null>(null);
-  useEffect(() => () => session.current?.close(), []);
+  useEffect(() => () => session.current?.dispose(), []);
   const open = async (event: Event) => {
     event.preventDefault();
-    session.current?.close();
+    session.current?.dispose();
+    session.current = null;
     state.value = 'opening';
     note.value = '';
-    const {open_shell} = await import('./terminal');
-    session.current = open_shell(host.current!, job.id, task, command.value, (text) => {
-      note.value = text;
-      state.value = 'closed';
-    });
-    state.value = 'open';
+    try {
+      const {open_shell} = await import('./terminal');
+      // The user may have left the page, or the task may have ended, while the code was loaded.
+      if (!host.current) {
+        state.value = 'idle';
+        return;
+      }
+      session.current = open_shell(host.current, job.id, task, command.value, (text) => {
+        note.value = text;
+        state.value = 'closed';
+      });
+      state.value = 'open';
+    } catch (fault) {
+      note.value = `The terminal could not be loaded: ${error_text(fault)}. Load the page again.`;
+      state.value = 'idle';
+    }
   };
   if (has_ended(job.phase) || tasks.length === 0)
     return (
       <Card title="Shell">
         <div class="empty">
-          {has_ended(job.phase) ? 'The job has ended: its tasks take no shells.' : 'No task runs yet.'}
+          {has_ended(job.phase) ? 'The job has ended. A shell needs a running task.' : 'No task is running yet.'}
         </div>
       </Card>
     );
@@ -59,7 +70,7 @@ export function Shell({job}: {job: Job}) {
               command.value = e.currentTarget.value;
             }}
           />
-          <button class="primary" disabled={!command.value.trim()}>
+          <button class="primary" disabled={!command.value.trim() || state.value === 'opening'}>
             {state.value === 'open' ? 'Open again' : 'Open a shell'}
           </button>
           {state.value === 'open' && (

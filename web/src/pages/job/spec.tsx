@@ -1,4 +1,4 @@
-// The specification of a job: as a table, as a job file, and its difference to another job.
+// The specification of a job: as a table, a job file, a command line, and the difference to another job.
 import {useSignal} from '@preact/signals';
 import {get, job_path} from '../../api/client';
 import type {Job} from '../../api/types';
@@ -66,7 +66,7 @@ export function Spec({job}: {job: Job}) {
         </Card>
       )}
       {view === 'command' && (
-        <Card title="The command line that submits the same">
+        <Card title="The command line that submits the same job">
           <pre class="mono">{visible_lines(command_line(job.spec as unknown as Tree))}</pre>
         </Card>
       )}
@@ -101,7 +101,7 @@ function Difference({job, other}: {job: Job; other: string}) {
             Other job{' '}
             <input
               value={name.value}
-              placeholder="name or id"
+              placeholder="name or ID"
               onInput={(e) => {
                 name.value = e.currentTarget.value;
               }}

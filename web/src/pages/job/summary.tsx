@@ -1,4 +1,4 @@
-// The first tab of a job: why it is in its phase, its timeline, tasks, facts and events.
+// The first tab of a job: the reason for its phase, its timeline, tasks, details and events.
 import {useSignal} from '@preact/signals';
 import {change, get, job_path} from '../../api/client';
 import type {Explanation, Job} from '../../api/types';
@@ -26,7 +26,7 @@ export function Summary({job}: {job: Job}) {
         </Card>
       </div>
       <div class="stack">
-        <Card title="Facts">
+        <Card title="Details">
           <dl class="facts">
             <dt>Submitted</dt>
             <dd>
@@ -36,7 +36,7 @@ export function Summary({job}: {job: Job}) {
             <dd>
               <Time at={job.started} full />
             </dd>
-            <dt>{ended ? 'Ended' : 'Has run'}</dt>
+            <dt>{ended ? 'Ended' : 'Run time'}</dt>
             <dd>
               {ended ? (
                 <>
@@ -44,7 +44,7 @@ export function Summary({job}: {job: Job}) {
                   {!Number.isNaN(duration) && `, ran ${span_text(duration)}`}
                 </>
               ) : Number.isNaN(duration) ? (
-                <span class="muted">not yet</span>
+                <span class="muted">not started yet</span>
               ) : (
                 span_text(duration)
               )}
@@ -109,7 +109,7 @@ export function Summary({job}: {job: Job}) {
             )}
             {job.avoided_nodes.length > 0 && (
               <>
-                <dt>Avoids nodes</dt>
+                <dt>Avoided nodes</dt>
                 <dd>{job.avoided_nodes.join(', ')}</dd>
               </>
             )}
@@ -121,7 +121,7 @@ export function Summary({job}: {job: Job}) {
                 </dd>
               </>
             )}
-            <dt>Id</dt>
+            <dt>ID</dt>
             <dd class="mono">{job.id}</dd>
           </dl>
           <LabelEditor job={job} />
@@ -171,8 +171,9 @@ function LabelEditor({job}: {job: Job}) {
       <label>
         Label{' '}
         <input
-          size={16}
-          placeholder="name=value, -name"
+          size={22}
+          placeholder="name=value or -name"
+          title="-name removes the label"
           value={text.value}
           onInput={(e) => {
             text.value = e.currentTarget.value;
@@ -266,7 +267,7 @@ function Reason({job}: {job: Job}) {
                   </span>
                 </>
               ) : (
-                <span class="muted">unknown: running jobs without a time limit hold what it needs</span>
+                <span class="muted">no forecast</span>
               )}
             </dd>
           </dl>

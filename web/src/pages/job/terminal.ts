@@ -1,4 +1,4 @@
-// xterm.js over the WebSocket of /v1/jobs/ID/exec, under a policy that allows no inline style.
+// A terminal, xterm.js, on the WebSocket of /v1/jobs/ID/exec. The content policy allows no inline styles.
 import {FitAddon} from '@xterm/addon-fit';
 import {Terminal} from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
@@ -6,14 +6,19 @@ import {with_query} from '../../api/client';
 import {is_dark} from '../../ui/ansi_text';
 
 export interface ShellSession {
+  /** Ends the shell; its output stays on the screen. */
   close(): void;
+  /** Ends the shell and removes the terminal. Calls nothing back. */
+  dispose(): void;
 }
 
 let wrapped = false;
 
-/** xterm.js writes its colours into <style> elements and style attributes, which the content policy
-    blocks. A <style> that it creates becomes a hidden element whose text goes to an adopted style
-    sheet, and the attribute `style` of its spans goes to their style object: both are allowed. */
+/**
+ * xterm.js writes its colours into <style> elements and style attributes, which the content policy blocks.
+ * From here on, creating a <style> creates a hidden element whose text becomes an adopted style sheet, and
+ * setting the attribute `style` of a span sets its style object. The policy allows both.
+ */
 function allow_styles_of_xterm(): void {
   if (wrapped) return;
   wrapped = true;
@@ -74,6 +79,7 @@ const kLight = {
   brightWhite: '#1a222d',
 };
 
+/** Opens a shell in a task. `ended` is called once, with the reason. */
 export function open_shell(
   host: HTMLElement,
   id: string,
@@ -117,10 +123,10 @@ export function open_shell(
   const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`);
   socket.binaryType = 'arraybuffer';
   const encoder = new TextEncoder();
-  let told = false;
+  let has_ended = false;
   const end = (text: string) => {
-    if (told) return;
-    told = true;
+    if (has_ended) return;
+    has_ended = true;
     terminal.options.disableStdin = true;
     ended(text);
   };
@@ -133,7 +139,7 @@ export function open_shell(
       if (exit)
         end(
           exit.error
-            ? `The program was not started: ${exit.error}`
+            ? `The program could not be started: ${exit.error}`
             : exit.signal
               ? `The program was ended by signal ${exit.signal}.`
               : `The program ended with code ${exit.code ?? 0}.`,
@@ -155,11 +161,17 @@ export function open_shell(
   });
   observer.observe(host);
   terminal.focus();
+  const close = () => {
+    observer.disconnect();
+    socket.close();
+    end('The shell was closed.');
+  };
   return {
-    close: () => {
-      observer.disconnect();
-      socket.close();
-      end('The shell was closed.');
+    close,
+    dispose: () => {
+      has_ended = true;
+      close();
+      terminal.dispose();
     },
   };
 }

@@ -1,5 +1,5 @@
-// When a job waited, started and ran, attempt by attempt, and the tasks of the last attempt, drawn
-// from its events; the same as a table behind the picture.
+// Draws when a job waited, started and ran, attempt by attempt, and the tasks of the last attempt. A table
+// below the picture has the same data.
 import {useRef} from 'preact/hooks';
 import type {Job} from '../../api/types';
 import {clock_text, day_text, millis, span_text, time_text, utc} from '../../app/format';
@@ -10,12 +10,12 @@ export interface Bar {
   kind: 'waits' | 'starts' | 'runs' | 'failed' | 'evicted' | 'task';
   begin: number;
   end: number;
-  /** Does it still go on? */
+  /** Whether the interval has not ended yet. */
   open: boolean;
   note: string;
 }
 
-/** The bars of a job: what its events say happened between them. Pure. */
+/** The intervals between the events of a job, and those of its tasks. `at`: the end of open intervals. Pure. */
 export function bars_of(job: Job, at: number): Bar[] {
   const bars: Bar[] = [];
   let attempt = 0;
@@ -82,7 +82,7 @@ export function Timeline({job}: {job: Job}) {
   const {width} = useSize(ref);
   const at = job.ended ? millis(job.ended) : now.value;
   const bars = bars_of(job, at);
-  // Attempts of one name share a row.
+  // Bars with one label share a row; all waits are in the row "Queue".
   const rows: {label: string; bars: Bar[]}[] = [];
   for (const bar of bars) {
     const label = bar.kind === 'waits' ? 'Queue' : bar.label;
@@ -148,7 +148,7 @@ export function Timeline({job}: {job: Job}) {
         </svg>
       )}
       {rows.length > shown.length && (
-        <p class="muted small">{rows.length - shown.length} more tasks are in the table.</p>
+        <p class="muted small">{rows.length - shown.length} more rows are in the table.</p>
       )}
       <div class="legend">
         <span class="key">

@@ -1,5 +1,5 @@
-// The log of one task, scrolled over its whole length. A browser limits the height of an element, so
-// beyond a length the scroll bar stands for more lines than it has pixels.
+// The log of one task, which scrolls over its whole length. Browsers limit the height of an element, so in a
+// long log the scroll bar has fewer pixels than the log has lines.
 import {useComputed, useSignal} from '@preact/signals';
 import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
 import type {Job} from '../../api/types';
@@ -58,7 +58,7 @@ export function WindowPane({
   const scaled = total * kRow > kMostPixels;
   const view = size.height || 600;
   const fitting = view / kRow;
-  // The first visible line, as a fraction: the truth; the scroll bar follows it.
+  // The first visible line, with a fraction. The position of the scroll bar follows from it.
   const first = Math.max(0, Math.min(top.value, total - fitting + 1));
   const begin = Math.max(0, Math.floor(first) - 10);
   const end = Math.min(total, Math.ceil(first + fitting) + 10);
@@ -108,7 +108,7 @@ export function WindowPane({
   const dark = is_dark();
   const in_utc = utc.value;
   const level = query_value('level') as Level;
-  // The lines of a level are searched on the server, like a pattern; below, the others are dimmed.
+  // The server searches for the lines of a level, as for a pattern. In the log, the other lines are dimmed.
   const pattern = grep || pattern_of(level);
   const offset = scaled ? pixels_of(first) - (first - begin) * kRow : begin * kRow;
   const rows = [];
@@ -168,18 +168,18 @@ export function WindowPane({
             {!ended.current
               ? 'Nothing has been printed yet.'
               : mine.missing
-                ? 'The log of this task is gone. The summary of the job has its exit code and its last lines.'
+                ? 'The log of this task no longer exists. The summary of the job has its exit code and its last lines.'
                 : 'The task printed nothing.'}
           </div>
         )}
       </div>
       <div class="row small muted log-foot">
         <span>
-          {count_text(total)} lines
+          {count_text(total)} {total === 1 ? 'line' : 'lines'}
           {mine && mine.first > 0
             ? `; the first ${count_text(mine.first)} were deleted because the log grew past its quota`
             : ''}
-          {mine && !mine.complete && mine.started ? '; the server still reads the log' : ''}
+          {mine && !mine.complete && mine.started ? '; the server is still reading the log' : ''}
         </span>
         <label>
           Go to line{' '}
@@ -200,7 +200,7 @@ export function WindowPane({
               follow.value = true;
             }}
           >
-            To the end
+            Show the end of the log
           </button>
         )}
       </div>
@@ -250,18 +250,15 @@ function Row({
       class={`line ${line?.stream === 'notice' ? 'notice' : line?.stream === 'error' ? 'err' : ''} ${target ? 'target' : ''} ${dim ? 'dim' : ''}`}
       style={{top: `${top}px`}}
     >
-      <span
+      <a
         class="at tnum"
-        onClick={() => navigate(link_to_line(job, task, number))}
-        title={
-          line
-            ? `${day_text(millis(line.time), in_utc)} ${line.time}: click for a link to line ${number + kFirstLine}`
-            : ''
-        }
+        href={href(link_to_line(job, task, number))}
+        tabIndex={-1}
+        title={line ? `${day_text(millis(line.time), in_utc)} ${line.time}: link to line ${number + kFirstLine}` : ''}
       >
         {String(number + kFirstLine).padStart(6)}
         {times && line ? ` ${clock_text(millis(line.time), in_utc)}` : ''}
-      </span>
+      </a>
       {line ? (
         <>
           {line.rank !== undefined && <span class={`who w${line.rank % 6}`}>rank {line.rank}</span>}
@@ -274,6 +271,7 @@ function Row({
   );
 }
 
+/** The hits of a pattern in the whole log, with the lines around them. */
 function Hits({
   job,
   task,
@@ -326,8 +324,8 @@ function Hits({
       <ErrorNote error={fault.value} />
       <div class="row small muted log-foot" role="status">
         {busy.value && !found.value
-          ? 'Searches the whole log…'
-          : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}; a line number opens the log there`}
+          ? 'Searching the whole log…'
+          : `${count_text(hits.value)} ${hits.value === 1 ? 'line matches' : 'lines match'}${found.value?.next !== undefined ? ' so far' : ' in the whole log'}. Click a line number to open the log there.`}
         {found.value?.next !== undefined && (
           <button
             class="link"
@@ -335,7 +333,7 @@ function Hits({
               void load(found.value!.next!);
             }}
           >
-            Search on from line {count_text(found.value.next + kFirstLine)}
+            Continue the search from line {count_text(found.value.next + kFirstLine)}
           </button>
         )}
       </div>

@@ -47,7 +47,7 @@ const source = () =>
 const settle = async () => {
   for (let i = 0; i < 20; i++) await vi.advanceTimersByTimeAsync(0);
 };
-/** Wants a range again until it is complete, as the page does after each answer. */
+/** Requests a range until it is complete, as the page does after each answer. */
 async function see(mine: WindowSource, begin: number, end: number): Promise<string[]> {
   for (let i = 0; i < 5; i++) {
     mine.want(begin, end);
@@ -93,7 +93,7 @@ test('a log whose beginning was deleted begins with the first line that is there
   mine.stop();
 });
 
-test('nothing is asked after the end of its life', async () => {
+test('a stopped source sends no requests', async () => {
   lines = 10;
   const mine = source();
   await settle();

@@ -1,5 +1,4 @@
-// The log of one task by the numbers of its lines: of a log of any length only the blocks that are seen
-// are fetched and kept.
+// The log of one task by line numbers. Of a log of any length, only the visible blocks are fetched and kept.
 import {Failure, get, job_path} from '../../api/client';
 import type {LogRecord} from '../../api/types';
 import {line_of, type LogLine} from './log_source';
@@ -21,7 +20,7 @@ export class WindowSource {
   first = 0;
   complete = false;
   started = false;
-  /** The server has no log of the task: not yet, or no longer. */
+  /** The server has no log of the task: none was written yet, or it was deleted. */
   missing = false;
   fault: unknown = null;
   private blocks = new Map<number, LogLine[]>();
@@ -46,13 +45,13 @@ export class WindowSource {
     return this.total - this.first;
   }
 
-  /** The line at a position, counted from the first line that is still there. */
+  /** The line at a position, counted from the first line that was not deleted. */
   at(index: number): LogLine | undefined {
     const number = this.first + index;
     return this.blocks.get(Math.floor(number / kBlock))?.[number % kBlock];
   }
 
-  /** Fetches what is missing of a range of positions. */
+  /** Fetches the missing blocks of a range of positions, and drops the blocks farthest from it. */
   want(begin: number, end: number): void {
     const from = Math.floor((this.first + Math.max(0, begin)) / kBlock);
     const until = Math.floor((this.first + Math.max(0, Math.min(end, this.length) - 1)) / kBlock);
@@ -118,16 +117,16 @@ export class WindowSource {
   private async poll(): Promise<void> {
     const before = this.total;
     try {
-      // The last lines, which grow; the whole block if many lines were added.
+      // The last lines, because the log may have grown; at first a whole block.
       const last = await this.ask({lines: this.started ? 100 : kBlock});
       if (this.abort.signal.aborted) return;
-      // Lines between the former end and these would be holes of a block that is kept.
+      // Between the former end and these lines, a kept block would have holes: it is fetched again.
       const begin = last.records[0]?.line ?? last.lines;
       if (this.started && begin > before)
         for (let block = Math.floor(before / kBlock); block <= Math.floor(begin / kBlock); block++)
           this.blocks.delete(block);
       this.take(last);
-      // A block of which only the end is here is fetched whole when it is seen.
+      // The block of the last lines is fetched whole if its beginning is missing.
       const block = Math.floor(begin / kBlock);
       const lines = this.blocks.get(block);
       if (
