@@ -1,5 +1,5 @@
 // JSON about users, tokens and secrets that a shared server receives, and the command line's list
-// of servers: the worst result is an error, and encoding and decoding a decoded value gives the
+// of servers. The worst result is an error, and encoding and decoding a decoded value gives the
 // same value.
 #include <cstdlib>
 #include <string_view>

@@ -1,5 +1,6 @@
-// Both sides of a handshake, each with a stranger who may send any bytes in pieces: from the start,
-// after a valid handshake, and after a valid opening. Only a peer that holds the key is accepted.
+// Both sides of a handshake, each with a peer without the key that sends any bytes in pieces: from
+// the start, after a valid handshake, and after a valid opening. Only a peer that holds the key is
+// accepted.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// A job file of Kubernetes: every fault is reported, and no file causes a crash, or a translation that
-// is not valid.
+// A job file of Kubernetes: every fault is reported, and no file causes a crash or an invalid
+// translation.
 #include <string_view>
 
 #include "base/fake_random.h"

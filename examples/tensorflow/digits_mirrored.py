@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains on handwritten digits with TensorFlow, with all workers in step: each learns from its part of the images, and
-all apply the same mean of their gradients (MultiWorkerMirroredStrategy).
+"""Trains on handwritten digits with TensorFlow, synchronously (MultiWorkerMirroredStrategy): each worker computes gradients
+from its part of the images, and all workers apply the mean of these gradients.
 
     muster submit grpc digits --workers 1 -- python3 digits_mirrored.py      # a chief and a worker
     python3 digits_mirrored.py                                               # alone
@@ -43,7 +43,7 @@ def network():
 
 
 def who_takes_part():
-    """TF_CONFIG without parameter servers, for which the strategy would wait for ever."""
+    """Removes parameter servers from TF_CONFIG, because the strategy would wait for them for ever."""
     said = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     cluster = {job: tasks for job, tasks in said.cluster_spec().as_dict().items() if job != "ps"}
     return tf.distribute.cluster_resolver.SimpleClusterResolver(

@@ -101,12 +101,9 @@ class ElasticRun:
         draft.rename(self.folder / "hosts")
 
     def kill(self, *ranks):
-        """Kills the workers that have these ranks now. Returns the time."""
-        processes = [self.process_of(rank) for rank in ranks]
-        now = time.monotonic()
-        for process in processes:
+        """Kills the workers that have these ranks now."""
+        for process in [self.process_of(rank) for rank in ranks]:
             self.kill_process(process)
-        return now
 
     def kill_process(self, process):
         """Kills a process of this run. False if it is gone: process ids are reused, so the run's mark is checked."""
@@ -186,8 +183,8 @@ class ElasticRun:
         return [waiting[rank] for rank in range(size)]
 
     def until_trained_with(self, size):
-        """Waits until a worker has trained on a batch in a world of this size. Returns the time of that."""
-        return float(self.until(rf"trained \d+ with {size} worker \d+ time ([0-9.]+)")[1])
+        """Waits until a worker has trained on a batch in a world of this size."""
+        self.until(rf"trained \d+ with {size} worker ")
 
     def logs(self):
         """The actions of each worker, by its name: pairs of a word and a batch."""

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 from pathlib import Path
 
@@ -89,12 +88,10 @@ class Failures(unittest.TestCase):
                 caught(work.wait, f"in {what}:")
             caught(future.wait, "in future:")
             caught(lambda: dist.all_reduce(torch.ones(9)), "in later:")
-            print("reported at", time.time(), flush=True)
         """
         with Ranks([sys.executable, "-W", "ignore", "-c", COMMON + textwrap.dedent(program)], 3) as ranks:
             for rank in range(3):
                 ranks.until(rank, "ready")
-            killed_at = time.time()
             ranks.signal(2, signal.SIGKILL)
             outcomes = ranks.finish()
         self.assertEqual([outcome.code for outcome in outcomes], [0, 0, -signal.SIGKILL])
@@ -103,9 +100,6 @@ class Failures(unittest.TestCase):
             self.assertEqual(len(lines), 14, outcome.output)
             for line in lines:
                 self.assertRegex(line, "rank 2 on host ")
-            delay = float(outcome.output.split("reported at ")[1].split()[0]) - killed_at
-            # A few milliseconds; the limit of the groups is a minute. A busy machine may take longer.
-            self.assertLess(delay, 5)
 
     def test_a_rank_killed_in_the_backward_pass_of_ddp_is_named(self):
         program = """

@@ -14,8 +14,8 @@ class Killed(unittest.TestCase):
         with ElasticRun(size, "-np", str(size), "--min-np", "1", **options) as run:
             before = run.until_all_entered(size)
             run.until(r"trained \d*5 ")
-            killed_at = run.kill(*kill)
-            back_at = run.until_trained_with(size - len(kill))
+            run.kill(*kill)
+            run.until_trained_with(size - len(kill))
             survivors = [each.worker for each in before if each.rank not in kill]
             after = run.until_all_entered(size)
             # The survivors keep their order, and the first is rank 0: it has the state.
@@ -26,8 +26,6 @@ class Killed(unittest.TestCase):
             run.finish()
             self.assertEqual(run.code, 0, run.text)
             run.assert_every_batch_counted_once(self)
-            self.assertLess(back_at - killed_at, 5.0)
-            return back_at - killed_at
 
     def test_rank_0(self):
         self.goes_on_after([0], 2)
@@ -94,13 +92,12 @@ class Hosts(unittest.TestCase):
             run.until_all_entered(4)
             run.until(r"trained \d*5 ")
             run.hosts("127.0.0.1:2")
-            killed_at = run.kill(0, 1)
+            run.kill(0, 1)
             self.assertEqual([each.host for each in run.until_all_entered(2)], ["127.0.0.1"] * 2)
-            back_at = run.until_trained_with(2)
+            run.until_trained_with(2)
             run.finish()
             self.assertEqual(run.code, 0, run.text)
             run.assert_every_batch_counted_once(self)
-            self.assertLess(back_at - killed_at, 5.0)
 
     def test_slots_of_a_host_come_and_go(self):
         with ElasticRun(0, "--min-np", "1", "--max-np", "3", hosts="localhost:1") as run:

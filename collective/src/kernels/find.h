@@ -1,4 +1,6 @@
 // Finds the kernel of a spec among the kernels of one instruction set.
+//
+// Included by one source file of each instruction set, as formats.h is.
 #pragma once
 
 #include "kernels/loop.h"

@@ -3,6 +3,8 @@
 //
 // The minimum and maximum of floats are those of IEEE 754-2019: if either side is a NaN, the result
 // is a NaN, and -0 is less than +0. So the result does not depend on the order.
+//
+// Included by one source file of each instruction set, as formats.h is.
 #pragma once
 
 #include "kernels/formats.h"

@@ -171,7 +171,7 @@ class Moves(Case):
                 numpy.testing.assert_array_equal(received.numpy()[:, 0], numpy.repeat(range(size), rank + 1))
 
     def test_invalid_splits_are_refused_with_all_their_faults(self):
-        with self.assertRaisesRegex(ValueError, "entries for .* ranks, and has negative ones.*, and adds up to"):
+        with self.assertRaisesRegex(ValueError, "entries for .* ranks, and has negative entries.*, and adds up to"):
             hvd.alltoall(tf.ones(4), splits=[-1] * (hvd.size() + 1))
 
     def test_reducescatter(self):

@@ -14,35 +14,23 @@ from __future__ import annotations
 from ctypes import c_int, c_uint64, pointer
 import time
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
-import torch.distributed as dist
 
 from ..._native import abi
-from ...common import data_types
-from ..tensors import NAME_OF_TYPE
+from .arguments import (TYPES, AsyncOptions, Memory, ReduceOp, as_bytes, bytes_of, check_tensor, fill_from,
+                        increment_version, is_sync, mark_written, number_type, only_tensor, op_of, rank_of)
 from .errors import GroupError
 from .links import MASK, NAMES, SLICE_MS, Link, Slot
 from .works import Done, Several, Work, enter_event, is_profiled
-
-_ReduceOp: Any = dist.ReduceOp
-
-#: By operation of PyTorch. 1.13 has no average.
-_OPS: Dict[Any, int] = {
-    getattr(_ReduceOp, name): number
-    for name, number in (("SUM", abi.SUM), ("PRODUCT", abi.PRODUCT), ("MIN", abi.MIN), ("MAX", abi.MAX),
-                         ("BAND", abi.BIT_AND), ("BOR", abi.BIT_OR), ("BXOR", abi.BIT_XOR), ("AVG", abi.AVERAGE))
-    if hasattr(_ReduceOp, name)}
-
-_TYPES: Dict[torch.dtype, int] = {dtype: data_types.NUMBERS[name] for dtype, name in NAME_OF_TYPE.items()}
-_SIZES: Dict[torch.dtype, int] = {dtype: data_types.SIZES[name] for dtype, name in NAME_OF_TYPE.items()}
 
 _STRIDED = torch.strided
 _BITWISE = (abi.BIT_AND, abi.BIT_OR, abi.BIT_XOR)
 _FLOATS = (abi.FLOAT16, abi.BFLOAT16, abi.FLOAT32, abi.FLOAT64)
 
-#: Pending operations that no thread has waited for are looked at when there are more.
+#: An operation examines the pending operations if there are more than this number, which releases those that have ended
+#: without a thread that waited for them.
 _MOST_PENDING = 64
 
 #: Tags of messages that the library itself sends have this bit.
@@ -50,100 +38,9 @@ _OWN_TAGS = 1 << 63
 
 _DONE = Done()
 
-if hasattr(torch.autograd.graph, "increment_version"):
-    _increment_version: Any = torch.autograd.graph.increment_version
-else:
-    def _increment_version(tensor: torch.Tensor) -> None:
-        """Views share the counter, and a change of no element counts."""
-        with torch.no_grad():
-            tensor.detach().view(-1)[:0].zero_()
-
-
-def _written(tensor: torch.Tensor) -> None:
-    """Tells autograd that the values of a tensor change."""
-    if not tensor.is_inference() and tensor.is_contiguous():
-        _increment_version(tensor)
-
-
-def _op_of(options: Any) -> int:
-    given = getattr(options, "reduceOp", options)
-    # Options have an object, which is slow to hash, around the operation.
-    number = _OPS.get(getattr(given, "op", given))
-    if number is None:
-        number = _OPS.get(given)
-        if number is None:
-            name = str(getattr(given, "op", given)).rsplit(".", 1)[-1]
-            raise ValueError(f"Cannot use ReduceOp.{name} with muster")
-    return number
-
-
-def _is_sync(options: Any) -> bool:
-    """Whether the caller waits at once, which PyTorch reports since 2.8."""
-    return not getattr(options, "asyncOp", True)
-
-
-def _check(tensor: torch.Tensor, what: str) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{what} requires tensors, not {type(tensor).__name__}")
-    if tensor.layout is not _STRIDED:
-        raise ValueError(f"{what} requires dense tensors, not {tensor.layout}")
-    if not tensor.is_cpu:
-        raise ValueError(f"No backend type associated with device type {tensor.device.type}: {what} of muster takes "
-                         f"tensors in the memory of the host")
-    if tensor.is_quantized:
-        raise ValueError(f"Invalid scalar type: {what} does not take quantized tensors")
-
-
-def _one(tensors: Any, what: str) -> torch.Tensor:
-    """The only tensor of a list, or the tensor itself."""
-    if isinstance(tensors, torch.Tensor):
-        return tensors
-    if len(tensors) != 1:
-        raise ValueError(f"{what} takes 1 tensor for each rank, not {len(tensors)}")
-    return tensors[0]  # type: ignore[no-any-return]
-
-
-def _number_type(tensor: torch.Tensor, what: str) -> int:
-    number = _TYPES.get(tensor.dtype)
-    if number is None:
-        raise ValueError(f"Invalid scalar type: {what} does not take {tensor.dtype}")
-    return number
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _rank_of(options: Any, name: str = "rootRank") -> int:
-    return int(getattr(options, name, options))
-
-
-class _Memory:
-    """A contiguous tensor with the same values. bring_back() copies them to the given tensor, if that is another."""
-
-    __slots__ = ("given", "flat")
-
-    def __init__(self, given: torch.Tensor, is_read: bool) -> None:
-        self.given = given
-        if given.is_contiguous():
-            self.flat = given
-        elif is_read:
-            self.flat = given.detach().contiguous()
-        else:
-            self.flat = torch.empty(given.shape, dtype=given.dtype)
-
-    def bring_back(self) -> None:
-        if self.flat is not self.given:
-            with torch.no_grad():
-                self.given.copy_(self.flat)
-
-    @property
-    def is_copy(self) -> bool:
-        return self.flat is not self.given
-
 
 class Collectives:
-    """For classes that PyTorch accepts as a group; `_link` is its session."""
+    """A base of the classes that PyTorch accepts as a process group. `_link` is the session of the group."""
 
     _link: Link
     #: The name of the backend.
@@ -249,7 +146,7 @@ class Collectives:
         operation.root = other
         operation.tag = tag
         slot.tensor.in_ = slot.tensor.out = tensor.data_ptr()
-        slot.tensor.count = _bytes(tensor)
+        slot.tensor.count = bytes_of(tensor)
         operation.sender = None if sender is None else pointer(sender)
         if len(link.pending) > _MOST_PENDING:
             self._order(0, 0, 0)
@@ -269,23 +166,23 @@ class Collectives:
 
     # Reductions.
 
-    def allreduce(self, tensors: Any, opts: Any = _ReduceOp.SUM, timeout: Any = None) -> Any:
-        tensor = _one(tensors, "all_reduce")
+    def allreduce(self, tensors: Any, opts: Any = ReduceOp.SUM, timeout: Any = None) -> Any:
+        tensor = only_tensor(tensors, "all_reduce")
         if tensor.layout is not _STRIDED:
             return self.allreduce_sparse([tensor], opts)
-        return self._reduce_in_place(tensor, "all_reduce", abi.OPERATION_ALL_REDUCE, _op_of(opts), _is_sync(opts))
+        return self._reduce_in_place(tensor, "all_reduce", abi.OPERATION_ALL_REDUCE, op_of(opts), is_sync(opts))
 
     def _reduce_in_place(self, tensor: torch.Tensor, what: str, kind: int, op: int, sync: bool, root: int = 0) -> Any:
         if not tensor.is_cpu or tensor.is_quantized:
-            _check(tensor, what)
+            check_tensor(tensor, what)
         values, type = self._numbers(tensor, op, what)
         result = (tensor,)
         finish: Optional[Callable[[], object]] = None
         if not values.is_contiguous():
-            memory = _Memory(values, is_read=True)
+            memory = Memory(values, is_read=True)
             values, finish = memory.flat, memory.bring_back
         elif not tensor.is_inference():
-            _increment_version(tensor)
+            increment_version(tensor)
         address = values.data_ptr()
         count = values.numel()
         return self._begin(kind, what, address, address, count, count * values.element_size(), (tensor, values), result,
@@ -294,26 +191,26 @@ class Collectives:
     @staticmethod
     def _numbers(tensor: torch.Tensor, op: int, what: str) -> Tuple[torch.Tensor, int]:
         """The tensor as numbers that the library reduces, and their type. A complex number is two numbers."""
-        type = _TYPES.get(tensor.dtype)
+        type = TYPES.get(tensor.dtype)
         if type is None:
             if not tensor.is_complex():
                 raise ValueError(f"Invalid scalar type: {what} does not take {tensor.dtype}")
             if op not in (abi.SUM, abi.AVERAGE):
                 raise ValueError(f"{what} does not support this operation on complex tensors")
             tensor = torch.view_as_real(tensor)
-            type = _number_type(tensor, what)
+            type = number_type(tensor, what)
         if op in _BITWISE and type in _FLOATS:
             raise ValueError(f"Cannot use ReduceOp.BAND, BOR or BXOR with non-integral dtype {tensor.dtype}")
         return tensor, type
 
-    def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = _ReduceOp.SUM) -> Any:
-        op = _op_of(opts)
+    def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = ReduceOp.SUM) -> Any:
+        op = op_of(opts)
         for tensor in tensors:
-            _check(tensor, "all_reduce_coalesced")
+            check_tensor(tensor, "all_reduce_coalesced")
         if len(tensors) > 1 and all(tensor.dtype == tensors[0].dtype and tensor.is_contiguous() for tensor in tensors):
-            return self._reduce_together(list(tensors), op, _is_sync(opts))
+            return self._reduce_together(list(tensors), op, is_sync(opts))
         works = [self._reduce_in_place(tensor, "all_reduce", abi.OPERATION_ALL_REDUCE, op, False) for tensor in tensors]
-        return self._together(works, list(tensors), _is_sync(opts))
+        return self._together(works, list(tensors), is_sync(opts))
 
     def _reduce_together(self, tensors: List[torch.Tensor], op: int, sync: bool) -> Any:
         """One operation of the library on contiguous tensors of one type."""
@@ -322,18 +219,18 @@ class Collectives:
         for entry, (values, _), tensor in zip(array, numbers, tensors):
             entry.in_ = entry.out = values.data_ptr()
             entry.count = values.numel()
-            _written(tensor)
+            mark_written(tensor)
         low = min(values.data_ptr() for values, _ in numbers)
-        high = max(values.data_ptr() + _bytes(values) for values, _ in numbers)
+        high = max(values.data_ptr() + bytes_of(values) for values, _ in numbers)
         return self._begin(abi.OPERATION_ALL_REDUCE, "all_reduce", low, low, 0, high - low, (tensors, numbers, array),
                            tuple(tensors), sync, type=numbers[0][1], op=op, shown=tensors, tensors=array)
 
-    def allreduce_sparse(self, tensors: Any, opts: Any = _ReduceOp.SUM) -> Any:
+    def allreduce_sparse(self, tensors: Any, opts: Any = ReduceOp.SUM) -> Any:
         """The sum of sparse COO tensors, into the given tensor."""
-        tensor = _one(tensors, "all_reduce")
+        tensor = only_tensor(tensors, "all_reduce")
         if tensor.layout is not torch.sparse_coo:
             raise ValueError(f"all_reduce takes dense and sparse COO tensors, not {tensor.layout}")
-        if _op_of(opts) != abi.SUM:
+        if op_of(opts) != abi.SUM:
             raise ValueError("all_reduce of sparse tensors supports ReduceOp.SUM only")
         mine = tensor.detach().coalesce()
         size = self._link.size
@@ -346,25 +243,25 @@ class Collectives:
         all_values = torch.empty((sum(lengths), *values.shape[1:]), dtype=values.dtype)
         row = indices.shape[1] * 8
         self._gather_flat(all_indices, indices, True, [length * row for length in lengths])
-        row = _bytes(all_values) // max(1, sum(lengths))
+        row = bytes_of(all_values) // max(1, sum(lengths))
         self._gather_flat(all_values, values, True, [length * row for length in lengths])
         total = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape).coalesce()
         with torch.no_grad():
             tensor.copy_(total)
         return Done((tensor,))
 
-    def reduce(self, tensors: Any, opts: Any = 0, op: Any = _ReduceOp.SUM) -> Any:
-        tensor = _one(tensors, "reduce")
-        _check(tensor, "reduce")
-        number = _op_of(opts) if hasattr(opts, "reduceOp") else _op_of(op)
-        return self._reduce_in_place(tensor, "reduce", abi.OPERATION_REDUCE, number, _is_sync(opts), _rank_of(opts))
+    def reduce(self, tensors: Any, opts: Any = 0, op: Any = ReduceOp.SUM) -> Any:
+        tensor = only_tensor(tensors, "reduce")
+        check_tensor(tensor, "reduce")
+        number = op_of(opts) if hasattr(opts, "reduceOp") else op_of(op)
+        return self._reduce_in_place(tensor, "reduce", abi.OPERATION_REDUCE, number, is_sync(opts), rank_of(opts))
 
-    def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = _ReduceOp.SUM) -> Any:
-        output = _one(output_tensors, "reduce_scatter")
+    def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = ReduceOp.SUM) -> Any:
+        output = only_tensor(output_tensors, "reduce_scatter")
         parts = input_tensors[0] if input_tensors and not isinstance(input_tensors[0], torch.Tensor) else input_tensors
         self._check_list(parts, "reduce_scatter")
         for part in parts:
-            _check(part, "reduce_scatter")
+            check_tensor(part, "reduce_scatter")
         own = parts[self._link.rank]
         if own.numel() != output.numel() or own.dtype != output.dtype:
             raise ValueError(f"the output of reduce_scatter has {output.numel()} elements of {output.dtype}, but the "
@@ -372,8 +269,8 @@ class Collectives:
         flat = torch.cat([part.detach().reshape(-1) for part in parts])
         return self._scatter_sum(output, flat, [part.numel() for part in parts], opts)
 
-    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = _ReduceOp.SUM) -> Any:
-        _check(input, "reduce_scatter_tensor")
+    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = ReduceOp.SUM) -> Any:
+        check_tensor(input, "reduce_scatter_tensor")
         if input.numel() != output.numel() * self._link.size:
             raise ValueError(f"input tensor must be the same size as output size times world size: the input of "
                              f"reduce_scatter_tensor has {input.numel()} elements, the output {output.numel()}, and "
@@ -383,57 +280,58 @@ class Collectives:
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter_single_coalesced(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor],
-                                        opts: Any = _ReduceOp.SUM) -> Any:
-        works = [self.reduce_scatter_single(output, input, _Async(opts)) for output, input in zip(outputs, inputs)]
-        return self._together(works, list(outputs), _is_sync(opts))
+                                        opts: Any = ReduceOp.SUM) -> Any:
+        works = [self.reduce_scatter_single(output, input, AsyncOptions(opts))
+                 for output, input in zip(outputs, inputs)]
+        return self._together(works, list(outputs), is_sync(opts))
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def _scatter_sum(self, output: torch.Tensor, flat: torch.Tensor, counts: Sequence[int], opts: Any) -> Any:
-        _check(output, "reduce_scatter")
+        check_tensor(output, "reduce_scatter")
         if output.dtype != flat.dtype:
             raise ValueError(f"reduce_scatter has an output of {output.dtype} and an input of {flat.dtype}")
-        op = _op_of(opts)
-        source, type = self._numbers(_Memory(flat, is_read=True).flat, op, "reduce_scatter")
-        into = _Memory(output, is_read=False)
+        op = op_of(opts)
+        source, type = self._numbers(Memory(flat, is_read=True).flat, op, "reduce_scatter")
+        into = Memory(output, is_read=False)
         target, _ = self._numbers(into.flat, op, "reduce_scatter")
         if flat.is_complex():
             counts = [2 * count for count in counts]
-        _written(output)
+        mark_written(output)
         return self._begin(abi.OPERATION_REDUCE_SCATTER, "reduce_scatter", source.data_ptr(), target.data_ptr(),
-                           source.numel(), _bytes(source), (source, target, output), (output,), _is_sync(opts),
+                           source.numel(), bytes_of(source), (source, target, output), (output,), is_sync(opts),
                            type=type, op=op, counts=counts, finish=into.bring_back if into.is_copy else None,
                            shown=(flat,))
 
     # Copies.
 
     def broadcast(self, tensors: Any, opts: Any = 0, timeout: Any = None) -> Any:
-        tensor = _one(tensors, "broadcast")
-        _check(tensor, "broadcast")
-        root = _rank_of(opts)
-        memory = _Memory(tensor, is_read=root == self._link.rank)
+        tensor = only_tensor(tensors, "broadcast")
+        check_tensor(tensor, "broadcast")
+        root = rank_of(opts)
+        memory = Memory(tensor, is_read=root == self._link.rank)
         if root != self._link.rank:
-            _written(tensor)
-        address, size = memory.flat.data_ptr(), _bytes(tensor)
+            mark_written(tensor)
+        address, size = memory.flat.data_ptr(), bytes_of(tensor)
         is_copied = memory.is_copy and root != self._link.rank
         return self._begin(abi.OPERATION_BROADCAST, "broadcast", address, address, size, size, (tensor, memory.flat),
-                           (tensor,), _is_sync(opts), root=root, finish=memory.bring_back if is_copied else None,
+                           (tensor,), is_sync(opts), root=root, finish=memory.bring_back if is_copied else None,
                            shown=(tensor,))
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, timeout: Any = None) -> Any:
-        input = _one(input_tensors, "all_gather")
+        input = only_tensor(input_tensors, "all_gather")
         outputs = output_tensors[0] if output_tensors and not isinstance(output_tensors[0], torch.Tensor) \
             else output_tensors
         self._check_list(outputs, "all_gather")
         for output in outputs:
-            _check(output, "all_gather")
-        _check(input, "all_gather")
+            check_tensor(output, "all_gather")
+        check_tensor(input, "all_gather")
         own = outputs[self._link.rank]
         if own.numel() != input.numel() or own.dtype != input.dtype:
             raise ValueError(f"the output of all_gather for this rank has {own.numel()} elements of {own.dtype}, but "
                              f"the input has {input.numel()} of {input.dtype}")
-        sizes = [_bytes(output) for output in outputs]
-        return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, input, sizes, _is_sync(opts), 0)
+        sizes = [bytes_of(output) for output in outputs]
+        return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, input, sizes, is_sync(opts), 0)
 
     def _gather_list(self, kind: int, what: str, outputs: Sequence[torch.Tensor], input: torch.Tensor,
                      sizes: List[int], sync: bool, root: int, counts: Optional[List[int]] = None,
@@ -441,40 +339,40 @@ class Collectives:
         """Gathers into one piece of memory, of which each tensor is filled. `sizes` are the bytes of the tensors,
         `counts` those of the ranks, if they are not the same."""
         flat = torch.empty(sum(sizes), dtype=torch.uint8)
-        source = _Memory(input, is_read=True).flat
+        source = Memory(input, is_read=True).flat
         for output in outputs:
-            _written(output)
+            mark_written(output)
 
-        return self._begin(kind, what, source.data_ptr(), flat.data_ptr(), _bytes(source), sum(sizes),
+        return self._begin(kind, what, source.data_ptr(), flat.data_ptr(), bytes_of(source), sum(sizes),
                            (source, flat, outputs), tuple(outputs), sync, counts=counts or sizes, root=root,
-                           finish=_fill_from(flat, outputs, sizes), shown=shown or (input,))
+                           finish=fill_from(flat, outputs, sizes), shown=shown or (input,))
 
     def _gather_flat(self, output: torch.Tensor, input: torch.Tensor, sync: bool,
                      sizes: Optional[Sequence[int]] = None) -> Any:
-        into = _Memory(output, is_read=False)
-        source = _Memory(input, is_read=True).flat
-        size = _bytes(source)
-        _written(output)
+        into = Memory(output, is_read=False)
+        source = Memory(input, is_read=True).flat
+        size = bytes_of(source)
+        mark_written(output)
         return self._begin(abi.OPERATION_ALL_GATHER, "all_gather_into_tensor", source.data_ptr(), into.flat.data_ptr(),
-                           size, _bytes(output), (source, into.flat, output), (output,), sync,
+                           size, bytes_of(output), (source, into.flat, output), (output,), sync,
                            counts=[size] * self._link.size if sizes is None else sizes,
                            finish=into.bring_back if into.is_copy else None, shown=(input,))
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
-        _check(output, "all_gather_into_tensor")
-        _check(input, "all_gather_into_tensor")
+        check_tensor(output, "all_gather_into_tensor")
+        check_tensor(input, "all_gather_into_tensor")
         if output.numel() != input.numel() * self._link.size or output.dtype != input.dtype:
             raise ValueError(f"output tensor size must be equal to world_size times input tensor size: the output of "
                              f"all_gather_into_tensor has {output.numel()} elements of {output.dtype}, the input "
                              f"{input.numel()} of {input.dtype}, and there are {self._link.size} ranks")
-        return self._gather_flat(output, input, _is_sync(opts))
+        return self._gather_flat(output, input, is_sync(opts))
 
     _allgather_base = all_gather_single
 
     def all_gather_single_coalesced(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor],
                                     opts: Any = None) -> Any:
         works = [self.all_gather_single(output, input) for output, input in zip(outputs, inputs)]
-        return self._together(works, list(outputs), _is_sync(opts))
+        return self._together(works, list(outputs), is_sync(opts))
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -486,83 +384,83 @@ class Collectives:
                 raise ValueError(f"all_gather_coalesced has {len(input_list)} inputs, but {len(outputs)} outputs of a "
                                  f"rank")
             for output, input in zip(outputs, input_list):
-                _check(output, "all_gather_coalesced")
+                check_tensor(output, "all_gather_coalesced")
                 if output.shape != input.shape or output.dtype != input.dtype:
                     raise ValueError(f"an output of all_gather_coalesced has the shape {tuple(output.shape)} of "
                                      f"{output.dtype}, its input {tuple(input.shape)} of {input.dtype}")
-        source = _as_bytes(input_list)
+        source = as_bytes(input_list)
         outputs = [output for outputs in output_lists for output in outputs]
         return self._gather_list(abi.OPERATION_ALL_GATHER, "all_gather", outputs, source,
-                                 [_bytes(output) for output in outputs], _is_sync(opts), 0,
-                                 [_bytes(source)] * self._link.size, input_list)
+                                 [bytes_of(output) for output in outputs], is_sync(opts), 0,
+                                 [bytes_of(source)] * self._link.size, input_list)
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = 0, root: Any = None) -> Any:
-        input = _one(input_tensors, "gather")
-        _check(input, "gather")
-        to = _rank_of(opts)
-        source = _Memory(input, is_read=True).flat
-        size = _bytes(source)
+        input = only_tensor(input_tensors, "gather")
+        check_tensor(input, "gather")
+        to = rank_of(opts)
+        source = Memory(input, is_read=True).flat
+        size = bytes_of(source)
         if to != self._link.rank:
             if output_tensors and output_tensors[0]:
                 raise ValueError("gather takes outputs on the destination rank only")
             return self._begin(abi.OPERATION_GATHER, "gather", source.data_ptr(), 0, size, size, source, (),
-                               _is_sync(opts), root=to, shown=(input,))
+                               is_sync(opts), root=to, shown=(input,))
         outputs = output_tensors[0] if output_tensors and not isinstance(output_tensors[0], torch.Tensor) \
             else output_tensors
         self._check_list(outputs, "gather")
         for output in outputs:
-            _check(output, "gather")
+            check_tensor(output, "gather")
             if output.numel() != input.numel() or output.dtype != input.dtype:
                 raise ValueError(f"an output of gather has {output.numel()} elements of {output.dtype}, but the input "
                                  f"has {input.numel()} of {input.dtype}")
         return self._gather_list(abi.OPERATION_GATHER, "gather", outputs, input, [size] * self._link.size,
-                                 _is_sync(opts), to)
+                                 is_sync(opts), to)
 
     def gather_single(self, output: Any, input: torch.Tensor, opts: Any = 0) -> Any:
         outputs = [list(output.view(self._link.size, *input.shape).unbind(0))] \
-            if _rank_of(opts) == self._link.rank else []
+            if rank_of(opts) == self._link.rank else []
         return self.gather(outputs, [input], opts)
 
     gather_into_tensor = gather_single
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = 0, root: Any = None) -> Any:
-        output = _one(output_tensors, "scatter")
-        _check(output, "scatter")
-        source = _rank_of(opts)
-        into = _Memory(output, is_read=False)
-        size = _bytes(output)
+        output = only_tensor(output_tensors, "scatter")
+        check_tensor(output, "scatter")
+        source = rank_of(opts)
+        into = Memory(output, is_read=False)
+        size = bytes_of(output)
         finish = into.bring_back if into.is_copy else None
-        _written(output)
+        mark_written(output)
         if source != self._link.rank:
             if input_tensors and input_tensors[0]:
                 raise ValueError("scatter takes inputs on the source rank only")
             return self._begin(abi.OPERATION_SCATTER, "scatter", 0, into.flat.data_ptr(), size, size,
-                               (into.flat, output), (output,), _is_sync(opts), root=source, finish=finish,
+                               (into.flat, output), (output,), is_sync(opts), root=source, finish=finish,
                                shown=(output,))
         parts = input_tensors[0] if input_tensors and not isinstance(input_tensors[0], torch.Tensor) else input_tensors
         self._check_list(parts, "scatter")
         for part in parts:
-            _check(part, "scatter")
+            check_tensor(part, "scatter")
             if part.numel() != output.numel() or part.dtype != output.dtype:
                 raise ValueError(f"an input of scatter has {part.numel()} elements of {part.dtype}, but the output has "
                                  f"{output.numel()} of {output.dtype}")
         flat = torch.cat([part.detach().reshape(-1) for part in parts])
         return self._begin(abi.OPERATION_SCATTER, "scatter", flat.data_ptr(), into.flat.data_ptr(), size,
-                           _bytes(flat), (flat, into.flat, output), (output,), _is_sync(opts),
+                           bytes_of(flat), (flat, into.flat, output), (output,), is_sync(opts),
                            counts=[size] * self._link.size, root=source, finish=finish, shown=parts)
 
     def all_to_all_single(self, output: torch.Tensor, input: torch.Tensor, output_split_sizes: Sequence[int] = (),
                           input_split_sizes: Sequence[int] = (), opts: Any = None) -> Any:
-        _check(output, "all_to_all_single")
-        _check(input, "all_to_all_single")
+        check_tensor(output, "all_to_all_single")
+        check_tensor(input, "all_to_all_single")
         if output.dtype != input.dtype:
             raise ValueError(f"all_to_all_single has an output of {output.dtype} and an input of {input.dtype}")
         sent = self._splits(input, input_split_sizes, "input")
         received = self._splits(output, output_split_sizes, "output")
-        into = _Memory(output, is_read=False)
-        source = _Memory(input, is_read=True).flat
-        _written(output)
-        return self._swap(source, into.flat, sent, received, (output,), _is_sync(opts),
+        into = Memory(output, is_read=False)
+        source = Memory(input, is_read=True).flat
+        mark_written(output)
+        return self._swap(source, into.flat, sent, received, (output,), is_sync(opts),
                           into.bring_back if into.is_copy else None)
 
     alltoall_base = all_to_all_single
@@ -570,8 +468,8 @@ class Collectives:
     def _swap(self, source: torch.Tensor, target: torch.Tensor, sent: Sequence[int], received: Sequence[int],
               result: Sequence[torch.Tensor], sync: bool, finish: Optional[Callable[[], object]]) -> Any:
         return self._begin(abi.OPERATION_ALL_TO_ALL, "all_to_all", source.data_ptr(), target.data_ptr(),
-                           _bytes(source), max(_bytes(source), _bytes(target)), (source, target, result), result, sync,
-                           counts=sent, received=received, finish=finish, shown=(source,))
+                           bytes_of(source), max(bytes_of(source), bytes_of(target)), (source, target, result), result,
+                           sync, counts=sent, received=received, finish=finish, shown=(source,))
 
     def _splits(self, tensor: torch.Tensor, sizes: Sequence[int], what: str) -> List[int]:
         """The bytes of each rank's part."""
@@ -581,14 +479,14 @@ class Collectives:
             if rows % size != 0:
                 raise ValueError(f"Tensor's dim 0 does not divide equally across group size: the {what} has {rows} "
                                  f"rows for {size} ranks")
-            return [_bytes(tensor) // size] * size
+            return [bytes_of(tensor) // size] * size
         if len(sizes) != size:
             raise ValueError(f"Number of tensor splits not equal to group size: the {what} has {len(sizes)} splits "
                              f"for {size} ranks")
         if sum(sizes) != rows:
             raise ValueError(f"Split sizes doesn't match total dim 0 size: the splits of the {what} add up to "
                              f"{sum(sizes)}, but it has {rows} rows")
-        row = _bytes(tensor) // rows if rows else 0
+        row = bytes_of(tensor) // rows if rows else 0
         return [count * row for count in sizes]
 
     def alltoall(self, output_tensors: Sequence[torch.Tensor], input_tensors: Sequence[torch.Tensor],
@@ -596,40 +494,40 @@ class Collectives:
         self._check_list(output_tensors, "all_to_all")
         self._check_list(input_tensors, "all_to_all")
         for tensor in (*output_tensors, *input_tensors):
-            _check(tensor, "all_to_all")
-        sent = [_bytes(tensor) for tensor in input_tensors]
-        received = [_bytes(tensor) for tensor in output_tensors]
-        source = _as_bytes(input_tensors)
+            check_tensor(tensor, "all_to_all")
+        sent = [bytes_of(tensor) for tensor in input_tensors]
+        received = [bytes_of(tensor) for tensor in output_tensors]
+        source = as_bytes(input_tensors)
         target = torch.empty(sum(received), dtype=torch.uint8)
         outputs = list(output_tensors)
         for output in outputs:
-            _written(output)
+            mark_written(output)
 
-        return self._swap(source, target, sent, received, tuple(outputs), _is_sync(opts),
-                          _fill_from(target, outputs, received))
+        return self._swap(source, target, sent, received, tuple(outputs), is_sync(opts),
+                          fill_from(target, outputs, received))
 
     # Messages.
 
     def send(self, tensors: Any, dst: int, tag: int = 0) -> Any:
-        tensor = _one(tensors, "send")
-        _check(tensor, "send")
-        flat = _Memory(tensor, is_read=True).flat
+        tensor = only_tensor(tensors, "send")
+        check_tensor(tensor, "send")
+        flat = Memory(tensor, is_read=True).flat
         return self._message(abi.OPERATION_SEND, flat, dst, tag, f"send to rank {dst} with tag {tag}", keep=tensor)
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> Any:
-        tensor = _one(tensors, "recv")
-        _check(tensor, "recv")
+        tensor = only_tensor(tensors, "recv")
+        check_tensor(tensor, "recv")
         return self._receive(tensor, src, tag, f"recv from rank {src}")
 
     def _receive(self, tensor: torch.Tensor, src: int, tag: int, what: str) -> Work:
-        into = _Memory(tensor, is_read=False)
-        _written(tensor)
+        into = Memory(tensor, is_read=False)
+        mark_written(tensor)
         return self._message(abi.OPERATION_RECEIVE, into.flat, src, tag, f"{what} with tag {tag}", c_int(src),
                              into.bring_back if into.is_copy else None, tensor)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
-        tensor = _one(tensors, "recv")
-        _check(tensor, "recv")
+        tensor = only_tensor(tensors, "recv")
+        check_tensor(tensor, "recv")
         return self._receive(tensor, abi.ANY_RANK, tag, "recvAnySource")
 
     recvAnysource = recv_anysource
@@ -637,7 +535,7 @@ class Collectives:
     # Barriers.
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> Any:
-        return self._begin(abi.OPERATION_BARRIER, "barrier", 0, 0, 0, 0, None, (), _is_sync(opts),
+        return self._begin(abi.OPERATION_BARRIER, "barrier", 0, 0, 0, 0, None, (), is_sync(opts),
                            limit=getattr(opts, "timeout", timeout))
 
     def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
@@ -708,31 +606,6 @@ class Collectives:
         if len(tensors) != self._link.size:
             raise ValueError(f"{what} takes a list of {self._link.size} tensors, one for each rank, not "
                              f"{len(tensors)}")
-
-
-def _as_bytes(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The bytes of tensors, one after the other."""
-    parts = [tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in tensors if tensor.numel() > 0]
-    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
-
-
-def _fill_from(flat: torch.Tensor, outputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Callable[[], None]:
-    """A function that copies the bytes of `flat` into the outputs, one after the other. `sizes` are theirs."""
-    def fill() -> None:
-        with torch.no_grad():
-            for output, part in zip(outputs, flat.split(list(sizes))):
-                if part.numel() > 0:
-                    output.copy_(part.view(output.dtype).view(output.shape))
-
-    return fill
-
-
-class _Async:
-    """Options of one of several operations, which are waited for together."""
-
-    def __init__(self, opts: Any) -> None:
-        self.reduceOp = getattr(opts, "reduceOp", opts)
-        self.asyncOp = True
 
 
 __all__ = ["Collectives"]
