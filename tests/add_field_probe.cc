@@ -1,4 +1,5 @@
-// What add_field_test.py asks of a JobSpec that has one field more: `nice`, a number.
+// Compiled by add_field_test.py against sources in which JobSpec has an additional number, `nice`.
+// Prints, as JSON, how each form of a spec represents that field.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # The sources of a spec, compiled as one unit.
-PARTS = ("base/bytes.cc", "base/error.cc", "base/text.cc", "base/units.cc", "record/*.cc", "job/*.cc")
+PARTS = ("base/bytes.cc", "base/error.cc", "base/json_text.cc", "base/text.cc", "base/units.cc", "record/*.cc",
+         "job/*.cc")
 
 
 def edits():
@@ -56,7 +57,7 @@ class AddedField(unittest.TestCase):
     def test_takes_three_edits(self):
         self.assertEqual(len(edits()), 3)
 
-    def test_stands_in_json_yaml_and_the_store(self):
+    def test_is_in_json_yaml_and_the_store(self):
         self.assertEqual([self.seen[place] for place in ("json", "yaml", "store")], [7, 7, 7])
         self.assertTrue(self.seen["read back"])
 
@@ -64,10 +65,10 @@ class AddedField(unittest.TestCase):
         self.assertTrue(self.seen["set"])
         self.assertEqual(self.seen["flag"], "--nice")
 
-    def test_has_its_meaning(self):
+    def test_is_validated(self):
         self.assertEqual(self.seen["fault"], "nice 20 is out of range; give 0 to 19")
 
-    def test_stands_in_the_document_of_the_api_and_in_the_python_client(self):
+    def test_is_in_the_document_of_the_api_and_in_the_python_client(self):
         schema = self.seen["schemas"]["JobSpec"]["properties"]["nice"]
         self.assertEqual((schema["minimum"], schema["maximum"]), (0, 19))
         base = json.loads((ROOT / "platform" / "api" / "openapi_base.json").read_text())

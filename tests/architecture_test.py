@@ -208,7 +208,7 @@ def target_of(path, include, quoted, files):
         part = path.split("/")[0]
         own = [f"{folder}/{include}", f"{part}/{include}", f"{part}/src/{include}"]
         if part == "examples":
-            # One example may not lean on another.
+            # An example may not include files of another example.
             own = [f"{folder}/{include}", f"{'/'.join(path.split('/')[:2])}/{include}"]
             if include.startswith(path.split("/")[1] + "/"):
                 own.append(f"examples/{include}")
@@ -315,7 +315,8 @@ def faults_of(path, text, files, private):
             yield line, (f"{layer} is pure, and <{include}> is for I/O or threads: take what it would "
                          "fetch as an argument")
     if path.startswith("platform/") and not is_test(path) and path not in MESSAGE_READERS:
-        # Strings become empty: a comparison with a string is still found, but never within a string.
+        # Strings become empty. So a comparison with a string is found, but not the text of such a comparison in a
+        # string.
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', blanked(text, keep_strings=True))
         for pattern in MESSAGE_READ:
             for match in pattern.finditer(code):

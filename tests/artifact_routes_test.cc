@@ -1,4 +1,4 @@
-// The routes of artifacts over a real controller and real files, whose job only pretends.
+// The routes of artifacts, with a real controller, real files and a fake engine.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -59,7 +59,7 @@ class ArtifactRoutes : public testing::Test {
     return answer;
   }
 
-  /// One piece; nothing at the end.
+  /// The next piece of the body, or nullopt at its end.
   std::optional<std::string> pull(const http::Response& answer) {
     std::optional<http::BodyPiece> piece;
     answer.stream->pull([&](http::BodyPiece bytes) { piece = std::move(bytes); });
@@ -93,7 +93,7 @@ class ArtifactRoutes : public testing::Test {
   bool still_valid_ = true;
 };
 
-TEST_F(ArtifactRoutes, WhatAJobHasLeftIsListedAndFetched) {
+TEST_F(ArtifactRoutes, FilesOfAJobAreListedAndFetched) {
   write("model.pt", "weights");
   write("logs/a\nb", "");
   std::filesystem::create_symlink("/etc/passwd", folder_ / "artifacts/link");
@@ -112,14 +112,14 @@ TEST_F(ArtifactRoutes, WhatAJobHasLeftIsListedAndFetched) {
   EXPECT_EQ(whole(file), "weights");
 }
 
-TEST_F(ArtifactRoutes, AJobWithoutAFolderHasNone) {
+TEST_F(ArtifactRoutes, AJobWithoutAFolderHasNoArtifacts) {
   engine_.artifacts.reset();
 
   EXPECT_TRUE(list().artifacts.empty());
   EXPECT_EQ(ask("artifact", {{"path", "x"}}).status, 404);
 }
 
-TEST_F(ArtifactRoutes, SumsAreThoseOfTheFilesAndBecomeTheirEtags) {
+TEST_F(ArtifactRoutes, ChecksumsAreListedOnRequestAndBecomeEtags) {
   write("a", "one");
   write("b", std::string(3 << 20, 'x'));
   std::filesystem::create_symlink("a", folder_ / "artifacts/c");
@@ -134,7 +134,7 @@ TEST_F(ArtifactRoutes, SumsAreThoseOfTheFilesAndBecomeTheirEtags) {
             api::etag_of(workspace::chunk_id("one")));
 }
 
-TEST_F(ArtifactRoutes, AnEtagIsOfTheFileAsItIs) {
+TEST_F(ArtifactRoutes, AnEtagChangesWithTheFile) {
   write("a", "one");
   const std::string before = ask("artifact", {{"path", "a"}}).headers.at("etag");
   write("a", "another");
@@ -147,7 +147,7 @@ TEST_F(ArtifactRoutes, AnEtagIsOfTheFileAsItIs) {
   EXPECT_EQ(whole(whole_again), "another");
 }
 
-TEST_F(ArtifactRoutes, RangesAreSentAsTheyAreAskedFor) {
+TEST_F(ArtifactRoutes, OneValidRangeIsSentAndAnInvalidOneIsIgnored) {
   write("ten", "0123456789");
   struct Case {
     std::string range;
@@ -177,7 +177,7 @@ TEST_F(ArtifactRoutes, RangesAreSentAsTheyAreAskedFor) {
   EXPECT_EQ(beyond.headers.at("content-range"), "bytes */10");
 }
 
-TEST_F(ArtifactRoutes, OfAFileThatGrowsComesWhatItWas) {
+TEST_F(ArtifactRoutes, AFileThatGrowsIsSentWithItsLengthAtTheRequest) {
   write("log", "first");
   const http::Response answer = ask("artifact", {{"path", "log"}});
   std::ofstream(folder_ / "artifacts/log", std::ios::app) << " and more";
@@ -186,7 +186,7 @@ TEST_F(ArtifactRoutes, OfAFileThatGrowsComesWhatItWas) {
   EXPECT_EQ(whole(answer), "first");
 }
 
-TEST_F(ArtifactRoutes, OfAFileThatIsCutTheStreamEndsEarly) {
+TEST_F(ArtifactRoutes, TheStreamOfATruncatedFileEndsEarly) {
   write("log", std::string(1 << 20, 'x'));
   const http::Response answer = ask("artifact", {{"path", "log"}});
   std::filesystem::resize_file(folder_ / "artifacts/log", 10);
@@ -206,7 +206,7 @@ TEST_F(ArtifactRoutes, ALargeFileComesInPieces) {
   EXPECT_EQ(first->size() + whole(answer).size(), size_t{8} << 20);
 }
 
-TEST_F(ArtifactRoutes, WhatIsNoFileOrLeadsOutIsRefused) {
+TEST_F(ArtifactRoutes, PathsOutsideOfTheFolderAndSpecialFilesAreRefused) {
   std::filesystem::create_symlink("/etc", folder_ / "artifacts/out");
   std::filesystem::create_symlink("/etc/passwd", folder_ / "artifacts/link");
   ASSERT_EQ(::mkfifo((folder_ / "artifacts/pipe").c_str(), 0600), 0);
@@ -232,7 +232,7 @@ TEST_F(ArtifactRoutes, LongListsComeInPages) {
   EXPECT_EQ(list({{"prefix", "f/4999"}}).artifacts.size(), 1U);
 }
 
-TEST_F(ArtifactRoutes, WhoLosesTheRightIsSentNoMore) {
+TEST_F(ArtifactRoutes, AStreamEndsWhenItsReaderLosesTheRightToRead) {
   write("large", std::string(8 << 20, 'x'));
   const http::Response answer = ask("artifact", {{"path", "large"}});
   EXPECT_TRUE(pull(answer));
@@ -242,7 +242,7 @@ TEST_F(ArtifactRoutes, WhoLosesTheRightIsSentNoMore) {
   EXPECT_EQ(pull(answer), std::nullopt);
 }
 
-TEST_F(ArtifactRoutes, AStreamThatIsDroppedInTheMidstTellsNobody) {
+TEST_F(ArtifactRoutes, ADroppedStreamDoesNotCallItsReader) {
   write("large", std::string(64 << 20, 'x'));
   for (const char* action : {"artifact", "artifacts"}) {
     http::Response answer =
@@ -251,7 +251,7 @@ TEST_F(ArtifactRoutes, AStreamThatIsDroppedInTheMidstTellsNobody) {
     bool delivered = false;
     answer.stream->pull([&](const http::BodyPiece&) { delivered = true; });
     answer.stream.reset();
-    // What comes after it on the same thread is done once it is.
+    // The work of this request is queued on the same thread, after that of the dropped stream.
     EXPECT_EQ(ask("artifact", {{"path", "large"}}).status, 200);
     EXPECT_FALSE(delivered);
   }

@@ -1,4 +1,4 @@
-"""Hosts for the tests of containers: real engines, each on a machine of its own, reached as users reach them.
+"""Hosts for the tests of containers: real engines, each on a separate machine, with the addresses that users have.
 
     with PodmanService(folder) as engine:           # one engine behind its socket (engine_services.py)
         environment["DOCKER_HOST"] = engine.url
@@ -14,8 +14,8 @@
     with Registry(hosts.lan, folder, user="ann", password="secret") as registry:
         registry.push(engine, "muster-test-base")   # answers the reference to pull it by
 
-DockerHosts does with Docker what PodmanHosts does with Podman. Needs root and the packages of
-apt-packages-containers.txt; all of it is gone at the end (see engine_machine.py).
+DockerHosts does the same with Docker. Requires root and the packages of apt-packages-containers.txt. At the end all
+hosts are removed (see engine_machine.py).
 """
 
 import os
@@ -90,7 +90,7 @@ class Host:
         self._tunnel = None if engine.NAME == "docker" else self._start_tunnel(hosts.certificates)
 
     def cut(self):
-        """Cuts it off, like a pulled cable: connections are neither refused nor answered."""
+        """Cuts the host off, like a pulled cable: connections are neither refused nor answered."""
         self.machine.run(["ip", "link", "set", "eth0", "down"])
 
     def join(self):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Every call of the client of the Docker Engine API (platform/engine/container/docker_client.h)
-against a real engine.
+"""Tests every call of the client of the Docker Engine API (platform/engine/container/docker_client.h) against a real
+engine.
 
-    tests/containers_client.py podman            by its socket
+    tests/containers_client.py podman            over its unix socket
     tests/containers_client.py docker
-    tests/containers_client.py podman --tls      by TLS with a client's certificate
+    tests/containers_client.py podman --tls      over TLS, with a client certificate
     tests/containers_client.py docker --tls
 
-The tests themselves are in docker_client_*podman_test.cc. This program starts what they need: an engine, a registry
-that requires credentials, and, if the engine supports it, a device that is declared by CDI. It passes further
-arguments on to them: --gtest_filter=*Exec*.
+The tests themselves are in docker_client_*podman_test.cc. This program starts an engine and a registry that requires
+credentials for them and, if the engine supports it, declares a device by CDI. It passes further arguments to the tests,
+such as --gtest_filter=*Exec*.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PROGRAM = Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/engi
 USER, PASSWORD = "ann", "se:cret"
 IMAGE = "muster-test-noshell"
 
-# A device that every machine has, under the name that a GPU would have.
+# A device that exists on every machine, declared under the name of a GPU.
 GPU = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
        "devices": [{"name": "0", "containerEdits": {
            "env": ["FAKE_GPU=0"],

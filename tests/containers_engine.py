@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The conformance suite of the engines (platform/engine/conformance.h) and the tests of what only
-containers do (platform/engine/container/container_engine_test.cc), against a real engine.
+"""Runs the conformance suite of the engines (platform/engine/conformance.h) and the tests of the container engine
+alone (platform/engine/container/container_engine_test.cc) against a real engine.
 
     tests/containers_engine.py podman
     tests/containers_engine.py docker

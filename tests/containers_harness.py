@@ -5,8 +5,8 @@
         def test_a_sentence_that_holds(self):
             ran = self.muster.run("submit", "single", "hello", "-i", OPEN_MPI, "--follow", "--", "hostname")
 
-The engine is one for all tests of a class. A container has the files of its image; a test sends its own programs
-along: `--workspace self.muster.workspace(OPEN_MPI, digits=True)`.
+All tests of a class share one engine. A container has only the files of its image, so a test sends its programs with
+the job: `--workspace self.muster.workspace(OPEN_MPI, digits=True)`.
 """
 
 import shutil
@@ -33,19 +33,19 @@ STORAGE = "volume muster-storage-"
 
 
 def compile_mpi(folder, image):
-    """tests/mpi_where.c for the MPI of an image, as `folder`/where."""
+    """Compiles tests/mpi_where.c for the MPI of an image, as `folder`/where."""
     run([COMPILER[image], "-O1", "-o", folder / "where", ROOT / "tests" / "mpi_where.c"])
 
 
 def add_digits(folder):
-    """The example that trains, with its data: ./digits --data data."""
+    """Copies the example `digits` and its data, to be run as ./digits --data data."""
     shutil.copy(DIGITS, folder)
     shutil.copytree(ROOT / "examples" / "data" / "digits", folder / "data")
 
 
 def hangs_in_finalize(muster, name):
-    """Whether a job of Debian's MPICH met the hang that docs/launching.md describes, which Muster reports. Its ranks
-    have printed everything by then."""
+    """Whether Muster has reported that a job of Debian's MPICH hangs in MPI_Finalize (docs/launching.md). The ranks
+    have printed all their output before that."""
     job = muster.job(name)
     return job["phase"] == "Failed" and "MPICH hangs in MPI_Finalize" in job["failure"]["cause"]
 
@@ -69,7 +69,7 @@ def _await_none(listed):
 
 
 def assert_no_container(engine):
-    """And no network."""
+    """Also checks that no network is left."""
     _await_none(lambda: [name for name in left_of(engine) if not name.startswith("volume ")])
 
 
@@ -78,8 +78,8 @@ def assert_empty(engine):
 
 
 class ContainerMuster(Muster):
-    """A private Muster that runs containers. At the end, only the sent files of ended jobs may remain, and they are
-    removed with the job."""
+    """A private Muster that runs containers. At the end only the workspaces of ended jobs may remain, and deleting the
+    jobs must remove them."""
 
     def __init__(self, engines, environment):
         super().__init__()

@@ -46,7 +46,8 @@ def before_call(context, case, kwargs):
 
 
 def tame(case):
-    """A generated job is only forecast; if the server ignored that, it would run /bin/true once."""
+    """Makes the request a dry run, so that a generated job does not run. If the server ignored dry_run, the job would
+    run /bin/true once."""
     case.query = {**(case.query or {}), "dry_run": "true"}
     for name in ("name_template", "rerun_of"):  # replaces the name of the body; names a job
         case.query.pop(name, None)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests the server against its own document: schemathesis sends valid and invalid requests to every route of
-openapi.json, and compares each answer with the document. The requests use TLS with a token, like those of a team. The
-server has things of each kind: projects, users, secrets, tokens, and jobs in every phase. Prints schemathesis' own
-summary.
+openapi.json, and compares each answer with the document. The requests use TLS with a token, as users of a shared server
+do. The server has objects of each kind: projects, users, secrets, tokens, and jobs in every phase. Prints
+schemathesis' own summary.
 """
 
 import json
@@ -44,7 +44,7 @@ class Contract(MusterTest):
         self.fill()
 
     def fill(self):
-        """Creates things with the names of the document's examples, so that the examples find them."""
+        """Creates objects with the names of the document's examples, so that requests for the examples succeed."""
         client = self.client
         for name in ("team-a", "spare"):
             client.create_project({"name": name})

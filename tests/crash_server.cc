@@ -1,10 +1,12 @@
-// A server that kills itself with SIGKILL right after its N-th commit, for e2e_crash_points.py: as
-// main.cc wires it, but for the store. N: MUSTER_CRASH_AFTER_COMMIT. Declares the GPUs of
-// MUSTER_DECLARE_GPUS.
+// A server that kills itself with SIGKILL right after its N-th commit, for e2e_crash_points.py. It is
+// wired like main.cc, except for the store.
 //
 //   crash_server SHIM
 //
-// Serves on the paths of this environment; prints "ready" once its socket is open.
+//   MUSTER_CRASH_AFTER_COMMIT   N; if it is not set, the server does not kill itself
+//   MUSTER_DECLARE_GPUS         the declared GPUs, as in the server's configuration
+//
+// Prints "ready" once its socket is open. The environment determines its paths, as for `muster`.
 #include <signal.h>
 #include <unistd.h>
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
 
-# Stands for any lines.
+# Matches any number of lines.
 ANYTHING = "..."
 
 # Values that differ between runs: their form on the pages, and a placeholder.

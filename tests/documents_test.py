@@ -47,7 +47,7 @@ class Documents(MusterTest):
         self.repository = self.make_repository()
 
     def make_repository(self):
-        """A repository such as those that the documents name."""
+        """Creates a repository in place of the ones that the documents name."""
         folder = self.muster.work / "horovod.git"
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(folder)]
         folder.mkdir()

@@ -14,7 +14,7 @@ class After(MusterTest):
     def explained(self, name):
         return json.loads(self.muster.run("explain", name, "-o", "json").stdout)
 
-    def test_a_chain_runs_in_order_also_over_a_killed_server(self):
+    def test_a_chain_runs_in_order_even_if_the_server_is_killed(self):
         gate = self.muster.gate()
         log = self.muster.work / "order"
         self.submit("first", command=("sh", "-c", f"{gate.wait}; echo first >> {log}"))
@@ -31,7 +31,7 @@ class After(MusterTest):
         self.assertEqual(log.read_text().split(), ["first", "second", "third"])
         self.assertEqual([each["met"] for each in self.muster.job("third")["awaited"]], [True, True])
 
-    def test_a_failure_ends_what_waits_for_its_success_and_starts_what_waits_for_it(self):
+    def test_a_failed_job_ends_jobs_that_wait_for_its_success_and_starts_jobs_that_wait_for_its_failure(self):
         gate = self.muster.gate()
         self.submit("a", command=("sh", "-c", f"{gate.wait}; exit 3"))
         self.submit("b", "--after", "a")
@@ -106,7 +106,7 @@ class After(MusterTest):
         gate.open()
         self.assertEqual(self.muster.ended("second")["phase"], "Succeeded")
 
-    def test_a_job_file_names_what_it_waits_for(self):
+    def test_a_job_file_names_the_jobs_that_it_waits_for(self):
         self.submit("prep")
         file = self.muster.script("job.yaml", "name: train\ncommand: [\"true\"]\n"
                                               "after: [prep, 'prep:any', {job: prep, condition: ok}]\n"

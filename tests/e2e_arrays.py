@@ -153,13 +153,13 @@ class Arrays(MusterTest):
         self.call("get", "long", code=3)
         self.submit("long", "--array", "0-1", "--", "true")
 
-    def test_names_of_members_are_taken(self):
+    def test_names_of_members_cannot_be_used_for_other_jobs(self):
         self.submit("train", "--array", "0-9", "--", "true")
         self.submit("train-3", "--", "true", code=4)
         self.submit("train", "--", "true", code=4)
         self.submit("train-10", "--", "true")
 
-    def test_refuses_what_members_cannot_have(self):
+    def test_settings_that_members_cannot_have_are_refused(self):
         self.submit("a", "--array", "5-1", "--", "true", code=2)
         self.assertIn("--array", self.errors)
         self.submit("a", "--array", "0-9", "--set", "environment.MUSTER_ARRAY_INDEX=3", "--", "true", code=2)

@@ -1,5 +1,4 @@
-"""The files in a job's /artifacts are listed and fetched unchanged, during the job and after it; other files are
-not."""
+"""Only the files in a job's /artifacts can be listed and fetched. They are unchanged, during the job and after it."""
 
 import hashlib
 import json
@@ -91,7 +90,7 @@ class Artifacts(MusterTest):
         ran = self.muster.run("artifacts", "list", "plain")
         self.assertIn("has no artifact folder; submit it with --artifacts", ran.stderr)
 
-    def test_another_place_of_the_folder_is_as_good(self):
+    def test_the_folder_may_have_another_path(self):
         self.muster.run("submit", "single", "job", "--artifacts=/out", "--follow", "--", "sh", "-c",
                         "echo x > /out/a")
 
@@ -114,7 +113,7 @@ class Artifacts(MusterTest):
 
     # --- while the job runs
 
-    def test_a_file_that_grows_comes_as_it_was_when_it_was_opened(self):
+    def test_a_growing_file_is_fetched_with_its_content_at_the_request(self):
         gate = self.muster.gate()
         follow = self.muster.stream(
             "submit", "single", "job", "--artifacts", "--follow", "--", "sh", "-c",
@@ -185,7 +184,7 @@ class Artifacts(MusterTest):
         self.get("--to", "out")
         self.assertEqual(read_bytes(to / "big"), content)
 
-    def test_a_range_is_sent_and_an_etag_holds_it_to_the_file(self):
+    def test_a_range_is_sent_only_if_the_etag_still_matches(self):
         self.leave("printf 0123456789 > ten")
         self.listed("--checksums")
         etag = f'"{sha256(b"0123456789")}"'
@@ -214,7 +213,7 @@ class Artifacts(MusterTest):
         self.assertIn("left out: 'link' is a link", ran.stderr)
         self.assertEqual([path.name for path in (self.muster.work / "out").iterdir()], ["fine"])
 
-    def test_odd_names_are_shown_harmlessly_and_come_as_they_are(self):
+    def test_odd_names_are_escaped_in_listings_and_unchanged_when_fetched(self):
         self.leave(r"""printf x > "$(printf 'two\nlines')"; printf x > "$(printf 'red\033[31m')";"""
                    r""" printf x > "$(printf 'b\377d')"; printf x > '-rf *'""")
 
@@ -228,7 +227,7 @@ class Artifacts(MusterTest):
         names = sorted(os.listdir(os.fsencode(self.muster.work / "out")))
         self.assertEqual(names, [b"-rf *", b"b\xffd", b"red\x1b[31m", b"two\nlines"])
 
-    def test_links_in_the_folder_here_lead_nowhere(self):
+    def test_links_in_the_target_folder_are_not_followed(self):
         self.leave("mkdir d; echo new > d/file; echo new > plain")
         outside = self.muster.work / "outside"
         to = self.muster.work / "out"
@@ -246,13 +245,13 @@ class Artifacts(MusterTest):
         self.assertEqual((to / "plain").read_text(), "new\n")
         self.assertFalse((to / "plain").is_symlink())
 
-    def test_a_deep_tree_and_a_closed_folder_are_named_not_fallen_into(self):
+    def test_a_deep_tree_and_an_unreadable_folder_are_listed_as_folders(self):
         self.leave("mkdir -m 0 closed; for i in $(seq 300); do mkdir d && cd d; done; touch deep")
 
         kinds = {each["kind"] for each in self.listed()}
         self.assertEqual(kinds, {"folder"})
 
-    def test_they_are_there_after_a_restart_and_gone_with_the_job(self):
+    def test_artifacts_outlive_a_restart_and_are_removed_with_the_job(self):
         self.leave("echo x > a")
         self.muster.kill_server()
         self.assertEqual([each["path"] for each in self.listed("--checksums")], ["a"])

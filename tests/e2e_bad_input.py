@@ -53,7 +53,7 @@ class BadInput(MusterTest):
     def test_text_that_is_not_yaml_is_reported_with_its_line(self):
         self.assertIn("line 2", self.refused("submit", "-f", "-", input="name: a\n\tkind: [single\n"))
 
-    def test_a_yaml_file_that_is_not_there_is_named(self):
+    def test_a_missing_yaml_file_is_named(self):
         self.assertIn("nowhere.yaml", self.refused("submit", "-f", "nowhere.yaml"))
 
     def test_a_name_that_is_not_a_dns_label_is_refused_with_the_rule(self):
@@ -118,7 +118,7 @@ class BadInput(MusterTest):
 
         self.assertIn("no task 'worker-7'", self.refused("logs", "job", "--task", "worker-7", code=3))
 
-    def test_more_room_than_the_machine_has_is_refused_with_the_numbers(self):
+    def test_a_claim_beyond_the_resources_of_the_machine_is_refused_with_the_numbers(self):
         self.assertIn("1000 GPUs", self.refused("submit", "single", "big", "--gpus", 1000, "--", "true",
                                                 code=4))
 

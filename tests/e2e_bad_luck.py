@@ -1,4 +1,4 @@
-"""Programs that cannot run or are killed, and lost tasks: the job reports the cause, and nothing of it remains."""
+"""Programs that cannot run or are killed, and lost tasks: the job reports the cause, and no process or file remains."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MusterTest, await_no_process, descendants,
+from muster_harness import (BOUND, DOCUMENTS_MPIRUN, MPIRUN, MUSTER, MusterTest, await_no_process, descendants,
                             kill_and_wait, main, read_bytes)
 
 
@@ -28,7 +28,7 @@ class ProgramsThatCannotRun(MusterTest):
         self.assertNotEqual(ran.returncode, 0)
         return job, ran
 
-    def test_a_program_that_is_not_there_ends_with_127_and_is_named(self):
+    def test_a_missing_program_ends_with_127_and_is_named(self):
         job, ran = self.single("no-such-program", code=127)
 
         self.assertIn("main exited with code 127: the command was not found", job["failure"]["cause"])
@@ -95,7 +95,7 @@ class ProgramsThatCannotRun(MusterTest):
         self.assertIn("chmod +x", job["failure"]["advice"])
         self.assertIn(str(script), ran.stderr)
 
-    def test_a_host_that_is_not_the_jobs_is_named_without_the_guesses_of_mpirun(self):
+    def test_a_host_that_is_not_one_of_the_jobs_is_named_without_the_guesses_of_mpirun(self):
         for launch, cause in (("ssh", "ssh could not resolve host 'foo'"), ("agent", "this job has no host 'foo'")):
             with self.subTest(launch):
                 name = f"dist-{launch}"
@@ -139,7 +139,7 @@ class ProgramsThatCannotRun(MusterTest):
         self.assertIn("all ranks ran on the launcher and none on a worker", ran.stderr)
         self.assertIn("--hostfile /generated/hostfile", job["failure"]["advice"])
 
-    def test_a_folder_that_is_not_there_is_named(self):
+    def test_a_missing_folder_is_named(self):
         ran = self.muster.run("submit", "single", "job", "--folder", "/nowhere/work", "--follow", "--",
                               "true", code=126)
 
@@ -216,7 +216,7 @@ class ProgramsThatDie(MusterTest):
 class LostTasks(MusterTest):
 
     def train(self):
-        """An MPI job in the middle of its training: (its follow, the job)."""
+        """Starts an MPI job that trains. Returns the command that follows it, and the job."""
         gate = self.muster.gate()
         follow = self.muster.stream("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
                                     *DOCUMENTS_MPIRUN, "sh", "-c", f"echo training; {gate.wait}")
@@ -319,6 +319,59 @@ class WorkersThatDoNotAnswer(MusterTest):
         self.assertEqual(self.muster.logs("dist", "--task", "launcher"), "")
 
 
+class FilesOfTheMachineThatAreReplaced(MusterTest):
+
+    # The error of bubblewrap if another program renames a new file to /etc/hosts between two of its system calls.
+    BUBBLEWRAP_THAT_FAILS_ONCE = """\
+#!/bin/sh
+[ -e {mark} ] && exec {real} "$@"
+touch {mark}
+cp /etc/hosts /etc/hosts.new
+mv /etc/hosts.new /etc/hosts
+echo "bwrap: Can't bind mount /oldroot/hosts on /newroot/etc/hosts: No such file or directory" >&2
+exit 1
+"""
+
+    def test_a_sandbox_that_failed_because_another_program_replaced_the_hosts_file_is_made_again(self):
+        real = shutil.which("bwrap")
+        etc = self.muster.work / "etc"
+        subprocess.run(["cp", "-a", "/etc", etc], stderr=subprocess.DEVNULL, timeout=BOUND)  # what is readable
+        self.muster.script("bwrap", self.BUBBLEWRAP_THAT_FAILS_ONCE.format(
+            mark=self.muster.work / "failed", real=real))
+        self.muster.environment["PATH"] = f"{self.muster.work}:{os.environ['PATH']}"
+        self.muster.start_server(prefix=[real, "--dev-bind", "/", "/", "--bind", str(etc), "/etc"])
+
+        self.muster.run("submit", "single", "job", "--follow", "--", "true")
+
+        job = self.muster.job("job")
+        self.assertEqual((job["phase"], job["attempt"], job["restarts"]), ("Succeeded", 2, 0), job)
+        said = [event["text"] for event in job["events"] if "another program replaced" in event["text"]]
+        self.assertEqual(len(said), 1, job["events"])
+        self.assertTrue(said[0].endswith("; the job is retried"), said)
+
+
+class ProgramsThatAreReplaced(MusterTest):
+
+    def test_a_job_that_starts_while_an_installation_replaces_the_supervisor_starts_again(self):
+        programs = self.muster.work / "programs"
+        programs.mkdir()
+        for program in ("muster", "muster-shim", "muster-helper"):
+            shutil.copy(MUSTER.with_name(program), programs)
+        muster = self.new_muster(binary=programs / "muster")
+        muster.start_server()
+        new = (programs / "muster-shim").rename(programs / "new")
+
+        muster.run("submit", "single", "job", "--", "true")
+        follow = muster.stream("logs", "job", "--follow")
+        muster.stream("events", "job", "--follow").until("muster-shim")
+        new.rename(programs / "muster-shim")
+
+        self.assertEqual(follow.finish(), 0, follow.errors)
+        job = muster.job("job")
+        self.assertEqual((job["phase"], job["restarts"]), ("Succeeded", 0), job["events"])
+        self.assertGreater(job["attempt"], 1)
+
+
 # In the first attempt, the worker takes the chief's port after Muster has checked the port, and before the
 # chief's program binds it.
 CLUSTER = """\
@@ -361,7 +414,7 @@ else:
 
 class PortsThatAreTaken(MusterTest):
 
-    def test_one_taken_between_its_choice_and_its_use_starts_the_job_again_under_others(self):
+    def test_a_port_that_is_taken_before_the_program_binds_it_restarts_the_job_with_other_ports(self):
         program = self.muster.script("cluster.py", CLUSTER)
         for word in ("chief-runs", "port-taken"):
             os.mkfifo(self.muster.work / word)
@@ -378,7 +431,7 @@ class PortsThatAreTaken(MusterTest):
         self.assertRegex(ran.stdout, r"bound \d+")
         self.assertNotIn(f"bound {first[0]}", ran.stdout)
 
-    def test_one_of_the_programs_own_choice_fails_the_job_at_once_and_is_named(self):
+    def test_a_taken_port_that_the_program_chose_itself_fails_the_job_and_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as theirs:
             port = theirs.getsockname()[1]
             program = self.muster.script("serve.py", f"""\

@@ -12,7 +12,7 @@ TRAIN = ROOT / "examples" / "chainermn" / "train_digits.py"
 
 class ChainerMNTest(MusterTest):
 
-    def test_it_trains_on_two_workers_to_the_same_weights(self):
+    def test_two_workers_train_the_same_weights(self):
         self.assertTrue(CHAINER.exists(), f"{CHAINER} is missing: scripts/python_env.sh chainer makes it")
 
         ran = self.muster.run("submit", "mpi", "chainer", "--workers", 2, "--follow", "-e", "OMP_NUM_THREADS=1", "--",

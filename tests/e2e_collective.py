@@ -1,5 +1,5 @@
-"""The collective library without the platform: programs find each other under every launcher, train
-the same weights, and leave nothing behind."""
+"""The collective library without the platform: ranks connect to each other under every launcher, train the same
+weights, and leave no files and no shared memory behind."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ BENCH = BUILD / "collective" / "tools" / "muster-collective-bench"
 class CollectiveTest(ProgramsTest):
 
     def start_ranks(self, argv, variables_of, common=None):
-        """Two processes, rank 0 first, each with the variables of its rank."""
+        """Starts two ranks, each with its own variables. Returns the processes in the order of the ranks."""
         return [self.start(argv, variables_of(rank) | (common or {})) for rank in (0, 1)]
 
     def muster_variables(self):

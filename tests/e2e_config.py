@@ -70,7 +70,7 @@ class Faults(ServerTest):
         self.assertIn("line 4: limits.request_rat: unknown key; did you mean 'request_rate'?", ran.stderr)
         self.assertFalse(self.muster.state.exists())
 
-    def test_a_file_that_was_named_has_to_be_there(self):
+    def test_a_named_file_that_does_not_exist_is_an_error(self):
         ran = self.muster.run("server", "--config", "missing.yaml", code=None)
 
         self.assertNotEqual(ran.returncode, 0)
@@ -109,7 +109,7 @@ class Faults(ServerTest):
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn(address, ran.stderr)
 
-    def test_the_usual_file_is_read_also_by_a_server_that_a_command_starts(self):
+    def test_a_server_that_a_command_starts_reads_the_default_file(self):
         self.muster.configure("gpus: 3:A100\n")
 
         self.muster.run("list")
@@ -162,7 +162,7 @@ class Tls(ServerTest):
         self.assertNotIn("b" * 64, ran.stdout)
         self.assertNotIn("NOTIFY_SOCKET", ran.stdout)
 
-    def test_a_job_of_a_shared_server_finds_nothing_of_the_servers(self):
+    def test_a_job_of_a_shared_server_finds_no_file_of_the_server(self):
         key = self.muster.work / "own.key"
         key.write_text("c" * 64)
         key.chmod(0o600)
@@ -182,7 +182,7 @@ class Tls(ServerTest):
 
 class Reload(ServerTest):
 
-    def test_limits_are_taken_over(self):
+    def test_changed_limits_take_effect(self):
         server = self.serve("limits: {body_bytes: 1Ki}\n")
         body = b"x" * 2000
         self.assertEqual(self.answer("POST /v1/jobs", body)[0], 413)
@@ -191,7 +191,7 @@ class Reload(ServerTest):
 
         self.assertEqual(self.answer("POST /v1/jobs", body)[0], 400)
 
-    def test_a_renewed_certificate_is_taken_over(self):
+    def test_a_renewed_certificate_takes_effect(self):
         for name in ("one", "two"):
             subprocess.run(
                 ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -235,7 +235,7 @@ class Reload(ServerTest):
         self.assertIn("took over limits.request_rate", log)
         self.assertRegex(log, "takes effect only after a restart: node_pool\n")
 
-    def test_a_flag_goes_on_to_win_over_the_file(self):
+    def test_a_flag_still_overrides_the_file_after_a_reload(self):
         self.path = self.config("")
         server = self.muster.start_server("--config", self.path, "--body-bytes", "1Ki")
 
@@ -253,7 +253,7 @@ class Reload(ServerTest):
 
 class Ending(ServerTest):
 
-    def test_a_request_under_way_is_answered_to_its_end(self):
+    def test_a_pending_request_is_answered_completely(self):
         server = self.serve("")
         for name in range(15):
             spec = {"name": f"big-{name}", "kind": "single", "command": ["true"], "folder": "/",
@@ -300,7 +300,10 @@ class Ending(ServerTest):
     def until_event(answer):
         text = b""
         while b"one" not in text:
-            text += answer.readline()
+            line = answer.readline()
+            if not line:
+                raise AssertionError(f"the stream ended before the line: {text}")
+            text += line
         return text
 
     def test_it_reports_its_state_to_systemd(self):
@@ -336,7 +339,7 @@ class StoreTools(ServerTest):
         self.assertEqual(self.counts("check")["jobs"], 1)
         self.assertEqual(self.muster.job("kept")["phase"], "Succeeded")
 
-    def test_a_store_that_a_server_uses_is_not_restored_into(self):
+    def test_a_backup_is_not_restored_into_a_store_that_a_server_uses(self):
         self.muster.run("list")
         self.muster.run("store", "backup", "all.db")
 

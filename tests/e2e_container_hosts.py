@@ -1,5 +1,5 @@
-"""Two hosts as one small cluster: Podman on each, one reached by TLS and the other by ssh. Tasks use
-their host's network, and find ports that are free there."""
+"""A cluster of two hosts with Podman; the server reaches one over TLS and the other by ssh. Tasks use the network of
+their host, with ports that are free there."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class TwoHosts(MusterTest):
         return {task["name"]: task["node"] for task in self.muster.job(name)["tasks"]}
 
     def at_the_gate(self, name, gate, **flags):
-        """A job whose ranks have met, and wait."""
+        """Starts a job whose ranks have connected to each other and wait at the gate."""
         follow = self.muster.stream(
             "submit", "mpi", name, *self.flags(OPEN_MPI, **flags), "-v", f"{gate}:/gate", "--follow",
             "--", *TWO_RANKS[OPEN_MPI], "./where", "/gate")
@@ -56,16 +56,16 @@ class TwoHosts(MusterTest):
         return follow
 
     def new_gate(self, name):
-        """A gate, and its path, which is the same on both hosts: they have the files of this machine."""
+        """Returns a gate and its path. The path is the same on both hosts, which share the files of this machine."""
         return self.muster.gate(name), self.muster.work / name
 
-    def test_both_are_nodes(self):
+    def test_both_hosts_are_nodes(self):
         listed = self.muster.run("node", "list").stdout
 
         self.assertRegex(listed, r"(?m)^near ")
         self.assertRegex(listed, r"(?m)^far ")
 
-    def test_a_gang_spans_both_whatever_its_mpi_and_however_its_ranks_are_started(self):
+    def test_a_gang_spans_both_hosts_with_each_mpi_and_each_launch_method(self):
         for image, by in WAYS:
             with self.subTest(image=image, by=by):
                 ran = self.muster.run("submit", "mpi", "dist", *self.flags(image, by), "--follow",
@@ -113,7 +113,7 @@ class TwoHosts(MusterTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(follow.text.count("goes on"), 2)
 
-    def test_a_host_that_stays_away_fails_the_job_and_is_tidied_when_it_is_back(self):
+    def test_a_host_that_stays_unreachable_fails_the_job_and_is_cleaned_up_when_it_returns(self):
         _, path = self.new_gate("gate")
         follow = self.at_the_gate("dist", path)
         nodes = self.nodes_of("dist")

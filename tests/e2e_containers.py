@@ -1,5 +1,5 @@
-"""Jobs in containers, from their users' view: the documents' MPI commands in an image, and the messages of failures
-there. Nothing remains in the engine in any case."""
+"""Jobs in containers, as their users see them: the documents' MPI commands in an image, and the messages of failed
+jobs. After each test, nothing of a job may remain in the engine."""
 
 import tempfile
 from pathlib import Path
@@ -110,7 +110,7 @@ class BadLuck(ContainerTest):
         return job
 
     def at_the_gate(self):
-        """A job that runs until its gate opens: (gate, what follows its log)."""
+        """Starts a job that runs until its gate opens. Returns the gate and the command that follows the log."""
         gate = self.muster.gate()
         follow = self.muster.stream("submit", "single", "job", "-i", BASE, "-v",
                                     f"{self.muster.work}/gate:/gate", "--follow", "--", "sh", "-c",
@@ -181,7 +181,7 @@ class BadLuck(ContainerTest):
         self.assertRegex(failure["cause"], r"\Amain was (killed by signal 9 \(SIGKILL\)|lost: )")
         self.assertIn("begun", follow.text)
 
-    def test_a_job_goes_on_under_a_server_that_was_killed_and_is_whole(self):
+    def test_a_job_continues_after_its_server_was_killed_and_its_log_is_complete(self):
         gate, follow = self.at_the_gate()
         self.muster.kill_server()
         self.assertEqual(self.muster.job("job")["phase"], "Running")
@@ -199,7 +199,7 @@ class BadLuck(ContainerTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(self.muster.logs("job").splitlines(), ["[main] begun", "[main] over"])
 
-    def test_a_container_that_has_the_name_of_one_of_ours_is_left_alone(self):
+    def test_a_foreign_container_with_the_name_of_one_of_musters_is_left_alone(self):
         said = self.muster.run("gradient", "experiments", "create", "singlenode", "--name", "job",
                                "--container", BASE, "--machineType", "C3", "--command", "true").stdout
         id = said.split()[-1]
@@ -219,7 +219,7 @@ class BadLuck(ContainerTest):
         self.assertEqual(self.muster.ended("job")["phase"], "Stopped")
 
 
-class ARegistryOfOnesOwn(ContainerTest):
+class PrivateRegistry(ContainerTest):
 
     @classmethod
     def setUpClass(cls):

@@ -66,7 +66,7 @@ class CopyingFiles(MusterTest):
         for path in (folder / "a" / "run.sh", folder / "a" / "empty", folder):
             os.utime(path, ns=(0, 981_173_106_123_456_789))
 
-    def test_a_tree_comes_back_as_it_went(self):
+    def test_a_tree_is_unchanged_after_copying_it_in_and_out(self):
         here = self.muster.work / "here"
         self.make_tree(here)
 
@@ -81,7 +81,7 @@ class CopyingFiles(MusterTest):
             self.assertEqual(ran.stdout, "")
             self.assertEqual(ran.stderr, "muster: copied 6 files, 10.1 MiB\n")
 
-    def test_where_it_goes_is_as_with_cp(self):
+    def test_the_target_path_is_chosen_as_by_cp(self):
         (self.muster.work / "f").write_text("f")
         (self.muster.work / "d").mkdir()
         (self.muster.work / "d" / "x").write_text("x")
@@ -158,7 +158,7 @@ class CopyingFiles(MusterTest):
         self.assertIn("muster: 'copy/d/x' is a folder there\n", in_the_way.stderr)
         self.assertIn("1 entry failed, see above", in_the_way.stderr)
 
-    def test_of_a_file_that_grows_a_beginning_is_copied(self):
+    def test_the_beginning_of_a_growing_file_is_copied(self):
         # A line at a time for as long as the test lasts.
         writer = self.muster.stream("exec", "job", "--", "sh", "-c",
                                     "i=0; while i=$((i+1)); do echo line $i; done >> log & "
@@ -173,7 +173,7 @@ class CopyingFiles(MusterTest):
             self.assertEqual(log.read(len(copy)), copy)
             self.assertGreaterEqual(os.fstat(log.fileno()).st_size, len(copy))
 
-    def test_much_goes_through_little_memory_both_ways(self):
+    def test_large_copies_in_both_directions_use_little_memory(self):
         size = 300 * MB
         with open(self.muster.work / "large", "wb") as file:
             for block in range(size // MB):
@@ -190,7 +190,7 @@ class CopyingFiles(MusterTest):
                 self.assertTrue(block == two.read(MB))
             self.assertEqual(two.read(1), b"")
 
-    def test_a_copy_that_is_cut_leaves_no_half_file_and_no_process(self):
+    def test_an_interrupted_copy_leaves_no_incomplete_file_and_no_process(self):
         self.make_large(self.there / "large")
         self.make_large(self.muster.work / "large")
         (self.muster.work / "to").mkdir()
@@ -209,7 +209,7 @@ class CopyingFiles(MusterTest):
                 self.assertEqual(os.listdir(self.there), ["large"])
         self.assertEqual(self.muster.job("job")["phase"], "Running")
 
-    def test_a_job_that_ends_ends_the_copy_with_a_sentence(self):
+    def test_the_end_of_the_job_ends_the_copy_with_an_error(self):
         self.make_large(self.there / "large")
         self.make_large(self.muster.work / "large")
         (self.muster.work / "to").mkdir()
@@ -234,8 +234,8 @@ class CopyingFiles(MusterTest):
             os.sched_yield()
 
     def make_large(self, path):
-        """A file of 64 GB that uses no disk space, whose zeros must all be sent: it has more holes than a tar can
-        describe."""
+        """Creates a file of 64 GB that uses no disk space. All its zeros must be sent, because it has more holes than a
+        tar can describe."""
         with open(path, "wb") as file:
             for block in range(5000):
                 file.seek(block * 8 * MB // 2)
@@ -253,7 +253,7 @@ def written_by(pid):
 
 class CopyingWithoutASandbox(MusterTest):
 
-    def test_it_is_the_same(self):
+    def test_copies_are_the_same_without_a_sandbox(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "bare", "--sandbox", "none", "--", "sh", "-c",
                         f"echo up; {gate.wait}")

@@ -219,7 +219,7 @@ class Waiting(DailyTest):
 
 
 class OtherObjects(DailyTest):
-    """What `muster list` shows beside jobs has a name, too, and people give it to the same commands."""
+    """Sweeps and arrays, which `muster list` shows beside jobs: the commands for jobs accept their names, too."""
 
     def test_a_sweep_is_shown_and_waited_for(self):
         self.muster.run("sweep", "create", "lr", "--param", "x=1,2", "--method", "grid", "--metric", "m", "--",

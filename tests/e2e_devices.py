@@ -1,4 +1,4 @@
-"""What tasks of a server for a team can open in /dev, and how much they can put into its temporary places."""
+"""The devices in /dev that tasks of a shared server can open, and the size of their temporary folders."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def opened(text, pattern=r"\S+"):
 
 @unittest.skipIf(os.geteuid() != 0, "only root can make device files")
 class Devices(MusterTest):
-    """What tasks of a server for a team can open in /dev."""
+    """The devices in /dev that tasks of a shared server can open."""
 
     def serve(self, *words):
         folder = self.muster.folder / "dev"

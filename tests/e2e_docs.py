@@ -57,7 +57,7 @@ class PageTest(MusterTest):
                 self.take(step, block.shows_output)
 
     def take(self, step, compares):
-        if step.command.startswith("cat "):  # the reader has written it
+        if step.command.startswith("cat "):  # shows a file that the reader has to write
             text = self.substituted("\n".join(step.output)) + "\n"
             (self.muster.work / step.command.split()[1]).write_text(text)
         elif any(PROMPT.match(line) for line in step.output):
@@ -126,7 +126,7 @@ class GettingStarted(PageTest):
     def setUp(self):
         super().setUp()
         self.gate = self.muster.gate("../gate")  # outside the workspace that is sent
-        # Two ranks that train until the job is stopped; in a job of their own they end.
+        # The two ranks of the page's job train until the job is stopped. In other jobs the program ends by itself.
         self.muster.script("train", f'#!/bin/sh\necho "rank $OMPI_COMM_WORLD_RANK trains"\n'
                                     f'[ "$OMP_NUM_THREADS" = 1 ] || {self.gate.wait}\n')
         (self.muster.work / "train.py").write_text(

@@ -11,14 +11,13 @@ from datetime import datetime
 
 from muster_harness import BOUND, DIGITS, MusterTest, await_no_process, descendants, main
 
-# Does what elastic Horovod does: reads the list of workers, starts a program on each new worker, and
-# continues until the test has created the file that is its first argument. A list counts when all its sources
-# agree.
+# Imitates elastic Horovod: reads the list of workers, starts a program on each new worker, and continues until the
+# test creates the file that is its first argument. It accepts a list once all sources of the list agree.
 WATCH = """\
 import os, pathlib, subprocess, sys, time
 
 SHELL = [os.environ["OMPI_MCA_plm_rsh_agent"], *os.environ.get("OMPI_MCA_plm_rsh_args", "").split()]
-# Its name beforehand: the signal would end a command that asks for it, too.
+# Reads the host name at the start: the signal would also end a `hostname` that runs in the trap.
 WORK = ("name=$(hostname); trap 'echo $name goes; exit 0' TERM; echo $name works; "
         "sleep 3600 & wait $!")
 
@@ -57,14 +56,15 @@ class ElasticTest(MusterTest):
         self.done = self.muster.work / "done"
 
     def watch(self, *flags, workers=(1, 3)):
-        """An MPI job with one GPU for each worker that watches its workers: its output."""
+        """Starts an MPI job that prints changes of its workers, each of which has one GPU. Returns the command that
+        follows the job."""
         self.script = self.muster.script("watch.py", WATCH)
         return self.muster.stream("submit", "mpi", "dist", "--min-workers", workers[0], "--max-workers",
                                   workers[1], "--gpus", 1, "--resize", "live", *flags, "--follow", "--",
                                   "python3", self.script, self.done)
 
     def hold(self, name, gpus, *flags):
-        """A job that has GPUs until its gate is opened."""
+        """Starts a job that holds GPUs until its gate is opened."""
         gate = self.muster.gate(name)
         run = self.muster.stream("submit", "single", name, "--gpus", gpus, *flags, "--follow", "--", "sh", "-c",
                                  f"echo has room; {gate.wait}")
@@ -100,7 +100,7 @@ class ElasticTest(MusterTest):
         self.muster.stream("events", name, "--follow").until(words)
 
 
-class ThatAskWhoIsThere(ElasticTest):
+class Resizing(ElasticTest):
 
     def grow_and_shrink(self, *flags):
         first = self.hold("first", 2)
@@ -126,10 +126,10 @@ class ThatAskWhoIsThere(ElasticTest):
         job = self.muster.job("dist")
         self.assertEqual((job["phase"], job["attempt"], job["restarts"]), ("Succeeded", 1, 0))
 
-    def test_they_grow_and_shrink_with_their_room_and_reach_every_newcomer_by_ssh(self):
+    def test_jobs_grow_and_shrink_with_the_free_gpus_and_reach_each_new_worker_by_ssh(self):
         self.assert_they_come_and_go("ssh")
 
-    def test_they_grow_and_shrink_with_their_room_and_reach_every_newcomer_by_agent(self):
+    def test_jobs_grow_and_shrink_with_the_free_gpus_and_reach_each_new_worker_by_agent(self):
         self.assert_they_come_and_go("agent")
 
     def test_other_workers_are_notified_before_a_worker_is_stopped(self):
@@ -183,10 +183,10 @@ else:
 """
 
 
-class ThatLoseWorkers(ElasticTest):
+class LostWorkers(ElasticTest):
 
     def torch(self, *flags):
-        """A master and two workers; one worker is the minimum."""
+        """Starts a torch job with a master and two workers, of which one is the minimum."""
         self.gate = self.muster.gate()
         told = self.muster.script("told.py", TOLD)
         run = self.muster.stream("submit", "torch", "ddp", "--workers", 2, "--min-workers", 1, "--resize", "live",
@@ -198,7 +198,7 @@ class ThatLoseWorkers(ElasticTest):
             self.assertIn("PET_NNODES=2:3 ", line)
         return run
 
-    def test_a_killed_worker_is_replaced_by_an_equal_one(self):
+    def test_a_killed_worker_is_replaced_by_a_worker_with_the_same_resources(self):
         run = self.torch()
 
         self.muster.kill_program(self.muster.job("ddp"), "worker-0")
@@ -224,7 +224,7 @@ class ThatLoseWorkers(ElasticTest):
         self.assertIn("job 'ddp' failed: master was killed by signal 9 (SIGKILL)", run.errors)
         await_no_process(str(self.muster.state / "jobs"), BOUND)
 
-    def test_three_workers_in_a_row_that_fall_over_fail_the_job(self):
+    def test_a_job_fails_after_three_workers_in_a_row_have_failed(self):
         master, workers = self.muster.gate("master"), self.muster.gate("workers")
         command = f"case $(hostname) in *-master) {master.wait};; *) {workers.wait}; exit 3;; esac"
         self.muster.run("submit", "torch", "ddp", "--max-workers", 1, "--resize", "live", "--", "sh", "-c", command)
@@ -239,7 +239,7 @@ class ThatLoseWorkers(ElasticTest):
         self.assertEqual([(task["name"], task["exit"]["code"]) for task in job["tasks"] if task["role"] == "worker"],
                          [("worker-0", 3), ("worker-1", 3), ("worker-2", 3)])
 
-    def test_another_worker_takes_part_in_a_training_with_parameter_servers_under_the_same_number(self):
+    def test_a_replacement_continues_a_training_with_parameter_servers_under_the_number_of_the_lost_worker(self):
         # No rank is more than a step ahead of worker-1, which is held while worker-0 is lost.
         command = f"echo $TF_CONFIG; exec {DIGITS} --strategy parameter-server --staleness 1 --epochs 100"
         run = self.muster.stream("submit", "grpc", "digits", "--workers", 2, "--min-workers", 1, "--resize", "live",
@@ -263,7 +263,7 @@ class ThatLoseWorkers(ElasticTest):
         self.assertEqual((job["phase"], job["attempt"]), ("Succeeded", 1))
 
 
-class ThatOutliveTheirServer(ElasticTest):
+class RestartedServer(ElasticTest):
 
     def test_a_new_server_grows_and_shrinks_a_job_that_it_took_over(self):
         first = self.hold("first", 2)
@@ -317,14 +317,14 @@ class ThatOutliveTheirServer(ElasticTest):
         return blob[end - 32:end]
 
 
-class ThatEnd(ElasticTest):
+class Ends(ElasticTest):
 
     def assert_nothing_runs(self):
         await_no_process(str(self.muster.state / "jobs"), BOUND)
         self.assertEqual(self.muster.private_keys(), [])
 
     def grown(self):
-        """A job that has started with one worker and has three."""
+        """Starts a job with one worker, which then grows to three."""
         first = self.hold("first", 2)
         run = self.watch()
         self.until_all(run, "dist-worker-0 works")
@@ -370,7 +370,7 @@ class ThatEnd(ElasticTest):
         self.assert_nothing_runs()
 
 
-class ThatStartAgain(ElasticTest):
+class Restarts(ElasticTest):
 
     def test_a_command_that_cannot_change_its_ranks_is_started_again_with_fewer(self):
         gate = self.muster.gate()

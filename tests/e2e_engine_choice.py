@@ -1,5 +1,5 @@
-"""A server with the container engine on a machine where no Docker or Podman answers: its message, and that it does not
-wait forever. e2e_containers.py tests it with a real engine."""
+"""A server with the container engine on a machine where no Docker or Podman answers: it prints a helpful error and does
+not wait forever. e2e_containers.py tests the server with a real engine."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ class WithoutAnEngine(MusterTest):
     def new_muster(self, **options):
         if not shutil.which("bwrap"):
             self.fail("bubblewrap is not installed")
-        # Hides an engine of this machine.
+        # Hides engines that run on this machine.
         return super().new_muster(prefix=["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/run"], **options)
 
     def chosen(self):
@@ -45,7 +45,7 @@ class HostsThatDoNotAnswer(MusterTest):
     def serve(self, *flags, code=1):
         return self.muster.run("server", "--engine", "container", *flags, code=code)
 
-    def test_an_engine_that_hangs_does_not_hold_the_server_up_for_ever(self):
+    def test_an_engine_that_hangs_does_not_block_the_server(self):
         with socket.socket(socket.AF_UNIX) as silent:
             silent.bind(str(self.muster.work / "silent.sock"))
             silent.listen()

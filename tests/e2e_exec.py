@@ -17,7 +17,7 @@ class RunningProgramsInTasks(MusterTest):
     def exec(self, *words, **options):
         return self.muster.run("exec", "job", *words, **options)
 
-    def test_the_program_runs_in_the_tasks_place_and_its_end_is_the_commands(self):
+    def test_the_program_runs_in_the_task_and_its_exit_code_is_that_of_the_command(self):
         ran = self.exec("--", "sh", "-c", "hostname; echo $COLOUR; pwd; echo err >&2; exit 7", code=7)
 
         self.assertEqual(ran.stdout, f"job-main\nblue\n{self.muster.work}\n")
@@ -50,7 +50,7 @@ class RunningProgramsInTasks(MusterTest):
         self.muster.ended("job")
         self.assertIn("does not run", self.exec("--", "true", code=4).stderr)
 
-    def test_a_shell_on_a_terminal_is_as_if_it_ran_here(self):
+    def test_a_shell_on_a_terminal_behaves_like_a_local_shell(self):
         typed = Typed(self.muster, "exec", "-t", "job", "--", "sh", rows=33, columns=101)
         self.addCleanup(typed.close)
         typed.type(b"stty size\n")

@@ -1,5 +1,5 @@
-"""Two servers on one PostgreSQL: one leads, the other waits, and when the first dies the second takes over its
-jobs."""
+"""Two servers share one PostgreSQL database. One server leads and the other waits. When the leader dies, the other
+takes over its jobs."""
 
 import json
 import os
@@ -81,7 +81,7 @@ class TwoServers(MusterTest):
         self.assertEqual((self.muster.work / f"{name}.starts").read_text(), "start\n")
         return job
 
-    def test_one_leads_and_the_other_names_it(self):
+    def test_one_server_leads_and_the_other_names_it(self):
         self.start("a")
         self.start("b")
 
@@ -93,7 +93,7 @@ class TwoServers(MusterTest):
         ran = self.run_at("b", "list", code=5)
         self.assertIn(f"this server is on standby; {self.address_of('a')} leads", ran.stderr)
 
-    def test_the_other_takes_over_when_the_leader_is_killed_and_its_jobs_run_on(self):
+    def test_the_standby_takes_over_when_the_leader_is_killed_and_the_jobs_continue(self):
         gates = [self.muster.gate(f"gate-{i}") for i in range(3)]
         self.start("a")
         self.start("b")
@@ -126,7 +126,7 @@ class TwoServers(MusterTest):
         self.run_at("b", "server", "--stop")
         self.until_ready("a")
 
-    def test_a_leader_that_slept_while_another_took_the_lead_ends_and_is_not_in_its_way(self):
+    def test_a_frozen_leader_ends_without_effect_when_it_wakes_after_a_takeover(self):
         gate = self.muster.gate()
         first = self.start("a")
         self.start("b")

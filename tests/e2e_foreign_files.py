@@ -1,4 +1,5 @@
-"""Job files of Kubernetes (MPIJob, PyTorchJob, TFJob, TrainJob, Job, CronJob) through a real server with the process engine."""
+"""Job files of Kubernetes (MPIJob, PyTorchJob, TFJob, TrainJob, Job, CronJob), run by a real server with the process
+engine."""
 
 import json
 

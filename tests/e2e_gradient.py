@@ -1,4 +1,4 @@
-"""Gradient's dialect, from outside: the commands, their output, and the messages for invalid ones."""
+"""Gradient's dialect: the commands, their output, and the errors for invalid commands."""
 
 from gradient_harness import SINGLE, WORKER, GradientTest
 from muster_harness import main, mode_of
@@ -189,7 +189,7 @@ class Flows(GradientTest):
         self.assertIn("--offset 2", first.stderr)
         self.assertTrue(ids[0] in rest.stdout and ids[1] not in rest.stdout, rest.stdout)
 
-    def test_a_name_may_be_taken_as_often_as_one_likes(self):
+    def test_several_experiments_may_have_the_same_name(self):
         ids = [self.create("--name", "My test!", *SINGLE, "--command", "true") for _ in range(3)]
 
         names = {job["id"]: job["spec"]["name"] for job in self.muster.jobs()}
@@ -277,7 +277,7 @@ class OptionsFiles(GradientTest):
         self.assertIn("line 4: comand: unknown key; did you mean 'command'?", ran.stderr)
         self.assertEqual(self.muster.jobs(), [])
 
-    def test_a_file_that_is_not_there_or_not_yaml_is_named(self):
+    def test_a_file_that_is_missing_or_not_yaml_is_named(self):
         missing = self.experiments("run", "singlenode", "--optionsFile", "nowhere.yaml", code=2)
         self.assertIn("nowhere.yaml", missing.stderr)
         self.file.write_text("container: [\n")
@@ -296,7 +296,7 @@ class WrongCommands(GradientTest):
     def missing(self, text):
         return [line.strip().split(":")[0] for line in text.splitlines() if "is missing" in line]
 
-    def test_all_that_a_type_needs_is_named_at_once(self):
+    def test_all_missing_options_of_a_type_are_reported_at_once(self):
         worker = ["--workerContainer", "--workerMachineType", "--workerCount"]
         self.assertEqual(
             self.missing(self.refused("create", "multinode", "--experimentType", "MPI", "--name", "x")),
@@ -338,7 +338,7 @@ class WrongCommands(GradientTest):
                       said)
         self.assertIn("machine_types in the server's configuration", said)
 
-    def test_a_project_that_is_not_there_is_named(self):
+    def test_a_missing_project_is_named(self):
         said = self.refused("create", "singlenode", *SINGLE, "--command", "true", "--projectId",
                             "pr64wlx9c", code=3)
         self.assertIn("pr64wlx9c", said)

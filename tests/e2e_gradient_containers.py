@@ -61,7 +61,7 @@ class TensorFlowClusters(GradientTest):
         self.workspace = self.folder("tree", **{"train.py": CLUSTER_PROGRAM})
         self.command = f"{sys.executable} train.py"
 
-    def test_each_task_has_the_addresses_of_its_peers_which_answer_there(self):
+    def test_each_task_has_the_addresses_at_which_its_peers_answer(self):
         lines = self.run_to_its_end("--name", "mnist", "--workspace", self.workspace,
                                     *grpc(self.command, workers=2, servers=2), kind="multinode")
 
@@ -106,7 +106,7 @@ class TensorFlowClusters(GradientTest):
         self.assertEqual(ast.literal_eval(told["PS_HOSTS"]), hosts["ps"])
         self.assertEqual(told["folder"], "/home/paperspace")
 
-    def test_the_experiment_ends_as_its_chief_does(self):
+    def test_the_experiment_has_the_result_of_its_chief(self):
         self.run_to_its_end("--name", "mnist", "--workspace", self.workspace, "--experimentEnv",
                             '{"CHIEF_ENDS_WITH": 7}', *grpc(self.command), kind="multinode", code=7)
 
@@ -176,7 +176,7 @@ class Containers(GradientTest):
         self.assertEqual(sum("Read-only file system" in line for line in lines), 3, lines)
         self.assertEqual((digits / "two").read_text(), "a digit\n")
 
-    def test_the_path_of_the_model_is_where_gradient_has_it(self):
+    def test_the_path_of_the_model_is_the_one_of_gradient(self):
         say = "echo at $PS_MODEL_PATH"
         self.assertEqual(self.run_to_its_end(*SINGLE, "--command", say), ["at /artifacts"])
         self.assertEqual(self.run_to_its_end(*SINGLE, "--command", say, "--modelType", "Custom",

@@ -106,7 +106,7 @@ class Jobs(HorovodTest):
         self.assertGreater(max(begun), 1, "it did not begin anew after the loss")
 
     def one_that_trains(self):
-        """A rank of the job: a Python process that runs the example."""
+        """The process of a rank of the job, which runs the example."""
         ranks = [pid for pid in descendants(self.muster.server_pid()) if self.runs_example(pid)]
         self.assertTrue(ranks, "no rank is there")
         return ranks[-1]
@@ -136,7 +136,7 @@ class ByHand(HorovodTest):
             with self.subTest(flags):
                 self.assert_it_learned(self.horovodrun_stream("-np", 2, TORCH, TRAIN, *flags))
 
-    def test_alone_it_is_one_rank(self):
+    def test_a_program_without_a_launcher_is_one_rank(self):
         run = self.muster.stream_of([TORCH, str(TRAIN), "--epochs", "3"], environment=self.settings)
 
         self.assert_it_learned(run, ranks=1)

@@ -24,12 +24,12 @@ class Keys(MusterTest):
         return self.muster.task_folder(job, task) / "generated" / "ssh"
 
     def public_line(self, private):
-        """`ssh-ed25519 AAAA...`, told from a private key."""
+        """The public key of a private key, as `ssh-ed25519 AAAA...`."""
         ran = subprocess.run(["ssh-keygen", "-y", "-f", str(private)], capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return " ".join(ran.stdout.split()[:2])
 
-    def test_they_are_ed25519_and_new_for_each_job_client_and_host_key_apart(self):
+    def test_each_job_has_a_new_ed25519_client_key_and_another_host_key(self):
         jobs = [self.start(name) for name in ("one", "two")]
 
         lines = [self.public_line(self.ssh_folder(job, "worker-0") / key)
@@ -40,7 +40,7 @@ class Keys(MusterTest):
         for gate, follow, _ in jobs:
             self.finish(gate, follow)
 
-    def test_only_the_owner_may_read_them_and_the_launcher_has_no_host_key(self):
+    def test_only_the_owner_may_read_the_keys_and_the_launcher_has_no_host_key(self):
         gate, follow, job = self.start("dist")
 
         for task in ("launcher", "worker-0", "worker-1"):
@@ -70,7 +70,7 @@ class Keys(MusterTest):
             for worker in ("worker-0", "worker-1")))
         self.finish(gate, follow)
 
-    def test_ssh_checks_host_keys_strictly_and_strangers_are_turned_away_on_both_sides(self):
+    def test_ssh_refuses_unknown_host_keys_and_sshd_refuses_unknown_client_keys(self):
         ran = self.muster.run(
             "submit", "mpi", "dist", "--workers", 1, "--follow", "--", "sh", "-c",
             "ssh -G -F /generated/ssh/config dist-worker-0 | grep -i stricthostkeychecking\n"
@@ -89,7 +89,7 @@ class Keys(MusterTest):
         self.assertIn("kept out", lines)
         self.assertFalse({"reached", "entered"} & set(lines), ran.stdout)
 
-    def test_private_keys_go_with_the_end_of_the_job_and_the_logs_with_its_deletion(self):
+    def test_private_keys_are_removed_when_the_job_ends_and_logs_when_it_is_deleted(self):
         gate, follow, job = self.start("dist")
         self.finish(gate, follow)
 
@@ -100,7 +100,7 @@ class Keys(MusterTest):
         self.assertEqual(self.muster.job_folders(), [])
         self.assertEqual(self.muster.jobs(), [])
 
-    def test_private_keys_go_when_a_job_fails_or_is_stopped_too(self):
+    def test_private_keys_are_removed_when_a_job_fails_or_is_stopped(self):
         self.muster.run("submit", "mpi", "fails", "--workers", 1, "--follow", "--", "false", code=1)
         gate, follow, _ = self.start("stopped")
         self.muster.run("stop", "stopped")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs on Kubernetes, from their users' view: every kind of job with its names, files, ranks and GPUs, in pods that
-meet the level "restricted" of Pod Security."""
+"""Jobs on Kubernetes, as their users see them: every kind of job with its host names, files, ranks and GPUs, in pods
+that meet the level "restricted" of Pod Security."""
 
 import json
 import math
@@ -87,7 +87,7 @@ class Jobs(KubernetesTest):
         ran = self.muster.run("submit", "single", "gpus", *self.SMALL, "--gpus", 2, "--follow", "--", "sh", "-c",
                               "echo sees $CUDA_VISIBLE_DEVICES")
 
-        # The device plug-in has chosen them, and named them.
+        # The device plug-in has chosen the GPUs and given their names.
         seen = re.search(r"sees (\S+)", ran.stdout)[1]
         self.assertEqual(set(seen.split(",")), {"GPU-stand-in-0", "GPU-stand-in-1"})
         refused = self.muster.run("submit", "single", "many", *self.SMALL, "--gpus", 3, "--", "true", code=None)
@@ -120,7 +120,7 @@ class Jobs(KubernetesTest):
         self.cluster.until(lambda: not self.muster.pods("job"), "its pods are gone")
         self.muster.run("delete", "job")
 
-    def test_a_command_that_lets_its_own_job_end_has_its_exit_code_and_output(self):
+    def test_a_command_that_ends_its_own_job_returns_its_exit_code_and_output(self):
         # The job ends once the command has ended, so no exit code but that of the command is right.
         self.submit("job", "while [ ! -s /tmp/pid ]; do sleep 0.02; done; "
                            "while kill -0 $(cat /tmp/pid) 2>/dev/null; do sleep 0.02; done")
@@ -131,7 +131,7 @@ class Jobs(KubernetesTest):
         self.assertEqual(ran.stdout, "bye\n")
         self.ends_well("job")
 
-    def test_a_job_for_whose_pods_the_server_has_too_few_descriptors_waits(self):
+    def test_a_job_waits_while_the_server_has_too_few_descriptors_for_its_pods(self):
         self.muster.run("node", "list")
         server = self.muster.server_pid()
         limits = resource.prlimit(server, resource.RLIMIT_NOFILE)
@@ -147,7 +147,7 @@ class Jobs(KubernetesTest):
         resource.prlimit(server, resource.RLIMIT_NOFILE, limits)
         self.ends_well("job")
 
-    def test_a_job_with_options_for_kubernetes_runs_where_they_say(self):
+    def test_options_for_kubernetes_select_the_node_of_a_job(self):
         self.cluster.label("node-2", disk="ssd")
         self.cluster.taint("node-2", "dedicated=train:NoSchedule")
         try:
@@ -168,7 +168,7 @@ class Jobs(KubernetesTest):
             self.cluster.taint("node-2")
             self.cluster.label("node-2", disk=None)
 
-    def test_what_kubernetes_cannot_do_is_refused_by_name(self):
+    def test_settings_that_kubernetes_does_not_support_are_refused_and_named(self):
         cases = (
             (["--user", "ada"], "not a number"),
             (["--gpu-share", "0.5"], "whole GPUs only"),
@@ -183,7 +183,7 @@ class Jobs(KubernetesTest):
 
 
 class ObjectsOfTheNamespace(KubernetesTest):
-    """Secrets and ConfigMaps of the namespace, and files of Kubernetes with containers beside the task's."""
+    """Secrets and ConfigMaps of the namespace, and job files of Kubernetes with init containers and sidecars."""
 
     @classmethod
     def setUpClass(cls):
@@ -194,7 +194,7 @@ class ObjectsOfTheNamespace(KubernetesTest):
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code", "namespace": NAMESPACE},
              "data": {"train.sh": "echo trains with $(cat /etc/hf/token)"}})
 
-    def test_are_mounted_whole_or_by_key(self):
+    def test_secrets_and_config_maps_are_mounted_whole_or_by_key(self):
         ran = self.muster.run("submit", "single", "job", *self.SMALL, "--kubernetes-claim", "secret:hf/token:/etc/hf/token",
                               "--kubernetes-claim", "secret:hf:/all", "--kubernetes-claim", "configmap:code:/code",
                               "--follow", "--", "sh", "-c", "ls /all /etc/hf; sh /code/train.sh; echo x > /code/new || echo read-only")
@@ -205,7 +205,7 @@ class ObjectsOfTheNamespace(KubernetesTest):
         self.assertIn("trains with abc", lines)
         self.assertIn("read-only", lines)
 
-    def test_that_are_missing_keep_the_job_waiting_until_they_are_there(self):
+    def test_a_job_waits_until_its_missing_config_map_exists(self):
         self.submit("job", "cat /later/file", "--kubernetes-claim", "configmap:later:/later")
         self.muster.await_words("job", 'configmap "later" not found')
 
@@ -291,7 +291,7 @@ class SharedArtifacts(KubernetesTest):
                            "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "shared",
                                     "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
 
-    def test_are_seen_by_all_tasks_at_once_and_go_to_the_server_as_a_whole(self):
+    def test_artifacts_are_seen_by_all_tasks_and_are_copied_to_the_server(self):
         each = ("cd /artifacts; mkdir $MUSTER_TASK; hostname > $MUSTER_TASK/name; "
                 "until [ -e master/name ] && [ -e worker-0/name ]; do sleep 0.1; done; cat */name")
         ran = self.muster.run("submit", "torch", "job", *self.SMALL, "--workers", 1, "--packing", "spread", "--artifacts",
@@ -308,11 +308,11 @@ class SharedArtifacts(KubernetesTest):
 
 
 class ThePage(KubernetesTest):
-    """The commands of docs/kubernetes.md that this cluster can run as printed. TheDocuments has those of Gradient and
-    Run:AI."""
+    """The commands of docs/kubernetes.md that this cluster can run as printed. TheDocuments has the commands of
+    Gradient and Run:AI."""
 
     def type(self, beginning):
-        """Types the block of the page that begins so. Returns what it printed."""
+        """Types the block of the page with this beginning. Returns its output."""
         block, = (block for block in blocks_of("kubernetes.md") if block.text.startswith(beginning))
         environment = self.muster.environment | {
             "PATH": f"{MUSTER.parent}:{self.cluster.programs}:{os.environ['PATH']}"}
@@ -338,7 +338,8 @@ class ThePage(KubernetesTest):
 
 
 class TheDocuments(KubernetesTest):
-    """Their commands, with the images that they name: each is Debian with Open MPI here."""
+    """The commands of the documents of Gradient and Run:AI. Each image that they name is replaced by Debian with Open
+    MPI."""
 
     CLUSTER = {"gpus": 2}
     HOROVOD = "horovod/horovod:0.18.1-tf1.14.0-torch1.2.0-mxnet1.5.0-py3.6"
@@ -383,7 +384,7 @@ class TheDocuments(KubernetesTest):
 
 
 class OfRoot(KubernetesTest):
-    """A namespace that lets jobs be root, and a claim for storage."""
+    """Jobs that run as root, in a namespace that permits it, and a volume claim for the storage of projects."""
 
     POD_SECURITY = "privileged"
     SETTINGS = {"storage_claim": "storage"}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Faults of the way to the cluster: an API server that is busy, slow or has forgotten; a network policy that cuts pods
-off; a clock that is wrong; credentials that are missing, expired or without rights; two servers in one namespace."""
+"""Faults between the server and the cluster: an API server that is busy or slow or has lost its history; a network
+policy that cuts pods off; a wrong clock; credentials that are missing, expired or without rights; two servers in one
+namespace."""
 
 from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest
 from kubernetes_settings import IMAGES
@@ -16,8 +17,8 @@ CLUSTER_RIGHTS = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": [
 class FaultTest(KubernetesTest):
 
     def go_when_reached(self, muster):
-        """Lets the job go on that waits by WAIT, once its pod is reached again. The task may end and kill `touch` after that
-        has made its file; then nothing more can run in it."""
+        """Ends the wait of a job that runs WAIT, once its pod can be reached again. The task may end, and thereby kill
+        `touch`, as soon as `touch` has created the file. After that no program can run in the pod."""
         def has_gone():
             touched = muster.run("exec", "job", "--", "touch", "/tmp/go", code=None)
             return touched.returncode == 0 or muster.job("job")["phase"] == "Succeeded"
@@ -26,7 +27,7 @@ class FaultTest(KubernetesTest):
 
 class TheApiServer(FaultTest):
 
-    def test_that_has_forgotten_its_history_is_asked_anew(self):
+    def test_lists_are_repeated_after_the_api_server_has_lost_its_history(self):
         self.submit("job", f"echo up; {WAIT}")
         self.muster.await_phase("job", "Running")
         self.cluster.forget_history()
@@ -36,7 +37,7 @@ class TheApiServer(FaultTest):
         job = self.muster.ended("job")
         self.assertEqual(job["tasks"][0]["exit"]["pod"]["cause"], "deleted")
 
-    def test_that_is_slow_delays_a_job_and_no_more(self):
+    def test_a_slow_api_server_only_delays_a_job(self):
         self.cluster.slow("etcd", 1)
         self.addCleanup(self.cluster.thaw, "etcd")
         self.muster.run("submit", "single", "job", *self.SMALL, "--", "echo", "hi", bound=300)
@@ -46,7 +47,7 @@ class TheApiServer(FaultTest):
         self.assertEqual(job["phase"], "Succeeded", job)
         self.assertEqual(job["attempt"], 1)
 
-    def test_whose_etcd_hangs_does_not_end_what_runs(self):
+    def test_running_jobs_survive_a_frozen_etcd(self):
         self.submit("job", f"echo up; {WAIT}")
         self.muster.await_phase("job", "Running")
         self.cluster.freeze("etcd")
@@ -66,7 +67,7 @@ class Accounts(KubernetesTest):
     def muster_of(self, account, **more):
         return self.new_muster_in(NAMESPACE, kubeconfig=str(account), **more)
 
-    def test_that_the_api_server_refuses_for_a_while_run_their_jobs_later(self):
+    def test_jobs_start_once_the_api_server_accepts_requests_again(self):
         account = self.cluster.make_account("busy", ALL_RIGHTS, NAMESPACE, CLUSTER_RIGHTS)
         muster = self.muster_of(account.kubeconfig)
         muster.run("submit", "single", "first", *self.SMALL, "--follow", "--", "echo", "hi")
@@ -78,7 +79,7 @@ class Accounts(KubernetesTest):
             self.cluster.accept("busy", NAMESPACE)
         self.assertEqual(muster.ended("job")["phase"], "Succeeded")
 
-    def test_without_a_right_name_it_with_the_resource_and_the_namespace(self):
+    def test_a_missing_right_is_named_with_its_resource_and_namespace(self):
         rights = [{"apiGroups": [""], "resources": ["pods", "services", "events", "pods/portforward"], "verbs": EVERY}]
         account = self.cluster.make_account("poor", rights, NAMESPACE, CLUSTER_RIGHTS)
         muster = self.muster_of(account.kubeconfig)
@@ -89,14 +90,14 @@ class Accounts(KubernetesTest):
         for word in ("create", "secrets", NAMESPACE):
             self.assertIn(word, job["failure"]["cause"])
 
-    def test_whose_certificate_has_expired_learn_that(self):
+    def test_an_expired_certificate_is_reported(self):
         user = self.cluster.make_user("late", ["system:masters"], expired=True)
         ran = self.muster_of(user).run("doctor", "--engine", "kubernetes", code=None)
 
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("expired", ran.stdout + ran.stderr)
 
-    def test_of_a_kubeconfig_that_is_not_there_or_a_context_that_is_not_in_it(self):
+    def test_a_missing_kubeconfig_or_context_is_reported(self):
         for flags, word in ((["--kubeconfig", "/no/such/kubeconfig"], "/no/such/kubeconfig"),
                             (["--kubernetes-context", "nowhere"], "context 'nowhere'")):
             ran = self.muster.run("server", "--engine", "kubernetes", *flags, code=None)
@@ -124,7 +125,7 @@ class Clocks(KubernetesTest):
 
 class TwoServers(FaultTest):
 
-    def test_in_one_namespace_do_not_touch_each_others_jobs(self):
+    def test_two_servers_in_one_namespace_do_not_touch_each_others_jobs(self):
         other = self.new_muster()
         for each in (self.muster, other):
             each.run("submit", "single", "job", *self.SMALL, "--", "sh", "-c", f"echo up; {WAIT}")
@@ -162,14 +163,14 @@ kubernetes:
         return name
 
     def await_enforcement(self, muster):
-        """Waits until the firewall has rules for what the pod of the job sends, and returns the pod's name."""
+        """Waits until the firewall has rules for packets from the pod of the job. Returns the name of the pod."""
         def enforced():
             pod = muster.pods("job")["main"]
             chain = f"Egress-{pod['status']['podIP'].replace('.', '-')}"
             return f"jump {chain}\n" in self.cluster.log("policies") and pod["metadata"]["name"]
         return self.cluster.until(enforced, "the policy is in force for the pod of the job")
 
-    def test_that_cut_the_way_to_the_server_are_waited_for(self):
+    def test_a_job_waits_while_a_policy_cuts_its_pods_off_from_the_server(self):
         muster = self.new_muster_in(NAMESPACE, connect="call", callback=f"{self.cluster.address}:{self.PORT}")
         self.policy("cut", {"podSelector": {}, "policyTypes": ["Egress"]})
         try:
@@ -181,7 +182,7 @@ kubernetes:
             self.cluster.kubectl("delete", "networkpolicy", "cut", "-n", NAMESPACE)
         self.assertEqual(muster.ended("job")["phase"], "Succeeded")
 
-    def test_that_let_nothing_into_pods_do_not_cut_the_way_through_the_api_server(self):
+    def test_a_policy_that_forbids_ingress_does_not_cut_the_connection_through_the_api_server(self):
         self.policy("closed", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})
         self.addCleanup(self.cluster.kubectl, "delete", "networkpolicy", "closed", "-n", NAMESPACE)
 

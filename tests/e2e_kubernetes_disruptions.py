@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What administrators and other jobs do to the pods of a job: preemption, drains, taints, a node that is declared out of
-service, a restart of containerd, a finaliser that hangs, a namespace that is deleted."""
+"""Disruptions of the pods of a job by administrators and other jobs: preemption, drains, taints, a node that is
+declared out of service, a restart of containerd, a finaliser that hangs, a namespace that is deleted."""
 
 from kubernetes_harness import NAMESPACE, WAIT, KubernetesTest
 from muster_harness import main
@@ -11,14 +11,14 @@ SEAT = "example.com/seat"
 class Disruptions(KubernetesTest):
 
     def begin(self, name, *flags, node=None):
-        """A job that runs, on this node."""
+        """Starts a job and waits until it runs on this node."""
         if node:
             flags = [*flags, "--kubernetes-node-selector", f"kubernetes.io/hostname={node}"]
         self.submit(name, f"echo up; {WAIT}", *flags)
         return self.muster.await_phase(name, "Running")
 
     def cause(self, name):
-        """How Kubernetes has ended the only task of a job that fails."""
+        """The reported cause for which Kubernetes ended the only task of a failed job."""
         job = self.muster.ended(name)
         self.assertEqual(job["phase"], "Failed", job)
         return job["tasks"][0]["exit"]["pod"]["cause"]
@@ -30,7 +30,7 @@ class Disruptions(KubernetesTest):
         self.go(name)
         self.ends_well(name)
 
-    def test_a_pod_of_higher_priority_that_takes_the_node_is_the_reason_of_the_loss(self):
+    def test_a_pod_that_is_preempted_on_its_node_is_reported_as_the_cause_of_the_loss(self):
         self.cluster.set_capacity("node-1", {SEAT: 1})
         self.cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                             "metadata": {"name": "urgent"}, "value": 1000})
@@ -44,7 +44,7 @@ class Disruptions(KubernetesTest):
 
         self.assertEqual(self.cause("job"), "preempted")
 
-    def test_a_drained_node_is_the_reason_of_the_loss_and_a_job_with_retries_moves(self):
+    def test_a_drained_node_is_reported_as_the_cause_of_the_loss_and_a_job_with_retries_moves(self):
         self.begin("once", node="node-1")
         self.cluster.cordon("node-2")
         self.begin("again", "--retries", 1)
@@ -55,7 +55,7 @@ class Disruptions(KubernetesTest):
         self.assertEqual(self.cause("once"), "drained")
         self.runs_elsewhere("again", "node-2")
 
-    def test_a_taint_that_evicts_is_the_reason_of_the_loss_and_a_job_with_retries_moves(self):
+    def test_a_taint_that_evicts_is_reported_as_the_cause_of_the_loss_and_a_job_with_retries_moves(self):
         self.begin("once", node="node-1")
         self.cluster.cordon("node-2")
         self.begin("again", "--retries", 1)
@@ -79,7 +79,7 @@ class Disruptions(KubernetesTest):
         self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
         self.assertEqual(self.muster.job("job")["attempt"], 1)
 
-    def test_a_finaliser_that_hangs_does_not_hold_up_the_job(self):
+    def test_a_finaliser_that_hangs_does_not_delay_the_job(self):
         self.begin("job")
         pod = self.muster.pods("job")["main"]["metadata"]["name"]
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}"

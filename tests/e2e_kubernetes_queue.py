@@ -32,13 +32,13 @@ class Kueue(KubernetesTest):
              "value": 1000, "preemptionPolicy": "Never"})
 
     def begin_and_wait(self):
-        """A job that uses the whole quota, and one that waits for it."""
+        """Starts a job that uses the whole quota, and submits a second job, which waits for the quota."""
         self.submit("first", f"echo up; {WAIT}", "--cpus", "0.8")
         self.muster.await_phase("first", "Running")
         self.submit("second", "echo on", "--cpus", "0.8")
         self.muster.await_words("second", "waits to be admitted by the cluster's queue: couldn't assign flavors")
 
-    def test_admits_one_job_after_the_other_and_explain_prints_its_reason(self):
+    def test_jobs_are_admitted_one_after_the_other_and_explain_prints_the_reason_of_kueue(self):
         self.begin_and_wait()
 
         labels = self.muster.pods("first")["main"]["metadata"]["labels"]
@@ -49,7 +49,7 @@ class Kueue(KubernetesTest):
         self.ends_well("second")
         self.assertEqual(self.muster.job("second")["attempt"], 1)
 
-    def test_admits_a_gang_as_a_whole(self):
+    def test_a_gang_is_admitted_as_a_whole(self):
         self.submit("first", f"echo up; {WAIT}", "--cpus", "0.8")
         self.muster.await_phase("first", "Running")
         self.submit("gang", "mpirun -np 2 hostname", "--workers", "2", "--cpus", "0.2", "--launch", "agent",
@@ -62,7 +62,7 @@ class Kueue(KubernetesTest):
         self.ends_well("gang")
         self.assertIn("gang-worker-1", self.muster.logs("gang"))
 
-    def test_preempts_a_job_which_waits_again_and_costs_no_retry(self):
+    def test_a_preempted_job_waits_again_without_using_up_a_retry(self):
         self.submit("low", f"echo up; {WAIT}", "--cpus", "0.8")
         self.muster.await_phase("low", "Running")
         self.submit("high", f"echo up; {WAIT}", "--cpus", "0.8", "--kubernetes-priority-class", "urgent")
@@ -79,7 +79,7 @@ class Kueue(KubernetesTest):
         self.go("low")
         self.ends_well("low")
 
-    def test_keeps_the_place_in_the_queue_when_the_server_is_killed(self):
+    def test_a_job_keeps_its_place_in_the_queue_when_the_server_is_killed(self):
         self.begin_and_wait()
         before = self.muster.pods_of("second")
 
@@ -90,7 +90,7 @@ class Kueue(KubernetesTest):
         self.ends_well("second")
         self.assertEqual(self.muster.job("second")["attempt"], 1)
 
-    def test_forgets_a_job_that_is_stopped_while_it_waits(self):
+    def test_a_job_that_is_stopped_while_it_waits_leaves_the_queue(self):
         self.begin_and_wait()
 
         self.muster.run("stop", "second")
@@ -119,7 +119,7 @@ class TheClustersScheduler(KubernetesTest):
     CLUSTER = {"gpus": 2}
     SETTINGS = {"queue": "default"}
 
-    def test_chooses_the_node_and_a_job_without_room_waits_with_its_words(self):
+    def test_the_cluster_chooses_the_node_and_a_job_that_does_not_fit_waits_with_its_reason(self):
         self.cluster.cordon("node-2")
         self.addCleanup(self.cluster.uncordon, "node-2")
         self.submit("first", f"echo up; {WAIT}", "--gpus", "2")

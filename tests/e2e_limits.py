@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 from muster_harness import BOUND, MUSTER, MusterTest, all_pids, await_end, await_no_process, main, read_bytes
+from own_accounts import make_account
 
 MIB = 1 << 20
 
@@ -21,7 +22,7 @@ HOG = "\n".join((
     "    print('holds', piece * 10, 'MiB', flush=True)",
     "signal.pause()"))  # until it is stopped
 
-# No process of it takes much, all of them do.
+# No single process allocates much memory, but together they exceed the limit.
 FORKING_HOG = "\n".join((
     "import os, signal, sys",
     "for _ in range(4):",
@@ -31,7 +32,7 @@ FORKING_HOG = "\n".join((
     "os.wait()",
     "sys.exit('a process was killed')"))
 
-# 110 MiB; a count that adds up processes finds 450.
+# Uses 110 MiB. Adding up the memory of its processes would count shared memory several times: 450 MiB.
 SHARING = "\n".join((
     "import mmap, os, signal",
     "shared = mmap.mmap(-1, 60 << 20)",
@@ -69,7 +70,7 @@ FORKS = "\n".join((
     "    time.sleep(30)",
     "    print('was not stopped')"))
 
-# Forks until it is refused, and computes then.
+# Forks until the system refuses it, and then computes.
 BUSY_AT_THE_LIMIT = "\n".join((
     "import os, signal, time",
     "children = []",
@@ -84,7 +85,7 @@ BUSY_AT_THE_LIMIT = "\n".join((
     "for child in children: os.kill(child, signal.SIGKILL)",
     "print('fine')"))
 
-# Threads that ask for more threads without a pause.
+# Threads that try to start further threads without a pause.
 THREAD_BOMB = r"""
 #include <pthread.h>
 static void* ask(void* none) {
@@ -95,7 +96,7 @@ static void* ask(void* none) {
 int main(void) { ask(0); }
 """
 
-# Nearly all the processes that it may have copy data, which keeps them in the kernel.
+# Uses nearly all its permitted processes to copy data, which keeps them in system calls.
 COPIERS = "\n".join((
     "import os, time",
     "end = time.monotonic() + 4",
@@ -107,14 +108,14 @@ COPIERS = "\n".join((
     "for _ in range(35): os.wait()",
     "print('fine')"))
 
-# With their commands, the threads of the pool are nearly all the processes and threads that it may have.
+# The threads of the pool and their commands together nearly reach the limit of processes.
 POOL = "\n".join((
     "import concurrent.futures, subprocess",
     "with concurrent.futures.ThreadPoolExecutor(18) as pool:",
     "    for ran in pool.map(lambda _: subprocess.run(['/bin/true']), range(1500)): assert ran.returncode == 0",
     "print('fine')"))
 
-# A daemon in a session of its own, whose parents have ended, takes memory; the program waits for its end.
+# A daemon in its own session, whose parents have ended, allocates memory. The program waits until the daemon ends.
 DAEMON_HOG = "\n".join((
     "import os, signal, sys, time",
     "reading, writing = os.pipe()",
@@ -132,7 +133,7 @@ DAEMON_HOG = "\n".join((
     "os.read(reading, 1)",
     "sys.exit('the daemon has ended')"))
 
-# Files without a name, which no listing of folders shows.
+# Creates files without a name, which no listing of a folder shows.
 DELETED_FILES = "\n".join((
     "import os, signal",
     "kept = []",
@@ -148,7 +149,7 @@ CPUS = 'import os; print("runs on", *sorted(os.sched_getaffinity(0)), flush=True
 
 
 def cpus_in(text):
-    """What each line of CPUS says."""
+    """The CPUs that each line of the output of CPUS names."""
     return [set(map(int, line.split())) for line in re.findall(r"runs on ([\d ]+)", text)]
 
 
@@ -202,7 +203,7 @@ class Limits(Configured):
         self.muster.run("submit", "single", "job", "--folder", self.muster.work, "--memory", "200Mi", "--",
                         "python3", "-c", SHARING)
         self.muster.stream("logs", "job", "-f").until("up")
-        # Several measurements long.
+        # Runs for several measurements.
         for _ in range(3):
             self.muster.run("exec", "job", "--", "true")
 
@@ -224,7 +225,7 @@ class Limits(Configured):
 
         self.assertNotIn("was not stopped", ran.stdout)
         self.assertNotEqual(ran.returncode, 0)
-        # Where the kernel refuses processes of an account in a namespace, it keeps no count of it.
+        # If the kernel itself refuses processes of an account in a namespace, it does not count the refusals.
         if "refused after" not in ran.stdout or not hasattr(self, "uid") or self.in_groups:
             self.assertRegex(ran.stderr, r"too many processes and threads \(its limit is 40")
             reached = self.reached()
@@ -374,7 +375,7 @@ class Limits(Configured):
 
 
 class BoundCpus(Configured):
-    """`tasks.cpu: bind`, for each kind of account. A machine with one CPU has nothing to choose."""
+    """`tasks.cpu: bind`, for each kind of account. The tests require a machine with several CPUs."""
 
     def setUp(self):
         if len(os.sched_getaffinity(0)) < 2:
@@ -441,28 +442,22 @@ def cpu_group(text):
     raise unittest.SkipTest("no control group of version 1 divides CPU time")
 
 
-def processes_of(uid):
-    """Also those that are ending and have no command line any more."""
+def await_processes_of(uid):
+    """Waits until no process of an account exists, including ending processes, which no longer have a command line:
+    userdel refuses to remove an account that has processes."""
     belongs = re.compile(rb"^Uid:.*\t%d\b" % uid, re.MULTILINE)
-    return [pid for pid in all_pids() if belongs.search(read_bytes(f"/proc/{pid}/status"))]
-
-
-def remove_account(test):
-    """userdel refuses while a process of the account exists."""
-    for pid in processes_of(test.uid):
+    for pid in [pid for pid in all_pids() if belongs.search(read_bytes(f"/proc/{pid}/status"))]:
         await_end(pid)
-    subprocess.run(["userdel", test.user], check=True, capture_output=True)
 
 
 def account(test):
-    """An ordinary account for the test, which runs as root: `test.muster` runs as it."""
+    """Creates an ordinary account for a test that runs as root. `test.muster` runs under this account."""
     test.user = f"muster-l{os.getpid()}"
     home = f"/tmp/{test.user}"
     test.addCleanup(shutil.rmtree, home)
-    subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", test.user], check=True)
-    test.addCleanup(remove_account, test)
-    test.uid, gid = (int(subprocess.run(["id", flag, test.user], capture_output=True, text=True).stdout)
-                     for flag in ("-u", "-g"))
+    made = make_account(test, test.user, "--create-home", "--home-dir", home, "--shell", "/bin/sh")
+    test.uid, gid = made.pw_uid, made.pw_gid
+    test.addCleanup(await_processes_of, test.uid)
     programs = f"/tmp/{test.user}-programs"
     os.mkdir(programs, 0o755)
     test.addCleanup(shutil.rmtree, programs)
@@ -489,7 +484,7 @@ class AsThisAccount(Limits, MusterTest):
         self.assertIn("out of memory (its limit is 32Mi", ran.stderr)
 
     @unittest.skipIf(os.geteuid() != 0, "needs control groups")
-    def test_what_a_task_prints_takes_cpu_time_of_its_own_share(self):
+    def test_printing_uses_cpu_time_of_the_tasks_own_share(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "job", "--cpus", 2, "--", "sh", "-c",
                         f"cat /proc/self/cgroup; echo up; {gate.wait}")

@@ -45,7 +45,7 @@ class Lists(MusterTest):
         self.assertIn("muster: 2 of 3 rows; all: --limit 0", page.stderr)
         self.assertEqual(self.muster.run("list").stderr, "")
 
-    def test_comma_separated_values_have_whole_times(self):
+    def test_comma_separated_values_have_complete_timestamps(self):
         self.three_jobs()
 
         rows = list(csv.DictReader(io.StringIO(

@@ -1,4 +1,4 @@
-"""The way of a log: quotas, filters, and broken connections."""
+"""Logs between tasks and readers: quotas, filters, and broken connections."""
 
 import json
 import re
@@ -55,7 +55,7 @@ class LogsWithAQuota(MusterTest):
         self.assertEqual(self.numbers_of(self.muster.logs("job", "--no-prefix", "--tail", "3")),
                          ([49_997, 49_998, 49_999], []))
 
-    def test_a_reader_that_is_overtaken_gets_a_notice_of_missed_lines(self):
+    def test_a_reader_that_is_too_slow_gets_a_notice_of_missed_lines(self):
         gate = self.muster.gate()
         count = 400_000  # more than the server buffers for a slow reader
         script = self.muster.script("print.py", NUMBERED.format(count))
@@ -81,11 +81,12 @@ class LogsWithAQuota(MusterTest):
             whole = part[1 if at else 0:-1 if at + 1 < len(parts) else None]
             first = int(whole[0]) if whole else 0
             self.assertEqual([int(line) for line in whole], list(range(first, first + len(whole))))
-        self.assertEqual(int(parts[0][0]), 0)
+            if at == 0 and whole:  # the first notice may come before the first whole line
+                self.assertEqual(first, 0)
         self.assertEqual(int(parts[-1][-1]), count - 1)
         self.assertGreater(len(parts[-1]), 8_000)
 
-    def test_a_log_that_keeps_to_its_quota_is_whole(self):
+    def test_a_log_within_its_quota_is_complete(self):
         script = self.muster.script("print.py", NUMBERED.format(10_000))
         self.muster.run("submit", "single", "job", "--follow", "--", "python3", script)
 
@@ -93,7 +94,7 @@ class LogsWithAQuota(MusterTest):
                          (list(range(10_000)), []))
 
 
-class WhatIsPickedOut(MusterTest):
+class Filters(MusterTest):
 
     def ask(self, **query):
         """The status of an answer, and its lines or its error."""
@@ -133,8 +134,8 @@ def shut(end):
 
 
 class Proxy:
-    """A proxy between a client and a server that can cut its connections. `connect` opens a connection to the
-    server; `on_taken` is called with bytes of the server when the client's end has taken them."""
+    """A proxy between a client and a server that can cut its connections. `connect` opens a connection to the server.
+    `on_taken` is called with bytes of the server once they are written to the client's socket."""
 
     def __init__(self, listener, connect, on_taken=lambda data: None):
         self.listener, self.connect, self.on_taken = listener, connect, on_taken
@@ -205,7 +206,7 @@ class CutConnections(MusterTest):
         self.addCleanup(stream.close)
         return stream
 
-    def test_a_follow_comes_back_and_lacks_and_doubles_no_line(self):
+    def test_a_follow_reconnects_without_losing_or_repeating_a_line(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "job", "--project", "team", "--", "sh", "-c",
                         f"for i in 1 2 3 4; do seq 5000; echo round $i; {gate.wait}; done")
@@ -220,7 +221,7 @@ class CutConnections(MusterTest):
                   for word in [*range(1, 5001), f"round {number}"]]
         self.assertEqual(follow.text.splitlines(), wanted)
 
-    def test_a_follow_that_is_cut_amid_a_flood_is_whole(self):
+    def test_a_follow_that_is_disconnected_during_heavy_output_is_complete(self):
         lines = 300_000
         script = self.muster.script("print.py", NUMBERED.format(lines))
         self.muster.run("submit", "single", "job", "--project", "team", "--", "python3", script)
@@ -241,8 +242,8 @@ class CutConnections(MusterTest):
 
 
 class Passage:
-    """Waits until the reader of a stream has read past some words: more bytes came after them and were taken than
-    the socket of the reader holds."""
+    """Waits until the reader of a stream has read past some words: more bytes followed them than the socket of the
+    reader can hold, and all were written to it."""
 
     BEYOND = MIB
 
@@ -286,7 +287,7 @@ class SlowTerminals(MusterTest):
         return follow
 
     def follow_through(self, passage):
-        """A follow whose connection passes a proxy, which has the server's place in another state folder."""
+        """Starts a follow through a proxy, whose socket is in another state folder in place of the server's."""
         folder = self.muster.folder / "proxied"
         folder.mkdir(mode=0o700)
         listener = socket.socket(socket.AF_UNIX)
@@ -304,7 +305,7 @@ class SlowTerminals(MusterTest):
     def numbers(self):
         return [*range(self.MUCH), *range(self.SOME)]
 
-    def test_a_line_passes_the_lines_for_which_the_terminal_has_no_room_and_their_number_is_shown(self):
+    def test_a_slow_terminal_shows_lines_of_quiet_tasks_and_the_number_of_skipped_lines(self):
         passage = Passage(b"the quiet line")
         follow = self.follow_through(passage)
         self.start.open()

@@ -1,4 +1,4 @@
-"""A server that several users share, each of them on a machine of their own."""
+"""A shared server, and users on machines of their own."""
 
 import json
 import os
@@ -148,7 +148,7 @@ class Projects(SharedServerTest):
         self.assertIn("team-a", self.admin("logs", "same", code=4).stderr)
         self.assertIn("of-ben", self.admin("logs", "same", "--project", "team-b").stdout)
 
-    def test_a_viewer_looks_and_does_nothing(self):
+    def test_a_viewer_can_read_and_cannot_change_anything(self):
         ada, _ = self.two_teams()
         self.submit(ada, "hers", "team-a", "echo", "of-ada")
         eve = self.logged_in("eve", "--project", "team-a=viewer")
@@ -175,7 +175,7 @@ class Logins(SharedServerTest):
         self.assertIn("expires", who)
         self.assertRegex(self.admin("whoami").stdout, r"(?m)^FROM +local$")
 
-    def test_an_invitation_is_good_for_one_login_and_for_nothing_else(self):
+    def test_an_invitation_can_be_used_only_for_one_login(self):
         invitation = self.invite("ada")
         ada = Person(self.muster, "ada")
         ran = ada.run("list", code=4, environment=self.environment_with(invitation))
@@ -245,7 +245,7 @@ class OnATerminal(SharedServerTest):
         self.assertNotIn(invitation, talk.text)
         self.assertRegex(ada.run("whoami").stdout, r"(?m)^USER +ada$")
 
-    def test_a_server_that_is_not_trusted_is_not_logged_in_to(self):
+    def test_no_login_takes_place_if_the_user_does_not_trust_the_server(self):
         ada = Person(self.muster, "ada")
 
         talk = Conversation(ada, "login", self.url)
@@ -279,7 +279,7 @@ class OnATerminal(SharedServerTest):
 
 class Contexts(SharedServerTest):
 
-    def test_the_local_server_and_a_shared_one_are_worked_with_by_turns(self):
+    def test_commands_can_switch_between_the_local_and_a_shared_server(self):
         ada, _ = self.two_teams()
         self.addCleanup(ada.run, "server", "--stop", code=None)
         self.submit(ada, "there", "team-a", "true")
@@ -301,7 +301,7 @@ class Contexts(SharedServerTest):
 
         self.assertFalse((ada.home / ".local" / "state" / "muster").exists())
 
-    def test_the_file_is_the_users_alone_and_refused_where_it_is_not(self):
+    def test_the_file_of_contexts_is_private_and_refused_if_it_is_not(self):
         ada, _ = self.two_teams()
         self.assertEqual(ada.contexts_file.stat().st_mode & 0o777, 0o600)
         ada.contexts_file.chmod(0o640)
@@ -349,7 +349,7 @@ class Tokens(SharedServerTest):
 
 class Audit(SharedServerTest):
 
-    def test_it_lists_actions_with_user_and_address(self):
+    def test_the_audit_log_lists_actions_with_user_and_address(self):
         ada, _ = self.two_teams()
         self.submit(ada, "hers", "team-a", "true")
         ada.run("delete", "hers")
@@ -376,7 +376,7 @@ class Strangers(SharedServerTest):
         return trusting.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=BOUND))
 
     def answer_to(self, request):
-        """All that the server sends until it hangs up; the client never ends its request."""
+        """Everything that the server sends until it closes the connection. The client does not end its request."""
         with self.connect() as client:
             client.sendall(request)
             answer = b""
@@ -433,7 +433,7 @@ class PrivatePlaces(SharedServerTest):
         self.assertEqual(lines[-3:], ["0", self.muster.folder.name, "end"], lines)
         self.assertNotIn("found", lines)
 
-    def test_a_private_folder_is_everybodys_and_gone_with_its_task(self):
+    def test_a_private_folder_is_writable_for_all_and_removed_with_its_task(self):
         write = "echo x >/tmp/left && echo x >/var/tmp/left && stat -c %a /tmp /var/tmp"
         self.assertEqual(self.lines_of(self.ada, "writes", "team-a", write)[-2:], ["1777", "1777"])
         self.assertFalse(os.path.exists("/tmp/left") or os.path.exists("/var/tmp/left"))
@@ -469,7 +469,7 @@ class PrivatePlaces(SharedServerTest):
 
 class Secrecy(SharedServerTest):
 
-    def test_no_word_of_any_process_and_no_log_holds_a_token_or_a_secret(self):
+    def test_no_command_line_and_no_log_contains_a_token_or_a_secret(self):
         self.admin("project", "create", "team-a", "--cpus", 1)
         ada = self.logged_in("ada", "--project", "team-a=admin")
         session = TOKEN.search(ada.contexts_file.read_text()).group(0)

@@ -1,4 +1,4 @@
-"""The output of `muster logs`: no byte is lost, invented or kept in memory."""
+"""`muster logs` prints every byte of the output exactly once, and does not keep long logs in memory."""
 
 import base64
 import hashlib
@@ -8,7 +8,11 @@ import select
 import subprocess
 import time
 
-from muster_harness import BOUND, MPIRUN, MusterTest, Typed, main, read_bytes, without_mpirun_warnings
+from muster_harness import (BOUND, MPIRUN, MusterTest, Typed, await_end, descendants, main, read_bytes,
+                            without_mpirun_warnings)
+
+# /proc/PID/syscall of a process that waits in poll(2) (number 7 on x86-64) without a time limit.
+POLLS_FOREVER = re.compile(r"7 0x\w+ 0x\w+ 0xffffffff ")
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.?\d*Z"
 
@@ -105,7 +109,7 @@ class LookingAtLogs(MusterTest):
             self.assertEqual(lines, [str(n) for n in range(1, 2001)])
 
 
-    def test_a_rank_is_picked_out_and_so_are_lines(self):
+    def test_ranks_and_lines_can_be_selected(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
                         "echo loss: 0.5; echo rate: 3; echo loss: 0.25 >&2")
 
@@ -117,7 +121,7 @@ class LookingAtLogs(MusterTest):
         bad = self.muster.run("logs", "dist", "--grep", "(", code=2)
         self.assertIn("'(' is not a pattern", bad.stderr)
 
-    def test_records_are_json_with_all_of_a_line(self):
+    def test_records_are_json_with_all_fields_of_a_line(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--", *MPIRUN, "sh", "-c",
                         r"printf 'caf\303\251\n'; printf 'raw \377\n' >&2")
 
@@ -200,18 +204,37 @@ class OnATerminal(MusterTest):
         self.assertEqual(follow.finish(), 0)
 
 
-# Open MPI names a failed rank only if mpirun had registered all ranks before; on a busy machine a rank that ends
-# sooner leaves mpirun with its exit code alone. mpirun passes its standard input, which ends at once here, to rank 0
-# after it has registered them, so the others wait for the file that rank 0 then makes. Rank 0 stays.
-ALL_RANKS_RUN = ("if [ $MUSTER_RANK = 0 ]; then read end; : > all-run; exec sleep 60; fi; "
-                 "until [ -e all-run ]; do sleep 0.05; done; ")
-
-
+# Open MPI names a failed rank only after mpirun has recorded that all ranks run; before, it reports only the exit code.
+# mpirun passes the end of its standard input, which is empty here, to rank 0 just before it records that, so a rank
+# that fails in between is not named. So rank 0 opens a gate at the end of its input, and the other ranks wait at a
+# second gate, which the test opens when mpirun has nothing left to do.
 class FailureReports(MusterTest):
 
-    def failed(self, *command, kind="mpi", code=None):
+    def setUp(self):
+        super().setUp()
+        self.all_started = self.muster.gate("all-started")
+        self.may_fail = self.muster.gate("may-fail")
+        self.all_ranks_run = (f"if [ $MUSTER_RANK = 0 ]; then read end; {self.all_started.tell()}; "
+                              f"exec sleep 60; fi; {self.may_fail.wait}; ")
+
+    def await_idle_mpirun(self):
+        """Waits until the job's mpirun waits for events without a time limit, which means that it has handled all."""
+        launcher = self.muster.shim_of(self.muster.job("job"), "launcher")
+        mpirun, = [pid for pid in descendants(launcher) if read_bytes(f"/proc/{pid}/comm") == b"mpirun\n"]
+        deadline = time.monotonic() + BOUND
+        while not POLLS_FOREVER.match(call := read_bytes(f"/proc/{mpirun}/syscall").decode()):
+            self.assertLess(time.monotonic(), deadline, call)
+            self.assertFalse(await_end(mpirun, 0.01), "mpirun has ended")
+
+    def failed(self, *command, kind="mpi", code=None, waits=False):
+        """The failure of a job, and what its follower printed on standard error. `waits`: its ranks wait until all
+        of them run (all_ranks_run)."""
         flags = ["--workers", 2] if kind == "mpi" else []
         ran = self.muster.stream("submit", kind, "job", *flags, "--follow", "--", *command)
+        if waits:
+            self.all_started.pass_through()
+            self.await_idle_mpirun()
+            self.may_fail.open()
         ended = ran.finish()
         self.assertNotEqual(ended, 0)
         if code is not None:
@@ -220,8 +243,8 @@ class FailureReports(MusterTest):
 
     def test_a_rank_that_exits_is_named_with_its_own_last_lines(self):
         failure, told = self.failed(
-            *MPIRUN, "sh", "-c", "echo hello from $MUSTER_RANK; " + ALL_RANKS_RUN +
-            "echo 'no data in /data' >&2; exit 3", code=3)
+            *MPIRUN, "sh", "-c", "echo hello from $MUSTER_RANK; " + self.all_ranks_run +
+            "echo 'no data in /data' >&2; exit 3", code=3, waits=True)
 
         self.assertEqual((failure["task"], failure["rank"], failure["cause"]),
                          ("worker-1", 1, "rank 1 on worker-1 exited with code 3"))
@@ -233,7 +256,8 @@ class FailureReports(MusterTest):
         self.assertIn("FAILURE\n  rank 1 on worker-1 exited with code 3\n", page)
 
     def test_a_rank_that_is_killed_is_named_with_the_signal(self):
-        failure, _ = self.failed(*MPIRUN, "sh", "-c", ALL_RANKS_RUN + "echo last; kill -9 $$", code=137)
+        failure, _ = self.failed(
+            *MPIRUN, "sh", "-c", self.all_ranks_run + "echo last; kill -9 $$", code=137, waits=True)
 
         self.assertEqual((failure["task"], failure["rank"]), ("worker-1", 1))
         self.assertTrue(failure["cause"].startswith(
@@ -244,7 +268,8 @@ class FailureReports(MusterTest):
     def test_a_python_exception_is_the_cause_with_its_place(self):
         script = self.muster.script("train.py", "import os\nimport no_such_module\n")
 
-        failure, _ = self.failed(*MPIRUN, "sh", "-c", ALL_RANKS_RUN + f"exec python3 {script}", code=1)
+        failure, _ = self.failed(
+            *MPIRUN, "sh", "-c", self.all_ranks_run + f"exec python3 {script}", code=1, waits=True)
 
         self.assertEqual(failure["cause"],
                          "rank 1 on worker-1 exited with code 1: ModuleNotFoundError: "
@@ -254,12 +279,12 @@ class FailureReports(MusterTest):
     def test_a_script_that_calls_mpirun_still_names_the_rank(self):
         failure, _ = self.failed(
             "sh", "-c", '"$@" 2>&1', "launch", *MPIRUN, "sh", "-c",
-            ALL_RANKS_RUN + "echo about to fail; exit 3", code=3)
+            self.all_ranks_run + "echo about to fail; exit 3", code=3, waits=True)
 
         self.assertEqual((failure["task"], failure["rank"]), ("worker-1", 1))
         self.assertEqual(failure["last_lines"], ["[launcher] about to fail"])
 
-    def test_mpichs_rank_that_is_killed_is_found_by_its_host(self):
+    def test_a_killed_rank_of_mpich_is_identified_by_its_host(self):
         failure, _ = self.failed(
             "mpiexec.hydra", "-n", "2", "sh", "-c",
             "[ $PMI_RANK = 0 ] && exec sleep 60; echo about to fail; kill -9 $$")
@@ -279,7 +304,7 @@ class FailureReports(MusterTest):
 
 class AwkwardLogs(MusterTest):
 
-    def test_binary_bytes_come_out_as_they_went_in(self):
+    def test_binary_output_is_printed_unchanged(self):
         script = self.muster.script(
             "bytes.py", "import sys\n"
             "sys.stdout.buffer.write(bytes(range(256)) * 1000 + b'\\xff\\xfe\\r\\0\\n')\n")

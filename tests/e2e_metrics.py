@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 from muster_harness import MusterTest, Typed, main
 
-# Reports through the socket and by a printed line, and waits where the test reads the values.
+# Reports metrics through the socket and by a printed line. It waits at the gate while the test reads the values.
 TRAIN = """
 import os, socket, sys
 
@@ -36,7 +36,7 @@ class MetricsTest(MusterTest):
     def gradient(self, *words):
         return self.muster.run("gradient", "experiments", "metrics", *words).stdout
 
-    def test_values_are_seen_as_they_are_reported(self):
+    def test_values_are_shown_as_soon_as_they_are_reported(self):
         gate = self.train()
         follow = self.follow("accuracy", "loss")
         follow.until(",loss,main,,2")
@@ -50,7 +50,7 @@ class MetricsTest(MusterTest):
                   for metric in ("accuracy", "loss")}
         self.assertEqual(values, {"accuracy": [0.125, 0.25, 0.375, 0.5], "loss": [2, 1, 2 / 3, 0.5]})
 
-    def test_how_far_a_job_is_stands_in_every_listing(self):
+    def test_every_listing_shows_the_progress_of_a_job(self):
         gate = self.train()
         self.follow("epoch").until(",epoch,main,,1")
         self.assertIn("epoch 1/4 25%", self.muster.run("list").stdout)

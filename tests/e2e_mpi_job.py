@@ -34,7 +34,7 @@ class TheDocumentsCommand(MusterTest):
                 f"[{rank}@dist-worker-{rank}] dist-worker-1 slots=1")))
         self.assertRegex(ran.stderr, r"dist +Succeeded +0 +\d")
 
-    def test_two_of_them_run_side_by_side(self):
+    def test_two_mpi_jobs_run_side_by_side(self):
         gate = self.muster.gate()
         follows = {name: self.muster.stream("submit", "mpi", name, "--workers", 2, "--follow", "--",
                                             *DOCUMENTS_MPIRUN, "sh", "-c",

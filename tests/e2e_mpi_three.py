@@ -22,8 +22,8 @@ WAYS = [(image, by) for image in (OPEN_MPI, MPICH) for by in ("ssh", "agent")]
 
 
 def ranks_in(text):
-    """What tests/mpi_where.c has said, in the order of the ranks; who is named before it differs: an
-    MPICH's launcher prints for all."""
+    """The lines of tests/mpi_where.c in `text`, in the order of the ranks, without the task names before them. With
+    MPICH that name is always the launcher's, which prints the output of all ranks."""
     return sorted(re.findall(r"rank \d+ of \d+ on \S+ by .*", text))
 
 
@@ -59,7 +59,7 @@ class BothMpis(ContainerTest):
                 self.assertEqual((launch["by"], launch["mpi"]), (by, MPI[image]))
                 self.muster.run("delete", "dist")
 
-    def test_training_there_gives_the_same_bits_as_with_processes(self):
+    def test_training_in_containers_gives_the_same_weights_as_in_processes(self):
         workspace = self.muster.workspace(digits=True)
         processes = Muster()
         self.addCleanup(processes.close)

@@ -1,5 +1,5 @@
-"""Notifications, from outside: receivers with HTTPS that work, are down, slow or gone; a server that is killed
-meanwhile; and the command hook."""
+"""Notifications to real HTTPS receivers that work, fail, are slow or do not exist; a server that is killed before it
+delivers a notification; and the command hook."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ from muster_harness import BOUND, MusterTest, main, read_bytes
 
 
 def certificate(folder):
-    """A certificate for this machine's own name, which is its own authority, and its key."""
+    """A self-signed certificate for this machine, and its key."""
     files = folder / "receiver.pem", folder / "receiver.key"
     if not files[0].exists():
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -221,7 +221,7 @@ class Deliveries(NotifyTest):
         self.muster.run("notify", "test", self.ids()[0])
         self.assertEqual(receiver.next()[2]["event"], "ping")
 
-    def test_a_slow_receiver_lets_no_other_wait(self):
+    def test_a_slow_receiver_does_not_delay_other_receivers(self):
         released = threading.Event()
         self.addCleanup(released.set)
         slow = self.receiver(lambda n: released.wait(BOUND) and 200)
@@ -264,7 +264,7 @@ class DeadLetters(NotifyTest):
         self.assertEqual(self.muster.run("notify", "retry", "--all").stdout,
                          "tries 0 dead letters again\n")
 
-    def test_a_receiver_that_never_answers_is_given_up_in_the_end(self):
+    def test_a_delivery_to_a_receiver_that_refuses_connections_becomes_a_dead_letter(self):
         port = closed_port(self)
         self.serve(port, more=("--notify-give-up-after", "200ms"))
         self.subscribe(f"https://127.0.0.1:{port}/hook")
@@ -302,7 +302,7 @@ class DeadLetters(NotifyTest):
 
 class Addresses(NotifyTest):
 
-    def test_the_servers_own_network_is_refused_with_a_sentence(self):
+    def test_an_address_of_the_servers_own_network_is_refused_with_the_reason(self):
         self.muster.start_server()
         for host in ("127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254",
                      "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"):

@@ -1,5 +1,5 @@
-"""digits with parameter servers, as GRPC experiments of the platform and as programs that are started by hand: its
-accuracy, and the message of each process when another is lost."""
+"""digits with parameter servers, as GRPC experiments and as programs that are started by hand: the accuracy, and the
+message of each process when another process is lost."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def accuracy_in(lines):
 class Experiments(GradientTest):
 
     def experiment(self, command, **counts):
-        """An experiment that runs while the test continues: its output."""
+        """Starts an experiment. Returns the running command, which prints its output."""
         return self.muster.stream("gradient", "experiments", "run", "multinode", "--name", "digits",
                                   *grpc(command, **counts))
 
@@ -86,7 +86,7 @@ class Experiments(GradientTest):
         self.assert_fails_without("worker-0")
 
     def late(self, command):
-        """A command whose second worker waits for a gate before it runs the command."""
+        """Wraps a command so that the second worker waits at a gate before it runs the command."""
         gate = self.muster.gate()
         return f"if [ $TYPE$INDEX = worker1 ]; then {gate.wait}; echo starts; fi; exec {command}", gate
 
@@ -146,7 +146,7 @@ class Experiments(GradientTest):
 
 
 class ByHand(ProgramsTest):
-    """Without the platform: the processes must end by themselves when one of them is lost."""
+    """Processes without the platform: all of them must end by themselves when one of them is lost."""
 
     def setUp(self):
         super().setUp()
@@ -170,7 +170,7 @@ class ByHand(ProgramsTest):
         return ([self.start_task("ps", i, *flags) for i in range(servers)],
                 [self.start_task("worker", i, *flags) for i in range(workers)])
 
-    def test_parameter_servers_end_when_everybody_has_left(self):
+    def test_parameter_servers_end_when_all_workers_have_left(self):
         servers, workers = self.start_all("--epochs", 20, "--staleness", 2, servers=2)
 
         said = self.finish(*workers, *servers)
@@ -178,7 +178,7 @@ class ByHand(ProgramsTest):
         self.assertGreater(accuracy_in(said.splitlines()), 90)
         self.assertEqual(said.count("2 workers left, 0 lost"), 2, said)
 
-    def test_a_killed_parameter_server_ends_every_worker_with_a_sentence_that_names_it(self):
+    def test_a_killed_parameter_server_ends_every_worker_with_an_error_that_names_it(self):
         servers, workers = self.start_all("--epochs", 1000000, servers=2)
         workers[0].until("epoch ")
 
@@ -188,7 +188,7 @@ class ByHand(ProgramsTest):
             self.assertEqual(worker.finish(), 1)
             self.assertRegex(worker.errors, rf"\Adigits: worker {number}: .*{self.hosts['ps'][1]}")
         self.assertEqual(servers[0].finish(), 0)
-        # They could not tell the remaining server that they leave.
+        # The killed processes could not announce to the remaining server that they leave.
         self.assertRegex(servers[0].text, r"\d workers left, \d lost")
 
     def test_a_killed_chief_ends_every_worker_with_an_error_that_names_it(self):
@@ -238,7 +238,7 @@ class ByHand(ProgramsTest):
         self.assertEqual(alone.finish(), 1)
         self.assertIn("TF_CONFIG is not set", alone.errors)
 
-    def test_rows_for_programs_tell_time_images_and_accuracy(self):
+    def test_rows_of_json_contain_time_images_and_accuracy(self):
         servers, workers = self.start_all("--epochs", 5, "--output", "json")
 
         self.finish(*workers, *servers)

@@ -94,7 +94,7 @@ class ForwardingPorts(MusterTest):
         self.assertEqual(command.finish(), 130)
         await_no_process(f"connect\0{self.files}\0", BOUND)
 
-    def test_either_side_may_close_its_half_and_hear_on(self):
+    def test_each_side_can_close_its_sending_half_and_still_receive(self):
         command, (counter, speaker) = self.forward(self.counter, self.speaker)
         with socket.create_connection(("127.0.0.1", counter), BOUND) as connection:
             connection.sendall(b"x" * LARGE)
@@ -109,8 +109,11 @@ class ForwardingPorts(MusterTest):
         command.finish()
 
     def test_a_failed_connection_is_reported_and_the_others_continue(self):
-        with socket.create_server(("127.0.0.1", 0)) as unused:
-            nobodys = unused.getsockname()[1]
+        # A bound socket that does not listen reserves the port and refuses connections.
+        unused = socket.socket()
+        self.addCleanup(unused.close)
+        unused.bind(("127.0.0.1", 0))
+        nobodys = unused.getsockname()[1]
         command, (dead, files) = self.forward(nobodys, self.files)
 
         with socket.create_connection(("127.0.0.1", dead), BOUND) as connection:

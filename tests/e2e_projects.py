@@ -25,7 +25,7 @@ class ProjectTest(MusterTest):
         self.muster.run("submit", "single", name, *flags, "--", "sh", "-c", script)
 
     def submit_gang(self, name, *flags, script):
-        """A launcher and two workers of one GPU each."""
+        """Submits an MPI job with a launcher and two workers of one GPU each."""
         self.muster.run("submit", "mpi", name, "--workers", 2, "--gpus", 1, *flags, "--",
                         *DOCUMENTS_MPIRUN, "sh", "-c", script)
 
@@ -52,8 +52,8 @@ class ProjectTest(MusterTest):
         self.assertFalse((self.muster.state / "jobs" / job["id"]).exists())
 
     def holder(self, name, *flags, gpus=1):
-        """A job that holds GPUs until its gate opens, and survives an eviction. It prints "start"
-        and how often it has started again."""
+        """Starts a job that holds GPUs until its gate opens, and that is restarted after an eviction. It prints "start"
+        and the number of its restarts."""
         gate = self.muster.gate(f"gate-{name}")
         self.submit(name, "--gpus", gpus, *flags,
                     script=f"echo start $MUSTER_RESTART_COUNT; {gate.wait} & wait $!")
@@ -94,7 +94,7 @@ class TheDocumentsStory(ProjectTest):
         self.assert_succeeds(dist, "dist")
         self.assertEqual(self.muster.ended("second")["phase"], "Succeeded")
 
-    def test_with_one_gpu_free_nothing_of_a_gang_of_two_starts(self):
+    def test_no_task_of_a_gang_of_two_starts_while_one_gpu_is_free(self):
         gate, one = self.holder("one", "--project", "team-a")
 
         self.submit_gang("dist", "--project", "team-a", script="echo on $(hostname)")
@@ -110,7 +110,7 @@ class TheDocumentsStory(ProjectTest):
         self.assert_succeeds(dist, "dist")
         self.assertEqual(dist.text.count("on dist-worker-"), 2)
 
-    def test_a_job_over_quota_gives_way_when_the_owner_comes_back_and_starts_again_later(self):
+    def test_a_job_over_quota_is_evicted_for_the_owner_of_the_quota_and_starts_again_later(self):
         self.muster.run("project", "create", "team-b")
         gate, extra = self.holder("extra", "--project", "team-b", gpus=2)
 
@@ -132,9 +132,9 @@ class TheDocumentsStory(ProjectTest):
         self.assertEqual(self.muster.job("extra")["restarts"], 1)
 
 
-class HoldingJobsBack(ProjectTest):
+class SuspendedJobsAndCordonedNodes(ProjectTest):
 
-    def test_a_suspended_job_gives_its_room_to_others_until_it_is_resumed(self):
+    def test_a_suspended_job_releases_its_resources_until_it_is_resumed(self):
         gate, first = self.holder("first", gpus=2)
 
         self.muster.run("suspend", "first")
@@ -170,7 +170,7 @@ class HoldingJobsBack(ProjectTest):
         self.assert_succeeds(first, "first")
         self.assertEqual(events.finish(), 0)
 
-    def test_a_cordon_outlives_the_server(self):
+    def test_a_node_stays_cordoned_after_a_restart_of_the_server(self):
         node = self.muster.run("node", "list", "-o", "names").stdout.strip()
         self.muster.run("project", "create", "team-a", "--gpus", 1, "--limit", 2)
         self.muster.run("node", "cordon", node)
@@ -235,7 +235,7 @@ class Asking(ProjectTest):
         self.muster.run("delete", "holder")
         self.assertEqual(self.muster.run("project", "delete", "team-a").stdout, "deleted team-a\n")
 
-    def test_the_project_in_use_is_where_jobs_go(self):
+    def test_jobs_are_submitted_to_the_project_in_use(self):
         self.muster.run("project", "create", "team-a")
         self.muster.run("project", "use", "team-a")
 
@@ -249,7 +249,7 @@ class Asking(ProjectTest):
 
 class Top(ProjectTest):
 
-    def test_off_a_terminal_it_prints_once(self):
+    def test_top_prints_once_if_its_output_is_not_a_terminal(self):
         gate, holder = self.holder("holder")
 
         said = self.muster.run("top").stdout
@@ -259,7 +259,7 @@ class Top(ProjectTest):
         gate.open()
         self.assert_succeeds(holder, "holder")
 
-    def test_on_a_terminal_it_updates_and_q_restores_the_terminal(self):
+    def test_top_updates_on_a_terminal_and_q_restores_the_terminal(self):
         ours, its = pty.openpty()
         self.addCleanup(os.close, ours)
         self.addCleanup(os.close, its)

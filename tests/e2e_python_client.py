@@ -142,7 +142,7 @@ class PythonClient(MusterTest):
         removed = removed or self.until(watched, lambda change: isinstance(change, muster.RemovedJob))
         self.assertEqual(removed[-1].name, "gone")
 
-    def test_a_log_that_is_followed_over_the_end_of_its_server_lacks_and_repeats_nothing(self):
+    def test_a_followed_log_is_complete_without_repetitions_although_its_server_ends(self):
         gate = self.muster.gate()
         script = f"i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; {gate.wait}; echo last"
         self.client.submit(self.spec("long", script))

@@ -1,5 +1,5 @@
-"""Ended jobs are removed by a delete or by the rules of retention, with everything that belongs to them and nothing
-else."""
+"""Ended jobs are removed by `muster delete` or by retention rules. Everything that belongs to the job is removed, and
+nothing else."""
 
 import ctypes
 import json
@@ -12,7 +12,8 @@ from muster_harness import BOUND, MPIRUN, MusterTest, Typed, UnixConnection, mai
 
 
 def tree_of(folder):
-    """Every path below the folder, except the database, the log and what is being removed: they change all the time."""
+    """Every path below the folder, except for the database, the log and files that are being removed, which change all
+    the time."""
     passing = ("muster.db", "server.log", ".removed", ".unpacking")
     found = set()
     for at, folders, files in os.walk(folder):  # a folder that vanishes meanwhile is no error
@@ -23,7 +24,7 @@ def tree_of(folder):
 
 
 def await_removal(path):
-    """Waits until a folder is empty."""
+    """Waits until the path does not exist any more. Its parent must exist."""
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_CLOEXEC)
     try:
@@ -32,7 +33,7 @@ def await_removal(path):
             raise OSError(ctypes.get_errno(), f"cannot watch {path.parent}")
         while path.exists():
             if not select.select([watch], [], [], BOUND)[0]:
-                raise AssertionError(f"{path} is still there")
+                raise AssertionError(f"{path} was not removed")
             os.read(watch, 1 << 16)
     finally:
         os.close(watch)
@@ -77,14 +78,14 @@ class Keeping(MusterTest):
 
 class Rules(Keeping):
 
-    def test_without_a_rule_jobs_stay_and_say_nothing_of_going(self):
+    def test_without_a_rule_jobs_are_kept_and_show_no_time_of_removal(self):
         self.run_job("job")
         self.muster.kill_server()
 
         self.assertEqual(self.names(), ["job"])
         self.assertNotIn("KEPT", self.muster.run("get", "job").stdout)
 
-    def test_a_job_goes_so_long_after_its_end_as_it_asked_to_be_kept(self):
+    def test_a_job_is_removed_after_the_time_that_it_requested(self):
         self.run_job("stays")
         self.muster.run("submit", "single", "goes", "--keep-for", "0s", "--", "true")
 
@@ -105,7 +106,7 @@ class Rules(Keeping):
         page = self.muster.run("get", "job").stdout
         self.assertRegex(page, r"KEPT +until 20\d\d-\S+ \(for another 1h5\dm\)")
 
-    def test_the_servers_time_holds_for_jobs_without_one_of_their_own(self):
+    def test_the_servers_retention_time_applies_to_jobs_without_their_own(self):
         self.run_job("plain")
         self.run_job("longer", "--keep-for", "1d")
         self.muster.run("server", "--stop")
@@ -116,7 +117,7 @@ class Rules(Keeping):
 
         self.assertEqual(self.names(), ["longer"])
 
-    def test_of_more_jobs_than_are_kept_the_oldest_go(self):
+    def test_the_oldest_jobs_beyond_the_maximum_number_are_removed(self):
         self.muster.configure("keep_jobs: 2\n")
         for name in ("a", "b", "c"):
             self.run_job(name)
@@ -125,7 +126,7 @@ class Rules(Keeping):
 
         self.assertEqual(self.names(), ["b", "c"])
 
-    def test_of_more_than_the_disk_is_to_hold_the_oldest_go(self):
+    def test_the_oldest_jobs_beyond_the_maximum_disk_use_are_removed(self):
         self.muster.configure("keep_bytes: 6Mi\n")
         for name in ("a", "b", "c"):
             self.run_job(name, "--artifacts",
@@ -135,7 +136,7 @@ class Rules(Keeping):
 
         self.assertEqual(self.names(), ["b", "c"])
 
-    def test_a_running_server_takes_over_another_rule(self):
+    def test_a_changed_rule_takes_effect_in_a_running_server(self):
         server = self.muster.start_server("--config", str(self.config("keep_jobs: all\n")))
         for name in ("a", "b"):
             self.run_job(name)
@@ -151,7 +152,7 @@ class Rules(Keeping):
         path.write_text(text)
         return path
 
-    def test_running_and_waiting_jobs_stay_under_any_rule(self):
+    def test_no_rule_removes_running_or_waiting_jobs(self):
         self.muster.configure("keep_jobs: 0\nkeep_jobs_for: 0s\nkeep_bytes: 1Ki\n")
         gate = self.muster.gate()
         self.muster.run("submit", "single", "runs", "--", "sh", "-c", gate.wait)
@@ -183,7 +184,7 @@ class Rules(Keeping):
 
 class Deleting(Keeping):
 
-    def test_a_deleted_job_leaves_nothing_and_takes_nothing_else(self):
+    def test_a_deleted_job_leaves_no_file_and_removes_no_file_of_other_jobs(self):
         storage = ["-v", "storage/models:/models"]
         (self.muster.work / "code").mkdir()
         (self.muster.work / "code" / "main.sh").write_text("echo hi")
@@ -204,7 +205,7 @@ class Deleting(Keeping):
         self.run_job("third", *files, command=("sh", "main.sh"))
         self.assertEqual(self.muster.logs("third"), "[main] hi\n")
 
-    def test_a_folder_full_of_traps_is_removed_without_a_step_outside(self):
+    def test_a_folder_with_hostile_entries_is_removed_without_touching_other_files(self):
         outside = self.muster.work / "outside"
         outside.mkdir()
         (outside / "kept").write_text("mine")
@@ -246,7 +247,7 @@ class Deleting(Keeping):
         await_removal(jobs / ".removed" / job)
         self.assertEqual((precious / "kept").read_text(), "mine")
 
-    def test_the_next_server_removes_what_a_killed_one_left(self):
+    def test_the_next_server_removes_the_files_that_a_killed_server_left(self):
         self.run_job("job")
         self.muster.kill_server()
         left = self.muster.state / "jobs" / ".removed" / "gone"
@@ -271,7 +272,7 @@ class Deleting(Keeping):
         follow.finish()
         self.assertEqual(self.names(), [])
 
-    def test_a_download_that_is_under_way_ends_whole_when_its_job_is_deleted(self):
+    def test_a_download_is_completed_although_its_job_is_deleted(self):
         size = 64 << 20
         self.run_job("job", "--artifacts",
                      command=("sh", "-c", f"head -c {size} /dev/zero > /artifacts/big"))
@@ -287,7 +288,7 @@ class Deleting(Keeping):
 
     # --- many jobs at once
 
-    def test_all_that_have_ended_are_deleted_once_that_is_meant(self):
+    def test_all_ended_jobs_are_deleted_only_after_a_confirmation(self):
         gate = self.muster.gate()
         self.muster.run("submit", "single", "runs", "--", "sh", "-c", gate.wait)
         for name in ("a", "b"):
@@ -329,14 +330,14 @@ class Deleting(Keeping):
         ran = self.muster.run("delete", "--all-ended", "--yes").stdout
 
         self.assertEqual(sorted(ran.splitlines()), ["deleted a", "deleted lr", "deleted train"])
-        # The ended member of the array that still runs stays with it.
+        # The ended member stays, because its array still runs.
         self.assertEqual(self.muster.run("list", "-o", "names").stdout, "half\n")
         self.assertIn("half-0", self.names())
         self.muster.run("delete", "half", code=4)
         self.muster.run("stop", "--now", "half")
         self.muster.run("wait", "half", code=None)  # no member starts after that
 
-    def test_on_a_terminal_it_asks_first(self):
+    def test_delete_asks_for_confirmation_on_a_terminal(self):
         self.run_job("a")
         no = Typed(self.muster, "delete", "--all-ended")
         no.until(b"delete 1 job with all logs and artifacts? [y/N]")
@@ -361,7 +362,7 @@ class Deleting(Keeping):
 
         self.assertEqual(self.names(), ["mine"])
 
-    def test_names_and_all_do_not_go_together(self):
+    def test_names_and_all_cannot_be_combined(self):
         ran = self.muster.run("delete", "job", "--all-ended", code=2)
         self.assertIn("cannot be used with --all-ended", ran.stderr)
         self.assertIn("name the jobs", self.muster.run("delete", code=2).stderr)

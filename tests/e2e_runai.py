@@ -12,8 +12,8 @@ from muster_harness import (BOUND, MPIRUN, MusterTest, Typed, descendants, kill_
 
 IMAGE = "gcr.io/run-ai-demo/quickstart-distributed"
 
-# The tasks of a PyTorch job meet like torch's own store, but on plain sockets. A task that comes before the
-# master listens tries again.
+# Imitates the rendezvous of a PyTorch job with plain sockets: workers connect to the master, and try again until it
+# listens.
 MEET = """
 import os, socket
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -72,7 +72,7 @@ class RunAiTest(MusterTest):
         return self.muster.run("runai", *words, **options)
 
     def submit(self, name, *flags, script, kind="submit"):
-        """Submits a job that runs a shell script; `kind`: the command to use."""
+        """Submits a job that runs a shell script. `kind`: the subcommand, such as submit-mpi."""
         return self.runai(*kind.split(), name, "-i", "image", *flags, "--", "sh", "-c", script)
 
     def events(self, name):
@@ -101,7 +101,7 @@ class RunAiTest(MusterTest):
         return "".join(line + "\n" for line in without_mpirun_warnings(self.logs(name, *flags)))
 
     def holder(self, name, gpus):
-        """A job that keeps GPUs until its gate opens."""
+        """Starts a job that holds GPUs until its gate opens."""
         gate = self.muster.gate(f"gate-{name}")
         self.submit(name, "-g", gpus, script=gate.wait)
         self.await_running(name)
@@ -181,7 +181,7 @@ class DistributedJobs(RunAiTest):
         self.assertEqual(set(self.pods("dist").values()), {"RUNNING"})
         self.assertNotIn("\nReason:\n", self.describe("dist"))
 
-    def test_a_gang_one_of_whose_workers_is_not_up_is_not_running(self):
+    def test_a_gang_is_not_running_while_a_worker_is_not_ready(self):
         """The sshd of the worker is stopped before its greeting, so the launcher must wait for it."""
         gate = self.muster.gate()
         asked = self.muster.work / "asked"
@@ -390,7 +390,7 @@ class Submitting(RunAiTest):
         self.assertIn("-i, --image: must be set", told)
         self.assertIn("Job names must consist of lower case alphanumeric characters", told)
 
-    def test_a_repository_is_brought_in_for_every_pod(self):
+    def test_a_repository_is_cloned_for_every_pod(self):
         repository = self.muster.work / "code.git"
         repository.mkdir()
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(repository)]
@@ -415,7 +415,7 @@ class Submitting(RunAiTest):
                            code=2)
         self.assertIn("git sync must contain Repository", wrong.stderr)
 
-    def test_a_folder_of_the_machine_is_found_where_it_was_asked_for_and_may_be_read_only(self):
+    def test_a_folder_of_the_machine_is_mounted_at_the_requested_path_and_may_be_read_only(self):
         for name in ("data", "out"):
             (self.muster.work / name).mkdir()
         (self.muster.work / "data" / "file").write_text("content\n")
@@ -453,7 +453,7 @@ class Submitting(RunAiTest):
         self.assertEqual((page["STATUS"], page["TYPE"]), ("Running", "Interactive"))
         self.assertEqual(self.logs("note"), "start 0\n")
 
-    def test_attach_behind_a_submission_shows_all_of_it_and_ends_with_its_code(self):
+    def test_a_submission_with_attach_shows_all_output_and_exits_with_the_jobs_code(self):
         for number in range(3):
             ran = self.runai("submit", f"short-{number}", "-i", "image", "--backoff-limit", "0",
                              "--attach", "--", "sh", "-c", "echo all of it; exit 7", code=7)
@@ -462,7 +462,7 @@ class Submitting(RunAiTest):
 
 class Changing(RunAiTest):
 
-    def test_delete_takes_several_and_an_unknown_one_spares_no_other(self):
+    def test_delete_removes_several_jobs_although_one_is_unknown(self):
         self.submit("a", script="sleep 1000000")
         self.submit("b", script="true")
         self.await_running("a")
@@ -493,7 +493,7 @@ class Changing(RunAiTest):
         self.assertEqual(self.muster.jobs(), [])
         self.assertEqual(self.muster.job_folders(), [])
 
-    def test_a_suspended_job_frees_its_room_and_goes_on_when_it_is_resumed(self):
+    def test_a_suspended_job_releases_its_resources_and_runs_again_when_it_is_resumed(self):
         self.submit("train", "-g", "4", script="echo start $MUSTER_RESTART_COUNT; "
                                                "sleep 1000000 & wait $!")
         logs = self.muster.stream("runai", "logs", "train", "-f")
@@ -521,7 +521,7 @@ class Inside(RunAiTest):
         self.submit("dist", "--processes=2", kind="submit-mpi", script=self.gate.wait)
         self.await_running("dist")
 
-    def test_exec_takes_the_flags_behind_the_command_for_the_commands_own(self):
+    def test_exec_passes_flags_after_the_command_to_the_command(self):
         def exec(*words, **options):
             return self.runai("exec", "dist", *words, **options)
 
@@ -582,7 +582,7 @@ class Attaching(RunAiTest):
         self.assertIn("runai: job 'train' failed: main exited with code 6", attached.text)
         self.assertIn("job train has ended", self.runai("attach", "train", code=4).stderr)
 
-    def test_ctrl_c_leaves_and_the_job_goes_on(self):
+    def test_ctrl_c_detaches_and_the_job_continues(self):
         held = self.holder("other", 4)
         gate = self.muster.gate()
         self.submit("train", "-g", "1", script=f"echo first words; {gate.wait}")

@@ -11,7 +11,7 @@ from muster_harness import MusterTest, main
 
 
 def set_decided(muster, name, hours):
-    """Changes the store of a server that does not run: it had decided about no run of the schedule for hours."""
+    """Changes the database while no server runs, as if the server had not processed the schedule for some hours."""
     with contextlib.closing(sqlite3.connect(muster.state / "muster.db")) as database, database:
         identity, project, document = database.execute(
             "SELECT id, project, document FROM object WHERE kind = 'schedule' AND name = ?", (name,)).fetchone()
@@ -38,7 +38,7 @@ class Schedules(MusterTest):
         return self.schedule(name)["history"]
 
     def let_it_be_late(self, hours, *names):
-        """The killed server had decided about no run of these schedules for hours."""
+        """Kills the server and makes these schedules unprocessed for some hours."""
         self.muster.kill_server()
         for name in names:
             set_decided(self.muster, name, hours)
@@ -95,7 +95,7 @@ class Schedules(MusterTest):
         self.muster.run("schedule", "resume", "nightly")
         self.assertEqual(len(self.schedule("nightly")["upcoming"]), 5)
 
-    def test_runs_that_overlap(self):
+    def test_an_overlapping_run_follows_the_policy_of_the_schedule(self):
         gate = self.muster.gate()
         wait = ("sh", "-c", gate.wait)
         for how in ("forbid", "allow", "replace"):
@@ -131,7 +131,7 @@ class Schedules(MusterTest):
         self.assertEqual(run["outcome"], "refused")
         self.assertIn("lacks secrets that the job uses", run["error"])
 
-    def test_a_job_file_and_wrong_words(self):
+    def test_a_job_file_is_accepted_and_invalid_flags_are_refused(self):
         file = self.muster.script("job.yaml", "name: train\ncommand: [\"true\"]\nresources: {cpus: 1}\n")
         self.muster.run("schedule", "create", "weekly", "--cron", "@weekly", "-f", file, "--set", "resources.cpus=2")
         self.assertEqual(self.schedule("weekly")["spec"]["job"]["resources"]["cpus"], 2)
@@ -154,7 +154,7 @@ class Schedules(MusterTest):
         history = json.loads(self.muster.run("schedule", "get", "nightly", "--output", "json").stdout)["history"]
         self.assertEqual((history[0]["job"], history[0]["phase"]), (run["spec"]["name"], "Succeeded"))
 
-    def test_a_schedule_has_its_own_words_in_the_list(self):
+    def test_the_list_shows_the_fields_of_a_schedule(self):
         self.muster.run("schedule", "create", "nightly", "--cron", "@yearly", "--", "true")
         self.assertRegex(self.muster.run("list").stdout, r"nightly +default +schedule +Active +- ")
         self.assertEqual(self.muster.run("list", "--phase", "queued", "--output", "names").stdout, "")
@@ -162,7 +162,7 @@ class Schedules(MusterTest):
         self.muster.run("schedule", "pause", "nightly")
         self.assertRegex(self.muster.run("list").stdout, r"nightly +default +schedule +Paused +- ")
 
-    def test_the_names_of_runs_are_taken(self):
+    def test_names_of_runs_cannot_be_used_for_other_jobs(self):
         self.create("nightly")
         taken = self.muster.run("submit", "single", "nightly-20301129-0300", "--", "true", code=4).stderr
         self.assertTrue(re.search("nightly-20301129-0300", taken), taken)

@@ -10,7 +10,7 @@ from muster_harness import MPIRUN, MusterTest, all_pids, main, mode_of, read_byt
 
 
 def disguises(value):
-    """The value itself, and in the forms of JSON, hexadecimal and base64."""
+    """The value itself, and its encodings in JSON, hexadecimal and base64."""
     raw = value.encode()
     return {raw, json.dumps(value)[1:-1].encode(), raw.hex().encode(),
             base64.b64encode(raw).rstrip(b"=")[:-1]}
@@ -49,7 +49,7 @@ class Secrets(MusterTest):
             gate.wait]))
 
     def launcher(self, program):
-        """The launcher of an MPI job: checks the values, then starts ranks that check them."""
+        """The script of the launcher of an MPI job, which checks the values and starts ranks that check them, too."""
         return self.muster.script("launch.sh", "\n".join([
             "#!/bin/sh", f"{program} launcher", f"exec {' '.join(MPIRUN)} {program} rank"]))
 
@@ -89,7 +89,7 @@ class Secrets(MusterTest):
                                                 if folder in path.parents)).parts[0],
                           ("plan", "generated"), path)
 
-    def test_the_launcher_and_every_rank_of_an_mpi_job_find_them(self):
+    def test_the_launcher_and_every_rank_of_an_mpi_job_have_the_secrets(self):
         gate = self.muster.gate()
         follow = self.muster.stream(
             "submit", "mpi", "dist", "--workers", 2, "--follow", "--secret", "KEY=API_KEY",
@@ -116,7 +116,7 @@ class Secrets(MusterTest):
         self.assertEqual(self.files_with_values(), [])
         self.assert_nobody_says_them("dist")
 
-    def test_without_a_sandbox_too_and_from_a_job_file(self):
+    def test_jobs_without_a_sandbox_and_jobs_of_job_files_have_the_secrets(self):
         gate = self.muster.gate()
         file = self.muster.work / "job.yaml"
         file.write_text(f"name: plain\nsandbox: none\ncommand: [{self.program(gate)}, main]\n"
@@ -134,7 +134,7 @@ class Secrets(MusterTest):
         self.assertEqual(follow.finish(), 0, follow.errors)
         self.assertEqual(self.files_with_values(), [])
 
-    def test_a_killed_server_still_has_them_and_leaves_no_files(self):
+    def test_secrets_outlive_a_killed_server_which_leaves_no_files(self):
         gate = self.muster.gate()
         program = self.program(gate)
         flags = ("--secret", "KEY=API_KEY", "--secret-file", "CA=tls/ca.pem")

@@ -19,7 +19,7 @@ class Starting(MusterTest):
         self.assertEqual(len(set(pids)), 1)
         self.assertEqual(self.muster.starts_of_server(), 1)
 
-    def test_its_socket_and_its_folder_are_for_their_owner_alone(self):
+    def test_the_socket_and_the_state_folder_are_private(self):
         os.umask(0o000)
         self.addCleanup(os.umask, 0o022)
 
@@ -32,7 +32,7 @@ class Starting(MusterTest):
         for path in self.muster.state.iterdir():
             self.assertEqual(mode_of(path) & 0o077, 0, path)
 
-    def test_its_socket_is_in_the_runtime_folder_where_there_is_one(self):
+    def test_the_socket_is_in_the_runtime_folder_if_there_is_one(self):
         runtime, home = self.muster.folder / "run", self.muster.home
         runtime.mkdir(mode=0o700)
         del self.muster.environment["MUSTER_STATE_DIR"]
@@ -45,7 +45,7 @@ class Starting(MusterTest):
         self.assertEqual(mode_of(runtime / "muster" / "muster.sock"), 0o600)
         self.assertEqual(mode_of(self.muster.state), 0o700)
 
-    def test_another_user_is_turned_away_even_where_the_socket_lets_them_in(self):
+    def test_another_user_is_refused_even_if_the_socket_is_accessible(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become another user")
         self.muster.run("list")
@@ -56,6 +56,7 @@ class Starting(MusterTest):
 
         answer = self.ask_as(65534, path)
 
+        self.assertNotIn(b"Permission denied", answer, "the user did not reach the socket")
         self.assertNotIn(b"200 OK", answer)
         self.assertNotIn(b"pid", answer)
         self.muster.state.chmod(0o700)
@@ -95,7 +96,7 @@ class Starting(MusterTest):
         self.assertIn("another server uses", ran.stderr)
         self.assertIn("muster server --stop", ran.stderr)
 
-    def test_a_socket_that_a_killed_server_left_is_no_hindrance(self):
+    def test_the_stale_socket_of_a_killed_server_is_replaced(self):
         self.muster.run("list")
         self.muster.kill_server()
 
@@ -118,7 +119,7 @@ class Leaving(MusterTest):
         follow.until("one")
         follow.close()
         self.muster.run("server", "--stop")
-        # Has a job from the beginning, so that the server is never idle before the first submit.
+        # Here the state folder already contains a job, so that the server is not idle before the first submit.
         server = self.muster.start_server("--idle-exit", "50ms")
 
         gate.open()
@@ -156,7 +157,7 @@ class Leaving(MusterTest):
 
 class Killed(MusterTest):
 
-    def test_a_training_goes_on_when_the_server_is_killed_and_its_follow_lacks_no_line(self):
+    def test_a_training_continues_when_the_server_is_killed_and_its_follow_is_complete(self):
         gates = [self.muster.gate(f"gate-{rank}") for rank in (0, 1)]
         rank_gate = gates[0].wait.replace("gate-0", "gate-$OMPI_COMM_WORLD_RANK")
         step = "for i in $(seq {} {}); do echo step $i of the training, the loss is 0.{}; done"
@@ -195,7 +196,7 @@ class Killed(MusterTest):
         job = self.muster.job("job")
         self.assertEqual((job["phase"], job["exit_code"]), ("Failed", 9))
 
-    def test_a_follow_outlives_many_deaths_of_the_server(self):
+    def test_a_follow_survives_many_killed_servers(self):
         gate = self.muster.gate()
         follow = self.muster.stream("submit", "single", "job", "--follow", "--", "sh", "-c",
                                     f"for i in 1 2 3 4 5; do echo round $i; {gate.wait}; done")

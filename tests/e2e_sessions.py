@@ -27,7 +27,7 @@ class Sessions(MusterTest):
 
 class AShell(Sessions):
 
-    def test_has_the_job_in_its_prompt_and_ends_with_its_own_code(self):
+    def test_the_prompt_names_the_job_and_the_shell_returns_its_own_code(self):
         self.lab()
         shell = self.shell()
 
@@ -37,7 +37,7 @@ class AShell(Sessions):
         self.assertIn(b"lab-main\r\nmain\r\n", shell.text)
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
 
-    def test_is_as_if_it_ran_here(self):
+    def test_a_shell_behaves_like_a_local_shell(self):
         self.lab()
         shell = self.shell(rows=33, columns=101)
         self.assertFalse(shell.echoes())
@@ -60,7 +60,7 @@ class AShell(Sessions):
 
         self.assertEqual(shell.finish(), 0, shell.text)
 
-    def test_reads_the_users_bashrc_and_two_shells_may_be_open(self):
+    def test_a_shell_reads_the_users_bashrc_and_two_shells_may_be_open(self):
         (self.muster.home / ".bashrc").write_text("greeting='of my own'\nPS1='mine> '\n")
         self.lab()
         first, second = self.shell(), self.shell()
@@ -78,14 +78,14 @@ class AShell(Sessions):
         self.assertEqual(second.finish(), 3)
         self.assertIn(b"still\r\n", second.text)
 
-    def test_runs_a_script_from_a_pipe(self):
+    def test_a_shell_runs_a_script_from_a_pipe(self):
         self.lab()
 
         ran = self.muster.run("bash", "lab", input="echo piped $MUSTER_JOB\nexit 4\n", code=4)
 
         self.assertEqual(ran.stdout, "piped lab\n")
 
-    def test_whose_terminal_is_closed_ends_and_nothing_else_does(self):
+    def test_a_shell_ends_when_its_terminal_is_closed_and_other_processes_continue(self):
         self.lab()
         last_words = self.muster.work / "last-words"
         os.mkfifo(last_words)
@@ -102,7 +102,7 @@ class AShell(Sessions):
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
         self.assertIn("still there", self.muster.run("exec", "lab", "--", "echo", "still there").stdout)
 
-    def test_ends_with_a_sentence_when_the_server_does_and_the_job_goes_on(self):
+    def test_a_shell_ends_with_a_message_when_the_server_ends_and_the_job_continues(self):
         self.lab()
         shell = self.shell()
 
@@ -116,7 +116,7 @@ class AShell(Sessions):
         self.assertEqual(again.finish(), 6)
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
 
-    def test_leaves_the_terminal_as_it_was(self):
+    def test_a_shell_restores_the_terminal(self):
         self.lab()
         around = self.typed(argv=["/bin/sh", "-c",
                                   f"{' '.join(self.muster.argv('bash', 'lab'))}; stty -a | grep -o ' echo '"])
@@ -127,7 +127,7 @@ class AShell(Sessions):
         around.finish()
         self.assertIn(b" echo \r\n", around.text)
 
-    def test_ends_with_its_job_and_reports_it(self):
+    def test_a_shell_ends_with_its_job_and_reports_that(self):
         self.lab()
         shell = self.shell()
 
@@ -136,7 +136,7 @@ class AShell(Sessions):
         self.assertEqual(shell.finish(), 137)
         self.assertIn(b"muster: the shell ended with job 'lab'", shell.text)
 
-    def test_waits_for_a_job_that_is_about_to_start(self):
+    def test_a_shell_waits_for_a_job_that_is_about_to_start(self):
         self.muster.run("submit", "single", "lab", "--interactive", "--hold")
         shell = self.typed("bash", "lab")
         shell.until(b"muster: job 'lab' is Queued")
@@ -147,7 +147,7 @@ class AShell(Sessions):
         shell.type(b"exit\n")
         self.assertEqual(shell.finish(), 0)
 
-    def test_waits_for_a_limited_time_and_not_for_ended_jobs(self):
+    def test_a_shell_waits_for_a_limited_time_and_not_for_ended_jobs(self):
         self.muster.run("submit", "single", "held", "--interactive", "--hold")
         self.muster.run("submit", "single", "done", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
@@ -165,7 +165,7 @@ class AShellOfAnMpiJob(Sessions):
 
     FLAGS: tuple = ()
 
-    def test_finds_hostfile_keys_and_workers_without_options(self):
+    def test_mpirun_in_a_shell_needs_no_options(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive", *self.FLAGS)
         shell = self.typed("bash", "dist")
         shell.until(b"dist/launcher")
@@ -188,7 +188,7 @@ class Attaching(Sessions):
     def submit(self, *words):
         self.muster.run("submit", "single", "talk", *words)
 
-    def test_types_leaves_and_comes_back_over_a_restart_of_the_server(self):
+    def test_a_user_can_type_detach_and_attach_again_after_a_restart_of_the_server(self):
         self.submit("--stdin", "--tty", "--", "sh", "-c",
                     "while read line; do echo \"<$line>\"; test \"$line\" = end && exit 5; done")
         first = self.typed("attach", "talk")
@@ -213,7 +213,7 @@ class Attaching(Sessions):
         self.assertEqual(third.finish(), 5)
         self.assertIn("[main] <end>\n", self.muster.logs("talk"))
 
-    def test_two_see_and_say_the_same_and_the_terminal_is_real(self):
+    def test_two_users_share_the_input_and_output_of_a_real_terminal(self):
         self.submit("--stdin", "--tty", "--", "sh", "-c",
                     "trap 'echo interrupted; exit 9' INT; trap 'stty size' WINCH; tty; stty size; "
                     "until read line; do :; done; echo was read; while :; do sleep 0.01; done")
@@ -236,7 +236,7 @@ class Attaching(Sessions):
         self.assertIn(b"^Cinterrupted\r\n", second.text)
         self.assertIn("/dev/pts/", self.muster.logs("talk"))
 
-    def test_pipes_go_to_a_job_that_reads(self):
+    def test_piped_input_reaches_a_job_that_reads(self):
         self.submit("--stdin", "--", "sh", "-c", "echo up; wc -c")
         self.assertEqual(self.muster.stream("logs", "talk", "-f").line(), "[main] up")
 
@@ -256,7 +256,7 @@ class Attaching(Sessions):
         self.assertEqual(watcher.line(), "got me")
         self.assertEqual(watcher.finish(), 3)
 
-    def test_a_job_that_reads_nothing_is_shown_from_now_on(self):
+    def test_attaching_to_a_job_without_input_shows_new_output(self):
         gate = self.muster.gate()
         # Lines tell when the log is followed: the message comes before the request.
         self.submit("--", "sh", "-c", f"echo before; while ! test -e {self.muster.work}/shown; do sleep 0.1; "
@@ -294,7 +294,7 @@ class Converting(Sessions):
         shell.type(b"exit\n")
         self.assertEqual(shell.finish(), 0)
 
-    def test_turns_the_typed_command_into_an_unattended_job(self):
+    def test_convert_turns_the_typed_command_into_an_unattended_job(self):
         self.lab()
         (self.muster.work / "deep").mkdir()
         (self.muster.work / "deep" / "train.py").write_text("print('trained in', __import__('os').getcwd())\n")
@@ -318,7 +318,7 @@ class Converting(Sessions):
         self.assertEqual(spec["scheduling"]["purpose"], "train")
         self.assertEqual(self.muster.ended("lab")["phase"], "Stopped")
 
-    def test_accepts_any_line_and_keeps_the_session_on_request(self):
+    def test_convert_accepts_any_line_and_keeps_the_session_on_request(self):
         self.lab()
         self.type_in_lab("echo one", "echo two")
 
@@ -336,7 +336,7 @@ class Converting(Sessions):
         self.assertIn("there is no command 9",
                       self.muster.run("convert", "lab", "--line", "9", code=3).stderr)
 
-    def test_keeps_nothing_that_is_not_to_be_kept(self):
+    def test_convert_records_no_command_that_must_not_be_recorded(self):
         self.lab()
         self.type_in_lab(" echo with-a-blank", "echo kept", "unset MUSTER_TYPED", "echo behind-it")
 
@@ -346,7 +346,7 @@ class Converting(Sessions):
         self.assertNotIn("with-a-blank", listed)
         self.assertNotIn("behind-it", listed)
 
-    def test_uses_a_command_that_still_ran_when_its_terminal_was_closed(self):
+    def test_convert_uses_a_command_that_was_running_when_its_terminal_was_closed(self):
         self.lab()
         shell = self.shell()
         shell.type(b"python3 -c 'print(6 * 7, flush=True); import time; time.sleep(1000)'\n")
@@ -358,7 +358,7 @@ class Converting(Sessions):
         listed = self.muster.run("convert", "lab", "--list").stdout
         self.assertRegex(listed, r" 1 +- +- +\S+ +python3 -c ")
 
-    def test_of_an_ended_job_asks_for_the_command(self):
+    def test_convert_of_an_ended_job_requires_the_command(self):
         self.lab()
         self.muster.run("stop", "lab")
         self.muster.ended("lab")
@@ -369,7 +369,7 @@ class Converting(Sessions):
         self.assertEqual(self.muster.logs("lab-train"), "[main] again\n")
 
 
-    def test_runs_mpirun_as_root_where_the_shell_did(self):
+    def test_a_converted_job_runs_mpirun_as_root_if_the_shell_did(self):
         self.muster.run("submit", "mpi", "lab", "--workers", 2, "--interactive")
         self.type_in_lab("mpirun -np 2 hostname < /dev/null", task="launcher")
 
@@ -380,7 +380,7 @@ class Converting(Sessions):
         environment = self.muster.job("lab-train")["spec"]["environment"]
         self.assertEqual(environment.get("OMPI_ALLOW_RUN_AS_ROOT"), "1" if os.geteuid() == 0 else None)
 
-    def test_keeps_the_session_where_the_new_job_cannot_start(self):
+    def test_convert_keeps_the_session_if_the_new_job_cannot_start(self):
         self.lab()
         (self.muster.work / "gone").mkdir()
         self.type_in_lab("cd gone", "python3 --version", "cd ..", "rmdir gone")
@@ -391,7 +391,7 @@ class Converting(Sessions):
         self.assertIn("muster: job 'lab' continues\n", failed.stderr)
         self.assertEqual(self.muster.job("lab")["phase"], "Running")
 
-    def test_keeps_the_session_until_the_new_job_runs(self):
+    def test_convert_keeps_the_session_until_the_new_job_runs(self):
         self.muster.start_server("--declare-gpus", "1:V100:16G")
         self.lab("lab", "--gpus", 1)
         self.type_in_lab("echo one")
@@ -411,7 +411,7 @@ class Converting(Sessions):
 
 class InteractiveJobs(Sessions):
 
-    def test_are_never_started_again(self):
+    def test_interactive_jobs_are_not_restarted(self):
         refused = self.muster.run("submit", "single", "lab", "--interactive", "--retries", "2", code=2)
         self.assertIn("--retries an interactive job is never retried", refused.stderr)
 
@@ -420,7 +420,7 @@ class InteractiveJobs(Sessions):
         self.assertIn("to open a shell in it: muster bash lab", submitted.stderr)
         self.assertEqual(self.muster.job("lab")["spec"]["command"], ["sleep", "infinity"])
 
-    def test_end_at_their_time_limit(self):
+    def test_interactive_jobs_end_at_their_time_limit(self):
         self.lab("lab", "--time-limit", "500ms")
 
         self.assertIn("time limit", str(self.muster.ended("lab")))

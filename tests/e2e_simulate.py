@@ -26,7 +26,7 @@ class Simulate(MusterTest):
         for line in set(lines) - set(as_expected):
             self.assertRegex(line, r"^differs .+: (expected .+ got .+|cannot be read: .+)$")
 
-    def test_a_file_whose_scenarios_come_out_as_expected_ends_with_0(self):
+    def test_the_exit_code_is_0_if_all_scenarios_have_the_expected_result(self):
         text = SCENARIOS.read_text()
         first = text[text.index("## allocate/allocate_test.go"):text.index("- **1 job running on node0, "
                                                                            "3 pending jobs - only")]

@@ -1,5 +1,5 @@
-"""Jobs on Slurm, from their users' view: every kind of job with its names, files, ranks and GPUs, on nodes that share
-the jobs' folder and on nodes that do not."""
+"""Jobs on Slurm, as their users see them: every kind of job with its host names, files, ranks and GPUs, on nodes that
+share the jobs' folder and on nodes that do not."""
 
 import json
 import re
@@ -14,7 +14,7 @@ CLAIM = ["--cpus", 1, "--memory", "200M"]
 
 
 class Jobs:
-    """Tests for both kinds of nodes."""
+    """The tests that run on both kinds of nodes."""
 
     def test_a_task_has_a_hostname_and_files_of_its_own_and_its_exit_code_is_the_jobs(self):
         ran = self.muster.run("submit", "single", "hello", "--follow", "--", "sh", "-c",
@@ -120,7 +120,7 @@ class Jobs:
         one_gate.open()
         self.assertEqual(one.finish(), 0, one.errors)
 
-    def test_a_launcher_with_claims_of_its_own_is_a_part_of_its_own(self):
+    def test_a_launcher_with_its_own_claims_is_its_own_component_of_the_slurm_job(self):
         path = self.muster.work / "job.yaml"
         path.write_text("name: dist\nkind: mpi\nworkers: 2\nresources: {cpus: 2, memory: 300M, gpus: 1}\n"
                         "leader: {resources: {cpus: 1, memory: 100M}}\n"
@@ -183,7 +183,7 @@ class OnGpusThatAreOnlyCounted(SlurmTest):
     """Slurm reports the number of GPUs, but not their indices."""
     CLUSTER = {"nodes": 2, "counted_gpus": True}
 
-    def test_tasks_see_as_many(self):
+    def test_tasks_see_as_many_gpus_as_they_claim(self):
         ran = self.muster.run("submit", "single", "job", "--gpus", 2, "--follow", "--", "sh", "-c",
                               "echo sees $CUDA_VISIBLE_DEVICES")
 

@@ -1,5 +1,5 @@
-"""Faults around a job on Slurm: daemons that die, a controller that is away or forgets jobs, and lost replies. No job
-is lost or runs twice, and each fault is reported."""
+"""Faults around a job on Slurm: daemons that die, a controller that is down or loses jobs, and lost replies. No job is
+lost or runs twice, and each fault is reported."""
 
 import json
 
@@ -27,24 +27,24 @@ exec /usr/bin/sbatch "$@"
 
 class TheController(CountedTest):
 
-    def test_killed_and_started_again_it_finds_jobs_that_have_gone_on(self):
+    def test_a_restarted_controller_finds_jobs_that_have_continued(self):
         starts, gate = self.counted()
         self.await_starts(starts, 1)
 
         self.cluster.kill_controller()
-        self.cluster.until(lambda: "does not answer" in self.muster.job("job")["reason"],
-                           "Muster says that it does not answer")
+        self.cluster.until(lambda: "has not answered since" in self.muster.job("job")["reason"],
+                           "Muster reports that it has not answered")
         self.assertEqual(self.muster.job("job")["phase"], "Running")
         self.cluster.start_controller()
 
-        self.cluster.until(lambda: "does not answer" not in self.muster.job("job")["reason"],
+        self.cluster.until(lambda: "has not answered since" not in self.muster.job("job")["reason"],
                            "the reason no longer mentions the controller")
         gate.open()
         job = self.ends_well("job")
         self.assertEqual(job["attempt"], 1)
         self.assertEqual(len(starts.read_text().split()), 1)
 
-    def test_while_it_is_away_jobs_are_taken_ended_and_stopped(self):
+    def test_jobs_can_be_submitted_end_and_be_stopped_while_the_controller_is_down(self):
         running, gate = self.counted("running")
         self.await_starts(running, 1)
         self.submit("stopped", "sleep infinity")
@@ -55,7 +55,7 @@ class TheController(CountedTest):
         self.muster.run("stop", "stopped")
         gate.open()
         self.ends_well("running")
-        self.cluster.until(lambda: "does not answer" in self.muster.run("explain", "later").stdout,
+        self.cluster.until(lambda: "has not answered since" in self.muster.run("explain", "later").stdout,
                            "the explanation has the reason")
         self.cluster.start_controller()
 
@@ -85,7 +85,7 @@ class TheController(CountedTest):
         self.ends_well("later")
         self.assertEqual(len(self.muster.slurm_jobs("later")), 1, "it was submitted once")
 
-    def test_a_controller_that_has_forgotten_a_job_gets_it_again(self):
+    def test_a_job_that_the_controller_has_lost_is_submitted_again(self):
         holder = self.fill()
         self.cluster.kill_controller()  # and the controller has saved its state
         self.cluster.start_controller()
@@ -100,7 +100,7 @@ class TheController(CountedTest):
 
 
 class NodesThatDie(CountedTest):
-    """Nodes that die with all their processes at once: no process remains that could record the end."""
+    """Nodes whose processes all die at once, so that no process remains that could record the end of the task."""
     CLUSTER = {"apart": True}
 
     def test_a_node_that_dies_ends_the_attempt_and_another_runs_elsewhere(self):
@@ -169,7 +169,7 @@ class Nodes(CountedTest):
         gate.open(2)
         self.ends_well("job")
 
-    def test_a_drained_node_is_shown_and_taken_no_more(self):
+    def test_a_drained_node_is_listed_as_drained_and_gets_no_more_jobs(self):
         gate, follow = self.at_the_gate("job")
         node = self.muster.job("job")["tasks"][0]["node"]
         for name in self.cluster.nodes:
@@ -209,7 +209,7 @@ class Replies(CountedTest):
         path.chmod(0o755)
         self.muster.environment["PATH"] = f"{folder}:{self.muster.environment['PATH']}"
 
-    def test_a_lost_reply_is_looked_up_before_anything_is_sent_again(self):
+    def test_after_a_lost_reply_the_queue_is_checked_before_a_job_is_submitted_again(self):
         self.shadow("sbatch", LOSING_SBATCH.format(once=self.muster.work / "once"))
         starts, gate = self.counted()
 

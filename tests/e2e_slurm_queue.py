@@ -1,5 +1,5 @@
-"""Jobs wait in Slurm's queue: what Muster shows and passes on, and its reports of what Slurm does to jobs by
-itself."""
+"""Jobs in Slurm's queue: the information that Muster shows, the settings that it passes to Slurm, and its reports of
+actions of Slurm and its administrators."""
 
 import json
 
@@ -40,7 +40,7 @@ class Waiting(SlurmTest):
         self.ends_well("first")
         self.ends_well("second")
 
-    def test_stopped_while_it_waits_it_leaves_the_queue(self):
+    def test_a_job_that_is_stopped_while_it_waits_leaves_slurms_queue(self):
         self.fill()
         self.submit("job", "true")
         listed = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")
@@ -50,7 +50,7 @@ class Waiting(SlurmTest):
         self.cluster.await_state(listed["id"], "CANCELLED")
         self.assertEqual(self.muster.job("job")["phase"], "Stopped")
 
-    def test_suspended_while_it_waits_it_leaves_the_queue_and_comes_back_by_resume(self):
+    def test_a_job_that_is_suspended_while_it_waits_leaves_slurms_queue_until_it_is_resumed(self):
         holder = self.fill()
         self.submit("job", "true")
         listed = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")
@@ -77,7 +77,7 @@ class Waiting(SlurmTest):
         self.assertEqual(len(self.muster.slurm_jobs("job")), 1, "it is not submitted again")
 
 
-class WhatIsPassedOn(SlurmTest):
+class PassedSettings(SlurmTest):
     SETTINGS = {"accounts": {"team-a": "chosen"}, "default_account": "of-%p", "options": ["--nice=7"]}
 
     def test_a_project_has_its_account_and_others_the_default(self):
@@ -140,7 +140,7 @@ class WhatIsPassedOn(SlurmTest):
         return job if job["phase"] in ("Failed", "Stopped", "Succeeded") else None
 
 
-class BehindItsBack(SlurmTest):
+class ActionsOfSlurm(SlurmTest):
 
     def test_a_running_job_cancelled_in_slurm_ends_with_the_reason(self):
         _, follow = self.at_the_gate()
@@ -154,7 +154,7 @@ class BehindItsBack(SlurmTest):
         self.assertIn("begun", follow.text)
         self.assertEqual(len(self.muster.slurm_jobs("job")), 1, "it is not submitted again")
 
-    def test_requeued_it_starts_again_as_another_attempt(self):
+    def test_a_job_that_slurm_requeues_starts_as_another_attempt(self):
         marks = self.muster.work / "starts"
         gate = self.muster.gate()
         self.submit("job", f"echo $MUSTER_RESTART_COUNT >> {marks}; echo begun; {gate.wait}")
@@ -200,7 +200,7 @@ class BehindItsBack(SlurmTest):
         gate.open()
         self.assertEqual(follow.finish(), 0, follow.errors)
 
-    def test_past_slurms_time_limit_it_fails_as_that(self):
+    def test_a_job_past_slurms_time_limit_fails_with_that_reason(self):
         _, follow = self.at_the_gate("job", "--time-limit", "2h")
         identity = self.muster.slurm_job("job")["id"]
 
@@ -227,7 +227,7 @@ class Ending(SlurmTest):
         self.assertEqual(self.muster.job("job")["phase"], "Stopped")
         self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over")
 
-    def test_suspend_gives_the_nodes_back_and_resume_takes_new_ones(self):
+    def test_suspend_releases_the_nodes_and_resume_requests_new_ones(self):
         marks = self.muster.work / "starts"
         gate = self.muster.gate()
         self.submit("job", f"echo run >> {marks}; {gate.wait}")

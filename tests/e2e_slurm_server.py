@@ -1,5 +1,5 @@
-"""A server that is killed at every stage of a job on Slurm: the job continues or keeps waiting, the next server finds
-it, and nothing is duplicated or lost."""
+"""A server that is killed at each stage of a job on Slurm. The job continues or keeps waiting, the next server finds
+it, and no job is lost or runs twice."""
 
 import json
 
@@ -10,7 +10,7 @@ from slurm_harness import CountedTest
 
 class TheServer(CountedTest):
 
-    def test_killed_while_a_job_waits_it_finds_it_again(self):
+    def test_a_restarted_server_finds_a_waiting_job(self):
         holder = self.fill()
         starts, gate = self.counted()
         identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
@@ -25,7 +25,7 @@ class TheServer(CountedTest):
         self.ends_well("job")
         self.assertEqual(len(self.muster.slurm_jobs("job")), 1)
 
-    def test_down_while_slurm_starts_a_job_it_starts_it_when_it_is_back(self):
+    def test_a_job_that_slurm_allocates_while_the_server_is_down_starts_after_its_restart(self):
         holder = self.fill()
         starts, gate = self.counted()
         identity = self.cluster.until(lambda: self.muster.slurm_job("job"), "it is in the queue")["id"]
@@ -40,7 +40,7 @@ class TheServer(CountedTest):
         job = self.ends_well("job")
         self.assertEqual(job["attempt"], 1)
 
-    def test_killed_while_jobs_run_it_takes_them_up_with_every_line(self):
+    def test_a_restarted_server_adopts_running_jobs_with_every_line_of_their_logs(self):
         gate, follow = self.at_the_gate("job")
         self.muster.kill_server()
         self.assertEqual(self.muster.job("job")["phase"], "Running")
@@ -62,7 +62,7 @@ class TheServer(CountedTest):
         self.assertEqual(self.muster.logs("job").splitlines(), ["[main] over"])
         self.cluster.until(lambda: not self.cluster.active_jobs(), "Slurm's job is over", bound=ENDING_BOUND)
 
-    def test_cancelled_in_slurm_while_it_is_down_is_found_out(self):
+    def test_a_job_that_is_cancelled_in_slurm_while_the_server_is_down_is_reported(self):
         starts = self.muster.work / "job.starts"
         # One process: a shell could outlive its child and exit with 0.
         self.submit("job", f"echo $MUSTER_RESTART_COUNT >> {starts}; exec sleep infinity")
@@ -77,7 +77,7 @@ class TheServer(CountedTest):
         self.assertIn("cancelled in Slurm", json.dumps(job))
         self.assertEqual(len(starts.read_text().split()), 1)
 
-    def test_killed_again_and_again_it_doubles_nothing(self):
+    def test_a_server_that_is_killed_repeatedly_runs_no_job_twice(self):
         starts, gate = self.counted()
         for _ in range(6):
             self.muster.kill_server()
@@ -96,8 +96,8 @@ class TheServer(CountedTest):
 
 
 class NodesWithFilesOfTheirOwn(TheServer):
-    """Data that only the node has is not lost with the server either. Slurm's own KillWait applies: within this time a
-    muster-node waits for its server; then it deletes its data and ends."""
+    """The same with nodes that do not share the jobs' folder: data that is only on a node is not lost with the server.
+    At the end of a job, a muster-node waits for its server for Slurm's KillWait; then it deletes the data and ends."""
     CLUSTER = {"apart": True, "settings": "KillWait=30\n"}
 
 

@@ -1,6 +1,6 @@
-"""Work with jobs is the same on Slurm as elsewhere: runs the unchanged tests of the dialects, shells, programs beside
-a task, copies and ports, with nodes that share the jobs' folder and, for tests over the network, with nodes that do
-not."""
+"""Commands on jobs behave the same on Slurm as on other engines. Runs the unchanged tests of dialects, shells, `muster
+exec`, copies and forwarded ports on nodes that share the jobs' folder. Those that use the network also run on nodes
+that do not share it."""
 
 import e2e_copy
 import e2e_exec
@@ -39,7 +39,7 @@ class Shells(SlurmTest, e2e_sessions.AShell):
 class ShellsOfMpiJobs(SlurmTest, e2e_sessions.AShellOfAnMpiJob):
     FLAGS = BY_SSH
 
-    def test_an_mpirun_in_one_needs_no_ssh(self):
+    def test_mpirun_in_a_shell_needs_no_ssh(self):
         self.muster.run("submit", "mpi", "dist", "--workers", 2, "--interactive")
 
         ran = self.muster.run("bash", "dist", input="mpirun --allow-run-as-root -np 2 hostname\n")

@@ -1,4 +1,4 @@
-"""The store, from outside: on PostgreSQL and on SQLite, backed up, restored, checked, and broken."""
+"""The store of a server, on PostgreSQL and on SQLite: backups, restores, checks, and damaged databases."""
 
 import os
 import shutil
@@ -70,7 +70,7 @@ class StoreTest(MusterTest):
         self.use_postgres()
         self.assertEqual([job["spec"]["name"] for job in self.muster.jobs()], ["kept"])
 
-    def test_a_store_that_holds_something_is_not_overwritten(self):
+    def test_a_store_that_is_not_empty_is_not_overwritten(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         backup = self.muster.work / "backup"
         self.muster.run("store", "backup", backup)
@@ -229,7 +229,7 @@ class StoreTest(MusterTest):
             ["bwrap", "--dev-bind", "/", "/", *words, "sh", "-c", script.replace("muster ", f"{MUSTER} ")],
             env=self.muster.environment, cwd=self.muster.work, capture_output=True, text=True, timeout=BOUND)
 
-    def test_a_read_only_file_system_is_called_that(self):
+    def test_a_read_only_file_system_is_reported_as_such(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         self.muster.run("server", "--stop")
 

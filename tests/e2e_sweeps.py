@@ -33,7 +33,7 @@ while step < int(os.environ["MUSTER_SWEEP_STEPS"]):
 print("trained until", step, flush=True)
 """
 
-# As the other, but it does not know of its budget: it trains on until it is stopped.
+# The same program without a budget: it trains until it is stopped.
 ENDLESS = """
 import sys, time
 step = 0
@@ -64,7 +64,7 @@ class SweepTest(MusterTest):
         self.assertEqual(sweep["budgets"], [1, 4, 16])
         best = sweep["trials"][0]
         self.assertEqual(best["number"], sweep["best_trial"])
-        # The best of four or more goes on.
+        # The best of four or more trials is promoted to the next rung.
         self.assertGreaterEqual(best["steps"], 4)
         self.assertLess(sum(trial["steps"] for trial in sweep["trials"]), trials * 16)
         return sweep
@@ -108,7 +108,7 @@ class SweepTest(MusterTest):
         names = [job["spec"]["name"] for job in self.muster.jobs()]
         self.assertEqual(sorted(names), [f"lr-{number}" for number in range(1, 9)])
 
-    def test_a_file_describes_a_grid_and_a_program_that_goes_on_is_stopped(self):
+    def test_a_file_describes_a_grid_and_a_program_that_exceeds_its_budget_is_stopped(self):
         self.muster.script("endless.py", ENDLESS)
         (self.muster.work / "sweep.yaml").write_text("""
 name: grid
@@ -259,7 +259,7 @@ for step in range(1, int(os.environ["MUSTER_SWEEP_STEPS"]) + 1):
             self.assertEqual(client.jobs(), [])
 
     @unittest.skipUnless(OPTUNA.exists(), "scripts/python_env.sh optuna makes build/optuna")
-    def test_optuna_asks_and_is_told(self):
+    def test_optuna_chooses_parameters_and_receives_results(self):
         self.muster.start_server()
         self.muster.script("train.sh", "echo ::metrics accuracy=$1\n")
         ran = subprocess.run(

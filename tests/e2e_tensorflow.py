@@ -15,9 +15,9 @@ ENDLESS = f"{PARAMETER_SERVER} --epochs 1000000"
 
 ENVIRONMENT = {
     "PATH": f"{TENSORFLOW.parent}:/usr/bin:/bin",
-    # Several tasks share few CPUs.
+    # Limits the threads of each task, because several tasks share few CPUs.
     "TF_NUM_INTRAOP_THREADS": 1,
-    # Its warnings and errors, without its messages about the machine.
+    # Makes TensorFlow print warnings and errors, without its messages about the machine.
     "TF_CPP_MIN_LOG_LEVEL": 1,
 }
 
@@ -35,7 +35,7 @@ class TensorFlowTest(GradientTest):
         add_examples(self.tree, "tensorflow")
 
     def run_experiment(self, *words, **variables):
-        """An experiment that runs while the test continues: its output."""
+        """Starts an experiment. Returns the running command, which prints its output."""
         return self.muster.stream(
             "gradient", "experiments", "run", "multinode", "--name", "mnist", "--workspace", self.tree,
             "--experimentEnv", json.dumps(ENVIRONMENT | variables), *words)

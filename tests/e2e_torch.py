@@ -10,8 +10,8 @@ TRAIN = ROOT / "examples" / "torch" / "digits_ddp.py"
 # The test ends it; it never ends by itself.
 ENDLESS = [TRAIN, "--epochs", 1000000]
 
-# Stops worker-0 in its second epoch, where the test kills it, and the master in its last epoch, until the
-# test has seen which workers continue.
+# Makes worker-0 wait in its second epoch, where the test kills it, and the master in its last epoch, until the test has
+# checked which workers continue.
 HELD_TRAINING = f"""
 import os, signal, socket, sys
 sys.path.insert(0, {str(TRAIN.parent)!r})
@@ -51,7 +51,8 @@ if __name__ == "__main__":
 class TorchTest(MusterTest):
 
     def submit(self, workers, *words):
-        """A job that runs while the test continues: its output. Its tasks share few CPUs."""
+        """Starts a job, with few threads for each task because the tasks share few CPUs. Returns the running command,
+        which prints the output."""
         return self.muster.stream("submit", "torch", "ddp", "--workers", workers, "-e", "OMP_NUM_THREADS=1",
                                   "--follow", *words)
 

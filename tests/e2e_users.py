@@ -1,4 +1,4 @@
-"""The same as an ordinary user as for root, and with and without a sandbox."""
+"""Jobs of an ordinary user, with a sandbox and without one, behave like those of root."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 from muster_harness import DIGITS, DOCUMENTS_MPIRUN, MUSTER, ROOT, MusterTest, main
+from own_accounts import make_account
 
 SAY_WHO = "echo rank $OMPI_COMM_WORLD_RANK by $(id -un) on $(hostname) with $NCCL_DEBUG $GREETING"
 
@@ -21,11 +22,8 @@ class OrdinaryUser(MusterTest):
         self.user = f"muster-{os.getpid()}"
         home = f"/tmp/{self.user}"
         self.addCleanup(shutil.rmtree, home)
-        subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh",
-                        self.user], check=True)
-        self.addCleanup(subprocess.run, ["userdel", self.user], check=True, capture_output=True)
-        uid, gid = (int(subprocess.run(["id", flag, self.user], capture_output=True, text=True).stdout)
-                    for flag in ("-u", "-g"))
+        made = make_account(self, self.user, "--create-home", "--home-dir", home, "--shell", "/bin/sh")
+        uid, gid = made.pw_uid, made.pw_gid
         become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         self.muster = self.new_muster(prefix=become, uid=uid, binary=self.copy_of_programs())
         self.muster.environment |= {"USER": self.user, "LOGNAME": self.user}
@@ -66,7 +64,7 @@ class OrdinaryUser(MusterTest):
 
         self.assertRegex(ran.stdout, r"test accuracy\D*9[6-9]")
 
-    def test_single_jobs_are_theirs_and_may_not_become_root(self):
+    def test_single_jobs_run_as_the_user_and_cannot_become_root(self):
         ran = self.muster.run("run", "--no-prefix", "--", "sh", "-c", "id -un; touch /root/x; touch made")
 
         self.assertEqual(ran.stdout.splitlines()[0], self.user)

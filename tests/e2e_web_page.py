@@ -1,4 +1,5 @@
-"""muster ui: the port of the web page, its codes and sessions, and parts of logs. The browser is in `make test-web`."""
+"""muster ui: the port of the web page, its codes and sessions, and parts of logs. `make test-web` tests the page in a
+browser."""
 
 import gzip
 import http.client
@@ -13,7 +14,7 @@ ADDRESS = re.compile(r"^http://(ui-[a-z2-7]{8}\.localhost):(\d+)/ui/#code=(muste
 
 
 class Browser:
-    """As a browser would ask, without one."""
+    """Sends the requests that a browser would send."""
 
     def __init__(self, address):
         self.name, port, self.code = ADDRESS.match(address).groups()
@@ -80,7 +81,7 @@ class WebPage(MusterTest):
         self.assertNotRegex(log, r"muster_[a-z2-7]{12}_")
         self.assertNotIn(browser.code[-20:], log)
 
-    def test_the_port_is_there_again_after_a_restart(self):
+    def test_the_port_is_open_again_after_a_restart(self):
         browser = self.logged_in()
         self.muster.run("server", "--stop")
         self.muster.run("list")
@@ -108,7 +109,7 @@ class WebPage(MusterTest):
                              headers)
         self.assertEqual(self.muster.jobs(), [])
 
-    def test_a_long_log_is_shown_in_parts(self):
+    def test_parts_of_a_long_log_are_read(self):
         self.muster.run("submit", "single", "long", "--follow", "--", "seq", "-f", "line %.0f", "0", "199999")
         browser = self.logged_in()
 

@@ -1,4 +1,4 @@
-"""The files that are sent with a job: their selection, their arrival, and refused ones."""
+"""The files that are sent with a job: which files are sent, how they arrive, and which are refused."""
 
 import base64
 import hashlib
@@ -6,12 +6,14 @@ import http.server
 import json
 import os
 import re
+import secrets
 import select
 import shutil
 import socket
 import subprocess
 import threading
 import zipfile
+from contextlib import suppress
 
 from muster_harness import (BOUND, MPIRUN, MUSTER, MusterTest, Typed, UnixConnection, describe,
                             kill_and_wait, main, processes_naming, without_mpirun_warnings)
@@ -56,9 +58,9 @@ class WorkspaceTest(MusterTest):
         return [path for path in self.muster.state.glob("jobs/trees/*/chunks/*/*") if path.is_file()]
 
 
-class FoldersThatAreSent(WorkspaceTest):
+class SentFolders(WorkspaceTest):
 
-    def test_an_unchanged_folder_is_not_sent_again_and_of_a_changed_one_only_the_change(self):
+    def test_an_unchanged_folder_is_not_sent_again_and_only_changes_of_a_changed_folder_are_sent(self):
         self.write("large", os.urandom(3 << 20))
         self.write("train.py", "print(1)\n")
 
@@ -129,7 +131,7 @@ class FoldersThatAreSent(WorkspaceTest):
 
         self.assertEqual((self.tree / "word").read_text(), "sent\n")
 
-    def test_on_a_terminal_the_way_is_shown_and_wiped_away(self):
+    def test_on_a_terminal_the_progress_is_shown_and_erased(self):
         self.write("large", os.urandom(3 << 20))
 
         typed = Typed(self.muster, "submit", "single", "job", "--workspace", "tree", "--", "true")
@@ -158,9 +160,9 @@ class FoldersThatAreSent(WorkspaceTest):
         self.assertEqual(self.muster.logs("second", "--no-prefix"), "as it was sent\n")
 
 
-class FoldersThatAreNot(WorkspaceTest):
+class RefusedFolders(WorkspaceTest):
 
-    def test_a_link_that_leads_out_is_named(self):
+    def test_a_link_that_leads_out_of_the_folder_is_named(self):
         self.write("train.py")
         (self.tree / "inside").mkdir()
         (self.tree / "inside" / "out").symlink_to("../../../etc/passwd")
@@ -204,7 +206,7 @@ class FoldersThatAreNot(WorkspaceTest):
         self.assertEqual(said.count("--ignore"), 2, said)
         self.assertNotIn("--ignoreFiles", said)
 
-    def test_a_folder_that_is_not_there_is_named(self):
+    def test_a_missing_folder_is_named(self):
         self.assertIn("there is no folder 'nowhere'", self.refused("nowhere", code=3))
 
 
@@ -295,7 +297,7 @@ class Repositories(RepositoryTest):
         annotations = self.muster.job("x")["spec"]["annotations"]
         self.assertEqual(annotations["gradient/workspaceCommit"], self.last)
 
-    def test_a_ref_that_is_not_there_is_named(self):
+    def test_a_missing_ref_is_named(self):
         said = self.refused(f"file://{self.tree}", "--workspace-ref", "v2", code=3)
 
         self.assertIn("has no branch, tag or commit 'v2'", said)
@@ -332,7 +334,7 @@ class Repositories(RepositoryTest):
         self.assertEqual((ran.stdout, self.muster.jobs()), ("", []))
         return ran.stderr
 
-    def test_a_server_takes_no_path_of_its_own_for_a_tree(self):
+    def test_a_server_does_not_accept_a_path_in_place_of_a_tree(self):
         self.muster.run("list")
         for kind, source in (("tree", "/etc"), ("tree", f"file://{self.tree}"), ("tree", "../../etc"),
                              ("storage", "../../etc"), ("storage", "/etc")):
@@ -352,9 +354,9 @@ class Repositories(RepositoryTest):
 
 class GitOverHttp(http.server.ThreadingHTTPServer):
     """Serves the repositories below a folder to clients with the password. While git waits for an answer, it checks
-    which processes have the password in their arguments."""
+    which processes have the password in their arguments. No other run of this test has the same password."""
 
-    PASSWORD = "correct-horse-7"
+    PASSWORD = f"correct-horse-{secrets.token_hex(8)}"
 
     def __init__(self, folder):
         super().__init__(("127.0.0.1", 0), GitHandler)
@@ -451,14 +453,14 @@ class PrivateRepositories(RepositoryTest):
         ran = self.muster.run("submit", "single", "x", "--workspace", self.url, "--", "true", code=4)
         self.assertIn("requires a password", ran.stderr)
 
-    def test_with_a_wrong_one_it_is_refused_and_the_password_is_not_repeated(self):
+    def test_a_wrong_password_is_refused_without_being_repeated(self):
         text = self.on_a_terminal("--optionsFile", self.options_file("wrong-horse-8"), code=4)
 
         self.assertIn("rejects the given password", text)
         self.assertNotIn("wrong-horse-8", text)
         self.assertEqual(self.muster.jobs(), [])
 
-    def test_with_the_right_one_from_a_file_it_works_and_no_process_ever_names_it(self):
+    def test_a_password_from_a_file_works_and_is_in_no_command_line(self):
         text = self.on_a_terminal("--optionsFile", self.options_file(self.server.PASSWORD), code=0)
 
         self.assertIn("\tlast", re.sub(r"\x1b\[[0-9;]*m", "", text))
@@ -466,7 +468,7 @@ class PrivateRepositories(RepositoryTest):
         self.assertEqual(self.server.seen, set())
         self.assert_nobody_keeps_the_password()
 
-    def test_a_password_on_the_command_line_is_in_no_other_process(self):
+    def test_a_password_on_the_command_line_is_passed_to_no_other_process(self):
         self.on_a_terminal("--workspaceUsername", "ada", "--workspacePassword", self.server.PASSWORD,
                            "--workspaceRef", "v1", code=0)
 
@@ -478,8 +480,7 @@ class PrivateRepositories(RepositoryTest):
 
 
 class Between:
-    """A proxy at the place of a server's socket. When the first files arrive, it kills the server in the middle of the
-    transfer and ends."""
+    """A proxy that takes the place of a server's socket. It kills the server when the first files arrive, and ends."""
 
     SENDS_FILES = b"PUT /v1/projects/default/chunks "
 
@@ -503,7 +504,7 @@ class Between:
             if ready is self.listening:
                 asked[self.take()] = b""
                 continue
-            data = ready.recv(1 << 16)
+            data = self.read(ready)
             if ready in asked:
                 asked[ready] += data
                 if self.SENDS_FILES in asked[ready]:
@@ -518,9 +519,19 @@ class Between:
         self.peers |= {client: server, server: client}
         return client
 
+    @staticmethod
+    def read(side):
+        """The next bytes; none if this side has closed, even if it had not read everything before."""
+        try:
+            return side.recv(1 << 16)
+        except ConnectionResetError:
+            return b""
+
     def pass_to_peer(self, side, data):
         if data:
-            return self.peers[side].sendall(data)
+            with suppress(BrokenPipeError, ConnectionResetError):  # its own end is read later
+                self.peers[side].sendall(data)
+            return
         other = self.peers.pop(side)
         del self.peers[other]
         side.close()

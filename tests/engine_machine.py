@@ -1,13 +1,13 @@
-"""Machines for tests of container engines: namespaces of this machine, with addresses on a network that only they and
-this machine share.
+"""Machines for tests of container engines. Each consists of namespaces of this machine, and has an address on a network
+that connects only these machines and this machine.
 
     with Lan() as lan, Machine(lan, folder) as machine:
-        machine.run(["ip", "address"])              # to its end
-        server = machine.spawn(["sshd", "-D"])      # and server.send(number), server.wait()
+        machine.run(["ip", "address"])              # runs a program to its end
+        server = machine.spawn(["sshd", "-D"])      # a Process, with send(), wait(), ...
 
 An engine keeps more state than its storage: locks in /dev/shm, network state in /run, firewall rules, bridges, mounts.
-In such a machine, all of this is private and ends with the machine. A machine and its network end with the test in any
-case, because each watches a pipe of the test. Needs root.
+In such a machine, all of this is private and is removed with the machine. A machine and its network watch a pipe of the
+test, so they are also removed when the test is killed. Requires root.
 """
 
 import os
@@ -17,7 +17,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-# How long anything may take before it counts as hanging.
+# The time limit in seconds of every wait. Only a hang reaches it.
 BOUND = 60
 
 # SIGCHLD is ignored, so that the kernel reaps orphaned processes of the machine.
@@ -26,8 +26,8 @@ echo ready
 exec env --ignore-signal=CHLD cat >/dev/null
 """
 
-# A container inherits the hosts file and the name server of its machine. Those of this machine are wrong on
-# the test's network; there, the test is the name server, and has no names (see _NoNames).
+# A container inherits the hosts file and the name server of its machine. Those of this machine do not apply to the
+# test's network. There, the test is a name server without names (see _NoNames).
 _FURNISH = """
 set -e
 mkdir -p "$1/run/lock" "$1/run/cdi"
@@ -46,10 +46,10 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 """
 
 
-def run(argv, check=True, **options):
+def run(argv, check=True, bound=BOUND, **options):
     """Runs a program and returns its output. If it fails, the error contains its standard error."""
     ran = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL,
-                         capture_output=True, text=True, timeout=BOUND, check=False, **options)
+                         capture_output=True, text=True, timeout=bound, check=False, **options)
     if check and ran.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, argv))}: exit code {ran.returncode}\n{ran.stderr}")
     return ran.stdout
@@ -69,7 +69,7 @@ def children_of(pid):
 
 
 def child_of(pid):
-    """The process that unshare or nsenter has forked into the namespaces."""
+    """The child of unshare or nsenter, which is in the namespaces."""
     return children_of(pid)[0]
 
 
@@ -141,7 +141,7 @@ class Lan:
 
     @property
     def address(self):
-        """This machine's."""
+        """The address of this machine."""
         return f"{self.prefix}.0.1"
 
     def attach(self, pid):
@@ -157,7 +157,8 @@ class Lan:
         return number
 
     def _claim(self):
-        """Creating a device is atomic: if two tests run at the same time, only one gets the number."""
+        """Claims a network number by creating a device with this number. Creation is atomic, so only one of several
+        tests that run at the same time gets the number."""
         for number in range(64, 128):
             if run(["ip", "route", "show", "root", f"10.{number}.0.0/16"]).strip():
                 continue
@@ -233,8 +234,8 @@ class Machine:
         self.close()
 
     def close(self):
-        """Kills all its processes; they have ended when this returns."""
-        # A stopped parent outside would not reap the killed processes, and the machine waits for that.
+        """Kills all processes of the machine, and returns after they have ended."""
+        # The machine ends only when its killed processes have been reaped, which a stopped parent would not do.
         for process in self._processes:
             if process.popen.poll() is None:
                 process.thaw()

@@ -1,5 +1,5 @@
-"""A private registry for a test, on the network of its machines, empty at first. Engines use it without TLS, which
-must be allowed before: engine.allow_registries(address) and engine.restart().
+"""A private, empty registry on the network of a test's machines. It has no TLS, so an engine must be allowed to use it:
+engine.allow_registries(address), then engine.restart().
 """
 
 import crypt
@@ -11,7 +11,7 @@ from engine_machine import BOUND
 
 
 class Registry:
-    """With `user` and `password`, it requires this login."""
+    """`user`, `password`: the login that the registry requires, if they are given."""
 
     def __init__(self, lan, folder, user=None, password=None, port=5000):
         self.folder = Path(folder) / "registry"
@@ -46,7 +46,7 @@ class Registry:
         subprocess.run(["rm", "-rf", self.folder], check=True)
 
     def push(self, podman, image, name=None):
-        """Copies one of the images of scripts/test_images.sh; needs a PodmanService to do it."""
+        """Copies an image of scripts/test_images.sh into the registry, by the PodmanService `podman`."""
         reference = f"{self.address}/{name or image}:latest"
         credentials = ["--creds", ":".join(self._credentials)] if self._credentials else []
         podman.podman("push", "--tls-verify=false", *credentials, f"localhost/{image}:latest",
@@ -62,7 +62,7 @@ class Registry:
 
 
 def _bcrypt(password):
-    """The only form of password that the registry reads."""
+    """The hash of a password in the only format that the registry reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH))

@@ -1,15 +1,15 @@
 """Real container engines for tests, each with storage, networks and processes of its own.
 
     with PodmanService(folder) as engine:
-        environment["DOCKER_HOST"] = engine.url         # what is under test speaks to its socket
-        engine.podman("run", "--detach", ...)           # arranges what a test needs; never the subject
+        environment["DOCKER_HOST"] = engine.url         # the code under test connects to the engine's socket
+        engine.podman("run", "--detach", ...)           # Podman's own command, to prepare a test
 
 `engine.api("GET", "/containers/json")` sends a request over its socket. `kill()` and `restart()` affect only the
 engine: its containers continue. `hang()` makes it accept connections without answering.
 
 The images of scripts/test_images.sh are there from the start (PodmanService), or after load("muster-test-openmpi")
 (DockerService), under the name localhost/muster-test-openmpi. The storage is in memory, because removing an image from
-a disk takes many seconds; `capacity` is its size, for a test in which it gets full.
+a disk takes many seconds. `capacity` is the size of the storage, for tests in which it becomes full.
 
 On exit everything ends, and nothing may remain: no process, mount, device, cgroup or file.
 """
@@ -96,7 +96,7 @@ class _Service:
         return sorted(each["Names"][0].lstrip("/") for each in self.api("GET", "/containers/json?all=1")[1])
 
     def start(self):
-        """Returns when it listens, which it reports like a service of systemd."""
+        """Starts the engine. Returns once the engine reports, like a service of systemd, that it listens."""
         environment = self._environment() | {"NOTIFY_SOCKET": str(self.folder / "ready")}
         with open(self.folder / "log", "ab") as log:
             self._process = self.machine.spawn(self._command(), environment, stdout=log, stderr=log)
@@ -110,7 +110,8 @@ class _Service:
     def kill(self):
         children = [os.pidfd_open(pid) for pid in children_of(child_of(self._process.popen.pid))]
         self._process.end(signal.SIGKILL)
-        # The kernel ends Docker's containerd with it; until then, a new Docker would use the old containerd.
+        # The kernel ends Docker's containerd together with Docker. Before that, a new Docker would use the old
+        # containerd.
         for child in children:
             select.select([child], [], [], BOUND)
             os.close(child)
@@ -119,7 +120,7 @@ class _Service:
         self._process.end(signal.SIGTERM)
 
     def restart(self):
-        """Kills it and starts it again, as after a crash."""
+        """Kills the engine and starts it again, as after a crash."""
         self.kill()
         self.start()
 
@@ -177,7 +178,7 @@ class PodmanService(_Service):
         return self.machine.run([*self._podman(), *words], self._environment(), check=check)
 
     def spawn(self, *words, **options):
-        """Podman's own command line, as a process that is still running: a Popen."""
+        """Starts a command of Podman. Returns its Popen while the command runs."""
         return self.machine.spawn([*self._podman(), *words], self._environment(), **options).popen
 
     def _podman(self):
@@ -198,7 +199,7 @@ class PodmanService(_Service):
         (self.folder / "tmp").mkdir()
         (self.folder / "auth.json").write_text("{}")
         limits = ", ".join(f'"{name}={limit}:{limit}"' for name, limit in _limits().items())
-        # The file keeps events over a restart of the service; a machine has no journald.
+        # Events are stored in a file, because the machine has no journald. They outlive a restart of the service.
         (self.folder / "containers.conf").write_text(
             f"[containers]\ndefault_ulimits = [{limits}]\n"
             '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
@@ -233,7 +234,8 @@ class PodmanService(_Service):
 class DockerService(_Service):
     NAME = "docker"
 
-    # tcp://address:2376 with TLS where a folder of certificates is given (see container_hosts.py).
+    # `certificates`: a folder of certificates, with which Docker also listens at tcp://address:2376
+    # (container_hosts.py).
     def __init__(self, folder, machine=None, capacity="4G", certificates=None):
         self._certificates = certificates
         super().__init__(folder, machine, capacity)
@@ -257,7 +259,7 @@ class DockerService(_Service):
         address, length = self.machine.pool.split("/")
         gateway = address.removesuffix(".0") + ".1/24"
         settings = {
-            # It can be killed and restarted while its containers run, like Podman's service.
+            # Containers must continue while Docker is killed and restarted, as with Podman.
             "live-restore": True,
             "hosts": [self.url],
             "data-root": str(self.storage), "exec-root": str(self.folder / "exec"),
@@ -279,7 +281,7 @@ class DockerService(_Service):
         return ["dockerd", "--config-file", self.folder / "daemon.json"]
 
     def _started(self):
-        # Its firewall drops packets from outside, which include those of the test.
+        # Docker's firewall would drop packets from outside the machine, such as those of the test.
         for rule in (["-i", "eth0"], ["-o", "eth0", "-m", "conntrack", "--ctstate", "ESTABLISHED"]):
             self.machine.run(["iptables", "-I", "DOCKER-USER", *rule, "-j", "ACCEPT"])
 

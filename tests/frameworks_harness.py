@@ -20,7 +20,7 @@ def add_examples(folder, *names):
 
 
 def accuracy_in(text):
-    """The accuracy in per cent, which is printed once."""
+    """The accuracy in per cent, which the text must contain exactly once."""
     told = re.findall(r"test accuracy: ([0-9.]+)%", text)
     if len(told) != 1:
         raise AssertionError(f"told {len(told)} test accuracies:\n{text}")

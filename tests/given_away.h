@@ -1,4 +1,4 @@
-// Whether an answer gives away a word of velvet's (team_server.h).
+// Whether an answer leaks a word of the project velvet (team_server.h).
 #pragma once
 
 #include <cctype>
@@ -25,9 +25,10 @@ inline std::string lower(std::string text) {
   return text;
 }
 
-/// A word of velvet's in the answer that was not in the question.
-inline std::string word_given_away(const http::Response& response, const TeamServer::Ask& ask,
-                                   const std::string& own_name) {
+/// The first word of kVelvetWords that the response contains although neither the request nor
+/// `own_name`, the name of the caller, does. Empty: the response leaks nothing.
+inline std::string leaked_word(const http::Response& response, const TeamServer::Ask& ask,
+                               const std::string& own_name) {
   const std::string said = lower(all_of(response));
   const std::string asked = lower(all_of(ask)) + own_name;
   for (const std::string& word : kVelvetWords) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Everything that needs a real GPU, in one command on a bare machine with an NVIDIA GPU: `make test-gpu`.
 
-  nccl            the plug-in for NCCL, with one rank: all collectives on host buffers and on device memory
+  nccl            the NCCL plug-in with one rank: all collectives on host buffers and on device memory
   host-memory     two ranks that share the first GPU: muster.torch through pinned host memory
   stream-order    the same two ranks: kernels before and after a reduction, on several streams
   nccl-torch      muster.torch with MUSTER_COLLECTIVE_TRANSPORT=nccl, one rank for each GPU
   visibility      jobs see exactly the GPUs that they were given, and none without --gpus
-  claims          a job that asks for a GPU more than there are is not started, with its reason
+  claims          a job that requests one GPU more than the machine has is refused with the reason
   sampling        `muster metrics` has the utilisation and the memory of a job's GPU, from NVML
   out-of-memory   a job that needs too much GPU memory fails with that reason
 
@@ -17,8 +17,8 @@ no GPU.
   --list          prints the names
   --machine       prints the GPUs, and checks nothing
 
-Checks with PyTorch need one with CUDA: that of $TORCH_PYTHON, of build/torch/bin/python (scripts/python_env.sh torch),
-or of /usr/bin/python3.
+Checks with PyTorch require a PyTorch with CUDA, in $TORCH_PYTHON, build/torch/bin/python (scripts/python_env.sh torch)
+or /usr/bin/python3.
 """
 
 import argparse
@@ -55,7 +55,7 @@ torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
 
 
 class Failed(Exception):
-    """A check found something wrong."""
+    """A check has failed; the text is the reason."""
 
 
 class Skipped(Exception):
@@ -106,7 +106,7 @@ def torch_python(candidates=None):
 
 
 def run(argv, check=True, cwd=None, **variables):
-    """The output of a program. Raises Failed if it ends with another code than 0."""
+    """Runs a program and returns its output. Raises Failed if the exit code is not 0."""
     done = subprocess.run([str(each) for each in argv], env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
                           cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
     if check and done.returncode != 0:
@@ -233,7 +233,7 @@ _VALUES = ("value", "values", "points", "series", "max", "last", "metrics", "tas
 
 
 def numbers_of(text):
-    """The values in the answer of `muster metrics --output json`, whatever surrounds them."""
+    """All values in the output of `muster metrics --output json`."""
     try:
         stack = [json.loads(text)]
     except ValueError:

@@ -126,7 +126,7 @@ class Run:
 
     def __init__(self, given, suite: Suite, launcher: str, ranks: int, is_horovod: bool, label: str,
                  only: list[str], apart: list[str], silence: float) -> None:
-        """only: names of tests; all where it is empty. apart: patterns of tests that another run has."""
+        """only: the names of the tests to run; if it is empty, all. apart: patterns of tests that run separately."""
         self.given = given
         self.silence = silence
         self.suite = suite
@@ -264,10 +264,10 @@ class Run:
 
 def outcomes_of(given, suite: Suite, launcher: str, ranks: int, is_horovod: bool, label: str,
                 apart: list[str]) -> Outcomes:
-    """Of all tests of a suite. A test that hangs ends its run; another run has the tests that it kept from running.
+    """Runs all tests of a suite. A test that hangs ends its run, and another run executes the remaining tests.
 
-    Each test that matches a pattern of `apart` has a run of its own: if it fails only on some ranks, the others wait
-    in it forever, which counts as its failure.
+    Each test that matches a pattern of `apart` has its own run: if the test fails only on some ranks, the other ranks
+    wait forever, which counts as a failure of this test.
     """
     usual = given.silence * suite.patience
 
@@ -320,7 +320,7 @@ def state_of(pid: int) -> str:
 
 
 def differences() -> list[Difference]:
-    """The rows of the section's first table: the second one has the counts of a run, for readers."""
+    """The rows of the first table of the section. (The second table has the counts of a run, for readers.)"""
     section = DOCUMENT.read_text().partition(f"\n{SECTION}\n")[2].partition("\n## ")[0]
     rows: list[list[str]] = []
     for line in section.splitlines():
@@ -364,7 +364,7 @@ def run_cell(given, name: str, launcher: str, ranks: int, known: list[Difference
     theirs = None
     if suite.framework == "torch" and (HOROVOD / "horovodrun").exists() and not given.no_horovod:
         theirs = outcomes_of_horovod(given, suite, launcher, ranks, label)
-    # A row for all tests of a suite is about how they are set up.
+    # A row that matches all tests of a suite is about their set-up.
     apart = [row.test for row in known if row.test != "*" and row.concerns(name, launcher, ranks)]
     is_good = True
     for number in range(1, given.runs + 1):

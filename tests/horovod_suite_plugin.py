@@ -11,7 +11,7 @@ import pytest
 
 #: The folder for the files.
 FOLDER = "HOROVOD_SUITE_REPORTS"
-#: Patterns of the tests that another run has.
+#: Patterns of tests that run separately.
 APART = "HOROVOD_SUITE_APART"
 
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK")
@@ -68,6 +68,6 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_sessionfinish(session):
-    # A launcher ends all ranks once one of them exits with another code. Outcomes are in the file.
+    # A launcher ends all ranks once one of them exits with a code other than 0. The outcomes are in the file.
     session.exitstatus = 0
     _write(ends=True)

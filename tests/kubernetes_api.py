@@ -16,10 +16,10 @@ import time
 
 from kubernetes_settings import API_PORT, HOST
 
-# How long anything may take before it counts as hanging.
+# The time limit in seconds of every wait. Only a hang reaches it.
 BOUND = 90
 
-# Between two looks at something that cannot be watched.
+# Seconds between two checks of a state that cannot be watched.
 _PAUSE = 0.05
 
 
@@ -32,7 +32,7 @@ class ApiError(Exception):
 
 
 def until(condition, what, bound=BOUND):
-    """Returns the first result of `condition` that is true; while it raises, it counts as false."""
+    """Calls `condition` until its result is true, and returns the result. An exception counts as false."""
     deadline = time.monotonic() + bound
     while True:
         error = None
@@ -81,7 +81,7 @@ class Api:
             connection.close()
 
     def call(self, method, path, body=None, kind="application/json", bound=BOUND):
-        """JSON, or text if the answer is no JSON."""
+        """Sends a request. Returns the decoded JSON of the answer, or its text if it is not JSON."""
         connection = http.client.HTTPSConnection(HOST, API_PORT, context=self._context, timeout=bound)
         try:
             headers = {"Content-Type": kind} if body is not None else {}

@@ -1,5 +1,5 @@
-"""The chart of packaging/kubernetes without a cluster: Helm renders it, values that make no sense are refused with a
-sentence, and the plain manifests are those of the chart."""
+"""The chart of packaging/kubernetes, without a cluster: Helm renders it, invalid values are refused with a message, and
+the plain manifests match the chart."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ CHART = PACKAGING / "chart"
 
 @functools.cache
 def program(name, module):
-    """Builds it if it has not been built."""
+    """The path of a program of a module, which is built if it does not exist."""
     made = subprocess.run([ROOT / "scripts" / "kubernetes_programs.sh", *module], stdout=subprocess.PIPE, text=True,
                           check=True)
     return f"{made.stdout.strip()}/{name}"
@@ -32,7 +32,7 @@ def helm(*words):
 
 
 def objects_of(manifests):
-    """Python has no YAML of its own: kubectl translates it, without a cluster."""
+    """The objects in YAML. Python's library has no YAML parser, so kubectl translates it, without a cluster."""
     ran = subprocess.run([program("kubectl", ()), "annotate", "--local", "-f", "-", "-o", "json", "translated=yes"],
                          input=manifests, capture_output=True, text=True, check=True)
     found, text = [], ran.stdout.strip()

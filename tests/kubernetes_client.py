@@ -3,9 +3,9 @@
 
     tests/kubernetes_client.py [--like VERSION] [--gtest_filter=...]
 
-The tests themselves are in kubernetes_client_cluster_test.cc. This program starts the cluster, which the tests call for
-killing and starting the API server, and makes the accounts that they use. `--like 1.34`: the API server emulates that
-version. `--like 1.29`: the features that the client uses, and that 1.29 did not have yet, are switched off.
+The tests themselves are in kubernetes_client_cluster_test.cc. This program starts the cluster, creates the accounts
+that the tests use, and kills and starts the API server on their request. `--like 1.34`: the API server emulates that
+version. `--like 1.29`: features that the client uses and that 1.29 lacks are switched off.
 """
 
 import argparse

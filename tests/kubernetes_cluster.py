@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A real Kubernetes cluster for tests and benchmarks on this machine: etcd, the API server, its controllers and
-scheduler, CoreDNS, and nodes, each with a kubelet, containerd and a network of its own. It is up in about ten seconds.
+scheduler, CoreDNS, and nodes, each with a kubelet, containerd and a network of its own. It starts in about ten seconds.
 
     with Cluster(gpus=4) as cluster:
         cluster.kubectl("get", "nodes")                       # text
@@ -11,19 +11,19 @@ scheduler, CoreDNS, and nodes, each with a kubelet, containerd and a network of 
 As a program:
 
     tests/kubernetes_cluster.py run [FLAGS] -- COMMAND...     runs a command beside a cluster; exits as it does
-    tests/kubernetes_cluster.py up --state DIR [FLAGS]        starts a cluster that stays
-    tests/kubernetes_cluster.py shell --state DIR [COMMAND...]  a shell, or a command, beside it
-    tests/kubernetes_cluster.py call --state DIR METHOD [ARGUMENTS...]  a method of Cluster, like `kill kubelet-1`
+    tests/kubernetes_cluster.py up --state DIR [FLAGS]        starts a cluster that runs until `down`
+    tests/kubernetes_cluster.py shell --state DIR [COMMAND...]  runs a shell or a command beside it
+    tests/kubernetes_cluster.py call --state DIR METHOD [ARGUMENTS...]  calls a method of Cluster, like `kill kubelet-1`
     tests/kubernetes_cluster.py down --state DIR              removes it
 
-The cluster has a network of its own, from which nothing leads outside and into which nothing listens. What uses the
-cluster must be in that network: Cluster moves the thread that makes it there, so all processes and threads that this
-thread starts are there, too. Pods reach them at cluster.address. Clusters do not see each other.
+The cluster has a network of its own, without a connection to other networks. Users of the cluster must be in that
+network: the constructor of Cluster moves the calling thread there, and with it all processes and threads that this
+thread starts later. Pods reach them at cluster.address. Clusters do not see each other.
 
 MUSTER_KUBERNETES_LOGS names a folder into which a cluster's logs are copied when it ends.
 
-Needs root, and the packages, programs and images of `make deps-kubernetes`. At the end, however it comes, all of it is
-removed: processes, mounts, networks, control groups, files (kubernetes_supervisor.py).
+Requires root, and the packages, programs and images of `make deps-kubernetes`. Whether a test ends or is killed, the
+whole cluster is removed: processes, mounts, networks, control groups, files (kubernetes_supervisor.py).
 """
 
 import argparse
@@ -52,7 +52,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 def _folder_of(script, *words):
-    """What scripts/kubernetes_programs.sh or kubernetes_images.sh has made."""
+    """The folder that scripts/kubernetes_programs.sh or kubernetes_images.sh has filled."""
     found = subprocess.run([_SCRIPTS / script, *words], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         raise RuntimeError(found.stderr)
@@ -67,7 +67,7 @@ def _enter_network(descriptor):
 
 
 class ClusterClient:
-    """A cluster that runs, whose folder is `folder`. Thread-safety: threads share it, if all are in its network."""
+    """A running cluster, whose state is in `folder`. Thread-safety: threads may share it if all are in its network."""
 
     # Where pods reach servers that run beside the cluster.
     address = HOST
@@ -89,11 +89,12 @@ class ClusterClient:
         return {"KUBECONFIG": str(self.kubeconfig), "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
 
     def enter(self):
-        """Moves the calling thread, and all that it starts from now on, into the cluster's network."""
+        """Moves the calling thread into the cluster's network. Threads and processes that it starts later are there,
+        too."""
         self._network_outside = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.folder / "socket"))
-            # The kernel gives the supervisor's number in this process's view.
+            # The kernel translates the supervisor's pid into the pid namespace of this process.
             pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         try:
@@ -110,7 +111,7 @@ class ClusterClient:
     # --- programs: etcd, apiserver, controllers, scheduler, coredns; kubelet-1, containerd-1, proxy-1, gpus-1, ...
 
     def start(self, name):
-        """Starts a program that was killed. Returns when the API server, if it is that, is ready."""
+        """Starts a program that was killed. If it is the API server, returns once it is ready."""
         self._call("start", name)
         if name in ("apiserver", "etcd"):
             self._call("await_api")
@@ -119,7 +120,8 @@ class ClusterClient:
         self._call("end", name, signal.SIGKILL)
 
     def stop(self, name):
-        """Lets it end in order. (An API server whose etcd is gone takes minutes: kill it.)"""
+        """Sends SIGTERM to a program and waits for its end. (An API server without its etcd takes minutes: use
+        kill().)"""
         self._call("end", name, signal.SIGTERM)
 
     def restart(self, name):
@@ -127,28 +129,28 @@ class ClusterClient:
         self.start(name)
 
     def freeze(self, name):
-        """It accepts connections and does not answer."""
+        """Stops a program: it accepts connections and does not answer."""
         self._call("signal", name, signal.SIGSTOP)
 
     def slow(self, name, seconds):
-        """Each of its answers takes up to `seconds` more."""
+        """Delays each answer of a program by up to `seconds`."""
         self._call("slow", name, seconds)
 
     def thaw(self, name):
-        """After freeze() or slow()."""
+        """Ends the effect of freeze() or slow()."""
         self._call("signal", name, signal.SIGCONT)
 
     def start_program(self, name, argv):
-        """Starts another program beside the cluster, which ends with it; by its name, the methods above know it."""
+        """Starts another program beside the cluster, which ends with the cluster. The methods above accept its name."""
         self._call("add", name, [str(each) for each in argv])
 
     def forget_history(self):
-        """The API server answers 410 Gone to whoever names a resourceVersion from before this call."""
+        """Makes the API server answer 410 Gone to requests with a resourceVersion from before this call."""
         now = int(self.api.get("/api/v1/namespaces")["metadata"]["resourceVersion"])
         request = urllib.request.Request("http://127.0.0.1:2379/v3/kv/compaction", method="POST",
                                          data=json.dumps({"revision": now, "physical": True}).encode())
         urllib.request.urlopen(request, timeout=BOUND).close()
-        self.restart("apiserver")  # it remembers, too
+        self.restart("apiserver")  # clears its watch cache
 
     def running(self):
         return self._call("running")
@@ -156,25 +158,25 @@ class ClusterClient:
     def log(self, name):
         return (self.folder / "log" / f"{name}.log").read_text(errors="replace")
 
-    # --- nodes. All take a name, like "node-1".
+    # --- nodes. The argument `node` is a name, like "node-1".
 
     def kill_node(self, node):
-        """Like a power failure: kills the kubelet, containerd and all containers of a node."""
+        """Kills the kubelet, containerd and all containers of a node, like a power failure."""
         self._call("kill_node", self._number(node))
 
     def start_node(self, node):
-        """After kill_node()."""
+        """Starts a node again after kill_node()."""
         self._call("start_node", self._number(node))
 
     def cut_node(self, node):
-        """Like a pulled cable: the node's containers run, and nothing reaches them."""
+        """Disconnects a node from the network, like a pulled cable. Its containers continue."""
         self._call("cut_node", self._number(node))
 
     def join_node(self, node):
         self._call("join_node", self._number(node))
 
     def cordon(self, node):
-        """Takes no new pods, until uncordon()."""
+        """Makes a node accept no new pods until uncordon()."""
         self.kubectl("cordon", node)
 
     def uncordon(self, node):
@@ -185,27 +187,28 @@ class ClusterClient:
         self.kubectl("drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={BOUND}s")
 
     def delete_node(self, node):
-        """The cluster forgets the node, whose kubelet and containers run on. restart("kubelet-N") brings it back."""
+        """Deletes the Node object. The kubelet and the containers continue; restart("kubelet-N") creates the object
+        again."""
         self.api.delete(f"/api/v1/nodes/{node}")
 
     def set_gpus(self, node, count):
-        """Another number of GPU stand-ins; `GPU-stand-in-2` is the container's device /dev/nvidia2."""
+        """Sets the number of a node's GPU stand-ins. `GPU-stand-in-2` is the device /dev/nvidia2 in its container."""
         self._call("set_gpus", self._number(node), count)
         self.until(lambda: self.capacity(node).get("nvidia.com/gpu", "0") == str(count),
                    f"{node} has {count} GPUs", bound=BOUND)
 
     def break_gpu(self, node):
-        """GPU 0 becomes unhealthy, as after an error of its hardware; a second call makes it healthy."""
+        """Makes GPU 0 of a node unhealthy, as after a hardware error. A second call makes it healthy again."""
         self._call("signal", f"gpus-{self._number(node)}", signal.SIGUSR1)
 
     def set_capacity(self, node, resources):
-        """Adds resources that no plug-in offers and no container sees: {"example.com/fpga": 2}. They are gone after a
-        restart of the kubelet."""
+        """Adds resources that only the scheduler counts, without devices: {"example.com/fpga": 2}. A restart of the
+        kubelet removes them."""
         self.api.patch(f"/api/v1/nodes/{node}/status",
                        {"status": {"capacity": {name: str(count) for name, count in resources.items()}}})
 
     def capacity(self, node):
-        """What the scheduler has to give: {"cpu": "2", ...}"""
+        """The resources of a node that the scheduler can allocate: {"cpu": "2", ...}"""
         return self.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]
 
     def is_ready(self, node):
@@ -213,7 +216,8 @@ class ClusterClient:
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
     def label(self, node, **labels):
-        """None removes a label. Names with other characters: label("node-1", **{"a.b/c": "d"})"""
+        """Sets labels of a node; a value of None removes one. Names with special characters are passed as
+        label("node-1", **{"a.b/c": "d"})."""
         self.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}})
 
     def taint(self, node, *taints):
@@ -227,13 +231,13 @@ class ClusterClient:
         """Gives every node the images of a docker archive."""
         self._call("import_images", [str(archive)])
 
-    # --- pods. A pod is found by name and namespace.
+    # --- pods
 
     def pod(self, name, namespace="default"):
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def cut(self, name, namespace="default"):
-        """Drops every packet of a pod, also of open connections. (Logs and exec do not use a pod's network.)"""
+        """Drops every packet of a pod, including those of open connections. (Logs and exec do not use its network.)"""
         pod = self.pod(name, namespace)
         self._call("cut_address", self._number(pod["spec"]["nodeName"]), pod["status"]["podIP"])
 
@@ -244,8 +248,8 @@ class ClusterClient:
     # --- requests
 
     def refuse(self, account, namespace="default"):
-        """The API server answers 429 Too Many Requests to a service account, with Retry-After, until accept(). One
-        request at a time waits for 15 s before."""
+        """Makes the API server answer 429 Too Many Requests, with Retry-After, to a service account until accept(). One
+        request at a time waits in a queue for 15 s before it is refused."""
         group = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1"}
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
         self.apply(
@@ -265,8 +269,8 @@ class ClusterClient:
 
     @staticmethod
     def other_clock(seconds):
-        """Variables that set the clock of a program beside the cluster ahead (or back, if negative). A program that is
-        linked statically, or is written in Go, ignores them: the cluster's own programs do."""
+        """Environment variables that set the clock of a program ahead by `seconds` (or back, if negative). Programs
+        that are linked statically or written in Go ignore them, and so do the cluster's own programs."""
         libraries = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
         if not libraries:
             raise RuntimeError("libfaketime is missing; scripts/deps.sh --kubernetes installs it")
@@ -283,19 +287,20 @@ class ClusterClient:
         return ran.stdout
 
     def apply(self, *objects):
-        """Creates objects, or changes them. The API server checks them; for a check of its own, kubectl would load the
-        description of the whole API."""
+        """Creates or changes objects. Only the API server validates them: for its own validation, kubectl would load
+        the schema of the whole API."""
         self.kubectl("apply", "--validate=false", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def make_namespace(self, name, pod_security="restricted"):
-        """`pod_security`: what the API server enforces there: privileged, baseline or restricted."""
+        """Creates a namespace. `pod_security`: the enforced level: privileged, baseline or restricted."""
         self.api.post("/api/v1/namespaces", {"metadata": {
             "name": name, "labels": {"pod-security.kubernetes.io/enforce": pod_security}}})
         self.until(lambda: self.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"), f"{name} takes pods")
 
     def make_account(self, name, rules, namespace="default", cluster_rules=(), seconds=3600):
-        """A service account with exactly these rights, as an Api. `rules`: [{"apiGroups": [""], "resources": ["pods"],
-        "verbs": ["get"]}], in its namespace; `cluster_rules`: everywhere. Its kubeconfig is result.kubeconfig."""
+        """Creates a service account with exactly these rights. Returns an Api that uses it; the path of its kubeconfig
+        is result.kubeconfig. `rules`: rights in its namespace, as [{"apiGroups": [""], "resources": ["pods"], "verbs":
+        ["get"]}]; `cluster_rules`: rights in all namespaces."""
         subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
         group = "rbac.authorization.k8s.io"
         objects = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}]
@@ -317,8 +322,8 @@ class ClusterClient:
         return account
 
     def make_user(self, user, groups=(), expired=False):
-        """The path of a kubeconfig with a client certificate, which may have expired. A member of the group
-        `system:masters` may do everything."""
+        """Creates a user with a client certificate, which may have expired. Returns the path of the kubeconfig. A
+        member of the group `system:masters` has all rights."""
         self._made += 1
         name = f"user-{os.getpid()}-{self._made}"
         self.certificates.make_client(name, user, groups, expired)
@@ -356,8 +361,8 @@ class ClusterClient:
 
 
 class Cluster(ClusterClient):
-    """Starts a cluster; the keywords are the fields of kubernetes_settings.Options. The calling thread enters its
-    network until close(). `progress` is called with what is being done, in a sentence."""
+    """A new cluster. The keyword arguments are the fields of kubernetes_settings.Options. The calling thread enters the
+    cluster's network until close(). `progress` is called with a sentence for each step of the start."""
 
     def __init__(self, progress=None, **options):
         self.folder = Path(tempfile.mkdtemp(prefix=kubernetes_supervisor.PREFIX))
@@ -390,7 +395,7 @@ class Cluster(ClusterClient):
 
 
 def _start(folder, options, detached, progress=None):
-    """Starts the holder, and returns when the cluster is ready."""
+    """Starts the process that holds the namespaces. Returns it once the cluster is ready."""
     if os.geteuid() != 0:
         raise RuntimeError("a Kubernetes cluster for tests needs root")
     programs, images = (_folder_of(f"kubernetes_{kind}.sh", "--find") for kind in ("programs", "images"))
@@ -460,7 +465,7 @@ def _progress(arguments):
 
 
 def _run_beside(cluster, command):
-    """Runs a command to its end. Signals reach it from the terminal; this process waits."""
+    """Runs a command to its end. The terminal sends its signals to the command as well, so this process only waits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with subprocess.Popen(command, env=os.environ | cluster.environment) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())

@@ -1,5 +1,5 @@
-"""The commands of docs/kubernetes-server.md, typed into a shell beside a real cluster. Only what needs a registry is left
-out: the images are loaded into the nodes under the names that they would have there."""
+"""Types the commands of docs/kubernetes-server.md into a shell beside a real cluster. Commands that need a registry are
+left out; instead, the images are loaded into the nodes under the names that they would have in the registry."""
 
 import io
 import os
@@ -34,7 +34,7 @@ def sections():
 
 
 def renamed(archive, target):
-    """A copy of a docker archive whose images have names of the registry."""
+    """Copies a docker archive. The images in the copy have the names of the registry."""
     with tarfile.open(archive) as source, tarfile.open(target, "w") as copy:
         for member in source:
             data = source.extractfile(member)
@@ -73,7 +73,7 @@ class ThePage(ServerTest):
         self.cluster.kubectl("delete", "namespace", "muster", "muster-jobs", "--ignore-not-found")
 
     def make_volume(self, name, modes=("ReadWriteOnce",)):
-        """For the claim `muster`, because the cluster has no storage class."""
+        """Creates a volume for the claim `muster`, because the cluster has no storage class."""
         volume = self.cluster.folder / "volumes" / name
         volume.mkdir(parents=True)
         volume.chmod(0o777)  # the kubelet gives the folder of a node to no group, unlike a disk
@@ -83,7 +83,7 @@ class ThePage(ServerTest):
         self.addCleanup(self.cluster.kubectl, "delete", "persistentvolume", name, "--wait=false")
 
     def follow(self, title, blocks=slice(None)):
-        """Types the blocks of a section. Returns what they printed."""
+        """Types the blocks of a section. Returns their output."""
         printed = ""
         for block in self.pages[title][blocks]:
             printed += self.type(block)
@@ -110,7 +110,7 @@ class ThePage(ServerTest):
         return printed
 
     def end(self, group):
-        """What a block left in the background."""
+        """Ends the background commands of a block."""
         try:
             os.killpg(group, signal.SIGTERM)
         except ProcessLookupError:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The conformance suite of the engines (platform/engine/conformance.h) on a real cluster of Kubernetes that is started
-for it: once where the server connects to pods through the API server, once where pods call the server.
+"""Runs the conformance suite of the engines (platform/engine/conformance.h) on a new, real Kubernetes cluster: once
+with a server that connects to pods through the API server, and once with pods that connect to the server.
 
     tests/kubernetes_engine.py
     tests/kubernetes_engine.py --gtest_filter=*Exec*
@@ -23,14 +23,14 @@ STORAGE = "storage"
 
 
 def node_image(folder):
-    """An archive of the image with Muster's programs for pods."""
+    """Writes an archive of the image with Muster's programs for pods."""
     archive = Path(folder) / "muster-node.tar"
     subprocess.run([ROOT / "scripts/image_node.sh", archive], check=True, stdout=subprocess.DEVNULL)
     return archive
 
 
 def make_storage(cluster, folder, namespace="default"):
-    """A claim for the storage of projects, on a folder of this machine, which all nodes see."""
+    """Creates a claim for the storage of projects, on a folder of this machine, which all nodes see."""
     folder.mkdir()
     folder.chmod(0o777)
     size = {"storage": "1Gi"}
@@ -59,7 +59,7 @@ def main():
             "TEST_TMPDIR": f"{folder}/tests", "MUSTER_TEST_IMAGE": IMAGES["debian"], "MUSTER_NODE_IMAGE": NODE_IMAGE,
             "MUSTER_TEST_ADDRESS": cluster.address, "MUSTER_TEST_STORAGE": STORAGE}
         code = subprocess.run([PROGRAM, *sys.argv[1:]], env=environment, check=False).returncode
-        # The cluster deletes what a gang's owner owns by itself, in a moment.
+        # The cluster itself deletes, after a moment, the objects that belonged to a gang's owner object.
         cluster.until(lambda: not left_in(cluster), "nothing is left in the cluster")
         return code
 

@@ -28,7 +28,7 @@ WAIT = "until [ -e /tmp/go ]; do sleep 0.05; done"
 
 
 def renamed(archive, target, *names):
-    """A copy of a docker archive whose image has these names."""
+    """Copies a docker archive. The image in the copy has these names."""
     with tarfile.open(archive) as old, tarfile.open(target, "w") as new:
         for member in old:
             content = old.extractfile(member).read() if member.isfile() else None
@@ -116,7 +116,7 @@ class KubernetesTest(MusterTest):
         return muster
 
     def new_muster_in(self, namespace, **settings):
-        """A further server, with other settings below `kubernetes:`."""
+        """A further server, with additional settings below `kubernetes:`."""
         muster = KubernetesMuster(self.cluster, self.settings() | {"namespace": namespace} | settings, self.MORE)
         self.addCleanup(muster.close)
         return muster
@@ -129,7 +129,8 @@ class KubernetesTest(MusterTest):
         self.muster.run("submit", kind, name, *(image or self.SMALL), *flags, "--", "sh", "-c", script)
 
     def go(self, name, task=()):
-        """Lets a job go on that waits by WAIT. The task may end before the program that ends it: any exit code will do."""
+        """Ends the wait of a job that runs WAIT. The task may end before `muster exec` does, so its exit code is
+        ignored."""
         self.muster.run("exec", name, *task, "--", "touch", "/tmp/go", code=None)
 
     def ends_well(self, name):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""muster-node in pods of a real cluster, reached by the API server's port-forward (platform/engine/node/pod.h).
+"""Tests muster-node in pods of a real cluster, reached through the API server's port-forward
+(platform/engine/node/pod.h).
 
     tests/kubernetes_node.py [--gtest_filter=...]
 
-The tests themselves are in node_cluster_test.cc. This program starts the cluster and gives it the images: Muster's own,
-and one that holds a single static program.
+The tests themselves are in node_cluster_test.cc. This program starts the cluster and loads two images into it: Muster's
+own image, and an image that contains a single static program.
 """
 
 import os

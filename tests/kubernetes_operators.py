@@ -1,8 +1,8 @@
-"""Controllers of others that tests and benchmarks run beside a cluster (kubernetes_cluster.py), as its administrator.
+"""Third-party controllers that tests and benchmarks run beside a cluster (kubernetes_cluster.py), as its administrator.
 
     start_mpi_operator(cluster)            # Kubeflow's MPIJobs
-    start_kueue(cluster)                   # queues; kinds of jobs and pods with the label kueue.x-k8s.io/queue-name
-    start_kwok(cluster)                    # nodes that only seem to be there
+    start_kueue(cluster)                   # queues for Jobs and pods with the label kueue.x-k8s.io/queue-name
+    start_kwok(cluster)                    # simulated nodes
     add_simulated_nodes(cluster, 1000)
     with Webhook(cluster, "no pods today"):  # refuses pods
 
@@ -28,14 +28,14 @@ _KUEUE_HEALTH = "127.0.0.1:9444"
 
 
 def _built(name):
-    """The folder of a program, which is built if it has not been."""
+    """The folder of a program, which is built if it does not exist."""
     made = subprocess.run([_SCRIPT, name], stdout=subprocess.PIPE, text=True, check=True)
     return Path(made.stdout.strip())
 
 
 def _objects(cluster, manifests, kinds):
     """The objects of these kinds in YAML."""
-    # Python has no YAML of its own: kubectl translates it.
+    # Python's library has no YAML parser, so kubectl translates it.
     text = cluster.kubectl("annotate", "--local", "-f", "-", "-o", "json", "translated=yes", stdin=manifests).strip()
     found = []
     while text:
@@ -46,7 +46,8 @@ def _objects(cluster, manifests, kinds):
 
 
 def _create(cluster, objects):
-    """On the server, because large definitions do not fit into the annotation of `kubectl apply`."""
+    """Creates objects by server-side apply, because large definitions do not fit into the annotation of `kubectl
+    apply`."""
     cluster.kubectl("apply", "--server-side", "-f", "-",
                     stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     # `kubectl wait` fails if a definition has no conditions yet.
@@ -63,7 +64,8 @@ def _is_established(cluster, name):
 
 
 def start_mpi_operator(cluster, requests_per_second=50):
-    """`requests_per_second`: how many the operator makes; its own default is 5."""
+    """Starts the MPI operator. `requests_per_second`: its limit of requests to the API server; the default of the
+    operator itself is 5."""
     folder = _built("mpi-operator")
     manifests = (folder / "mpi-operator.yaml").read_text()
     _create(cluster, _objects(cluster, manifests, ("Namespace", "CustomResourceDefinition")))
@@ -75,7 +77,7 @@ def start_mpi_operator(cluster, requests_per_second=50):
 
 
 def start_kueue(cluster, frameworks=("batch/job", "pod")):
-    """Its webhooks are asked for every Job and pod, except those of kube-system, from now on."""
+    """Starts Kueue. From now on, the API server sends every Job and pod outside of kube-system to Kueue's webhooks."""
     folder = _built("kueue")
     manifests = cluster.kubectl("kustomize", folder / "config" / "default")
     objects = _objects(cluster, manifests, ("Namespace", "CustomResourceDefinition", "MutatingWebhookConfiguration",
@@ -108,12 +110,12 @@ def start_kueue(cluster, frameworks=("batch/job", "pod")):
 
 
 def start_kwok(cluster, lease_seconds=0):
-    """Plays the kubelets of all nodes of add_simulated_nodes(). The pods there are running as soon as they are
-    bound, and those of a Job have succeeded; they print nothing. Without leases, which cost requests, the nodes stay
-    Ready only in a cluster with a large `grace_seconds`."""
+    """Starts kwok, which simulates the kubelets of the nodes of add_simulated_nodes(). Their pods are reported as
+    running as soon as they are bound to a node, and pods of a Job as succeeded; they print nothing. Without leases,
+    which cost requests, the nodes stay Ready only in a cluster with a large `grace_seconds`."""
     folder = _built("kwok")
-    # By default kwok sends four patches at a time, which a busy API server answers in 0.3 s. What is not named here
-    # gets no default.
+    # By default kwok sends four patches at a time, which a busy API server answers in 0.3 s. Settings that are left out
+    # of this file have no default values.
     settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration",
                 "options": {"podPlayStageParallelism": 32, "nodePlayStageParallelism": 4,
                             "nodeLeaseParallelism": 4, "podsOnNodeSyncParallelism": 1}}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The controllers that tests and benchmarks run beside a cluster (kubernetes_operators.py) do what they are for."""
+"""Tests the controllers that other tests and benchmarks run beside a cluster (kubernetes_operators.py)."""
 
 import unittest
 

@@ -3,9 +3,10 @@ it.
 
     kubernetes_policies.py FOLDER
 
-Policies, pods and namespaces become rules of each node's firewall, a quarter of a second late, and more on a busy
-machine. The log has the rules of each node once they are in force. As with other implementations, a node reaches its
-own pods always, and a connection that is open stays open. Not known: ports by name in rules for egress.
+The program translates policies, pods and namespaces into rules of each node's firewall, with a delay of a quarter of a
+second or, on a busy machine, more. It logs the rules of each node once they are in force. As with other
+implementations, a node can always reach its own pods, and open connections stay open. Ports by name are not supported
+in egress rules.
 """
 
 import ipaddress
@@ -55,13 +56,13 @@ class Pod:
 
 @dataclass
 class World:
-    """`namespaces`: the labels of each."""
+    """The relevant state of the cluster. `namespaces`: the labels of each namespace."""
     policies: list
     pods: list
     namespaces: dict = field(default_factory=dict)
 
     def addresses(self, peer, namespace):
-        """The addresses that a peer of a policy of `namespace` stands for, as elements of a set of nft."""
+        """The addresses that a peer of a policy of `namespace` selects, as elements of an nft set."""
         if "ipBlock" in peer:
             whole = [ipaddress.ip_network(peer["ipBlock"]["cidr"])]
             for excepted in peer["ipBlock"].get("except", []):
@@ -80,7 +81,7 @@ def _without(network, part):
 
 
 def _ports(ports, pod):
-    """Expressions of nft, one of which a packet must match."""
+    """The nft expressions for `ports`. A packet must match one of them."""
     if not ports:
         return [""]
     found = []
@@ -96,7 +97,7 @@ def _ports(ports, pod):
 
 
 def _rules_of(pod, direction, world):
-    """The rules for what comes to (Ingress) or from (Egress) a pod; None if no policy restricts that."""
+    """The rules for packets to (Ingress) or from (Egress) a pod; None if no policy restricts this direction."""
     isolated, rules = False, []
     for policy in world.policies:
         spec, namespace = policy["spec"], policy["metadata"]["namespace"]
@@ -116,7 +117,7 @@ def _rules_of(pod, direction, world):
 
 
 def firewall_of(node, world):
-    """What nft reads: the whole table of a node."""
+    """The whole table of a node, as input of nft."""
     table = ["add table inet policies", "flush table inet policies",
              "add chain inet policies forward { type filter hook forward priority 0; }",
              "add rule inet policies forward ct state established,related accept"]

@@ -1,6 +1,6 @@
-"""The rights of the server's service account, on a real API server: each verb of each resource that the cluster has is
-tried in several namespaces, and only what this file lists is allowed. Then the requests with which a server that was
-taken over would leave its namespace are sent."""
+"""The rights of the server's service account, on a real API server. The test tries each verb of each resource of the
+cluster in several namespaces; only the combinations that this file lists may be allowed. It also sends requests with
+which an attacker who controls the server would try to get out of its namespace."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from kubernetes_settings import API_PORT, HOST
 from muster_harness import main
 
 VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
-# Of some resources, checked by the API server within other requests.
+# Verbs of some resources that the API server checks within other requests.
 SPECIAL = [("", "users", "impersonate"), ("", "groups", "impersonate"), ("", "serviceaccounts", "impersonate"),
            ("authentication.k8s.io", "userextras", "impersonate"), ("authentication.k8s.io", "uids", "impersonate"),
            ("rbac.authorization.k8s.io", "roles", "bind"), ("rbac.authorization.k8s.io", "roles", "escalate"),
@@ -22,13 +22,13 @@ SPECIAL = [("", "users", "impersonate"), ("", "groups", "impersonate"), ("", "se
            ("certificates.k8s.io", "signers", "approve"), ("certificates.k8s.io", "signers", "sign"),
            ("certificates.k8s.io", "signers", "attest"), ("", "pods", "*"), ("*", "*", "*"), ("", "secrets", "*")]
 
-# What the server may do with jobs, in their namespace.
+# The server's rights in the namespace of its jobs.
 JOBS = {"pods": "list watch create delete", "secrets": "create delete", "services": "create",
         "networkpolicies.networking.k8s.io": "create", "events": "list watch", "persistentvolumeclaims": "get",
         "namespaces": "get"}
-# In every namespace, and outside of them.
+# Its rights in every namespace, and on objects outside of namespaces.
 CLUSTER = {"nodes": "list watch", "pods": "list watch", "storageclasses.storage.k8s.io": "list"}
-# Of every account of a cluster: to ask about itself, and to read the certificates of authorities.
+# The rights of every account of a cluster: to query its own rights, and to read the certificates of authorities.
 EVERYBODY = {"clustertrustbundles.certificates.k8s.io": "get list watch",
              "selfsubjectaccessreviews.authorization.k8s.io": "create",
              "selfsubjectrulesreviews.authorization.k8s.io": "create",

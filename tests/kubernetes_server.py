@@ -22,7 +22,7 @@ def pod_of(name, command, labels=None, image="localhost/muster-test-busybox:test
 class TheServer(ServerTest):
 
     def pod_like_a_job(self, server, name="worker"):
-        """With the labels of a job's pod, in the namespace of jobs."""
+        """Starts a pod with the labels of a job's pod, in the namespace of jobs."""
         path = f"/api/v1/namespaces/{server.jobs_space}/pods"
         self.cluster.api.post(path, pod_of(name, ["sleep", "1000"], {"app.kubernetes.io/managed-by": "muster"}))
         return self.until(lambda: self.running(f"{path}/{name}"), "the pod runs")
@@ -98,7 +98,7 @@ class TheServer(ServerTest):
         self.assert_untouched(job)
 
     def test_never_do_two_servers_use_one_volume(self):
-        """The old server has ended before the new one starts, also if the old one is slow to end."""
+        """Even if the old server takes long to end, the new server starts only after that."""
         server = self.install()
         before = server.pod()["metadata"]["name"]
         process = server.process()
@@ -127,7 +127,7 @@ class TheServer(ServerTest):
         self.assertEqual({name: mode for name, mode in self.modes(server).items() if name in modes}, modes)
 
     def modes(self, server):
-        """Of the files in the volume; the root of the volume belongs to the cluster."""
+        """The modes of the files in the volume, except for its root, which belongs to the cluster."""
         return {str(path.relative_to(server.volume)): path.lstat().st_mode & 0o7777
                 for path in server.volume.rglob("*") if path.suffix not in (".sock", ".db-shm", ".db-wal")}
 

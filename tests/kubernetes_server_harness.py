@@ -1,4 +1,5 @@
-"""Shared by the tests of a Muster server in a Kubernetes cluster: an installation of the chart, and its users outside.
+"""Shared by the tests of a Muster server in a Kubernetes cluster: an installation of the chart, and users outside of
+the cluster.
 
     class MyTest(ServerTest):
         def test_a_sentence_that_holds(self):
@@ -49,7 +50,7 @@ class ServerTest(unittest.TestCase):
         cls.made = 0
 
     def place(self, file=VALUES / "sqlite.yaml", **options):
-        """New namespaces with a volume: one for the server, one for jobs."""
+        """Creates two namespaces, one for the server, with a volume, and one for its jobs."""
         type(self).made += 1
         installation = Installation(self, f"team-{self.made}", file)
         self.addCleanup(installation.close)
@@ -57,7 +58,7 @@ class ServerTest(unittest.TestCase):
         return installation
 
     def install(self, values=None):
-        """The chart in a place()."""
+        """Installs the chart in the namespaces of a new place()."""
         installation = self.place()
         installation.install(values)
         return installation
@@ -114,8 +115,8 @@ class Installation:
         subprocess.run(["rm", "-rf", self.folder], check=True)
 
     def make_volume(self, node="node-1", shared=False):
-        """A folder of a node, to whose files the kubelet gives the pod's group, as to those of a disk. `shared`: of
-        all nodes, as NFS is."""
+        """Creates a volume on a folder of a node. The kubelet gives its files the pod's group, as on a disk. `shared`:
+        all nodes have the volume, as with NFS."""
         self.volume.mkdir(parents=True)
         spec = {"capacity": {"storage": "20Gi"}, "persistentVolumeReclaimPolicy": "Retain",
                 "claimRef": {"namespace": self.space, "name": "muster"}}
@@ -172,7 +173,7 @@ class Installation:
         return self.pod()
 
     def make_probes_quick(self):
-        """So that a server that hangs is killed within seconds, not minutes."""
+        """Shortens the times of the probes, so that a server that hangs is killed within seconds instead of minutes."""
         container = "/spec/template/spec/containers/0/livenessProbe"
         self.kubectl("patch", "deployment/muster", "--type=json", "--patch", json.dumps([
             {"op": "replace", "path": "/spec/template/spec/terminationGracePeriodSeconds", "value": 5},
@@ -181,7 +182,7 @@ class Installation:
         self.kubectl("rollout", "status", "deployment/muster", f"--timeout={BOUND}s")
 
     def log(self):
-        """Of the server's container; empty if it has not started."""
+        """The log of the server's container; empty if the container has not started."""
         return self.kubectl("logs", f"pod/{self.pod()['metadata']['name']}", check=False)
 
     def process(self, pod=None):
@@ -196,7 +197,7 @@ class Installation:
         raise AssertionError(f"no process of container {identity}")
 
     def state(self):
-        """For messages: what there is, and what the server has printed."""
+        """The objects and the log of the server, for the message of a failed check."""
         with contextlib.suppress(RuntimeError, AssertionError):
             return (self.kubectl("get", "all,events") + self.kubectl("describe", "pods") +
                     self.kubectl("logs", "deployment/muster", check=False))
@@ -205,7 +206,7 @@ class Installation:
     # --- Muster
 
     def muster(self, *words, check=True):
-        """A command in the server's container, which belongs to the server's own account."""
+        """Runs a command of muster in the server's container, under the server's account."""
         return self.kubectl("exec", "service/muster", "--", "muster", *words, check=check)
 
     def fingerprint(self):
@@ -216,7 +217,7 @@ class Installation:
         return next(line.split()[1] for line in made.splitlines() if line.startswith("invitation"))
 
     def user(self, name, *flags):
-        """A new user, who has logged in from outside."""
+        """Creates a user, who logs in from outside of the cluster."""
         user = User(self, name)
         self.test.addCleanup(user.close)
         user.connect()
@@ -226,7 +227,7 @@ class Installation:
 
 
 class User:
-    """A person outside the cluster, with a `muster` and a way by kubectl port-forward."""
+    """A user outside of the cluster, whose `muster` reaches the server through kubectl port-forward."""
 
     def __init__(self, installation, name):
         self.installation = installation
@@ -238,7 +239,7 @@ class User:
         self._forward = None
 
     def connect(self):
-        """Begins to forward a port, again if the server's pod is another one."""
+        """Starts to forward the server's port, or restarts that if the server has a new pod."""
         port = self.url.rpartition(":")[2] if self.url else ""
         self.disconnect()
         cluster = self.installation.cluster

@@ -1,5 +1,5 @@
-"""Jobs of a Muster server that runs in a real Kubernetes cluster: pods in a namespace of their own, which upgrades,
-evictions and the removal of the server leave alone."""
+"""Jobs of a Muster server that runs in a real Kubernetes cluster. Their pods are in a namespace of their own, and
+continue during upgrades, evictions and the removal of the server."""
 
 import os
 import signal

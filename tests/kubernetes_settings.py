@@ -1,5 +1,5 @@
 """The settings of a Kubernetes cluster for tests (kubernetes_cluster.py): addresses, certificates, and the
-configuration of each of its programs. Pure, but for the files that Certificates writes.
+configuration of each of its programs. Pure, except for the files that Certificates writes.
 """
 
 import base64
@@ -23,30 +23,30 @@ IMAGES = {name: f"localhost/muster-test-{name}:test" for name in ("pause", "busy
 
 @dataclass
 class Options:
-    """What a cluster is made of."""
+    """The parts and the behaviour of a cluster."""
     nodes: int = 2
     # Images of IMAGES that every node has from the start, besides `pause`. `debian` takes some seconds.
     images: list = field(default_factory=lambda: ["busybox"])
     # GPU stand-ins of each node (tests/kubernetes/programs/gpu_stand_ins.go).
     gpus: int = 0
-    # Services with a cluster address, other than the API server's, require it.
+    # kube-proxy, which Services with a cluster address require, except for that of the API server.
     kube_proxy: bool = False
     # Another API server, scheduler and kubelet, of those that kubernetes_programs.sh builds: "1.29". The rest is new.
     api_version: str = ""
-    # Debian's containerd 1.6 instead of containerd 2: its pods cannot mount images. So are the nodes of an older API
-    # server.
+    # Debian's containerd 1.6 instead of containerd 2: its pods cannot mount images. Nodes beside an older API server
+    # always have it.
     debian_containerd: bool = False
-    # Enforces NetworkPolicies, which the nodes' network plug-in ignores (kubernetes_policies.py).
+    # Whether kubernetes_policies.py enforces NetworkPolicies, which the nodes' network plug-in ignores.
     policies: bool = False
     # Admission plug-ins besides the API server's defaults (PodSecurity, ResourceQuota, LimitRanger, ...).
     admission: list = field(default_factory=list)
-    # How long a node may be silent until it is NotReady.
+    # The seconds after which a silent node is NotReady.
     grace_seconds: int = 8
-    # How long pods stay bound to a node that is NotReady, unless they tolerate it for another time.
+    # The seconds for which pods stay bound to a node that is NotReady, unless they have a toleration of their own.
     eviction_seconds: int = 300
     # A container's log is rotated at this size.
     log_size: str = "10Mi"
-    # Records who asked the API server for what, in log/audit.log.
+    # Whether the API server records all requests in log/audit.log.
     audit: bool = False
     # More flags of a program, by its name: {"apiserver": ["--v=4"]}
     flags: dict = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Options:
 
 @dataclass
 class Node:
-    """The place of one node. `number` counts from 1."""
+    """The name, the addresses and the folders of a node. `number` counts from 1."""
     number: int
     folder: Path
 
@@ -97,7 +97,7 @@ _DAYS = 30
 
 
 class Certificates:
-    """A certificate authority in a folder, and what it signs: NAME.crt and NAME.key."""
+    """A certificate authority in a folder, and the certificates that it signs: NAME.crt and NAME.key."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -115,11 +115,11 @@ class Certificates:
         _openssl("pkey", "-in", self.path("tokens.key"), "-pubout", "-out", self.path("tokens.pub"))
 
     def make_client(self, name, user, groups=(), expired=False):
-        """A certificate that the API server takes for `user`, a member of `groups`. An expired one ended yesterday."""
+        """Makes a client certificate of `user`, a member of `groups`. If it is to be expired, it ended yesterday."""
         subject = "".join(f"/O={group}" for group in groups) + f"/CN={user}"
         self._request(name, subject, ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=clientAuth"])
         if expired:
-            # `openssl req` cannot: signs the same request again.
+            # `openssl req` cannot set such dates, so the request is signed again by another command.
             request = self.path(f"{name}.csr")
             _openssl("x509", "-x509toreq", "-in", self.path(f"{name}.crt"), "-signkey", self.path(f"{name}.key"),
                      "-out", request)
@@ -127,7 +127,7 @@ class Certificates:
                      "-out", self.path(f"{name}.crt"))
 
     def make_server(self, name, names, user="server"):
-        """A certificate of a server with these names and addresses."""
+        """Makes the certificate of a server with these names and addresses."""
         words = ",".join(("IP:" if each[0].isdigit() else "DNS:") + each for each in names)
         self._request(name, f"/CN={user}", ["basicConstraints=critical,CA:FALSE", "extendedKeyUsage=serverAuth",
                                             f"subjectAltName={words}"])
@@ -185,7 +185,7 @@ users:
 # --- the control plane
 
 def etcd_flags(folder):
-    # What etcd stores does not outlive the machine: it need not reach the disk.
+    # The data is not needed after a crash of the machine, so etcd need not sync it to disk.
     return ["--name=etcd", f"--data-dir={folder}/etcd", "--unsafe-no-fsync", "--listen-peer-urls=http://127.0.0.1:2380",
             "--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
             "--initial-advertise-peer-urls=http://127.0.0.1:2380", "--initial-cluster=etcd=http://127.0.0.1:2380",
@@ -308,7 +308,7 @@ def kubelet_flags(node):
 
 
 def proxy_settings(node):
-    # Zeros: leaves the machine's connection tracking as it is.
+    # The zeros keep kube-proxy from changing the machine's connection tracking.
     return json.dumps({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "nftables",
         "clientConnection": {"kubeconfig": f"{node.folder}/proxy.kubeconfig"}, "hostnameOverride": node.name,

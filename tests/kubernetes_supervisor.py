@@ -1,12 +1,12 @@
-"""The processes of a Kubernetes cluster for tests. kubernetes_cluster.py starts this program and speaks to it.
+"""The processes of a Kubernetes cluster for tests. kubernetes_cluster.py starts this program and sends it requests.
 
     kubernetes_supervisor.py hold FOLDER [--detached]
 
-`hold` makes namespaces (processes, mounts, network) and starts a second copy of this program in them, the supervisor,
-which starts the cluster's programs and, on a Unix socket in FOLDER, kills, stops and restarts them. When the standard
-input of `hold` ends, or the supervisor does, everything is removed: the namespaces with all processes, mounts and
-network devices in them, the control groups, and FOLDER. So nothing outlives a test, not even a test that is killed. If
-`hold` itself is killed, the namespaces end, and the next `hold` removes what is left.
+`hold` creates namespaces (processes, mounts, network) and starts a second copy of this program in them, the supervisor.
+The supervisor starts the cluster's programs, and kills, stops and restarts them on requests at a Unix socket in FOLDER.
+When the standard input of `hold` or the supervisor ends, everything is removed: the namespaces with all their
+processes, mounts and network devices, the control groups, and FOLDER. So nothing remains even if a test is killed. If
+`hold` itself is killed, the namespaces end, and the next `hold` removes the control groups and the folder.
 """
 
 import contextlib
@@ -35,15 +35,15 @@ from kubernetes_settings import (API_SERVICE, API_URL, AUDIT_POLICY, DOMAIN, HOS
 PREFIX = "muster-kubernetes-"
 _CGROUPS = Path("/sys/fs/cgroup")
 _PR_SET_PDEATHSIG = 1
-# How long a program that is slowed runs at a time.
+# The seconds for which a program that is slowed runs at a time.
 _MOMENT = 0.05
 
 
 # --- outside: control groups and namespaces
 
 def start_of(pid):
-    """When a process started, in ticks since the machine did: with the number, the identity of a process. None if it
-    has ended."""
+    """The start of a process in ticks since the boot of the machine, which together with the pid identifies the
+    process. None if the process has ended."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -64,7 +64,7 @@ def group_name(holder):
 
 
 def _make_cgroups(name):
-    """A group of this name in each hierarchy, in which the kubelets make theirs."""
+    """Creates a group of this name in each hierarchy, in which the kubelets create their own groups."""
     for hierarchy in hierarchies():
         (hierarchy / name).mkdir()
         if hierarchy == _CGROUPS:
@@ -75,14 +75,14 @@ def _make_cgroups(name):
 
 
 def _copy_cpuset(group):
-    """A new cpuset of version 1 is empty, and takes no process."""
+    """Copies the parent's CPUs and memory nodes: a new cpuset of version 1 has none, and accepts no process."""
     for file in ("cpuset.cpus", "cpuset.mems"):
         if (group / file).exists() and not (group / file).read_text().strip():
             (group / file).write_text((group.parent / file).read_text())
 
 
 def _remove_cgroups(name):
-    """Their processes have ended, but the kernel may need a moment to notice."""
+    """Removes the groups. Their processes have ended, but the kernel may refuse the removal for a moment."""
     for hierarchy in hierarchies():
         for folder, _, _ in os.walk(hierarchy / name, topdown=False):
             until(lambda folder=folder: _is_removed(folder), f"the control group {folder} is empty", bound=10)
@@ -95,7 +95,7 @@ def _is_removed(folder):
 
 
 def _sweep():
-    """Removes what clusters whose holder was killed have left."""
+    """Removes the control groups and folders of clusters whose holder was killed."""
     for hierarchy in hierarchies():
         for group in hierarchy.glob(f"{PREFIX}*-*"):
             pid, start = group.name.removeprefix(PREFIX).split("-")[:2]
@@ -115,7 +115,7 @@ def _die_with_parent():
 
 
 def _hold(folder, detached):
-    # A signal ends it in order.
+    # After one of these signals, the program cleans up before it ends.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
     with open(folder / "lock", "wb") as lock:
@@ -142,7 +142,7 @@ def _hold(folder, detached):
 
 # --- inside
 
-# A kubelet sets these of the whole machine to these values. Here it finds files with them in their place.
+# A kubelet would set these settings of the whole machine. It finds files with the desired values in their place.
 _DECOYS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
            "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
 
@@ -251,7 +251,7 @@ class Supervisor:
                     _run(*self._in(node, "ip", "route", "add", other.pods, "via", other.address))
 
     def _in(self, node, *argv):
-        """A command on a node."""
+        """The command with a prefix that runs it on a node."""
         return ["nsenter", "--target", str(self._holders[node.number].pid), "--mount", "--uts", "--net",
                 *map(str, argv)]
 
@@ -292,7 +292,7 @@ class Supervisor:
             group.mkdir()
             _copy_cpuset(group)
 
-    # --- what it waits for
+    # --- waiting
 
     def await_api(self):
         admin = Api(self.certificates, client="admin")
@@ -309,7 +309,7 @@ class Supervisor:
                 _is_ready(node) and _gpus_of(node) == self.options.gpus for node in nodes)
 
         until(are_ready, "every node is Ready")
-        # Pods are refused until it exists.
+        # The API server refuses pods until the default service account exists.
         until(lambda: admin.get("/api/v1/namespaces/default/serviceaccounts/default"), "the default service account")
         # CoreDNS refuses connections until it has read the Services.
 
@@ -321,7 +321,7 @@ class Supervisor:
         until(names_are_served, "CoreDNS is ready")
 
     def _is_alive(self, name):
-        """Whether it runs; a program that ended by itself is an error, with the end of its log."""
+        """Whether a program runs. Raises an error with the end of its log if it ended by itself."""
         process = self._running.get(name)
         if process is None or process.poll() is not None:
             raise RuntimeError(f"{name} has ended:\n{self.log_end(name)}")
@@ -331,10 +331,10 @@ class Supervisor:
         path = self.folder / "log" / f"{name}.log"
         return path.read_text(errors="replace")[-size:] if path.exists() else ""
 
-    # --- what kubernetes_cluster.py asks for
+    # --- requests of kubernetes_cluster.py
 
     def start(self, name):
-        """Starts a program that does not run. A kubelet brings its GPU stand-ins."""
+        """Starts a program that does not run, and with a kubelet also its GPU stand-ins."""
         with self._lock:
             process = self._running.get(name)
             if process and process.poll() is None:
@@ -351,7 +351,7 @@ class Supervisor:
                 self._start_gpus(self._node_of(name), since)
 
     def end(self, name, number=signal.SIGKILL):
-        """Sends a signal and waits for the end."""
+        """Sends a signal to a program and waits for its end."""
         with self._lock:
             process = self._running[name]
             process.send_signal(number)
@@ -361,7 +361,7 @@ class Supervisor:
                 self._end_gpus(self._node_of(name))
 
     def add(self, name, argv):
-        """Starts another program in the network of the control plane. start() and end() know it from now on."""
+        """Starts another program in the network of the control plane. From now on start() and end() accept its name."""
         self._added[name] = argv
         self.start(name)
 
@@ -401,7 +401,7 @@ class Supervisor:
                 raise RuntimeError(f"{' '.join(each.args)}:\n{output}")
 
     def set_gpus(self, number, count):
-        """Another number of GPU stand-ins for a node."""
+        """Sets the number of GPU stand-ins of a node."""
         node = self.nodes[number - 1]
         with self._lock:
             self._end_gpus(node)
@@ -409,14 +409,14 @@ class Supervisor:
             self._start_gpus(node)
 
     def cut_node(self, number):
-        """Like a pulled cable: what runs on the node runs on."""
+        """Disconnects a node from the network, like a pulled cable. Its processes continue."""
         _run("ip", "link", "set", self.nodes[number - 1].name, "down")
 
     def join_node(self, number):
         _run("ip", "link", "set", self.nodes[number - 1].name, "up")
 
     def kill_node(self, number):
-        """Like a power failure: every process of the node is killed."""
+        """Kills every process of a node, like a power failure."""
         node = self.nodes[number - 1]
         for kind in ("kubelet", "containerd", "proxy"):
             if f"{kind}-{number}" in self.running():
@@ -431,7 +431,7 @@ class Supervisor:
             self.start(f"{kind}-{number}")
 
     def cut_address(self, number, address):
-        """Drops every packet of a pod's address that its node sees, also of connections that are open."""
+        """Drops every packet from or to the address of a pod, including those of open connections."""
         node = self.nodes[number - 1]
         rules = ["add table inet cut", "add set inet cut pods { type ipv4_addr; }"]
         for chain in ("forward", "input", "output"):
@@ -473,7 +473,7 @@ class Supervisor:
 
     def _on_node(self, kind, node):
         return {
-            # It finds its shim on PATH.
+            # containerd finds its shim on PATH.
             "containerd": lambda: ["env", f"PATH={self.containerd}:/usr/sbin:/usr/bin:/sbin:/bin",
                                    self.containerd / "containerd", "--config", node.folder / "containerd.toml"],
             "kubelet": lambda: [self.api_programs / "kubelet", *kubelet_flags(node)],
@@ -524,7 +524,7 @@ def _alternate(process, seconds, ended):
 
 
 def _made_since(path, moment):
-    # The clock of the file system is a few milliseconds late.
+    # Times of files may be a few milliseconds behind the clock.
     return path.exists() and path.stat().st_mtime >= moment - 0.1
 
 
@@ -558,12 +558,13 @@ def _containers_of(node):
 
 
 class _Answering(socketserver.StreamRequestHandler):
-    """One request a connection: {"call": NAME, "with": [ARGUMENTS]} in a line, answered by {"result"} or {"error"}."""
+    """Handles the one request of a connection: a line {"call": NAME, "with": [ARGUMENTS]}, which is answered by a line
+    {"result": ...} or {"error": ...}."""
 
     def handle(self):
         line = self.rfile.readline()
         if not line:
-            return  # it wanted to know who listens
+            return  # ClusterClient.enter() connects without a request
         request = json.loads(line)
         try:
             if not re.fullmatch("[a-z][a-z_]*", request["call"]):

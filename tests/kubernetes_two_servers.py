@@ -1,5 +1,5 @@
-"""Two Muster servers in a real Kubernetes cluster, on one PostgreSQL: the Service leads to the one that leads, also after
-it dies, is frozen, is drained or is replaced by an upgrade."""
+"""Two Muster servers in a real Kubernetes cluster, with one PostgreSQL database. The Service selects the leader, also
+after the leader dies, is frozen, is evicted or is replaced by an upgrade."""
 
 import os
 import secrets
@@ -52,7 +52,7 @@ class TwoServers(ServerTest):
         return pod["status"]["containerStatuses"][0]["containerID"]
 
     def assert_another_leads(self, server, before, user):
-        """Another process: in the other pod, or in the same one if the kubelet has restarted it so soon."""
+        """Checks that another process leads: in the other pod, or in the same pod if the kubelet has restarted it."""
         self.until(lambda: self.selected(server) and self.process(self.selected(server)) != self.process(before),
                    "another server leads")
         user.connect()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names that are local to a file are unique within its folder.
+"""Checks that names that are local to a file are unique within its folder.
 
     tests/local_names_test.py [FOLDER...]     checks itself, then the tree, or only files below the folders
     tests/local_names_test.py --self-test     checks only that bad examples are caught
@@ -15,8 +15,8 @@ Tests are compiled apart from what they test, and are compared with each other o
 A type outside of an anonymous namespace has one definition in its namespace. Two would break the rule of
 one definition, which no compiler checks: the linker keeps one of the two destructors, for both types.
 
-Text is read, not compiled. It relies on the layout that clang-format keeps: declarations of a
-namespace start in the first column.
+The check reads the text and compiles nothing. It relies on the layout of clang-format: declarations of
+a namespace start in the first column.
 """
 
 import re
@@ -43,7 +43,7 @@ NAMESPACE = re.compile(r"^namespace ([\w:]+) \{", re.M)
 OPEN = re.compile(r"^namespace \{")
 CLOSE = re.compile(r"^\}\s+// namespace$")
 STATIC_FUNCTION = re.compile(r"^static\s[^=]*?\b(\w+)\(")
-# What cannot begin the declaration of a function or of a variable.
+# Words that cannot begin the declaration of a function or of a variable.
 NOT = r"(?!(?:return|if|for|while|switch|else|namespace|using|case|public|private|protected|template|struct|class|enum|union|static_assert|extern)\b)"
 DECLARATIONS = (
     re.compile(r"^(?:struct|class|enum(?: class)?|union)\s+(?:\[\[.*?\]\]\s*)?(\w+)"),
@@ -53,7 +53,7 @@ DECLARATIONS = (
     re.compile(rf"^{NOT}[A-Za-z_][^=]*?\b([A-Za-z_]\w*)\("),
     re.compile(rf"^{NOT}[A-Za-z_][\w:<>,*& .()]*?[ *&>](\w+)(?:\[.*?\])*\s*(?:=|\{{|;)"),
 )
-# Its arguments are names of tests, which their suites keep apart.
+# Macros whose arguments are names of tests, which are unique within their suite.
 MACRO = re.compile(r"^[A-Z][A-Z0-9_]+\(")
 
 
@@ -174,7 +174,7 @@ def tree():
 
 
 def self_test():
-    """Examples that the check must judge rightly; returns what it got wrong."""
+    """Runs the check on examples. Returns the examples with a wrong result."""
 
     def source(body, namespace="muster::a"):
         return f"namespace {namespace} {{\nnamespace {{\n\n{body}\n\n}}  // namespace\n}}  // namespace {namespace}\n"

@@ -1,9 +1,7 @@
-// Every message about a job in one table: data/messages.txt, beside this file. Read it from top to bottom
-// after a change of words, as a person who does not know Muster would.
+// Compares every message about a job with a table, data/messages.txt. After a change of wording, read the
+// whole table like a person who does not know Muster. To write the table anew, run:
 //
 //   MUSTER_WRITE_MESSAGES=1 build/release/tests/messages_test
-//
-// writes the table; without the variable the test compares it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
-/* An MPI program for tests: each rank says who it is, where, and under which MPI, after all ranks
- * have added up something that is wrong where one of them is missing. */
+/* An MPI program for tests: each rank prints its number, its host and the MPI library. Before that,
+ * an all-reduce whose result every rank verifies shows that all ranks take part.
+ *
+ *   mpi_where [FILE]   waits before the end until FILE, for example a named pipe, has a byte to read */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,7 @@ int main(int count, char** words) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
 
-  /* Larger than what goes along with a message's head: it takes the way that data takes. */
+  /* Too large for an eager message, so the data uses the same protocol as large buffers. */
   static double sent[1 << 15];
   static double sums[1 << 15];
   for (int i = 0; i < 1 << 15; ++i) sent[i] = rank + 1 + i;
@@ -35,7 +37,7 @@ int main(int count, char** words) {
   printf("rank %d of %d on %s by %s\n", rank, size, host, library);
   fflush(stdout);
 
-  /* A file to wait for: rank 0 goes on when there is a byte to read of it, and the others with it. */
+  /* Rank 0 waits for the file, and the barrier makes the other ranks wait for rank 0. */
   if (count > 1) {
     if (rank == 0) {
       FILE* gate = fopen(words[1], "r");

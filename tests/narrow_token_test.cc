@@ -1,4 +1,4 @@
-// A token makes none that can do more than itself.
+// A token cannot be used to create a token with more rights, or with a longer lifetime, than its own.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ class NarrowToken : public testing::Test {
   Team team_;
 };
 
-TEST_F(NarrowToken, OneMadeByANarrowOneIsAsNarrow) {
+TEST_F(NarrowToken, CreatesOnlyTokensThatAreAsNarrow) {
   const std::string narrow =
       team_.token({.user = "jasper", .ceiling = Role::kMember, .projects = {"velvet"}});
 
@@ -45,7 +45,7 @@ TEST_F(NarrowToken, OneMadeByANarrowOneIsAsNarrow) {
   EXPECT_EQ(request(narrow, {.user = "rudi"}).status, 403);
 }
 
-TEST_F(NarrowToken, ASessionMadeOfANarrowOneIsAsNarrow) {
+TEST_F(NarrowToken, CreatesASessionThatIsAsNarrow) {
   const std::string narrow =
       team_.token({.user = "rudi", .ceiling = Role::kViewer, .projects = {"velvet"}});
 
@@ -56,7 +56,7 @@ TEST_F(NarrowToken, ASessionMadeOfANarrowOneIsAsNarrow) {
   EXPECT_EQ(session.projects, std::vector<std::string>{"velvet"});
 }
 
-TEST_F(NarrowToken, OneMadeByAProgramsDoesNotOutliveIt) {
+TEST_F(NarrowToken, CreatesNoTokenThatOutlivesIt) {
   const std::string shortlived =
       team_.token({.user = "sam", .lifetime = std::chrono::seconds(3600)});
   const base::Time end = team_.clock().now() + std::chrono::seconds(3600);
@@ -67,11 +67,11 @@ TEST_F(NarrowToken, OneMadeByAProgramsDoesNotOutliveIt) {
   EXPECT_LE(*made(login).expires, end);
   const std::string session = api::new_token_from_json(login.body)->text;
   const access::Token grandchild = made(request(session, {}));
-  ASSERT_TRUE(grandchild.expires) << "by way of a login it lives for ever";
+  ASSERT_TRUE(grandchild.expires) << "a token that was created through a login never expires";
   EXPECT_LE(*grandchild.expires, end);
 }
 
-TEST_F(NarrowToken, ANarrowOneSeesAndRevokesItselfAlone) {
+TEST_F(NarrowToken, ListsAndRevokesOnlyItself) {
   const std::string narrow = team_.token({.user = "jasper", .projects = {"green"}});
   const auto id = access::parse_token(narrow)->id;
 

@@ -1,5 +1,6 @@
-// What two projects beside each other know of each other, while streams are open, after a project
-// has gone, where names meet; and who may run a job without a sandbox, which sees everything.
+// Two projects on one server are isolated from each other: in open streams, after a project was
+// removed or moved, and where both use the same name. And only an admin of the server runs a job
+// without a sandbox, because such a job can read the files of every project.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +18,7 @@ namespace {
 
 using access::Role;
 
-TEST(Neighbours, AWatcherHearsNothingOfWhatHappensInAnotherProject) {
+TEST(Neighbours, AWatcherReceivesNoEventOfAnotherProject) {
   for (const char* const path : {"/v1/watch/jobs", "/v1/watch/events"}) {
     Team team;
     TeamServer::Ask ask{.path = path};
@@ -30,8 +31,8 @@ TEST(Neighbours, AWatcherHearsNothingOfWhatHappensInAnotherProject) {
     team.end("quicksilver");
     team.settle();
 
-    const http::Response heard{.body = answer.body + team.read(answer.stream)};
-    EXPECT_EQ(word_given_away(heard, ask, ""), "") << path << "\n" << heard.body;
+    const http::Response received{.body = answer.body + team.read(answer.stream)};
+    EXPECT_EQ(leaked_word(received, ask, ""), "") << path << "\n" << received.body;
   }
 }
 
@@ -88,7 +89,7 @@ TEST(Neighbours, AJobOfAnotherProjectCannotBeTheOriginOfARerun) {
   EXPECT_EQ(rerun("obsidian", "server admin").status, 201);
 }
 
-TEST(Neighbours, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
+TEST(Neighbours, AnAdminDoesNotReadTheAuditLogOfAnEarlierProjectOfTheSameName) {
   Team team;
   const access::Actor rudi{.user = "rudi"};
   const auto records = [&](const std::string& caller) {
@@ -113,7 +114,7 @@ TEST(Neighbours, AnAdminOfAProjectReadsNothingOfOneThatBoreItsName) {
   EXPECT_NE(records("server viewer").find("OLD"), std::string::npos);
 }
 
-TEST(Neighbours, AStreamEndsWhenItsProjectIsMovedAway) {
+TEST(Neighbours, AStreamEndsWhenTheReaderLosesItsProjectBecauseItsParentChanges) {
   for (const char* const path : {"/v1/jobs/quicksilver/logs", "/v1/watch/events"}) {
     Team team;
     team.add_user("onyx", {{"umbrella", Role::kViewer}});
@@ -153,7 +154,7 @@ TEST(Neighbours, ANameMeansTheJobThatTheCallerSees) {
   EXPECT_EQ(ask("/v1/jobs/" + green->id, "viewer").status, 404);
 }
 
-TEST(Neighbours, TheSameIdempotencyKeyOfAnotherUserIsAnother) {
+TEST(Neighbours, AnIdempotencyKeyBelongsToOneUser) {
   Team team;
   const std::string key = "run-1";
   const auto first = team.controller().submit(velvet_spec("obsidian-two", 1), "hyacinth\n" + key,

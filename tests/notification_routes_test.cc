@@ -1,4 +1,5 @@
-// Who is told of a project's jobs, over the routes: what its admins see, and what others do.
+// The routes of a project's notifications: admins of the project manage them, and other members see
+// neither the whole URL nor the key.
 #include <gtest/gtest.h>
 
 #include "api/notification_wire.h"
@@ -54,7 +55,7 @@ TEST_F(NotificationRoutes, ShowTheWholeUrlToAdminsAlone) {
   }
 }
 
-TEST_F(NotificationRoutes, ShowAKeyInTheAnswerThatMadeItAndInNoOther) {
+TEST_F(NotificationRoutes, ShowAKeyOnlyInTheAnswerToItsCreation) {
   const api::KeyedSubscription keyed = subscribe();
   const std::string one = std::string(kNotifications) + "/" + keyed.subscription.id;
 
@@ -68,7 +69,7 @@ TEST_F(NotificationRoutes, ShowAKeyInTheAnswerThatMadeItAndInNoOther) {
   EXPECT_EQ(ping->status, 204);
 }
 
-TEST_F(NotificationRoutes, SayEveryFaultOfASubscription) {
+TEST_F(NotificationRoutes, ReportEveryFaultOfASubscription) {
   const http::Response answer =
       ask("ada", "POST", kNotifications, R"({"url": "ftp://h", "on": [], "job": "A b"})");
 
@@ -78,7 +79,7 @@ TEST_F(NotificationRoutes, SayEveryFaultOfASubscription) {
   }
 }
 
-TEST_F(NotificationRoutes, KnowASubscriptionInItsOwnProjectAlone) {
+TEST_F(NotificationRoutes, FindASubscriptionOnlyInItsOwnProject) {
   const api::KeyedSubscription keyed = subscribe();
   team_.add_project("other", "", 1);
   access::User ada = *team_.accounts().user("ada");

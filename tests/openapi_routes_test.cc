@@ -1,5 +1,5 @@
-// The document of the API against the server's routes: neither has one that the other has not, and
-// who may ask without a token is the same in both.
+// The API's document and the server have the same routes, and agree on the routes that require no
+// token.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// "GET /v1/jobs/{name}" -> whether it is for anybody.
+/// A route such as "GET /v1/jobs/{name}" -> whether it is open to callers without a token.
 using OpenRoutes = std::map<std::string, bool>;
 
 std::string in_capitals(std::string word) {
@@ -94,7 +94,7 @@ TEST(OpenApiDocument, NamesEachOperationOnce) {
   EXPECT_EQ(names.size(), routes_of_server().size());
 }
 
-TEST(OpenApiDocument, RefersOnlyToWhatItHolds) {
+TEST(OpenApiDocument, ContainsTheTargetOfEachReference) {
   const Json whole = document();
   const Json flat = whole.flatten();
   for (const auto& [pointer, value] : flat.items()) {

@@ -1,5 +1,6 @@
-// The web page's server: a cookie gives the rights of its token and no more, and none to the page of
-// another site, to another name of the machine, or to a code that was used, guessed or is too old.
+// Sessions of the web page. A cookie has exactly the rights of its token. The server refuses requests
+// of a page of another site, requests under another host name, and codes that were used, were guessed
+// or have expired.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,7 +21,7 @@ using PageHeaders = std::map<std::string, std::string>;
 const std::string kHost = "muster.example.org:7443";
 const std::string kOrigin = "https://" + kHost;
 
-/// As the page itself asks, with a token in its cookie.
+/// The request as the web page sends it, with the token in its cookie.
 TeamServer::Ask of_page(TeamServer::Ask ask, const std::string& token) {
   ask.headers["host"] = kHost;
   ask.headers["origin"] = kOrigin;
@@ -30,7 +31,7 @@ TeamServer::Ask of_page(TeamServer::Ask ask, const std::string& token) {
   return ask;
 }
 
-/// The same on the loopback port.
+/// The same request, sent to the loopback port.
 TeamServer::Ask of_local_page(TeamServer::Ask ask, const std::string& token) {
   ask = of_page(std::move(ask), token);
   ask.from = "loopback";
@@ -126,7 +127,7 @@ TEST(PageSession, EndsWithItsUserItsTokenAndItsTime) {
   EXPECT_EQ(team.ask(of_page({.path = "/v1/jobs"}, other)).status, 401);
 }
 
-TEST(PageSession, OpensForTheOwnerOfTheSocketWithARoleOfAdmin) {
+TEST(PageSession, OfTheOwnerOfTheUnixSocketHasTheRoleOfAnAdmin) {
   Team team;
   const http::Response made =
       team.ask({.method = "POST", .path = "/v1/ui/codes", .over_unix_socket = true});
@@ -177,7 +178,7 @@ TEST(PageCode, CannotBeGuessed) {
   EXPECT_LE(refused, 20);
 }
 
-TEST(PageCode, IsInvalidOnceItsCallerIs) {
+TEST(PageCode, IsInvalidOnceTheTokenOfItsCallerIsRevoked) {
   Team team;
   const std::string code = code_of(team, "member");
   const auto token = access::parse_token(team.token_of("member"));
@@ -207,7 +208,7 @@ TEST(PageCode, IsNotExchangedForThePageOfAnotherSite) {
   EXPECT_FALSE(refused.headers.contains("set-cookie"));
 }
 
-// --- requests that the page of another site makes
+// --- requests of a page of another site
 
 TEST(ForeignPage, ChangesNothing) {
   const std::vector<std::pair<std::string, PageHeaders>> attacks{
@@ -231,7 +232,7 @@ TEST(ForeignPage, ChangesNothing) {
     }
     const http::Response answer = team.ask(attack);
     EXPECT_EQ(answer.status, 403) << title;
-    EXPECT_EQ(word_given_away(answer, attack, ""), "") << title;
+    EXPECT_EQ(leaked_word(answer, attack, ""), "") << title;
     EXPECT_EQ(team.accounts().audit({.limit = 1000})->size(), before) << title;
   }
 }
@@ -324,7 +325,7 @@ TEST(LoopbackPort, HasACookieOfItsOwnName) {
   EXPECT_EQ(team.ask(of_local_page({.path = "/v1/whoami"}, token_in(opened))).status, 200);
 }
 
-TEST(LoopbackPort, IsNotClosedFromAfar) {
+TEST(LoopbackPort, IsClosedOnlyOverTheUnixSocket) {
   Team team;
   EXPECT_TRUE(team.door().open());
   EXPECT_EQ(
@@ -357,7 +358,7 @@ TEST(PageFile, ComesWithAStrictPolicy) {
   EXPECT_EQ(policy.find("unsafe"), std::string::npos);
 }
 
-TEST(PageFile, IsKeptByBrowsersForAsLongAsItIsTheSame) {
+TEST(PageFile, IsCachedByBrowsersUntilItChanges) {
   Team team;
   const http::Response page = team.ask({.path = "/ui/"});
   const http::Response same =
@@ -372,7 +373,7 @@ TEST(PageFile, IsKeptByBrowsersForAsLongAsItIsTheSame) {
   }
 }
 
-TEST(PageFile, IsThereForTheViewsOfThePageAlone) {
+TEST(PageFile, IsServedOnlyForTheViewsOfThePage) {
   Team team;
   for (const std::string path : {"/ui/", "/ui/jobs", "/ui/jobs/dist", "/ui/jobs/dist/logs/main"}) {
     EXPECT_EQ(team.ask({.path = path}).status, 200) << path;

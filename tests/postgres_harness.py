@@ -1,11 +1,11 @@
 """A private PostgreSQL server for a test, on a unix socket in a temporary folder, or at an address.
 
     with Postgres() as postgres:
-        url = postgres.new_url()        # of an empty schema that nobody else uses
+        url = postgres.new_url()        # the URL of a new, empty schema
         postgres.restart_at_once()      # as after a crash
 
-PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`. The server reports on a socket that
-it is ready, like a service of systemd, so the test does not poll.
+PostgreSQL refuses to run as root, so a test that runs as root starts it as the user `postgres` or `nobody`. The server
+reports on a socket that it is ready, like a service of systemd, so the test does not poll.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-# The time limit of a start, which only a hang reaches.
+# The time limit of a start in seconds. Only a hang reaches it.
 BOUND = 60
 
 _PR_SET_PDEATHSIG = 1
@@ -27,10 +27,10 @@ _PR_SET_PDEATHSIG = 1
 
 class Postgres:
     def __init__(self, durable=False, address=""):
-        """`durable`: syncs to disk, for measurements; tests need no durability. `address`: clients without access to
-        the socket connect there; its network must belong to the test."""
+        """`durable`: syncs to disk and has PostgreSQL's own settings for memory, for measurements; tests need neither.
+        `address`: clients without access to the socket connect there; its network must belong to the test."""
         self._address = address
-        self._fsync = "on" if durable else "off"
+        self._settings = [] if durable else ["-c", "fsync=off", "-c", "shared_buffers=16MB"]
         self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self._user = self._unprivileged_user()
         if self._user:
@@ -69,7 +69,7 @@ class Postgres:
         return f"{self._url()}&options=-csearch_path%3D{schema}"
 
     def sql(self, text, url=None):
-        """The rows of `text`, as psql prints them, one a line and '|' between their fields."""
+        """Executes `text`. Returns the rows as psql prints them: one row in each line, with '|' between the fields."""
         ran = subprocess.run([PROGRAMS / "psql", "--no-psqlrc", "--quiet", "--tuples-only",
                               "--no-align", "--set=ON_ERROR_STOP=1", "--command", text,
                               url or self._url()],
@@ -83,7 +83,7 @@ class Postgres:
         """The server ends with the thread that starts it: call this from the thread of the test."""
         self._process = self._spawn(
             "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", f"listen_addresses={self._address}",
-            "-c", f"fsync={self._fsync}", "-c", "shared_buffers=16MB", "-c", "max_connections=50")
+            "-c", "max_connections=50", *self._settings)
         while b"READY=1" not in self._ready.recv(4096):
             pass
 
@@ -91,7 +91,7 @@ class Postgres:
         self._stop_by(signal.SIGINT)
 
     def stop_at_once(self):
-        """Every connection breaks, and the next start recovers from the log."""
+        """Stops the server as in a crash: every connection breaks, and the next start recovers from the log."""
         self._stop_by(signal.SIGQUIT)
 
     def restart_at_once(self):
@@ -99,7 +99,7 @@ class Postgres:
         self.start()
 
     def end_sessions_of_leaders(self):
-        """Cuts the connection of every server that leads."""
+        """Breaks the database connection of every Muster server that is a leader."""
         self.sql("SELECT pg_terminate_backend(pid, 10000) FROM pg_locks"
                  " WHERE locktype = 'advisory' AND granted")
 
@@ -121,7 +121,7 @@ class Postgres:
         libc = ctypes.CDLL(None)
 
         def prepare():
-            # Nothing remains even if the test is killed.
+            # The server ends even if the test is killed.
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
             if os.getppid() != parent:
                 os._exit(125)

@@ -1,5 +1,5 @@
-"""Shared by the end-to-end tests of programs without the platform: each is started by hand in an environment of its
-own, and a check shows that they leave nothing behind."""
+"""Shared by the end-to-end tests of programs without the platform. A test starts each program in an environment of its
+own, and at the end checks that the programs leave nothing behind."""
 
 import os
 import re
@@ -16,7 +16,7 @@ OTHER_KEY = "ff0102030405060708090a0b0c0d0eff"
 # A loopback address of this process alone, so that no other test can use its ports.
 OWN_ADDRESS = f"127.{96 + os.getpid() // 256 % 32}.{os.getpid() % 256}.2"
 
-# Variables of launchers: a launcher that runs the tests may have set them, and the programs would read them.
+# Variables of launchers. If a launcher runs the tests, they are set, and the programs under test would read them.
 LAUNCHER_VARIABLES = re.compile(
     r"SLURM_|PMI_|MPI_LOCAL|RANK$|WORLD_SIZE$|LOCAL_|MASTER_|TORCHELASTIC_|TF_CONFIG$")
 
@@ -27,7 +27,7 @@ class ProgramsTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="muster-programs-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        # The folder in which the ranks of one host meet, private to the test.
+        # The folder through which the ranks of one host connect to each other. It is private to the test.
         self.runtime = self.folder / "runtime"
         self.runtime.mkdir(mode=0o700)
         self.environment = {name: value for name, value in os.environ.items()
@@ -50,7 +50,7 @@ class ProgramsTest(unittest.TestCase):
         return stream
 
     def finish(self, *streams):
-        """Waits until all have succeeded; returns their outputs."""
+        """Waits until all commands have succeeded. Returns their outputs."""
         for stream in streams:
             self.assertEqual(stream.finish(), 0, f"{stream}\n{stream.text}{stream.errors}")
         return "".join(stream.text for stream in streams)

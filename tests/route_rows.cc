@@ -313,7 +313,7 @@ std::vector<Row> account_rows(const Team& team) {
        .invited = 201},
       {"POST /v1/logout", send("POST", "/v1/logout"), 204, 204, 204, 204, 204, 204},
       {"POST /v1/ui/codes", send("POST", "/v1/ui/codes"), 201, 201, 201, 201, 201, 201},
-      // For browsers, whose requests say from which page they come.
+      // Only for browsers: a request without the headers that name its page is refused.
       {.route = "POST /v1/ui/session",
        .ask = send("POST", "/v1/ui/session", R"({"code": "x"})"),
        .stranger = 403,

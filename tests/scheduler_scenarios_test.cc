@@ -1,6 +1,6 @@
-// Runs tests/data/scheduler-scenarios.md and holds the scenarios that differ against the list that
-// docs/scheduler.md explains: one that starts to differ is a fault, and so is one that no longer
-// does and is still on the list. The scenarios of tests/data/scheduler-moves.md have no such list.
+// Runs the scenarios of tests/data/scheduler-scenarios.md. Those whose result differs from upstream
+// must be exactly the scenarios of kDiffer, whose reasons docs/scheduler.md explains. All scenarios
+// of tests/data/scheduler-moves.md must have the expected result.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace muster::simulate {
 namespace {
 
-/// By design: each with its reason in docs/scheduler.md.
+/// The scenarios that differ from upstream by design.
 const std::vector<std::string> kDiffer = {
-    // Nobody is moved for a job that has its minimum and could grow.
+    // Muster does not move jobs so that a job that already has its minimum can grow.
     "consolidation/consolidation_test.go: 2 elastic jobs running on different GPUs, 1 job of 3 "
     "gpus is pending -  consolidate",
-    // The notation has no word for the department's CPU limit, by which upstream keeps it waiting.
+    // The notation cannot express the CPU limit of a department, which makes the job wait upstream.
     "integration_tests/allocate/allocate_test.go: don't allow job over DEPARTMENT deserved CPU",
-    // Not a scenario: the letters of a Go expression.
+    // Not a real scenario: the name is part of a Go expression.
     "preempt/preemptGang_test.go: flaky scenario",
 };
 
@@ -30,7 +30,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(SchedulerScenarios, ComeOutAsExpectedButForThoseThatAreDocumented) {
+TEST(SchedulerScenarios, HaveTheExpectedResultsExceptForTheDocumentedDifferences) {
   const auto scenarios = parse_scenarios(text_of(MUSTER_SCENARIOS));
   ASSERT_TRUE(scenarios) << scenarios.error().to_string();
   EXPECT_EQ(scenarios->size(), 104u);
@@ -44,7 +44,7 @@ TEST(SchedulerScenarios, ComeOutAsExpectedButForThoseThatAreDocumented) {
   EXPECT_EQ(differ, kDiffer) << report_of(verdicts);
 }
 
-TEST(SchedulerScenarios, OfMovesAllComeOutAsExpected) {
+TEST(SchedulerScenarios, OfMovesHaveTheExpectedResults) {
   const auto scenarios = parse_scenarios(text_of(MUSTER_MOVES));
   ASSERT_TRUE(scenarios) << scenarios.error().to_string();
 

@@ -1,5 +1,5 @@
-// A workspace on its way from a folder here to a server and into its store: the command line's own
-// client, a socket, the routes and a store on disk, all of them real.
+// Sends a workspace from a local folder to a server and into its store. The command line's client,
+// the socket, the routes and the store on disk are real.
 #include "cli/spec/send_workspace.h"
 
 #include <gtest/gtest.h>
@@ -35,11 +35,11 @@ namespace {
 
 using base::ErrorCode;
 
-/// A server of this user in a thread. What was sent to it stays in its folder.
+/// A private server on a thread of its own. Files that were sent to it stay in its folder.
 class LiveServer {
  public:
-  /// `breaks_at`: the connection is dropped and the socket opened anew at so many requests that
-  /// bring chunks.
+  /// `breaks_at`: the number of the upload of chunks at which the server drops the connection and
+  /// opens its socket anew; 0: never.
   LiveServer(const std::filesystem::path& folder, int breaks_at = 0)
       : socket_(folder / "muster.sock"), trees_(folder / "trees"), breaks_at_(breaks_at) {
     EXPECT_TRUE(controller_.recover());
@@ -83,12 +83,13 @@ class LiveServer {
     }
     if (name.starts_with("PUT ") && name.ends_with("/chunks") && --breaks_at_ == 0) {
       loop_.post([this] {
-        // As somebody who starts a server: whoever misses it waits, and starts none of its own.
+        // Holds the lock of a server's start. A client that finds no server waits for it, and does
+        // not start a server of its own.
         const auto lock = base::await_lock(socket_.parent_path() / "start.lock");
         http_.reset();
         listen();
       });
-      kept_.push_back(std::move(respond));  // lost, it would be answered with 500
+      kept_.push_back(std::move(respond));  // a destroyed `respond` would answer with 500
       return;
     }
     app_.handler()(std::move(request), std::move(respond));
@@ -166,7 +167,7 @@ class SendWorkspace : public testing::Test {
     MUSTER_TRY(Connection connection, Connection::open({}, "1"));
     return send_workspace(connection, "default", options);
   }
-  /// What a task would find.
+  /// A folder with the unpacked files of the tree, as a task would see them.
   std::filesystem::path unpacked(const std::string& tree) {
     const std::filesystem::path into = here_ / ("unpacked-" + std::to_string(++unpackings_));
     std::filesystem::create_directory(into);
@@ -212,7 +213,7 @@ TEST_F(SendWorkspace, TheFilesArriveAsTheyWere) {
   EXPECT_EQ(said_, "muster: workspace: 4 files, 3.1 MiB; sent 1.1 MiB\n") << "equal chunks go once";
 }
 
-TEST_F(SendWorkspace, AnUnchangedFolderIsNotSentTwiceAlsoNotToARestartedServer) {
+TEST_F(SendWorkspace, AnUnchangedFolderIsNotSentAgainEvenToARestartedServer) {
   write("a", "one");
   const auto first = send();
   ASSERT_TRUE(first) << first.error().to_string();
@@ -228,7 +229,7 @@ TEST_F(SendWorkspace, AnUnchangedFolderIsNotSentTwiceAlsoNotToARestartedServer) 
   EXPECT_EQ(said_, "gradient: workspace: 1 file, 3 B; nothing new to send\n");
 }
 
-TEST_F(SendWorkspace, OfAChangedFolderOnlyWhatIsNewIsSent) {
+TEST_F(SendWorkspace, OnlyTheNewChunksOfAChangedFolderAreSent) {
   write("large", std::string(2 << 20, 'x') + "end");
   write("small", "before");
   ASSERT_TRUE(send());
@@ -242,7 +243,7 @@ TEST_F(SendWorkspace, OfAChangedFolderOnlyWhatIsNewIsSent) {
   EXPECT_EQ(server_->count_of(kPutChunks), before + 1);
 }
 
-TEST_F(SendWorkspace, AServerThatGoesAwayInTheMiddleIsAskedAgain) {
+TEST_F(SendWorkspace, AnUploadContinuesAfterTheServerIsRestarted) {
   serve(2);
   std::string large;
   for (int i = 0; large.size() < (size_t{6} << 20); ++i) large += std::to_string(i) + "\n";
@@ -254,7 +255,7 @@ TEST_F(SendWorkspace, AServerThatGoesAwayInTheMiddleIsAskedAgain) {
   EXPECT_EQ(content_of(unpacked(sent->tree) / "large"), large);
 }
 
-TEST_F(SendWorkspace, WhatIsIgnoredStaysAtHome) {
+TEST_F(SendWorkspace, IgnoredFilesAreNotSent) {
   write(".gitignore", "*.log\n");
   write("train.py", "x");
   write("debug.log", "x");
@@ -269,7 +270,7 @@ TEST_F(SendWorkspace, WhatIsIgnoredStaysAtHome) {
   EXPECT_FALSE(std::filesystem::exists(there / "data/big.bin"));
 }
 
-TEST_F(SendWorkspace, AFolderThatIsTooLargeIsRefusedUnreadAndItsLargestFoldersAreNamed) {
+TEST_F(SendWorkspace, AFolderThatIsTooLargeIsRefusedBeforeAnUploadAndItsLargestFoldersAreNamed) {
   write("data/raw/big.bin", "");
   write("train.py", "x");
   std::filesystem::resize_file(folder() / "data/raw/big.bin", uintmax_t{2} << 30);
@@ -283,7 +284,7 @@ TEST_F(SendWorkspace, AFolderThatIsTooLargeIsRefusedUnreadAndItsLargestFoldersAr
   EXPECT_EQ(server_->count_of(kPutChunks), 0);
 }
 
-TEST_F(SendWorkspace, WhatToDoIsToldInTheFlagsOfTheProgramThatSpeaks) {
+TEST_F(SendWorkspace, TheAdviceNamesTheFlagsOfTheProgramThatReportsTheError) {
   write("a", "12");
 
   const auto own = send({.most_bytes = 1});
@@ -295,21 +296,21 @@ TEST_F(SendWorkspace, WhatToDoIsToldInTheFlagsOfTheProgramThatSpeaks) {
   EXPECT_NE(gradients.error().advice.find("by --ignoreFiles,"), std::string::npos);
 }
 
-TEST_F(SendWorkspace, TheLimitIsTheUsersToSet) {
+TEST_F(SendWorkspace, TheLimitComesFromTheVariableUnlessTheCommandSetsIt) {
   write("a", std::string(2000, 'x'));
   ::setenv("MUSTER_WORKSPACE_LIMIT", "1K", 1);
   const auto refused = send();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
 
-  EXPECT_TRUE(send({.most_bytes = 4096})) << "what is said wins";
+  EXPECT_TRUE(send({.most_bytes = 4096})) << "the command's own limit takes precedence";
   ::setenv("MUSTER_WORKSPACE_LIMIT", "lots", 1);
   const auto unread = send();
   ASSERT_FALSE(unread);
   EXPECT_NE(unread.error().what.find("$MUSTER_WORKSPACE_LIMIT is 'lots'"), std::string::npos);
 }
 
-TEST_F(SendWorkspace, ALinkThatLeadsOutIsRefusedByName) {
+TEST_F(SendWorkspace, ALinkThatLeadsOutOfTheFolderIsRefusedAndNamed) {
   std::filesystem::create_symlink("../../etc/passwd", folder() / "out");
 
   const auto sent = send();
@@ -319,7 +320,7 @@ TEST_F(SendWorkspace, ALinkThatLeadsOutIsRefusedByName) {
   EXPECT_NE(sent.error().to_string().find("out"), std::string::npos);
 }
 
-TEST_F(SendWorkspace, OfARepositoryAllThatWasCommittedIsSentAndNothingIsLeftBehind) {
+TEST_F(SendWorkspace, AllCommittedFilesOfARepositoryAreSentAndNoTemporaryFileRemains) {
   write(".gitignore", "*.bin\n");
   write("weights.bin", "w");
   const std::string commands = "cd '" + folder().string() +
@@ -337,7 +338,7 @@ TEST_F(SendWorkspace, OfARepositoryAllThatWasCommittedIsSentAndNothingIsLeftBehi
   EXPECT_TRUE(std::filesystem::is_empty(temporary_.path()));
 }
 
-TEST_F(SendWorkspace, AProjectThatDoesNotExistIsSaidToBeMissing) {
+TEST_F(SendWorkspace, AProjectThatDoesNotExistIsNamed) {
   write("a", "x");
   auto connection = Connection::open({}, "1");
   ASSERT_TRUE(connection);
@@ -349,8 +350,8 @@ TEST_F(SendWorkspace, AProjectThatDoesNotExistIsSaidToBeMissing) {
   EXPECT_NE(sent.error().what.find("nobodys"), std::string::npos) << sent.error().what;
 }
 
-/// Ctrl-C while git waits for a server: what was fetched by then must not stay.
-TEST_F(SendWorkspace, AnInterruptEndsTheProcessAndLeavesNothingBehind) {
+/// The fake git sends the SIGINT of a Ctrl-C while it would wait for its server.
+TEST_F(SendWorkspace, AnInterruptEndsTheProcessAndRemovesTheFetchedFiles) {
   const std::filesystem::path programs = here_ / "bin";
   std::filesystem::create_directory(programs);
   ASSERT_TRUE(base::write_file(programs / "git", "#!/bin/sh\nkill -INT $PPID\nexit 1\n", 0700));
@@ -358,7 +359,7 @@ TEST_F(SendWorkspace, AnInterruptEndsTheProcessAndLeavesNothingBehind) {
   ::setenv("PATH", (programs.string() + ":" + path).c_str(), 1);
 
   const auto interrupted = [] {
-    ::signal(SIGINT, SIG_DFL);  // a test in the background may have inherited that it is ignored
+    ::signal(SIGINT, SIG_DFL);  // the test may have inherited SIG_IGN
     static_cast<void>(send_through({.source = {.where = "https://example.invalid/a.git"}}));
   };
   EXPECT_EXIT(interrupted(), testing::KilledBySignal(SIGINT), "");

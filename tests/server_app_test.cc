@@ -1,5 +1,5 @@
-// What every request goes through before its route: who it is from, how often they may ask, what it
-// is called, and what of it is written down.
+// The steps that precede the route of every request: authentication, rate limits, the request id,
+// checks of the body, and the log.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -32,7 +32,7 @@ class AppTest : public testing::Test {
   std::string rudi_;
 };
 
-TEST_F(AppTest, WhoShowsNoTokenIsToldSoAndWhoShowsAWrongOneNotWhatIsWrongWithIt) {
+TEST_F(AppTest, AMissingTokenIsReportedAndEveryInvalidTokenGetsTheSameAnswer) {
   std::string wrong_secret = sam_;
   wrong_secret.back() = wrong_secret.back() == 'a' ? 'b' : 'a';
   std::string unknown_id = sam_;
@@ -52,7 +52,7 @@ TEST_F(AppTest, WhoShowsNoTokenIsToldSoAndWhoShowsAWrongOneNotWhatIsWrongWithIt)
   EXPECT_EQ(nonsense.body, forged.body);
 }
 
-TEST_F(AppTest, TheSchemeIsReadInAnyCaseAndNoOtherIsTaken) {
+TEST_F(AppTest, TheSchemeIsBearerInUpperOrLowerCase) {
   const auto status = [&](const std::string& header) {
     return ask({.path = "/v1/whoami", .headers = {{"authorization", header}}}).status;
   };
@@ -65,7 +65,7 @@ TEST_F(AppTest, TheSchemeIsReadInAnyCaseAndNoOtherIsTaken) {
   EXPECT_EQ(status(sam_), 401);
 }
 
-TEST_F(AppTest, TheUnixSocketIsItsOwners) {
+TEST_F(AppTest, ACallerOnTheUnixSocketIsTheOwnerAndAdmin) {
   const http::Response answer = ask({.path = "/v1/whoami", .over_unix_socket = true});
 
   ASSERT_EQ(answer.status, 200);
@@ -73,27 +73,27 @@ TEST_F(AppTest, TheUnixSocketIsItsOwners) {
   EXPECT_NE(answer.body.find(R"("server_role":"admin")"), std::string::npos) << answer.body;
 }
 
-TEST_F(AppTest, AnAddressThatGuessesHasToWaitAndWhoeverElseIsBehindItHasNot) {
+TEST_F(AppTest, AnAddressThatGuessesTokensIsBlockedExceptForValidTokens) {
   for (int guess = 0; guess < 20; ++guess) status_of("muster_guess");
 
   const http::Response blocked = ask({.path = "/v1/whoami", .token = "muster_guess"});
   EXPECT_EQ(blocked.status, 429);
   EXPECT_GT(std::stoi(blocked.headers.at("retry-after")), 0);
   EXPECT_EQ(status_of(sam_), 200);
-  EXPECT_EQ(status_of("", "/healthz"), 200) << "what is for anybody stays so";
+  EXPECT_EQ(status_of("", "/healthz"), 200) << "a route without a token stays open";
   EXPECT_EQ(ask({.path = "/v1/whoami", .over_unix_socket = true}).status, 200);
 
   server_.clock().advance(std::chrono::hours(1));
   EXPECT_EQ(status_of("muster_guess"), 401);
 }
 
-TEST_F(AppTest, WhoShowsNoTokenGuessesNothing) {
+TEST_F(AppTest, RequestsWithoutATokenDoNotCountAsGuesses) {
   for (int i = 0; i < 50; ++i) ASSERT_EQ(status_of(""), 401);
 
   EXPECT_EQ(status_of(sam_), 200);
 }
 
-TEST_F(AppTest, ATokenThatAsksTooOftenWaitsAndOthersDoNot) {
+TEST_F(AppTest, TheRateLimitAppliesToOneToken) {
   http::Response answer = ask({.path = "/v1/whoami", .token = sam_});
   for (int i = 0; i < 1000 && answer.status == 200; ++i) {
     answer = ask({.path = "/v1/whoami", .token = sam_});
@@ -107,7 +107,7 @@ TEST_F(AppTest, ATokenThatAsksTooOftenWaitsAndOthersDoNot) {
   EXPECT_EQ(status_of(sam_), 200);
 }
 
-TEST_F(AppTest, TheRequestsIdComesBackAndIsFreshWhereItIsUnfit) {
+TEST_F(AppTest, AnAnswerHasTheIdOfItsRequestOrANewIdIfThatIsInvalid) {
   const auto id = [&](const std::string& given) {
     return ask({.path = "/v1/whoami", .token = sam_, .headers = {{"x-request-id", given}}})
         .headers.at("x-request-id");
@@ -119,7 +119,7 @@ TEST_F(AppTest, TheRequestsIdComesBackAndIsFreshWhereItIsUnfit) {
   EXPECT_EQ(ask({.path = "/v1/nowhere", .token = sam_}).headers.at("x-request-id"), "r1");
 }
 
-TEST_F(AppTest, ABodyIsJson) {
+TEST_F(AppTest, ABodyMustHaveTheContentTypeOfJson) {
   const auto status = [&](const std::string& type) {
     return ask({.method = "POST",
                 .path = "/v1/jobs",
@@ -134,7 +134,7 @@ TEST_F(AppTest, ABodyIsJson) {
   EXPECT_EQ(status("application/json; charset=utf-8"), 201);
 }
 
-TEST_F(AppTest, AnIdempotencyKeyHasItsBound) {
+TEST_F(AppTest, AnIdempotencyKeyHasAtMost200Bytes) {
   const auto status = [&](size_t length) {
     return ask({.method = "POST",
                 .path = "/v1/jobs",
@@ -149,7 +149,7 @@ TEST_F(AppTest, AnIdempotencyKeyHasItsBound) {
   EXPECT_EQ(status(200), 201) << "the same job again";
 }
 
-TEST_F(AppTest, OnlyFromItsOwnMachineIsAServerEnded) {
+TEST_F(AppTest, AServerIsShutDownOnlyOverItsUnixSocket) {
   EXPECT_EQ(ask({.method = "POST", .path = "/v1/shutdown", .token = rudi_}).status, 403);
   EXPECT_FALSE(server_.left);
 
@@ -157,7 +157,7 @@ TEST_F(AppTest, OnlyFromItsOwnMachineIsAServerEnded) {
   EXPECT_TRUE(server_.left);
 }
 
-TEST_F(AppTest, WhereTheServerKeepsItsStateIsForItsAdminsToKnow) {
+TEST_F(AppTest, OnlyAdminsSeeTheStateFolderOfTheServer) {
   const auto sams = api::info_from_json(ask({.path = "/v1/info", .token = sam_}).body);
   const auto rudis = api::info_from_json(ask({.path = "/v1/info", .token = rudi_}).body);
 
@@ -168,7 +168,7 @@ TEST_F(AppTest, WhereTheServerKeepsItsStateIsForItsAdminsToKnow) {
   EXPECT_EQ(rudis->state_folder, "/porphyry/state");
 }
 
-TEST_F(AppTest, TheLogSaysWhoAskedForWhatAndNeverTheToken) {
+TEST_F(AppTest, TheLogNamesTheUserAndTheRequestAndNeverTheToken) {
   testing::internal::CaptureStderr();
   ask({.path = "/v1/jobs/a\nb", .query = {{"secret", "pearl"}}, .token = sam_});
   ask({.path = "/v1/whoami", .token = "muster_guess"});
@@ -186,7 +186,7 @@ TEST_F(AppTest, TheLogSaysWhoAskedForWhatAndNeverTheToken) {
   }
 }
 
-TEST_F(AppTest, ARevokedTokenIsNotTakenAnyMore) {
+TEST_F(AppTest, ARevokedTokenIsRefused) {
   ASSERT_EQ(status_of(sam_), 200);
 
   ASSERT_EQ(ask({.method = "POST", .path = "/v1/logout", .token = sam_}).status, 204);

@@ -1,6 +1,6 @@
-// The server's routes over a real controller, whose tasks only pretend: what a request of the local
-// user asks of it, and how its answers and refusals look on the wire. What others may ask is
-// wrong_user_test's matter.
+// The server's routes with a real controller and a fake engine: the effects of the local user's
+// requests, and the answers and refusals on the wire. wrong_user_test.cc tests the rights of other
+// users.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -32,7 +32,7 @@ class Routes : public testing::Test {
     add_node_routes(router_, *controller_);
   }
 
-  /// The answer, once whatever the request set off has come to rest.
+  /// Sends a request and returns the answer, after the event loop has run all work.
   http::Response ask(const std::string& method, const std::string& path,
                      const std::string& body = {},
                      const std::map<std::string, std::string>& query = {}) {
@@ -68,7 +68,7 @@ class Routes : public testing::Test {
   Router router_;
 };
 
-TEST_F(Routes, APageOfLargeJobsHoldsFewerAndSaysWhereItGoesOn) {
+TEST_F(Routes, APageOfLargeJobsContainsFewerJobsAndACursor) {
   constexpr int kJobs = 40;
   job::JobSpec large{.project = "default", .command = {"train"}, .folder = "/"};
   large.command.emplace_back(200 << 10, 'x');
@@ -102,7 +102,7 @@ TEST_F(Routes, ASubmittedJobIsAnsweredOnceItIsStored) {
   EXPECT_EQ(ask("POST", "/v1/jobs", "{").status, 400);
 }
 
-TEST_F(Routes, ADryRunSaysWhatWouldBecomeOfAJobAndStoresNothing) {
+TEST_F(Routes, ADryRunForecastsThePlacementAndStoresNothing) {
   const http::Response answer = submit("one", 2, "default", {{"dry_run", "true"}});
 
   ASSERT_EQ(answer.status, 200) << answer.body;
@@ -122,7 +122,7 @@ TEST_F(Routes, AJobThatCouldNeverRunIsRefusedAtSubmitAndInADryRun) {
   EXPECT_EQ(submit("wide", 3, "default", {{"dry_run", "true"}}).status, 403);
 }
 
-TEST_F(Routes, WhatWaitsStandsInTheQueueAndIsExplained) {
+TEST_F(Routes, AWaitingJobIsInTheQueueAndIsExplained) {
   submit("first", 2);
   submit("second", 1);
 
@@ -138,7 +138,7 @@ TEST_F(Routes, WhatWaitsStandsInTheQueueAndIsExplained) {
   EXPECT_EQ(ask("GET", "/v1/jobs/secnd/explain").status, 404);
 }
 
-TEST_F(Routes, ASuspendedJobGivesItsRoomUntilItIsResumed) {
+TEST_F(Routes, ASuspendedJobIsQueuedUntilItIsResumed) {
   submit("one", 1);
 
   ASSERT_EQ(ask("POST", "/v1/jobs/one/suspend").status, 200);
@@ -151,7 +151,7 @@ TEST_F(Routes, ASuspendedJobGivesItsRoomUntilItIsResumed) {
   EXPECT_FALSE(job->suspended);
 }
 
-TEST_F(Routes, AProjectIsCreatedChangedInPartAndRemoved) {
+TEST_F(Routes, AProjectIsCreatedAndRemovedAndAPatchChangesOnlyItsOwnFields) {
   api::ProjectChange change;
   change.quota.deserved.gpu_milli = 2000;
   const http::Response created =
@@ -173,7 +173,7 @@ TEST_F(Routes, AProjectIsCreatedChangedInPartAndRemoved) {
   EXPECT_EQ(ask("GET", "/v1/projects/team-a").status, 404);
 }
 
-TEST_F(Routes, AProjectKeepsItsName) {
+TEST_F(Routes, AProjectCannotBeRenamed) {
   ask("POST", "/v1/projects", api::project_change_to_json("team-a", {}));
 
   const http::Response renamed =
@@ -195,7 +195,7 @@ TEST_F(Routes, AnUnknownProjectIsAnsweredWithTheNearestName) {
   EXPECT_EQ(ask("DELETE", "/v1/projects/teem-a").status, 404);
 }
 
-TEST_F(Routes, ANodeIsCordonedAndTakesNothingUntilItIsUncordoned) {
+TEST_F(Routes, ACordonedNodeGetsNoJobsUntilItIsUncordoned) {
   auto node = api::node_from_json(ask("POST", "/v1/nodes/gpu-1/cordon").body);
   ASSERT_TRUE(node) << node.error().to_string();
   EXPECT_EQ(node->state, "cordoned");
@@ -209,7 +209,7 @@ TEST_F(Routes, ANodeIsCordonedAndTakesNothingUntilItIsUncordoned) {
   EXPECT_EQ(node->jobs, std::vector<std::string>{"one"});
 }
 
-TEST_F(Routes, ADrainedNodeGivesBackWhatRanThere) {
+TEST_F(Routes, JobsOfADrainedNodeAreQueuedAgain) {
   submit("one", 1);
 
   ASSERT_EQ(ask("POST", "/v1/nodes/gpu-1/drain").status, 200);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The contract of every client of Slurm (platform/engine/slurm/slurm_client.h), on a real cluster: Slurm's programs,
-and slurmrestd with and without tokens, in each version that it serves.
+"""Tests the contract of every client of Slurm (platform/engine/slurm/slurm_client.h) on a real cluster: the client of
+Slurm's programs, and that of slurmrestd with and without tokens, in each version that slurmrestd serves.
 
     tests/slurm_clients.py [--gtest_filter=...]
 
@@ -21,14 +21,14 @@ PROGRAM = Path(os.environ.get("MUSTER_BUILD", "build/release")) / "platform/engi
 
 
 def start_own_rest(cluster, socket):
-    """A slurmrestd of this user, which identifies its clients by the socket."""
-    # It refuses to run as root, which the tests do, unless this is set.
+    """Starts a slurmrestd of this user, which identifies its clients by the socket."""
+    # Without this variable, slurmrestd refuses to run as root.
     environment = dict(os.environ) | cluster.environment | {
         "SLURMRESTD_SECURITY": "disable_user_check,disable_unshare_sysv,disable_unshare_files"}
     environment.pop("SLURM_JWT", None)
     daemon = Daemon("slurmrestd", [
         "slurmrestd", "-v", "-a", "rest_auth/local",
-        # Its accounting plugins end it if there is no accounting database.
+        # With its accounting plugins, slurmrestd ends if there is no accounting database.
         "-s", "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38", f"unix:{socket}"],
         environment, cluster.folder / "own-rest.log")
     cluster.until(socket.exists, "slurmrestd listens")

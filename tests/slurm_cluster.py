@@ -2,8 +2,8 @@
 node, and slurmrestd on request, all in the foreground and in one folder.
 
     with SlurmCluster() as cluster:
-        environment |= cluster.environment          # SLURM_CONF: by it all of Slurm's programs find it
-        cluster.run("sbatch", "--parsable", script) # what a test arranges
+        environment |= cluster.environment          # SLURM_CONF, by which Slurm's programs find the cluster
+        cluster.run("sbatch", "--parsable", script) # runs a program of Slurm
         cluster.kill_controller(), cluster.start_controller()
         cluster.kill_node("n2"), cluster.start_node("n2")
         cluster.drain("n1", "why"), cluster.undrain("n1")
@@ -40,9 +40,10 @@ _MARKER = "saved"
 
 
 class SlurmCluster(SlurmCommands):
-    """`gpus`: of each node. They are character devices, so that Slurm sets CUDA_VISIBLE_DEVICES; with `counted_gpus`
-    they are plain files, which Slurm only counts. `apart`: each node has its own /tmp and processes, like another
-    machine (needs `unshare`). `settings`: further lines of slurm.conf, which take precedence."""
+    """`gpus`: the number of GPUs of each node. They are character devices, so that Slurm sets CUDA_VISIBLE_DEVICES;
+    with `counted_gpus` they are plain files, which Slurm only counts. `apart`: each node has its own /tmp and
+    processes, like a separate machine (requires `unshare`). `settings`: further lines of slurm.conf, which take
+    precedence."""
 
     def __init__(self, nodes=4, cpus=16, memory_mb=16000, gpus=4, counted_gpus=False, rest=False,
                  apart=False, settings=""):
@@ -91,7 +92,7 @@ class SlurmCluster(SlurmCommands):
         self._controller = self._spawn("slurmctld", ["slurmctld", "-D"])
         self._controller.await_line("Running as primary controller")
         self.until(lambda: "is UP" in self.run("scontrol", "ping", code=None), "the controller answers")
-        # The job of _await_save() may have been saved without its end.
+        # The saved state may contain the job of _await_save() without its end.
         self.run("scancel", f"--name={_MARKER}", code=None)
 
     def freeze_controller(self):
@@ -101,8 +102,8 @@ class SlurmCluster(SlurmCommands):
         self._controller.thaw()
 
     def kill_node(self, node):
-        """Kills all processes of a node that is `apart`, like a power failure; of another node only its slurmd, and
-        its tasks continue. The controller detects it by itself."""
+        """Kills all processes of a node that is `apart`, like a power failure. On another node it kills only the
+        slurmd, and the tasks continue. The controller detects the failure by itself."""
         self._end_slurmd(node, signal.SIGKILL)
 
     def start_node(self, node):
@@ -223,7 +224,7 @@ class SlurmCluster(SlurmCommands):
         self._rest = self._spawn(
             "slurmrestd",
             ["slurmrestd", "-v", "-a", "rest_auth/jwt", "-u", _REST_USER, "-g", _REST_GROUP,
-             # Those of the accounting database end it where there is none.
+             # With the plugins of the accounting database, slurmrestd ends if there is no such database.
              "-s", "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38",
              f"unix:{self.rest_socket}", self.rest_url.removeprefix("http://")],
             {"SLURM_JWT": "daemon"})

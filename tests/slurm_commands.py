@@ -77,7 +77,7 @@ class SlurmCommands:
         return answer
 
     def token(self, seconds=600):
-        """Of root, for slurmrestd."""
+        """A token of root for slurmrestd."""
         return self.run("scontrol", "token", f"lifespan={seconds}").strip().partition("=")[2]
 
     def calls(self):
@@ -103,7 +103,7 @@ class SlurmCommands:
         self.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={reason}")
 
     def undrain(self, node):
-        # Fails if there is nothing to undo: a restarted controller may have forgotten it.
+        # The command fails if the node is not drained: a restarted controller may have lost the drain.
         self.run("scontrol", "update", f"NodeName={node}", "State=UNDRAIN", code=None)
 
     def _in_state(self, identity, states):
@@ -111,7 +111,7 @@ class SlurmCommands:
 
 
 def names_in(nodes):
-    """The names in a list of Slurm: n1, n[1-2,4]."""
+    """The names of nodes in a list of Slurm, such as n1,n[3-4,6]."""
     names = set()
     for prefix, ranges, plain in re.findall(r"([^,\[]+)\[([^\]]*)\]|([^,\[]+)", nodes):
         if plain:

@@ -4,7 +4,7 @@
     daemon.await_line("Running as primary controller")
     daemon.freeze(), daemon.thaw(), daemon.end(signal.SIGKILL)
 
-It ends with the thread that started it in any case: start daemons from the thread of the test.
+A daemon always ends with the thread that has started it, so tests start daemons from the main thread.
 """
 
 import ctypes
@@ -17,11 +17,11 @@ from pathlib import Path
 
 from muster_harness import descendants, read_bytes
 
-# How long anything may take before it counts as hanging.
+# The time limit in seconds of every wait. Only a hang reaches it.
 BOUND = 60
 
-# The same for the end of Slurm's jobs: a step that could not report its end to the controller tries again a
-# minute later.
+# The time limit for the end of Slurm's jobs. It is longer, because a step that could not report its end to the
+# controller tries again after a minute.
 ENDING_BOUND = 3 * BOUND
 
 _PR_SET_PDEATHSIG = 1
@@ -87,7 +87,7 @@ class Daemon:
         return self.popen.poll() is None
 
     def freeze(self):
-        """Stops it: it accepts connections and does not answer."""
+        """Stops the daemon: it accepts connections and does not answer."""
         self.popen.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The conformance suite of the engines (platform/engine/conformance.h) and the tests of the Slurm engine alone, on a
-cluster of Debian's Slurm that is started for them.
+"""Runs the conformance suite of the engines (platform/engine/conformance.h) and the tests of the Slurm engine alone, on
+a new cluster of Debian's Slurm.
 
-    tests/slurm_engine.py                       by sbatch and squeue, nodes that see the jobs' folder
-    tests/slurm_engine.py --rest                by slurmrestd
+    tests/slurm_engine.py                       through sbatch and squeue, with nodes that share the jobs' folder
+    tests/slurm_engine.py --rest                through slurmrestd
     tests/slurm_engine.py --apart               nodes with a /tmp and processes of their own
     tests/slurm_engine.py --gtest_filter=*Exec*
 
@@ -53,7 +53,7 @@ class Control:
                 try:
                     self._do(connection.makefile("r").readline().strip())
                     connection.sendall(b"done\n")
-                except Exception as error:  # every error goes to the test
+                except Exception as error:  # the test receives every error
                     connection.sendall(f"{error}\n".encode())
 
     def stop(self):
@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--apart", action="store_true")
     options, more = parser.parse_known_args()
 
-    # Tasks use a test's scratch folder at its own path, so it must be on a path that all nodes see.
+    # Tasks use the scratch folder of a test under the same path, so all nodes must see that path.
     with SlurmCluster(rest=options.rest, apart=options.apart) as cluster, tempfile.TemporaryDirectory(
             prefix="mt-", dir=cluster.folder) as name:
         path = Path(name) / "control"

@@ -28,9 +28,9 @@ class SlurmMuster(Muster):
     def __init__(self, cluster, settings=None, more=""):
         super().__init__()
         self.cluster = cluster
-        self._left_before = set(cluster.left_on_nodes())  # the test that left it has already failed
+        self._left_before = set(cluster.left_on_nodes())  # an earlier test, which has failed, left these
         if cluster.is_apart:
-            # Its state is in a folder that no node sees; users work in a home that all nodes see.
+            # The server's state is in a folder that no node sees. The home of the users is a folder that all nodes see.
             self.work = Path(tempfile.mkdtemp(prefix="work-", dir=cluster.folder))
             self.home = Path(tempfile.mkdtemp(prefix="home-", dir=cluster.folder))
             self.environment["HOME"] = str(self.home)
@@ -114,7 +114,7 @@ class SlurmTest(MusterTest):
         return job
 
     def at_the_gate(self, name="job", *flags):
-        """A job that runs until its gate opens: (gate, what follows its log)."""
+        """Starts a job that runs until its gate opens. Returns the gate and the command that follows the log."""
         gate = self.muster.gate(name + ".gate")
         follow = self.muster.stream("submit", "single", name, *flags, "--follow", "--", "sh", "-c",
                                     f"echo begun; {gate.wait}; echo over")
@@ -138,7 +138,8 @@ class CountedTest(SlurmTest):
 
 
     def counted(self, name="job", *flags):
-        """A job that records each of its starts and runs until its gate opens: (starts, gate)."""
+        """Starts a job that records each of its starts in a file and runs until its gate opens. Returns the file and
+        the gate."""
         starts = self.muster.work / f"{name}.starts"
         gate = self.muster.gate(f"{name}.gate")
         self.submit(name, f"echo $MUSTER_RESTART_COUNT >> {starts}; {gate.wait}; echo over", *flags)

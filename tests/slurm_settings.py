@@ -2,7 +2,7 @@
 
 import socket
 
-# Every wait of Slurm is as short as possible; other settings have Slurm's defaults.
+# All intervals and time limits of Slurm are as short as possible. Other settings have Slurm's defaults.
 _SLURM = """\
 ClusterName=muster
 SlurmctldHost={host}(127.0.0.1)
@@ -58,7 +58,7 @@ PartitionName=closed Nodes=ALL MaxTime=UNLIMITED State=UP PriorityTier=1 AllowAc
 
 
 def slurm_settings(folder, controller_port, node_ports, cpus, memory_mb, gpus):
-    """`node_ports`: the port of each node, by its name."""
+    """The text of slurm.conf. `node_ports`: name of a node -> its port."""
     host = socket.gethostname().partition(".")[0]
     gres = f" Gres=gpu:{gpus}" if gpus else ""
     nodes = "\n".join(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}"
@@ -67,7 +67,7 @@ def slurm_settings(folder, controller_port, node_ports, cpus, memory_mb, gpus):
 
 
 def gpu_settings(folder, nodes, count):
-    """Slurm 22.05 drops GPUs without a file, so each GPU has a file."""
+    """The text of gres.conf. Each GPU has a file, because Slurm 22.05 ignores GPUs without a file."""
     if not count:
         return ""
     return f"NodeName={','.join(nodes)} Name=gpu File={folder}/gpu/nvidia[0-{count - 1}]\n"

@@ -1,7 +1,8 @@
-// The scheduler's sentences name whoever holds what a job needs, and for whom it had to go. Here
-// they are made by the scheduler itself, in random lives of three projects that contend for one
-// cluster; a member of one of them asks for all that concerns its jobs, and must not read a word of
-// the others. An admin asks the same: so it is known that there was something to hide.
+// The scheduler's reasons name the jobs and projects that hold the resources that a job needs, and
+// the job for which it was evicted. This test lets the scheduler produce such reasons: jobs of four
+// projects compete for one cluster, with random submissions and ends. A member of the project green
+// requests everything about its jobs, and must not receive a name of the other projects. An admin
+// requests the same, which shows that the reasons did contain those names.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,7 +17,7 @@ namespace {
 
 using access::Role;
 
-/// What the sentences say of others, and how often a stranger was answered without it.
+/// Texts with the names of other projects. An admin must receive each of them at least once.
 const std::vector<std::string> kTellingWords{"was evicted for 'quicksilver",
                                              "which claims its share: project green uses",
                                              "is moved so that 'quicksilver",
@@ -31,9 +32,9 @@ const std::vector<std::string> kTellingWords{"was evicted for 'quicksilver",
                                              "of other jobs are still stopping there",
                                              "'quicksilver-"};
 
-class Life : public TeamServer {
+class RandomCluster : public TeamServer {
  public:
-  explicit Life(unsigned seed) : dice_(seed) {
+  explicit RandomCluster(unsigned seed) : dice_(seed) {
     engine().set_nodes({engine::fake_node("gpu-1", 4), engine::fake_node("gpu-2", 4),
                         engine::fake_node("gpu-3", 4)});
     settle();
@@ -56,7 +57,7 @@ class Life : public TeamServer {
     settle();
   }
 
-  /// Everything that a member of green can ask for, as `token`.
+  /// The answers to all requests about jobs of green, with this token.
   std::vector<http::Response> answers(const std::string& token) {
     std::vector<http::Response> answers;
     const auto add = [&](Ask question) {
@@ -105,7 +106,7 @@ class Life : public TeamServer {
       spec.kind = job::Kind::kMpi;
       spec.workers = 2;
     }
-    // What can never run is refused, and that is an answer, too.
+    // A job that can never run is refused, which is a valid outcome.
     static_cast<void>(controller().submit(spec, "", {.user = "sam"}));
     settle();
   }
@@ -138,20 +139,20 @@ class Life : public TeamServer {
   std::string admin_;
 };
 
-TEST(StrangerSentences, NoneHoldsAWordOfAnotherProject) {
+TEST(StrangerSentences, NoneContainsANameOfAnotherProject) {
   std::map<std::string, int> told;
-  constexpr unsigned kLives = 12;
+  constexpr unsigned kClusters = 12;
   constexpr int kSteps = 40;
-  for (unsigned seed = 1; seed <= kLives; ++seed) {
-    Life life(seed);
+  for (unsigned seed = 1; seed <= kClusters; ++seed) {
+    RandomCluster cluster(seed);
     for (int step = 0; step < kSteps; ++step) {
-      life.step();
-      for (const http::Response& answer : life.of_admin()) {
+      cluster.step();
+      for (const http::Response& answer : cluster.of_admin()) {
         for (const std::string& words : kTellingWords) {
           if (answer.body.find(words) != std::string::npos) ++told[words];
         }
       }
-      for (const http::Response& answer : life.of_stranger()) {
+      for (const http::Response& answer : cluster.of_stranger()) {
         ASSERT_LT(answer.status, 404) << answer.body;
         for (const char* const word : {"velvet", "quicksilver", "umbrella"}) {
           ASSERT_EQ(answer.body.find(word), std::string::npos)
@@ -161,7 +162,7 @@ TEST(StrangerSentences, NoneHoldsAWordOfAnotherProject) {
     }
   }
   for (const std::string& words : kTellingWords) {
-    EXPECT_GT(told[words], 0) << "never said to an admin: " << words;
+    EXPECT_GT(told[words], 0) << "no answer to an admin contains: " << words;
   }
 }
 

@@ -1,9 +1,10 @@
-// A server of a team, for tests of who may see and do what: two projects under one roof, velvet and
-// green, on one machine whose GPUs they contend for. All of it is real but for the tasks, which
-// only pretend, and the store, which forgets.
+// A server that several users share, for tests of access rights. Everything is real except for the
+// engine, which is a fake, and the store, which is in memory. The server has one node with 4 GPUs.
 //
-// Each thing of velvet bears a name that occurs nowhere else, so that a test can tell whether an
-// answer to somebody else holds any of it.
+// Tests create two projects that compete for it, velvet and green. Everything that belongs to velvet
+// has a name that occurs nowhere else, so a test can search an answer for those names.
+//
+// Thread-safety: none; the thread of the test runs the server's event loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,14 +29,14 @@
 
 namespace muster::server {
 
-/// Velvet's names and values, and that of what stands above both projects: none of them is the
-/// business of who has no role there.
+/// The names and values of velvet and of umbrella, the parent project of both. A user without a role
+/// in velvet must not see any of them.
 inline const std::vector<std::string> kVelvetWords{
-    "velvet",      "umbrella", "quicksilver", "obsidian",   "garnet",    "hyacinth",
-    "jasper",      "beryl",    "amber",       "MOONSTONE",  "opal",      "sardonyx",
-    "chrysoprase", "azurite",  "porphyry",    "tourmaline", "malachite", "peridot"};
+    "velvet",   "umbrella",   "quicksilver", "obsidian", "garnet",   "hyacinth",    "jasper",
+    "beryl",    "amber",      "MOONSTONE",   "opal",     "sardonyx", "chrysoprase", "azurite",
+    "porphyry", "tourmaline", "malachite",   "peridot",  "amethyst", "chalcedony"};
 
-/// A loopback port on which nobody listens.
+/// The loopback port of the web page, without a listening socket.
 class FakeDoor : public LoopbackDoor {
  public:
   base::Result<LoopbackAddress> open() override { return *(address_ = kAddress); }
@@ -90,7 +91,7 @@ class TeamServer {
     handler_ = app_->handler();
   }
 
-  /// Whatever was set off comes to rest.
+  /// Runs the event loop until no work is left. Workers answer on their port in the meantime.
   void settle() {
     constexpr int kRounds = 30;
     for (int round = 0; round < kRounds; ++round) {
@@ -103,8 +104,8 @@ class TeamServer {
     }
   }
 
-  /// The answer, once whatever the request set off has come to rest; of a stream, what of it comes
-  /// without anything more happening.
+  /// Sends a request and returns the answer after settle(). If the answer is a stream, its body is
+  /// what the stream delivers without a further event.
   http::Response ask(const Ask& ask) {
     http::Response answer{.status = 0};
     http::Request request{.method = ask.method,
@@ -118,18 +119,18 @@ class TeamServer {
     if (!ask.token.empty()) request.headers["authorization"] = "Bearer " + ask.token;
     handler_(std::move(request), [&](http::Response response) { answer = std::move(response); });
     settle();
-    // What blocks is done on another thread, and answered when that is through.
+    // Blocking work is done on another thread, and the answer follows its end.
     while (answer.status == 0) settle();
     if (answer.stream) answer.body += read(answer.stream);
     return answer;
   }
 
-  /// What the stream has to say by now. Its end is marked.
+  /// Reads what the stream can deliver now. At the end of the stream, the result ends with "(end)".
   std::string read(const std::shared_ptr<http::BodyStream>& stream) {
     std::string text;
     constexpr int kMostPieces = 20;
     for (int piece = 0; piece < kMostPieces; ++piece) {
-      // A pull stays open until it is answered, over several calls of this.
+      // A pull that is not answered stays open, and the next call of read() continues it.
       auto& open = pulls_[stream];
       if (open == nullptr) {
         open = std::make_shared<std::optional<http::BodyPiece>>();
@@ -206,7 +207,7 @@ class TeamServer {
   access::SecretBox box_{access::SecretBox::Key{}};
   control::Accounts accounts_{
       {.loop = loop_, .store = store_, .clock = clock_, .random = random_, .box = box_}};
-  /// Every receiver is allowed, and answers 204.
+  /// Every receiver of notifications is allowed, and answers 204.
   notify::Notifications notifications_{
       {.loop = loop_,
        .clock = clock_,

@@ -1,9 +1,10 @@
-"""The attempts of a hostile job, one function for each. Runs inside a task; prints "NAME held" or "NAME BROKEN: how".
+"""The attempts of a hostile job, with one function for each. The program runs inside a task.
 
     python3 tenants_attacker.py FACTS.json
 
 FACTS.json contains facts about the victim and the server that an attacker may know: paths, ports, process numbers.
-Each attempt uses real system calls. If the machine lacks what the attempt needs, it prints "NAME absent: why"."""
+Each attempt uses real system calls. The program prints a line for each attempt: "NAME held" if it failed, "NAME BROKEN:
+how" if it succeeded, and "NAME absent: why" if this machine lacks something that the attempt needs."""
 
 import ctypes
 import errno
@@ -18,7 +19,7 @@ ATTEMPTS = {}
 
 
 class Absent(Exception):
-    """This machine lacks what the attempt needs."""
+    """This machine lacks something that the attempt needs."""
 
 
 def attempt(kind):
@@ -29,7 +30,7 @@ def attempt(kind):
 
 
 def call(number, *arguments):
-    """A system call by its number on x86-64; raises OSError."""
+    """Makes a system call by its number on x86-64. Raises OSError."""
     if os.uname().machine != "x86_64":
         raise Absent("the numbers of the system calls are those of x86-64")
     LIBC.syscall.restype = ctypes.c_long
@@ -180,7 +181,7 @@ def watch_the_folder_of_jobs(facts):
     watch = LIBC.inotify_init()
     mask = 0x100 | 0x40 | 0x80
     added = LIBC.inotify_add_watch(watch, (facts["state"] + "/jobs").encode(), mask)
-    # An empty folder may be at that path: then it is a different folder, without events.
+    # The task may see another, empty folder at that path, which has no events.
     shown = listing(facts["state"] + "/jobs")
     return "watches it" if added >= 0 and shown else None
 
@@ -421,7 +422,7 @@ def list_the_victims_ports(facts):
 
 @attempt("network")
 def take_the_victims_port(facts):
-    """Succeeds in a private network, and reaches no other job there."""
+    """In a private network this succeeds, but receives no connection of another job."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, 15, 1)  # SO_REUSEPORT
         try:

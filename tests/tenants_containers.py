@@ -1,6 +1,6 @@
-"""Two projects on one engine of containers: the job of one tries in many ways to read, change, signal, slow down or name
-the job of the other, the machine, and the server. The attempts are in tenants_attacker.py; docs/isolation.md has the
-table of outcomes, which the last test compares."""
+"""Two projects share one container engine. The job of one project tries to read, change, signal, slow down or name the
+job of the other project, the machine and the server. The attempts are in tenants_attacker.py; docs/isolation.md has the
+table of outcomes."""
 
 import contextlib
 import json
@@ -29,7 +29,10 @@ class OnContainers(Attacked, ContainerTest):
     def started_victim(self):
         self.submit_files(self.ada, "victim", {"victim.py": VICTIM}, "victim.py", *self.words_of_victim("-"))
         facts, _ = self.facts_of_victim()
-        return facts | {"victim_pids": processes_naming("victim-mark")}
+        # Not "victim-mark": the victim of another run of these tests has it, too.
+        pids = processes_naming(f"victim-{self.key}\0-\0victim-mark")
+        self.assertTrue(pids)
+        return facts | {"victim_pids": pids}
 
     def run_attack(self, facts):
         attacker = (ROOT / "tests" / "tenants_attacker.py").read_text()
@@ -46,7 +49,7 @@ class OnContainers(Attacked, ContainerTest):
         self.assertEqual(set(broken), self.KNOWN, broken)
         self.assertFalse(os.path.exists(facts["home"] + "/.profile-of-attacker"))
         for pid in facts["victim_pids"]:
-            with contextlib.suppress(ProcessLookupError):  # of the command that submitted it
+            with contextlib.suppress(ProcessLookupError):  # the command that submitted the job may have ended
                 self.assertEqual(os.getpriority(os.PRIO_PROCESS, pid), os.getpriority(os.PRIO_PROCESS, 0))
         self.muster.run("stop", "--now", "victim")
 

@@ -1,5 +1,6 @@
-"""What the tests of hostile jobs share, on every engine: a server with two projects and a user in each, a victim's job of
-the one, the attempts of the other's job (tenants_attacker.py), and the table of them in docs/isolation.md."""
+"""Shared by the tests of hostile jobs on every engine: a server with two projects and a user in each, a victim's job in
+one project, a job in the other project that runs attacks (tenants_attacker.py), and the table of attempts in
+docs/isolation.md."""
 
 import json
 import os
@@ -16,7 +17,7 @@ from muster_harness import BOUND, ROOT, descendants, tls_port
 
 SECRET = "hunter2-of-the-server"
 
-# Serves until it may read the gate; without a gate, until it is stopped.
+# The victim: serves until it can read from the gate, or if there is no gate ("-"), until it is stopped.
 VICTIM = r'''
 import ctypes, http.server, os, socket, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +40,7 @@ open(gate).read(1)
 print("nice", os.nice(0), "home", sorted(os.listdir(os.path.expanduser("~"))), flush=True)
 '''
 
-# Of the users of the tests.
+# The project of each user.
 PROJECTS = {"ada": "team-a", "mal": "team-b"}
 
 
@@ -50,22 +51,22 @@ def free_port():
 
 
 def machine_addresses():
-    """Those at which other machines reach this one."""
+    """The addresses at which other machines reach this machine."""
     listed = json.loads(subprocess.run(["ip", "-j", "-4", "address", "show", "scope", "global"], capture_output=True,
                                        check=True).stdout)
     return [info["local"] for link in listed for info in link.get("addr_info", ())]
 
 
 class Attacked:
-    """Ada's job is the victim, Mal's job attacks. Not a test by itself."""
+    """A base class of tests: Ada's job is the victim, and Mal's job attacks it."""
 
-    # Attempts that succeed on some machines, and are documented as such.
+    # Attempts that succeed on some machines, as docs/isolation.md states.
     KNOWN = set()
 
-    # Whose ids tasks have: tasks.accounts.
+    # The server's setting tasks.accounts.
     accounts = "shared"
 
-    # The home of the account is not the home of tasks.
+    # Whether the home of tasks is another folder than the home of the account.
     has_own_homes = True
 
     def serve(self, *words, environment=None, **options):
@@ -116,7 +117,7 @@ class Attacked:
         return self.port, self.key, f"victim-{self.key}", gate, "victim-mark"
 
     def facts_of_victim(self):
-        """What an attacker may know of the victim, without its processes; and the job."""
+        """Returns the facts that an attacker may know about the victim, except for its processes, and the job."""
         text = self.wait_for(self.ada, "victim", "serves at")
         job = json.loads(self.ada.run("get", "victim", "-o", "json").stdout)
         return {"state": str(self.muster.state), "secret": SECRET, "victim_id": job["id"],
@@ -128,8 +129,8 @@ class Attacked:
         return str(Path(f"~{self.account}").expanduser())
 
     def listen_as_the_account(self, facts):
-        """Starts other programs of the account: a tmux or ssh-agent, a session bus, a service of the machine; and leaves
-        a password in its home."""
+        """Opens the sockets that other programs of the account would have (a tmux or ssh-agent, a session bus, a
+        service of the machine), and stores a password in its home."""
         facts["password_file"] = self.password_file(facts["home"])
         if os.geteuid() == 0:
             self.listen_in_run()
@@ -160,7 +161,7 @@ class Attacked:
         return str(path)
 
     def listen_in_run(self):
-        """As Docker, D-Bus and `systemd --user` do."""
+        """Opens a socket in /run, as Docker, D-Bus and `systemd --user` do."""
         folder = Path(f"/run/muster-t{os.getpid()}")
         folder.mkdir()
         self.addCleanup(shutil.rmtree, folder)
@@ -179,7 +180,7 @@ class Attacked:
                            "python3", self.muster.work / "tenants_attacker.py", path, code=None)
 
     def broken_by_attack(self, facts):
-        """The attempts that succeeded, and how."""
+        """Runs the attack. Returns the attempts that succeeded, with the reason."""
         ran = self.run_attack(facts)
         self.assertIn("done", ran.stdout, ran.stderr)
         outcomes = dict(re.findall(r"^(\w+) (held|absent|BROKEN.*)", ran.stdout, re.MULTILINE))
@@ -188,7 +189,8 @@ class Attacked:
 
 
 def rows_of_attempts():
-    """Attempt -> what stands against it on the process engine, in containers and on Slurm."""
+    """Attempt -> the protection against it on the process engine, in containers and on Slurm, from
+    docs/isolation.md."""
     page = (ROOT / "docs" / "isolation.md").read_text()
     table = page[page.index("| attempt |"):].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
@@ -196,6 +198,6 @@ def rows_of_attempts():
 
 
 def not_kept_apart(column):
-    """The attempts that succeed by the page."""
+    """The attempts that succeed according to docs/isolation.md."""
     return {name.replace(" ", "_") for name, cells in rows_of_attempts().items()
             if cells[column] == "**not kept apart**"}

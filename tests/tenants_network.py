@@ -1,7 +1,5 @@
-"""The way out of jobs' networks, on a machine of the test's own: a network namespace in which the server runs, with a
-device to a stand-in for the Internet, which is another namespace, and one to a machine of the local network.
-
-Nothing of the network of the real machine is changed."""
+"""The Internet access of jobs. The server runs in a network namespace in place of a machine. Two further namespaces
+stand for the Internet and for another machine of the local network. The network of the real machine is not changed."""
 
 import json
 import os
@@ -18,7 +16,7 @@ from tenants_process import Account
 MACHINE, OUTSIDE, LOCAL = "198.51.100.2", "198.51.100.1", "192.168.77.2"
 SITE, RESOLVER, METADATA = "203.0.113.10", "203.0.113.53", "169.254.169.254"
 
-# Serves a word over HTTP on an address of the namespace, at a port for each word; and names, by DNS.
+# For each argument WORD,ADDRESS,PORT: serves WORD over HTTP, or names over DNS if WORD is "dns".
 SERVICES = r'''
 import http.server, socket, struct, sys, threading
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -52,7 +50,7 @@ print("ready", flush=True)
 threading.Event().wait()
 '''
 
-# What a job gets at these URLs.
+# Fetches each URL and prints the answer or the error.
 FETCH = r'''
 import sys, urllib.request
 for url in sys.argv[1:]:
@@ -62,7 +60,7 @@ for url in sys.argv[1:]:
         print(url, "refuses", error, flush=True)
 '''
 
-# Serves inside a job, and ends when it is let go.
+# Serves inside a job until the gate opens.
 SERVE = r'''
 import http.server, os, socket, subprocess, sys, threading
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -115,7 +113,7 @@ class Namespace:
 
 
 def connect(machine, device, address, other, other_address):
-    """A cable between two namespaces."""
+    """Connects two namespaces, as by a cable."""
     machine.run("ip", "link", "add", device, "type", "veth", "peer", "name", "far0", "netns", str(other.holder.pid))
     for namespace, name, own in ((machine, device, address), (other, "far0", other_address)):
         namespace.run("ip", "address", "add", f"{own}/24", "dev", name)
@@ -125,7 +123,7 @@ def connect(machine, device, address, other, other_address):
 class Stage(MusterTest):
     """A machine, the Internet, and a machine of the local network."""
 
-    # What the server's mounts are changed by, in a mount namespace of its own.
+    # Commands that change the mounts of the server, in its own mount namespace.
     MOUNTS = ""
 
     def setUp(self):
@@ -137,7 +135,7 @@ class Stage(MusterTest):
         for address in (SITE, RESOLVER, METADATA):
             self.internet.run("ip", "address", "add", f"{address}/32", "dev", "lo")
         self.machine.run("ip", "route", "add", "169.254.0.0/16", "via", OUTSIDE)
-        # What comes from jobs' own addresses gets no answer: the Internet has no route to them.
+        # The Internet has no route to the addresses of jobs, so a packet with such a source address gets no answer.
         self.internet.run("ip", "route", "add", "192.168.77.0/24", "via", MACHINE)
         self.local.run("ip", "route", "add", "198.51.100.0/24", "via", "192.168.77.1")
         self.internet.serve(f"site,{SITE},80", f"metadata,{METADATA},80", f"dns,{RESOLVER},53")
@@ -170,13 +168,13 @@ class Stage(MusterTest):
                           muster.script("fetch.py", FETCH), *urls).stdout
 
     def started_job(self, name="serving", muster=None):
-        """A job that serves, and its address."""
+        """Starts a job that serves. Returns its gate and its address."""
         muster = muster or self.muster
         gate = muster.gate(f"gate-{name}")
         muster.run("submit", "single", name, "--", "python3", muster.script("serve.py", SERVE), muster.work / f"gate-{name}")
         logs = muster.stream("logs", name, "-f")
         address = logs.until("serves at").split()[-1]
-        # A command that follows a job would start a server in the place of one that is killed.
+        # If the server is killed later, a command that follows the job would start another one.
         logs.close()
         return gate, address
 
@@ -185,7 +183,7 @@ class Stage(MusterTest):
         self.assertEqual((muster or self.muster).ended(name)["phase"], "Succeeded")
 
 
-@unittest.skipIf(os.geteuid() != 0, "only root makes bridges")
+@unittest.skipIf(os.geteuid() != 0, "only root can create bridges")
 class AsRoot(Stage):
 
     def bridges(self):
@@ -193,7 +191,8 @@ class AsRoot(Stage):
                 if link["ifname"].startswith("muster-")}
 
     def left(self):
-        """What a server leaves in the machine's network."""
+        """The traces of a server in the machine's network: its devices, its nft tables, and whether forwarding is
+        on."""
         links = [link["ifname"] for link in json.loads(self.machine.run("ip", "-j", "link"))
                  if link["ifname"].startswith("mu")]
         tables = re.findall(r"muster\w*", self.machine.run("nft", "list", "tables"))
@@ -216,7 +215,7 @@ class AsRoot(Stage):
         gateway = next(info["local"] for link in self.bridges().values() for info in link["addr_info"]
                        if info["family"] == "inet")
         self.assertIn("refuses", self.fetched_by_job(f"http://{gateway}:7000/"))
-        # Neither the machine nor the Internet reaches into a job.
+        # Neither the machine nor the Internet can connect to a job.
         self.assertIn("refuses", self.machine.fetch(f"http://{address}:8000/"))
         self.internet.run("ip", "route", "add", "10.213.0.0/16", "via", MACHINE)
         self.assertIn("refuses", self.internet.fetch(f"http://{address}:8000/"))
@@ -229,7 +228,7 @@ class AsRoot(Stage):
         self.serve()
         self.assertIn("answers local", self.fetched_by_job(f"http://{LOCAL}/"))
         self.assertIn("refuses", self.internet.fetch(f"http://{LOCAL}/"))
-        # The way is there: without the guard it is open.
+        # Without the guard's rules the same packets are forwarded.
         self.machine.run("nft", "delete", "table", "inet", "muster_guard")
         self.assertIn("answers local", self.internet.fetch(f"http://{LOCAL}/"))
 
@@ -239,7 +238,7 @@ class AsRoot(Stage):
         self.assertIn(f"search example.org\nnameserver {RESOLVER}\n", ran.stdout)
         self.assertNotIn("127.0.0.53", ran.stdout)
 
-    def test_tasks_of_a_job_find_each_other_beside_the_way_out(self):
+    def test_tasks_of_a_job_with_internet_access_find_each_other(self):
         self.serve()
         ran = self.muster.run("submit", "mpi", "dist", "--workers", 2, "--follow", "--",
                               "mpirun", "--allow-run-as-root", "-np", "2", "sh", "-c",
@@ -267,7 +266,7 @@ class AsRoot(Stage):
         server.finish()
         self.assertEqual(self.left(), ([], [], "0"))
 
-    def test_a_job_that_outlives_its_server_keeps_its_way_out(self):
+    def test_a_job_that_outlives_its_server_keeps_its_internet_access(self):
         server = self.serve()
         gate, _ = self.started_job()
         self.muster.run("server", "--stop")
@@ -279,7 +278,7 @@ class AsRoot(Stage):
         self.assertIn(f"answers site {MACHINE}", ran.stdout)
         self.end(gate)
 
-    def test_two_servers_of_a_machine_do_not_meet(self):
+    def test_jobs_of_two_servers_on_one_machine_are_isolated_from_each_other(self):
         first = self.serve()
         second_muster = self.new_muster()
         self.serve(second_muster)
@@ -292,14 +291,14 @@ class AsRoot(Stage):
         self.end(gate)
         self.muster.run("server", "--stop")
         first.finish()
-        # The first one leaves the second one's way.
+        # The end of the first server does not change the network of the second one.
         self.assertEqual(len(self.bridges()), 1)
         self.assertIn(f"answers site {MACHINE}", self.fetched_by_job(f"http://{SITE}/", muster=second_muster))
         self.end(other_gate, "other", second_muster)
         second_muster.close()
         self.assertEqual(self.left(), ([], [], "0"))
 
-    def test_rules_that_were_flushed_stand_again_before_the_next_job(self):
+    def test_flushed_rules_are_restored_before_the_next_job(self):
         self.serve()
         self.machine.run("nft", "flush", "ruleset")
         text = self.fetched_by_job(f"http://{SITE}/", f"http://{METADATA}/", f"http://{MACHINE}:7000/")
@@ -307,7 +306,7 @@ class AsRoot(Stage):
         self.assertIn(f"http://{METADATA}/ refuses", text)
         self.assertIn(f"http://{MACHINE}:7000/ refuses", text)
 
-    def test_without_what_it_needs_jobs_run_without_a_way_out(self):
+    def test_jobs_have_no_internet_access_if_proc_sys_is_read_only(self):
         server = self.serve(None, before="mount --bind -o ro /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys &&")
         text = self.fetched_by_job(f"http://{SITE}/")
         self.assertIn("refuses", text)
@@ -316,12 +315,12 @@ class AsRoot(Stage):
         self.assertIn("/proc/sys is read-only", server.errors)
         self.assertEqual(self.left(), ([], [], "0"))
 
-    def test_the_administrator_closes_the_way_out(self):
+    def test_the_administrator_can_disable_internet_access(self):
         self.serve(None, "--task-internet", "false")
         self.assertIn("refuses", self.fetched_by_job(f"http://{SITE}/"))
         self.assertEqual(self.left(), ([], [], "0"))
 
-    def test_the_administrator_chooses_networks_that_are_refused(self):
+    def test_the_administrator_can_choose_refused_networks(self):
         self.serve(None, "--task-internet-refused", "203.0.113.10/32,192.168.0.0/16")
         text = self.fetched_by_job(f"http://{SITE}/", f"http://{LOCAL}/", f"http://{METADATA}/")
         self.assertIn(f"http://{SITE}/ refuses", text)
@@ -329,22 +328,25 @@ class AsRoot(Stage):
         self.assertIn(f"http://{METADATA}/ answers", text)
 
 
-@unittest.skipIf(os.geteuid() != 0, "only root makes a machine")
+@unittest.skipIf(os.geteuid() != 0, "only root can create network namespaces")
 @unittest.skipIf(shutil.which("pasta") is None, "needs pasta (apt install passt)")
 class AsAnOrdinaryAccount(Stage):
-    """On a machine that lets all accounts open /dev/net/tun."""
+    """A server of an ordinary account, on a machine where all accounts may open /dev/net/tun."""
 
     MOUNTS = "mount -t tmpfs none /dev/net && mknod -m 0666 /dev/net/tun c 10 200 &&"
 
     def new_muster(self, **options):
-        account = Account(self)
+        self.account = account = Account(self)
         muster = super().new_muster(prefix=account.become, uid=account.uid, binary=account.muster, **options)
         muster.environment |= {"USER": account.name, "LOGNAME": account.name}
         return muster
 
     def pastas(self):
+        """The processes of pasta that belong to the test's account."""
+        owner = f"\nUid:\t{self.account.uid}\t".encode()
         return [pid for pid in processes_naming("--config-net")
-                if read_bytes(f"/proc/{pid}/cmdline").split(b"\0")[0].endswith(b"pasta")]
+                if read_bytes(f"/proc/{pid}/cmdline").split(b"\0")[0].endswith(b"pasta")
+                and owner in read_bytes(f"/proc/{pid}/status")]
 
     def await_no_pasta(self):
         deadline = time.monotonic() + BOUND
@@ -362,7 +364,7 @@ class AsAnOrdinaryAccount(Stage):
         self.assertIn(f"http://{LOCAL}/ answers local", text)
         for refused in (METADATA, f"{MACHINE}:7000", "192.168.77.1:7000", "127.0.0.1:7001", f"{MACHINE}:8000"):
             self.assertIn(f"http://{refused}/ refuses", text)
-        # Nothing reaches into a job.
+        # Neither the machine nor the Internet can connect to a job.
         self.assertIn("refuses", self.machine.fetch(f"http://{MACHINE}:8000/"))
         self.assertIn("refuses", self.internet.fetch(f"http://{MACHINE}:8000/"))
         self.end(gate)
@@ -380,7 +382,7 @@ class AsAnOrdinaryAccount(Stage):
         gate.open()
         self.await_no_pasta()
 
-    def test_a_restarted_server_finds_the_way_out_of_a_job(self):
+    def test_a_job_keeps_its_internet_access_when_the_server_is_restarted(self):
         self.serve()
         gate, _ = self.started_job()
         self.muster.kill_server()
@@ -392,7 +394,8 @@ class AsAnOrdinaryAccount(Stage):
 
 
 class AsAnAccountWithoutTheDevice(AsAnOrdinaryAccount):
-    """As on most machines: jobs run without a way out, and the server says why."""
+    """The account may not open /dev/net/tun, as on most machines: jobs have no Internet access, and the server logs the
+    reason."""
 
     MOUNTS = "mount -t tmpfs none /dev/net && mknod -m 0600 /dev/net/tun c 10 200 &&"
 
@@ -404,7 +407,7 @@ class AsAnAccountWithoutTheDevice(AsAnOrdinaryAccount):
         self.assertIn("may not open /dev/net/tun, which pasta needs", server.errors)
 
     test_pasta_ends_with_the_last_task_although_the_server_was_killed = None
-    test_a_restarted_server_finds_the_way_out_of_a_job = None
+    test_a_job_keeps_its_internet_access_when_the_server_is_restarted = None
 
 
 if __name__ == "__main__":

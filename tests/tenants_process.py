@@ -1,9 +1,9 @@
-"""Two users of two projects on one machine: the job of one tries in many ways to read, change, signal, slow down or name
-the job of the other, and the server. On the process engine, as an ordinary account and as root.
+"""Two users of two projects on one machine, with the process engine, as an ordinary account and as root. The job of one
+user tries to read, change, signal, slow down or name the job of the other user and the server.
 
-The attempts are in tenants_attacker.py; docs/isolation.md has the table of them, which the last test compares."""
+The attempts are in tenants_attacker.py. docs/isolation.md has a table of them, with which the last tests compare
+them."""
 
-import contextlib
 import json
 import os
 import re
@@ -16,13 +16,14 @@ from pathlib import Path
 
 import tenants_attacker
 from muster_harness import BOUND, MUSTER, ROOT, MusterTest, Typed, main, processes_naming, read_bytes
+from own_accounts import enter_own_etc, make_account
 from tenants_harness import SECRET, Attacked, rows_of_attempts
 
 
 class Tenants(Attacked):
-    """Shared by both kinds of account; not a test by itself."""
+    """A base class: the tests for each kind of account."""
 
-    # Root makes control groups that divide CPU time.
+    # The niceness of tasks. It is 0 under root, whose control groups divide the CPU time instead.
     niceness = 0
 
     def test_a_hostile_job_gets_at_nothing_of_another_project(self):
@@ -47,11 +48,10 @@ class Tenants(Attacked):
         ran = self.mal.run("exec", "job", "--", "python3", "-c",
                            "import ctypes, socket\n"
                            "print('unshare', ctypes.CDLL(None).unshare(0x10000000))\n"
-                           "print('reaches', socket.socket().connect_ex(('127.0.0.1', %d)))\n"
-                           "print('cores', open('/proc/self/limits').read().count('4096'))" % tls_port_of(self.url))
+                           "print('reaches', socket.socket().connect_ex(('127.0.0.1', %d)))\n" % tls_port_of(self.url))
 
         self.assertIn("unshare -1", ran.stdout)
-        self.assertNotIn("reaches 0", ran.stdout)
+        self.assertRegex(ran.stdout, r"reaches [1-9]")
         self.gate.open()
 
     def test_a_program_left_in_the_home_runs_in_no_job_of_another_user(self):
@@ -79,7 +79,7 @@ class Tenants(Attacked):
         self.assertEqual(json.loads(self.mal.run("get", "frozen", "-o", "json").stdout)["phase"], "Stopped")
         self.mal.run("delete", "frozen")
 
-    def test_tasks_of_one_job_reach_each_other_and_ports_are_forwarded(self):
+    def test_tasks_of_one_job_reach_each_other(self):
         self.serve()
 
         ran = self.submit(self.mal, "mpi", "dist", "--workers", 2, "--follow", "--",
@@ -133,12 +133,12 @@ def tls_port_of(url):
 
 
 class WithAccounts:
-    """What holds where each user has ids of their own, whatever the server's account. Not a test by itself."""
+    """A base class: the tests for servers, under any account, whose users have separate ids."""
 
     accounts = "own"
 
     def owners(self, folder):
-        """The uids of all files below, without links being followed."""
+        """The uids of all files below the folder, without following links."""
         return {os.lstat(path).st_uid for path in [folder, *folder.rglob("*")]}
 
     def test_files_of_a_job_belong_to_its_user_and_the_server_collects_them(self):
@@ -222,6 +222,7 @@ class WithAccounts:
 
     @unittest.skipIf(os.geteuid() != 0, "only root replaces files of /etc")
     def test_files_of_etc_that_are_replaced_do_not_take_the_tasks_own(self):
+        enter_own_etc()
         self.serve()
         self.gate = self.muster.gate()
         self.submit(self.ada, "mpi", "dist", "--workers", 2, "--", "sh", "-c",
@@ -232,8 +233,7 @@ class WithAccounts:
             copy = Path(f"/etc/{name}.{os.getpid()}")
             self.addCleanup(copy.unlink, missing_ok=True)
             subprocess.run(["cp", "--preserve=all", f"/etc/{name}", copy], check=True)
-            with contextlib.suppress(OSError):  # in a container, it is a mount
-                copy.rename(f"/etc/{name}")
+            copy.rename(f"/etc/{name}")
 
         self.gate.open()
 
@@ -346,8 +346,8 @@ class AsRootUnderOneAccount(Tenants, MusterTest):
 
 
 class Account:
-    """An ordinary account of this machine, with keys in its home and with a copy of Muster's programs, until the end of a
-    test."""
+    """An ordinary account of this machine, with keys in its home and a copy of Muster's programs. The end of the test
+    removes it."""
 
     count = 0
 
@@ -356,10 +356,8 @@ class Account:
         self.name = f"muster-t{os.getpid()}-{Account.count}"
         home, programs = f"/tmp/{self.name}", f"/tmp/{self.name}-programs"
         test.addCleanup(shutil.rmtree, home)
-        subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/sh", self.name], check=True)
-        test.addCleanup(subprocess.run, ["userdel", self.name], check=True, capture_output=True)
-        self.uid, gid = (int(subprocess.run(["id", flag, self.name], capture_output=True, text=True).stdout)
-                         for flag in ("-u", "-g"))
+        made = make_account(test, self.name, "--create-home", "--home-dir", home, "--shell", "/bin/sh")
+        self.uid, gid = made.pw_uid, made.pw_gid
         os.mkdir(f"{home}/.ssh")
         Path(f"{home}/.ssh/id_ed25519").write_text("key")
         Path(f"{home}/.pgpass").write_text("password")
@@ -410,8 +408,7 @@ class AsRootWithSubIds(WithAccounts, Tenants, MusterTest):
 
     def test_ids_of_others_are_refused_at_the_start_all_at_once(self):
         name = f"mt{os.getpid()}-lent"
-        subprocess.run(["useradd", "--no-create-home", name], check=True)
-        self.addCleanup(subprocess.run, ["userdel", name], check=True, capture_output=True)
+        make_account(self, name, "--no-create-home")
         first = int(re.search(rf"^{name}:(\d+):", Path("/etc/subuid").read_text(), re.MULTILINE).group(1))
         ran = self.muster.run("server", "--listen", "127.0.0.1:0", "--task-accounts", "own", "--task-subids",
                               f"{first}:200000", code=None)
@@ -430,8 +427,7 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
     def prepare_users(self):
         for person in (self.ada, self.mal):
             name = f"mt{os.getpid()}-{person.name}"
-            subprocess.run(["useradd", "--no-create-home", "--home-dir", f"/home/{name}", name], check=True)
-            self.addCleanup(subprocess.run, ["userdel", name], check=True, capture_output=True)
+            make_account(self, name, "--no-create-home", "--home-dir", f"/home/{name}")
             self.muster.run("user", "set", person.name, "--account", name)
 
     def test_a_job_runs_under_the_account(self):
@@ -454,7 +450,7 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
 
         self.assertRegex(text, r"Max processes +40 +40 ")
         self.assertIn("up", second.stdout)
-        # The ids of the machine's files are shown as they are.
+        # Files of the machine are shown with their real ids.
         self.assertIn("owner 0:0", second.stdout)
         self.gate.open()
 
@@ -477,7 +473,7 @@ class AsRootWithMappedAccounts(WithAccounts, Tenants, MusterTest):
 
 
 class Ordinary:
-    """The server runs as an ordinary account. Not a test by itself."""
+    """A base class: the server runs under an ordinary account."""
 
     niceness = 10
 

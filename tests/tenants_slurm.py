@@ -1,6 +1,6 @@
-"""Two projects on a Slurm cluster whose nodes are shared: the job of one tries in many ways to read, change, signal, slow
-down or name the job of the other, the node, and the server. The attempts are in tenants_attacker.py; docs/isolation.md has
-the table of outcomes."""
+"""Two projects share the nodes of a Slurm cluster. The job of one project tries to read, change, signal, slow down or
+name the job of the other project, the node and the server. The attempts are in tenants_attacker.py; docs/isolation.md
+has the table of outcomes."""
 
 from pathlib import Path
 

@@ -1,11 +1,12 @@
-"""PyTorch's own tests of a backend (torch.testing._internal.distributed.distributed_test), for gloo and for muster.
+"""Runs PyTorch's own tests of a backend (torch.testing._internal.distributed.distributed_test) with gloo and with
+muster.
 
     torch_suite.py [--python FILE] [--ranks 3] [--tests REGEX] [--only gloo,muster] [--log FILE]
 
-The tests ask for a backend by name, and lists of names in their decorators skip most of them for an unknown backend.
-Therefore Muster runs under the name "gloo" (MUSTER_TORCH_BACKEND=1), and every test that gloo runs is also run on it.
-The results are printed side by side. It fails if a test that passes with gloo does not pass with muster, unless it
-is in EXPECTED.
+The tests create a backend by its name, and decorators with lists of names skip most tests for an unknown backend.
+Therefore Muster's backend has the name "gloo" here (MUSTER_TORCH_BACKEND=1), so that it runs every test that gloo runs.
+The results are printed side by side. The program fails if a test that passes with gloo does not pass with muster,
+unless the test is in EXPECTED.
 """
 
 import argparse
@@ -21,12 +22,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Tests that may differ from gloo: a pattern, and why.
+#: Tests that may have another result than with gloo: pattern -> reason.
 EXPECTED = [("test_ddp_logging_data_cpu", "the log of DDP has the real name of the backend, which is not gloo")]
 
 
 def stand_in_for_expecttest():
-    """A fake of the package expecttest, which PyTorch's tests import for a base class."""
+    """Installs a fake of the package expecttest, from which PyTorch's tests import a base class."""
     import unittest
 
     fake = types.ModuleType("expecttest")
@@ -37,7 +38,7 @@ def stand_in_for_expecttest():
 
 
 def run_one(which, ranks, pattern, results):
-    """The suite in this process, on `which`. Writes the outcome of each test to a file."""
+    """Runs the suite in this process with the backend `which`. Writes the outcome of each test to a file."""
     import unittest
 
     stand_in_for_expecttest()

@@ -1,4 +1,4 @@
-// Files on their way to a server and into its store: the routes, over a real store on disk.
+// The routes by which clients upload files, with a real store on disk.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -31,7 +31,7 @@ class TreeRoutes : public testing::Test {
     add_tree_routes(router_, controller_, trees_, background_);
   }
 
-  /// The answer, for which the loop waits.
+  /// Sends a request and runs the event loop until the answer arrives.
   http::Response ask(const std::string& method, const std::string& path,
                      const std::string& body = {}) {
     http::Response answer{.status = 0};
@@ -77,7 +77,7 @@ std::string tree_path(const std::string& id) {
   return "/v1/projects/default/trees/" + id;
 }
 
-TEST_F(TreeRoutes, ATreeIsKeptOnceAllItsChunksAreThere) {
+TEST_F(TreeRoutes, ATreeIsStoredOnceAllItsChunksHaveArrived) {
   const std::string content = "print()";
   const std::string manifest = workspace::encode(
       {.entries = {{.path = "train.py", .bytes = 7, .chunks = {chunk_id(content)}}}});
@@ -100,7 +100,7 @@ TEST_F(TreeRoutes, ATreeIsKeptOnceAllItsChunksAreThere) {
   EXPECT_EQ(ask("PUT", tree_path(id), keep).status, 200) << "again";
 }
 
-TEST_F(TreeRoutes, WhatIsNoChunkOrNoIdIsRefused) {
+TEST_F(TreeRoutes, InvalidChunksAndIdsAreRefused) {
   EXPECT_EQ(ask("PUT", kChunks, "\x7f").status, 400);
   EXPECT_EQ(ask("PUT", kChunks, body_of({std::string(workspace::kChunkBytes + 1, 'x')})).status,
             400);
@@ -111,7 +111,7 @@ TEST_F(TreeRoutes, WhatIsNoChunkOrNoIdIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "trees/default/trees"));
 }
 
-TEST_F(TreeRoutes, ATreeOfAnotherIdThanItsManifestIsRefused) {
+TEST_F(TreeRoutes, ATreeWhoseIdDiffersFromThatOfItsManifestIsRefused) {
   const std::string manifest = workspace::encode({});
   ASSERT_EQ(ask("PUT", kChunks, body_of({manifest})).status, 204);
 
@@ -126,22 +126,22 @@ TEST_F(TreeRoutes, AProjectThatDoesNotExistHasNoFiles) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "trees/nobodys"));
 }
 
-TEST_F(TreeRoutes, NothingIsAskedForWithAnEmptyList) {
+TEST_F(TreeRoutes, AnEmptyListHasNoMissingChunksAndAnEmptyUploadIsRefused) {
   EXPECT_TRUE(missing({}).empty());
-  EXPECT_EQ(ask("PUT", kChunks).status, 400) << "no chunk was brought";
+  EXPECT_EQ(ask("PUT", kChunks).status, 400) << "the body contains no chunk";
 }
 
-TEST_F(TreeRoutes, WhoHasGoneMeanwhileIsNotMissed) {
+TEST_F(TreeRoutes, AnUploadIsStoredAlthoughItsClientHasDisconnected) {
   router_.handle({.request = {.method = "PUT", .path = kChunks, .body = body_of({"left behind"})},
                   .who = access::local_identity("ada"),
                   .id = "r1"},
                  [](const http::Response&) {});
 
-  EXPECT_TRUE(missing({chunk_id("left behind")}).empty()) << "one piece of work after the other";
+  EXPECT_TRUE(missing({chunk_id("left behind")}).empty()) << "requests are processed in order";
 }
 
-TEST_F(TreeRoutes, WhatTheStoreCannotWriteIsNotSaidToBeThere) {
-  // A file where the folder would be: that stops root, too.
+TEST_F(TreeRoutes, AChunkThatTheStoreCannotWriteIsReportedAsMissing) {
+  // A file at the path of the store's folder makes writing fail, even for root.
   ASSERT_TRUE(base::write_file(folder_ / "trees", "x"));
 
   EXPECT_GE(ask("PUT", kChunks, body_of({"x"})).status, 400);

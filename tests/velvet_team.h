@@ -1,4 +1,4 @@
-// A TeamServer with jobs, users and tokens of every kind, for tests of who is answered what.
+// A TeamServer with jobs, users and tokens of every kind, for tests of access rights.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace muster::server {
 
-/// A job whose names and values are velvet's own.
+/// A job of velvet, whose values are words of kVelvetWords.
 inline job::JobSpec velvet_spec(const std::string& name, int gpus) {
   job::JobSpec spec = single_job(name, "velvet", gpus);
   spec.command = {"azurite"};
@@ -33,7 +33,7 @@ inline sweep::SweepSpec velvet_sweep(const std::string& name) {
           .metric = "azurite"};
 }
 
-/// Its members are suspended.
+/// An array whose members are suspended.
 inline job::JobSpec velvet_array(const std::string& name) {
   job::JobSpec spec = velvet_spec(name, 0);
   spec.array.indexes = "0-1";
@@ -41,12 +41,13 @@ inline job::JobSpec velvet_array(const std::string& name) {
   return spec;
 }
 
-/// Each run needs more than there is.
+/// A schedule whose jobs request 3 GPUs, which are in use.
 inline job::ScheduleSpec velvet_schedule(const std::string& name) {
   return {.name = name, .project = "velvet", .cron = "0 3 29 2 *", .job = velvet_spec("", 3)};
 }
 
-/// Velvet runs one job, has one that waits and one that has ended; green has lost room to it.
+/// Velvet has a running job (quicksilver), a waiting job and an ended job. A job of green was evicted
+/// for quicksilver and waits.
 class Team : public TeamServer {
  public:
   Team() {
@@ -66,18 +67,20 @@ class Team : public TeamServer {
     issue_tokens();
   }
 
-  /// `caller`: stranger, viewer, member and admin (of velvet), server viewer, server admin; and by
-  /// the token that is shown: nobody, no token, forged, invited, reading, elsewhere, disabled,
-  /// revoked, expired.
+  /// The token of a kind of caller. `caller` is a role: stranger (a member of green only), viewer,
+  /// member or admin (of velvet), server viewer, server admin. Or it is a kind of token: nobody (no
+  /// token), no token (a text that is not a token), forged, invited (an invitation), reading (the
+  /// read-only token of an admin of velvet), elsewhere (a token of that admin for green only),
+  /// disabled, revoked, expired.
   const std::string& token_of(const std::string& caller) const { return tokens_.at(caller); }
   const std::string& amber_token_id() const { return amber_token_id_; }
   std::string subscription() const { return notifications().subscriptions("velvet").front().id; }
 
-  /// Velvet's tree: one without files.
+  /// A tree without files, which velvet has.
   static std::string manifest() { return workspace::encode({}); }
   static std::string tree() { return workspace::tree_id(manifest()); }
 
-  /// As a TeamServer; but who asks for the tree finds it kept.
+  /// Like TeamServer::ask(). Stores the tree before a request for it.
   http::Response ask(const Ask& ask) {
     if (ask.path.find("/trees/") != std::string::npos) keep_tree();
     return TeamServer::ask(ask);
@@ -127,7 +130,7 @@ class Team : public TeamServer {
     EXPECT_TRUE(controller().schedules().create(velvet_schedule("peridot"), {.user = "hyacinth"}));
   }
 
-  /// Paused, so that it has no jobs.
+  /// Adds a sweep that is paused, so that it has no jobs.
   void add_sweep() {
     control::Sweeps& sweeps = controller().sweeps();
     const auto made = sweeps.create(velvet_sweep("amethyst"), {.user = "hyacinth"});
@@ -165,7 +168,7 @@ class Team : public TeamServer {
 
   static std::string id_of(const std::string& text) { return access::parse_token(text)->id; }
 
-  base::TestFolder artifacts_;  ///< of velvet's jobs
+  base::TestFolder artifacts_;  ///< the artifacts of every job
   std::map<std::string, std::string> tokens_;
   std::string amber_token_id_;
 };

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs a command beside a Podman of its own, which DOCKER_HOST then names, with the images of
-scripts/test_images.sh. Exits as the command does; nothing is left. Needs root.
+"""Starts a private Podman with the images of scripts/test_images.sh, and runs a command with DOCKER_HOST set to it.
+Exits with the code of the command, and removes the Podman. Requires root.
 
     tests/with_engine.py COMMAND...
 
-For an engine that exists already, found by DOCKER_HOST or at a usual socket:
+Two further commands use a running engine, at DOCKER_HOST or at a usual socket:
 
-    tests/with_engine.py --load IMAGE STAMP   gives it one of these images, unless it has it; then it
-                                              makes the file STAMP
-    tests/with_engine.py --unload IMAGE       takes it away again
+    tests/with_engine.py --load IMAGE STAMP   loads one of these images, unless the engine has it. If the image was
+                                              loaded, creates the file STAMP
+    tests/with_engine.py --unload IMAGE       removes the image
 """
 
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command beside a Slurm cluster of its own (slurm_cluster.py), which SLURM_CONF then names.
-Exits as the command does; nothing is left. Needs root.
+"""Starts a private Slurm cluster (slurm_cluster.py), and runs a command with SLURM_CONF set to it. Exits with the code
+of the command, and removes the cluster. Requires root.
 
     tests/with_slurm.py COMMAND...
-    tests/with_slurm.py --rest COMMAND...     and slurmrestd, at SLURM_REST_URL and SLURM_REST_SOCKET
+    tests/with_slurm.py --rest COMMAND...     also starts slurmrestd, at SLURM_REST_URL and SLURM_REST_SOCKET
     tests/with_slurm.py --apart COMMAND...    nodes with a /tmp and processes of their own
     tests/with_slurm.py --nodes 8 COMMAND...
 """

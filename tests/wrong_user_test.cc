@@ -1,6 +1,6 @@
-// Every route as the wrong user. What each kind of caller is answered stands in route_rows.cc; who
-// has no role in the project that is asked for must not find a byte of it in any answer, nor a
-// difference to one about what does not exist.
+// Requests each route as each kind of caller. route_rows.cc has the status that each caller must
+// receive. A caller without a role in the project of the request must find no name of the project in
+// an answer, and must receive the same answer as for a project that does not exist.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -22,12 +22,12 @@ const std::vector<std::string> kStrangers{"stranger", "elsewhere"};
 const std::vector<std::string> kLetIn{"invited", "viewer",        "reading",     "member",
                                       "admin",   "server viewer", "server admin"};
 
-/// A token that is good elsewhere may name its own user.
+/// The name of the caller, which an answer may contain.
 std::string own_name_of(const std::string& caller) {
   return caller == "elsewhere" ? "jasper" : "";
 }
 
-/// Velvet's names in the question become such as are nobody's.
+/// Replaces velvet's names by names of equal length that do not exist.
 std::string of_ghosts(std::string text) {
   for (const auto& [word, ghost] :
        std::vector<std::pair<std::string, std::string>>{{"velvet", "xxxxxx"},
@@ -36,6 +36,7 @@ std::string of_ghosts(std::string text) {
                                                         {"garnet", "xxxxxx"},
                                                         {"malachite", "xxxxxxxxx"},
                                                         {"peridot", "xxxxxxx"},
+                                                        {"amethyst", "xxxxxxxx"},
                                                         {"hyacinth", "xxxxxxxx"},
                                                         {"amber", "xxxxx"},
                                                         {"beryl", "xxxxx"},
@@ -66,7 +67,7 @@ TEST(WrongUser, TheTableHasARowForEachRouteAndNoneForOthers) {
   EXPECT_EQ(in_table, routes);
 }
 
-TEST(WrongUser, GreenHasLostRoomToVelvetAndWouldBeToldSo) {
+TEST(WrongUser, AnUnfilteredExplanationNamesTheJobOfVelvetThatDisplacedTheJobOfGreen) {
   Team team;
   const auto words = [&](const std::string& name) {
     const auto explanation = team.controller().explain(name);
@@ -81,13 +82,13 @@ TEST(WrongUser, GreenHasLostRoomToVelvetAndWouldBeToldSo) {
   EXPECT_EQ((*team.controller().jobs().find("green-small"))->phase, job::Phase::kRunning);
 }
 
-TEST(WrongUser, NobodyIsLetInWithoutATokenThatIsGood) {
+TEST(WrongUser, ACallerWithoutAValidTokenIsRefused) {
   for (const Row& row : rows()) {
     Team team;
     for (const std::string& caller : kNotLetIn) {
       const http::Response answer = ask_as(team, row, caller);
       EXPECT_EQ(answer.status, expected(row, caller)) << title(row, caller) << "\n" << answer.body;
-      EXPECT_EQ(word_given_away(answer, row.ask, caller == "disabled" ? "disabled-amber" : ""), "")
+      EXPECT_EQ(leaked_word(answer, row.ask, caller == "disabled" ? "disabled-amber" : ""), "")
           << title(row, caller) << "\n"
           << answer.body;
       if (answer.status == 401) {
@@ -103,14 +104,13 @@ TEST(WrongUser, AStrangerSeesNothingOfAProject) {
       Team team;
       const http::Response answer = ask_as(team, row, caller);
       EXPECT_EQ(answer.status, expected(row, caller)) << title(row, caller) << "\n" << answer.body;
-      EXPECT_EQ(word_given_away(answer, row.ask, own_name_of(caller)), "")
-          << title(row, caller) << "\n"
-          << all_of(answer);
+      EXPECT_EQ(leaked_word(answer, row.ask, own_name_of(caller)), "") << title(row, caller) << "\n"
+                                                                       << all_of(answer);
     }
   }
 }
 
-TEST(WrongUser, WhatAStrangerMayNotSeeIsAnsweredAsWhatDoesNotExist) {
+TEST(WrongUser, AStrangerReceivesTheSameAnswerAsForAProjectThatDoesNotExist) {
   for (const Row& row : rows()) {
     if (row.stranger != 404) continue;
     for (const std::string& caller : kStrangers) {
@@ -127,7 +127,7 @@ TEST(WrongUser, WhatAStrangerMayNotSeeIsAnsweredAsWhatDoesNotExist) {
   }
 }
 
-TEST(WrongUser, EachRoleMayDoWhatItIsGoodForAndNoMore) {
+TEST(WrongUser, EachRoleReceivesTheStatusOfTheTable) {
   for (const Row& row : rows()) {
     for (const std::string& caller : kLetIn) {
       Team team;
@@ -137,7 +137,7 @@ TEST(WrongUser, EachRoleMayDoWhatItIsGoodForAndNoMore) {
   }
 }
 
-TEST(WrongUser, WhoOnlyReadsChangesNothing) {
+TEST(WrongUser, ACallerWithOnlyTheRightToReadChangesNothing) {
   const std::set<std::string> own{"POST /v1/login", "POST /v1/logout", "POST /v1/tokens",
                                   "POST /v1/ui/codes"};
   for (const Row& row : rows()) {
