@@ -2,7 +2,7 @@
 
     bench/api.py [--only submits|arrays|listing|memory|watchers|kill] [--rounds N]
 
-submits   16 clients on kept-alive connections, each waiting for its answer: an answered job is on disk. The
+submits   16 clients on kept-alive connections, each of which waits until its job is on disk. The
           jobs wait for a GPU, so that only submitting is measured.
 arrays    an array of 10,000 members with a line each, which wait for a GPU: the time until all are committed, the
           time of a listing with it, and the server's memory for a member that waits.
@@ -93,7 +93,7 @@ class OwnServer:
         """Starts `count` jobs that run until they are stopped."""
         self.load("submit", self.socket, 16, count, 0, "exec sleep 100000")
         while True:
-            running = [job for job in self.jobs() if job["phase"] == "Running"]
+            running = self.jobs("--phase", "Running")
             if len(running) == count:
                 return running
             time.sleep(0.2)  # not measured; polling without a pause would only slow down the start
@@ -158,7 +158,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
     def answer(self, method, path, body=None):
-        """The document of the answer, and the time in seconds."""
+        """The document of the answer, if it has one, and the time in seconds."""
         text = None if body is None else json.dumps(body)
         began = time.monotonic()
         self.request(method, path, text, {"content-type": "application/json"} if text else {})
@@ -167,7 +167,7 @@ class UnixConnection(http.client.HTTPConnection):
         took = time.monotonic() - began
         if answer.status >= 300:
             raise SystemExit(f"{method} {path}: {document.decode()}")
-        return json.loads(document), took
+        return json.loads(document) if document else None, took
 
 
 def arrays(rounds):

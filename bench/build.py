@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The waiting times of newcomers and contributors: a first build, all tests, and the build after a change.
+"""The times for which newcomers and contributors wait: a first build, all tests, and the build after a change.
 
 Cold times are measured in a bare Debian 12: a root that debootstrap has made with git, make and ca-certificates
 only, entered with mount and process namespaces and pivot_root, so that sandboxes work there as on a machine.

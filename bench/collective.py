@@ -146,7 +146,7 @@ OPEN_MPI_TCP = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
 def pair(bench):
     with_cubic = bench.network is not None and system_congestion_control() != "cubic"
     peers = [Subject("Open MPI", launching.open_mpi),
-             # Its own shared memory without the kernel's help, which is faster for some sizes.
+             # Open MPI's own shared memory without the kernel's help, which is faster for some sizes.
              Subject("Open MPI vader", lambda run: launching.open_mpi(
                  run, "--mca", "pml", "ob1", "--mca", "btl", "vader,self",
                  "--mca", "btl_vader_single_copy_mechanism", "none")),
@@ -221,7 +221,12 @@ def network(bench):
                       lambda run, words=words: launching.limit(run, "socket", **words),
                       sizes=[size for size in sizes if size >= 64 * KIB])
               for name, words in sockets.items()]
-    subjects = [ours(cubic=False), *limits, *peers]
+    # Also sums the values, which every all-reduce has to do: shows how much of the distance to the limit is the sum.
+    by_hand = {"by hand, a socket": 1, "by hand, 2 sockets": 2}
+    sums = [Subject(name, lambda run, count=count: launching.limit(run, "sum", streams=count, congestion="cubic"),
+                    sizes=[size for size in sizes if size >= 64 * KIB])
+            for name, count in by_hand.items()]
+    subjects = [ours(cubic=False), *limits, *sums, *peers]
     for subject in subjects:
         subject.places = ["in"]
         subject.types = ["float32"]
@@ -233,7 +238,8 @@ def network(bench):
         return min((figure.median for figure in found if figure), default=None)
 
     section = aims.Section(bench.figures, "network",
-                           {"ours": (aims.network, aims.network_of_limit)},
+                           {"ours": (aims.network, aims.network_of_limit),
+                            **{name: (aims.none, aims.none) for name in by_hand}},
                            [peer.name for peer in peers], limit)
     return lambda: section.print("Two network namespaces; limit: plain sockets", sizes, ["in"])
 

@@ -1,4 +1,4 @@
-"""The simulator of muster-collective-bench --simulate against all-reduces over limited networks.
+"""The simulator (muster-collective-bench --simulate) compared with real all-reduces over limited networks.
 
 Hosts are network namespaces. The port of each is limited by tc tbf, in both directions: to a bridge (section
 `bridge`), or to bench/collective/delay_switch.cc, which also delays each frame (section `delay`). Each algorithm is

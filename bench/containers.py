@@ -11,8 +11,8 @@
              one beside it, and the median of these ratios counts. Aim: at least 0.95 of the speed by hand.
 
 The engine is a Podman of the benchmark's own (tests/container_hosts.py). Image and kind of network are the same for
-all. A round removes its containers before the next one begins. Interleaved. Requires root. Arguments: the parts to
-run; default: all.
+all. A round removes its containers before the next one begins. The subjects take turns. Requires root. Arguments: the
+parts to run; default: all.
 """
 
 import concurrent.futures

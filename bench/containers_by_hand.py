@@ -1,5 +1,5 @@
-"""Containers for bare mpirun, set up by hand with Podman's own commands: the work that Muster does for a job, without
-Muster. Network, keys and settings are made once, before the measurement."""
+"""Containers for bare mpirun, set up with Podman's own commands: the work that Muster does for a job, done without
+Muster. Network, keys and settings are created once, before the measurement."""
 
 import concurrent.futures
 import subprocess

@@ -1,7 +1,8 @@
 """All-reduce of CUDA tensors by `muster.torch`, by torch.distributed over Gloo, and over NCCL: `make bench-gpu`.
 
-On a machine with one GPU, two ranks share it: ours and Gloo both copy through host memory. NCCL needs a GPU for each
-rank, and is measured, as is ours over NCCL, if there are two or more. The subjects take turns.
+On a machine with one GPU, two ranks share it, and both Muster and Gloo copy through host memory. NCCL requires one GPU
+for each rank, so NCCL itself and Muster over NCCL are measured only on a machine with two or more. The subjects take
+turns.
 
 Exit code 77 if there is no GPU.
 
@@ -24,7 +25,7 @@ CALLS = {4: 200, 64 << 10: 200, 1 << 20: 50, 25 << 20: 10, 256 << 20: 4}
 
 
 def subjects_of(gpus):
-    """By name: the backend and the number of ranks."""
+    """Name of a subject -> its backend and its number of ranks."""
     subjects = {"ours, host memory": ("ours", 2), "gloo": ("gloo", 2)}
     if gpus >= 2:
         subjects.update({"ours, NCCL": ("ours-nccl", 2), "NCCL": ("nccl", 2)})
@@ -71,7 +72,7 @@ def measure(file, backend, store):
 
 
 def checks():
-    """tests/gpu.py as a module: it knows the machine."""
+    """tests/gpu.py as a module, whose functions examine the machine."""
     spec = importlib.util.spec_from_file_location("gpu_checks", ROOT / "tests" / "gpu.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

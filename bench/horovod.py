@@ -84,7 +84,7 @@ def best_tuned(bench, what):
 def operations(bench, sections):
     def take(name, subject):
         found = measured(subject, "operations")
-        # One row for the start section, if it was requested.
+        # The times of init() belong to the section `start`, if it was requested.
         return {**{what: found[what] for what in [*SMALL, *LARGE, "gradients"]}, "init": [found["init"]]}
 
     bench.take_turns(SUBJECTS, take)

@@ -3,10 +3,10 @@
   start     from submit to the first line of rank 0, with 4 and with 16 workers:
               muster, mpi       muster submit mpi --follow -- mpirun ..., by Muster's own remote shell
               mpi-operator      an MPIJob of mpi-operator 0.6.0: sshd in the workers, mpirun in the launcher
-              muster, plain     muster submit torch --follow -- echo ...: as many pods, no MPI
-              indexed job       an Indexed Job of as many pods, by hand
+              muster, plain     muster submit torch --follow -- echo ...: the same number of pods, no MPI
+              indexed job       an Indexed Job with the same number of pods, by hand
             Aims: faster than the operator; at most 1.2 times the Indexed Job.
-  calls     requests to the API server for a job of 5 pods over its life, by the audit log. Aim: at most 10 a pod.
+  calls     requests to the API server during the life of a job of 5 pods, from the audit log. Aim: at most 10 per pod.
   logs      one task prints 20 MB of lines: MB/s until the last byte has arrived at
               muster            muster submit --follow
               kubectl           kubectl logs --follow of the same program in a pod
@@ -15,9 +15,9 @@
             pod by hand, which the cluster deletes when they have ended. Aim: 100.
 
 The cluster is started for the benchmark (tests/kubernetes_cluster.py): etcd, the API server and two nodes on this
-machine, with kube-proxy unless --no-kube-proxy. All are interleaved. A job is deleted, and its pods are gone, before
-the next one begins. No pod has requests or limits: a container with a small limit of CPUs is throttled while runc
-starts it, which would measure the limit. Requires root.
+machine, with kube-proxy unless --no-kube-proxy is given. The subjects take turns. A job is deleted, and its pods are
+gone, before the next one begins. No pod has requests or limits: runc is throttled while it starts a container with a
+small CPU limit, so the benchmark would measure the limit. Requires root.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def no_pods(cluster):
 
 
 def follow(cluster, selector):
-    """`kubectl logs --follow` of the first pod with these labels, from the moment when it runs."""
+    """Starts `kubectl logs --follow` of the first pod with these labels once the pod runs."""
     def running():
         return next((pod["metadata"]["name"] for pod in pods(cluster, selector)
                      if pod["status"]["phase"] in ("Running", "Succeeded")), None)
@@ -136,8 +136,8 @@ def follow(cluster, selector):
 
 
 def seconds_by_kubectl(cluster, created, selector, remove):
-    """From the creation of an object to the first line of one of its pods; None: it failed, as a launcher of the
-    operator does on a busy machine, when the name of a worker does not resolve in time."""
+    """Seconds from the creation of an object to the first line of one of its pods; None if it failed. (On a busy
+    machine a launcher of the operator fails if the name of a worker cannot be resolved in time.)"""
     start = time.monotonic()
     created()
     lines = []
@@ -225,7 +225,7 @@ def measure_start(cluster, server, rounds, sizes):
 
 
 def requests_by(cluster, agent, since):
-    """The requests of a program in the audit log, from byte `since` on."""
+    """The number of requests of a program in the audit log, from byte `since` on."""
     found = {}
     with open(cluster.folder / "log" / "audit.log") as log:
         log.seek(since)

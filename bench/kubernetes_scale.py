@@ -1,17 +1,17 @@
 """Muster's server on a large Kubernetes cluster: 1,000 nodes, and 500 gangs of 20 pods each.
 
-The API server, etcd, the controllers and the scheduler are real; the nodes and their kubelets are simulated by kwok, so
-no pod runs anything. Muster waits for the muster-node of each pod before it starts a gang. Here one process,
-bench/kubernetes/fake_nodes.cc, plays all of them: for each pod that kwok reports as running it connects to the server
-(kubernetes.connect: call) and speaks the real protocol, with the key that it reads from the Secret of the gang. So the
-server does the same work as with real pods, but the fake nodes send no logs and no metrics.
+The API server, etcd, the controllers and the scheduler are real. kwok simulates the nodes and their kubelets, so the
+pods run no program. Muster waits for the muster-node of each pod before it starts a gang. Here one process,
+bench/kubernetes/fake_nodes.cc, imitates all muster-nodes: for each pod that kwok reports as running, it connects to the
+server (kubernetes.connect: call) and uses the real protocol, with the key from the Secret of the gang. So the server
+does the same work as with real pods, except for logs and metrics, which the fake nodes do not send.
 
-Printed: time from the first submit until all pods are created, until all run, and until all tasks have started; memory,
-open files and CPU time of the server; requests of the server to the API server, in all, a minute and a pod (audit
-log), its lists without a page limit; time until all pods are gone after the jobs were stopped. Aim: at most 10
-requests a pod, no unpaged list.
+The benchmark prints: the time from the first submit until all pods are created, until all run, and until all tasks have
+started; memory, open files and CPU time of the server; the number of requests of the server to the API server in total,
+per minute and per pod (from the audit log), and of its lists without a page limit; the time from stopping the jobs
+until all pods are gone. Aim: at most 10 requests per pod, and no unpaged list.
 
-Requires root. --nodes, --gangs and --pods make it smaller.
+Requires root. --nodes, --gangs and --pods reduce the size.
 """
 
 import argparse
@@ -81,7 +81,7 @@ class Server:
 
 
 class FakeNodes:
-    """Connects a fake muster-node for each pod that runs. Watches the pods of the namespace."""
+    """Watches the pods of the namespace, and connects a fake muster-node for each running pod."""
 
     def __init__(self, cluster, total):
         self._cluster = cluster
@@ -142,7 +142,7 @@ class FakeNodes:
 
 
 def requests_of_server(cluster):
-    """Requests by verb and resource, and the lists without a limit."""
+    """The server's requests by verb and resource, and its lists without a page limit."""
     found, unpaged = {}, []
     for line in open(cluster.folder / "log" / "audit.log"):
         if '"userAgent":"muster' not in line or not line.endswith("\n"):
@@ -161,7 +161,8 @@ def requests_of_server(cluster):
 
 
 def most_gangs(pods):
-    """The server keeps one descriptor for each task, and an eighth of them for other things."""
+    """The number of gangs for which the server has descriptors: one for each task, except for an eighth of the
+    limit."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     most = (files - files // 8 - OTHER_FILES) // pods
     print(f"at most {most} gangs: the limit of open files is {files}", file=sys.stderr)

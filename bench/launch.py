@@ -5,7 +5,7 @@
   mpirun (ssh)  mpirun over two sshds that were set up before and already run
   mpirun        mpirun on this host alone, without ssh
 
-Interleaved, 20 runs each. Aims: at most 150 ms over mpirun (ssh), and 0.6 of it.
+The subjects take turns, with 20 runs each. Aims: at most 150 ms more than mpirun (ssh), and at most 0.6 of its time.
 """
 
 import itertools

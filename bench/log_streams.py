@@ -1,7 +1,7 @@
-"""The delivery of a job's output to its reader: its latency, its throughput, and its cost on the server.
+"""The delivery of a job's output to its reader: its latency, its throughput, and its memory on the server.
 
-Latency: from a task's write to the terminal that shows it. Each line contains the time at which it was written. The
-reader has a terminal (a pty) and notes the time of each line when it arrives. Eight tasks print 20 lines per second
+Latency: the time from a task's write until the line arrives at the reader's terminal (a pty). Each line contains the
+time at which it was written, and the reader records the time at which it arrives. Eight tasks print 20 lines per second
 each. The peer is `tail -f` of plain files that the same program writes.
 
 Throughput: the logs of eight tasks, 256 MiB each, read by one `muster logs` into a pipe, with lines of 100 bytes and of
@@ -179,7 +179,7 @@ def rate_of_cat(server, path):
 
 
 def rate_of_follow(server, name):
-    """The same while the tasks print: from the submit to the end of the follow."""
+    """MB per second while the tasks print, from the submit to the end of the follow."""
     text = "x" * 99
     command = ["sh", "-c", f"yes {text} | head -c {BYTES_OF_TASK // 100 * 100}"]
     seconds, _ = drained([MUSTER, "submit", "torch", name, "--workers", str(TASKS - 1), "--follow",

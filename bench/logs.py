@@ -1,5 +1,5 @@
-"""The waiting times of a person with a job: how soon its output appears and how fast it passes (log_streams.py
-describes the measurement), and how long commands take.
+"""The times for which a user of a job waits: the latency and the throughput of its output (log_streams.py describes the
+measurement), and the duration of commands.
 
 `list` and `get` are measured as whole processes, in each dialect.
 
@@ -47,7 +47,7 @@ def milliseconds_of(command, environment):
 
 
 def fill(server):
-    """Creates a project with one running job and held jobs, like the list of a busy team."""
+    """Creates a project with one running job and many suspended jobs, like the list of a busy team."""
     server.muster("submit", "mpi", "dist", "--workers", "2", "--", "sleep", "infinity")
     for number in range(1, JOBS):
         server.muster("submit", "single", f"job-{number}", "--hold", "--", "true")

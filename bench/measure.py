@@ -1,4 +1,4 @@
-"""The common part of the benchmarks: taking samples in turn, and the table at the end.
+"""The common part of the benchmarks: subjects that are measured in turn, and the table at the end.
 
 Every benchmark prints one row for each measurement: median, 10th and 90th percentile and, if there is an aim, the aim
 and the word `ok` or `short`. The exit code is 0 in either case, since people judge the figures.

@@ -5,8 +5,8 @@
               muster, mpirun      muster submit mpi --follow -- mpirun ...
               srun                srun --mpi=pmix --nodes=2
               sbatch              the same srun in a batch script, whose output is read as it arrives
-            Slurm looks for batch jobs to start once per second. Each run begins at a random moment; otherwise all
-            would begin right after the end of the previous one, in step with those looks.
+            Slurm starts batch jobs once per second. Each run begins at a random moment; otherwise each would
+            begin right after the end of the previous run, at the same point of Slurm's second.
             Aim: at most 1.3 times the time of srun and of sbatch.
   submits   500 jobs, one after the other, until all of them are in Slurm's queue; no node is free:
               muster              500 commands
@@ -15,8 +15,8 @@
             Aim: not slower than 500 times sbatch.
   calls     the number of requests to Slurm's controller within a minute in which 1,000 jobs wait and one runs, of
             all that it counts (sdiag). Aim: below 30.
-The cluster is Debian's Slurm, started for the benchmark: 4 nodes on this machine. It looks for work at least every
-second, and whenever a job arrives. Requires root.
+The cluster is Debian's Slurm, started for the benchmark: 4 nodes on this machine. It schedules at least every second
+and whenever a job arrives. Requires root.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def measure_start(cluster, rounds):
     def free():
         """Waits until the nodes of the previous job are free, which is not measured."""
         cluster.until(lambda: not cluster.active_jobs(), "the queue is empty")
-        time.sleep(chance.random())  # to begin at any point between two looks of Slurm for batch jobs
+        time.sleep(chance.random())  # begins at any point of the second after which Slurm starts batch jobs
 
     with SlurmServer(cluster) as server:
         def muster(*words):

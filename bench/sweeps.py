@@ -1,11 +1,11 @@
-"""ASHA against random search with the same number of epochs: which finds the better accuracy of `digits`?
+"""ASHA compared with random search with the same number of epochs: the best accuracy of `digits` that each finds.
 
     bench/sweeps.py [--seeds N] [--trials N]
 
-For each seed a sweep with method asha searches the learning rate, the batch size and the number of hidden units, with
-rungs at 2, 10 and 40 epochs. digits writes no checkpoints, so that a promoted trial begins anew; all its epochs count.
-Then a sweep with method random runs as many trials of 40 epochs as the same number of epochs pays for, rounded up,
-with other values. The accuracy is the best that any trial reported, on the test images.
+For each seed a sweep with the method asha searches the learning rate, the batch size and the number of hidden units,
+with rungs at 2, 10 and 40 epochs. digits writes no checkpoints, so a promoted trial begins anew, and all its epochs
+count. Then a sweep with the method random and other values runs trials of 40 epochs until it has used at least as many
+epochs. The accuracy is the best accuracy on the test images that any trial reported.
 """
 
 import argparse
@@ -31,7 +31,8 @@ def sweep(server, name, method, trials, seed):
 
 
 def epochs_of(found):
-    """The epochs of all attempts: a trial that reached a rung has run to each of the rungs before, from the start."""
+    """The epochs of all attempts. A trial that reached a rung has run from the start to that rung and to each rung
+    below."""
     return sum(sum(found["budgets"][:len(trial.get("rungs", []))]) for trial in found["trials"])
 
 

@@ -1,22 +1,22 @@
 """What one tenant's hostile job costs another tenant's job, and the server, on one machine.
 
-A server that listens runs a victim, a job of one project that claims one CPU and counts its steps: hashing in memory, and
-now and then a checkpoint into its scratch. A job of another project attacks: it forks, fills memory, fills its scratch,
-floods its log, burns CPU, or does all of that at once, with a claim of one CPU. In each round the victim's speed is taken
-alone, with the attack, and alone again; its share is the speed with the attack, divided by the mean of the two speeds
-alone. On a machine with two CPUs or more, the claims of both fit, so the victim is due all of its speed. Aim: it keeps
-90 % of it.
+A shared server runs a victim: a job of one project that claims one CPU and counts its steps. A step computes hashes in
+memory, and sometimes writes a checkpoint into the scratch folder. A job of another project, which also claims one CPU,
+attacks: it forks, fills memory, fills its scratch folder, floods its log, uses CPU time, or does all of this at once.
+Each round measures the victim's speed alone, with the attack, and alone again. The victim's share is its speed with the
+attack divided by the mean of the two speeds alone. On a machine with two CPUs or more, both claims fit, so the victim
+should keep all of its speed. Aim: it keeps 90 %.
 
-While the attack runs, the server is asked over its socket, and by `muster list`, which is a process of its own. Aim: 99 of
-100 answers come within 100 ms.
+During the attack, requests are sent to the server over its socket and by `muster list`, which starts a process for
+each. Aim: 99 of 100 answers arrive within 100 ms.
 
     python3 bench/tenants.py [--rounds N] [--seconds S] [--account NAME [--no-groups]] [ATTACK...]
 
-The server runs as root, or with --account as that ordinary account, to which root hands over a subtree of control groups.
-With --no-groups there are none: then the kernel divides CPU time by sessions where it does (sched_autogroup_enabled), and
-nothing else does. Other work on the machine takes from all figures, although the benchmark puts itself into a control
-group of some weight: the load is printed first, and the last row counts the rounds in which the two speeds alone differ
-by more than a tenth. Run it on a machine that is idle.
+The server runs as root, or with --account under an ordinary account, to which root hands over a subtree of control
+groups. With --no-groups there are no control groups; then only the kernel's autogroups divide CPU time, between
+sessions, if sched_autogroup_enabled is set. Run the benchmark on an idle machine: other work affects all figures,
+although the benchmark is in a control group of high weight. The load is printed first, and the last row counts the
+rounds in which the two speeds alone differ by more than a tenth.
 """
 
 import argparse
@@ -103,10 +103,11 @@ ATTACKS = ("fork_bomb", "memory_hog", "disk_filler", "log_flooder", "cpu_burner"
 
 
 class OwnGroups:
-    """Control groups of version 1 for this benchmark and all that it starts. The one for CPU time weighs as much as eight
-    busy processes on each CPU, so that other work on the machine takes less. With more weight, the attacks starve the
-    threads of the kernel, which are outside: RCU's for minutes, so that no process of the machine can start or end, and
-    those that complete writes to disk. `account`: an ordinary account that may make groups in them."""
+    """Control groups of version 1 for this benchmark and its children. The group for CPU time has the weight of eight
+    busy processes on each CPU, so that other work on the machine gets less. With a higher weight, the attacks would
+    starve kernel threads, which are outside of the group: those of RCU for minutes, in which no process of the machine
+    can start or end, and those that complete writes to disk. `account`: an ordinary account that may create groups in
+    them."""
 
     ROOT = pathlib.Path("/sys/fs/cgroup")
     SHARES = 8 * 1024 * os.cpu_count()
@@ -144,7 +145,7 @@ class OwnGroups:
 
 
 def end_descendants():
-    """Kills all that this process has started, and that has come to it as orphans."""
+    """Kills all children of this process, including orphans that it has adopted as their subreaper."""
     while True:
         parents = {}
         for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -172,7 +173,7 @@ def end_descendants():
 
 
 class TeamServer:
-    """A server that listens, with two projects; gone with all that it made at the end."""
+    """A shared server with two projects. At the end the server, its jobs and its files are removed."""
 
     def __init__(self, account, processes):
         self.processes = processes
@@ -269,11 +270,13 @@ def milliseconds_of(action):
 
 
 class Questions:
-    """Asks the server, in two threads, until the end of the block."""
+    """Sends requests to the server, in two threads, until the end of the block. `answers` and `lists` are the times of
+    the answers in milliseconds. The end of the block fails if a request failed."""
 
     def __init__(self, server):
         self.server = server
         self.answers, self.lists = [], []
+        self.failure = None
 
     def _get(self):
         connection = UnixConnection(str(self.server.folder / "state" / "muster.sock"))
@@ -282,9 +285,12 @@ class Questions:
         connection.close()
 
     def _keep_asking(self, action, into, pause):
-        while not self.over.is_set():
-            into.append(milliseconds_of(action))
-            self.over.wait(pause)
+        try:
+            while not self.over.is_set():
+                into.append(milliseconds_of(action))
+                self.over.wait(pause)
+        except (SystemExit, Exception) as error:  # a thread would only end, without a trace in the figures
+            self.failure = error
 
     def __enter__(self):
         self.over = threading.Event()
@@ -296,10 +302,12 @@ class Questions:
             thread.start()
         return self
 
-    def __exit__(self, *ignored):
+    def __exit__(self, raised, *ignored):
         self.over.set()
         for thread in self.threads:
             thread.join()
+        if self.failure and not raised:
+            raise SystemExit(f"a request to the server failed: {self.failure}")
 
 
 class Victim:
@@ -316,14 +324,14 @@ class Victim:
         return struct.unpack("<q", self.path.read_bytes())[0]
 
     def speed(self, seconds):
-        """Steps a second, over a while."""
+        """Steps a second, measured over `seconds`."""
         first, start = self.steps(), time.monotonic()
         time.sleep(seconds)
         return (self.steps() - first) / (time.monotonic() - start)
 
 
 def attacked(server, victim, attack, name, seconds):
-    """The victim's speed beside an attack, and how long the server's answers took meanwhile."""
+    """Measures the victim's speed during an attack, and the times of the server's answers."""
     server.submit("attackers", name, "--cpus", "1", "--memory", "512M", "--retries", "1000", "--", "python3",
                   server.work / "attacker.py", attack)
     time.sleep(seconds / 4)
@@ -353,7 +361,7 @@ def main():
           f"{'without' if chosen.no_groups else 'with'} control groups", flush=True)
     account = pwd.getpwnam(chosen.account) if chosen.account else None
     groups = contextlib.nullcontext() if chosen.no_groups else OwnGroups(account)
-    # Orphans of a server that had to be killed come here.
+    # Orphans of a server that had to be killed become children of this process.
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
     shares, answers, lists, drifts = ({attack: [] for attack in attacks} for _ in range(4))
     with groups, TeamServer(account, chosen.processes) as server:
@@ -363,7 +371,7 @@ def main():
             alone = victim.speed(chosen.seconds)
         for count in range(chosen.rounds):
             for attack in attacks:
-                # The server is asked alike while the victim is alone, so that the questions cost both alike.
+                # The same requests are sent while the victim is alone, so that they slow down both measurements alike.
                 with Questions(server):
                     before = victim.speed(chosen.seconds)
                 speed, took, listed = attacked(server, victim, attack, f"{attack.replace('_', '-')}-{count}",

@@ -1,7 +1,7 @@
-"""How many small jobs per second run, and whether any process remains.
+"""The number of small jobs that run per second, and the number of processes that remain.
 
-200 jobs of `true`, submitted by four shells at once like a user's loop: one `muster submit` per job. The time is that
-from the first submit to the end of the last job. Aims: 50 jobs/s, 0 leaked processes.
+Four shells submit 200 jobs of `true` at the same time, with one `muster submit` per job as in a user's loop. The
+measured time is that from the first submit to the end of the last job. Aims: 50 jobs/s, 0 leaked processes.
 """
 
 import calendar

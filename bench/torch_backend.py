@@ -1,13 +1,13 @@
-"""The backend "muster" of torch.distributed compared with gloo: ranks of one thread each, on this host.
+"""The backend "muster" of torch.distributed compared with gloo. All ranks are on this host and have one thread each.
 
-  calls        all_reduce of 4 B to 256 MB: blocking, and by future; 2 ranks
-  messages     half of the time in which a message goes to the other rank and back, with send and recv; 2 ranks
+  calls        all_reduce of 4 B to 256 MB, blocking and with a future; 2 ranks
+  messages     half of the round-trip time of a message, with send and recv; 2 ranks
   ddp          a step of DistributedDataParallel: a ResNet-18 (4 images of 64 x 64 on each rank) and a transformer of 12
                layers and 25 million parameters (2 sequences of 16), with 2 and 4 ranks; the same without communication
   fsdp         a step of fully_shard() of the transformer, with 2 ranks (PyTorch 2)
 
-Both backends are groups of the same processes and take turns. A sample is the mean of a few calls or steps, on rank 0. The
-share of communication is that of gloo's step that the same step without communication does not need.
+Both backends are process groups of the same processes and take turns. A sample is the mean of a few calls or steps on
+rank 0. The share of communication is the part of gloo's step time by which it exceeds a step without communication.
 
   --only SECTION   may be given several times
   --rounds N       default: 5
@@ -51,7 +51,8 @@ class Rank:
         self.samples = {}
 
     def take_turns(self, what, subjects, calls, ways=1):
-        """Each subject is a function that is called `calls` times in a row, and does a thing `ways` times."""
+        """Each subject is a function that is called `calls` times in a row. One call does the measured work `ways`
+        times."""
         for round_ in range(self.rounds + 1):
             for name, call in subjects.items():
                 self.dist.barrier()
@@ -152,11 +153,11 @@ def run_rank(section, rounds, results):
     rank.dist.destroy_process_group()
 
 
-# --- around them ---
+# --- the launcher of the ranks ---
 
 
 def run_ranks(python, section, ranks, rounds):
-    """The samples of a section; none if a rank failed."""
+    """Runs a section. Returns its samples, or an empty result if a rank failed."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         results = pathlib.Path(folder) / "results"
         environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(20_000 + os.getpid() % 20_000),

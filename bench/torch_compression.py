@@ -3,8 +3,8 @@
   digits     the convolutional network of examples/horovod/torch_digits.py on the handwritten digits of this repository
   resnet20   ResNet-20 on the same digits (8 x 8 pixels, three equal channels)
 
-The aim for the mean accuracy over the seeds is that of uncompressed training less half a point. Every seed has other
-weights and another order of images; all compressions of a seed begin with the same.
+The aim is a mean accuracy over the seeds of at least that of uncompressed training minus half a point. Each seed has
+different initial weights and another order of the images, which are the same for all compressions.
 
   --only NAME      digits or resnet20
   --seeds N        default: 5
@@ -73,7 +73,7 @@ def train(file, name, compression, seed, epochs):
             optimizer.step()
             schedule.step()
     took = time.monotonic() - begin
-    # Statistics of BatchNorm are those of each rank.
+    # Each rank has its own statistics of BatchNorm.
     for key, value in model.state_dict().items():
         if value.is_floating_point():
             hvd.allreduce_(value, name=f"mean.{key}")

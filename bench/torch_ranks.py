@@ -1,4 +1,4 @@
-"""Starts a benchmark's program on several ranks with muster.torch, and returns what rank 0 has measured."""
+"""Starts the program of a benchmark on several ranks with muster.torch, and returns the measurements of rank 0."""
 
 import json
 import os
@@ -12,13 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def python():
-    """Debian's Python, which has Debian's PyTorch, or $TORCH_PYTHON."""
+    """$TORCH_PYTHON, or Debian's Python, which has Debian's PyTorch."""
     return os.environ.get("TORCH_PYTHON", "/usr/bin/python3")
 
 
 def run_on_ranks(program, ranks, *arguments, **variables):
-    """Runs `program FILE ARGUMENTS...` on each rank, with one thread and these variables of the environment; rank 0
-    writes JSON to FILE, which is returned."""
+    """Runs `program FILE ARGUMENTS...` on each rank, with one thread and with `variables` in its environment. Returns
+    the JSON that rank 0 writes to FILE."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("MUSTER_", "HOROVOD_", "OMPI_", "PMI", "SLURM_"))}
     # On a crowded machine a rank may be silent for longer than the default of 0.7 s.

@@ -1,9 +1,9 @@
-"""ShardedOptimizer against DistributedOptimizer, both with Adam: peak memory of a rank, and the time of a step.
+"""ShardedOptimizer compared with DistributedOptimizer, both with Adam: peak memory of a rank, and the time of a step.
 
-The model is 8 layers of 1,024 x 1,024 with biases (8.4 million parameters) by default. Peak memory is the largest
-resident set of rank 0 (VmHWM) less that of the process before the model was made; gradients in memory that ranks share
-count in each. The memory is measured with MALLOC_MMAP_THRESHOLD_=1048576, so that what a program has freed does not
-count; the time without it. The variants take turns.
+By default, the model has 8 layers of 1,024 x 1,024 with biases (8.4 million parameters). Peak memory is the largest
+resident set of rank 0 (VmHWM) minus the resident set before the model was created. Gradients in memory that the ranks
+share count in each rank. Memory is measured with MALLOC_MMAP_THRESHOLD_=1048576, so that freed memory does not count,
+and time without this setting. The variants take turns.
 
   --ranks N      default: 2
   --rounds N     default: 3
@@ -23,7 +23,7 @@ VARIANTS = ["DistributedOptimizer", "ShardedOptimizer, stage 1", "ShardedOptimiz
 
 
 def memory_of(field):
-    """Bytes, of this process."""
+    """A field of this process's /proc/self/status, in bytes."""
     for line in open("/proc/self/status", encoding="ascii"):
         if line.startswith(field):
             return 1024 * int(line.split()[1])

@@ -1,5 +1,5 @@
-"""Two hosts for bare mpirun, set up by hand as in tutorials: a sandbox for each with a name of its own, an sshd in it,
-fresh keys, a hostfile. This is the work that Muster does for a job, without Muster."""
+"""Two hosts for bare mpirun, set up as in tutorials: a sandbox with a host name and an sshd for each, new keys, and a
+hostfile. This is the work that Muster does for a job, done without Muster."""
 
 import os
 import pathlib

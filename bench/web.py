@@ -1,14 +1,15 @@
-"""The web page: its weight, its first paint, memory and frames with many jobs, long logs, and what a viewer costs.
+"""The web page: its size, its first paint, memory and frames with many jobs, long logs, and the server's work for a
+viewer.
 
     bench/web.py [--only weight|jobs|log|viewer]
 
 weight  the bytes of web/dist with gzip, which a browser loads before a shell is opened
 jobs    100,000 jobs in the store, in headless Chromium: first paint, the JavaScript heap, the times between frames while
         the list scrolls, and the time from the server's answer to a filter until its rows are painted
-log     a log of 1 GB: the first request, which reads all of it, then windows anywhere in it, and a search; and the page
-        that scrolls through it
-viewer  200 running jobs and a flow of short ones: processor time of the server with and without a page that shows them,
-        and the page's frames
+log     a log of 1 GB: the first request, which reads the whole log, then requests for parts of it, and a search; and a
+        page that scrolls through it
+viewer  200 running jobs and a stream of short jobs: processor time of the server with and without a page that shows
+        them, and the page's frames
 
 Prints one row for each figure. A row with an aim ends in `ok` or `short`.
 """

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/load.h"
+#include "store/postgres_store.h"
 #include "store/sqlite_store.h"
 
 namespace bench {
@@ -57,11 +59,21 @@ Job ended_job(size_t number) {
   return job;
 }
 
+muster::base::Result<std::unique_ptr<muster::store::Store>> open_store(const std::string& where) {
+  if (!muster::store::is_postgres_url(where)) {
+    MUSTER_TRY(auto file, muster::store::SqliteStore::open(where));
+    return std::unique_ptr<muster::store::Store>(std::move(file));
+  }
+  MUSTER_TRY(auto server, muster::store::PostgresStore::open(where, "/nowhere"));
+  MUSTER_CHECK(server->try_to_lead("bench"));  // only the leader may write
+  return std::unique_ptr<muster::store::Store>(std::move(server));
+}
+
 }  // namespace
 
-int fill(const std::filesystem::path& database, size_t count) {
+int fill(const std::string& database, size_t count) {
   constexpr size_t kBatch = 1000;
-  auto store = muster::store::SqliteStore::open(database);
+  auto store = open_store(database);
   if (!store) {
     std::fprintf(stderr, "bench_api: %s\n", store.error().to_string().c_str());
     return 1;

@@ -8,8 +8,8 @@
 
 namespace bench {
 
-/// Writes `count` ended jobs into a new database.
-int fill(const std::filesystem::path& database, size_t count);
+/// Writes `count` ended jobs into a new database: a file, or the URL of a PostgreSQL.
+int fill(const std::string& database, size_t count);
 
 /// `clients` threads submit `count` jobs in total. Each thread waits for an answer before its next
 /// submit. The jobs request `gpus` GPUs each and run `command`.

@@ -1,6 +1,6 @@
-// A page that the ranks of a measurement share, independent of the measured library: a barrier with
-// the same cost for every library, a probe for the distance of the cores, and an exchange of one
-// number per rank.
+// A page of memory that the ranks of a measurement share, independent of the measured library. It
+// provides a barrier with the same cost for every library, a probe for the distance of the cores,
+// and an exchange of one number per rank.
 //
 // Ownership: the file belongs to collective.py, which creates it (zeros) and removes it.
 // Thread-safety: one thread for each rank.

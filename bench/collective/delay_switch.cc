@@ -6,8 +6,9 @@
 // Creates the interface "cable" in each network namespace (a TAP device with the hardware address
 // 02:00:00:00:00:NN, NN counting from 1) and forwards frames between these interfaces by their last
 // byte. A frame leaves through its port at R Mbit/s, after the frames before it, and arrives D
-// microseconds later. A port that has been idle may send --burst bytes at once. Nothing is dropped. Prints "ready" when the interfaces exist, and ends with
-// its standard input. Requires root.
+// microseconds later. A port that has been idle may send --burst bytes at once. Nothing is dropped.
+//
+// Prints "ready" when the interfaces exist, and ends with its standard input. Requires root.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>

@@ -75,12 +75,12 @@ class Run:
         return command
 
     def each_rank(self, command_of, environment_of=lambda rank: {}):
-        """Starts the ranks one by one, with command_of(rank)."""
+        """The command and the environment of each rank, in the order of the ranks."""
         return [(self.inside(rank, [str(word) for word in command_of(rank)]),
                  dict(self.environment, **environment_of(rank))) for rank in range(self.ranks)]
 
     def launcher(self, command):
-        """Runs a launcher that starts the ranks itself."""
+        """The command and the environment of a launcher, which starts the ranks itself."""
         return [(self.inside(0, [str(word) for word in command]), self.environment)]
 
 

@@ -1,8 +1,8 @@
 // The limits of the machine, in the same loop as the libraries.
 //
-//   --limit=import   each rank reads the bytes of the call from the cache of the other rank, which
-//                    has just written them. Before, the two ranks have to synchronize. No
-//                    all-reduce of data that fits into the caches can do with less.
+//   --limit=import   the two ranks synchronize, and each reads the bytes of the call from the cache
+//                    of the other rank, which has just written them. Every all-reduce of data that
+//                    fits into the caches has to do at least this.
 //   --limit=copy     each rank copies the bytes of the call with stores that bypass the caches: 4
 //                    times the bytes of a call move to and from memory, as in an all-reduce in
 //                    place that reads and writes each gradient once.
@@ -10,6 +10,9 @@
 //                    over plain sockets: --streams=N of them, with --congestion=NAME, --address=A
 //                    of this rank and --peer=A of the other. A ring of two ranks moves the same
 //                    bytes.
+//   --limit=sum      the same, and each rank adds the received values of its half of the buffer
+//                    before it sends the sums, which every all-reduce of two ranks has to do. In
+//                    place, float32.
 //
 // Two ranks.
 #include <arpa/inet.h>
@@ -103,7 +106,7 @@ Subject import_from(Shared& shared, bench::Page& page) {
   subject.allocate = [&](std::uint64_t bytes) { return shared.allocate(bytes); };
   subject.release = [&](void* memory) { shared.release(memory); };
   subject.prepare = [&](const void*, void*, std::uint64_t bytes) {
-    page.meet();  // both have made their buffers
+    page.meet();  // both ranks have created their buffers
     auto peer = std::shared_ptr<void>(shared.peer(), [bytes](void* at) { munmap(at, bytes); });
     return [&page, peer, bytes] {
       page.meet();
@@ -149,6 +152,30 @@ class Streams {
     }
   }
 
+  /// In place: the sum of the floats of both ranks. The first half is summed by rank 0.
+  void sum(float* data, std::uint64_t bytes, int rank) {
+    const std::uint64_t length = bytes / sizeof(float) / 2 / sockets_.size();
+    if (length * sizeof(float) * 2 * sockets_.size() != bytes)
+      bench::fail("the bytes do not divide");
+    std::vector<Sum> parts(sockets_.size());
+    for (std::uint64_t i = 0; i < parts.size(); i++) {
+      float* const first = data + i * length;
+      float* const second = first + length * sockets_.size();
+      parts[i].socket = sockets_[i];
+      parts[i].own = rank == 0 ? first : second;
+      parts[i].other = reinterpret_cast<char*>(rank == 0 ? second : first);
+      parts[i].half = length * sizeof(float);
+    }
+    for (bool all_done = false; !all_done;) {
+      all_done = true;
+      for (Sum& part : parts) {
+        send_some(part);
+        receive_some(part);
+        all_done = all_done && part.sent == 2 * part.half && part.received == 2 * part.half;
+      }
+    }
+  }
+
   void exchange(const char* from, char* to, std::uint64_t bytes) {
     const std::uint64_t share = (bytes + sockets_.size() - 1) / sockets_.size();
     std::vector<Progress> parts;
@@ -174,8 +201,55 @@ class Streams {
     std::uint64_t end;
   };
 
+  static constexpr std::uint64_t kPiece = 1 << 20;
+  static constexpr std::uint64_t kAtOnce = 128 << 10;  // fits into the second cache
+
+  // First the other rank's half is sent and the own half is received, then the sums of both.
+  struct Sum {
+    int socket = -1;
+    float* own = nullptr;
+    char* other = nullptr;
+    std::uint64_t half = 0;  // bytes
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::uint64_t begun = 0;  // bytes of a float that has not arrived as a whole, in `arrived`
+    std::vector<float> arrived = std::vector<float>(kAtOnce / sizeof(float));
+  };
+
+  static void send_some(Sum& part) {
+    const bool is_sum = part.sent >= part.half;
+    const char* const from = is_sum
+                                 ? reinterpret_cast<const char*>(part.own) + part.sent - part.half
+                                 : part.other + part.sent;
+    const std::uint64_t summed =
+        part.received >= part.half ? part.half : part.received - part.begun;
+    const std::uint64_t ready = is_sum ? part.half + summed : part.half;
+    if (part.sent >= ready) return;
+    part.sent += done(send(part.socket, from, std::min(kPiece, ready - part.sent), MSG_NOSIGNAL));
+  }
+
+  static void receive_some(Sum& part) {
+    if (part.received == 2 * part.half) return;
+    if (part.received >= part.half) {
+      const std::uint64_t at = part.received - part.half;
+      part.received +=
+          done(recv(part.socket, part.other + at, std::min(kPiece, part.half - at), 0));
+      return;
+    }
+    char* const arrived = reinterpret_cast<char*>(part.arrived.data());
+    const std::uint64_t summed = part.received - part.begun;
+    const std::uint64_t count =
+        done(recv(part.socket, arrived + part.begun,
+                  std::min(kAtOnce - part.begun, part.half - part.received), 0));
+    const std::uint64_t whole = (part.begun + count) / sizeof(float);
+    float* const sums = part.own + summed / sizeof(float);
+    for (std::uint64_t i = 0; i < whole; i++) sums[i] += part.arrived[i];
+    part.received += count;
+    part.begun = part.begun + count - whole * sizeof(float);
+    std::memmove(arrived, part.arrived.data() + whole, part.begun);
+  }
+
   static void move(Progress& part, const char* from, char* to) {
-    constexpr std::uint64_t kPiece = 1 << 20;
     if (part.sent < part.end) {
       part.sent += done(send(part.socket, from + part.sent, std::min(kPiece, part.end - part.sent),
                              MSG_NOSIGNAL));
@@ -243,6 +317,16 @@ Subject socket_exchange(const bench::Arguments& arguments, bench::Page& page) {
   return subject;
 }
 
+Subject socket_sum(const bench::Arguments& arguments, bench::Page& page) {
+  auto streams = std::make_shared<Streams>(arguments, page);
+  Subject subject;
+  subject.prepare = [=, rank = page.rank()](const void* in, void* out, std::uint64_t bytes) {
+    if (in != out) bench::fail("the sum is in place");
+    return [=] { streams->sum(static_cast<float*>(out), bytes, rank); };
+  };
+  return subject;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -258,6 +342,8 @@ int main(int argc, char** argv) {
     bench::measure(plan, page, copy());
   } else if (limit == "socket") {
     bench::measure(plan, page, socket_exchange(arguments, page));
+  } else if (limit == "sum") {
+    bench::measure(plan, page, socket_sum(arguments, page));
   } else {
     bench::fail("unknown limit: " + limit);
   }

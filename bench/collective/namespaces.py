@@ -1,5 +1,5 @@
 """Two network namespaces joined by a veth pair, like two hosts joined by a cable, and a third with a loopback
-interface only, for a congestion control of its own. Requires root. All of them are removed at the end.
+interface only, which can have a congestion control of its own. Requires root. All of them are removed at the end.
 """
 
 import os

@@ -1,4 +1,4 @@
-// Gloo over its TCP transport; the ranks meet by files.
+// Gloo over its TCP transport. The ranks connect to each other through files.
 //
 //   --algorithm=ring|halving   its segmented ring (which torch.distributed uses as well), or its
 //                              recursive halving and doubling, which works in place only: out of

@@ -1,7 +1,8 @@
 // Plain gRPC streaming, as fast as its synchronous API allows: the same bytes as in ours_server.cc,
-// in the same direction and in messages of the same size, over TLS with the same certificates.
-// Messages are raw buffers that refer to the sender's memory; the receiver copies them to memory of
-// its own and does nothing else with them. See streams.h.
+// in the same direction, over TLS with the same certificates, in messages of the size that the
+// parameter server uses where it sends values by gRPC. Messages are raw buffers that refer to the
+// sender's memory; the receiver copies them to memory of its own and does nothing else with them.
+// See streams.h.
 //
 // Each call has the number of `bytes` in its metadata. They go to the server (push) or come from it
 // (pull). The server ends after the last call (end).

@@ -1,12 +1,12 @@
 """torch.distributed over gloo, in the loop of core.cc.
 
   --core=PATH        the loop, as a shared library
-  --store=PATH       a file by which the ranks meet; it must not exist yet
+  --store=PATH       a file through which the ranks connect to each other; it must not exist yet
   --interface=NAME   the interface of this rank, if it is not the loopback
-  --buckets=N,N,...  instead of one call, one for each of these numbers of elements: all of them are started and
+  --buckets=N,N,...  one call for each of these numbers of elements instead of a single call. All of them are started and
                      then waited for, as DistributedDataParallel does with its buckets
 
-torch has no out-of-place call, so it is a copy and a call, as in a program that needs it.
+torch has no out-of-place call, so the out-of-place measurement is a copy and a call.
 """
 
 import ctypes

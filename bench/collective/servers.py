@@ -1,6 +1,6 @@
-"""Push and pull of a parameter server, compared with plain gRPC streaming: the same bytes in the same direction, in
-messages of the same size, over TLS with the same certificates, in turns. Plain gRPC only copies the bytes. The
-server also checks a push for NaN and applies it, and returns parameters that other workers may change meanwhile."""
+"""Push and pull of a parameter server, compared with plain gRPC streaming: the same bytes in the same direction over TLS
+with the same certificates, in turns. Plain gRPC only copies the bytes. The server also checks a push for NaN and
+applies it, and returns parameters that other workers may change meanwhile."""
 
 import secrets
 import statistics

@@ -42,7 +42,7 @@ class Hvd:
 
 
 class Gloo:
-    """torch.distributed over gloo, DistributedDataParallel; ranks meet at $BENCH_STORE, a file."""
+    """torch.distributed over gloo, with DistributedDataParallel. The ranks connect through the file $BENCH_STORE."""
 
     def init(self):
         import torch.distributed

@@ -50,7 +50,7 @@ class Horovod:
         return [str(HOROVOD / "horovodrun"), "-np", str(COUNT), *self.options]
 
     def environment(self, folder):
-        # Variables for its mpirun.
+        # Variables for Horovod's mpirun.
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **self.settings,
                 "PATH": f"{HOROVOD}:{os.environ['PATH']}"}
 
@@ -61,7 +61,7 @@ class Gloo:
     package, python = "gloo", PYTHON
 
     def launcher(self):
-        # The complete work of a launcher of two processes on one host.
+        # A shell that starts both processes is all that a launcher has to do on one host.
         starts = "; ".join(f'RANK={rank} WORLD_SIZE={COUNT} "$@" & p{rank}=$!' for rank in range(COUNT))
         waits = " && ".join(f"wait $p{rank}" for rank in range(COUNT))
         return ["sh", "-c", f"{starts}; {waits}", "sh"]

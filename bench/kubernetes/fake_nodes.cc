@@ -1,7 +1,7 @@
-// Plays the muster-nodes of many pods in one process, for a benchmark whose pods no kubelet runs
-// (bench/kubernetes_scale.py). Each fake node connects to the server and speaks its protocol over an
-// encrypted connection of its own, as muster-node does; it reports a task as started as soon as it has
-// the order, runs nothing, and reports its end when it is to stop.
+// Imitates the muster-nodes of many pods in one process, for a benchmark whose pods are simulated
+// (bench/kubernetes_scale.py). Like muster-node, each fake node connects to the server and uses its
+// protocol over an encrypted connection. It runs no program: it reports a task as started as soon as
+// it receives the order, and reports the end of the task when it is to stop.
 //
 // Standard input has a line of JSON for each pod: {"brief": TEXT, "index": N, "node": NAME, "uid": UID}.
 // For each task that has started, a line "started" is printed. The end of the input ends the program.

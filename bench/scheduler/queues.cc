@@ -1,9 +1,11 @@
 // Kueue's benchmark workloads through Muster's controller, in real time: its loop, its scheduler
 // and its SQLite store, which syncs every commit to disk. Only the tasks are simulated: timers.
 //
-//   queues baseline|large FOLDER [at-once] [protected]
+//   queues baseline|large FOLDER [at-once] [protected] [replay]
 //
-// Jobs arrive at the generator's times, or all together. If they are protected, no job is evicted
+// Jobs arrive at the generator's times, or all together. A second line of output, with `replay`, is
+// the cost of durability alone: the rows that the run wrote are written again, by the same
+// transactions, to another database (replay.h). If they are protected, no job is evicted
 // before it has run for a second, which is as long as the longest job takes. Slots are GPUs. A
 // cohort is a project whose quota and limit are its slots; a queue is a project below it with its
 // own quota and limit. The nodes, of 64 GPUs each, have twice as many GPUs as there are slots, so
@@ -21,6 +23,7 @@
 #include "base/event_loop.h"
 #include "base/random.h"
 #include "control/controller.h"
+#include "replay.h"
 #include "store/sqlite_store.h"
 #include "workload.h"
 
@@ -36,6 +39,7 @@ constexpr milliseconds kForbearance{1000};  // the default of `muster server`
 struct Mode {
   bool at_once = false;
   bool is_protected = false;
+  bool replays = false;
 };
 
 std::vector<engine::Node> nodes_for(int slots) {
@@ -234,7 +238,9 @@ int measure_queues(const Workload& workload, const std::filesystem::path& folder
   base::SystemClock clock;
   base::SystemRandom random;
   SimulatedEngine engine(loop, nodes_for(workload.slots()));
-  control::Controller controller({loop, **store, engine, clock, random}, {},
+  RecordingStore recording(**store);
+  store::Store& used = mode.replays ? static_cast<store::Store&>(recording) : **store;
+  control::Controller controller({loop, used, engine, clock, random}, {},
                                  {.forbearance = kForbearance});
   if (const auto recovered = controller.recover(); !recovered)
     return tell(recovered.error().to_string());
@@ -258,6 +264,9 @@ int measure_queues(const Workload& workload, const std::filesystem::path& folder
   loop.run();
   if (!generator.fault().empty()) return tell(generator.fault());
   log.print(generator.begun(), workload);
+  if (!mode.replays) return 0;
+  const auto replayed = replay(recording.transactions(), folder / "replay.db");
+  if (!replayed) return tell(replayed.error().to_string());
   return 0;
 }
 
@@ -274,11 +283,13 @@ int main(int argc, char** argv) {
       mode.at_once = true;
     else if (word == "protected")
       mode.is_protected = true;
+    else if (word == "replay")
+      mode.replays = true;
     else
       understood = false;
   }
   if (!understood) {
-    std::fprintf(stderr, "usage: queues baseline|large FOLDER [at-once] [protected]\n");
+    std::fprintf(stderr, "usage: queues baseline|large FOLDER [at-once] [protected] [replay]\n");
     return 2;
   }
   const bench::Workload workload = which == "large" ? bench::large_scale() : bench::baseline();
