@@ -1,5 +1,5 @@
-# The commands of the project. Each first installs the packages that it needs (scripts/deps.sh), so on Debian
-# 12 only make must be installed. CMakePresets.json and scripts/ do the work.
+# The commands of the project. Each command first installs the packages that it requires (scripts/deps.sh), so only make
+# must be installed on Debian 12. CMakePresets.json and scripts/ have the details of each command.
 #
 # `make help` lists the lines "target: ... ## text".
 
@@ -14,7 +14,7 @@ export MUSTER_STARTED_AT := $(shell date +%s)
 # Where tests and benchmarks find the programs.
 export MUSTER_BUILD := $(CURDIR)/build/release
 
-# Ninja's default is two jobs more than cores, and a batch of sources takes up to a gigabyte.
+# Ninja's default is two jobs more than there are cores, and compiling a batch of sources takes up to a gigabyte of memory.
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 .DEFAULT_GOAL := help
@@ -67,14 +67,14 @@ build: deps ## compile everything, optimised, into build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-# Only the programs of the quickstart's job: the tests, the Slurm agent and the benchmarks would double the
-# time of a first build.
+# Builds only the programs of the quickstart's job: the tests, the Slurm agent and the benchmarks would double the time of
+# a first build.
 programs: deps-programs
 	@cmake --preset release
 	@cmake --build --preset release --target muster muster-shim digits
 
-# In a fresh tree, muster with the process engine alone, which compiles in two thirds of the time
-# (MUSTER_PARTS in platform/CMakeLists.txt). Every other target builds all of it and reuses what is there.
+# In a fresh tree, builds muster with the process engine alone, which takes two thirds of the time (MUSTER_PARTS in
+# platform/CMakeLists.txt). Every other target builds all engines, and reuses the compiled files.
 quickstart-programs: deps-programs
 	@parts=process; \
 	if [ -x build/release/platform/muster ] && grep -qx MUSTER_PARTS:STRING=all build/release/CMakeCache.txt; \
@@ -89,13 +89,13 @@ quickstart: quickstart-programs ## train on two MPI workers under Muster and sho
 images: deps-containers
 	@scripts/test_images.sh
 
-# Muster's static programs alone, without a base: pods of any image get them from it.
+# The image contains only Muster's static programs. Pods with any other image get the programs from it.
 image-node: deps-programs ## the image with muster-node, into build/muster-node.tar
 	@cmake --preset release
 	@cmake --build --preset release --target muster-node muster-shim muster-helper muster-rsh muster-gpu-sampler
 	@scripts/image_node.sh
 
-# With the libraries of this machine's Debian, and no shell.
+# The image contains muster, the libraries of this machine's Debian, and no shell.
 image-server: deps-programs ## the image with muster, for a server in Kubernetes, into build/muster-server.tar
 	@cmake --preset release
 	@cmake --build --preset release --target muster
@@ -104,16 +104,16 @@ image-server: deps-programs ## the image with muster, for a server in Kubernetes
 kubernetes-manifests: deps-kubernetes ## write packaging/kubernetes/manifests from the Helm chart
 	@scripts/kubernetes_manifests.sh
 
-quickstart-containers: programs images ## the same in containers, by Docker or Podman (as root)
+quickstart-containers: programs images ## the quickstart in containers, by Docker or Podman (as root)
 	@scripts/quickstart_containers.sh
 
-quickstart-kubernetes: programs deps-kubernetes image-node ## the same in pods of a cluster of two nodes (as root)
+quickstart-kubernetes: programs deps-kubernetes image-node ## the quickstart in pods of a cluster of two nodes (as root)
 	@scripts/quickstart_kubernetes.sh
 
 test: build ## run every unit, conformance and end-to-end test
 	@scripts/run_tests.sh release
 
-# Real engines, Podman and Docker, each with its own storage, networks and processes.
+# The tests start real engines, Podman and Docker, each with its own storage, networks and processes.
 test-containers: build images ## run the tests of tasks in containers (as root)
 	@cmake --build --preset release --target container_tests container_conformance_test
 	@scripts/run_tests.sh release -L '^containers$$'
@@ -131,7 +131,7 @@ test-kubernetes: build deps-kubernetes image-node image-server ## run the tests 
 	@cmake --build --preset release --target kubernetes_client_test kubernetes_conformance_test node_cluster_test
 	@scripts/run_tests.sh release -L '^kubernetes$$'
 
-# Includes the tests of our own parameter server, whose jobs have the same form.
+# Includes the tests of Muster's own parameter server, because its jobs are TensorFlow clusters, too.
 test-tensorflow: build deps-tensorflow ## run TensorFlow and PyTorch as jobs
 	@scripts/run_tests.sh release -L '^(tensorflow|parameter-server)$$'
 
@@ -161,8 +161,8 @@ test-torch: build deps-torch ## run the backend of torch.distributed on Debian's
 	@scripts/python_env.sh torch
 	@scripts/run_tests.sh release -L '^pytorch$$'
 
-# A machine with an NVIDIA GPU; elsewhere it exits with 77.
-test-gpu: ## everything that needs an NVIDIA GPU, with a table at the end
+# Exits with 77 on a machine without an NVIDIA GPU.
+test-gpu: ## run everything that requires an NVIDIA GPU, and print a table
 	@python3 -B tests/gpu.py --machine
 	@$(MAKE) build
 	@cmake --build --preset release --target collective_nccl_check
@@ -204,7 +204,7 @@ fuzz: deps-fuzz ## run the fuzzer of every parser for FUZZ_SECONDS (20) each
 bench: bench-launch bench-throughput bench-scheduler bench-collective bench-api bench-logs ## run every benchmark
 
 # BENCH_FLAGS: --rounds N, --account NAME [--no-groups], names of attacks.
-bench-tenants: build ## what one tenant's fork bomb, floods and hogs cost another's job and the server (as root)
+bench-tenants: build ## how much a hostile job slows down another tenant's job and the server (as root)
 	@python3 bench/tenants.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --only quickstart|test|touch.
@@ -223,7 +223,8 @@ bench-scheduler: build ## Kueue's workloads in real time, and a plan for 10,000 
 	@cmake --build --preset release --target bench_scheduler
 	@python3 bench/scheduler.py $(BENCH_FLAGS)
 
-# BENCH_FLAGS: --only ranks|simulator|server|stragglers, --rounds N, --world RANKS HOSTS, --jobs N, --soak SECONDS.
+# BENCH_FLAGS: --only ranks|simulator|server|tasks|soak|stragglers, --rounds N, --world RANKS HOSTS, --jobs N,
+# --store sqlite|postgres, --tasks N, --soak SECONDS, --rate JOBS, --kill-every SECONDS.
 bench-scale: build ## 256 and 512 ranks, 200,000 ended jobs, a year of 10,000 GPUs in the simulator
 	@cmake --build --preset release --target bench_scale bench_api
 	@python3 bench/scale.py $(BENCH_FLAGS)
@@ -234,15 +235,15 @@ bench-sweeps: build ## ASHA against random search with the same number of epochs
 	@python3 bench/sweeps.py $(BENCH_FLAGS)
 
 # BENCH_FLAGS: --only submits|listing|memory|watchers|kill, --rounds N.
-bench-api: build ## submits, listings, watchers and memory of a busy server, and its return after kill -9
+bench-api: build ## submits, listings, watchers and memory of a busy server, and its recovery after kill -9
 	@cmake --build --preset release --target bench_api
 	@python3 bench/api.py $(BENCH_FLAGS)
 
-bench-logs: build ## delay and speed of logs, and the time of list and get
+bench-logs: build ## latency and throughput of logs, and the time of list and get
 	@python3 bench/logs.py
 
 # BENCH_FLAGS: --only weight|jobs|log|viewer.
-bench-web: build deps-web ## weight, first paint, memory and frames of the web page with 100,000 jobs
+bench-web: build deps-web ## size, first paint, memory and frames of the web page with 100,000 jobs
 	@cmake --build --preset release --target bench_api
 	@scripts/web.sh bench $(BENCH_FLAGS)
 
@@ -274,7 +275,7 @@ bench-model: build ## the simulator of all-reduces against namespaces with limit
 	@build/release/collective/tools/muster-collective-bench --simulate
 
 # BENCH_FLAGS: --rounds N.
-bench-gpu: ## all-reduce of CUDA tensors against Gloo's and NCCL's own, on a machine with an NVIDIA GPU
+bench-gpu: ## all-reduce of CUDA tensors against Gloo and NCCL, on a machine with an NVIDIA GPU
 	@python3 -B tests/gpu.py --machine
 	@$(MAKE) build
 	@scripts/python_env.sh torch

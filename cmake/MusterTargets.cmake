@@ -106,12 +106,12 @@ function(muster_test_options name)
 endfunction()
 
 # COMPUTES: the tests of the program use a whole core or more, for example ranks that spin. Each of its tests
-# then takes two slots of scripts/run_tests.sh. The label of each case is the name of its program.
+# then takes three slots of scripts/run_tests.sh. The label of each case is the name of its program.
 function(muster_test name)
   cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;DEPENDS" ${ARGN})
   set(slots 1)
   if(ARG_COMPUTES)
-    set(slots 2)
+    set(slots 3)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)

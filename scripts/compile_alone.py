@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Headers that are included in the middle of a source, as their first lines state, cannot stand alone.
 FRAGMENTS = re.compile(r"^// (A fragment|Included by)", re.M)
 FIRST_INCLUDE = re.compile(r'\A(?://[^\n]*\n|\s)*#include "([^"]+)"')
-SEARCHED = re.compile(r"-I|-isystem")
+SEARCHED = re.compile(r"-I|-isystem|-D")
 
 
 def plain(command):
@@ -42,13 +42,14 @@ def plain(command):
 
 
 def searched(options):
-    """The options that name folders of headers, each whole: "-Ifolder", or "-isystem" with its folder."""
+    """The options that name folders of headers, each whole: "-Ifolder", or "-isystem" with its folder; and those that
+    define macros."""
     words = iter(options)
     return [(word, next(words)) if word in ("-I", "-isystem") else (word,) for word in words if SEARCHED.match(word)]
 
 
 def with_folders_of(options, others):
-    """The options, with the include folders of `others` added."""
+    """The options, with the include folders and the macros of `others` added."""
     known = searched(options)
     return options + [word for group in searched(others) if group not in known for word in group]
 
@@ -82,6 +83,9 @@ def jobs(build):
                 proven.setdefault(header, path)
     for part in ("platform", "collective", "training", "examples", "bench", "tests"):
         for header in (ROOT / part).rglob("*.h"):
+            # A folder whose sources this build leaves out, such as those that need PyTorch.
+            if header.parent not in of_folder and next(header.parent.glob("*.cc"), None):
+                continue
             above = header.parent
             while above != ROOT and above not in of_folder:
                 above = above.parent

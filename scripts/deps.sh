@@ -3,7 +3,7 @@
 #
 #   scripts/deps.sh         the packages of apt-packages.txt: to build, run and test
 #   scripts/deps.sh --programs
-#                           only its sections build and run: for `make quickstart`
+#                           only the sections "build" and "run" of apt-packages.txt: for `make quickstart`
 #   scripts/deps.sh --dev   also apt-packages-dev.txt: to format and lint
 #   scripts/deps.sh --fuzz  also apt-packages-fuzz.txt: to build the fuzzers
 #   scripts/deps.sh --torch also apt-packages-torch.txt: to build training with libtorch
@@ -44,8 +44,7 @@ is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]
 }
 
-# The lines of wanted() whose package is not installed. One dpkg-query for all, because this runs before every
-# build.
+# The lines of wanted() whose package is not installed. It calls dpkg-query only once, because it runs before every build.
 missing() {
   local installed name why
   # shellcheck disable=SC2016  # the format is dpkg-query's to expand
@@ -192,7 +191,7 @@ allow_database_cluster() {
   quietly rmdir --ignore-fail-on-non-empty "$cluster_settings" || true
 }
 
-# Also runs if the installation failed or was interrupted.
+# Runs at the end, even if the installation failed or was interrupted.
 leave_services_off() {
   trap - EXIT
   allow_database_cluster

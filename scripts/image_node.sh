@@ -3,10 +3,9 @@
 #
 #   scripts/image_node.sh [OUT.tar]     (default: build/muster-node.tar)
 #
-# The image has no base: it holds only the programs, in /, which are linked statically (except
-# muster-gpu-sampler, which loads NVIDIA's library in images that have one). Pods mount the image as a volume, or
-# an init container copies the programs into a volume, so that the task's own image sees them, whatever that
-# image is. The same programs make the same image.
+# The image has no base. It contains only the programs, in /. They are linked statically, except for muster-gpu-sampler,
+# which loads NVIDIA's library in images that have one. Pods mount the image as a volume, or an init container copies the
+# programs into a volume, so that tasks of any image can use them. The same programs make the same image.
 #
 # It is named localhost/muster-node, with the tags `test` and the version of Muster. It takes the programs of
 # $MUSTER_BUILD (default: build/release).

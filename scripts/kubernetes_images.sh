@@ -38,7 +38,7 @@ archive() {
   "$writer" "$place.part/$1.tar" --tag "localhost/$1:test" --tag "localhost/$1:latest" "${@:2}"
 }
 
-# It reaps orphans when containers of a pod share their processes.
+# The pause program. It also reaps orphans if the containers of a pod share a process namespace.
 pause() {
   gcc -static -Os -s -x c -o "$work/pause" - <<'END'
 #include <signal.h>
@@ -98,7 +98,7 @@ find_only=no
 case ${1:-} in
   "") ;;
   --find) find_only=yes ;;
-  --inside) # in namespaces of its own: whatever debootstrap mounts or starts there ends with it
+  --inside) # runs in private namespaces, with which all mounts and processes of debootstrap end
     work=$2 place=$3
     pause
     busybox

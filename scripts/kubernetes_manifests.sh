@@ -4,8 +4,8 @@
 #   scripts/kubernetes_manifests.sh           writes them
 #   scripts/kubernetes_manifests.sh --check   compares them with the chart; exits with 1 if they differ
 #
-# Each folder is one choice of values (packaging/kubernetes/values). Its files are divided by their life:
-# `kubectl delete -f` of the server's file ends the server and keeps all jobs.
+# Each folder belongs to one file of values (packaging/kubernetes/values). Objects with different lifetimes are in
+# different files: `kubectl delete -f` of the server's file ends the server and keeps all jobs.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,8 +16,8 @@ fail() {
   exit 1
 }
 
-# Pod Security "restricted" is what the server's pod keeps to, and pods of jobs by default. A job that asks
-# for root or a folder of a node requires another level in the jobs' namespace.
+# The server's pod and, by default, the pods of jobs meet the Pod Security level "restricted". A job that requests root or a
+# folder of a node requires another level in the jobs' namespace.
 namespace() {
   cat <<END
 apiVersion: v1

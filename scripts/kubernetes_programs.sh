@@ -10,7 +10,7 @@
 #   scripts/kubernetes_programs.sh mpi-operator   Kubeflow's MPI operator, for benchmarks
 #   scripts/kubernetes_programs.sh kwok           simulated nodes, for tests of scale
 #   scripts/kubernetes_programs.sh helm           Helm, for the chart of packaging/kubernetes
-#   scripts/kubernetes_programs.sh kueue          queues and quotas for jobs, which Muster can leave admission to
+#   scripts/kubernetes_programs.sh kueue          Kueue: queues and quotas for jobs, to which Muster can leave admission
 #   scripts/kubernetes_programs.sh --find [NAME]  only prints the folder; fails if it was not built
 #
 # Debian has no kubelet and no API server, so the programs are compiled from Go modules of pinned versions
@@ -26,11 +26,11 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly cache=${MUSTER_KUBERNETES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster/kubernetes}
 
-# Debian 12's Go is too old to compile these modules, but it can fetch a newer one, which is a Go module, too.
+# Debian 12's Go is too old to compile these modules, but it can download a newer Go, which is a Go module, too.
 readonly toolchain=v0.0.1-go1.26.3.linux-amd64
 readonly toolchain_sum=h1:LdHRR8AtYKtOQrWMnd5AbvhZMSVJ7HoO2wrqShPaLV8=
 
-# Clients judge the server by the version that is linked in.
+# The version that is linked into the programs. Clients check the version of the server.
 kubernetes=v1.37.2
 
 say() { echo "kubernetes: $*" >&2; }
@@ -42,7 +42,7 @@ fail() {
   exit 1
 }
 
-# The programs belong to these sources.
+# A hash of the sources, which is part of the folder's name.
 key() {
   (cd "$source" && find . -type f \( -name '*.go' -o -name 'go.*' \) -print0 | LC_ALL=C sort -z |
     xargs -0 sha256sum | sha256sum | cut -c 1-16)
@@ -67,8 +67,8 @@ find_go() {
   is_enough "${version#go}" "$wanted" || fetch_go "$wanted"
 }
 
-# Go's own switch of toolchains (GOTOOLCHAIN) requires Go 1.21; `go mod download` of the same module works
-# with Debian's Go 1.19, which leaves the programs without the right to be executed.
+# Go's own download of toolchains (GOTOOLCHAIN) requires Go 1.21. With Debian's Go 1.19, `go mod download` of the same module
+# works, but leaves the programs without the permission to be executed.
 fetch_go() {
   local place=$cache/${toolchain#v0.0.1-} answer folder
   if [[ ! -x $place/bin/go ]]; then
@@ -124,7 +124,7 @@ make_programs-1.29() {
   build "$1/kubelet" k8s.io/kubernetes/cmd/kubelet
 }
 
-# The folder of the module $1, whose manifests an operator needs on the API server.
+# The folder of the module $1, whose manifests must be applied to the API server for an operator.
 module_folder() { (cd "$source" && GOFLAGS='' GOWORK=off GOTOOLCHAIN=local "$go" list -m -f '{{.Dir}}' "$1"); }
 
 make_mpi-operator() {

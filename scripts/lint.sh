@@ -35,7 +35,7 @@ check() {
 
 layout() { cpp_sources | xargs -0 -r clang-format-19 --dry-run --Werror; }
 
-# Checks the batches of the build, whose headers are read once for many files. The code of protoc is left out.
+# Checks the batches of the build, so that each header is parsed once for many files. Generated code is left out.
 tidy() {
   if [[ ! -f $database ]]; then
     echo "lint: $database is missing; run: make build" >&2

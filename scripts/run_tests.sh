@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of a build and ends with the line "N passed, N failed".
+# Runs the tests of a build, repeats what the failed ones printed last, and ends with the line "N passed, N failed".
 #
 #   scripts/run_tests.sh PRESET [ctest arguments]
 #
@@ -13,9 +13,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:?usage: scripts/run_tests.sh PRESET [ctest arguments]}
 shift
-readonly report=$PWD/build/$preset/test-results.xml
+# build/torch is a Python environment, so the build of the preset torch is in another folder.
+folder=$PWD/build/$preset
+if [[ $preset == torch ]]; then folder=$PWD/build/with-torch; fi
+readonly report=$folder/test-results.xml
 # One line for each test that failed or that could not be started.
-readonly failures=$PWD/build/$preset/Testing/Temporary/LastTestsFailed.log
+readonly failures=$folder/Testing/Temporary/LastTestsFailed.log
 
 # gcc 12's thread sanitizer cannot map its shadow memory if the kernel randomises addresses widely
 # (vm.mmap_rnd_bits of 32), so its tests run without randomisation, if that is allowed.
@@ -33,9 +36,9 @@ for word in "$@"; do
   if [[ $word == -L || $word == -LE ]]; then chosen=(); fi
 done
 
-# Most tests wait for a process or a connection more than they compute, so each core has two slots. A test
-# that computes takes both (PROCESSORS 2).
-slots=$((2 * $(nproc)))
+# Most tests wait for a process or a connection more than they compute, so each core has three slots. A test
+# that computes takes all three (PROCESSORS 3).
+slots=$((3 * $(nproc)))
 
 rm -f "$report" "$failures"
 status=0
@@ -54,6 +57,10 @@ if [[ ${MUSTER_SLOWEST:-0} -gt 0 && -s $report ]]; then
   echo "slowest, in seconds:"
   sed -nE 's/.*<testcase name="([^"]*)".* time="([0-9.]+)".*/\2 \1/p' "$report" | sort -rn |
     head -n "$MUSTER_SLOWEST" || true
+fi
+if [[ $failed -gt 0 && -s $report ]]; then
+  scripts/failed_tests.py "$report" || true
+  echo
 fi
 if [[ $((total - passed - failed)) -gt 0 ]]; then
   echo "$((total - passed - failed)) skipped (listed above)"

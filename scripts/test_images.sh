@@ -39,7 +39,7 @@ fail() {
   exit 1
 }
 
-# The images belong to this version of the script, without its comments.
+# A hash of this script without its comments. The images are built again if it changes.
 recipe() { sed '/^ *#/d' "$script" | sha256sum | cut -d ' ' -f 1; }
 
 # --- outside: whether a build is needed, and namespaces for it ---

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Lets PyPI's PyTorch be imported without NVIDIA's libraries.
 
-PyPI has PyTorch for Linux with CUDA only: 540 MB, and 3 GB more of the libraries that its GPU code calls (cuBLAS,
-cuDNN, NCCL and others). The tests use no GPU, but the loader wants every library that is named in PyTorch's. So this
-makes, for each one that is missing, a library of that name, with the symbols that PyTorch asks of it and nothing in
-them: a call to one ends the process by an illegal instruction. Only libcudart is needed in earnest (it registers GPU
-code while PyTorch is loaded), and is installed.
+PyPI has PyTorch for Linux only with CUDA: 540 MB, and 3 GB more for the libraries that its GPU code calls (cuBLAS, cuDNN,
+NCCL and others). The tests use no GPU, but the loader requires every library that PyTorch's libraries name. So this
+script makes a stand-in for each missing library, with the required symbols. A call to such a symbol ends the process by
+an illegal instruction. Only libcudart, which registers GPU code while PyTorch is loaded, must be real and installed.
 
     scripts/torch_stand_ins.py ENVIRONMENT     an environment in which torch and nvidia-cuda-runtime are installed
 
-Takes readelf and gcc. Writes into torch/lib of the environment, and ends by importing torch.
+Requires readelf and gcc. Writes into torch/lib of the environment, and finally imports torch as a check.
 """
 
 from __future__ import annotations
