@@ -55,20 +55,33 @@ class LogOrder : public testing::Test {
         query);
   }
 
-  /// Reads until nothing more comes.
+  void ask() {
+    if (std::exchange(is_asking_, true)) return;
+    follower_->pull([this](const job::LogBatch& batch, bool end) {
+      is_asking_ = false;
+      is_over_ = end;
+      ++deliveries_;
+      for (const job::LogBatch::Run& run : batch.runs()) {
+        shown_.push_back({batch.sources()[run.source]->task, run.time - kFirstFrame, deliveries_});
+      }
+      if (stops_at_delivery_) loop_.stop();
+    });
+  }
+
+  /// Reads until nothing more comes at once.
   void read() {
     for (int idle_turns = 0; idle_turns < 20 && !is_over_; ++idle_turns) {
-      if (!std::exchange(is_asking_, true)) {
-        idle_turns = 0;
-        follower_->pull([this](const job::LogBatch& batch, bool end) {
-          is_asking_ = false;
-          is_over_ = end;
-          for (const job::LogBatch::Run& run : batch.runs()) {
-            shown_.push_back({batch.sources()[run.source]->task, run.time - kFirstFrame});
-          }
-        });
-      }
+      if (!is_asking_) idle_turns = 0;
+      ask();
       loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  void read_until_lines_are_shown(size_t lines) {
+    stops_at_delivery_ = true;
+    while (shown_.size() < lines) {
+      ask();
       loop_.run();
     }
   }
@@ -81,6 +94,7 @@ class LogOrder : public testing::Test {
   struct Shown {
     std::string task;
     base::Time::duration time;
+    int delivery = 0;
   };
 
   /// The times of the lines of `flood` that were delivered before the last line of `quiet`, or after it.
@@ -104,6 +118,8 @@ class LogOrder : public testing::Test {
   std::vector<Shown> shown_;
   bool is_asking_ = false;
   bool is_over_ = false;
+  bool stops_at_delivery_ = false;
+  int deliveries_ = 0;
 };
 
 TEST_F(LogOrder, AFollowThatLagsBehindReadsALineBeforeAllThatWasPrintedBeforeIt) {
@@ -159,6 +175,22 @@ TEST_F(LogOrder, AFinishedLogIsInTheOrderOfTime) {
 
   EXPECT_EQ(shown_.size(), 43U);
   EXPECT_TRUE(is_in_order_of_time());
+}
+
+TEST_F(LogOrder, ALineThatHasJustBegunIsNotDeliveredWithOneThatHasWaited) {
+  begin({.follow = true});
+  read();
+  print("quiet", milliseconds(100), "an older beginning");
+  read();
+  print("flood", milliseconds(110), "a newer beginning");
+  read();
+  read_until_lines_are_shown(4);
+
+  const Shown& older = shown_[2];
+  const Shown& newer = shown_[3];
+  EXPECT_EQ(older.task, "quiet");
+  EXPECT_EQ(newer.task, "flood");
+  EXPECT_LT(older.delivery, newer.delivery);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr size_t kSearchedStepBytes = 32 << 10;
 // continues from a position reads no more than this again.
 constexpr uint64_t kStaleBytes = 1 << 20;
 static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthestPending);
-// How long a line without its newline is held back until the rest arrives.
+// How long a line without its newline is held back, at least, until the rest arrives.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kReadRetryPause{200};
 // How much older the lines of other tasks may be that a line of a task passes: see read_turns().
@@ -45,6 +45,7 @@ struct LogFollower::Source {
   bool may_have_more = true;  ///< it may have grown since its end was reached
   bool is_live = false;       ///< its end was reached: its next frames were printed since then
   uint64_t at = 0;            ///< offset in the log of `frame`
+  uint64_t awaited = 0;       ///< `at` when the pause for unfinished lines began
   uint64_t begin = 0;         ///< in the tail: the offset where `dropped` begins to count
   LogCounts seen;             ///< bytes to skip, which were delivered already
   /// In the tail: how many bytes came before it.
@@ -122,7 +123,7 @@ void LogFollower::advance() {
   }
   close_settled();
   if (over || !query_.follow) {
-    flush(true);
+    flush_all();
     all_read_ = true;
   }
   // The position of the last lines is delivered first: a reader that is cut off within them asks
@@ -133,16 +134,27 @@ void LogFollower::advance() {
   }
   if (all_read_) return this->deliver(true);
   if (!ready_.empty()) return this->deliver(false);
-  const bool partial = std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
-    return source->splitter.has_partial();
-  });
-  if (partial && !partial_timer_) {
-    partial_timer_ = loop_.after(kPartialPause, [this] {
-      partial_timer_.reset();
-      flush(false);
-      if (deliver_ && !ready_.empty()) this->deliver(false);
+  if (has_partial() && !partial_timer_) await_rest_of_lines();
+}
+
+bool LogFollower::has_partial() const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const auto& source) { return source->splitter.has_partial(); });
+}
+
+/// Lines that begin during the pause wait for another one: perhaps only the beginning of such a line
+/// has been read.
+void LogFollower::await_rest_of_lines() {
+  for (const auto& source : sources_) source->awaited = source->at;
+  partial_timer_ = loop_.after(kPartialPause, [this] {
+    partial_timer_.reset();
+    flush_waiting();
+    if (deliver_ && !ready_.empty()) return this->deliver(false);
+    const bool has_grown = std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
+      return source->at > source->awaited;
     });
-  }
+    if (has_grown && has_partial()) await_rest_of_lines();
+  });
 }
 
 /// Opens the logs of each attempt, one attempt after the other. False: an existing log cannot be
@@ -336,9 +348,16 @@ bool LogFollower::is_shown(const engine::LogFrame& frame) const {
   return notice || !query_.rank || frame.rank == query_.rank;
 }
 
-void LogFollower::flush(bool last) {
+void LogFollower::flush_all() {
   for (const auto& source : sources_) {
-    source->splitter.flush(last, [&](const RunSplitter::Run& run) { take(*source, run); });
+    source->splitter.flush(true, [&](const RunSplitter::Run& run) { take(*source, run); });
+  }
+}
+
+void LogFollower::flush_waiting() {
+  for (const auto& source : sources_) {
+    source->splitter.flush_waiting(source->awaited,
+                                   [&](const RunSplitter::Run& run) { take(*source, run); });
   }
 }
 

@@ -71,7 +71,10 @@ class LogFollower {
   bool is_shown(const engine::LogFrame& frame) const;
   std::pair<Source*, base::Time> earliest();
   void take(Source& source, const RunSplitter::Run& run);
-  void flush(bool last);
+  void flush_all();
+  bool has_partial() const;
+  void await_rest_of_lines();
+  void flush_waiting();
   void close_settled();
   void deliver_tail();
   void wait();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace muster::logs {
@@ -99,13 +100,23 @@ void RunSplitter::emit_piece(Entry& entry, bool last, const Emit& emit) const {
   line.hidden = line.hidden && line.begun;
 }
 
+bool RunSplitter::may_still_match(const Line& line) const {
+  return only_ != nullptr && !line.begun && line.text.size() < job::kMaxMatchedBytes;
+}
+
 void RunSplitter::flush(bool last, const Emit& emit) {
+  if (!last) return flush_waiting(std::numeric_limits<uint64_t>::max(), emit);
   for (Entry& entry : streams_) {
     const Line& line = entry.second.line;
-    if (line.text.empty() && !(last && line.begun)) continue;
-    const bool undecided =
-        only_ != nullptr && !line.begun && !last && line.text.size() < job::kMaxMatchedBytes;
-    if (!undecided) emit_piece(entry, last, emit);
+    if (!line.text.empty() || line.begun) emit_piece(entry, true, emit);
+  }
+}
+
+void RunSplitter::flush_waiting(uint64_t at, const Emit& emit) {
+  for (Entry& entry : streams_) {
+    const Line& line = entry.second.line;
+    const bool waits = !line.text.empty() && line.at < at;
+    if (waits && !may_still_match(line)) emit_piece(entry, false, emit);
   }
 }
 

@@ -48,6 +48,9 @@ class RunSplitter {
   /// except lines that may still come to contain the pattern.
   void flush(bool last, const Emit& emit);
 
+  /// The same as flush(false), for lines that began in frames before `at`.
+  void flush_waiting(uint64_t at, const Emit& emit);
+
   /// The same for lines that began in frames before `at`, whatever they may come to contain.
   void flush_before(uint64_t at, const Emit& emit);
 
@@ -77,6 +80,7 @@ class RunSplitter {
                                const Emit& emit);
   void emit_lines(Entry& entry, base::Time time, std::string_view lines, const Emit& emit) const;
   void emit_piece(Entry& entry, bool last, const Emit& emit) const;
+  bool may_still_match(const Line& line) const;
   bool shows(const Key& key, std::string_view line) const;
 
   job::LogSource of_task_;

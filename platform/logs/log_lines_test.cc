@@ -75,6 +75,18 @@ TEST(RunSplitter, FlushesLinesThatBeganLongBefore) {
   EXPECT_TRUE(lines.has_partial());
 }
 
+TEST(RunSplitter, FlushesTheBeginningsOfLinesThatHaveWaited) {
+  Runs runs;
+  RunSplitter lines = splitter();
+  lines.add(frame_of("old"), into(runs), 100);
+  lines.add(frame_of("new", LogStream::kError), into(runs), 200);
+  lines.flush_waiting(200, into(runs));
+  lines.add(frame_of(" line", LogStream::kError), into(runs), 300);
+  lines.flush_waiting(300, into(runs));
+
+  EXPECT_EQ(runs, (Runs{"old", "new line"}));
+}
+
 TEST(RunSplitter, ContinuesTheUnfinishedLinesOfAnotherSplitter) {
   Runs runs;
   RunSplitter first = splitter();
