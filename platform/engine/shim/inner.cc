@@ -22,6 +22,7 @@
 #include "engine/shim/mpi_question.h"
 #include "engine/shim/plan.h"
 #include "engine/shim/process_tree.h"
+#include "engine/shim/quick_acks.h"
 #include "engine/shim/ranks.h"
 #include "engine/shim/task_account.h"
 #include "engine/shim/task_limits.h"
@@ -173,10 +174,11 @@ class Inner {
   }
 
   void wait_for_something() {
-    std::array<pollfd, 4> watched{{{kInnerControl, POLLIN, 0},
+    std::array<pollfd, 5> watched{{{kInnerControl, POLLIN, 0},
                                    {children_.get(), POLLIN, 0},
                                    {answers_ssh() ? kInnerListener : -1, POLLIN, 0},
-                                   {ranks_.get(), POLLIN, 0}}};
+                                   {ranks_.get(), POLLIN, 0},
+                                   {quick_acks_.descriptor(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
     // First, because the end of the program may end everything: the outputs of ranks must be sent
@@ -186,6 +188,7 @@ class Inner {
     if (watched[1].revents != 0) reap();
     if (leaving_ && !done_) leave();
     if (watched[2].revents != 0 && !done_ && answers_ssh()) answer_ssh();
+    quick_acks_.serve(QuickAcks::Steady::now());
   }
 
   bool answers_ssh() const { return !plan_.ssh_command.empty() && !leaving_; }
@@ -196,9 +199,10 @@ class Inner {
   }
 
   int milliseconds_to_wait() const {
-    if (leaving_) return milliseconds_of(kLookForPrograms);
+    const int acks = quick_acks_.milliseconds_to_wait();
+    if (leaving_) return sooner(acks, milliseconds_of(kLookForPrograms));
     const auto due = rank_watch_.due();
-    return due ? milliseconds_of(*due - RankWatch::Steady::now()) : -1;
+    return due ? sooner(acks, milliseconds_of(*due - RankWatch::Steady::now())) : acks;
   }
 
   void receive() {
@@ -240,6 +244,7 @@ class Inner {
     pid_t pid = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
       if (pid == program_) finish(end_of_program(status));
+      quick_acks_.ended(pid);
     }
   }
 
@@ -268,7 +273,9 @@ class Inner {
     if (!child) {
       dprintf(STDERR_FILENO, "muster: %s: install the package openssh-server\n",
               child.error().what.c_str());
+      return;
     }
+    quick_acks_.add(child->pid, connection);
   }
 
   void take_rank_outputs() {
@@ -298,6 +305,7 @@ class Inner {
   InnerPlan plan_;
   base::UniqueFd children_ = watch_children();
   base::UniqueFd ranks_;
+  QuickAcks quick_acks_;
   RankWatch rank_watch_{std::filesystem::path(plan_.generated) / "ranks"};
   pid_t program_ = -1;
   std::string program_path_;
