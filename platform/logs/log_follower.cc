@@ -18,7 +18,7 @@ constexpr size_t kSearchedStepBytes = 32 << 10;
 // continues from a position reads no more than this again.
 constexpr uint64_t kStaleBytes = 1 << 20;
 static_assert(kStaleBytes + engine::kMaxFrame + engine::kFrameHeader <= kFarthestPending);
-// How long a line without its newline is held back, at least, until the rest arrives.
+// The shortest time for which the beginning of a line is held back if the rest does not arrive.
 constexpr std::chrono::milliseconds kPartialPause{150};
 constexpr std::chrono::milliseconds kReadRetryPause{200};
 // How much older the lines of other tasks may be that a line of a task passes: see read_turns().

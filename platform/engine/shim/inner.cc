@@ -174,11 +174,10 @@ class Inner {
   }
 
   void wait_for_something() {
-    std::array<pollfd, 5> watched{{{kInnerControl, POLLIN, 0},
+    std::array<pollfd, 4> watched{{{kInnerControl, POLLIN, 0},
                                    {children_.get(), POLLIN, 0},
                                    {answers_ssh() ? kInnerListener : -1, POLLIN, 0},
-                                   {ranks_.get(), POLLIN, 0},
-                                   {quick_acks_.descriptor(), POLLIN, 0}}};
+                                   {ranks_.get(), POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0) return;
     if (rank_watch_.due() && RankWatch::Steady::now() >= *rank_watch_.due()) rank_watch_.look();
     // First, because the end of the program may end everything: the outputs of ranks must be sent
@@ -199,8 +198,8 @@ class Inner {
   }
 
   int milliseconds_to_wait() const {
+    if (leaving_) return milliseconds_of(kLookForPrograms);
     const int acks = quick_acks_.milliseconds_to_wait();
-    if (leaving_) return sooner(acks, milliseconds_of(kLookForPrograms));
     const auto due = rank_watch_.due();
     return due ? sooner(acks, milliseconds_of(*due - RankWatch::Steady::now())) : acks;
   }
@@ -275,7 +274,7 @@ class Inner {
               child.error().what.c_str());
       return;
     }
-    quick_acks_.add(child->pid, connection);
+    quick_acks_.add(child->pid, connection, QuickAcks::Steady::now());
   }
 
   void take_rank_outputs() {

@@ -1,19 +1,20 @@
 // Acknowledges the data of ssh handshakes at once.
 //
-// An ssh client sends parts of the handshake in two small segments. Until the session begins it does
-// not set TCP_NODELAY, so its kernel holds the second segment back until the first one is
-// acknowledged (Nagle's algorithm, RFC 896). The kernel of the sshd delays acknowledgements by 40 ms
-// (RFC 1122, 4.2.3.2), because sshd has nothing to send before the second segment. A handshake has
-// two such waits. TCP_QUICKACK ends a wait, but takes effect only once the sshd has read the data, and
-// the kernel forgets it when the sshd sends. sshd does not set it at all. So the process that accepts
-// a connection keeps a duplicate of its socket during the handshake, and sets TCP_QUICKACK every
-// millisecond while an acknowledgement may be due.
+// Before its session begins, an ssh client twice sends two small segments without TCP_NODELAY. Its
+// kernel holds the second segment back until the first one is acknowledged (Nagle's algorithm,
+// RFC 896). The server's kernel delays acknowledgements by 40 ms (RFC 1122, 4.2.3.2), because the sshd
+// has nothing to send before the second segment.
+//
+// TCP_QUICKACK ends such a wait. It takes effect only once the sshd has read the data, and the kernel
+// forgets it when the sshd sends. sshd does not set it at all. So the process that accepts a connection
+// keeps a duplicate of its socket for a moment, and sets TCP_QUICKACK every millisecond. The handshake
+// takes 40 ms of that moment on an idle machine; on a busy one a wait of 40 ms matters less.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
-#include <map>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -24,18 +25,14 @@ class QuickAcks {
  public:
   using Steady = std::chrono::steady_clock;
 
-  /// More than a handshake has: a client of OpenSSH 9.2 sends 11 times before the session begins.
-  static constexpr int kArrivals = 16;
+  /// How long a connection is taken care of.
+  static constexpr std::chrono::milliseconds kHandshake{300};
 
-  QuickAcks();
+  /// Takes care of a new connection that the process `server` serves.
+  void add(pid_t server, const base::UniqueFd& connection, Steady::time_point now);
 
-  /// Takes care of a connection that the process `server` serves.
-  void add(pid_t server, const base::UniqueFd& connection);
-
-  /// Readable when data has arrived: serve() is to be called.
-  int descriptor() const { return arrivals_.get(); }
-  /// When serve() is to be called at the latest; -1: when data has arrived.
-  int milliseconds_to_wait() const;
+  /// Timeout until the next serve(), in milliseconds; -1: no timeout.
+  int milliseconds_to_wait() const { return connections_.empty() ? -1 : 1; }
 
   void serve(Steady::time_point now);
 
@@ -45,18 +42,12 @@ class QuickAcks {
 
  private:
   struct Connection {
+    pid_t server;
     base::UniqueFd socket;
-    int arrivals = 0;
-    Steady::time_point until;  ///< an acknowledgement may be due until then
+    Steady::time_point until;
   };
-  using Connections = std::map<pid_t, Connection>;
 
-  void take_arrivals(Steady::time_point now);
-  Connections::iterator leave(Connections::iterator connection);
-
-  base::UniqueFd arrivals_;  ///< epoll, edge-triggered; the data of an event is the server
-  Connections connections_;
-  bool may_be_due_ = false;  ///< on some connection
+  std::vector<Connection> connections_;
 };
 
 }  // namespace muster::engine

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -32,6 +31,10 @@ class QuickAcksTest : public testing::Test {
     client_ = base::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ::connect(client_.get(), reinterpret_cast<sockaddr*>(&where), size);
     server_ = base::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const timeval limit{.tv_sec = 60, .tv_usec = 0};
+    for (const base::UniqueFd* end : {&client_, &server_}) {
+      ::setsockopt(end->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    }
     for (int i = 0; i < 8; ++i) {
       pass(client_, server_);
       pass(server_, client_);
@@ -44,17 +47,10 @@ class QuickAcksTest : public testing::Test {
     ASSERT_EQ(::recv(to.get(), &byte, 1, 0), 1);
   }
 
-  void send_from_client() const { ASSERT_EQ(::send(client_.get(), "x", 1, MSG_NOSIGNAL), 1); }
-
   int unacknowledged_bytes() const {
     int bytes = -1;
     ::ioctl(client_.get(), SIOCOUTQ, &bytes);
     return bytes;
-  }
-
-  bool has_arrivals(int timeout = 0) const {
-    pollfd watched{acks_.descriptor(), POLLIN, 0};
-    return ::poll(&watched, 1, timeout) == 1;
   }
 
   base::UniqueFd client_;
@@ -64,53 +60,43 @@ class QuickAcksTest : public testing::Test {
 };
 
 TEST_F(QuickAcksTest, DataIsAcknowledgedWhenTheServerHasReadIt) {
-  acks_.add(kServer, server_);
+  acks_.add(kServer, server_, now_);
+  EXPECT_EQ(acks_.milliseconds_to_wait(), 1);
+  int rounds = 0;
   int acknowledged = 0;
-  for (int i = 0; i < QuickAcks::kArrivals - 1; ++i) {
-    send_from_client();
-    ASSERT_TRUE(has_arrivals(-1));
+  for (int tries = 0; tries < 100 && rounds < 10; ++tries) {
+    const auto begin = QuickAcks::Steady::now();
+    pass(client_, server_);
     acks_.serve(now_);
-    char byte = 0;
-    ::recv(server_.get(), &byte, 1, 0);
-    EXPECT_EQ(acks_.milliseconds_to_wait(), 1);
-    acks_.serve(now_);
-    if (unacknowledged_bytes() == 0) ++acknowledged;
+    const bool is_acknowledged = unacknowledged_bytes() == 0;
+    pass(server_, client_);  // from now on the kernel delays again
+    // On a busy machine the kernel may have acknowledged the data after its own delay, of 40 ms.
+    if (QuickAcks::Steady::now() - begin > std::chrono::milliseconds(20)) continue;
+    ++rounds;
+    if (is_acknowledged) ++acknowledged;
   }
 
-  // Not each time: the kernel may pass an acknowledgement to its own thread if the machine is busy.
-  EXPECT_GT(acknowledged, 0);
+  // Not always: the kernel of a busy machine may pass acknowledgements to a thread of its own.
+  EXPECT_GE(2 * acknowledged, rounds);
 }
 
-TEST_F(QuickAcksTest, NothingIsToDoOnceNoAcknowledgementIsDue) {
-  acks_.add(kServer, server_);
-  send_from_client();
-  ASSERT_TRUE(has_arrivals(-1));
+TEST_F(QuickAcksTest, AConnectionIsLeftAloneAfterTheHandshake) {
+  acks_.add(kServer, server_, now_);
   acks_.serve(now_);
-  acks_.serve(now_ + std::chrono::milliseconds(50));
+  EXPECT_EQ(acks_.milliseconds_to_wait(), 1);
+  acks_.serve(now_ + QuickAcks::kHandshake);
 
   EXPECT_EQ(acks_.milliseconds_to_wait(), -1);
 }
 
-TEST_F(QuickAcksTest, AConnectionIsLeftAloneAfterTheHandshake) {
-  acks_.add(kServer, server_);
-  for (int i = 0; i < QuickAcks::kArrivals; ++i) {
-    send_from_client();
-    ASSERT_TRUE(has_arrivals(-1));
-    acks_.serve(now_);
-  }
-  send_from_client();
-
-  EXPECT_FALSE(has_arrivals());
-}
-
 TEST_F(QuickAcksTest, TheClientReadsTheEndOnceTheServerHasEnded) {
-  acks_.add(kServer, server_);
+  acks_.add(kServer, server_, now_);
   server_.reset();
   acks_.ended(kServer);
 
   char byte = 0;
   EXPECT_EQ(::recv(client_.get(), &byte, 1, 0), 0);
-  EXPECT_FALSE(has_arrivals());
+  EXPECT_EQ(acks_.milliseconds_to_wait(), -1);
 }
 
 }  // namespace
