@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/explain.h"
 #include "schedule/trial.h"
 
 namespace muster::schedule {

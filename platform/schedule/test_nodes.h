@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/node_room.h"
 #include "schedule/nodes.h"
 #include "schedule/test_units.h"
 

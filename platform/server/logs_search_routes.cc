@@ -16,6 +16,7 @@
 #include "api/routes.h"
 #include "api/wire.h"
 #include "base/units.h"
+#include "logs/log_follower.h"
 #include "server/event_stream.h"
 #include "server/listed_objects.h"
 #include "server/router.h"

@@ -36,7 +36,8 @@ class Dialling : public std::enable_shared_from_this<Dialling> {
                          [weak](const std::string& why) {
                            const auto self = weak.lock();
                            if (!self) return;
-                           self->fail(ErrorCode::kUnavailable, why.empty() ? "closed the connection" : why);
+                           self->fail(ErrorCode::kUnavailable,
+                                      why.empty() ? "closed the connection" : why);
                          }});
     patience_ = loop_.after(kAnswerPatience, [weak] {
       if (const auto self = weak.lock()) self->fail(ErrorCode::kTimeout, "does not answer");
