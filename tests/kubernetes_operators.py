@@ -13,6 +13,7 @@ and cluster.log("kueue") is its log.
 import base64
 import http.server
 import json
+import os
 import ssl
 import subprocess
 import threading
@@ -22,6 +23,8 @@ from pathlib import Path
 
 from kubernetes_settings import HOST
 
+# Cluster() moves the calling thread to the network of the cluster, from which nothing can be downloaded.
+_NETWORK_OF_THE_MACHINE = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 _SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "kubernetes_programs.sh"
 _KUEUE_PORT = 9443
 _KUEUE_HEALTH = "127.0.0.1:9444"
@@ -29,7 +32,8 @@ _KUEUE_HEALTH = "127.0.0.1:9444"
 
 def _built(name):
     """The folder of a program, which is built if it does not exist."""
-    made = subprocess.run([_SCRIPT, name], stdout=subprocess.PIPE, text=True, check=True)
+    made = subprocess.run(["nsenter", f"--net=/proc/self/fd/{_NETWORK_OF_THE_MACHINE}", _SCRIPT, name],
+                          pass_fds=[_NETWORK_OF_THE_MACHINE], stdout=subprocess.PIPE, text=True, check=True)
     return Path(made.stdout.strip())
 
 
