@@ -67,11 +67,17 @@ class Team : public TeamServer {
     issue_tokens();
   }
 
-  /// The token of a kind of caller. `caller` is a role: stranger (a member of green only), viewer,
-  /// member or admin (of velvet), server viewer, server admin. Or it is a kind of token: nobody (no
-  /// token), no token (a text that is not a token), forged, invited (an invitation), reading (the
-  /// read-only token of an admin of velvet), elsewhere (a token of that admin for green only),
-  /// disabled, revoked, expired.
+  /// The token of a kind of caller. `caller` is a role or a kind of token. Roles: stranger (a
+  /// member of green only); viewer, member, admin (of velvet); server viewer, server admin. Kinds
+  /// of token:
+  ///
+  ///   nobody                      without a token
+  ///   no token                    a text that is not a token
+  ///   forged                      the server admin's token with another last letter
+  ///   invited                     an invitation
+  ///   reading                     the read-only token of an admin of velvet
+  ///   elsewhere                   a token of that admin for green only
+  ///   disabled, revoked, expired  a token that was valid
   const std::string& token_of(const std::string& caller) const { return tokens_.at(caller); }
   const std::string& amber_token_id() const { return amber_token_id_; }
   std::string subscription() const { return notifications().subscriptions("velvet").front().id; }

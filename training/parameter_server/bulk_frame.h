@@ -43,8 +43,8 @@ inline constexpr std::uint32_t kMostBulkMessageBytes = 4 * 1024 * 1024;
 
 std::array<std::byte, kBulkHeadBytes> encode(const BulkHead& head);
 
-/// nullopt if no sender of this protocol sends such a head: an unknown kind, a message that is too
-/// long, values where there are none, or parts of a value.
+/// nullopt if no sender of this protocol sends such a head: its kind is unknown, its message is too
+/// long, its kind has no values but it announces some, or the last value would be incomplete.
 std::optional<BulkHead> decode_bulk_head(std::span<const std::byte, kBulkHeadBytes> bytes);
 
 }  // namespace muster::parameter_server
