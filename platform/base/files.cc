@@ -26,13 +26,25 @@ bool is_disk_full(const fs::path& folder) {
   return disk.f_bavail * disk.f_frsize < kLeastRoom || !has_inodes;
 }
 
+namespace {
+
+/// Creates a folder and the missing folders above it, of which none is changed that exists. Returns
+/// 0, or errno.
+int make_with_parents(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return 0;
+  const fs::path parent = path.parent_path();
+  if (errno != ENOENT || parent.empty() || parent == path) return errno;
+  const int error = make_with_parents(parent);
+  if (error != 0 && error != EEXIST) return error;
+  return ::mkdir(path.c_str(), 0700) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
 Result<void> make_private_folder(const fs::path& path) {
-  if (::mkdir(path.c_str(), 0700) != 0) {
-    if (errno == ENOENT && path.has_parent_path() && path.parent_path() != path) {
-      MUSTER_CHECK(make_private_folder(path.parent_path()));
-      return make_private_folder(path);
-    }
-    if (errno != EEXIST) return system_error("cannot create folder '" + path.string() + "'", errno);
+  const int error = make_with_parents(path);
+  if (error != 0 && error != EEXIST) {
+    return system_error("cannot create folder '" + path.string() + "'", error);
   }
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {

@@ -15,8 +15,9 @@
 
 namespace muster::base {
 
-/// Creates `path` and its missing parents with mode 0700. An existing folder must belong to this
-/// user and is made private (chmod 0700), because it will contain keys and logs.
+/// Creates `path` and its missing parents with mode 0700. If `path` exists, it must belong to this
+/// user and is made private (chmod 0700), because it will contain keys and logs. Folders above it
+/// that exist are not changed.
 Result<void> make_private_folder(const std::filesystem::path& path);
 
 /// Writes `content` to a temporary neighbour and renames it over `path`: a reader sees either the

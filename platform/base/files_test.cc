@@ -25,6 +25,22 @@ class Files : public testing::Test {
   const TestFolder folder_;
 };
 
+TEST_F(Files, AFolderAboveAPrivateFolderKeepsItsMode) {
+  std::filesystem::create_directory(folder_ / "shared");
+  std::filesystem::permissions(folder_ / "shared", std::filesystem::perms(01777));
+  ASSERT_TRUE(make_private_folder(folder_ / "shared" / "a" / "b"));
+  EXPECT_EQ(std::filesystem::status(folder_ / "shared").permissions(),
+            std::filesystem::perms(01777));
+}
+
+TEST_F(Files, AFolderThatCannotBeInItsParentIsAnError) {
+  const auto made = make_private_folder("/proc/no-such-process/state");
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().what.find("cannot create folder '/proc/no-such-process/state'"),
+            std::string::npos)
+      << made.error().what;
+}
+
 TEST_F(Files, PrivateFoldersAreCreatedWithPrivateParents) {
   ASSERT_TRUE(make_private_folder(folder_ / "a" / "b"));
 
@@ -88,7 +104,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Nested folders whose full path exceeds the maximum length.
-void make_deep(const fs::path& root, int depth) {
+void make_deep(const std::filesystem::path& root, int depth) {
   UniqueFd at(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int i = 0; i < depth; ++i) {
     ASSERT_EQ(::mkdirat(at.get(), "d", 0700), 0);
@@ -100,26 +116,26 @@ void make_deep(const fs::path& root, int depth) {
 
 TEST(RemoveTree, RemovesFilesFoldersAndLinksButNotTheTargetsOfLinks) {
   const TestFolder folder;
-  fs::create_directories(folder / "tree/a/b");
-  fs::create_directories(folder / "kept");
+  std::filesystem::create_directories(folder / "tree/a/b");
+  std::filesystem::create_directories(folder / "kept");
   ASSERT_TRUE(write_new_file(folder / "tree/a/file", "x"));
   ASSERT_TRUE(write_new_file(folder / "kept/file", "x"));
-  fs::create_directory_symlink(folder / "kept", folder / "tree/link");
-  fs::create_directory_symlink(folder / "kept", folder / "itself");
+  std::filesystem::create_directory_symlink(folder / "kept", folder / "tree/link");
+  std::filesystem::create_directory_symlink(folder / "kept", folder / "itself");
 
   EXPECT_TRUE(remove_tree(folder / "tree"));
   EXPECT_TRUE(remove_tree(folder / "itself"));
   EXPECT_TRUE(remove_tree(folder / "kept/file"));
   EXPECT_TRUE(remove_tree(folder / "never/there"));
 
-  EXPECT_FALSE(fs::exists(folder / "tree"));
-  EXPECT_TRUE(fs::is_empty(folder / "kept"));
-  EXPECT_FALSE(fs::exists(fs::symlink_status(folder / "itself")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "tree"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "kept"));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(folder / "itself")));
 }
 
 TEST(RemoveTree, RemovesATreeDeeperThanTheLimitOfOpenFiles) {
   const TestFolder folder;
-  fs::create_directories(folder / "tree/.removed-1/full");
+  std::filesystem::create_directories(folder / "tree/.removed-1/full");
   ASSERT_TRUE(write_new_file(folder / "tree/.removed-2", "in the way"));
   make_deep(folder / "tree", 3000);
   rlimit before{};
@@ -132,14 +148,14 @@ TEST(RemoveTree, RemovesATreeDeeperThanTheLimitOfOpenFiles) {
 
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_TRUE(removed) << removed.error().to_string();
-  EXPECT_FALSE(fs::exists(folder / "tree"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "tree"));
 }
 
 // Root can access every folder, so the test shows nothing for root.
 TEST(RemoveTree, RemovesFoldersThatDenyAccessToTheirOwner) {
   const TestFolder folder;
   for (const mode_t mode : {0, 0100, 0200, 0400, 0500, 0600}) {
-    fs::create_directories(folder / "tree/a/b");
+    std::filesystem::create_directories(folder / "tree/a/b");
     ASSERT_TRUE(write_new_file(folder / "tree/a/b/file", "x"));
     for (const char* closed : {"tree/a/b", "tree/a", "tree"}) {
       ASSERT_EQ(::chmod((folder / closed).c_str(), mode), 0);
@@ -148,7 +164,7 @@ TEST(RemoveTree, RemovesFoldersThatDenyAccessToTheirOwner) {
     const auto removed = remove_tree(folder / "tree");
 
     EXPECT_TRUE(removed) << removed.error().to_string();
-    EXPECT_FALSE(fs::exists(folder / "tree"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "tree"));
   }
 }
 

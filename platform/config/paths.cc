@@ -79,7 +79,14 @@ Environment environment_of(const std::vector<std::string>& lines) {
 Result<Paths> find_paths(const PathInputs& inputs) {
   if (inputs.state_folder) return paths_below(*inputs.state_folder);
   const fs::path chosen = path_in(inputs.environment, "MUSTER_STATE_DIR");
-  if (!chosen.empty()) return paths_below(fs::absolute(chosen).lexically_normal());
+  if (!chosen.empty() && !chosen.is_absolute()) {
+    // Relative to the current folder, each command would have a server of its own.
+    return base::Error{
+        .code = base::ErrorCode::kInvalid,
+        .what = "MUSTER_STATE_DIR is '" + chosen.string() + "', which is not an absolute path",
+        .advice = "set it to the path of a folder from '/'"};
+  }
+  if (!chosen.empty()) return paths_below(chosen.lexically_normal());
 
   Paths paths = paths_below(xdg_folder(inputs, "XDG_STATE_HOME", ".local/state"));
   if (paths.state_folder.empty()) {
@@ -112,7 +119,47 @@ std::string recorded_engine(const fs::path& jobs_folder) {
   return text ? text->substr(0, text->find('\n')) : "";
 }
 
+namespace {
+
+/// Whether a folder has only what a server keeps there, or nothing. `lost+found` is in the root of
+/// each disk with ext4.
+bool is_of_a_server(const fs::path& folder) {
+  std::error_code error;
+  bool is_empty = true;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    for (const char* const own : {"muster.db", "server.lock"}) {
+      if (name == own) return true;
+    }
+    is_empty = is_empty && name == "lost+found";
+  }
+  return is_empty;
+}
+
+/// A server closes its folder to other users. So it takes no folder that may be there for them, such
+/// as a home folder or /etc.
+Result<void> check_free_for_state(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  const fs::perms others = fs::perms::group_all | fs::perms::others_all;
+  const bool is_open =
+      fs::is_directory(status) && (status.permissions() & others) != fs::perms::none;
+  if (!is_open || is_of_a_server(folder)) return {};
+  return base::Error{
+      .code = base::ErrorCode::kRefused,
+      .what = "folder '" + folder.string() +
+              "' is open to other users and has other files than those of a server, which would "
+              "close it to them",
+      .advice =
+          "set MUSTER_STATE_DIR (in a server's file: state_dir) to a new folder; or, if no "
+          "other user needs this one: chmod 700 " +
+          folder.string()};
+}
+
+}  // namespace
+
 Result<void> make_folders(const Paths& paths) {
+  MUSTER_CHECK(check_free_for_state(paths.state_folder));
   MUSTER_CHECK(base::make_private_folder(paths.state_folder));
   return base::make_private_folder(paths.socket.parent_path());
 }

@@ -84,7 +84,7 @@ std::string recorded_engine(const std::filesystem::path& jobs_folder);
 /// $XDG_RUNTIME_DIR/muster if that folder exists and belongs to the user. Relative paths in XDG's
 /// variables are ignored, as its specification requires.
 ///
-/// kInvalid: there is no home folder.
+/// kInvalid: $MUSTER_STATE_DIR is a relative path, or there is no home folder.
 Result<Paths> find_paths(const PathInputs& inputs);
 
 /// find_paths() for this process. I/O.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/files.h"
+#include "base/test_folder.h"
+
 namespace muster::config {
 
 namespace {
@@ -56,6 +59,39 @@ TEST(ConfigFolder, IsXdgsOrBelowTheHomeFolder) {
   EXPECT_EQ(folder({{"HOME", "/home/ada"}, {"XDG_CONFIG_HOME", "/config"}}, ""), "/config/muster");
   EXPECT_EQ(folder({{"XDG_CONFIG_HOME", "relative"}}, "/home/user"), "/home/user/.config/muster");
   EXPECT_EQ(folder({}, ""), "");
+}
+
+TEST(Paths, AStateFolderThatMayServeOthersIsRefusedAndKeepsItsMode) {
+  const base::TestFolder folder;
+  const auto made = [&](const std::string& name, const std::string& content) {
+    const std::filesystem::path state = folder / name;
+    std::filesystem::create_directory(state);
+    std::filesystem::permissions(state, std::filesystem::perms(0755));
+    if (!content.empty()) {
+      EXPECT_TRUE(base::write_file(state / content, ""));
+    }
+    return make_folders({state, state / "muster.sock"});
+  };
+  EXPECT_TRUE(made("new", ""));
+  EXPECT_TRUE(made("disk", "lost+found"));
+  EXPECT_TRUE(made("earlier", "muster.db"));
+
+  const auto refused = made("home", "letter.txt");
+
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("is open to other users"), std::string::npos);
+  EXPECT_EQ(std::filesystem::status(folder / "home").permissions(), std::filesystem::perms(0755));
+  EXPECT_EQ(std::filesystem::status(folder / "new").permissions(), std::filesystem::perms(0700));
+}
+
+TEST(Paths, AreRefusedIfTheyAreRelative) {
+  const auto paths = find_paths({.environment = {{"HOME", "/home/ada"}, {"MUSTER_STATE_DIR", "m"}},
+                                 .state_folder = {},
+                                 .home_of_user = "",
+                                 .is_own_folder = [](const auto&) { return false; }});
+
+  ASSERT_FALSE(paths);
+  EXPECT_EQ(paths.error().what, "MUSTER_STATE_DIR is 'm', which is not an absolute path");
 }
 
 TEST(Paths, NeedAHomeFolderOrAnExplicitFolder) {
