@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/subprocess.h"
 #include "cli/cli.h"
@@ -235,6 +236,7 @@ int run(std::vector<std::string> words, const muster::cli::Hooks& hooks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::base::open_standard_streams();
   return run(words_of(argc, argv), {.serve = serve,
                                     .version = kVersion,
                                     .backup_store = backup_store,

@@ -22,4 +22,8 @@ int64_t descriptor_limit();
 /// descriptors from 1024 on: only for processes that start no programs of users.
 void raise_descriptor_limit();
 
+/// Opens /dev/null as each of 0, 1 and 2 that the caller of this program has closed. Otherwise the
+/// next socket or file would get that number, and what is printed would be written there.
+void open_standard_streams();
+
 }  // namespace muster::base

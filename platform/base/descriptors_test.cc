@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -35,6 +36,18 @@ TEST(DescriptorLimit, IsRaisedToTheHardLimit) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &now), 0);
   EXPECT_EQ(now.rlim_cur, before.rlim_max);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(StandardStreams, AreOpenAfterwards) {
+  const UniqueFd kept(::dup(STDOUT_FILENO));
+  ::close(STDOUT_FILENO);
+
+  open_standard_streams();
+
+  const UniqueFd next(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  EXPECT_GT(next.get(), STDERR_FILENO);
+  EXPECT_EQ(::write(STDOUT_FILENO, "x", 1), 1);
+  ::dup2(kept.get(), STDOUT_FILENO);
 }
 
 }  // namespace
