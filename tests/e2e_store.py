@@ -258,6 +258,29 @@ class StoreTest(MusterTest):
         self.assertTrue(ran.stdout.splitlines()[-2] == "code 0", ran.stdout + ran.stderr)
         self.assertRegex(ran.stderr, "the server could not start: .*(No space left on device|no room to grow)")
 
+    def test_ended_jobs_are_deleted_on_a_full_disk_also_by_a_server_that_must_start(self):
+        self.muster.state.mkdir(mode=0o700)
+        filler = self.muster.state / "filler"
+        fill = f"cat /dev/zero > {filler} 2> /dev/null"
+
+        ran = self.in_bubblewrap(
+            "muster submit single first --follow -- true\n"
+            "muster submit single second --follow -- true\n"
+            f"{fill}\n"
+            "muster delete first; echo running $?\n"
+            f"rm {filler}\n"
+            "muster server --stop; muster list; muster server --stop\n"
+            f"{fill}\n"
+            "muster delete second; echo stopped $?\n"
+            f"rm {filler}\n"
+            "echo left; muster list --output json\n"
+            "muster server --stop\n",
+            "--size", str(24 << 20), "--perms", "0700", "--tmpfs", str(self.muster.state))
+
+        self.assertIn("running 0\n", ran.stdout, ran.stderr)
+        self.assertIn("stopped 0\n", ran.stdout, ran.stderr)
+        self.assertNotRegex(ran.stdout.split("left\n")[1], "first|second")
+
     def test_a_database_of_a_newer_muster_is_refused_and_left_alone(self):
         self.muster.run("submit", "single", "kept", "--follow", "--", "true")
         self.muster.run("store", "backup", self.muster.work / "newer.db")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/files.h"
 #include "store/job_reader.h"
 #include "store/records.h"
 #include "store/sqlite_schema.h"
@@ -30,12 +31,15 @@ struct SqliteStore::Statements {
   SqliteStatement begin, commit, rollback;
 };
 
-SqliteStore::SqliteStore(SqliteDatabase database) : database_(std::move(database)) {}
+SqliteStore::SqliteStore(SqliteDatabase database, const std::filesystem::path& file)
+    : database_(std::move(database)), spare_room_(file.string() + "-spare") {}
 SqliteStore::~SqliteStore() = default;
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::filesystem::path& file) {
+  // A server must be able to start on a full disk, so that its jobs can be deleted.
+  if (base::is_disk_full(file.parent_path())) SpareRoom(file.string() + "-spare").release();
   MUSTER_TRY(SqliteDatabase opened, SqliteDatabase::open(file, SqliteDatabase::Mode::kMake));
-  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(opened)));
+  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(opened), file));
   SqliteDatabase& database = store->database_;
   MUSTER_CHECK(database.execute("PRAGMA journal_mode = WAL"));
   MUSTER_CHECK(database.execute("PRAGMA synchronous = FULL"));
@@ -45,6 +49,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::filesystem::pa
   MUSTER_CHECK(database.execute("PRAGMA cell_size_check = ON"));
   MUSTER_CHECK(migrate_with_backup(database));
   MUSTER_CHECK(store->prepare_statements());
+  store->spare_room_.reserve();
   return store;
 }
 
@@ -133,6 +138,15 @@ Result<Contents> SqliteStore::load_packed() {
 }
 
 Result<void> SqliteStore::commit(const Batch& batch) {
+  Result<void> done = try_to_commit(batch);
+  if (batch.removed_jobs.empty()) return done;
+  const bool is_full = !done && done.error().code == ErrorCode::kExhausted;
+  if (is_full && spare_room_.release()) done = try_to_commit(batch);
+  if (done) spare_room_.reserve();
+  return done;
+}
+
+Result<void> SqliteStore::try_to_commit(const Batch& batch) {
   if (batch.empty()) return {};
   MUSTER_CHECK(statements_->begin.run());
   Result<void> done = write(batch);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "store/spare_room.h"
 #include "store/sqlite_database.h"
 #include "store/store.h"
 
@@ -31,8 +32,9 @@ class SqliteStore : public Store {
  private:
   struct Statements;
 
-  explicit SqliteStore(SqliteDatabase database);
+  SqliteStore(SqliteDatabase database, const std::filesystem::path& file);
   Result<void> prepare_statements();
+  Result<void> try_to_commit(const Batch& batch);
   Result<void> write(const Batch& batch);
   Result<void> write_jobs(const Batch& batch);
   Result<void> write_objects(const Batch& batch);
@@ -44,6 +46,7 @@ class SqliteStore : public Store {
   Result<void> append(const access::AuditRecord& record);
 
   SqliteDatabase database_;
+  SpareRoom spare_room_;
   std::unique_ptr<Statements> statements_;  ///< closed before the database is
 };
 

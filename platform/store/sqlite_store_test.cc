@@ -377,6 +377,20 @@ class Tapped {
   static inline sqlite3* database_ = nullptr;
 };
 
+TEST_F(Sqlite, KeepsRoomForDeletionsOnADiskThatHasMuchMore) {
+  const SpareRoom room(folder_ / "room");
+  room.reserve();
+  struct stat status{};
+  ASSERT_EQ(::stat((folder_ / "room").c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, SpareRoom::kBytes);
+  EXPECT_GE(status.st_blocks * 512, SpareRoom::kBytes);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+
+  room.reserve();
+  EXPECT_TRUE(room.release());
+  EXPECT_FALSE(room.release());
+}
+
 TEST_F(Sqlite, ReportsAFullDiskLosesNothingAndContinuesAfterwards) {
   const Tapped tapped;
   const auto store = open();
