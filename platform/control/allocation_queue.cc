@@ -212,6 +212,11 @@ void AllocationQueue::request(JobEntry& entry) {
       job.phase == Phase::kQueued && !job.suspended && attempts_.of(entry) == nullptr;
   if (!waits || request.is_pending || request.not_before) return;
   engine::AllocationRequest wish = allocation_request(job, nodes_.cordoned());
+  // A cluster refuses requests that name a node which was removed from it.
+  if (!nodes_.all().empty()) {
+    std::erase_if(wish.avoided_nodes,
+                  [&](const std::string& node) { return nodes_.find(node) == nullptr; });
+  }
   if (engine_.runs_pods()) {
     const Job unplaced = without_nodes(job);
     auto images = planner_.images_of(unplaced, all_tasks(unplaced));

@@ -210,6 +210,21 @@ TEST_F(Allocations, ACordonedNodeIsNotAskedForAnyMore) {
   EXPECT_EQ(request("one").avoided_nodes, std::vector<std::string>{"n1"});
 }
 
+TEST_F(Allocations, ANodeThatWasRemovedWhileItWasCordonedIsForgotten) {
+  const std::vector<engine::Node> all = engine_.offered;
+  ASSERT_TRUE(controller_->nodes().cordon(all.front().name));
+  engine_.set_nodes({all.begin() + 1, all.end()});
+  settle();
+
+  submit(single("one", "default", 1));
+
+  EXPECT_TRUE(request("one").avoided_nodes.empty());
+  const auto lifted = controller_->nodes().uncordon(all.front().name);
+  ASSERT_TRUE(lifted) << lifted.error().what;
+  EXPECT_EQ(lifted->state, "gone");
+  EXPECT_FALSE(controller_->nodes().uncordon(all.front().name));
+}
+
 // --- allocations
 
 TEST_F(Allocations, AJobRunsInItsGrantedAllocation) {

@@ -52,11 +52,11 @@ Result<job::Array> Arrays::create(const job::JobSpec& spec, const std::string& i
                  .owner = by.user,
                  .submitted = services_.jobs.stamp(),
                  .idempotency_key = idempotency_key},
-                by, {});
+                by, {}, {});
 }
 
 Result<job::Array> Arrays::create_run(const job::JobSpec& spec, const std::string& id,
-                                      const access::Actor& by, const store::Object& schedule) {
+                                      const std::string& owner, const store::Object& schedule) {
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
   for (const int index : indexes) {
     const std::string name = job::member_name(spec.name, index);
@@ -66,22 +66,27 @@ Result<job::Array> Arrays::create_run(const job::JobSpec& spec, const std::strin
                    .what = "job " + name_in_quotes(name) + " exists already"};
     }
   }
-  return create({.id = id, .spec = spec, .owner = by.user, .submitted = services_.jobs.stamp()}, by,
-                {schedule});
+  return create({.id = id, .spec = spec, .owner = owner, .submitted = services_.jobs.stamp()},
+                {.user = kServer, .address = "local"}, {schedule},
+                {{.field = "schedule", .after = schedule.name}});
 }
 
 Result<job::Array> Arrays::create(ArrayRecord record, const access::Actor& by,
-                                  std::vector<store::Object> others) {
+                                  std::vector<store::Object> others,
+                                  const std::vector<access::FieldChange>& causes) {
   const job::JobSpec& spec = record.spec;
   MUSTER_TRY(const std::vector<int> indexes, job::indexes_of(spec.array));
   const ArrayState state{.suspended = spec.held};
   others.push_back(array_object(record));
   others.push_back(array_state_object(record, state));
+  std::vector<access::FieldChange> changes{
+      {.field = "id", .after = record.id},
+      {.field = "members", .after = std::to_string(indexes.size())}};
+  changes.insert(changes.end(), causes.begin(), causes.end());
   MUSTER_CHECK(services_.journal.flush(
       {.objects = std::move(others),
        .audit = audit_records(services_.clock.now(), by, "array.submit", spec.name, spec.project,
-                              {{.field = "id", .after = record.id},
-                               {.field = "members", .after = std::to_string(indexes.size())}})}));
+                              std::move(changes))}));
   const std::string id = record.id;
   const Held& held = hold(std::move(record), state);
   services_.jobs.watchers().announce(id);
@@ -204,13 +209,22 @@ Result<void> Arrays::remove(const std::string& id, const access::Actor& by,
   held->state.removing = true;
   std::vector<access::FieldChange> changes{{.field = "id", .before = id}};
   if (!rule.empty()) changes.push_back({.field = "rule", .after = rule});
-  MUSTER_CHECK(commit(*held, by, "array.delete", std::move(changes)));
+  keep(*held);
+  const auto committed = services_.journal.flush(
+      {.audit = audit_records(services_.clock.now(), by, "array.delete", name,
+                              held->record.spec.project, std::move(changes))});
+  if (!committed) {
+    held->state.removing = false;
+    keep(*held);
+    return committed.error();
+  }
+  services_.jobs.watchers().announce(id);
   remove_some(id);
   return {};
 }
 
 /// Removes the jobs of the array, a few at a time, and at last the array.
-void Arrays::remove_some(const std::string& id) {
+void Arrays::remove_some(std::string id) {
   Held* const held = held_with_id(id);
   if (held == nullptr) return;
   std::vector<JobEntry*> gone;
@@ -227,15 +241,12 @@ void Arrays::remove_some(const std::string& id) {
     }
     gone.push_back(entry);
   }
-  std::vector<std::string> ids;
-  for (const JobEntry* const entry : gone) ids.push_back(entry->job.id);
   const bool is_last = gone.size() < kRemovedAtOnce;
   if (!gone.empty()) {
     if (!services_.jobs.remove(gone, {})) {  // the journal logs the error
-      retry_ = services_.loop.after(kRemovalPause, [this, id] { remove_some(id); });
+      removal_retries_[id] = services_.loop.after(kRemovalPause, [this, id] { remove_some(id); });
       return;
     }
-    for (const std::string& each : ids) services_.forget(each);
   }
   if (!is_last) {
     return services_.loop.post([this, id, alive = std::weak_ptr<bool>(alive_)] {
@@ -248,6 +259,7 @@ void Arrays::remove_some(const std::string& id) {
   by_name_.erase(name);
   by_key_.erase(held->record.idempotency_key);
   active_.erase(id);
+  removal_retries_.erase(id);
   arrays_.erase(id);
   services_.jobs.watchers().removed(id, name.first, name.second);
   services_.jobs.watchers().feed().call_watchers();

@@ -19,6 +19,7 @@ using job::Phase;
 namespace {
 
 constexpr size_t kShownFailures = 10;
+constexpr std::chrono::seconds kMakePause{1};  ///< after a failed commit
 
 }  // namespace
 
@@ -35,9 +36,9 @@ Result<void> Arrays::commit(const Held& held, const access::Actor& by, const std
   keep(held);
   services_.jobs.watchers().announce(held.record.id);
   const job::JobSpec& spec = held.record.spec;
-  return services_.journal.flush(
-      {.audit = audit_records(services_.clock.now(), by, action, spec.name, spec.project,
-                              std::move(changes))});
+  services_.journal.note(audit_records(services_.clock.now(), by, action, spec.name, spec.project,
+                                       std::move(changes)));
+  return services_.journal.flush();
 }
 
 void Arrays::load(const std::vector<store::Object>& objects) {
@@ -304,8 +305,8 @@ void Arrays::job_leaves(const Job& job, store::Batch& batch) {
   if (held == nullptr || held->state.removing) return;
   const auto position = held->position_of(job.origin->member);
   if (!position) return;
-  if (held->letter(*position) == 'A') {
-    held->set_letter(*position, '.');
+  const bool again = held->letter(*position) == 'A';
+  if (again) {
     held->set(*position, Held::Where::kNew, Phase::kQueued);
   } else {
     held->set_letter(*position, letter_of(job.phase));
@@ -315,7 +316,11 @@ void Arrays::job_leaves(const Job& job, store::Batch& batch) {
       held->state.last = std::max(held->state.last.value_or(*job.ended), *job.ended);
     }
   }
-  store::Object object = array_state_object(held->record, held->state);
+  ArrayState stored = held->state;
+  // In memory the member keeps its letter until it has a new job: if this commit fails, the former
+  // job stays, and the member still runs again.
+  if (again) stored.results[*position] = '.';
+  store::Object object = array_state_object(held->record, stored);
   std::erase_if(batch.objects, [&](const store::Object& other) {
     return other.kind == object.kind && other.id == object.id;
   });
@@ -345,7 +350,8 @@ void Arrays::advance() {
       stop_members(*held, false, services_.clock.now());
       keep(*held);
     }
-    if (!held->state.stop_requested && !held->state.suspended) make_members(*held);
+    const bool is_open = !held->state.stop_requested && !held->state.suspended;
+    if (is_open && !makes_nothing_) make_members(*held);
   }
 }
 
@@ -389,20 +395,29 @@ void Arrays::make_members(Held& held) {
 bool Arrays::clear_former_job(Held& held, size_t position) {
   JobEntry* const former = job_of(held, position);
   if (former == nullptr) return true;
-  const std::string id = former->job.id;
-  Result<void> removed = services_.engine.remove(id);
+  Result<void> removed = services_.engine.remove(former->job.id);
   if (removed) removed = services_.jobs.remove({former}, {});
-  if (removed) {
-    services_.forget(id);
-    return true;
-  }
+  if (removed) return true;
   base::log_error("cannot remove the former job of member " +
                   job::member_title(held.record.spec.name, held.indexes[position]) + ": " +
                   removed.error().to_string());
+  make_again_soon();
   return false;
 }
 
+void Arrays::make_again_soon() {
+  makes_nothing_ = true;
+  make_retry_ = services_.loop.after(kMakePause, [this] {
+    makes_nothing_ = false;
+    services_.wake();
+  });
+}
+
 void Arrays::make_member(Held& held, size_t position) {
+  if (held.letter(position) == 'A') {
+    held.set_letter(position, '.');
+    keep(held);
+  }
   held.set(position, Held::Where::kMade, Phase::kQueued);
   services_.make({.spec = held.spec_of(position),
                   .origin = {.kind = job::JobOrigin::Kind::kArray,
@@ -421,8 +436,8 @@ void Arrays::member_made(const std::string& id, size_t position, const Result<Jo
   Held* const held = held_with_id(id);
   if (held == nullptr) return;
   if (!made) {
-    // The member waits as before; the commit is tried again with the next change.
-    return held->set(position, Held::Where::kNew, Phase::kQueued);
+    held->set(position, Held::Where::kNew, Phase::kQueued);
+    return make_again_soon();
   }
   if (held->state.stop_requested) {
     services_.stop(**made, false);

@@ -46,7 +46,6 @@ struct ArrayServices {
   std::function<void(JobEntry& member, bool now)> stop;
   std::function<void(JobEntry& member)> suspend;
   std::function<void(JobEntry& member)> resume;
-  std::function<void(const std::string& job)> forget;  ///< the job was removed
   std::function<void(const job::Array& array)> ended;  ///< in the commit that follows
   std::function<void()> wake;
 };
@@ -104,7 +103,7 @@ class Arrays : public JobMaker {
                             const std::string& idempotency_key, const access::Actor& by);
   /// The same for a run of a schedule, which holds the names; `schedule` is in the same commit.
   Result<job::Array> create_run(const job::JobSpec& spec, const std::string& id,
-                                const access::Actor& by, const store::Object& schedule);
+                                const std::string& owner, const store::Object& schedule);
   Result<job::Array> stop(const std::string& id, bool now, const access::Actor& by);
   Result<job::Array> suspend(const std::string& id, const access::Actor& by);
   Result<job::Array> resume(const std::string& id, const access::Actor& by);
@@ -138,16 +137,18 @@ class Arrays : public JobMaker {
   Held* held_with_id(const std::string& id) const;
   Result<Held*> usable(const std::string& id) const;
   Result<job::Array> create(ArrayRecord record, const access::Actor& by,
-                            std::vector<store::Object> others);
+                            std::vector<store::Object> others,
+                            const std::vector<access::FieldChange>& causes);
   Held& hold(ArrayRecord record, ArrayState state);
   job::Array shown(const Held& held) const;
   void note_end(Held& held);
   void make_members(Held& held);
   void make_member(Held& held, size_t position);
   void member_made(const std::string& id, size_t position, const Result<JobEntry*>& made);
+  void make_again_soon();
   bool clear_former_job(Held& held, size_t position);
   void stop_members(Held& held, bool now, base::Time time);
-  void remove_some(const std::string& id);
+  void remove_some(std::string id);
   void keep(const Held& held);
   JobEntry* job_of(const Held& held, size_t position) const;
   std::optional<job::JobFacts> facts_of_member(const Held& held, size_t position) const;
@@ -159,7 +160,9 @@ class Arrays : public JobMaker {
   std::map<std::pair<std::string, std::string>, Held*> by_name_;  ///< by name and project
   std::map<std::string, std::string> by_key_;                     ///< key -> id
   std::set<std::string> active_;  ///< ids of the arrays that advance() looks at
-  base::EventLoop::Interest retry_;
+  base::EventLoop::Interest make_retry_;
+  bool makes_nothing_ = false;  ///< until then, because the store has failed
+  std::map<std::string, base::EventLoop::Interest> removal_retries_;  ///< by id of the array
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

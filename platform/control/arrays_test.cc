@@ -49,6 +49,14 @@ class ArraysTest : public Scheduling {
     std::sort(names.begin(), names.end());
     return names;
   }
+  /// Until then the loop turns, also for what is tried again after a pause.
+  void wait_until(const std::function<bool()>& condition) {
+    while (!condition()) {
+      const auto pause = loop_.after(std::chrono::milliseconds(10), [this] { loop_.stop(); });
+      loop_.run();
+      settle();
+    }
+  }
   /// Ends the running members until none runs.
   int end_all(job::ExitStatus status = {}) {
     int ended = 0;
@@ -275,6 +283,56 @@ TEST_F(ArraysTest, CountsTheResultOfAMemberBeyondRetention) {
   ASSERT_EQ(gone.size(), 1U);
   EXPECT_TRUE(gone.front().had_job);
   EXPECT_EQ(gone.front().job.exit_code, 3);
+}
+
+TEST_F(ArraysTest, TheNextMemberFollowsAfterAFullDiskWithoutAnotherEvent) {
+  job::JobSpec spec = array("train", "0-1");
+  spec.array.max_running = 1;
+  submit_array(spec);
+  store_.full = true;
+  end("train-0");
+  store_.full = false;
+
+  wait_until([&] { return running() == std::vector<std::string>{"train-1"}; });
+}
+
+TEST_F(ArraysTest, AMemberWhoseFormerJobCouldNotBeRemovedRunsAgainLater) {
+  submit_array(array("train", "0-1"));
+  end_all({.code = 1});
+  ASSERT_TRUE(controller_->arrays().rerun_failed(id("train"), {}, {}));
+  store_.full = true;
+  settle();
+  EXPECT_EQ(counts("train"), MemberCounts{.queued = 2});
+  store_.full = false;
+  wait_until([&] { return counts("train").running == 2; });
+
+  come_back();
+  end_all();
+
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 2});
+}
+
+TEST_F(ArraysTest, AChangeThatIsCommittedLaterIsInTheAuditLog) {
+  submit_array(array("train", "0-9"));
+  store_.full = true;
+  EXPECT_FALSE(controller_->arrays().suspend(id("train"), {.user = "ada"}));
+  store_.full = false;
+  wait_until([&] { return store_.audit({.action = "array.suspend"})->size() == 1U; });
+  come_back();
+  EXPECT_TRUE(seen("train").suspended);
+}
+
+TEST_F(ArraysTest, AnArrayWhoseRemovalFailedIsStillThere) {
+  submit_array(array("train", "0-3"));
+  end_all();
+  store_.full = true;
+  EXPECT_FALSE(controller_->arrays().remove(id("train"), {.user = "ada"}));
+  EXPECT_EQ(counts("train"), MemberCounts{.succeeded = 4});
+  store_.full = false;
+  ASSERT_TRUE(controller_->arrays().remove(id("train"), {.user = "ada"}));
+  settle();
+  EXPECT_TRUE(controller_->arrays().named("train").empty());
+  EXPECT_FALSE(controller_->jobs().find("train-0"));
 }
 
 TEST_F(ArraysTest, WaitsMemberByMemberForAnArrayWithTheSameIndexes) {

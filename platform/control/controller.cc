@@ -76,14 +76,23 @@ Controller::Controller(ControllerDependencies parts, SiteFacts site, schedule::O
           SweepDependencies{.loop = parts.loop,
                             .clock = parts.clock,
                             .random = parts.random,
+                            .engine = parts.engine,
                             .journal = journal_,
                             .jobs = jobs_,
                             .controller = *this,
+                            .stop = [this](JobEntry& job) { end_by_request(job, false); },
+                            .suspend = [this](JobEntry& job) { hold_back(job); },
+                            .resume = [this](JobEntry& job) { release(job); },
                             .settled = [this] { retention_.object_ended(); }})) {
   attempts_.connect(
       *placement_, [this] { wake(); },
       [this](JobEntry& entry) { retention_.job_ended(entry.job); });
   jobs_.complete_with([this](job::Job& job) { retention_.complete(job); });
+  jobs_.on_removed([this](const std::string& id) {
+    retention_.forget(id);
+    measurements_->forget(id);
+    progress_->forget(id);
+  });
   jobs_.add_maker(*arrays_);
   jobs_.add_maker(schedules_);
   jobs_.add_maker(*sweeps_);
@@ -103,7 +112,8 @@ void Controller::add_retained_objects() {
                   .remove =
                       [this, server](const std::string& id, const std::string& rule) {
                         return sweeps_->remove(id, server, rule);
-                      }});
+                      },
+                  .needs = [this](const job::JobFacts& job) { return sweeps_->needs(job); }});
 }
 
 Controller::~Controller() {
@@ -135,7 +145,6 @@ std::unique_ptr<Arrays> Controller::make_arrays() {
       .stop = [this](JobEntry& member, bool now) { end_by_request(member, now); },
       .suspend = [this](JobEntry& member) { hold_back(member); },
       .resume = [this](JobEntry& member) { release(member); },
-      .forget = [this](const std::string& id) { retention_.forget(id); },
       .ended =
           [this](const job::Array& array) {
             schedules_.array_ended(array);
@@ -158,7 +167,7 @@ Schedules Controller::make_schedules() {
                             const std::string& owner,
                             const store::Object& schedule) -> Result<job::Array> {
          MUSTER_TRY(const job::JobSpec resolved, resolved_array(spec));
-         return arrays_->create_run(resolved, id, {.user = owner}, schedule);
+         return arrays_->create_run(resolved, id, owner, schedule);
        },
        .stop_array =
            [this](const std::string& id) {
@@ -273,10 +282,14 @@ void Controller::recover_jobs(store::Contents stored) {
   if (!stored.stored.empty()) {
     const store::StoredJob& first = stored.stored.front();
     submitted = first.open ? first.open->submitted : first.ended.facts().submitted;
+    submitted -= std::chrono::microseconds(1);  // an unreadable job may be before it
   }
   const auto add_unreadable = [&](size_t jobs_before) {
     const auto [first, behind] = unreadable.equal_range(jobs_before);
-    for (auto at = first; at != behind; ++at) unreadable_.add(*at->second, submitted);
+    for (auto at = first; at != behind; ++at) {
+      submitted += std::chrono::nanoseconds(1);
+      unreadable_.add(*at->second, submitted);
+    }
   };
   size_t restored = 0;
   for (store::StoredJob& job : stored.stored) {

@@ -49,8 +49,8 @@ Result<Job> Controller::act(JobEntry& entry, const access::Actor& by, const std:
                             const std::function<void()>& change) {
   const Job before = entry.job;
   change();
-  MUSTER_CHECK(journal_.flush(
-      {.audit = audit_records(parts_.clock.now(), by, action, &before, &entry.job)}));
+  journal_.note(audit_records(parts_.clock.now(), by, action, &before, &entry.job));
+  MUSTER_CHECK(journal_.flush());
   return entry.job;
 }
 
@@ -71,11 +71,12 @@ void Controller::end_by_request(JobEntry& entry, bool now) {
     jobs_.note(job, Notice{now ? Notice::What::kAskedToStopNow : Notice::What::kAskedToStop});
     jobs_.change(entry);
   }
-  if (Attempt* const attempt = attempts_.of(entry)) {
-    attempt->stop(now);
-  } else {
-    attempts_.finish(entry, Phase::kStopped);
-  }
+  if (attempts_.of(entry) == nullptr) return attempts_.finish(entry, Phase::kStopped);
+  // If the server is killed before the commit, the tasks still run and nothing was stopped. A full
+  // disk does not keep a job from being stopped.
+  journal_.then([this, now, gang = engine::GangId{job.id, job.attempt}] {
+    if (Attempt* const attempt = attempts_.of(gang)) attempt->stop(now);
+  });
 }
 
 Result<Job> Controller::stop_unreadable(const JobEntry& entry, bool now, const access::Actor& by) {
@@ -170,11 +171,7 @@ Result<void> Controller::remove(const std::string& name, const access::Actor& by
   }
   // Files first: a crash between the two leaves a job without logs, not logs without a job.
   MUSTER_CHECK(parts_.engine.remove(job.id));
-  const std::string id = job.id;
-  MUSTER_CHECK(
-      jobs_.remove({entry}, audit_records(parts_.clock.now(), by, "job.delete", &job, nullptr)));
-  retention_.forget(id);
-  return {};
+  return jobs_.remove({entry}, audit_records(parts_.clock.now(), by, "job.delete", &job, nullptr));
 }
 
 Result<job::Explanation> Controller::explain(const std::string& name) const {

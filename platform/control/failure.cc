@@ -82,7 +82,13 @@ LogSummary summary_of_lines(std::vector<std::string> lines, Printers printers,
 
 LogSummary summary_of_launcher(std::vector<std::string> lines, Surroundings surroundings) {
   auto clue = clue_of_mpirun(lines);
-  if (!clue) return summary_of_lines(std::move(lines), Printers::kSeveral, surroundings);
+  if (!clue) {
+    // mpirun reports at length what followed from the message of ssh, say, that names the cause.
+    LastLines of_others = without_launcher_words(lines);
+    const bool names_cause = clue_in(of_others, Printers::kSeveral, surroundings).has_value();
+    return summary_of_lines(names_cause ? std::move(of_others) : std::move(lines),
+                            Printers::kSeveral, surroundings);
+  }
   return {.meaning = clue->words,
           .advice = std::move(clue->advice),
           .shown = explanation_from(std::move(lines), clue->begin),

@@ -116,6 +116,9 @@ constexpr Hint kOfPrograms[] = {
      "install the package where the tasks run, or send it with --workspace and set PYTHONPATH"},
     {"Host key verification failed", "ssh could not verify a host key", kNotTheirKey},
     {"Permission denied (publickey", "an ssh login was refused", kNotTheirKey},
+    {"No user exists for uid", "ssh found no name of the user that the job runs as",
+     "ssh needs an entry of that user in /etc/passwd: submit as a user that has one, or add one to "
+     "the image"},
     {"insufficient shared memory", "", kSharedMemory},
     {"unable to allocate shared memory", "", kSharedMemory},
     {"Bus error", "", kSharedMemory},

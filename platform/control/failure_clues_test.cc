@@ -86,6 +86,7 @@ TEST(Clue, IsFoundInTheWordsOfCommonMishaps) {
       {"python3: error: No module named 'horovod'", "--workspace"},
       {"Host key verification failed.", "/generated/ssh"},
       {"root@host: Permission denied (publickey).", "/generated/ssh"},
+      {"No user exists for uid 54321", "/etc/passwd"},
       {"ssh: connect to host 10.0.0.1 port 22: Connection refused", "listens on another"},
       {"OSError: [Errno 98] Address already in use", "MASTER_PORT"},
       {"Error: listen EADDRINUSE: address already in use :::3000", "MASTER_PORT"},

@@ -173,6 +173,13 @@ TEST(Failure, OfAnUnknownHostNamesItWithoutTheGuessesOfOpenMpi) {
   EXPECT_EQ(by_agent.cause, "launcher exited with code 255: this job has no host 'foo'");
 }
 
+TEST(Failure, OfARefusedLoginShowsItBeforeTheReportOfMpirun) {
+  const job::Failure failure = failure_of(launcher({.code = 255}), lines_of(kOpenMpiRefusedLogin));
+
+  EXPECT_EQ(failure.cause, "launcher exited with code 255: an ssh login was refused");
+  EXPECT_EQ(failure.last_lines, LastLines{"root@dist-worker-0: Permission denied (publickey)."});
+}
+
 TEST(Failure, OfAScriptWithoutItsInterpreterUnderMpirunNamesTheInterpreter) {
   const job::Failure failure = failure_of(launcher({.code = 131}), lines_of(kOpenMpiNoInterpreter));
 

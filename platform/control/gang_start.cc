@@ -259,12 +259,17 @@ void GangStart::timed_out() {
   const Task& task = *find_task(job, *unanswered_.begin());
   std::vector<std::string> lines = last_lines(context_.services.engine, context_.gang(), task);
   hooks_.blame(task, lines);
+  const char* const advice = lines.empty()
+                                 ? "its sshd printed nothing: check that the launcher reaches the "
+                                   "worker's address; a busy machine may need a longer "
+                                   "--start-timeout"
+                                 : "the lines above are from its sshd; a busy machine may need a "
+                                   "longer --start-timeout";
   hooks_.fail({.task = task.name,
                .cause = job::NoSshAnswer{.task = task.name,
                                          .bound = job.spec.start_timeout,
                                          .others = static_cast<int>(unanswered_.size()) - 1},
-               .advice = "the lines above are from its sshd; a busy machine may need a longer "
-                         "--start-timeout",
+               .advice = advice,
                .last_lines = std::move(lines)});
   hooks_.kill_all();
 }

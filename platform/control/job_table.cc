@@ -79,7 +79,19 @@ const Job* JobTable::with_id(const std::string& id) const {
 
 std::optional<JobFacts> JobTable::facts_with_id(const std::string& id) const {
   const JobSlot* const slot = index_.with_id(id);
-  return slot == nullptr ? std::nullopt : std::optional(slot->facts());
+  return slot == nullptr ? std::nullopt : std::optional(index_.facts_of(*slot));
+}
+
+bool JobTable::visit_whole(std::string_view id,
+                           const std::function<void(const Job&)>& visit) const {
+  const JobSlot* const slot = index_.with_id(id);
+  if (slot == nullptr) return false;
+  if (slot->entry != nullptr) {
+    visit(slot->entry->job);
+  } else {
+    visit(unpacked(*slot));
+  }
+  return true;
 }
 
 JobEntry* JobTable::entry_with_id(const std::string& id) const {
@@ -98,38 +110,77 @@ std::vector<const Job*> JobTable::list() const {
   return jobs;
 }
 
+// --- names with numbers
+
+uint64_t NamePattern::number_in(std::string_view name, std::string_view of_project) const {
+  // A number near the largest would leave none for the next name.
+  constexpr uint64_t kHighestCounted = 1'000'000'000'000'000'000;
+  const bool fits = of_project == project && name.size() > before.size() + behind.size() &&
+                    name.starts_with(before) && name.ends_with(behind);
+  if (!fits) return 0;
+  name = name.substr(before.size(), name.size() - before.size() - behind.size());
+  const uint64_t number = base::number_of<uint64_t>(name).value_or(0);
+  return number <= kHighestCounted ? number : 0;
+}
+
+std::optional<uint64_t> HighestNumbers::of(const NamePattern& pattern) const {
+  const auto found = highest_.find(pattern);
+  return found == highest_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void HighestNumbers::set(const NamePattern& pattern, uint64_t highest) {
+  constexpr size_t kMostPatterns = 64;  // each is compared with every new name
+  if (highest_.size() >= kMostPatterns) highest_.clear();
+  highest_[pattern] = highest;
+}
+
+void HighestNumbers::name_added(std::string_view name, std::string_view project) {
+  for (auto& [pattern, highest] : highest_) {
+    highest = std::max(highest, pattern.number_in(name, project));
+  }
+}
+
+void HighestNumbers::name_removed(std::string_view name, std::string_view project) {
+  std::erase_if(highest_, [&](const auto& known) {
+    const auto& [pattern, highest] = known;
+    return highest > 0 && pattern.number_in(name, project) == highest;
+  });
+}
+
+uint64_t JobTable::highest_number(const NamePattern& pattern) const {
+  if (const auto known = highest_numbers_.of(pattern)) return *known;
+  uint64_t highest = 0;
+  each_job_from(pattern.before, "", [&](const JobFacts& job) {
+    highest = std::max(highest, pattern.number_in(job.name, job.project));
+    return job.name.starts_with(pattern.before);
+  });
+  highest_numbers_.set(pattern, highest);
+  return highest;
+}
+
 std::string JobTable::next_name(const std::string& project, const std::string& pattern,
                                 const std::function<bool(const std::string& name)>& is_held) const {
   const size_t place = pattern.find(job::kNumberPlace);
-  const std::string before = pattern.substr(0, place);
-  const std::string behind = pattern.substr(place + job::kNumberPlace.size());
-  uint64_t highest = 0;
-  const auto count = [&](const JobName& used) {
-    const auto& [name, of_project] = used;
-    const bool fits = of_project == project && name.size() > before.size() + behind.size() &&
-                      name.starts_with(before) && name.ends_with(behind);
-    if (!fits) return;
-    const std::string_view number =
-        std::string_view(name).substr(before.size(), name.size() - before.size() - behind.size());
-    highest = std::max(highest, base::number_of<uint64_t>(number).value_or(0));
-  };
-  each_job_from(before, "", [&](const JobFacts& job) {
-    count({std::string(job.name), std::string(job.project)});
-    return job.name.starts_with(before);
-  });
-  for (const auto& [name, entry] : uncommitted_) count(name);
+  const NamePattern wanted{.project = project,
+                           .before = pattern.substr(0, place),
+                           .behind = pattern.substr(place + job::kNumberPlace.size())};
+  uint64_t highest = highest_number(wanted);
+  for (const auto& [used, entry] : uncommitted_) {
+    highest = std::max(highest, wanted.number_in(used.first, used.second));
+  }
   const auto is_used = [&](const std::string& name) {
     return index_.has_name({name, project}) || uncommitted_.contains({name, project});
   };
+  const std::string& before = wanted.before;
   const bool has_stem = before.size() > 1 && before.ends_with('-');
-  if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + behind))
+  if (highest == 0 && has_stem && is_used(before.substr(0, before.size() - 1) + wanted.behind))
     highest = 1;
   std::string name;
   do {
-    name = before + std::to_string(++highest) + behind;
-  } while (is_held(name) || std::any_of(makers_.begin(), makers_.end(), [&](const JobMaker* maker) {
-             return maker->holds({name, project});
-           }));
+    name = before + std::to_string(++highest) + wanted.behind;
+  } while (is_used(name) || is_held(name) ||
+           std::any_of(makers_.begin(), makers_.end(),
+                       [&](const JobMaker* maker) { return maker->holds({name, project}); }));
   return name;
 }
 
@@ -236,12 +287,14 @@ void JobTable::restore(store::PackedJob job) {
   if (facts.origin) {
     for (JobMaker* const maker : makers_) maker->job_changed(facts);
   }
+  highest_numbers_.name_added(facts.name, facts.project);
   index_.add({.entry = nullptr, .packed = std::move(job), .sequence = next_sequence_++});
 }
 
 /// REQUIRES: the entry is in `entries_`, or is about to be.
 void JobTable::enter(JobEntry& entry) {
   index_.add({.entry = &entry, .packed = {}, .sequence = entry.sequence});
+  highest_numbers_.name_added(entry.job.spec.name, entry.job.spec.project);
   for (JobMaker* const maker : makers_) maker->job_changed(job::facts_of(entry.job));
   if (job::is_final(entry.job.phase)) keep_among_whole(entry);
   if (job::is_final(entry.job.phase)) return;
@@ -269,8 +322,10 @@ Result<void> JobTable::remove(const std::vector<JobEntry*>& entries,
     const std::string id = entry->job.id;
     const JobName name = name_of(entry->job.spec);
     index_.erase(*index_.with_id(id));
+    highest_numbers_.name_removed(name.first, name.second);
     entries_.erase(entry->sequence);
     watchers_.removed(id, name.first, name.second);
+    if (removed_) removed_(id);
   }
   watchers_.feed().call_watchers();
   return {};
@@ -301,18 +356,23 @@ JobEntry* JobTable::whole(JobSlot& slot) const {
   if (slot.entry != nullptr) return slot.entry;
   auto entry = std::make_unique<JobEntry>();
   entry->sequence = slot.sequence;
-  if (auto job = slot.packed.job()) {
-    entry->job = *std::move(job);
-  } else {
-    // Every document was read once: this means that the memory is damaged.
-    base::log_error("job " + std::string(slot.names().id) +
-                    " cannot be unpacked: " + job.error().to_string());
-    entry->job = shell_of(slot.facts(), job.error());
-  }
-  if (complete_) complete_(entry->job);
+  entry->job = unpacked(slot);
   slot.entry = entry.get();
   keep_among_whole(*entry);
   return (entries_[slot.sequence] = std::move(entry)).get();
+}
+
+/// REQUIRES: the job is packed.
+Job JobTable::unpacked(const JobSlot& slot) const {
+  auto read = slot.packed.job();
+  if (!read) {
+    // Every document was read once: this means that the memory is damaged.
+    base::log_error("job " + std::string(slot.names().id) +
+                    " cannot be unpacked: " + read.error().to_string());
+  }
+  Job job = read ? *std::move(read) : shell_of(slot.facts(), read.error());
+  if (complete_) complete_(job);
+  return job;
 }
 
 void JobTable::keep_among_whole(JobEntry& entry) const {

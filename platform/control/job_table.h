@@ -11,6 +11,8 @@
 // On the EventLoop's thread; the clock and the journal must outlive it.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <deque>
 #include <functional>
 #include <map>
@@ -43,6 +45,31 @@ using FileTrees = std::set<std::pair<std::string, std::string>>;
 /// The trees of the spec's volumes.
 FileTrees trees_of(const job::JobSpec& spec);
 
+/// Names with a number in one place: "train-{n}".
+struct NamePattern {
+  std::string project;
+  std::string before;  ///< the text before the number
+  std::string behind;
+
+  /// The number in a name of this pattern; 0: the name does not fit, or its number is above 10^18.
+  uint64_t number_in(std::string_view name, std::string_view of_project) const;
+  auto operator<=>(const NamePattern&) const = default;
+};
+
+/// The highest numbers of patterns, so that not every use of a pattern examines all of its jobs.
+class HighestNumbers {
+ public:
+  /// Nothing: it is not known.
+  std::optional<uint64_t> of(const NamePattern& pattern) const;
+  void set(const NamePattern& pattern, uint64_t highest);
+  void name_added(std::string_view name, std::string_view project);
+  /// Patterns whose highest number this was become unknown.
+  void name_removed(std::string_view name, std::string_view project);
+
+ private:
+  std::map<NamePattern, uint64_t> highest_;
+};
+
 class JobTable {
  public:
   JobTable(const base::Clock& clock, base::RandomSource& random, Journal& journal);
@@ -60,11 +87,15 @@ class JobTable {
   const job::Job* with_id(const std::string& id) const;
   /// Nothing: no job has this id.
   std::optional<job::JobFacts> facts_with_id(const std::string& id) const;
+  /// Calls `visit` with the job, which stays packed if it is packed: for the examination of many
+  /// jobs. The job is valid during the call. Returns false if no job has this id.
+  bool visit_whole(std::string_view id, const std::function<void(const job::Job&)>& visit) const;
   /// All jobs, unpacked, oldest first: for tests.
   std::vector<const job::Job*> list() const;
   /// Calls `visit` for each job in the order of submission, or in reverse order, until it returns
-  /// false. Begins after the job that was submitted at `after`, if that is given. (Submission times
-  /// are unique.) `read`: the texts to prefetch; `visit` may read others, but more slowly.
+  /// false. Begins after the job that was submitted at `after`, if that is given. (The submission
+  /// times that `visit` gets are unique: see JobIndex.) `read`: the texts to prefetch; `visit` may
+  /// read others, but more slowly.
   void each_job(bool newest_first, std::optional<base::Time> after, const JobIndex::Visit& visit,
                 job::FactTexts read = job::FactTexts::kAll) const {
     index_.each_by_time(newest_first, after, read, visit);
@@ -89,8 +120,9 @@ class JobTable {
   bool is_taken(const job::JobSpec& spec) const;
   /// `pattern` with the next number in place of its "{n}": one more than the highest of the names in
   /// use. The name without a number counts as 1: "train-{n}" becomes "train-2" if only "train"
-  /// exists. Numbers of deleted jobs below the highest are not used again. Names that an object holds
-  /// are left out, and so are names for which `is_held` is true.
+  /// exists. Numbers of deleted jobs below the highest are not used again, and numbers above 10^18
+  /// do not count. Names that an object holds are left out, and so are names for which `is_held` is
+  /// true.
   std::string next_name(const std::string& project, const std::string& pattern,
                         const std::function<bool(const std::string& name)>& is_held) const;
   /// Every uploaded file tree that a job uses.
@@ -135,6 +167,10 @@ class JobTable {
   /// Removes jobs, whose files are removed already, from the store and the table.
   Result<void> remove(const std::vector<JobEntry*>& entries,
                       std::vector<access::AuditRecord> audit);
+  /// Calls `action` with the id of each job that was removed.
+  void on_removed(std::function<void(const std::string& id)> action) {
+    removed_ = std::move(action);
+  }
 
   /// The job has changed: commits and announces it. A state that cannot be committed stays in
   /// memory and is written later: running jobs continue, and a restarted server recovers the state
@@ -149,6 +185,8 @@ class JobTable {
   /// The present time, made unique: an event's time is also its number. If the clock was set back,
   /// the stamps advance by a nanosecond each.
   base::Time stamp();
+  /// Later stamps are after `time`, too.
+  void stamp_after(base::Time time) { last_stamp_ = std::max(last_stamp_, time); }
 
   /// Calls after each change of the job, its removal included, as long as the handle is kept.
   [[nodiscard]] std::shared_ptr<void> watch(const std::string& name,
@@ -157,7 +195,9 @@ class JobTable {
 
  private:
   void enter(JobEntry& entry);
+  uint64_t highest_number(const NamePattern& pattern) const;
   JobEntry* whole(JobSlot& slot) const;
+  job::Job unpacked(const JobSlot& slot) const;
   void keep_among_whole(JobEntry& entry) const;
   void pack_old() const;
 
@@ -173,11 +213,13 @@ class JobTable {
   std::function<void(job::Job&)> complete_;
   std::map<JobName, std::unique_ptr<JobEntry>> uncommitted_;
   std::set<std::string> uncommitted_keys_;
+  mutable HighestNumbers highest_numbers_;  ///< without the names in `uncommitted_`
   std::vector<JobMaker*> makers_;
   std::set<uint64_t> waiting_;
   uint64_t next_sequence_ = 1;
   size_t not_ended_ = 0;
   base::Time last_stamp_{};
+  std::function<void(const std::string& id)> removed_;
 };
 
 }  // namespace muster::control

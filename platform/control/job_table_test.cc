@@ -151,5 +151,54 @@ TEST_F(PackedJobs, ListsVisitPackedAndWholeJobsInOrder) {
   EXPECT_EQ(names, "abcddcbabcd");
 }
 
+TEST_F(PackedJobs, AJobThatIsVisitedStaysPacked) {
+  const job::Job before = ended("a");
+  int visits = 0;
+  EXPECT_TRUE(controller_->jobs().visit_whole(before.id, [&](const job::Job& visited) {
+    ++visits;
+    EXPECT_EQ(visited, before);
+  }));
+  EXPECT_EQ(visits, 1);
+  EXPECT_TRUE(is_packed(before.id));
+  EXPECT_TRUE(controller_->jobs().entries().empty());
+  EXPECT_FALSE(controller_->jobs().visit_whole("missing", [&](const job::Job&) { ++visits; }));
+  EXPECT_EQ(visits, 1);
+}
+
+class NumberedNames : public PackedJobs {
+ protected:
+  std::string next(const std::string& pattern = "train-{n}") {
+    return controller_->jobs().next_name("default", pattern,
+                                         [](const std::string&) { return false; });
+  }
+  void add(const std::string& name) { submit(single(name, "default", 0)); }
+};
+
+TEST_F(NumberedNames, IgnoreNumbersAboveTenToTheEighteenth) {
+  add("train-18446744073709551615");
+  EXPECT_EQ(next(), "train-1");
+  add("train-1");
+  EXPECT_EQ(next(), "train-2");
+  add("train-1000000000000000000");
+  EXPECT_EQ(next(), "train-1000000000000000001");
+  add(next());
+  EXPECT_EQ(next(), "train-1000000000000000002");
+}
+
+TEST_F(NumberedNames, FollowTheNamesThatAreAddedAndRemoved) {
+  EXPECT_EQ(next(), "train-1");
+  add("train-5");
+  EXPECT_EQ(next(), "train-6");
+  ended("train-9");
+  EXPECT_EQ(next(), "train-10");
+  EXPECT_EQ(next("train-{n}-b"), "train-1-b");
+  ASSERT_TRUE(controller_->remove("train-9"));
+  EXPECT_EQ(next(), "train-6");
+  add("train-7");
+  EXPECT_EQ(next(), "train-8");
+  restart();
+  EXPECT_EQ(next(), "train-8");
+}
+
 }  // namespace
 }  // namespace muster::control

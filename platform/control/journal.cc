@@ -1,6 +1,7 @@
 #include "control/journal.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -42,6 +43,12 @@ void Journal::drop(const store::ObjectKey& key) {
 
 void Journal::put_end(job::ObjectEnd end) {
   ends_.push_back(std::move(end));
+  flush_soon();
+}
+
+void Journal::note(std::vector<access::AuditRecord> records) {
+  if (records.empty()) return;
+  std::move(records.begin(), records.end(), std::back_inserter(records_));
   flush_soon();
 }
 
@@ -106,6 +113,7 @@ Result<void> Journal::flush(store::Batch more) {
   }
 
   more.ends.insert(more.ends.end(), ends_.begin(), ends_.end());
+  more.audit.insert(more.audit.end(), records_.begin(), records_.end());
 
   const auto [committed, of_new_ones] = commit_with(std::move(more), new_ones);
   std::vector<std::function<void()>> allowed;
@@ -114,10 +122,12 @@ Result<void> Journal::flush(store::Batch more) {
     known_changed_.clear();
     objects_.clear();
     ends_.clear();
+    records_.clear();
     allowed = std::exchange(once_committed_, {});
   } else {
     base::log_error(committed.error().to_string());
-    const bool owes = !changed_.empty() || !objects_.empty() || !once_committed_.empty();
+    const bool owes =
+        !changed_.empty() || !objects_.empty() || !records_.empty() || !once_committed_.empty();
     if (owes) retry_ = loop_.after(kCommitRetryPause, [this] { flush_soon(); });
   }
   for (size_t i = 0; i < new_ones.size(); ++i) new_ones[i].then(of_new_ones[i]);

@@ -39,6 +39,8 @@ class Journal {
   void drop(const store::ObjectKey& key);  ///< removes an object
   /// An array or a sweep has ended; its state, which records that, is put in the same turn.
   void put_end(job::ObjectEnd end);
+  /// Records of changes that are retained if the commit fails: so are the records.
+  void note(std::vector<access::AuditRecord> records);
   void then(std::function<void()> action);  ///< is called after the commit, even if it fails
 
   /// Calls `action` once the changes until now are on disk: if the commit fails, after the next
@@ -86,6 +88,7 @@ class Journal {
   std::unordered_set<const job::Job*> known_changed_;
   std::map<store::ObjectKey, std::optional<store::Object>> objects_;  ///< nothing: is removed
   std::vector<job::ObjectEnd> ends_;
+  std::vector<access::AuditRecord> records_;
   store::Batch::Ended ended_;
   std::vector<std::function<void()>> then_;
   std::vector<std::function<void()>> once_committed_;

@@ -191,10 +191,15 @@ bool is_rule(std::string_view line, char letter) {
 }
 
 bool begins_explanation(std::string_view line) {
-  constexpr std::array<std::string_view, 5> kBeginnings{
-      "Primary job  terminated normally", "MPI_ABORT was invoked on rank",
+  constexpr std::array<std::string_view, 8> kBeginnings{
+      "ORTE was unable to reliably start one or more daemons",
+      "PRTE was unable to reliably start one or more daemons",
+      "ORTE does not know how to route a message",
+      "Primary job  terminated normally",
+      "MPI_ABORT was invoked on rank",
       "An MPI communication peer process has unexpectedly disconnected",
-      "mpirun has exited due to process rank", "prterun has exited due to process rank"};
+      "mpirun has exited due to process rank",
+      "prterun has exited due to process rank"};
   return line.find(" noticed that process rank ") != std::string_view::npos ||
          line.find(" detected that one or more processes exited") != std::string_view::npos ||
          std::any_of(kBeginnings.begin(), kBeginnings.end(),

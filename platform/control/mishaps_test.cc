@@ -70,6 +70,40 @@ TEST_F(Mishaps, ANodeLostBeforeTheEngineHasSaidThatTheTasksStartedIsALoss) {
   EXPECT_EQ(job("one").phase, Phase::kFailed);
 }
 
+TEST_F(Mishaps, AServerKilledBeforeAStopIsStoredHasStoppedNothing) {
+  submit(single("one", "default", 1));
+  store_.dies_before = store_.commits + 1;
+  EXPECT_THROW((void)controller_->stop("one", false), Crash);
+  EXPECT_TRUE(std::none_of(engine_.calls.begin(), engine_.calls.end(),
+                           [](const auto& call) { return call.starts_with("stop"); }));
+}
+
+TEST_F(Mishaps, AStopThatIsStoredLateIsInTheAuditLog) {
+  submit(single("one", "default", 1));
+  store_.full = true;
+  EXPECT_FALSE(controller_->stop("one", false, {.user = "ada"}));
+  settle();
+  EXPECT_EQ(job("one").phase, Phase::kStopped) << "a full disk keeps no job running";
+  store_.full = false;
+  ASSERT_TRUE(controller_->set_labels("one", {{"any", "change"}}));
+  const auto records = store_.audit({.action = "job.stop"});
+  ASSERT_TRUE(records && records->size() == 1U);
+  EXPECT_EQ(records->front().actor.user, "ada");
+}
+
+TEST_F(Mishaps, JobsOfAProjectAreSeenIfTheClockIsSetBackAfterItsCreation) {
+  clock_.advance(std::chrono::hours(2));
+  add(project_of("lab", 2));
+  clock_.advance(std::chrono::hours(-1));
+  submit(single("first", "lab", 1));
+  EXPECT_TRUE(controller_->projects().has_project_of(job::facts_of(job("first"))));
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  submit(single("second", "lab", 1));
+  EXPECT_TRUE(controller_->projects().has_project_of(job::facts_of(job("second"))));
+}
+
 TEST_F(Mishaps, ADrainedNodeIsLeftByAGangThatWasOnlyToShrink) {
   make_a_gang_that_shrinks();
   ASSERT_TRUE(controller_->nodes().drain("n1"));

@@ -135,11 +135,18 @@ std::vector<access::AuditRecord> NodeService::cordon_record(const std::string& n
 
 Result<job::Node> NodeService::set_cordon(const std::string& name, bool cordoned,
                                           std::vector<access::AuditRecord> audit) {
-  MUSTER_TRY(const engine::Node* const node, parts_.nodes.known(name));
+  const bool is_leftover =
+      !cordoned && parts_.nodes.find(name) == nullptr && parts_.nodes.cordoned().contains(name);
+  const engine::Node* node = nullptr;
+  if (!is_leftover) {
+    MUSTER_TRY(node, parts_.nodes.known(name));
+  }
   store::Batch batch{.audit = std::move(audit)};
   (cordoned ? batch.cordoned_nodes : batch.uncordoned_nodes).push_back(name);
   MUSTER_CHECK(parts_.journal.flush(std::move(batch)));
   parts_.nodes.set_cordoned(name, cordoned);
+  // The node was removed from the cluster while it was cordoned.
+  if (is_leftover) return job::Node{.name = name, .state = "gone"};
   parts_.book.scheduler().set_node(to_schedule(*node, parts_.nodes.is_closed(name)));
   parts_.wake();
   return find(name);

@@ -21,6 +21,9 @@ ProjectService::ProjectService(Dependencies parts) : parts_(std::move(parts)) {
 
 void ProjectService::load(std::vector<Project> projects) {
   projects_.load(std::move(projects), parts_.clock.now());
+  for (const auto& [name, project] : projects_.all()) {
+    if (name != job::kDefaultProject) parts_.jobs.stamp_after(project.created);
+  }
 }
 
 // --- changes
@@ -50,7 +53,8 @@ Result<void> ProjectService::check_parent(const Project& project) const {
 }
 
 Result<ProjectStatus> ProjectService::create(Project project, const access::Actor& by) {
-  MUSTER_TRY(const Project checked, projects_.checked_new(std::move(project), parts_.clock.now()));
+  // Its jobs are later than the project, even if the clock is set back.
+  MUSTER_TRY(const Project checked, projects_.checked_new(std::move(project), parts_.jobs.stamp()));
   MUSTER_CHECK(parts_.journal.flush());  // jobs that are being submitted count, too
   MUSTER_CHECK(check_parent(checked));
   const Project* const none = nullptr;

@@ -28,7 +28,7 @@ class ProjectService {
     base::EventLoop& loop;
     const base::Clock& clock;
     Journal& journal;
-    const JobTable& jobs;
+    JobTable& jobs;
     const NodeTable& nodes;
     SchedulerBook& book;
     Placement& placement;

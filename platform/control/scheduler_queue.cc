@@ -73,9 +73,9 @@ void SchedulerQueue::explain(const JobEntry& entry, job::Explanation& answer) co
     answer.reason = std::move(verdict.reason);
     answer.may_start = verdict.may_start;
   }
-  const std::vector<std::string> order = book_.scheduler().queue();
-  const auto place = std::find(order.begin(), order.end(), entry.job.id);
-  if (place != order.end()) answer.position = static_cast<int>(place - order.begin()) + 1;
+  if (const auto before = book_.scheduler().place_in_queue(entry.job.id)) {
+    answer.position = static_cast<int>(*before) + 1;
+  }
 }
 
 std::vector<const Job*> SchedulerQueue::queue() {

@@ -281,11 +281,17 @@ Result<ScheduledRun> Schedules::run(const std::string& id, const access::Actor& 
   std::optional<Result<ScheduledRun>> answer;
   start(*held, {.time = now, .by_request = true}, spec.overlap == ScheduleSpec::Overlap::kReplace,
         [&answer](const Result<ScheduledRun>& started) { answer.emplace(started); });
+  const auto record = [&](const ScheduledRun& started) {
+    return audit_records(now, by, "schedule.run", spec.name, spec.project,
+                         {{.field = "job", .after = started.job}});
+  };
   if (!answer) {
     // `start` refers to `answer`, which the flush sets.
-    [[maybe_unused]] const auto reported_by_callback = services_.journal.flush(
-        {.audit = audit_records(now, by, "schedule.run", spec.name, spec.project,
-                                {{.field = "job", .after = held->schedule.history.front().job}})});
+    [[maybe_unused]] const auto reported_by_callback =
+        services_.journal.flush({.audit = record(held->schedule.history.front())});
+  } else if (*answer) {
+    // The array of the run is stored.
+    services_.journal.note(record(**answer));
   }
   return *std::move(answer);
 }
@@ -433,6 +439,17 @@ void Schedules::plan_next(Held& held) {
   if (held.next) next_.emplace(*held.next, id);
 }
 
+/// A run that could not be stored is still due. It is decided again after a pause, not in this turn
+/// of the loop.
+void Schedules::postpone(Held& held) {
+  plan_next(held);
+  const base::Time again = services_.clock.now() + kRunRetryPause;
+  if (!held.next || *held.next >= again) return;
+  next_.erase({*held.next, held.schedule.id});
+  held.next = again;
+  next_.emplace(again, held.schedule.id);
+}
+
 void Schedules::advance() {
   const base::Time now = services_.clock.now();
   while (!next_.empty() && next_.begin()->first <= now) {
@@ -529,8 +546,8 @@ void Schedules::start(Held& held, ScheduledRun run, bool replaces,
     const ErrorCode code = accepted.error().code;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) {
       // The store is away or full: the run is tried again.
-      plan_next(held);
-      timer_ = services_.loop.after(kRunRetryPause, services_.wake);
+      postpone(held);
+      services_.wake();
     } else if (!run.by_request) {
       // A caller gets the error instead.
       run.job.clear();
@@ -586,12 +603,12 @@ void Schedules::start_job(Held& held, ScheduledRun run, job::JobSpec spec,
                      if (!run.by_request) kept.schedule.decided_until = decided_until;
                      services_.journal.put(object_of(kept.schedule));
                    }
-                   plan_next(kept);
                    if (made || run.by_request) {
-                     services_.wake();
+                     plan_next(kept);
                    } else {
-                     timer_ = services_.loop.after(kRunRetryPause, services_.wake);
+                     postpone(kept);
                    }
+                   services_.wake();
                    done(started);
                  });
 }

@@ -126,6 +126,7 @@ class Schedules : public JobMaker {
   Held& hold(job::Schedule schedule);
   job::Schedule shown(const Held& held) const;
   void plan_next(Held& held);
+  void postpone(Held& held);
   void decide(Held& held);
   void add_to_history(Held& held, job::ScheduledRun run);
   void note(Held& held, job::ScheduledRun run);

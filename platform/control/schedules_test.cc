@@ -324,6 +324,23 @@ TEST_F(ScheduledJobs, AnAutomaticRunIsInTheAuditLog) {
             (access::FieldChange{.field = "schedule", .after = "hourly"}));
 }
 
+TEST_F(ScheduledJobs, AnArrayThatACallerRequestsIsInTheAuditLogAsTheCallers) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-1";
+  const std::string id = create(spec).id;
+  ASSERT_TRUE(controller_->schedules().run(id, {.user = "ben"}));
+  settle();
+  const auto made = store_.audit({.action = "array.submit"});
+  ASSERT_TRUE(made && made->size() == 1U);
+  EXPECT_EQ(made->front().actor.user, kServer);
+  EXPECT_EQ(made->front().changes.back(),
+            (access::FieldChange{.field = "schedule", .after = "hourly"}));
+  const auto run = store_.audit({.action = "schedule.run"});
+  ASSERT_TRUE(run && run->size() == 1U);
+  EXPECT_EQ(run->front().actor.user, "ben");
+  EXPECT_EQ(run->front().changes.front().after, made->front().target);
+}
+
 TEST_F(ScheduledJobs, AProjectWithSchedulesIsNotDeleted) {
   const std::string id = create(schedule_of("hourly")).id;
   const auto refused = controller_->projects().remove("lab");
@@ -344,6 +361,23 @@ TEST_F(ScheduledJobs, AFullDiskDelaysARunAndLosesNone) {
   store_.full = false;
   pass(std::chrono::seconds(2));
   EXPECT_EQ(job("hourly-20231114-2300").phase, Phase::kRunning);
+  EXPECT_EQ(schedule("hourly").history.size(), 1U);
+}
+
+TEST_F(ScheduledJobs, AFullDiskDelaysTheArrayOfARunAndLosesNone) {
+  ScheduleSpec spec = schedule_of("hourly");
+  spec.job.array.indexes = "0-1";
+  spec.job.resources.gpus = 0;
+  create(spec);
+  clock_.advance(std::chrono::hours(1));
+  store_.full = true;
+  (void)controller_->submit(single("tick", "lab", 0), "");
+  settle();
+  EXPECT_FALSE(has_job("hourly-20231114-2300-0"));
+  EXPECT_TRUE(schedule("hourly").history.empty());
+  store_.full = false;
+  pass(std::chrono::seconds(2));
+  EXPECT_EQ(job("hourly-20231114-2300-0").phase, Phase::kRunning);
   EXPECT_EQ(schedule("hourly").history.size(), 1U);
 }
 

@@ -45,7 +45,9 @@ void StartGate::enter(const JobEntry& entry) {
   }
   if (job.attempt > 0) return;
   for (const job::AwaitedJob& other : job.awaited) {
-    if (!other.is_met) dependents_[other.id].push_back(entry.sequence);
+    const auto phase = others_.phase_of(other.id);
+    const bool has_ended = phase && job::is_final(*phase);
+    if (!other.is_met && !has_ended) dependents_[other.id].push_back(entry.sequence);
   }
 }
 
@@ -166,7 +168,10 @@ void StartGate::hold(JobEntry& entry, StartDecision decision) {
   const bool is_other_condition = job.reason.what.index() != decision.reason.what.index();
   job.reason = std::move(decision.reason);
   job.may_start = decision.may_start;
-  if (is_other_condition) jobs_.note(job, job.reason.what);
+  // A reason that only names another job is worked out anew after a restart. A thousand jobs of a
+  // singleton get another one with each end.
+  if (!is_other_condition) return jobs_.announce(job);
+  jobs_.note(job, job.reason.what);
   jobs_.change(entry);
 }
 

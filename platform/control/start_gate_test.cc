@@ -147,6 +147,21 @@ TEST_F(StartGateJobs, JobsWithOneSingletonRunInTheOrderOfTheirSubmission) {
   EXPECT_EQ(reason("third"), "starts when 'second' has ended; both have singleton 'nightly'");
 }
 
+TEST_F(StartGateJobs, TheEndOfAJobStoresNoneOfTheOthersThatStillWaitForTheSingleton) {
+  for (int i = 0; i < 40; ++i) {
+    job::JobSpec spec = spec_of("j" + std::to_string(i));
+    spec.scheduling.singleton = "nightly";
+    submit(spec);
+  }
+  const int before = store_.written;
+
+  end("j0");
+
+  EXPECT_EQ(job("j1").phase, Phase::kRunning);
+  EXPECT_EQ(reason("j39"), "starts when 'j1' has ended; both have singleton 'nightly'");
+  EXPECT_LT(store_.written - before, 20);
+}
+
 TEST_F(StartGateJobs, ASuspendedJobKeepsItsPlaceAndWaitsAgainWhenItIsResumed) {
   submit(spec_of("prep"));
   submit(spec_of("train", {{.job = "prep"}}));

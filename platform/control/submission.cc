@@ -66,11 +66,11 @@ Result<void> check_pod_containers(const job::JobSpec& spec, const engine::Engine
 Result<void> check_neighbours(const job::JobSpec& spec, const JobTable& jobs,
                               const SeparationGaps& gaps) {
   if (!gaps.any()) return {};
-  bool is_alone = true;
-  jobs.each_job(true, std::nullopt, [&](const job::JobFacts& job) {
-    is_alone = job.project == spec.project || is_final(job.phase);
-    return is_alone;
-  });
+  const bool is_alone =
+      std::all_of(jobs.entries().begin(), jobs.entries().end(), [&](const auto& entry) {
+        const job::Job& job = entry.second->job;
+        return job.spec.project == spec.project || is_final(job.phase);
+      });
   if (is_alone) return {};
   return Error{
       .code = ErrorCode::kRefused,

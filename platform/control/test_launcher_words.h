@@ -160,6 +160,46 @@ while attempting to start process rank 0.
 2 total processes failed to start
 )";
 
+// ssh was refused by one of two workers.
+inline constexpr std::string_view kOpenMpiRefusedLogin = R"(
+root@dist-worker-0: Permission denied (publickey).
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes. Please check your PATH and LD_LIBRARY_PATH
+  settings, or configure OMPI with --enable-orterun-prefix-by-default
+
+* lack of authority to execute on one or more specified nodes.
+  Please verify your allocation and authorities.
+
+* the inability to write startup files into /tmp (--tmpdir/orte_tmpdir_base).
+  Please check with your sys admin to determine the correct location to use.
+
+*  compilation of the orted with dynamic libraries when static are required
+  (e.g., on Cray). Please check your configure cmd line and consider using
+  one of the contrib/platform definitions for your system type.
+
+* an inability to create a connection back to mpirun due to a
+  lack of common network interfaces and/or no route found between
+  them. Please check network connectivity (including firewalls
+  and network routing requirements).
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+ORTE does not know how to route a message to the specified daemon
+located on the indicated node:
+
+  my node:   launcher
+  target node:  dist-worker-1
+
+This is usually an internal programming error that should be
+reported to the developers. In the meantime, a workaround may
+be to set the MCA param routed=direct on the command line or
+in your environment. We apologize for the problem.
+--------------------------------------------------------------------------
+)";
+
 // `mpirun -H dist-worker-0,foo`.
 inline constexpr std::string_view kOpenMpiUnknownHost = R"(
 [dist-launcher:00003] plm:rsh: Warning: setpgid(8,8) failed in parent with errno=Permission denied(13)

@@ -32,6 +32,7 @@ class MortalStore : public store::MemoryStore {
     if (commits == dies_before) throw Crash{};
     if (full) return base::Error{.code = base::ErrorCode::kExhausted, .what = "the disk is full"};
     const auto committed = MemoryStore::commit(batch);
+    written += static_cast<int>(batch.changed_jobs.size());
     if (committed) ends.insert(ends.end(), batch.ends.begin(), batch.ends.end());
     if (commits == dies_after) throw Crash{};
     return committed;
@@ -60,6 +61,7 @@ class MortalStore : public store::MemoryStore {
   std::set<std::string> unreadable;  ///< names of jobs whose records cannot be read
   std::string unreadable_project;    ///< name of a project whose record cannot be read
   int commits = 0;
+  int written = 0;  ///< changes of jobs
   int dies_before = 0;
   int dies_after = 0;
   bool full = false;

@@ -38,7 +38,9 @@ std::unique_ptr<GangState> Cluster::make_guest(Gang gang) {
   if (names.empty()) names.emplace_back(kDefaultPool);
   for (const std::string& name : names) {
     Pool& pool = pool_of(name);
-    if (!is_listed(*guest, pool)) enter(*guest, pool);
+    if (is_listed(*guest, pool)) continue;
+    enter(*guest, pool);
+    ++pool.gangs;
   }
   return guest;
 }
@@ -69,11 +71,25 @@ void Cluster::vacate_all(GangState& gang) {
 void Cluster::forget_gang(GangState& gang) {
   vacate_all(gang);
   refresh(gang);
-  withdraw(gang);
-  for (const PoolEntry& entry : gang.entries) entry.pool->just_started.erase(&gang);
+  leave_pools(gang);
   shapes.drop(gang.shape);
   by_number.erase(gang.number);
   gangs.erase(std::string(gang.gang.id));
+}
+
+void Cluster::leave_pools(GangState& gang) {
+  withdraw(gang);
+  for (const PoolEntry& entry : gang.entries) {
+    entry.pool->just_started.erase(&gang);
+    --entry.pool->gangs;
+  }
+}
+
+void Cluster::drop_unused_pools() {
+  std::erase_if(pools, [](const auto& named) {
+    const Pool& pool = *named.second;
+    return pool.gangs == 0 && !pool.had_nodes;
+  });
 }
 
 void Cluster::has_left(const MakesRoomFor& whom) {
@@ -118,6 +134,7 @@ void set_in_pool(Cluster& cluster, Pool& pool, const Node& node) {
   if (known && pool.nodes.node(*known).cordoned) --pool.cordoned;
   if (node.cordoned) ++pool.cordoned;
   pool.nodes.set(node);
+  pool.had_nodes = true;
   cluster.pool_of_node[node.name] = &pool;
   nodes_changed(pool);
 }
@@ -141,9 +158,14 @@ void remove_from_pool(Cluster& cluster, Pool& pool, const std::string& name) {
 }  // namespace
 
 void set_cluster_node(Cluster& cluster, const Node& node) {
-  cluster.moving.erase(node.name);
+  const bool was_moving = cluster.moving.erase(node.name) > 0;
   Pool& wanted = cluster.pool_of(node.pool);
   const auto now = cluster.pool_of_node.find(node.name);
+  if (!was_moving && now != cluster.pool_of_node.end() && now->second == &wanted) {
+    // A cluster reports all its nodes when one of them has changed.
+    const std::optional<NodeIndex> known = wanted.nodes.find(node.name);
+    if (known && wanted.nodes.node(*known) == node) return;
+  }
   if (now == cluster.pool_of_node.end() || now->second == &wanted) {
     set_in_pool(cluster, wanted, node);
     return;

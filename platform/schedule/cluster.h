@@ -60,6 +60,10 @@ struct Cluster {
   /// A gang that is not entered anywhere, for questions. The caller drops its shape.
   std::unique_ptr<GangState> make_guest(Gang gang);
   void forget_gang(GangState& gang);
+  /// Takes a gang that holds nothing out of its pools.
+  void leave_pools(GangState& gang);
+  /// Gangs may name any pool. One that never had a node goes with the last gang that names it.
+  void drop_unused_pools();
   /// Frees all that the gang holds or was promised.
   void vacate_all(GangState& gang);
   /// Call when a leaving task has ended: the gang that it made room for waits for one task less.

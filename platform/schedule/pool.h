@@ -279,6 +279,8 @@ struct Pool {
   ProjectRankings rankings;
   Amounts least_charge = kBoundless;  ///< no class, past or present, is charged less
   int cordoned = 0;                   ///< number of cordoned nodes
+  int gangs = 0;                      ///< number of gangs that may use it
+  bool had_nodes = false;             ///< and so may have a history of usage
   std::set<std::tuple<Time, uint64_t, GangState*>> expected_ends;
   std::vector<Reservation> kept;  ///< of gangs past Options::patience, until they start
 

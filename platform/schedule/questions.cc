@@ -279,9 +279,11 @@ Forecast Scheduler::forecast(const Gang& gang, Time now) const {
     starts = outlook.look_at(*guest->entries[i].pool, forecast);
   }
   if (!starts) forecast.verdict = explain_gang(cycle, *guest);
-  withdraw(*guest);
+  state_->leave_pools(*guest);
   for (const PoolEntry& entry : guest->entries) settle_books(*entry.pool);
+  guards.clear();
   state_->shapes.drop(guest->shape);
+  state_->drop_unused_pools();
   return forecast;
 }
 

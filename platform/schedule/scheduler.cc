@@ -47,6 +47,7 @@ void take_back_above_limits(Pool& pool) {
 }  // namespace
 
 void Scheduler::set_projects(std::vector<Project> projects) {
+  if (projects == state_->projects) return;
   state_->projects = std::move(projects);
   state_->project_named.clear();
   state_->has_min_runtimes = false;
@@ -188,6 +189,7 @@ void make_room(Cycle& cycle, Pool& pool, unsigned actions) {
 
 Plan Scheduler::plan(Time now, unsigned actions) {
   Cycle cycle = state_->cycle(now, ++state_->plans);
+  state_->drop_unused_pools();
   finish_moves(*state_);
   wake_delayed(*state_, now);
   const std::vector<Pool*> pools = pools_to_plan(*state_, now);

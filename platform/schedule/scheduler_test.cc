@@ -1,6 +1,7 @@
 // Events, questions, and mishaps.
 #include <gtest/gtest.h>
 
+#include "schedule/cluster.h"
 #include "schedule/test_words.h"
 #include "schedule/testing.h"
 
@@ -393,6 +394,35 @@ TEST(BadLuck, AGangThatJoinsOthersWhoseLimitWasJustRaisedHasAReason) {
                                     [](const WaitingGang& one) { return one.id == "p3"; });
   ASSERT_NE(told_p3, plan.waits.end());
   EXPECT_NE(told(*told_p3->verdict).text, "");
+}
+
+TEST(Scheduler, ANodeThatIsReportedAsBeforeChangesNothing) {
+  Cluster cluster;
+  set_cluster_node(cluster, node("n0", 1));
+  Pool& pool = cluster.pool_of(kDefaultPool);
+  pool.dirty = false;
+
+  set_cluster_node(cluster, node("n0", 1));
+  EXPECT_FALSE(pool.dirty);
+  set_cluster_node(cluster, node("n0", 2));
+  EXPECT_TRUE(pool.dirty);
+}
+
+TEST(BadLuck, APoolThatNobodyNamesAnyMoreIsForgotten) {
+  Cluster cluster;
+  set_cluster_node(cluster, node("n0", 1));
+  remove_cluster_node(cluster, "n0");
+  Gang dreamer = gang("dreamer", "q", 1);
+  dreamer.pools = {kDefaultPool, "no-such-pool", "nor-this"};
+  GangState& waiting = cluster.enter_gang(dreamer);
+  cluster.drop_unused_pools();
+  EXPECT_EQ(cluster.pools.size(), 3U);
+
+  cluster.forget_gang(waiting);
+  cluster.drop_unused_pools();
+
+  ASSERT_EQ(cluster.pools.size(), 1U);
+  EXPECT_EQ(cluster.pools.begin()->first, kDefaultPool) << "it had a node, and has a history";
 }
 
 TEST(BadLuck, TenThousandProjectsAreServedInOnePlan) {
