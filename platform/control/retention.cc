@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -19,7 +20,8 @@ using base::Time;
 class Findings {
  public:
   void add(const EndedJob& job, std::string rule) {
-    if (ids_.insert(job.id).second) all_.push_back({.id = job.id, .rule = std::move(rule)});
+    if (!ids_.insert(job.id).second) return;
+    all_.push_back({.id = job.id, .rule = std::move(rule), .waits = job.in_use});
   }
   bool has(const EndedJob& job) const { return ids_.contains(job.id); }
   std::vector<Removal> all() && { return std::move(all_); }
@@ -53,17 +55,22 @@ void find_too_many(const std::vector<EndedJob>& jobs, const RetentionRules& rule
   }
 }
 
-void find_too_large(const std::vector<EndedJob>& jobs, const RetentionRules& rules,
+void find_too_large(const std::vector<EndedJob>& jobs, const RetentionRules& rules, int64_t left,
                     Findings& found) {
   if (!rules.keep_bytes) return;
-  int64_t left = 0;
+  int64_t in_use = 0;
   for (const EndedJob& job : jobs) {
-    if (!found.has(job)) left += job.bytes.value_or(0);
+    if (job.in_use) in_use += job.bytes.value_or(0);
+  }
+  // If the jobs in use alone are too large, the removal of all other jobs would not help.
+  const bool is_replaced = in_use <= *rules.keep_bytes;
+  for (const EndedJob& job : jobs) {
+    if (!found.has(job) || (job.in_use && is_replaced)) left += job.bytes.value_or(0);
   }
   for (const EndedJob& job : jobs) {
     if (left <= *rules.keep_bytes) return;
     if (found.has(job) || job.bytes.value_or(0) == 0) continue;
-    left -= *job.bytes;
+    if (!job.in_use || !is_replaced) left -= *job.bytes;
     found.add(job, "keep_bytes=" + base::format_bytes(*rules.keep_bytes));
   }
 }
@@ -77,22 +84,24 @@ std::optional<Time> kept_until(Time ended, std::optional<std::chrono::millisecon
   return ended + *time;
 }
 
-std::vector<Removal> removals(std::vector<EndedJob> jobs, const RetentionRules& rules, Time now) {
+std::vector<Removal> removals(std::vector<EndedJob> jobs, const RetentionRules& rules, Time now,
+                              int64_t other_bytes) {
   std::stable_sort(jobs.begin(), jobs.end(), [](const EndedJob& one, const EndedJob& other) {
     return one.ended < other.ended;
   });
   Findings found;
   find_old(jobs, rules, now, found);
   find_too_many(jobs, rules, found);
-  find_too_large(jobs, rules, found);
+  find_too_large(jobs, rules, other_bytes, found);
   return std::move(found).all();
 }
 
-std::optional<Time> next_removal(const std::vector<EndedJob>& jobs, const RetentionRules& rules) {
+std::optional<Time> next_removal(const std::vector<EndedJob>& jobs, const RetentionRules& rules,
+                                 Time now) {
   std::optional<Time> next;
   for (const EndedJob& job : jobs) {
     const auto until = kept_until(job.ended, job.keep_for, rules);
-    if (until && (!next || *until < *next)) next = until;
+    if (until && *until > now && (!next || *until < *next)) next = until;
   }
   return next;
 }
@@ -114,8 +123,34 @@ constexpr std::chrono::minutes kLongest{10};
 void RetentionKeeper::set_rules(const RetentionRules& rules) {
   rules_ = rules;
   for (const auto& [sequence, entry] : jobs_.entries()) complete(entry->job);
+  read_jobs();
   look_at(clock_.now());
   measure_next();
+}
+
+void RetentionKeeper::each_ended(const std::function<void(const job::JobFacts&)>& visit) {
+  jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
+    ++visits_;
+    if (job::is_final(job.phase) && job.ended) visit(job);
+    return true;
+  });
+}
+
+/// What the rules need to know of the jobs that have ended until now.
+void RetentionKeeper::read_jobs() {
+  counts_.clear();
+  unmeasured_.clear();
+  if (!rules_.keep_jobs && !rules_.keep_bytes) return;
+  each_ended([this](const job::JobFacts& job) {
+    if (rules_.keep_jobs) ++count_of(job.project).most;
+    if (!rules_.keep_bytes || disk_use_.contains(std::string(job.id))) return;
+    unmeasured_.emplace(*job.ended, job.id);
+  });
+}
+
+RetentionKeeper::ProjectCount& RetentionKeeper::count_of(std::string_view project) {
+  const auto found = counts_.find(project);
+  return found != counts_.end() ? found->second : counts_[std::string(project)];
 }
 
 void RetentionKeeper::complete(job::Job& job) const {
@@ -125,27 +160,55 @@ void RetentionKeeper::complete(job::Job& job) const {
 void RetentionKeeper::job_ended(job::Job& job) {
   complete(job);
   if (job.kept_until) look_at(*job.kept_until);
-  if (rules_.keep_jobs) look_at(clock_.now());
+  if (rules_.keep_jobs && ++count_of(job.spec.project).most > *rules_.keep_jobs) {
+    look_at(clock_.now());
+  }
+  if (rules_.keep_bytes) unmeasured_.emplace(*job.ended, job.id);
   measure_next();
 }
 
-/// Those that a rule may concern: a look does not copy a million jobs. Where only their time can end
-/// them, those that are due and the next one; of a project with more jobs than it may keep, all.
-std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
-  std::vector<EndedJob> jobs;
-  const Time now = clock_.now();
+void RetentionKeeper::forget(const std::string& id) {
+  const auto found = disk_use_.find(id);
+  if (found == disk_use_.end()) return;
+  by_end_.erase({found->second.ended, found->first});
+  bytes_ -= found->second.bytes;
+  disk_use_.erase(found);
+}
+
+bool RetentionKeeper::is_in_use(const job::JobFacts& job) const {
+  if (jobs_.watchers().is_watched(std::string(job.id))) return true;
+  return std::any_of(objects_.begin(), objects_.end(),
+                     [&](const RetainedObjects& kind) { return kind.needs && kind.needs(job); });
+}
+
+/// The end of the last job that the rule on bytes may concern; nothing: it concerns no job.
+std::optional<Time> RetentionKeeper::too_large_until() const {
+  std::optional<Time> until;
+  if (!rules_.keep_bytes) return until;
+  int64_t left = bytes_;
+  for (auto job = by_end_.begin(); job != by_end_.end() && left > *rules_.keep_bytes; ++job) {
+    until = job->first;
+    const std::string id(job->second);
+    const auto facts = jobs_.facts_with_id(id);
+    if (facts && !is_in_use(*facts)) left -= disk_use_.at(id).bytes;
+  }
+  return until;
+}
+
+/// The jobs that a rule may concern. By their time: those that are due, and the next one. By their
+/// number: all jobs of a project that may have too many. By their bytes: the oldest ones.
+RetentionKeeper::Candidates RetentionKeeper::candidates(Time now) {
+  Candidates found{.jobs = {}, .other_bytes = bytes_};
+  const std::optional<Time> too_large = too_large_until();
   std::optional<Time> next;
-  std::unordered_map<std::string_view, int> counts;  // by project
-  const auto each_ended = [this](const std::function<void(const job::JobFacts&)>& visit) {
-    jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-      if (job::is_final(job.phase) && job.ended) visit(job);
-      return true;
-    });
-  };
-  if (rules_.keep_jobs) each_ended([&](const job::JobFacts& job) { ++counts[job.project]; });
   each_ended([&](const job::JobFacts& job) {
-    const bool is_too_many = rules_.keep_jobs && counts[job.project] > *rules_.keep_jobs;
-    if (!rules_.keep_bytes && !is_too_many) {
+    bool is_concerned = too_large && *job.ended <= *too_large;
+    if (rules_.keep_jobs) {
+      ProjectCount& count = count_of(job.project);
+      ++count.visited;
+      is_concerned = is_concerned || count.most > *rules_.keep_jobs;
+    }
+    if (!is_concerned) {
       const auto until = kept_until(*job.ended, job.keep_for(), rules_);
       const bool is_later = until && *until > now && next && *next <= *until;
       if (!until || is_later) return;
@@ -154,40 +217,37 @@ std::vector<EndedJob> RetentionKeeper::ended_jobs() const {
     EndedJob ended{.id = std::string(job.id),
                    .project = std::string(job.project),
                    .ended = *job.ended,
-                   .keep_for = job.keep_for()};
-    if (const auto bytes = bytes_.find(ended.id); bytes != bytes_.end()) {
-      ended.bytes = bytes->second;
+                   .keep_for = job.keep_for(),
+                   .in_use = is_in_use(job)};
+    if (const auto use = disk_use_.find(ended.id); use != disk_use_.end()) {
+      ended.bytes = use->second.bytes;
+      found.other_bytes -= use->second.bytes;
     }
-    jobs.push_back(std::move(ended));
+    found.jobs.push_back(std::move(ended));
   });
-  return jobs;
+  for (auto& [project, count] : counts_) count.most = std::exchange(count.visited, 0);
+  return found;
 }
 
 void RetentionKeeper::look() {
   due_.reset();
   timer_.reset();
   const Time now = clock_.now();
-  std::vector<EndedJob> ended = ended_jobs();
-  std::vector<Removal> due = removals(ended, rules_, now);
-  const auto is_followed = [this](const Removal& removal) {
-    return jobs_.watchers().is_watched(removal.id);
-  };
-  const bool some_wait = std::erase_if(due, is_followed) > 0;
+  Candidates found = candidates(now);
+  // A job that another rule removes now may be the next one: then the next look is too early, and
+  // finds the job behind it.
+  const std::optional<Time> next = next_removal(found.jobs, rules_, now);
+  std::vector<Removal> due = removals(std::move(found.jobs), rules_, now, found.other_bytes);
+  const bool some_wait =
+      std::erase_if(due, [](const Removal& removal) { return removal.waits; }) > 0;
   const bool is_more = due.size() > kMostAtOnce;
   if (is_more) due.resize(kMostAtOnce);
   remove(due);
   if (is_more) return look_at(now + kPause);
   if (some_wait) look_at(now + kSoonAgain);
   // Due jobs were removed, or could not be removed; the next jobs are due later.
-  if (!due.empty()) {
-    ended = ended_jobs();
-    look_at(now + kLongest);
-  }
-  std::erase_if(ended, [&](const EndedJob& job) {
-    const auto until = kept_until(job.ended, job.keep_for, rules_);
-    return !until || *until <= now;
-  });
-  if (const auto next = next_removal(ended, rules_)) look_at(*next);
+  if (!due.empty()) look_at(now + kLongest);
+  if (next) look_at(*next);
   look_at_objects(now);
 }
 
@@ -257,33 +317,37 @@ void RetentionKeeper::remove(const std::vector<Removal>& due) {
     base::log_error("cannot delete ended jobs: " + removed.error().to_string());
     return;
   }
-  for (const std::string& id : ids) bytes_.erase(id);
+  for (const std::string& id : ids) forget(id);
 }
 
 /// One job at a time, in the order in which they ended: so the rule on bytes never removes a job
 /// while the size of an older job is unknown.
 void RetentionKeeper::measure_next() {
-  if (!rules_.keep_bytes || std::exchange(measuring_, true)) return;
-  std::optional<job::JobFacts> next;
-  jobs_.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    const bool is_unmeasured =
-        job::is_final(job.phase) && job.ended && !bytes_.contains(std::string(job.id));
-    if (is_unmeasured && (!next || *job.ended < *next->ended)) next = job;
-    return true;
-  });
-  if (!next) {
-    measuring_ = false;
+  if (!rules_.keep_bytes || measuring_) return;
+  while (!unmeasured_.empty()) {
+    const auto [ended, id] = std::move(unmeasured_.extract(unmeasured_.begin()).value());
+    if (disk_use_.contains(id) || !jobs_.facts_with_id(id)) continue;
+    measuring_ = true;
+    engine_.measure(
+        id, [this, alive = std::weak_ptr<bool>(alive_), id = id, ended = ended](int64_t bytes) {
+          if (!alive.expired()) measured(id, {.ended = ended, .bytes = bytes});
+        });
     return;
   }
-  const std::string id(next->id);
-  const auto keep = [this, alive = std::weak_ptr<bool>(alive_), id](int64_t bytes) {
-    if (alive.expired()) return;
-    measuring_ = false;
-    if (jobs_.facts_with_id(id)) bytes_[id] = bytes;
-    look_at(clock_.now());
-    measure_next();
-  };
-  engine_.measure(id, keep);
+}
+
+void RetentionKeeper::measured(const std::string& id, const DiskUse& use) {
+  measuring_ = false;
+  if (jobs_.facts_with_id(id)) {
+    forget(id);
+    const auto known = disk_use_.emplace(id, use).first;
+    by_end_.emplace(use.ended, known->first);
+    bytes_ += use.bytes;
+  }
+  measure_next();
+  if (!rules_.keep_bytes || bytes_ <= *rules_.keep_bytes) return;
+  // While more jobs are to be measured, a look serves many of them.
+  look_at(measuring_ ? clock_.now() + kSoonAgain : clock_.now());
 }
 
 }  // namespace muster::control

@@ -2,12 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "base/fake_random.h"
 #include "control/controller.h"
+#include "control/job_table.h"
+#include "control/journal.h"
+#include "control/retention.h"
 #include "control/test_parts.h"
 #include "engine/fake_engine.h"
+#include "store/memory_store.h"
 
 namespace muster::control {
 namespace {
@@ -206,6 +211,20 @@ TEST_F(Keeping, AFollowedJobIsRemovedAfterTheFollowHasEnded) {
   EXPECT_EQ(names(), Names{});
 }
 
+TEST_F(Keeping, AFollowedJobDoesNotKeepTheRuleOnBytesFromRemovingTheNext) {
+  controller_->set_retention({.keep_bytes = 1000});
+  std::shared_ptr<void> follower;
+  for (const char* name : {"a", "b", "c"}) {
+    const job::Job job = start(name);
+    if (follower == nullptr) follower = controller_->jobs().watch(name, [] {});
+    engine_.sizes[job.id] = 400;
+    end(job);
+    clock_.advance(std::chrono::seconds(1));
+  }
+
+  EXPECT_EQ(names(), (Names{"a", "c"}));
+}
+
 TEST_F(Keeping, ManyGoInSeveralCommitsAndNotOneByOne) {
   constexpr int kJobs = 100;
   for (int i = 0; i < kJobs; ++i) run("job-" + std::to_string(i));
@@ -229,6 +248,92 @@ TEST_F(Keeping, WatchersAreNotifiedOfTheRemoval) {
 
   EXPECT_GE(told, 1);
   EXPECT_EQ(controller_->jobs().with_id(one.id), nullptr);
+}
+
+/// A keeper without a controller, over so many ended jobs of which each uses 10 bytes.
+class KeepingMany : public testing::Test {
+ protected:
+  static constexpr int kJobs = 1000;
+
+  KeepingMany() {
+    for (int number = 0; number < kJobs; ++number) add_ended();
+  }
+
+  /// A job that ended after all others.
+  JobEntry& add_ended() {
+    clock_.advance(std::chrono::seconds(1));
+    const std::string id = "job-" + std::to_string(added_++);
+    engine_.sizes[id] = 10;
+    return *jobs_.restore({.id = id,
+                           .spec = {.name = id, .command = {"train"}, .folder = "/"},
+                           .phase = job::Phase::kSucceeded,
+                           .submitted = clock_.now(),
+                           .ended = clock_.now()});
+  }
+
+  /// Until `is_done`, or for a while.
+  void run(const std::function<bool()>& is_done) {
+    for (int round = 0; round < 4 * kJobs && !is_done(); ++round) {
+      const auto end = loop_.after(std::chrono::milliseconds(1), [this] { loop_.stop(); });
+      loop_.run();
+    }
+    EXPECT_TRUE(is_done());
+  }
+  void settle() {
+    for (int round = 0; round < 20; ++round) {
+      loop_.post([this] { loop_.stop(); });
+      loop_.run();
+    }
+  }
+
+  base::EventLoop loop_;
+  store::MemoryStore store_;
+  Metrics metrics_;
+  Journal journal_{loop_, store_, metrics_};
+  base::FakeClock clock_;
+  base::FakeRandom random_;
+  JobTable jobs_{clock_, random_, journal_};
+  engine::FakeEngine engine_{loop_};
+  RetentionKeeper keeper_{loop_, clock_, engine_, jobs_};
+  int added_ = 0;
+};
+
+TEST_F(KeepingMany, MeasuringVisitsEachJobAFewTimes) {
+  keeper_.set_rules({.keep_bytes = 10 * kJobs});
+  settle();
+  run([this] { return keeper_.measured_bytes() == 10 * kJobs; });
+
+  EXPECT_EQ(jobs_.size(), size_t{kJobs});
+  EXPECT_LE(keeper_.visits(), 5U * kJobs);
+}
+
+TEST_F(KeepingMany, TooLargeOnesAreRemovedInAFewVisitsOfEachJob) {
+  constexpr int kKept = 900;
+  keeper_.set_rules({.keep_bytes = 10 * kKept});
+  settle();
+  run([this] { return jobs_.size() == kKept; });
+
+  EXPECT_FALSE(jobs_.facts_with_id("job-" + std::to_string(kJobs - kKept - 1)));
+  EXPECT_TRUE(jobs_.facts_with_id("job-" + std::to_string(kJobs - kKept)));
+  EXPECT_EQ(keeper_.measured_bytes(), 10 * kKept);
+  EXPECT_LE(keeper_.visits(), 20U * kJobs);
+}
+
+TEST_F(KeepingMany, TheEndOfAJobOfASmallProjectVisitsNoJob) {
+  keeper_.set_rules({.keep_jobs = kJobs + 100});
+  settle();
+  const uint64_t before = keeper_.visits();
+  for (int number = 0; number < 100; ++number) {
+    keeper_.job_ended(add_ended().job);
+    settle();
+  }
+  EXPECT_EQ(keeper_.visits(), before);
+
+  keeper_.job_ended(add_ended().job);
+  settle();
+
+  EXPECT_EQ(jobs_.size(), size_t{kJobs + 100});
+  EXPECT_FALSE(jobs_.facts_with_id("job-0"));
 }
 
 }  // namespace

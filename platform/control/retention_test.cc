@@ -29,6 +29,11 @@ EndedJob of_project(EndedJob job, std::string project) {
   return job;
 }
 
+EndedJob used(EndedJob job) {
+  job.in_use = true;
+  return job;
+}
+
 struct RetentionCase {
   const char* what;
   std::vector<EndedJob> jobs;
@@ -74,6 +79,18 @@ TEST(Retention, DecidesWhichGoAndWhy) {
        {ended("a", 5, 5000), ended("b", 1, 1)},
        {.keep_for = hours(2), .keep_jobs = 1, .keep_bytes = 10},
        {{"a", of_time}}},
+      {"of too large ones, a job in use waits, and the next one goes in its place",
+       {used(ended("a", 3, 400)), ended("b", 2, 400), ended("c", 1, 400)},
+       {.keep_bytes = 1000},
+       {{"a", "keep_bytes=1000", true}, {"b", "keep_bytes=1000"}}},
+      {"a job in use that another rule takes keeps its bytes until then",
+       {used(ended("a", 3, 400)), ended("b", 1, 400), ended("c", 1, 400)},
+       {.keep_for = hours(2), .keep_bytes = 1000},
+       {{"a", of_time, true}, {"b", "keep_bytes=1000"}}},
+      {"no job goes in the place of one that alone is too large",
+       {used(ended("a", 3, 2000)), ended("b", 2, 400), ended("c", 1, 400)},
+       {.keep_bytes = 1000},
+       {{"a", "keep_bytes=1000", true}}},
       {"a clock that was set back keeps what is from the future",
        {ended("a", -5)},
        {.keep_for = hours(0)},
@@ -84,13 +101,20 @@ TEST(Retention, DecidesWhichGoAndWhy) {
   }
 }
 
+TEST(Retention, TheBytesOfYoungerJobsCount) {
+  EXPECT_EQ(removals({ended("a", 2, 300), ended("b", 1, 300)}, {.keep_bytes = 1000}, kNow, 600),
+            (std::vector<Removal>{{"a", "keep_bytes=1000"}}));
+}
+
 TEST(Retention, TheNextRemovedJobIsTheFirstWhoseTimeIsOver) {
   const std::vector<EndedJob> jobs{ended("a", 1), keeping_for(ended("b", 0), hours(3)),
                                    ended("c", 0)};
 
-  EXPECT_EQ(next_removal(jobs, {.keep_for = hours(2)}), kNow + hours(1));
-  EXPECT_EQ(next_removal(jobs, {.keep_jobs = 1}), kNow + hours(3));
-  EXPECT_EQ(next_removal({ended("a", 1)}, {}), std::nullopt);
+  EXPECT_EQ(next_removal(jobs, {.keep_for = hours(2)}, kNow), kNow + hours(1));
+  EXPECT_EQ(next_removal(jobs, {.keep_jobs = 1}, kNow), kNow + hours(3));
+  EXPECT_EQ(next_removal({ended("a", 1)}, {}, kNow), std::nullopt);
+  EXPECT_EQ(next_removal(jobs, {.keep_for = hours(1)}, kNow), kNow + hours(1))
+      << "a is due already";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "control/sweeps.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -28,6 +29,10 @@ namespace {
 constexpr const char* kSweepKind = "sweep";
 constexpr const char* kProgressKind = "sweep-progress";
 constexpr size_t kSweepIdLength = 12;
+
+/// How many jobs of a deleted sweep are removed before the loop serves others.
+constexpr size_t kTrialsRemovedAtOnce = 64;
+constexpr std::chrono::seconds kSweepRemovalPause{2};  ///< after a failed commit
 
 /// An annotation of a trial's job: the rung at which its program ended by itself.
 constexpr const char* kEndedAtRung = "muster/sweep-ended-at-rung";
@@ -62,10 +67,18 @@ store::Object progress_object(const sweep::SweepRecord& record,
           .document = store::to_document(progress)};
 }
 
+void sort_by_creation(std::vector<sweep::SweepSummary>& sweeps) {
+  std::sort(sweeps.begin(), sweeps.end(),
+            [](const auto& a, const auto& b) { return a.created < b.created; });
+}
+
+/// Whether a fact about the job of the trial may still change the trial.
+bool is_open(const Trial& trial) {
+  return trial.phase == TrialPhase::kActive || trial.phase == TrialPhase::kPaused;
+}
+
 /// What subscribers get. REQUIRES: the sweep has ended.
-job::ObjectEnd object_end_of(const sweep::SweepRecord& record,
-                             const sweep::SweepProgress& progress) {
-  const sweep::SweepSummary summary = sweep::summary_of(record, progress);
+job::ObjectEnd object_end_of(const sweep::SweepRecord& record, const sweep::SweepSummary& summary) {
   job::ObjectEnd end{.kind = kSweepKind,
                      .id = record.id,
                      .name = summary.name,
@@ -79,7 +92,7 @@ job::ObjectEnd object_end_of(const sweep::SweepRecord& record,
                                 {"stopped", summary.stopped}},
                      .metric = summary.best,
                      .submitted = record.created,
-                     .ended = *progress.ended};
+                     .ended = *summary.ended};
   if (summary.best_trial) end.best = sweep::trial_name(summary.name, *summary.best_trial);
   return end;
 }
@@ -100,26 +113,37 @@ struct Sweeps::Entry {
       : record(std::move(stored)),
         ended(progress.ended),
         is_end_told(ended.has_value()),
-        search(record.spec, std::move(progress.search)) {}
+        search(record.spec, std::move(progress.search)),
+        settled(progress.removing),
+        removing(progress.removing) {}
 
   struct TrialJob {
     std::string id;
-    std::shared_ptr<void> watch;
     bool asking = false;  ///< its metrics are being read
   };
 
-  sweep::SweepProgress progress() const { return {.search = search.state(), .ended = ended}; }
+  sweep::SweepProgress progress() const {
+    return {.search = search.state(), .ended = ended, .removing = removing};
+  }
+  sweep::SweepSummary summary() const { return sweep::summary_of(record, search.state(), ended); }
+  /// nullptr: the search has no such trial.
+  const Trial* trial(int number) const {
+    const std::vector<Trial>& trials = search.state().trials;
+    const bool is_known = number >= 1 && static_cast<size_t>(number) <= trials.size();
+    return is_known ? &trials[static_cast<size_t>(number - 1)] : nullptr;
+  }
 
   const sweep::SweepRecord record;
   std::optional<base::Time> ended;
   bool is_end_told = false;  ///< its end was stored, and handed to notifications
   Search search;
-  std::map<int, TrialJob> jobs;  ///< by trial
+  std::map<int, TrialJob> jobs;  ///< by trial; a job that was removed may still be here
   bool unsaved = false;          ///< the state has changed since it was stored
   bool settled = false;          ///< ended, and so have all jobs
+  bool removing = false;         ///< is being deleted
 };
 
-Sweeps::Sweeps(SweepDependencies parts) : parts_(parts) {}
+Sweeps::Sweeps(SweepDependencies parts) : parts_(std::move(parts)) {}
 Sweeps::~Sweeps() = default;
 
 // --- recovery
@@ -149,25 +173,39 @@ void Sweeps::load(const std::vector<store::Object>& objects) {
   }
   link_jobs();
   look_soon();
+  remove_soon();
 }
 
 void Sweeps::link_jobs() {
   parts_.jobs.each_job(false, std::nullopt, [&](const job::JobFacts& job) {
-    if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kSweep) return true;
-    const auto found = entries_.find(std::string(job.origin->id));
-    if (found != entries_.end()) link(*found->second, job.origin->member, std::string(job.id));
+    Entry* const entry = sweep_of(job);
+    if (entry != nullptr) entry->jobs[job.origin->member] = {.id = std::string(job.id)};
     return true;
   });
 }
 
-void Sweeps::link(Entry& entry, int trial, const std::string& id) {
-  entry.jobs[trial] = {.id = id, .watch = parts_.jobs.watch(id, [this] { look_soon(); })};
+/// nullptr: it was not submitted yet, or was deleted.
+JobEntry* Sweeps::job_entry_of(const Entry& entry, int trial) const {
+  const auto found = entry.jobs.find(trial);
+  return found == entry.jobs.end() ? nullptr : parts_.jobs.entry_with_id(found->second.id);
 }
 
-/// nullptr: it was not submitted yet, or was deleted.
 const Job* Sweeps::job_of(const Entry& entry, int trial) const {
+  const JobEntry* const held = job_entry_of(entry, trial);
+  return held == nullptr ? nullptr : &held->job;
+}
+
+/// The facts, which do not unpack an ended job.
+std::optional<job::JobFacts> Sweeps::facts_of(const Entry& entry, int trial) const {
   const auto found = entry.jobs.find(trial);
-  return found == entry.jobs.end() ? nullptr : parts_.jobs.with_id(found->second.id);
+  return found == entry.jobs.end() ? std::nullopt : parts_.jobs.facts_with_id(found->second.id);
+}
+
+/// nullptr: the job is not that of a trial.
+Sweeps::Entry* Sweeps::sweep_of(const job::JobFacts& job) const {
+  if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kSweep) return nullptr;
+  const auto found = entries_.find(std::string(job.origin->id));
+  return found == entries_.end() ? nullptr : found->second.get();
 }
 
 // --- requests of callers
@@ -211,7 +249,7 @@ Result<sweep::Sweep> Sweeps::create(const SweepSpec& spec, const access::Actor& 
   auto entry = std::make_unique<Entry>(
       sweep::SweepRecord{.id = base::random_name(parts_.random, kSweepIdLength),
                          .owner = by.user,
-                         .created = parts_.clock.now(),
+                         .created = parts_.jobs.stamp(),
                          .spec = spec});
   const sweep::SweepRecord& record = entry->record;
   const store::Object object{.kind = kSweepKind,
@@ -231,9 +269,14 @@ Result<sweep::Sweep> Sweeps::create(const SweepSpec& spec, const access::Actor& 
   return *with_id(id);
 }
 
-Result<Sweeps::Entry*> Sweeps::entry_of(const std::string& id) {
+/// nullptr: there is none, or it is being deleted.
+const Sweeps::Entry* Sweeps::shown(const std::string& id) const {
   const auto found = entries_.find(id);
-  if (found != entries_.end()) return found->second.get();
+  return found == entries_.end() || found->second->removing ? nullptr : found->second.get();
+}
+
+Result<Sweeps::Entry*> Sweeps::entry_of(const std::string& id) {
+  if (shown(id) != nullptr) return entries_.at(id).get();
   return Error{.code = ErrorCode::kNotFound,
                .what = "there is no sweep " + name_in_quotes(id),
                .advice = "muster sweep list shows all sweeps"};
@@ -282,35 +325,82 @@ Result<void> Sweeps::remove(const std::string& id, const access::Actor& by,
     return not_ended("sweep " + name_in_quotes(spec.name));
   }
   for (const auto& [trial, link] : entry->jobs) {
-    const Job* const job = job_of(*entry, trial);
-    if (job != nullptr && !job::is_final(job->phase)) {
-      return not_ended("job " + name_in_quotes(job->spec.name));
+    const auto job = facts_of(*entry, trial);
+    if (job && !job::is_final(job->phase)) {
+      return not_ended("job " + name_in_quotes(std::string(job->name)));
     }
   }
-  for (const auto& [trial, link] : entry->jobs) {
-    if (job_of(*entry, trial) == nullptr) continue;
-    MUSTER_CHECK(parts_.controller.remove(std::string(link.id)));
-  }
   std::vector<access::FieldChange> changes{
-      {.field = "trials", .before = std::to_string(entry->jobs.size())}};
+      {.field = "trials", .before = std::to_string(entry->search.state().trials.size())}};
   if (!rule.empty()) changes.push_back({.field = "rule", .after = rule});
-  MUSTER_CHECK(
-      parts_.journal.flush({.removed_objects = {{kSweepKind, id}, {kProgressKind, id}},
-                            .audit = audit_records(parts_.clock.now(), by, "sweep.delete",
-                                                   spec.name, spec.project, std::move(changes))}));
-  const JobName name = name_of(spec);
-  const std::string removed = id;
-  entries_.erase(removed);
-  parts_.jobs.watchers().removed(removed, name.first, name.second);
-  parts_.jobs.watchers().feed().call_watchers();
+  entry->removing = true;
+  const auto committed = save(*entry, audit_records(parts_.clock.now(), by, "sweep.delete",
+                                                    spec.name, spec.project, std::move(changes)));
+  if (!committed) {
+    entry->removing = false;
+    return committed.error();
+  }
+  entry->settled = true;
+  remove_some();
   return {};
+}
+
+void Sweeps::remove_soon() {
+  if (std::exchange(removes_soon_, true)) return;
+  parts_.loop.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    removes_soon_ = false;
+    remove_some();
+  });
+}
+
+/// Removes some jobs of a sweep that is being deleted, and with its last jobs the sweep.
+void Sweeps::remove_some() {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [](const auto& each) { return each.second->removing; });
+  if (found == entries_.end()) return;
+  Entry& entry = *found->second;
+  const JobName name = name_of(entry.record.spec.job);
+  std::vector<JobEntry*> gone;
+  for (auto link = entry.jobs.begin();
+       link != entry.jobs.end() && gone.size() < kTrialsRemovedAtOnce;) {
+    JobEntry* const held = parts_.jobs.entry_with_id(link->second.id);
+    if (held == nullptr) {
+      link = entry.jobs.erase(link);
+      continue;
+    }
+    // Files first: a crash between the two leaves a job without logs, not logs without a job.
+    if (const auto removed = parts_.engine.remove(held->job.id); !removed) {
+      base::log_error("cannot remove a job of sweep '" + name.first +
+                      "': " + removed.error().to_string());
+    }
+    gone.push_back(held);
+    ++link;
+  }
+  const std::string id = entry.record.id;
+  const bool is_last = gone.size() < kTrialsRemovedAtOnce;
+  bool is_committed = gone.empty() || parts_.jobs.remove(gone, {});  // the journal logs the error
+  if (is_committed && is_last) {
+    is_committed =
+        bool(parts_.journal.flush({.removed_objects = {{kSweepKind, id}, {kProgressKind, id}}}));
+  }
+  if (!is_committed) {
+    removal_retry_ = parts_.loop.after(kSweepRemovalPause, [this] { remove_some(); });
+    return;
+  }
+  if (is_last) {
+    entries_.erase(id);
+    parts_.jobs.watchers().removed(id, name.first, name.second);
+    parts_.jobs.watchers().feed().call_watchers();
+  }
+  remove_soon();
 }
 
 std::vector<EndedJob> Sweeps::ended() const {
   std::vector<EndedJob> all;
   for (const auto& [id, entry] : entries_) {
     const job::JobSpec& spec = entry->record.spec.job;
-    if (!entry->settled) continue;
+    if (!entry->settled || entry->removing) continue;
     all.push_back(
         {.id = id, .project = spec.project, .ended = *entry->ended, .keep_for = spec.keep_for});
   }
@@ -323,52 +413,75 @@ FileTrees Sweeps::trees_in_use() const {
   return trees;
 }
 
+/// The metrics of an active trial are read once more after its job has ended. A paused trial has
+/// reported everything already.
+bool Sweeps::needs(const job::JobFacts& job) const {
+  const Entry* const entry = sweep_of(job);
+  if (entry == nullptr) return false;
+  const Trial* const trial = entry->trial(job.origin->member);
+  return entry->unsaved || (trial != nullptr && trial->phase == TrialPhase::kActive);
+}
+
+void Sweeps::job_changed(const job::JobFacts& job) {
+  const Entry* const entry = sweep_of(job);
+  if (entry != nullptr && !entry->settled) look_soon();
+}
+
 void Sweeps::job_leaves(const Job& job, store::Batch& batch) {
-  if (!job.origin || job.origin->kind != job::JobOrigin::Kind::kSweep) return;
-  const auto found = entries_.find(job.origin->id);
-  if (found == entries_.end()) return;
-  // The commit may fail: only the stored state changes here, and the next look does the same.
-  sweep::SweepProgress progress = found->second->progress();
+  const Entry* const entry = sweep_of(job::facts_of(job));
+  if (entry == nullptr || entry->removing) return;
+  if (!entry->settled) look_soon();
+  const Trial* const left = entry->trial(job.origin->member);
+  if (left == nullptr || !is_open(*left)) return;
+  // The commit may fail: only the stored state changes here, and the next look does the same. More
+  // jobs of the sweep may leave in this batch.
+  sweep::SweepProgress progress = entry->progress();
+  const std::set<std::string> leaving(batch.removed_jobs.begin(), batch.removed_jobs.end());
   for (Trial& trial : progress.search.trials) {
-    const bool is_open = trial.phase == TrialPhase::kActive || trial.phase == TrialPhase::kPaused;
-    if (trial.number != job.origin->member || !is_open) continue;
-    trial.phase = TrialPhase::kStopped;
-    batch.objects.push_back(progress_object(found->second->record, progress));
+    const auto link = entry->jobs.find(trial.number);
+    const bool leaves = link != entry->jobs.end() && leaving.contains(link->second.id);
+    if (leaves && is_open(trial)) trial.phase = TrialPhase::kStopped;
   }
+  std::erase_if(batch.objects, [&](const store::Object& other) {
+    return other.kind == kProgressKind && other.id == entry->record.id;
+  });
+  batch.objects.push_back(progress_object(entry->record, progress));
 }
 
 std::vector<sweep::SweepSummary> Sweeps::list() const {
   std::vector<sweep::SweepSummary> sweeps;
   for (const auto& [id, entry] : entries_) {
-    sweeps.push_back(sweep::summary_of(entry->record, entry->progress()));
+    if (!entry->removing) sweeps.push_back(entry->summary());
   }
-  std::sort(sweeps.begin(), sweeps.end(),
-            [](const auto& a, const auto& b) { return a.created < b.created; });
+  sort_by_creation(sweeps);
   return sweeps;
 }
 
 void Sweeps::each(const Visit& visit) const {
   for (const auto& [id, entry] : entries_) {
-    visit(entry->record, sweep::summary_of(entry->record, entry->progress()));
+    if (!entry->removing) visit(entry->record, entry->summary());
   }
 }
 
 std::vector<sweep::SweepSummary> Sweeps::named(const std::string& name) const {
-  std::vector<sweep::SweepSummary> found = list();
-  std::erase_if(found, [&](const auto& each) { return each.id != name && each.name != name; });
-  return found;
+  std::vector<sweep::SweepSummary> sweeps;
+  for (const auto& [id, entry] : entries_) {
+    const bool is_meant = id == name || entry->record.spec.job.name == name;
+    if (is_meant && !entry->removing) sweeps.push_back(entry->summary());
+  }
+  sort_by_creation(sweeps);
+  return sweeps;
 }
 
 std::optional<sweep::Sweep> Sweeps::with_id(const std::string& id) const {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return std::nullopt;
-  return sweep::sweep_of(found->second->record, found->second->progress());
+  const Entry* const entry = shown(id);
+  if (entry == nullptr) return std::nullopt;
+  return sweep::sweep_of(entry->record, entry->search.state(), entry->ended);
 }
 
 std::optional<sweep::SweepSummary> Sweeps::summary_with_id(const std::string& id) const {
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return std::nullopt;
-  return sweep::summary_of(found->second->record, found->second->progress());
+  const Entry* const entry = shown(id);
+  return entry == nullptr ? std::nullopt : std::optional(entry->summary());
 }
 
 bool Sweeps::are_busy() const {
@@ -427,21 +540,22 @@ bool Sweeps::is_over(const Entry& entry, int number, const Job& job) {
 }
 
 void Sweeps::look_at(Entry& entry) {
-  std::vector<int> active;
+  std::vector<int> open;
   for (const Trial& trial : entry.search.state().trials) {
-    if (trial.phase == TrialPhase::kActive) active.push_back(trial.number);
+    if (is_open(trial)) open.push_back(trial.number);
   }
-  for (const int number : active) {
+  for (const int number : open) {
     const auto link = entry.jobs.find(number);
     if (link == entry.jobs.end() || link->second.asking) continue;
-    const Job* const job = job_of(entry, number);
-    if (job == nullptr) {
-      entry.search.note_stopped(number);  // a user deleted it
+    if (!parts_.jobs.facts_with_id(link->second.id)) {
+      entry.search.note_stopped(number);  // it was deleted
       entry.unsaved = true;
       continue;
     }
-    const bool over = is_over(entry, number, *job);
-    if (over || job->phase == Phase::kRunning) ask(entry, number, *job, over);
+    if (entry.trial(number)->phase != TrialPhase::kActive) continue;
+    const Job& job = *job_of(entry, number);
+    const bool over = is_over(entry, number, job);
+    if (over || job.phase == Phase::kRunning) ask(entry, number, job, over);
   }
   advance(entry);
 }
@@ -454,13 +568,14 @@ void Sweeps::ask(Entry& entry, int number, const Job& job, bool over) {
        attempt = job.attempt](const Result<std::vector<job::MetricSeries>>& series) {
         if (alive.expired()) return;
         const auto found = entries_.find(id);
-        if (found == entries_.end()) return;
-        found->second->jobs.at(number).asking = false;
-        const Job* const now = job_of(*found->second, number);
+        if (found == entries_.end() || found->second->removing) return;
+        Entry& asked = *found->second;
+        asked.jobs.at(number).asking = false;
+        const Job* const now = job_of(asked, number);
         if (now == nullptr || now->attempt != attempt) return look_soon();
         // It may have been promoted meanwhile.
-        measured(*found->second, number, series ? *series : std::vector<job::MetricSeries>(),
-                 over && is_over(*found->second, number, *now));
+        measured(asked, number, series ? *series : std::vector<job::MetricSeries>(),
+                 over && is_over(asked, number, *now));
       });
 }
 
@@ -528,7 +643,7 @@ void Sweeps::advance(Entry& entry) {
 Result<void> Sweeps::save(Entry& entry, std::vector<access::AuditRecord> audit) {
   std::vector<job::ObjectEnd> ends;
   if (entry.ended && !entry.is_end_told)
-    ends.push_back(object_end_of(entry.record, entry.progress()));
+    ends.push_back(object_end_of(entry.record, entry.summary()));
   MUSTER_CHECK(parts_.journal.flush({.objects = {progress_object(entry.record, entry.progress())},
                                      .audit = std::move(audit),
                                      .ends = std::move(ends)}));
@@ -541,22 +656,22 @@ Result<void> Sweeps::save(Entry& entry, std::vector<access::AuditRecord> audit) 
 /// Brings the jobs to the state that the search demands. Whether all of them have ended.
 bool Sweeps::carry_out(Entry& entry) {
   bool all_ended = true;
-  const std::vector<Trial> trials = entry.search.state().trials;
-  for (const Trial& trial : trials) {
+  // The search gets no new trial meanwhile.
+  for (const Trial& trial : entry.search.state().trials) {
     const Desired desired = sweep::desired_of(trial);
-    const Job* const job = job_of(entry, trial.number);
-    const bool has_ended = job == nullptr || job::is_final(job->phase);
     if (desired == Desired::kRuns) {
       all_ended = false;
       start_or_resume(entry, trial);
-    } else if (!has_ended) {
-      all_ended = false;
-      const std::string id = job->id;
-      if (desired == Desired::kHasEnded) {
-        if (!job->stop_requested) (void)parts_.controller.stop(id, false);
-      } else if (!job->suspended) {
-        (void)parts_.controller.suspend(id);
-      }
+      continue;
+    }
+    const auto facts = facts_of(entry, trial.number);
+    if (!facts || job::is_final(facts->phase)) continue;
+    all_ended = false;
+    JobEntry& held = *job_entry_of(entry, trial.number);
+    if (desired == Desired::kHasEnded) {
+      if (!held.job.stop_requested) parts_.stop(held);
+    } else if (!held.job.suspended) {
+      parts_.suspend(held);
     }
   }
   return all_ended;
@@ -571,7 +686,10 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
                                   .name = spec.job.name,
                                   .id = entry.record.id,
                                   .member = trial.number}});
-    if (job) return link(entry, trial.number, job->id);
+    if (job) {
+      entry.jobs[trial.number] = {.id = job->id};
+      return;
+    }
     // A store that is full or unavailable for a moment is not a fault of the trial.
     const ErrorCode code = job.error().code;
     if (code == ErrorCode::kUnavailable || code == ErrorCode::kExhausted) return;
@@ -579,16 +697,14 @@ void Sweeps::start_or_resume(Entry& entry, const Trial& trial) {
     entry.unsaved = true;
     return look_soon();
   }
-  const Job* const job = job_of(entry, trial.number);
-  if (job == nullptr || !job->suspended || rung_of(*job) >= trial.rung) return;
   // While its tasks are being ended, the rung in the spec is that of the program that still runs.
-  if (job->phase != Phase::kQueued) return;
-  JobEntry* const held = parts_.jobs.entry_with_id(job->id);
-  sweep::set_rung(spec, trial.rung, held->job.spec);
-  held->job.spec.annotations.erase(kEndedAtRung);
-  parts_.jobs.change(*held);
-  const std::string id = job->id;
-  (void)parts_.controller.resume(id);
+  const auto facts = facts_of(entry, trial.number);
+  if (!facts || !facts->suspended || facts->phase != Phase::kQueued) return;
+  JobEntry& held = *job_entry_of(entry, trial.number);
+  if (rung_of(held.job) >= trial.rung) return;
+  sweep::set_rung(spec, trial.rung, held.job.spec);
+  held.job.spec.annotations.erase(kEndedAtRung);
+  parts_.resume(held);
 }
 
 }  // namespace muster::control

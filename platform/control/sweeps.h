@@ -7,7 +7,7 @@
 // submits no trial twice, because a trial's job has a fixed name.
 //
 // The metric is read from the reports of each trial's program: when its job changes, and once a
-// second while it runs.
+// second while it runs. Once the result of a trial is stored, its job may be removed.
 //
 // On the EventLoop's thread; what SweepDependencies refers to must outlive the sweeps.
 #pragma once
@@ -28,6 +28,7 @@
 #include "control/job_table.h"
 #include "control/journal.h"
 #include "control/retention.h"
+#include "engine/engine.h"
 #include "store/store.h"
 #include "sweep/sweep.h"
 
@@ -39,10 +40,18 @@ struct SweepDependencies {
   base::EventLoop& loop;
   const base::Clock& clock;
   base::RandomSource& random;
+  engine::Engine& engine;
   Journal& journal;
   JobTable& jobs;
-  /// Submits, suspends, resumes and stops the jobs of trials.
+  /// Submits the jobs of trials, and reads their metrics.
   Controller& controller;
+
+  // Change a job that has not ended; all changes of a turn of the loop are committed together.
+
+  std::function<void(JobEntry&)> stop;
+  std::function<void(JobEntry&)> suspend;
+  std::function<void(JobEntry&)> resume;
+
   std::function<void()> settled;  ///< a sweep and all its jobs have ended
 };
 
@@ -64,8 +73,10 @@ class Sweeps : public JobMaker {
   Result<sweep::Sweep> stop(const std::string& id, const access::Actor& by);
   /// While a sweep is paused, no trial starts or is promoted; running trials run on.
   Result<sweep::Sweep> set_paused(const std::string& id, bool paused, const access::Actor& by);
-  /// Deletes the sweep with the jobs of its trials, and their logs and artifacts. kConflict: the
-  /// sweep, or a trial's job, has not ended. `rule`: of retention, for the audit log.
+  /// Deletes the sweep with the jobs of its trials, and their logs and artifacts. The sweep is
+  /// hidden at once; many jobs are removed over several turns of the loop, and by the next server
+  /// if this one ends before. kConflict: the sweep, or a trial's job, has not ended. `rule`: of
+  /// retention, for the audit log.
   Result<void> remove(const std::string& id, const access::Actor& by, const std::string& rule = "");
 
   struct Entry;
@@ -87,6 +98,8 @@ class Sweeps : public JobMaker {
   bool are_busy() const;
   /// The sweeps that have ended with all their jobs, for the rules of retention.
   std::vector<EndedJob> ended() const;
+  /// Whether the job has a result for its trial that is not stored yet.
+  bool needs(const job::JobFacts& job) const;
   /// Every uploaded file tree that trials use, now or later.
   FileTrees trees_in_use() const;
   /// Whether the name is that of a sweep, or of one of its trials.
@@ -96,7 +109,7 @@ class Sweeps : public JobMaker {
   // jobs; takes() checks them.
 
   bool holds(const JobName& /*name*/) const override { return false; }
-  void job_changed(const job::JobFacts& /*job*/) override {}
+  void job_changed(const job::JobFacts& job) override;
   /// A trial whose job is deleted has ended: in the same commit, so that it never starts again.
   void job_leaves(const job::Job& job, store::Batch& batch) override;
   void advance() override {}
@@ -107,10 +120,15 @@ class Sweeps : public JobMaker {
 
  private:
   Result<void> check(const sweep::SweepSpec& spec) const;
+  const Entry* shown(const std::string& id) const;
   Result<Entry*> entry_of(const std::string& id);
+  Entry* sweep_of(const job::JobFacts& job) const;
   void link_jobs();
-  void link(Entry& entry, int trial, const std::string& id);
+  JobEntry* job_entry_of(const Entry& entry, int trial) const;
   const job::Job* job_of(const Entry& entry, int trial) const;
+  std::optional<job::JobFacts> facts_of(const Entry& entry, int trial) const;
+  void remove_soon();
+  void remove_some();
   void look_soon();
   void look_later();
   static bool is_over(const Entry& entry, int number, const job::Job& job);
@@ -130,7 +148,9 @@ class Sweeps : public JobMaker {
   Entries entries_;
   std::chrono::milliseconds pace_{1000};
   base::EventLoop::Interest timer_;
+  base::EventLoop::Interest removal_retry_;
   bool is_woken_ = false;
+  bool removes_soon_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -295,6 +295,179 @@ TEST_F(SweepControl, ATrialThatAUserDeletedIsNotStartedAgainByAServerThatWasKill
   EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
 }
 
+TEST_F(SweepControl, APausedTrialWhoseJobIsDeletedIsStoppedForGood) {
+  create(sweep_of_x(8));
+  report(1, {{"step", 1}, {"accuracy", 0.5}});
+  ASSERT_EQ(trial(1).phase, TrialPhase::kPaused);
+  ASSERT_TRUE(controller_->stop("lr-1", false));
+  settle();
+  ASSERT_TRUE(controller_->remove("lr-1"));
+  settle();
+  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+  play_to_the_end();
+
+  EXPECT_EQ(the_sweep().summary.phase, sweep::SweepPhase::kSucceeded);
+  EXPECT_EQ(trial(1).phase, TrialPhase::kStopped);
+  EXPECT_EQ(job_of(1), nullptr);
+}
+
+/// The jobs of trials are not kept by their sweep once their results are stored.
+TEST_F(SweepControl, ARuleRemovesTheJobOfAnEndedTrialWhileTheSweepRuns) {
+  create(sweep_of_x(8));
+  report(1, {{"step", 0}, {"accuracy", 0.4}});
+  end("lr-1", {.code = 1});
+  look();
+
+  controller_->set_retention({.keep_jobs = 0});
+  settle();
+
+  EXPECT_EQ(job_of(1), nullptr);
+  EXPECT_NE(job_of(2), nullptr);
+  controller_->set_retention({});  // the sweep itself is to stay
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+  play_to_the_end();
+  EXPECT_EQ(the_sweep().summary.phase, sweep::SweepPhase::kSucceeded);
+  EXPECT_EQ(the_sweep().summary.started, 8);
+  EXPECT_EQ(the_sweep().summary.failed, 1);
+  EXPECT_EQ(trial(1).phase, TrialPhase::kFailed);
+  EXPECT_EQ(trial(1).best, 0.4);
+  EXPECT_EQ(job_of(1), nullptr) << "it is not submitted again";
+}
+
+TEST_F(SweepControl, ARuleRemovesTheJobOfATrialOnlyAfterItsResultWasRead) {
+  controller_->set_retention({.keep_jobs = 0});
+  create(sweep_of_x(8));
+  report(1, {{"step", 0}, {"accuracy", 0.4}});
+  clock_.advance(std::chrono::milliseconds(10));
+  std::ofstream(engine_.metric_file(gang_of(1), "main"), std::ios::app) << engine::encode_sample(
+      {.time = clock_.now(), .rank = {}, .values = {{"step", 0}, {"accuracy", 0.6}}});
+  end("lr-1", {.code = 1});
+  look();
+
+  EXPECT_EQ(trial(1).phase, TrialPhase::kFailed) << "a removed job would have stopped it";
+  EXPECT_EQ(trial(1).best, 0.6);
+  controller_->set_retention({.keep_jobs = 0});  // applies the rules at once
+  settle();
+  EXPECT_EQ(job_of(1), nullptr);
+}
+
+TEST_F(SweepControl, JobsOfPausedTrialsThatARuleRemovesTogetherStopAllOfTheseTrials) {
+  create(sweep_of_x(8));
+  for (const int number : {1, 2}) {
+    report(number, {{"step", 1}, {"accuracy", 0.5}});
+    ASSERT_EQ(trial(number).phase, TrialPhase::kPaused);
+    ASSERT_TRUE(controller_->stop(sweep::trial_name("lr", number), false));
+    settle();
+  }
+  store_.dies_after = store_.commits + 1;
+  ASSERT_TRUE(dies_in(store_, [this] {
+    controller_->set_retention({.keep_jobs = 0});
+    settle();
+  }));
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  settle();
+
+  for (const int number : {1, 2}) {
+    EXPECT_EQ(job_of(number), nullptr);
+    EXPECT_EQ(trial(number).phase, TrialPhase::kStopped);
+  }
+}
+
+TEST_F(SweepControl, ALookUnpacksNoEndedJob) {
+  controller_->keep_whole(0);
+  create(sweep_of_x(8));
+  std::vector<std::string> ended;
+  for (const int number : {1, 2, 3}) {
+    ended.push_back(job_of(number)->id);
+    report(number, {{"step", 0}, {"accuracy", 0.4}});
+    end(sweep::trial_name("lr", number), {.code = 1});
+    look();
+  }
+  ASSERT_TRUE(controller_->set_labels(ended.back(), {{"seen", "yes"}}));  // then all are packed
+  settle();
+  const size_t whole = controller_->jobs().entries().size();
+  for (const std::string& id : ended) {
+    ASSERT_NE(controller_->jobs().facts_with_id(id)->packed, nullptr);
+  }
+
+  sweeps().look();
+
+  EXPECT_EQ(controller_->jobs().entries().size(), whole);
+}
+
+TEST_F(SweepControl, StopsAndDeletesManyTrialsInAFewCommits) {
+  SweepSpec spec = sweep_of_x(300);
+  spec.max_concurrent = 300;
+  create(spec);
+  look();
+  ASSERT_EQ(controller_->jobs().size(), 300U);
+  int before = store_.commits;
+  ASSERT_TRUE(sweeps().stop(id_, {.user = "ada"}));
+  settle();
+  look();
+  EXPECT_TRUE(controller_->idle());
+  EXPECT_LE(store_.commits - before, 30);
+
+  before = store_.commits;
+  ASSERT_TRUE(sweeps().remove(id_, {.user = "ada"}));
+  EXPECT_TRUE(sweeps().list().empty());
+  EXPECT_EQ(controller_->jobs().size(), 300U - 64U) << "the loop serves others in between";
+  settle();
+
+  EXPECT_EQ(controller_->jobs().size(), 0U);
+  EXPECT_TRUE(store_.load()->objects.empty());
+  EXPECT_LE(store_.commits - before, 7);
+}
+
+TEST_F(SweepControl, ADeletionThatAKilledServerBeganIsFinishedByTheNext) {
+  SweepSpec spec = sweep_of_x(150);
+  spec.max_concurrent = 150;
+  create(spec);
+  look();
+  ASSERT_TRUE(sweeps().stop(id_, {.user = "ada"}));
+  settle();
+  look();
+  store_.dies_before = store_.commits + 3;  // the second commit removes the first jobs
+  ASSERT_TRUE(dies_in(store_, [this] {
+    EXPECT_TRUE(sweeps().remove(id_, {.user = "ada"}));
+    settle();
+  }));
+
+  live_again();
+  ASSERT_TRUE(controller_->recover());
+  EXPECT_EQ(controller_->jobs().size(), 150U - 64U);
+  EXPECT_TRUE(sweeps().list().empty());
+  settle();
+
+  EXPECT_EQ(controller_->jobs().size(), 0U);
+  EXPECT_TRUE(store_.load()->objects.empty());
+  EXPECT_TRUE(sweeps().create(sweep_of_x(2), {.user = "ada"})) << "its name is free";
+}
+
+TEST_F(SweepControl, ADeletionThatIsNotCommittedLeavesTheSweep) {
+  create(sweep_of_x(8));
+  ASSERT_TRUE(sweeps().stop(id_, {.user = "ada"}));
+  settle();
+  look();
+  store_.full = true;
+  EXPECT_FALSE(sweeps().remove(id_, {.user = "ada"}));
+  EXPECT_EQ(sweeps().list().size(), 1U);
+  EXPECT_EQ(controller_->jobs().size(), 3U);
+
+  store_.full = false;
+  EXPECT_TRUE(sweeps().remove(id_, {.user = "ada"}));
+  EXPECT_TRUE(sweeps().list().empty());
+  EXPECT_EQ(controller_->jobs().size(), 0U);
+}
+
 TEST_F(SweepControl, ReportsItsEndOnceAndIsRemovedByTheRulesOfRetention) {
   SweepSpec spec = sweep_of_x(6);
   spec.job.keep_for = std::chrono::hours(1);

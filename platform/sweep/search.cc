@@ -290,8 +290,12 @@ std::vector<const Trial*> ranking_of(const SweepSpec& spec, const std::vector<Tr
 }
 
 const Trial* best_of(const SweepSpec& spec, const std::vector<Trial>& trials) {
-  const std::vector<const Trial*> order = ranking_of(spec, trials);
-  return order.empty() || !order.front()->best ? nullptr : order.front();
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials) {
+    if (!trial.best) continue;
+    if (best == nullptr || is_better(spec.goal, *trial.best, *best->best)) best = &trial;
+  }
+  return best;
 }
 
 }  // namespace muster::sweep

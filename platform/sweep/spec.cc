@@ -322,9 +322,11 @@ void check_range(const Parameter& range, const std::string& at, job::Checker& ch
 
 void check_parameter(const std::string& name, const Parameter& parameter, job::Checker& check) {
   const std::string at = "parameters." + name;
-  check.require(job::is_variable_name(name) && name.size() <= 64, at,
-                "is not a parameter name; use at most 64 of A-Z, a-z, 0-9 and '_', and begin with "
-                "a letter or '_'");
+  check.require(
+      job::is_variable_name(name) && name.size() <= 64, at,
+      base::in_quotes(name) +
+          " is not a parameter name; use at most 64 of A-Z, a-z, 0-9 and '_', and begin with "
+          "a letter or '_'");
   check.require(!upper_case(name).starts_with("MUSTER_"), at,
                 "names that begin with MUSTER_ are reserved");
   const bool is_range =

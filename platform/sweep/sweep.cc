@@ -98,9 +98,10 @@ const record::Table& table_of(const SweepRecord*) {
 }
 
 const record::Table& table_of(const SweepProgress*) {
-  static const record::Table table = record::table<SweepProgress>(
-      "SweepProgress",
-      {field<&SweepProgress::search>("search"), field<&SweepProgress::ended>("ended")});
+  static const record::Table table =
+      record::table<SweepProgress>("SweepProgress", {field<&SweepProgress::search>("search"),
+                                                     field<&SweepProgress::ended>("ended"),
+                                                     field<&SweepProgress::removing>("removing")});
   return table;
 }
 
@@ -148,21 +149,22 @@ const record::Table& table_of(const SweepPlan*) {
   return table;
 }
 
-SweepSummary summary_of(const SweepRecord& record, const SweepProgress& progress) {
+SweepSummary summary_of(const SweepRecord& record, const SearchState& search,
+                        std::optional<base::Time> ended) {
   SweepSummary summary{.id = record.id,
                        .name = record.spec.job.name,
                        .project = record.spec.job.project,
                        .owner = record.owner,
-                       .phase = phase_of(progress.search),
-                       .end = progress.search.end,
+                       .phase = phase_of(search),
+                       .end = search.end,
                        .created = record.created,
-                       .ended = progress.ended,
+                       .ended = ended,
                        .method = record.spec.method,
                        .metric = record.spec.metric,
                        .goal = record.spec.goal,
                        .trials = trial_count(record.spec),
-                       .started = static_cast<int>(progress.search.trials.size())};
-  for (const Trial& trial : progress.search.trials) {
+                       .started = static_cast<int>(search.trials.size())};
+  for (const Trial& trial : search.trials) {
     switch (trial.phase) {
       case TrialPhase::kActive:
         ++summary.active;
@@ -181,18 +183,19 @@ SweepSummary summary_of(const SweepRecord& record, const SweepProgress& progress
         break;
     }
   }
-  if (const Trial* const best = best_of(record.spec, progress.search.trials)) {
+  if (const Trial* const best = best_of(record.spec, search.trials)) {
     summary.best_trial = best->number;
     summary.best = best->best;
   }
   return summary;
 }
 
-Sweep sweep_of(const SweepRecord& record, const SweepProgress& progress) {
-  Sweep sweep{.summary = summary_of(record, progress),
+Sweep sweep_of(const SweepRecord& record, const SearchState& search,
+               std::optional<base::Time> ended) {
+  Sweep sweep{.summary = summary_of(record, search, ended),
               .budgets = budgets_of(record.spec),
               .spec = record.spec};
-  for (const Trial* const trial : ranking_of(record.spec, progress.search.trials)) {
+  for (const Trial* const trial : ranking_of(record.spec, search.trials)) {
     sweep.trials.push_back(*trial);
   }
   return sweep;

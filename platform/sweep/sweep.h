@@ -31,6 +31,7 @@ struct SweepRecord {
 struct SweepProgress {
   SearchState search;
   std::optional<base::Time> ended;
+  bool removing = false;  ///< it is being deleted, with the jobs of its trials
 
   bool operator==(const SweepProgress&) const = default;
 };
@@ -99,8 +100,10 @@ const record::Table& table_of(const Sweep*);
 const record::Table& table_of(const SweepPlan*);
 record::Words<SweepPhase> words_of(const SweepPhase*);
 
-Sweep sweep_of(const SweepRecord& record, const SweepProgress& progress);
-SweepSummary summary_of(const SweepRecord& record, const SweepProgress& progress);
+Sweep sweep_of(const SweepRecord& record, const SearchState& search,
+               std::optional<base::Time> ended);
+SweepSummary summary_of(const SweepRecord& record, const SearchState& search,
+                        std::optional<base::Time> ended);
 
 /// REQUIRES: validate(spec) has no fault.
 SweepPlan plan_of(const SweepSpec& spec);

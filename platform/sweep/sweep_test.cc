@@ -107,13 +107,13 @@ TEST(Plan, BoundsStepsAndGpuHours) {
 
 TEST(Sweep, ListsTrialsBestFirstAndCountsThem) {
   const SweepRecord record{.id = "s1", .owner = "ada", .spec = valid_sweep()};
-  SweepProgress progress;
-  progress.search.trials = {
+  SearchState search;
+  search.trials = {
       {.number = 1, .phase = TrialPhase::kPaused, .best = 0.3},
       {.number = 2, .phase = TrialPhase::kFailed},
       {.number = 3, .phase = TrialPhase::kActive, .best = 0.7},
   };
-  const Sweep sweep = sweep_of(record, progress);
+  const Sweep sweep = sweep_of(record, search, std::nullopt);
   ASSERT_EQ(sweep.trials.size(), 3U);
   EXPECT_EQ(sweep.trials[0].number, 3);
   EXPECT_EQ(sweep.trials[2].number, 2);
